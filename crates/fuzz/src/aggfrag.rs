@@ -1,4 +1,4 @@
-//! AGGFRAG payloads: of one's own making, of a peer that cuts packets, and of any bytes.
+//! AGGFRAG payloads: our own, those of a peer that fragments packets, and arbitrary bytes.
 
 use crate::packets;
 use arbitrary::{Result, Unstructured};
@@ -8,7 +8,7 @@ const PACKETS_MAX: usize = 20;
 
 pub(crate) fn body(data: &[u8]) {
     let mut u = Unstructured::new(data);
-    // Bytes that are used up end the input.
+    // An exhausted input ends the run.
     let _ = match u.int_in_range(0..=2).unwrap_or(0) {
         0 => whole(&mut u),
         1 => cut(&mut u),
@@ -16,7 +16,7 @@ pub(crate) fn body(data: &[u8]) {
     };
 }
 
-/// IP packets that are as long as they say.
+/// IP packets with consistent lengths.
 fn inner_packets(u: &mut Unstructured<'_>) -> Result<Vec<Vec<u8>>> {
     let mut packets = Vec::new();
     for _ in 0..u.int_in_range(1..=PACKETS_MAX)? {
@@ -28,7 +28,7 @@ fn inner_packets(u: &mut Unstructured<'_>) -> Result<Vec<Vec<u8>>> {
     Ok(packets)
 }
 
-/// What was packed comes out, whether or not a peer has padded it.
+/// Packed packets are unpacked unchanged, with or without padding by the peer.
 fn whole(u: &mut Unstructured<'_>) -> Result<()> {
     let packets = inner_packets(u)?;
     let room = u.int_in_range(HEADER_BYTES..=9000)?;
@@ -59,10 +59,10 @@ fn whole(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A peer cuts packets wherever it likes (RFC 9347 §2.2.3). When all payloads come, so do all packets, in order;
-/// when some do not, or come late, nothing comes that was not sent.
+/// A peer may fragment packets anywhere (RFC 9347 §2.2.3). When all payloads arrive, so do all
+/// packets, in order; when some are lost or late, only packets that were sent come out.
 fn cut(u: &mut Unstructured<'_>) -> Result<()> {
-    // Told first: packets may use the input up.
+    // Drawn first: packets may exhaust the input.
     let loses: bool = u.arbitrary()?;
     let moves: [(u8, Option<u8>); 3] = u.arbitrary()?;
     let packets = inner_packets(u)?;
@@ -101,8 +101,8 @@ fn cut(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The packets in a row, cut into payloads of any length; the block offset by its definition: what is left of the
-/// packet that the payload begins in (§6.1.1).
+/// The packets in sequence, split into payloads of any length; the block offset by its definition:
+/// the rest of the packet in which the payload begins (§6.1.1).
 fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     let stream = packets.concat();
     let mut begins: Vec<usize> = Vec::new();
@@ -125,7 +125,7 @@ fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec
         payload.extend(offset.to_be_bytes());
         payload.extend(&stream[at..at + bytes]);
         at += bytes;
-        // Padding may stand at the end of a payload, but behind a whole packet only.
+        // Padding may end a payload, but only after a whole packet.
         if begins.contains(&at) && u.arbitrary()? {
             payload.resize(payload.len() + 5, 0);
         }
@@ -134,7 +134,8 @@ fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec
     Ok(payloads)
 }
 
-/// Whatever the payloads: what comes out lies in them, and is a packet by its own account.
+/// For arbitrary payloads: every packet found is within the payload, and consistent with its
+/// header.
 fn arbitrary(u: &mut Unstructured<'_>) -> Result<()> {
     let mut reassembler = Reassembler::new();
     while !u.is_empty() {

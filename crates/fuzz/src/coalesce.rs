@@ -1,4 +1,4 @@
-//! Joining packets: what goes in comes out, in the order of its flow.
+//! Coalescing: every packet comes out, in the order of its flow.
 
 use crate::packets;
 use crate::segment::cut;
@@ -10,7 +10,7 @@ use wire::ethernet::EthernetView;
 use wire::headers::IpView;
 use wire::vnet::{Gso, VnetHeader};
 
-/// Packets of one run of the target.
+/// Maximum number of packets per run.
 const PACKETS_MAX: usize = 300;
 
 pub(crate) fn body(data: &[u8]) {
@@ -20,7 +20,7 @@ pub(crate) fn body(data: &[u8]) {
     }
 }
 
-/// Packets, or frames when the last is true, of a few flows, of which some are damaged.
+/// Packets, or frames when the last is true, of a few flows, some of them damaged.
 fn input(u: &mut Unstructured<'_>) -> Result<(Vec<Vec<u8>>, Joinable, bool)> {
     let joinable = Joinable {
         tcp: u.ratio(7, 8)?,
@@ -33,7 +33,7 @@ fn input(u: &mut Unstructured<'_>) -> Result<(Vec<Vec<u8>>, Joinable, bool)> {
     }
     let mut frames = Vec::new();
     while !queues.is_empty() && frames.len() < PACKETS_MAX {
-        // Out of bytes, this takes from the first.
+        // On exhausted input, this takes from the first.
         let at = u.choose_index(queues.len()).unwrap_or(0);
         let mut frame = queues[at].remove(0);
         if queues[at].is_empty() {
@@ -51,7 +51,7 @@ fn input(u: &mut Unstructured<'_>) -> Result<(Vec<Vec<u8>>, Joinable, bool)> {
     Ok((frames, joinable, link))
 }
 
-/// The packets of one flow: those of a cut super-packet, or one of any form.
+/// The packets of one flow: those of a segmented super-packet, or one of any form.
 fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
     let (packets, ipv6) = if u.ratio(1, 8)? {
         (vec![packets::ip_packet(u)?], u.arbitrary()?)
@@ -70,13 +70,13 @@ fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
     let frame = |packet: Vec<u8>| [&link[..], &packet].concat();
     let mut frames: Vec<_> = packets.into_iter().map(frame).collect();
     if frames.is_empty() {
-        // The oracle cuts an empty payload into nothing.
+        // The oracle makes no segment of an empty payload.
         frames.push([&link[..], &packets::ip_packet(u)?].concat());
     }
     Ok(frames)
 }
 
-/// Changes some packets: a byte, the length, or a header so that it is right and another one.
+/// Changes some packets: a byte, the length, or a header field with a valid checksum.
 fn damage(u: &mut Unstructured<'_>, frame: &mut Vec<u8>, link_bytes: usize) -> Result<()> {
     if !u.ratio(1, 4).unwrap_or(false) {
         return Ok(());
@@ -139,7 +139,7 @@ fn check(frames: &[Vec<u8>], joinable: Joinable, link: bool) {
     }
     coalescer.flush(&mut sink);
     let trimmed = |frame: &Vec<u8>| match IpView::parse(frame) {
-        // Bytes behind a bare packet are not part of it.
+        // Bytes behind a packet without link header do not belong to it.
         Some(view) if !link => frame[..view.total_bytes].to_vec(),
         _ => frame.clone(),
     };
@@ -147,7 +147,7 @@ fn check(frames: &[Vec<u8>], joinable: Joinable, link: bool) {
     assert_eq!(by_flow(out.into_iter(), link), sent);
 }
 
-/// The packets of each flow in their order; without what a segmenter may number anew.
+/// The packets of each flow in order, without the fields that a segmenter may renumber.
 fn by_flow(frames: impl Iterator<Item = Vec<u8>>, link: bool) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
     let mut flows: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for mut frame in frames {
@@ -165,7 +165,8 @@ fn by_flow(frames: impl Iterator<Item = Vec<u8>>, link: bool) -> BTreeMap<Vec<u8
             if !view.opaque && view.total_bytes >= view.header_bytes + 4 {
                 key.extend(&ip[view.header_bytes..view.header_bytes + 4]);
             }
-            // Numbers of packets that may not be fragmented mean nothing (RFC 6864 §4.1).
+            // Identifications of packets that may not be fragmented have no meaning (RFC 6864
+            // §4.1).
             if view.version == 4 && ip[6] & 0x40 != 0 && view.header_checksum_is_valid(ip) {
                 ip[4..6].fill(0);
                 ip[10..12].fill(0);

@@ -1,12 +1,12 @@
-//! Control messages beside datagrams.
+//! Control messages of datagrams.
 
 use port::Ancillary;
 
-/// Any block is read; a message that is whole stands, whatever follows it.
+/// Any block can be parsed; a complete message is found whatever follows it.
 pub(crate) fn cmsg(data: &[u8]) {
     let before = Ancillary::parse(data);
     assert_ne!(before.datagram_bytes, Some(0));
-    // What the kernel would write beside a train: UDP_GRO as an int, in front of the rest.
+    // The kernel's message for a train: UDP_GRO as an int, in front of the rest.
     let mut block = message(17, 104, &1400i32.to_ne_bytes());
     let alone = Ancillary::parse(&block);
     assert_eq!(alone.datagram_bytes, Some(1400));

@@ -1,4 +1,4 @@
-//! ESP ingress: an inbound SA under everything that a network can do to it.
+//! ESP ingress: an inbound SA under all possible changes by a network.
 
 use arbitrary::{Result, Unstructured};
 use engine::Selection;
@@ -9,22 +9,22 @@ use wire::Suite;
 use wire::headers::be32;
 
 const SPI: u32 = 0x1234_5678;
-/// Packets of one run of the target: well within the smallest window, so that none is too old.
+/// Maximum number of packets per run: well within the smallest window, so that none is too old.
 const PACKETS_MAX: usize = 64;
 const INNER_BYTES_MAX: usize = 300;
 
 pub(crate) fn body(data: &[u8]) {
     let mut u = Unstructured::new(data);
-    // Bytes that are used up end the input.
+    // An exhausted input ends the run.
     let _ = deliver(&mut u);
 }
 
-/// The suites that some engine here serves, and how.
+/// The suites that an engine of this host serves, with their engines.
 fn selections() -> &'static [(Suite, Selection)] {
     static SELECTIONS: OnceLock<Vec<(Suite, Selection)>> = OnceLock::new();
     SELECTIONS.get_or_init(|| {
         let select = |suite| Some((suite, engine::select(&engine::CpuChoice::Auto, suite).ok()?));
-        // Under the others what is forged opens as well.
+        // Unauthenticated suites open forgeries as well.
         let authenticated = Suite::ALL.into_iter().filter(|suite| suite.icv_bytes() > 0);
         let selections: Vec<_> = authenticated.filter_map(select).collect();
         assert!(!selections.is_empty(), "no engine serves any suite");
@@ -32,7 +32,7 @@ fn selections() -> &'static [(Suite, Selection)] {
     })
 }
 
-/// A packet as it was sealed, and what is inside.
+/// A sealed packet and its content.
 struct Sealed {
     sequence: u64,
     packet: Vec<u8>,
@@ -65,7 +65,7 @@ fn deliver(u: &mut Unstructured<'_>) -> Result<()> {
             assert!(result.is_err(), "a forged packet was opened");
         }
     }
-    // Whatever was tried, what has not come yet is still taken.
+    // After all attempts, packets that have not arrived yet are still accepted.
     for original in sealed
         .iter()
         .filter(|sealed| !seen.contains(&sealed.sequence))
@@ -99,7 +99,7 @@ fn seal(u: &mut Unstructured<'_>, outbound: &mut OutboundSa) -> Result<Sealed> {
         .expect("there is room, and the SA is new");
     assert_eq!(length, packet.len());
     Ok(Sealed {
-        // The low half is the whole of it: the SA is new.
+        // The low half is the full number: the SA is new.
         sequence: u64::from(be32(&packet, 4)),
         packet,
         inner,
@@ -107,7 +107,7 @@ fn seal(u: &mut Unstructured<'_>, outbound: &mut OutboundSa) -> Result<Sealed> {
     })
 }
 
-/// Leaves the packet, damages it, cuts it, makes it longer, or replaces it.
+/// Leaves the packet unchanged, damages, truncates, extends or replaces it.
 fn mutate(u: &mut Unstructured<'_>, packet: &mut Vec<u8>) -> Result<()> {
     match u.int_in_range(0..=7)? {
         0..=2 => {}

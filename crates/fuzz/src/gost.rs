@@ -1,4 +1,4 @@
-//! Batches of messages in modes of GOST ciphers, against modes that take block after block.
+//! Batches of messages in modes of GOST ciphers, against modes that process block after block.
 
 use arbitrary::{Result, Unstructured};
 use gost::kuznyechik::Kuznyechik;
@@ -6,7 +6,7 @@ use gost::magma::Magma;
 use gost::mode::{AeadMessage, Cbc, Ctr, CtrAcpkm, Ecb, MacMessage, Message, Mgm, Omac};
 use gost::{BlockCipher, KEY_BYTES, Kernel};
 
-/// More than modes do together (64), so that batches end and chains take each other's places.
+/// More than modes process together (64), so that batches end and chains replace each other.
 const MESSAGES_MAX: usize = 80;
 const TEXT_BYTES_MAX: usize = 150;
 /// One text may fill the scratch of 4 KiB twice.
@@ -14,7 +14,7 @@ const LONG_TEXT_BYTES_MAX: usize = 9000;
 
 pub(crate) fn body(data: &[u8]) {
     let mut u = Unstructured::new(data);
-    // Bytes that are used up end the input.
+    // An exhausted input ends the run.
     let _ = if data.len().is_multiple_of(2) {
         run::<Magma>(&mut u)
     } else {
@@ -22,7 +22,7 @@ pub(crate) fn body(data: &[u8]) {
     };
 }
 
-/// A message with everything that some mode asks for.
+/// A message with the inputs of all modes.
 struct Input {
     /// Four blocks.
     iv: Vec<u8>,
@@ -37,7 +37,7 @@ fn run<C: BlockCipher>(u: &mut Unstructured<'_>) -> Result<()> {
     let mode = u.int_in_range(0..=5)?;
     let blocks = u.int_in_range(1..=4)?;
     let mut inputs = Vec::new();
-    // Few inputs have many messages or a long one: those take longer than all others.
+    // Few inputs have many messages or a long one: those dominate the run time.
     let messages_max = if u.ratio(31, 32)? { 5 } else { MESSAGES_MAX };
     let messages = u.int_in_range(0..=messages_max)?;
     let long = if u.ratio(31, 32)? {
@@ -87,7 +87,7 @@ fn input<C: BlockCipher>(u: &mut Unstructured<'_>, text_bytes_max: usize) -> Res
     })
 }
 
-/// A cipher that does one block at a time, and modes that read like their standards.
+/// A cipher that encrypts one block at a time, and modes written as in their standards.
 struct Slow<C>(C);
 
 impl<C: BlockCipher> Slow<C> {
@@ -99,7 +99,7 @@ impl<C: BlockCipher> Slow<C> {
         block
     }
 
-    /// Mixes a text with the encrypted blocks that `block` tells.
+    /// XORs a text with the encrypted blocks that `block` returns.
     fn mix(&self, text: &mut [u8], block: impl Fn(usize) -> Vec<u8>) {
         for (at, text) in text.chunks_mut(Self::BLOCK).enumerate() {
             xor(text, &self.encrypt(&block(at)));
@@ -136,7 +136,7 @@ impl<C: BlockCipher> Slow<C> {
 
     fn mgm(&self, nonce: &[u8], aad: &[u8], text: &mut [u8]) -> Vec<u8> {
         let half = Self::BLOCK / 2;
-        // A start, of which the half that begins at `from` is counted up.
+        // A start value whose half from `from` is incremented.
         let counted = |start: &[u8], from: usize, count: usize| {
             let mut block = start.to_vec();
             let half = &mut block[from..from + half];
@@ -168,7 +168,7 @@ impl<C: BlockCipher> Slow<C> {
     }
 }
 
-/// Bytes as one number, the first the highest.
+/// Bytes as one number, big-endian.
 fn number(bytes: &[u8]) -> u128 {
     bytes
         .iter()
@@ -307,14 +307,14 @@ fn omac<C: BlockCipher>(cipher: C, slow: &Slow<C>, inputs: &[Input]) {
     assert_eq!(macs, expected);
 }
 
-/// Seals, and opens again with one bit of some message changed: `changes` tells which.
+/// Seals, and opens again with one bit of some messages changed, as selected by `changes`.
 fn mgm<C: BlockCipher>(cipher: C, slow: &Slow<C>, mut inputs: Vec<Input>, changes: u32) {
     let plain = texts(&inputs);
     let mut expected = Vec::new();
     for input in &mut inputs {
         input.iv.truncate(C::BLOCK_BYTES);
         input.iv[0] &= 0x7f;
-        // Nothing at all may not be sealed.
+        // A message without text and additional data may not be sealed.
         if input.aad.is_empty() && input.text.is_empty() {
             input.aad.push(0);
         }

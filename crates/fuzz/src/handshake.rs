@@ -1,5 +1,5 @@
-//! The control channel: messages, and two sides that say them to each other over connections that break, with a clock that
-//! jumps, KMEs that fail, and messages that are somebody else's.
+//! The control channel: messages, and two sides that exchange them over connections that break,
+//! with a clock that jumps, KMEs that fail, and forged messages.
 
 use arbitrary::{Result, Unstructured};
 use keying::chain::{CHAIN_BYTES, Kind, Link, Policy, Secret};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use wire::Suite;
 use zeroize::Zeroizing;
 
-/// Any bytes are a message, which reads back, or a reason that can be shown.
+/// Any bytes are a message that survives a round trip, or an error that can be displayed.
 pub(crate) fn body(data: &[u8]) {
     match Message::decode(data) {
         Ok(message) => {
@@ -33,7 +33,7 @@ pub(crate) fn body(data: &[u8]) {
     let _ = conversation(u);
 }
 
-/// What one side may say, the other reads as it was.
+/// Every message of one side is decoded unchanged by the other.
 fn check_message(message: &Message) -> Vec<u8> {
     let bytes = message.encode();
     assert!(bytes.len() <= MESSAGE_BYTES_MAX);
@@ -41,7 +41,7 @@ fn check_message(message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// A piece of a message is none, and neither is one with something behind it.
+/// An incomplete message is rejected, as is one with trailing bytes.
 fn pieces(u: &mut Unstructured<'_>) -> Result<()> {
     let mut bytes = check_message(&message(u)?);
     let cut = u.choose_index(bytes.len())?;
@@ -56,7 +56,7 @@ fn pieces(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Any message that is well formed.
+/// Any well-formed message.
 fn message(u: &mut Unstructured<'_>) -> Result<Message> {
     let number = u.arbitrary()?;
     Ok(match u.int_in_range(0..=10)? {
@@ -143,33 +143,33 @@ fn key_id(number: u8) -> String {
 const SUITE: Suite = Suite::Aes256Gcm;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One side, and what lanes would have of it.
+/// One side, with the keys that its lanes would use.
 struct Gateway {
     machine: Rollover,
-    /// Panics where a nonce could repeat.
+    /// Panics if a nonce could repeat.
     ring: KeyRing,
-    /// What it seals with.
+    /// The keys that it seals with.
     sealing: Option<SaKeys>,
 }
 
-/// A connection: the attempt's numbers on both sides, and what is under way in both directions.
+/// A connection: its attempt numbers on both sides, and the messages in transit in both directions.
 struct Connection {
     attempts: [Attempt; 2],
     /// To the connector, to the listener.
     under_way: [VecDeque<Message>; 2],
 }
 
-/// Both sides, the connector first, and what is between them.
+/// Both sides, the connector first, and the connections between them.
 struct Path {
     gateways: [Gateway; 2],
     policy: Policy,
     connections: Vec<Connection>,
     now: Duration,
-    /// Connections taken.
+    /// Number of connections accepted.
     taken: u64,
-    /// QKD keys given out.
+    /// Number of QKD keys issued.
     keys: u8,
-    /// Nobody has said anything in a side's name, and no side has forgotten anything.
+    /// No message was forged, and no side has restarted.
     honest: bool,
 }
 
@@ -209,7 +209,7 @@ fn gateway(at: usize, policy: Policy) -> Gateway {
     }
 }
 
-/// Two sides, and whatever may happen to them.
+/// Two sides and a sequence of random events.
 fn conversation(u: &mut Unstructured<'_>) -> Result<()> {
     let policy = *u.choose(&Policy::ALL)?;
     let mut path = Path {
@@ -221,7 +221,7 @@ fn conversation(u: &mut Unstructured<'_>) -> Result<()> {
         keys: 0,
         honest: true,
     };
-    path.tell(0, Input::Tick, u)?;
+    path.deliver(0, Input::Tick, u)?;
     while !u.is_empty() {
         path.happen(u)?;
         path.check();
@@ -230,7 +230,7 @@ fn conversation(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 impl Path {
-    /// One thing happens.
+    /// Applies one random event.
     fn happen(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let to: usize = u.int_in_range(0..=1)?;
         let what: u8 = u.int_in_range(0..=31)?;
@@ -243,26 +243,26 @@ impl Path {
                 let connection = &mut self.connections[at];
                 let attempt = connection.attempts[to];
                 if let Some(message) = connection.under_way[to].pop_front() {
-                    self.tell(to, Input::Received { attempt, message }, u)?;
+                    self.deliver(to, Input::Received { attempt, message }, u)?;
                 }
             }
             (20, Some(at)) => {
                 let attempt = self.connections[at].attempts[to];
                 self.honest = false;
                 let message = message(u)?;
-                self.tell(to, Input::Received { attempt, message }, u)?;
+                self.deliver(to, Input::Received { attempt, message }, u)?;
             }
             (21, Some(at)) => {
                 let connection = self.connections.remove(at);
                 for (to, attempt) in connection.attempts.into_iter().enumerate() {
                     let reason = "broken".to_owned();
-                    self.tell(to, Input::Disconnected { attempt, reason }, u)?;
+                    self.deliver(to, Input::Disconnected { attempt, reason }, u)?;
                 }
             }
             (22, Some(at)) => {
                 let attempt = self.connections[at].attempts[to];
                 let detail = "not JSON".to_owned();
-                self.tell(to, Input::Garbled { attempt, detail }, u)?;
+                self.deliver(to, Input::Garbled { attempt, detail }, u)?;
             }
             (23, _) => {
                 self.honest = false;
@@ -270,20 +270,20 @@ impl Path {
             }
             (24, _) => {
                 let cause = cause(u)?;
-                self.tell(to, Input::Rekey(cause), u)?;
+                self.deliver(to, Input::Rekey(cause), u)?;
             }
             _ => {
                 self.now += Duration::from_millis(u.int_in_range(0..=20_000)?);
                 for to in 0..2 {
-                    self.tell(to, Input::Tick, u)?;
+                    self.deliver(to, Input::Tick, u)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Tells one side, and does what it wants.
-    fn tell(&mut self, to: usize, input: Input, u: &mut Unstructured<'_>) -> Result<()> {
+    /// Passes an input to one side, and carries out its actions.
+    fn deliver(&mut self, to: usize, input: Input, u: &mut Unstructured<'_>) -> Result<()> {
         let mut inputs = VecDeque::from([(to, input)]);
         while let Some((to, input)) = inputs.pop_front() {
             let mut outputs = Vec::new();
@@ -320,7 +320,7 @@ impl Path {
         }
     }
 
-    /// What was sent before still comes; then the other side learns that it is closed.
+    /// Messages sent before still arrive; then the other side learns that the connection is closed.
     fn close(&mut self, from: usize, attempt: Attempt, inputs: &mut VecDeque<(usize, Input)>) {
         let mut connections = self.connections.iter();
         let Some(at) = connections.position(|it| it.attempts[from] == attempt) else {
@@ -363,7 +363,7 @@ impl Path {
         Ok(())
     }
 
-    /// What the KME of either side gives.
+    /// The result of either side's KME.
     fn fetch(
         &mut self,
         ids: Option<Vec<String>>,
@@ -390,7 +390,7 @@ impl Path {
         Ok(Ok(ids.into_iter().map(key).collect()))
     }
 
-    /// What one side seals, the other can open.
+    /// Packets sealed by one side can be opened by the other.
     fn check(&self) {
         if !self.honest {
             return;
@@ -399,7 +399,7 @@ impl Path {
             let [sender, receiver] = [from, 1 - from].map(|at| &self.gateways[at]);
             if let Some(sealing) = &sender.sealing {
                 let opening = receiver.ring.inbound(sealing.spi, 0);
-                let opening = opening.expect("nobody seals with what the other cannot open");
+                let opening = opening.expect("neither side seals with keys that the other lacks");
                 assert_eq!(sealing.keymat, opening.keymat);
             }
         }

@@ -1,4 +1,4 @@
-//! Capturing sealed packets, and what hostile ones are made of them.
+//! Captured sealed packets and the hostile packets derived from them.
 
 use crate::packets;
 use arbitrary::{Result, Unstructured};
@@ -8,17 +8,17 @@ use wire::ethernet::EthernetView;
 use wire::headers::{IpView, UDP, be16};
 
 const FORMS: [SealedForm; 3] = [SealedForm::Esp, SealedForm::WireGuard, SealedForm::OpenVpn];
-/// Those that the packets of [`packets::ip_packet`] have.
+/// The ports in packets of [`packets::ip_packet`].
 const PORTS: [u16; 3] = [40_000, 40_001, 40_002];
 const UDP_CHECKSUM_AT: usize = 6;
 
-/// Any bytes, and frames that are nearly right.
+/// Arbitrary bytes, and frames that are nearly valid.
 pub(crate) fn body(data: &[u8]) {
     for form in FORMS {
         check(data, form, &PORTS, 0);
         check(data, form, &[], 0);
     }
-    // Bytes that are used up end the input.
+    // An exhausted input ends the run.
     let _ = describe(&mut Unstructured::new(data));
 }
 
@@ -28,7 +28,7 @@ fn describe(u: &mut Unstructured<'_>) -> Result<()> {
     if let Some(ip) = IpView::parse(&packet)
         && u.arbitrary()?
     {
-        // What a sealed packet of that form begins with; ESP is bare or not.
+        // The first bytes of a sealed packet of this form; ESP may be bare.
         let head: &[u8] = match form {
             SealedForm::Esp => &[0xca, 0xfe, 0, 1, 0xff, 0xff, 0xff, 0xff],
             SealedForm::WireGuard => &[4, 0, 0, 0],
@@ -54,8 +54,8 @@ fn describe(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is found lies in the packet; what is made of it differs in the payload and the checksum of UDP only, and that is
-/// right if the packet's was.
+/// The range found is within the packet; a hostile packet differs only in the payload and the UDP
+/// checksum, which is valid if the original's was.
 fn check(frame: &[u8], form: SealedForm, ports: &[u16], seed: u64) {
     let Some(sealed) = Sealed::find(frame, form, ports) else {
         return;
@@ -97,6 +97,6 @@ fn check(frame: &[u8], form: SealedForm, ports: &[u16], seed: u64) {
             assert_ne!(hostile[payload.start..][..4], [0; 4]);
         }
     }
-    // What was spoiled may be captured, and nothing of it is elsewhere.
+    // A spoiled packet can be captured, with all its parts at the same place.
     assert_eq!(Sealed::find(&spoiled, form, ports), Some(sealed));
 }

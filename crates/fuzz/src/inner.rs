@@ -1,4 +1,4 @@
-//! What a tunnel does to inner packets and says of them: ECN, MSS, ICMP, the flow's hash.
+//! A tunnel's changes to inner packets and messages about them: ECN, MSS, ICMP, the flow's hash.
 
 use crate::packets;
 use arbitrary::{Result, Unstructured};
@@ -8,7 +8,7 @@ use wire::ecn::{DscpModel, decapsulate, outer_tos, tos};
 use wire::headers::IpView;
 use wire::icmp::{MESSAGE_BYTES_MAX, too_big};
 
-/// A packet that is a whole one, and its view.
+/// A whole packet and its view.
 fn packet(u: &mut Unstructured<'_>) -> Result<Option<(Vec<u8>, IpView)>> {
     let mut packet = packets::ip_packet(u)?;
     let Some(view) = IpView::parse(&packet) else {
@@ -18,7 +18,7 @@ fn packet(u: &mut Unstructured<'_>) -> Result<Option<(Vec<u8>, IpView)>> {
     Ok(Some((packet, view)))
 }
 
-/// Only the field and the IPv4 checksum change, and what was right stays right.
+/// Only the field and the IPv4 checksum change, and a valid checksum remains valid.
 pub(crate) fn ecn(data: &[u8]) {
     let mut u = Unstructured::new(data);
     let Ok(Some((before, view))) = packet(&mut u) else {
@@ -55,7 +55,8 @@ pub(crate) fn ecn(data: &[u8]) {
     }
 }
 
-/// At most two fields change; the checksum stays as right or wrong as it was; twice is as good as once.
+/// At most two fields change; the checksum remains as valid or invalid as it was; a second call
+/// changes nothing.
 pub(crate) fn mss(data: &[u8]) {
     let mut u = Unstructured::new(data);
     let Ok(Some((before, view))) = packet(&mut u) else {
@@ -75,7 +76,8 @@ pub(crate) fn mss(data: &[u8]) {
     );
 }
 
-/// Messages are whole, quote the packet, go to its source, and are never answered themselves.
+/// Messages are whole, quote the packet, are addressed to its source, and are never answered
+/// themselves.
 pub(crate) fn icmp(data: &[u8]) {
     let mut u = Unstructured::new(data);
     let Ok(Some((packet, view))) = packet(&mut u) else {
@@ -116,7 +118,7 @@ pub(crate) fn icmp(data: &[u8]) {
     assert_eq!(too_big(message, mtu, own, &mut again), None);
 }
 
-/// The way back has the hash of the way there; any bytes have one.
+/// Both directions of a flow have the same hash; arbitrary bytes have one too.
 pub(crate) fn flow(data: &[u8]) {
     let _ = port::flow_hash(data);
     let Ok(Some((packet, view))) = packet(&mut Unstructured::new(data)) else {

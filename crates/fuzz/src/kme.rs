@@ -1,11 +1,11 @@
-//! Answers of key management entities (ETSI GS QKD 014).
+//! Responses of key management entities (ETSI GS QKD 014).
 
 use arbitrary::{Result, Unstructured};
 use qkd::answer::Answer;
 use qkd::types::KeyRequest;
 use std::collections::HashSet;
 
-/// Ids: three good ones, the first in another case, and what is none.
+/// Ids: three valid ones, the first in another case, and an invalid one.
 const IDS: [&str; 5] = [
     "bc490419-7d60-487f-adc1-4ddcc177c139",
     "0a782fb5-3434-48fe-aa4d-14f41d46cf92",
@@ -13,7 +13,8 @@ const IDS: [&str; 5] = [
     "BC490419-7D60-487F-ADC1-4DDCC177C139",
     "bc490419-7d60-487f-adc1-4ddcc177c13",
 ];
-/// Keys of 6 and of 8 bytes, and what is none; the four letters that they begin with stand nowhere else.
+/// Keys of 6 and of 8 bytes, and an invalid one; the four letters that they begin with occur
+/// nowhere else.
 const KEYS: [(&str, Option<usize>); 4] = [
     ("U0VDUkVU", Some(6)),
     (r"U0VDUkV\u0055IUE", Some(8)),
@@ -21,20 +22,20 @@ const KEYS: [(&str, Option<usize>); 4] = [
     ("U0VDU", None),
 ];
 const SECRET: &str = "U0VD";
-/// Longer than any that quotes what it should.
+/// Longer than any message with correct quotations.
 const MESSAGE_CHARS_MAX: usize = 5000;
 
-/// Any answer is keys, all as they were asked for, or an error that shows none.
+/// Any response yields keys as requested, or an error that shows none.
 pub(crate) fn response(data: &[u8]) {
     if data.starts_with(b"{") {
         any_text(data);
     } else {
-        // Too few bytes are no description.
+        // Too few bytes for a description.
         let _ = nearly_right(&mut Unstructured::new(data));
     }
 }
 
-/// Bytes as the body of answers to each call, granted and refused.
+/// The bytes as the body of responses to each call, with success and error status.
 fn any_text(body: &[u8]) {
     let keys = body
         .windows(8)
@@ -52,7 +53,7 @@ fn any_text(body: &[u8]) {
                 let ids: Vec<_> = new.iter().map(|key| key.id.clone()).collect();
                 let distinct: HashSet<_> = ids.iter().map(|id| id.to_lowercase()).collect();
                 assert_eq!((distinct.len(), status), (keys, 200));
-                // The same answer to the other call has the same keys.
+                // The same response to the other call has the same keys.
                 let same = answer().keys_by_id(&ids).expect("they were good");
                 assert!(
                     new.iter()
@@ -65,7 +66,7 @@ fn any_text(body: &[u8]) {
     }
 }
 
-/// A container that may be wrong in one way or another, compared with what is known of it.
+/// A container with possible errors, compared with its description.
 fn nearly_right(description: &mut Unstructured<'_>) -> Result<()> {
     let mut keys = Vec::new();
     for _ in 0..description.int_in_range(0..=4)? {
@@ -130,7 +131,7 @@ fn answer(status: u16, body: Vec<u8>) -> Answer {
     }
 }
 
-/// It can be shown on a terminal, in a line.
+/// The message can be displayed on a terminal, in one line.
 fn check_message(message: Option<String>) {
     if let Some(message) = message {
         assert!(message.chars().count() < MESSAGE_CHARS_MAX, "{message}");

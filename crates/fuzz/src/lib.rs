@@ -1,14 +1,17 @@
-//! Bodies of the fuzz targets: functions that take any bytes and panic when an invariant does not hold.
+//! Bodies of the fuzz targets: functions that take any bytes and panic when an invariant is
+//! violated.
 //!
-//! `fuzz/` builds them with libFuzzer (`make fuzz`); the tests of this crate run each on its seeds, on mutations of
-//! them and on pseudo-random bytes, so that an ordinary `cargo test` finds what is easily found.
+//! `fuzz/` builds them with libFuzzer (`make fuzz`); the tests of this crate run each on its seeds,
+//! on mutations of them and on pseudo-random bytes, so that an ordinary `cargo test` finds the easy
+//! cases.
 //!
-//! Most bodies read their bytes as a description ([`arbitrary::Unstructured`]) of packets that are nearly right: a
-//! fuzzer left to itself would not get past the first checksum. What comes out is compared with a slow oracle,
-//! or with what went in.
+//! Most bodies interpret their bytes as a description ([`arbitrary::Unstructured`]) of packets that
+//! are nearly valid: an undirected fuzzer would not get past the first checksum. The result is
+//! compared with a slow oracle, or with the input.
 //!
-//! To add a target: a function here, a line in [`TARGETS`], a file in `fuzz/fuzz_targets` and its entry in
-//! `fuzz/Cargo.toml`; files to begin with, where chance would take long to find any of use, in `fuzz/seeds`.
+//! To add a target: a function here, a line in [`TARGETS`], a file in `fuzz/fuzz_targets` and its
+//! entry in `fuzz/Cargo.toml`; initial files in `fuzz/seeds`, if chance would take long to find
+//! useful ones.
 
 #![forbid(unsafe_code)]
 
@@ -32,9 +35,9 @@ mod text;
 /// One fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, which is also that of its file in `fuzz/fuzz_targets`.
+    /// Its name, also that of its file in `fuzz/fuzz_targets`.
     pub name: &'static str,
-    /// Takes any bytes; panics when it has found a mistake.
+    /// Takes any bytes; panics when it finds an error.
     pub body: fn(&[u8]),
 }
 
@@ -63,10 +66,10 @@ const fn target(name: &'static str, body: fn(&[u8])) -> Target {
     Target { name, body }
 }
 
-/// Runs the target of that name on `data`.
+/// Runs the target of this name on `data`.
 ///
 /// # Panics
-/// When there is none, or it has found a mistake.
+/// When there is no such target, or it finds an error.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     let target = target.unwrap_or_else(|| panic!("there is no fuzz target `{name}`"));

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use wire::ethernet::EthernetView;
 use wire::l2tp::{Cookie, Encapsulation, HEADER_BYTES_MAX, IpSession, Refused, Session};
 
-/// Any bytes, and frames that are nearly right.
+/// Arbitrary bytes, and frames that are nearly valid.
 pub(crate) fn ethernet(data: &[u8]) {
     check_view(data);
     let mut u = Unstructured::new(data);
@@ -19,7 +19,7 @@ pub(crate) fn ethernet(data: &[u8]) {
     }
 }
 
-/// A view says nothing of bytes that are not there.
+/// A view never covers bytes that do not exist.
 fn check_view(data: &[u8]) {
     let Some(view) = EthernetView::parse(data) else {
         assert!(data.len() < wire::ethernet::HEADER_BYTES_MAX);
@@ -40,7 +40,7 @@ pub(crate) fn l2tp(data: &[u8]) {
     let _ = messages(&mut Unstructured::new(data));
 }
 
-/// What a session takes is its own header and what follows, to the byte; the same inside IP.
+/// A session accepts exactly its own header and the bytes behind it; the same inside IP.
 fn messages(u: &mut Unstructured<'_>) -> Result<()> {
     let cookie_bytes = *u.choose(&[0, 4, 8])?;
     let session = Session {

@@ -1,15 +1,15 @@
-//! Packets that are nearly right, made of a fuzzer's bytes.
+//! Nearly valid packets from a fuzzer's bytes.
 
 use crate::oracle::Fields;
 use arbitrary::{Result, Unstructured};
 use wire::checksum;
 use wire::headers::{IpView, TCP, UDP, put16};
 
-/// TCP and UDP packets of a few hosts, so that flows meet.
+/// TCP and UDP packets of a few hosts, so that packets share flows.
 pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fields> {
     let payload_bytes = u.int_in_range(0..=payload_max)?;
     let seed: u8 = u.arbitrary()?;
-    // Long payloads need not be invented byte by byte.
+    // Long payloads need not be drawn byte by byte.
     let payload = (0..payload_bytes)
         .map(|at| seed.wrapping_mul(at as u8))
         .collect();
@@ -40,7 +40,7 @@ pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fie
     })
 }
 
-/// An IP packet of which any part may be wrong; its length is right, for else nothing would read it.
+/// An IP packet with any part possibly wrong except the length, without which no parser accepts it.
 pub(crate) fn ip_packet(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut packet = if u.ratio(3, 4)? {
         fields(u, 1600)?.packet()
@@ -61,7 +61,7 @@ pub(crate) fn ip_packet(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(packet)
 }
 
-/// Random bytes with a first byte and length that make them an IP packet.
+/// Random bytes with the first byte and length of an IP packet.
 fn random_ip(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let ipv6: bool = u.arbitrary()?;
     let bytes = u.int_in_range(if ipv6 { 40 } else { 20 }..=200)?;
@@ -81,7 +81,7 @@ fn set_length(packet: &mut [u8]) {
     }
 }
 
-/// Makes an IPv4 header's checksum right.
+/// Recomputes an IPv4 header's checksum.
 pub(crate) fn make_header_checksum_right(packet: &mut [u8]) {
     let Some(view) = IpView::parse(packet).filter(|view| view.version == 4) else {
         return;
@@ -91,7 +91,7 @@ pub(crate) fn make_header_checksum_right(packet: &mut [u8]) {
     packet[10..12].copy_from_slice(&checksum::finish(sum));
 }
 
-/// Makes the checksums of a TCP or UDP packet right, that of the IPv4 header included.
+/// Recomputes the checksums of a TCP or UDP packet, that of the IPv4 header included.
 pub(crate) fn make_checksums_right(packet: &mut [u8]) {
     make_header_checksum_right(packet);
     let Some(view) = IpView::parse(packet) else {
@@ -108,7 +108,7 @@ pub(crate) fn make_checksums_right(packet: &mut [u8]) {
     packet[field..field + 2].copy_from_slice(&sum);
 }
 
-/// A link header for packets of that version, with up to two VLAN tags.
+/// A link header for packets of this version, with up to two VLAN tags.
 pub(crate) fn link_header(u: &mut Unstructured<'_>, ipv6: bool) -> Result<Vec<u8>> {
     let mut link = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, u.int_in_range(2..=3)?];
     for _ in 0..u.int_in_range(0..=2)? {

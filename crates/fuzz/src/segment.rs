@@ -1,4 +1,4 @@
-//! `virtio_net_hdr` and the cutting of super-packets, against the slow oracle.
+//! `virtio_net_hdr` and segmentation of super-packets, against the slow oracle.
 
 use crate::packets;
 use arbitrary::{Result, Unstructured};
@@ -8,7 +8,7 @@ use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
 
 pub(crate) fn body(data: &[u8]) {
     let mut u = Unstructured::new(data);
-    // Bytes that are used up end the input; there is nothing more to test then.
+    // An exhausted input ends the run.
     let _ = if u.arbitrary().unwrap_or(false) {
         valid(&mut u)
     } else {
@@ -16,7 +16,7 @@ pub(crate) fn body(data: &[u8]) {
     };
 }
 
-/// A super-packet as the kernel makes it is cut as the oracle cuts it.
+/// A super-packet of the kernel's form is segmented as by the oracle.
 fn valid(u: &mut Unstructured<'_>) -> Result<()> {
     let mut fields = packets::fields(u, 4000)?;
     fields.payload.push(1);
@@ -25,7 +25,7 @@ fn valid(u: &mut Unstructured<'_>) -> Result<()> {
     } else {
         Vec::new()
     };
-    // A hundred segments are as good as thousands.
+    // A hundred segments test as much as thousands.
     let least = fields.payload.len().div_ceil(100) as u16;
     let segment_bytes = u.int_in_range(least..=3000)?;
     let vnet = VnetHeader {
@@ -50,7 +50,7 @@ fn valid(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whatever header and packet: refused, or cut into whole packets.
+/// For any header and packet: rejected, or segmented into whole packets.
 fn arbitrary(u: &mut Unstructured<'_>) -> Result<()> {
     let header: [u8; VNET_HEADER_BYTES] = u.arbitrary()?;
     let Some(vnet) = VnetHeader::parse(&header) else {
@@ -74,7 +74,7 @@ fn arbitrary(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Cuts as the data path does, each segment taken and overwritten before the next is made.
+/// Segments as the data path does, each segment used and overwritten before the next is built.
 pub(crate) fn cut(
     vnet: &VnetHeader,
     frame: &[u8],

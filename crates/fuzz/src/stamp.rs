@@ -2,7 +2,7 @@
 
 use wire::stamp::{STAMP_BYTES, Stamp, pattern};
 
-/// What is read is what was written, and bytes that are read are those that would be written.
+/// A stamp read equals the one written, and valid bytes equal those that would be written.
 pub(crate) fn body(data: &[u8]) {
     if let Some(stamp) = Stamp::read(data) {
         let expected = [
@@ -30,7 +30,7 @@ pub(crate) fn body(data: &[u8]) {
     ]
     .concat();
     assert_eq!(Stamp::read(&payload), Some(stamp));
-    // The rest says what is changed.
+    // The rest selects the change.
     if let [place, change, ..] = *rest
         && change != 0
     {

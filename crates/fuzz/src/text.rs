@@ -3,7 +3,7 @@
 use encryptor::Config;
 use std::collections::BTreeSet;
 
-/// Any text is a configuration or a list of mistakes that can be shown.
+/// Any text is a configuration or a list of mistakes that can be displayed.
 pub(crate) fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

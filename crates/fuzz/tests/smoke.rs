@@ -1,4 +1,5 @@
-//! Every target on its seeds, on mutations of them, and on pseudo-random bytes: a few seconds in all.
+//! Every target on its seeds, on mutations of them, and on pseudo-random bytes: a few seconds in
+//! all.
 
 use fuzz::{TARGETS, Target};
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 const INPUTS: usize = 4000;
 const INPUT_BYTES_MAX: u64 = 600;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same inputs each time.
+/// SplitMix64 (Steele, Lea, Flood 2014), deterministic.
 struct Random(u64);
 
 impl Random {
@@ -31,7 +32,7 @@ impl Random {
         (0..length).map(|_| self.next() as u8).collect()
     }
 
-    /// One of the seeds, changed in a few places.
+    /// One of the seeds with a few changes.
     fn mutated(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         let mut input = seeds[self.below(seeds.len() as u64) as usize].clone();
         for _ in 0..self.below(8) {
@@ -48,7 +49,7 @@ impl Random {
     }
 }
 
-/// The files that the target begins with, in the order of their names.
+/// The target's seed files, in the order of their names.
 fn seeds(target: &Target) -> Vec<Vec<u8>> {
     let folder = fuzz_folder().join("seeds").join(target.name);
     if !folder.exists() {
@@ -66,7 +67,7 @@ fn fuzz_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// Runs the target, and tells the input that it fails on.
+/// Runs the target, and reports the input that it fails on.
 fn run(target: &Target, input: &[u8]) {
     if let Err(cause) = panic::catch_unwind(|| (target.body)(input)) {
         eprintln!("fuzz target `{}` fails on the bytes {input:?}", target.name);
@@ -132,7 +133,7 @@ fn every_target_has_a_program_and_every_program_a_target() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let text = fs::read_to_string(&path).unwrap();
-        // Nothing else, as checks of the project do not build these.
+        // Exactly this, as the project's checks do not build these.
         let program = format!(
             "#![no_main]\n\nlibfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::run(\"{name}\", data));\n"
         );

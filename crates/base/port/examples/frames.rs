@@ -4,8 +4,8 @@
 //! cargo run --release -p cipherbench-port --example frames -- [seconds] [frame bytes without FCS]
 //! ```
 //!
-//! Needs root, or a user namespace (`unshare -r`). The frames are addressed as a station's are: to the receiving
-//! interface, UDP, IPv4, eight flows.
+//! Needs root, or a user namespace (`unshare -r`). The frames are addressed as a station's are: to
+//! the receiving interface, UDP, IPv4, eight flows.
 
 #[path = "../tests/veth/mod.rs"]
 mod veth;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const UDP_PORT: u16 = 0xCB0E;
 const BATCH: usize = 64;
 const FLOWS: u64 = 8;
-/// After the last frame: how long the receiver goes on.
+/// How long the receiver continues after the last frame.
 const SETTLE: Duration = Duration::from_millis(200);
 
 fn main() {
@@ -65,7 +65,7 @@ fn over_veth(
         udp_ports: &[UDP_PORT],
     };
     if bytes <= 1514 {
-        // In the driver, XDP takes no longer frames than a page holds.
+        // In the driver, XDP accepts only frames that fit a page.
         veth::ip("link set v0 mtu 1500");
         pair.in_b(|| veth::ip("link set v1 mtu 1500"));
     }
@@ -87,7 +87,7 @@ fn over_veth(
         let reading =
             scope.spawn(|| receiver.map_or_else(Default::default, |port| count(port, &done)));
         pin(0);
-        // Nobody receives: frames for another host are dropped at once.
+        // No receiver: frames for another host are dropped at once.
         let target = if receiver_kind.is_some() {
             veth::B_MAC
         } else {
@@ -108,7 +108,7 @@ fn over_veth(
     );
 }
 
-/// Sends as fast as it goes; how many frames the port took, and in what time.
+/// Sends as fast as possible; returns the number of frames accepted, and the time.
 fn generate(sender: &mut AnySender, template: &[u8], time: Duration) -> (u64, Duration) {
     let started = Instant::now();
     let mut number = 0u64;
@@ -146,7 +146,7 @@ fn count(mut receiver: AnyReceiver, done: &AtomicBool) -> (u64, FramePortStats) 
     (received, receiver.stats())
 }
 
-/// One thread sends and receives by turns.
+/// One thread alternates between sending and receiving.
 fn in_memory(bytes: usize, time: Duration) {
     pin(0);
     let (mut sender, mut receiver) = memory_frame_pair(1024);
@@ -176,7 +176,7 @@ fn in_memory(bytes: usize, time: Duration) {
     );
 }
 
-/// Ethernet, IPv4 and UDP headers with right checksums (none for UDP).
+/// Ethernet, IPv4 and UDP headers with valid checksums (none for UDP).
 fn template(bytes: usize, target_mac: [u8; 6]) -> Vec<u8> {
     let udp = etherparse::PacketBuilder::ethernet2(veth::A_MAC, target_mac)
         .ipv4([10, 8, 0, 1], [10, 8, 0, 2], 64)

@@ -1,18 +1,18 @@
-//! How the reader of a ring in memory sleeps: an eventfd that costs nothing while nobody waits.
+//! Wake-ups for the reader of a ring in memory: an eventfd that costs nothing while no reader
+//! sleeps.
 //!
-//! The reader arms the bell before it waits and looks at its ring once more; the writer, after each
-//! write, rings only a bell that is armed. A reader that never waits never makes a system call, nor does its
-//! writer.
+//! The reader arms the bell before it waits and checks its ring again; the writer, after each
+//! write, rings only an armed bell. While the reader never waits, neither side makes a system call.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 use std::{io, ptr};
 
-/// Nobody waits.
+/// No reader waits.
 const IDLE: u8 = 0;
 /// The reader waits, or is about to.
 const ARMED: u8 = 1;
-/// Somebody is about to make the event readable.
+/// A writer is about to make the event readable.
 const RINGING: u8 = 2;
 /// The event is readable.
 const RUNG: u8 = 3;
@@ -37,7 +37,7 @@ impl Bell {
             "cannot make an eventfd for a ring: {}",
             io::Error::last_os_error()
         );
-        // SAFETY: the kernel just made this descriptor, and nobody else owns it.
+        // SAFETY: the kernel has just created this descriptor, and it has no other owner.
         let event = unsafe { OwnedFd::from_raw_fd(fd) };
         Self {
             state: AtomicU8::new(IDLE),
@@ -45,11 +45,11 @@ impl Bell {
         }
     }
 
-    /// Rings if the reader waits: for the writer, after what it wrote can be seen.
+    /// Rings if the reader waits: for the writer, once its data is visible.
     #[inline]
     pub(crate) fn ring_if_armed(&self) {
-        // Either this load sees the reader's `ARMED`, or the reader's second look sees what was written: both have a
-        // full fence between their store and their load.
+        // Either this load sees the reader's `ARMED`, or the reader's second check sees the written
+        // data: both have a full fence between their store and their load.
         fence(Ordering::SeqCst);
         if self.state.load(Ordering::Relaxed) == ARMED {
             self.ring();
@@ -58,22 +58,24 @@ impl Bell {
 
     #[cold]
     fn ring(&self) {
-        // Only one rings, so that no late write can be mistaken for the answer to the next arming.
+        // Only one rings, so that a late write is never mistaken for the answer to the next arming.
         let first =
             self.state
                 .compare_exchange(ARMED, RINGING, Ordering::AcqRel, Ordering::Relaxed);
         if first.is_ok() {
             let one = 1u64.to_ne_bytes();
-            // SAFETY: the descriptor is open as long as `self`, and `one` holds the 8 bytes that are read.
+            // SAFETY: the descriptor is open as long as `self`, and `one` holds the 8 bytes that
+            // are read.
             unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
             self.state.store(RUNG, Ordering::Release);
         }
     }
 
-    /// Arms the bell: for the reader, each time before it waits for the descriptor. `is_empty` looks at the ring.
+    /// Arms the bell: for the reader, before each wait for the descriptor. `is_empty` checks the
+    /// ring.
     pub(crate) fn arm(&self, is_empty: impl FnOnce() -> bool) -> BorrowedFd<'_> {
         match self.state.load(Ordering::Acquire) {
-            // The event is readable in a moment.
+            // The event is about to become readable.
             RINGING => return self.event.as_fd(),
             RUNG => self.silence(),
             _ => {}
@@ -88,8 +90,9 @@ impl Bell {
 
     fn silence(&self) {
         let mut count = 0u64;
-        // SAFETY: the descriptor is open as long as `self`, and `count` takes the 8 bytes that are written. It does
-        // not block; there is nothing to do about an error, which costs one needless wake-up.
+        // SAFETY: the descriptor is open as long as `self`, and `count` takes the 8 bytes that are
+        // written. The call does not block; an error needs no action, and costs one needless
+        // wake-up.
         unsafe { libc::read(self.event.as_raw_fd(), ptr::from_mut(&mut count).cast(), 8) };
     }
 }

@@ -1,4 +1,4 @@
-//! Small programs for the kernel, by bpf(2): an assembler (RFC 9669), the loader, and what they are attached with.
+//! BPF programs for the kernel, by bpf(2): an assembler (RFC 9669), the loader, and attaching.
 
 use crate::kernel;
 use std::io;
@@ -14,7 +14,8 @@ const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
 const LINK_CREATE: libc::c_int = 28;
 
-/// A program in the making: instructions, and where those with a forward jump go. `P` names the places.
+/// A program under construction: instructions, and the targets of forward jumps. `P` names the
+/// targets.
 #[derive(Debug)]
 pub(crate) struct Assembly<P> {
     instructions: Vec<Instruction>,
@@ -36,12 +37,12 @@ pub(crate) const LOAD_64: u8 = 0x18;
 pub(crate) const LOAD_U32: u8 = 0x61;
 pub(crate) const LOAD_U16: u8 = 0x69;
 pub(crate) const LOAD_U8: u8 = 0x71;
-/// Loads from the packet into r0, in the machine's byte order; the program ends with 0 where it is too short.
-/// Takes the context in r6, and forgets r1 to r5.
+/// Loads from the packet into r0, in native byte order; the program ends with 0 where the packet is
+/// too short. Takes the context in r6, and clobbers r1 to r5.
 pub(crate) const PACKET_U32: u8 = 0x20;
 pub(crate) const PACKET_U16: u8 = 0x28;
 pub(crate) const PACKET_U8: u8 = 0x30;
-/// As above, from a place told by a register.
+/// As above, at an offset from a register.
 pub(crate) const PACKET_U16_AT: u8 = 0x48;
 pub(crate) const ADD: u8 = 0x07;
 pub(crate) const ADD_REGISTER: u8 = 0x0f;
@@ -104,14 +105,14 @@ impl<P: Copy + PartialEq> Assembly<P> {
         for (at, to) in self.jumps {
             let place = self.places.iter().find(|(place, _)| *place == to);
             let target = place.expect("every place of a program is set").1;
-            // Counted from the next instruction; a program of some ports is short.
+            // Relative to the next instruction; a program for a few ports is short.
             self.instructions[at].offset = (target - at - 1) as i16;
         }
         self.instructions
     }
 }
 
-// The parts of `union bpf_attr` that are used; the kernel takes the rest as zero.
+// The parts of `union bpf_attr` in use; the kernel treats the rest as zero.
 
 #[repr(C)]
 struct MapCreate {
@@ -154,7 +155,7 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// Makes an array of sockets, or the like.
+/// Creates an array map, for example of sockets.
 pub(crate) fn new_map(map_type: u32, entries: u32) -> io::Result<OwnedFd> {
     let map = MapCreate {
         map_type,
@@ -177,13 +178,13 @@ pub(crate) fn set(map: &OwnedFd, key: u32, value: RawFd) -> io::Result<()> {
     bpf(MAP_UPDATE_ELEM, &update).map(drop)
 }
 
-/// Loads a program; the kernel's verifier has the last word.
+/// Loads a program, which the kernel's verifier may reject.
 pub(crate) fn load(
     prog_type: u32,
     attach_type: u32,
     program: &[Instruction],
 ) -> io::Result<OwnedFd> {
-    // The helpers are open to every licence; the kernel wants one named.
+    // The helpers are available under every licence, but the kernel requires one.
     let license = c"Dual MIT/GPL";
     let load = ProgLoad {
         prog_type,
@@ -220,14 +221,15 @@ pub(crate) fn attach(
 
 fn new_fd<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
     let fd = bpf(command, attributes)?;
-    // SAFETY: the kernel just made this descriptor, and nobody else owns it.
+    // SAFETY: the kernel has just created this descriptor, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `attributes` must be what `command` takes; every address in it must be good for the call.
+/// `attributes` must be of the type that `command` takes; every address in it must be valid during
+/// the call.
 fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<libc::c_int> {
-    // SAFETY: the attributes outlive the call, and their size is given; the callers are in this file, and each
-    // address in them is of a value that outlives the call.
+    // SAFETY: the attributes outlive the call, and their size is passed; the callers are in this
+    // file, and each address in them is of a value that outlives the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -254,7 +256,7 @@ struct TestRun {
     context: [u64; 3],
 }
 
-/// Runs a program over an Ethernet frame; what it returns.
+/// Runs a program on an Ethernet frame and returns its result.
 #[cfg(test)]
 pub(crate) fn test_run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
     let run = std::cell::UnsafeCell::new(TestRun {

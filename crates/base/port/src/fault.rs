@@ -1,7 +1,8 @@
-//! Ports with faults: what a bad network, or a hostile one, does to what comes in. For tests.
+//! Ports with faults: simulate a bad or hostile network on the receive side. For tests.
 //!
-//! A wrapper changes what its port *receives*; what is sent passes as it is. Wrappers compose, and the same seed
-//! does the same to the same input. There is no clock: delays are counted in calls of `recv`. They allocate.
+//! A wrapper changes what its port *receives*; sent packets are unchanged. Wrappers compose, and
+//! the same seed has the same effect on the same input. There is no clock: delays are counted in
+//! calls of `recv`. They allocate.
 
 mod cipher;
 mod clear;
@@ -12,65 +13,65 @@ pub use clear::FaultyClear;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// What is to go wrong, each with a probability from 0 to 1 for every packet by itself.
+/// Faults, each with an independent probability from 0 to 1 per packet.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Faults {
-    /// Where the random numbers begin.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// It is lost.
     pub loss: f64,
-    /// It comes twice.
+    /// It is duplicated.
     pub duplicate: f64,
-    /// One bit of it is another.
+    /// One of its bits is flipped.
     pub corrupt: f64,
-    /// It ends early: at any byte, or before the first.
+    /// It is truncated: at any byte, or before the first.
     pub truncate: f64,
-    /// It is overtaken by some of those behind it.
+    /// It is overtaken by some later packets.
     pub reorder: f64,
-    /// It waits for some calls of `recv`.
+    /// It is delayed by some calls of `recv`.
     pub delay: f64,
-    /// How many calls at most; at least 1.
+    /// Maximum number of calls; at least 1.
     pub delay_batches: u64,
 }
 
-/// What was done so far. Every packet that came is delivered, held, or lost.
+/// Counts so far. Every packet received is delivered, held, or lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FaultCounts {
-    /// Packets that came from the port within.
+    /// Packets received from the inner port.
     pub received: u64,
-    /// Packets handed on.
+    /// Packets delivered.
     pub delivered: u64,
     /// Packets lost.
     pub lost: u64,
     /// Copies made.
     pub duplicated: u64,
-    /// Packets with a bit changed; a copy is changed with its original.
+    /// Packets with a flipped bit; a copy has the same fault as its original.
     pub corrupted: u64,
     /// Packets cut short.
     pub truncated: u64,
-    /// Packets that were made to wait.
+    /// Packets delayed.
     pub delayed: u64,
-    /// Packets delivered after one that came later (RFC 4737 §3).
+    /// Packets delivered after one that arrived later (RFC 4737 §3).
     pub reordered: u64,
 }
 
-/// A packet on its way.
+/// A packet in transit.
 #[derive(Debug, Clone)]
 struct Held {
-    /// The call of `recv` that may deliver it, and its place among those of the same call.
+    /// The call of `recv` that may deliver it, and its order within that call.
     due: (u64, u64),
-    /// Its number among those that came.
+    /// Its number in order of arrival.
     number: u64,
     bytes: Vec<u8>,
     tos: u8,
 }
 
-/// The packets on their way, and what becomes of them.
+/// The packets in transit and the faults applied to them.
 #[derive(Debug)]
 struct Network {
     faults: Faults,
     random: u64,
-    /// In the order of their delivery.
+    /// In order of delivery.
     held: Vec<Held>,
     call: u64,
     /// One more than the highest number delivered.
@@ -80,7 +81,7 @@ struct Network {
     ready: OwnedFd,
 }
 
-/// How many places a reordered packet falls back at most.
+/// Maximum number of places that a reordered packet falls back.
 const PLACES_MAX: u64 = 8;
 
 impl Network {
@@ -92,7 +93,7 @@ impl Network {
             "cannot make an eventfd for a network: {}",
             io::Error::last_os_error()
         );
-        // SAFETY: the kernel just made this descriptor, and nobody else owns it.
+        // SAFETY: the kernel has just created this descriptor, and it has no other owner.
         let ready = unsafe { OwnedFd::from_raw_fd(fd) };
         Self {
             faults,
@@ -120,11 +121,11 @@ impl Network {
     }
 
     fn happens(&mut self, probability: f64) -> bool {
-        // 53 bits fill the fraction of the number.
+        // 53 bits fill the mantissa.
         ((self.random() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
-    /// A packet comes; its first `kept` bytes stay as they are.
+    /// Adds a packet; its first `kept` bytes are never changed.
     fn take(&mut self, bytes: &[u8], kept: usize, tos: u8) {
         let number = self.counts.received;
         self.counts.received += 1;
@@ -156,7 +157,7 @@ impl Network {
         self.hold(held);
     }
 
-    /// Sets when a packet is due, and puts it in its place.
+    /// Sets a packet's delivery time, and inserts it in order.
     fn hold(&mut self, mut held: Held) {
         if self.happens(self.faults.delay) {
             held.due.0 += 1 + self.below(self.faults.delay_batches.max(1));
@@ -165,12 +166,12 @@ impl Network {
         if self.happens(self.faults.reorder) {
             held.due.1 += 1 + self.below(PLACES_MAX);
         }
-        // Behind those of the same place: a packet that falls back lets the one that is there go first.
+        // Behind those with the same time: a packet that falls back follows the one already there.
         let at = self.held.partition_point(|other| other.due <= held.due);
         self.held.insert(at, held);
     }
 
-    /// The next packet that is due in this call, if `fits` says yes.
+    /// The next packet due in this call, if `fits` accepts it.
     fn next(&mut self, fits: impl FnOnce(&Held) -> bool) -> Option<Held> {
         let first = self.held.first()?;
         if first.due.0 > self.call || !fits(first) {
@@ -183,7 +184,7 @@ impl Network {
         Some(next)
     }
 
-    /// What becomes readable when there may be something.
+    /// The descriptor that becomes readable when a packet may be available.
     fn readable<'a>(&'a self, inner: Option<BorrowedFd<'a>>) -> Option<BorrowedFd<'a>> {
         if self.held.is_empty() {
             inner

@@ -1,8 +1,8 @@
-//! Ports for Ethernet frames: how test traffic leaves a station and enters one.
+//! Ports for Ethernet frames: the entry and exit of test traffic at a station.
 //!
 //! A frame is Ethernet header to the end of the payload, without FCS. Both directions work on slots
 //! that the port owns, in batches, without allocation: the sender writes each frame where the
-//! kernel (or the ring) takes it from, the receiver reads it where it was put.
+//! kernel (or the ring) reads it, the receiver reads it where it was written.
 
 mod bpf;
 mod clear;
@@ -34,7 +34,7 @@ use std::os::fd::BorrowedFd;
 /// The largest frame that a port carries, without FCS: 9216 B with FCS, and ESP in UDP around it.
 pub const FRAME_SLOT_BYTES: usize = 9216 + 256;
 
-/// A kind of frame port. [`open_senders`] and [`open_receivers`] say which is tried first.
+/// A kind of frame port. [`open_senders`] and [`open_receivers`] document the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FramePortKind {
@@ -42,7 +42,7 @@ pub enum FramePortKind {
     Xdp,
     /// AF_PACKET: batches to the driver without a queue, a memory-mapped ring from the kernel.
     Packet,
-    /// UDP sockets: the kernel makes and checks the headers.
+    /// UDP sockets: the kernel creates and checks the headers.
     Socket,
     /// Rings in memory, within one process.
     Memory,
@@ -59,30 +59,32 @@ impl fmt::Display for FramePortKind {
     }
 }
 
-/// What a port has counted since it was opened.
+/// Counts of a port since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FramePortStats {
-    /// Frames that were handed on.
+    /// Frames handed to the kernel or the ring.
     pub sent: u64,
     /// Frames that the kernel refused or lost on this station, before the wire.
     pub send_failed: u64,
-    /// Frames that reached this station and were lost in it: no slot was free.
+    /// Frames that reached this station and were lost for want of a free slot.
     pub receive_dropped: u64,
 }
 
 /// Sends frames.
 pub trait FrameSender: Send {
-    /// Sends up to `count` frames. `fill` is called once for each that there is room for, in order,
-    /// with a slot of [`FRAME_SLOT_BYTES`] (what it holds is undefined), and returns the frame's length.
+    /// Sends up to `count` frames. `fill` is called once for each frame that there is room for, in
+    /// order, with a slot of [`FRAME_SLOT_BYTES`] (of undefined content), and returns the frame's
+    /// length.
     ///
-    /// How many were filled: 0 when there is no room now. Each of these has been handed on, is counted in
-    /// [`FramePortStats::send_failed`], or waits for room and goes before all others with the next call.
+    /// Returns the number of slots filled: 0 when there is no room now. Each of these has been
+    /// sent, is counted in [`FramePortStats::send_failed`], or waits for room and precedes all
+    /// others in the next call.
     ///
     /// # Errors
     /// When the interface is gone or down.
     fn send(&mut self, count: usize, fill: impl FnMut(&mut [u8]) -> usize) -> io::Result<usize>;
 
-    /// Waits until everything has been handed on; counts what could not be.
+    /// Waits until everything has been sent; counts the frames that could not be.
     ///
     /// # Errors
     /// When the interface is gone or down.
@@ -94,15 +96,15 @@ pub trait FrameSender: Send {
 
 /// Receives frames.
 pub trait FrameReceiver: Send {
-    /// Hands every frame that is there, up to one batch, to `read`: the bytes may be changed in place. How
-    /// many there were.
+    /// Passes every available frame, up to one batch, to `read`, which may change the bytes in
+    /// place. Returns their number.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when there is none; anything else when the interface is gone.
     fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize>;
 
-    /// As [`recv`](Self::recv), with the time that each frame came to this station, by CLOCK_MONOTONIC in
-    /// nanoseconds, where the kernel noted it. Where it did not (`None`), the frame came now.
+    /// As [`recv`](Self::recv), with each frame's arrival time at this station, by CLOCK_MONOTONIC
+    /// in nanoseconds, if the kernel noted it. Otherwise (`None`) the frame arrived now.
     ///
     /// # Errors
     /// As `recv`.
@@ -110,8 +112,8 @@ pub trait FrameReceiver: Send {
         self.recv(|frame| read(frame, None))
     }
 
-    /// Becomes readable when `recv` has something; `None` for a port that cannot be waited for. To be called
-    /// anew before each wait: only then does a ring in memory know that somebody sleeps.
+    /// The descriptor that is readable when `recv` has frames; `None` for a port that cannot be
+    /// waited for. Must be called before each wait: a ring in memory rings its bell only then.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
     /// Counts so far.

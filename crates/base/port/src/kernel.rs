@@ -1,4 +1,4 @@
-//! What the ports of the kernel have in common: interfaces, socket options, shared memory.
+//! Shared code of the kernel's ports: interfaces, socket options, shared memory.
 
 use std::cell::Cell;
 use std::ffi::CString;
@@ -35,7 +35,7 @@ struct EthtoolChannels {
 const GET_CHANNELS: u32 = 0x3c;
 
 impl Interface {
-    /// Looks it up by name.
+    /// Looks up an interface by name.
     pub(crate) fn find(name: &str) -> io::Result<Self> {
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         // SAFETY: all-zero is a valid value of this plain C structure.
@@ -52,7 +52,7 @@ impl Interface {
         if index == 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: SIOCGIFMTU takes an ifreq and writes `ifru_mtu`, which any bytes are valid for.
+        // SAFETY: SIOCGIFMTU takes an ifreq and writes `ifru_mtu`, for which any bytes are valid.
         let mtu = unsafe {
             check(libc::ioctl(
                 socket.as_raw_fd(),
@@ -61,7 +61,7 @@ impl Interface {
             ))?;
             request.ifr_ifru.ifru_mtu
         };
-        // SAFETY: SIOCGIFFLAGS likewise, with `ifru_flags`.
+        // SAFETY: as above for SIOCGIFFLAGS and `ifru_flags`.
         let flags = unsafe {
             check(libc::ioctl(
                 socket.as_raw_fd(),
@@ -75,8 +75,8 @@ impl Interface {
             ..EthtoolChannels::default()
         };
         request.ifr_ifru.ifru_data = ptr::from_mut(&mut channels).cast();
-        // SAFETY: SIOCETHTOOL takes an ifreq that points to the structure of its command. A driver that does not know
-        // the command has one queue.
+        // SAFETY: SIOCETHTOOL takes an ifreq that points to the structure of its command. A driver
+        // without the command has one queue.
         unsafe {
             libc::ioctl(
                 socket.as_raw_fd(),
@@ -94,7 +94,7 @@ impl Interface {
     }
 }
 
-/// Makes a socket that does not block.
+/// Creates a non-blocking socket.
 pub(crate) fn socket(
     domain: libc::c_int,
     kind: libc::c_int,
@@ -103,11 +103,11 @@ pub(crate) fn socket(
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: socket takes no pointers.
     let fd = check(unsafe { libc::socket(domain, kind, protocol) })?;
-    // SAFETY: the kernel just made this descriptor, and nobody else owns it.
+    // SAFETY: the kernel has just created this descriptor, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Binds a socket to an address of the kind that it takes.
+/// Binds a socket to an address of its own family.
 pub(crate) fn bind<A: Plain>(socket: &impl AsRawFd, address: &A) -> io::Result<()> {
     let (bytes, length) = (ptr::from_ref(address).cast(), size_of::<A>());
     // SAFETY: the address outlives the call, and its length is given.
@@ -128,8 +128,8 @@ pub(crate) fn bind_packet(
     bind(socket, &address)
 }
 
-/// Lets a packet socket join a group among which flows are divided by a hash of their addresses and ports, or found
-/// one; its number.
+/// Adds a packet socket to a group among which flows are divided by a hash of their addresses and
+/// ports, or creates one; returns its number.
 pub(crate) fn join_fanout(socket: &OwnedFd, group: Option<u16>) -> io::Result<u16> {
     let flags = libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
     let (id, flags) = match group {
@@ -153,7 +153,7 @@ pub(crate) fn set_option<T: Plain>(
         ptr::from_ref(value).cast(),
         size_of::<T>() as libc::socklen_t,
     );
-    // SAFETY: the value outlives the call, and its length is given.
+    // SAFETY: the value outlives the call, and its length is passed.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, bytes, length) }).map(drop)
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn option<T: Plain>(
     Ok(value)
 }
 
-/// The error that the socket holds, if there is one: what a wait on it would report for ever.
+/// The pending error of the socket, if any: a wait on it would report it for ever.
 pub(crate) fn pending_error(socket: &impl AsRawFd) -> io::Result<()> {
     match option::<libc::c_int>(socket, libc::SOL_SOCKET, libc::SO_ERROR)? {
         0 => Ok(()),
@@ -180,14 +180,14 @@ pub(crate) fn pending_error(socket: &impl AsRawFd) -> io::Result<()> {
     }
 }
 
-/// By how much CLOCK_REALTIME, in which the kernel notes arrivals, is ahead of CLOCK_MONOTONIC.
+/// The offset of CLOCK_REALTIME, which the kernel uses for arrivals, from CLOCK_MONOTONIC.
 pub(crate) fn realtime_ahead_ns() -> i64 {
     let read = |clock| {
         let mut time = libc::timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: `time` outlives the call; both clocks are always there.
+        // SAFETY: `time` outlives the call; both clocks always exist.
         unsafe { libc::clock_gettime(clock, &raw mut time) };
         time.tv_sec * 1_000_000_000 + time.tv_nsec
     };
@@ -212,8 +212,8 @@ impl Reading {
     }
 }
 
-/// The distance by the first reading that is tight enough, or the tightest of a few: whoever is preempted while
-/// reading is wrong by half of that time.
+/// The offset by the first reading that is tight enough, or the tightest of a few: a reading is
+/// wrong by half of any preemption during it.
 fn tightest(mut read: impl FnMut() -> Reading) -> i64 {
     let mut best = read();
     for _ in 1..READINGS_MAX {
@@ -228,29 +228,30 @@ fn tightest(mut read: impl FnMut() -> Reading) -> i64 {
     best.real_ns - best.before_ns.midpoint(best.after_ns)
 }
 
-/// Two readings of a clock that are no farther apart are as close as they get, or nearly.
+/// Two readings of a clock at most this far apart are as close as they get, or nearly.
 const TIGHT_NS: i64 = 1000;
-/// Readings at most: some machines read clocks by a system call, and take longer.
+/// Maximum number of readings: some machines read clocks by a system call, and take longer.
 const READINGS_MAX: u32 = 8;
 
-/// When to ask a socket for its error. Its port is polled millions of times a second, and each question is a system
-/// call: it is asked when somebody has waited and nothing was there, and every now and then.
+/// Decides when to query a socket for its error. Its port is polled millions of times a second, and
+/// each query is a system call: it is made after a wait that found nothing, and occasionally
+/// otherwise.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorWatch {
     waited: Cell<bool>,
     empty_polls: Cell<u32>,
 }
 
-/// Empty polls from one question to the next when nobody waits.
+/// Empty polls between queries without a wait.
 const POLLS_PER_QUESTION: u32 = 1024;
 
 impl ErrorWatch {
-    /// To be called when somebody may wait for the socket: an error ends the wait.
+    /// Must be called when a wait for the socket may follow: an error ends the wait.
     pub(crate) fn note_wait(&self) {
         self.waited.set(true);
     }
 
-    /// To be called after each poll that gave nothing: the socket's error, or that it would block.
+    /// Must be called after each empty poll: returns the socket's error, or that it would block.
     pub(crate) fn empty(&self, socket: &impl AsRawFd) -> io::Error {
         let polls = self.empty_polls.get().wrapping_add(1);
         self.empty_polls.set(polls);
@@ -273,10 +274,10 @@ pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// C structures of integers, and of addresses that only the kernel follows.
+/// C structures of integers, and of addresses that only the kernel dereferences.
 ///
 /// # Safety
-/// Every bit pattern must be a value, zero too.
+/// Every bit pattern must be a value, including zero.
 pub(crate) unsafe trait Plain {}
 // SAFETY: integers, and structures of integers.
 unsafe impl Plain for libc::c_int {}
@@ -322,7 +323,8 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: it is memory, owned by this value alone; who shares it with the kernel keeps to the kernel's protocol.
+// SAFETY: it is memory, owned by this value alone; users that share it with the kernel follow the
+// kernel's protocol.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -336,7 +338,7 @@ impl Mapping {
         Self::new(socket.as_raw_fd(), bytes, offset, flags)
     }
 
-    /// Memory of this process, zero at first.
+    /// Memory of this process, initially zero.
     pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         Self::new(-1, bytes, 0, flags)
@@ -354,7 +356,7 @@ impl Mapping {
         flags: libc::c_int,
     ) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping where the kernel chooses touches no memory of ours.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no memory of ours.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, fd, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -366,7 +368,7 @@ impl Mapping {
     /// The `bytes` bytes at `offset`.
     ///
     /// # Panics
-    /// Where they go beyond the end.
+    /// If they extend beyond the end.
     #[inline]
     pub(crate) fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         let end = offset.checked_add(bytes);
@@ -381,7 +383,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own; pointers into it do not outlive it.
+        // SAFETY: the mapping belongs to this value; pointers into it do not outlive it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -396,7 +398,7 @@ mod tests {
 
     const AHEAD_NS: i64 = 1_700_000_000_000_000_000;
 
-    /// A reading for which somebody was away so long, before or after the clock in the middle.
+    /// A reading with preemptions of these lengths before and after the clock in the middle.
     fn reading(at_ns: i64, away_before_ns: i64, away_after_ns: i64) -> Reading {
         let middle_ns = at_ns + away_before_ns + 20;
         Reading {

@@ -1,20 +1,22 @@
 //! A clear port on a link: whole Ethernet frames, for an encryptor that is a bump in the wire.
 //!
-//! AF_PACKET with a `virtio_net_hdr` in front of each frame, so that super-packets of up to 64 KB pass uncut. What
-//! others send on the link comes in, whoever it is for; what this host sends does not. VLAN tags that the
-//! kernel or the card took off are put back. Frames have no FCS.
+//! AF_PACKET with a `virtio_net_hdr` in front of each frame, so that super-packets of up to 64 KB
+//! pass whole. The port receives what others send on the link, for any destination, but not what
+//! this host sends. VLAN tags removed by the kernel or the card are restored. Frames have no FCS.
 //!
-//! Frames come in by a ring of slots shared with the kernel, from which `recv` lends them where they lie; longer ones
-//! by the socket. `send` gathers small frames until [`flush`](ClearPort::flush), or until [`BATCH_FRAMES`] wait.
+//! Frames arrive in a ring of slots shared with the kernel, from which `recv` lends them in place;
+//! longer ones arrive by the socket. `send` gathers small frames until [`flush`](ClearPort::flush),
+//! or until [`BATCH_FRAMES`] wait.
 //!
-//! The host's own stack sees nothing of the link while a port is open, where a program may be loaded (CAP_BPF): it
-//! would look at every frame, and answer some. Where none may, [`LinkPort::host_is_deaf`] says so.
+//! While a port is open, the host's own stack sees nothing of the link if a program may be loaded
+//! (CAP_BPF): it would process every frame, and answer some. Otherwise [`LinkPort::host_is_deaf`]
+//! returns false.
 //!
-//! What else was tried, as a relay of 64-byte frames between two veth pairs, in frames per second of its thread's
-//! CPU time: `recvmmsg` 0.74 M, this ring 1.2 M, a ring of blocks (TPACKET_V3) 1.4 M, AF_XDP 1.9 M. But blocks are
-//! handed over after a millisecond, which no connection through an encryptor forgives; and AF_XDP tells neither
-//! the tag that was taken off a frame nor that its checksum is still to be computed, so that frames of a host
-//! with ordinary offloads would leave broken.
+//! Alternatives measured as a relay of 64-byte frames between two veth pairs, in frames per second
+//! of its thread's CPU time: `recvmmsg` 0.74 M, this ring 1.2 M, a ring of blocks (TPACKET_V3) 1.4
+//! M, AF_XDP 1.9 M. But blocks are delivered after a millisecond, too late for connections through
+//! an encryptor; and AF_XDP reports neither a removed VLAN tag nor an incomplete checksum, so that
+//! frames of a host with ordinary offloads would leave broken.
 
 mod receive;
 mod send;
@@ -31,14 +33,14 @@ use std::sync::Arc;
 use wire::coalesce::Joinable;
 use wire::vnet::{Gso, VnetHeader};
 
-/// Frames in one system call.
+/// Frames per system call.
 const BATCH_FRAMES: usize = 64;
-/// Buffers asked of the kernel, in bytes: some milliseconds of a fast link.
+/// Buffers requested from the kernel, in bytes: some milliseconds of a fast link.
 const SOCKET_BUFFER_BYTES: libc::c_int = 16 << 20;
-/// For the nearest bridge only (IEEE 802.1Q §8.6.3): no bridge passes a probe on.
+/// The nearest-bridge address (IEEE 802.1Q §8.6.3): no bridge forwards a probe.
 const NEAREST_BRIDGE: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
 
-/// Super-packets that are sent to a link. What comes from it may be any: the kernel says what it is.
+/// Super-packets sent to a link. Received ones may be of any kind: the kernel describes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkOffloads {
     /// TCP super-packets.
@@ -47,7 +49,7 @@ pub struct LinkOffloads {
     pub uso: bool,
 }
 
-/// What went wrong with a link.
+/// Error of a link.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The interface cannot be used.
@@ -55,9 +57,9 @@ pub enum LinkError {
     Open {
         /// Its name.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
-        /// What to do.
+        /// Advice.
         help: &'static str,
     },
 }
@@ -74,12 +76,12 @@ pub struct LinkPort {
 }
 
 impl LinkPort {
-    /// Opens an interface, which must be up, with that many queues, among which the kernel divides flows by a hash
-    /// of their addresses and ports. The interface is promiscuous as long as one of them is open. Those of the
-    /// `wanted` offloads are turned on that a real write shows to work.
+    /// Opens an interface, which must be up, with this many queues, among which the kernel divides
+    /// flows by a hash of their addresses and ports. The interface is promiscuous while one of them
+    /// is open. Those of the `wanted` offloads are enabled that a real write proves.
     ///
     /// # Errors
-    /// [`LinkError`] with what the kernel said and what to do.
+    /// [`LinkError`] with the kernel's error and advice.
     pub fn open(
         interface: &str,
         queues: usize,
@@ -133,7 +135,7 @@ impl LinkPort {
         self.deafness.is_some()
     }
 
-    /// Sends one super-packet that nobody passes on or answers.
+    /// Sends one super-packet that no receiver forwards or answers.
     fn probe(&mut self, gso: Gso) -> io::Result<()> {
         const ETHERNET_BYTES: u16 = 14;
         let (vnet, packet) = probe::super_packet(gso);
@@ -182,7 +184,7 @@ impl ClearPort for LinkPort {
 }
 
 fn open_socket(interface: &Interface) -> io::Result<(OwnedFd, Receiver)> {
-    // Protocol 0: nothing comes in before it is bound.
+    // Protocol 0: no frames arrive before it is bound.
     let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     let set =
         |option, value: libc::c_int| kernel::set_option(&socket, libc::SOL_PACKET, option, &value);
@@ -192,7 +194,7 @@ fn open_socket(interface: &Interface) -> io::Result<(OwnedFd, Receiver)> {
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     ] {
-        // Beyond the system's limit where we may, up to it elsewhere.
+        // Beyond the system's limit if permitted, else up to it.
         let bytes = SOCKET_BUFFER_BYTES;
         kernel::set_option(&socket, libc::SOL_SOCKET, force, &bytes)
             .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, plain, &bytes))?;

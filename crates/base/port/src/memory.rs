@@ -1,8 +1,8 @@
 //! Ports joined in memory: the data path without kernel, privilege or clock.
 //!
-//! What moves is the buffer, not its bytes: each direction has two rings that pass buffers back and forth, and the
-//! sender takes the one that came back last, which is still in the cache. What finds no room is lost, as on a
-//! wire. No lock, no allocation after set-up.
+//! Buffers move instead of their bytes: each direction has two rings that pass buffers back and
+//! forth, and the sender uses the one returned last, which is still in the cache. Packets without
+//! room are lost, as on a wire. No lock, no allocation after set-up.
 
 mod cipher;
 mod clear;
@@ -50,13 +50,13 @@ fn direction<B>(capacity: usize) -> (Sending<B>, Receiving<B>) {
 }
 
 impl<B> Receiving<B> {
-    /// Gives a buffer back. One for which the ring has no room is let go: the sender has enough then.
+    /// Returns a buffer. If the ring has no room it is freed: the sender then has enough.
     #[inline]
     fn give_back(&mut self, buffer: B) {
         let _ = self.free.push(buffer);
     }
 
-    /// Readable when there is something in the ring, or `more` says so.
+    /// Readable when the ring is not empty, or `more` is true.
     fn readable(&self, more: bool) -> BorrowedFd<'_> {
         self.bell.arm(|| self.full.is_empty() && !more)
     }

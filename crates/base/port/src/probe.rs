@@ -1,4 +1,4 @@
-//! Super-packets that nobody wants, to find out whether the kernel takes their kind.
+//! Harmless super-packets, to test whether the kernel accepts their kind.
 
 use wire::checksum;
 use wire::vnet::{Gso, NEEDS_CSUM, VnetHeader};

@@ -1,4 +1,4 @@
-//! A port that takes everything, counts it and throws it away: the far end of a benchmark.
+//! A port that accepts, counts and discards everything: the far end of a benchmark.
 
 use crate::{Batch, CipherPort, ClearPort, Sent, Train};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use wire::coalesce::Joinable;
 use wire::vnet::VnetHeader;
 
-/// Takes packets and datagrams and keeps none; nothing comes from it.
+/// Discards packets and datagrams after counting them; never receives any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sink {
     /// Clear packets and super-packets, or datagrams.

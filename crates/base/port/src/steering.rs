@@ -1,8 +1,8 @@
-//! Which lane a flow takes: a hash that is the same for both of its directions, on every host.
+//! The lane of a flow: a hash that is the same for both of its directions, on every host.
 //!
-//! [`flow_hash`] and the program for the kernel compute the same: each endpoint (address, and port where there is
-//! one) is mixed by itself, and the two are added, which knows no order. By the kernel's own choice of
-//! queue, the way back could come in by another lane than the way out.
+//! [`flow_hash`] and the kernel program compute the same value: each endpoint (address, and port if
+//! it has one) is mixed by itself, and the two are added, which is independent of their order. With
+//! the kernel's own choice of queue, the two directions of a flow could use different lanes.
 
 use crate::bpf::{
     self, ADD_REGISTER, AND, Assembly, COPY, EXIT, IF_EQUAL, IF_NOT_EQUAL, JUMP, MULTIPLY_REGISTER,
@@ -16,8 +16,9 @@ const PROG_TYPE_SOCKET_FILTER: u32 = 1;
 /// 2⁶⁴ divided by the golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of an IP packet's addresses, and of its ports where they are told: TCP and UDP, but not in fragments
-/// or behind IPv6 extension headers. Equal for both directions of a flow. 0 for what is not an IP packet.
+/// The hash of an IP packet's addresses, and of its ports where they are available: TCP and UDP,
+/// but not in fragments or behind IPv6 extension headers. Equal for both directions of a flow. 0
+/// for anything but an IP packet.
 #[inline]
 #[must_use]
 pub fn flow_hash(packet: &[u8]) -> u32 {
@@ -179,7 +180,7 @@ mod tests {
         packet
     }
 
-    /// Packets of every kind, and what becomes of them when bytes are changed or missing.
+    /// Packets of every kind, some with changed or missing bytes.
     fn packets() -> Vec<Vec<u8>> {
         let mut packets = Vec::new();
         for (ipv6, tcp) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -211,9 +212,9 @@ mod tests {
         };
         let (mut same, mut zero) = (0, 0);
         for packet in packets() {
-            // The kernel takes the Ethernet header off before the program sees the packet.
+            // The kernel removes the Ethernet header before the program sees the packet.
             let frame = [&[0; 14], &packet[..]].concat();
-            // It runs nothing on a frame without payload.
+            // It does not run on a frame without payload.
             let Ok(result) = bpf::test_run(&program, &frame) else {
                 assert!(packet.is_empty(), "not run on {packet:02x?}");
                 continue;
@@ -246,7 +247,8 @@ mod tests {
                 for port in 0..16 {
                     let (mut from, mut to) = (A, B);
                     from.0[3] = host;
-                    // The same host number on both sides: a hash of the XOR would not tell these apart.
+                    // The same host number on both sides: a hash of the XOR would not distinguish
+                    // these.
                     to.0[3] = host;
                     from.2 = 32_768 + 2 * port;
                     let hash = flow_hash(&packet(false, true, from, to)) as usize;

@@ -1,8 +1,8 @@
 //! A TUN device with offloads: 64 KB super-packets in one read or write.
 //!
-//! Each packet has a `virtio_net_hdr` in front. Which super-packets the kernel takes is found out by writing
-//! one of each kind: an ioctl that succeeds proves little. The probes are addressed to 255.255.255.255
-//! from 0.0.0.0, which no kernel forwards or answers.
+//! Each packet has a `virtio_net_hdr` in front. The accepted kinds of super-packets are determined
+//! by writing one of each kind: a successful ioctl proves little. The probes are addressed to
+//! 255.255.255.255 from 0.0.0.0, which no kernel forwards or answers.
 
 use crate::{CLEAR_BUFFER_BYTES, ClearPort, probe, steering};
 use arrayvec::ArrayVec;
@@ -15,7 +15,7 @@ use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
-// `TUN_F_*` of linux/if_tun.h: what the reader of the device can take.
+// `TUN_F_*` of linux/if_tun.h: the reader's offload abilities.
 const F_CSUM: libc::c_uint = 0x01;
 const F_TSO: libc::c_uint = 0x02 | 0x04;
 const F_USO: libc::c_uint = 0x20 | 0x40;
@@ -23,12 +23,12 @@ const F_USO: libc::c_uint = 0x20 | 0x40;
 /// `TUNSETSTEERINGEBPF` of linux/if_tun.h.
 const SET_STEERING: libc::Ioctl = 0x8004_54e0u32 as libc::Ioctl;
 
-/// What is asked of a TUN device.
+/// Settings of a TUN device.
 #[derive(Debug, Clone)]
 pub struct TunSettings<'a> {
     /// Interface name, at most 15 bytes.
     pub name: &'a str,
-    /// Queues, one a worker; at least 1.
+    /// Queues, one per worker; at least 1.
     pub queues: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct TunOffloads {
     pub uso: bool,
 }
 
-/// What went wrong with a TUN device.
+/// Error of a TUN device.
 #[derive(Debug, thiserror::Error)]
 pub enum TunError {
     /// `/dev/net/tun` cannot be opened.
@@ -49,19 +49,19 @@ pub enum TunError {
         "cannot open {TUN_DEVICE}: {0}\nhelp: it needs the kernel's tun driver (`modprobe tun`) and, in a container, the device passed through"
     )]
     Device(io::Error),
-    /// The kernel refused to make the interface.
+    /// The kernel refused to create the interface.
     #[error("cannot create the TUN interface `{name}`: {error}\nhelp: {help}")]
     Create {
         /// Interface name.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
-        /// What to do.
+        /// Advice.
         help: &'static str,
     },
 }
 
-/// One queue of a TUN device; the interface goes when the last queue is dropped.
+/// One queue of a TUN device; the interface is removed when the last queue is dropped.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
@@ -69,17 +69,18 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Creates the interface with all its queues. It is down, and takes no offloads yet.
+    /// Creates the interface with all its queues. It is down, and has no offloads yet.
     ///
     /// # Errors
-    /// [`TunError`] with what the kernel said and what to do.
+    /// [`TunError`] with the kernel's error and advice.
     pub fn create(settings: &TunSettings<'_>) -> Result<Vec<Self>, TunError> {
         (0..settings.queues)
             .map(|queue| Self::open_queue(settings, queue == 0))
             .collect()
     }
 
-    /// The `first` queue makes the interface; if there is one of that name, it is another's.
+    /// The `first` queue creates the interface; an existing one of that name belongs to another
+    /// program.
     fn open_queue(settings: &TunSettings<'_>, first: bool) -> Result<Self, TunError> {
         let refused = |error: io::Error| {
             let help = match error.raw_os_error() {
@@ -132,22 +133,26 @@ impl Tun {
         })
     }
 
-    /// Lets flows choose their queues by [`flow_hash`](crate::flow_hash), modulo the number of queues, so that both
-    /// directions of a flow, on both hosts, take the same lane. The setting is the device's: once is enough.
+    /// Selects each flow's queue by [`flow_hash`](crate::flow_hash), modulo the number of queues,
+    /// so that both directions of a flow, on both hosts, use the same lane. The setting belongs to
+    /// the device: one call is enough.
     ///
     /// # Errors
-    /// What the kernel says (EPERM without CAP_BPF, as in a user namespace; EINVAL before Linux 4.16). Its own
-    /// choice of queues stays then, which works, but may take the two directions of a flow apart.
+    /// The kernel's error (EPERM without CAP_BPF, as in a user namespace; EINVAL before Linux
+    /// 4.16). The kernel's own choice of queues then remains, which works, but may separate the two
+    /// directions of a flow.
     pub fn steer_flows(&self) -> io::Result<()> {
         let program = steering::program()?;
         let mut fd = program.as_raw_fd();
-        // SAFETY: TUNSETSTEERINGEBPF takes an int, the descriptor of a program, which the kernel holds from then on.
+        // SAFETY: TUNSETSTEERINGEBPF takes an int, the descriptor of a program, which the kernel
+        // keeps open from then on.
         unsafe { ioctl(&self.file, SET_STEERING, &mut fd) }
     }
 
-    /// Turns on those of the `wanted` offloads that a real write shows to work; the interface must be up.
+    /// Enables those of the `wanted` offloads that a real write proves; the interface must be up.
     ///
-    /// The setting is the device's, and what may be written the queue's: so it is called for each queue.
+    /// The setting belongs to the device, the permitted writes to the queue: so it is called for
+    /// each queue.
     pub fn enable_offloads(&mut self, wanted: TunOffloads) -> TunOffloads {
         let candidates = [(true, true), (true, false), (false, true), (false, false)]
             .map(|(tso, uso)| TunOffloads { tso, uso });
@@ -234,9 +239,9 @@ impl ClearPort for Tun {
 /// An ioctl with an argument.
 ///
 /// # Safety
-/// `argument` must be what `request` takes.
+/// `argument` must be of the type that `request` takes.
 unsafe fn ioctl<T>(file: &File, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
-    // SAFETY: the argument outlives the call, and is of the right type by the caller's word.
+    // SAFETY: the argument outlives the call, and the caller guarantees its type.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request, &raw mut *argument) };
     if result < 0 {
         Err(io::Error::last_os_error())

@@ -1,14 +1,17 @@
-//! A UDP lane: one socket, one peer or thousands, datagrams in trains by `UDP_SEGMENT` and `UDP_GRO`.
+//! A UDP lane: one socket, one peer or thousands, datagrams in trains by `UDP_SEGMENT` and
+//! `UDP_GRO`.
 //!
-//! A train is one system call and one pass through the stack for up to 64 KB. Whether the kernel takes trains is
-//! found out by sending one: NAT keepalives (RFC 3948 §2.3), which a peer must ignore. An interface may
-//! still refuse later (EIO, EINVAL); then trains to that peer are sent datagram by datagram from there on.
+//! A train is one system call and one pass through the stack for up to 64 KB. Whether the kernel
+//! supports trains is determined by sending one: NAT keepalives (RFC 3948 §2.3), which a peer must
+//! ignore. An interface may still refuse later (EIO, EINVAL); from then on trains to that peer are
+//! sent datagram by datagram.
 //!
-//! With one peer the socket is connected: only that peer's datagrams come in, and no route is looked up for each
-//! send. With more it is not, and each train carries its peer's address.
+//! With one peer the socket is connected: only that peer's datagrams arrive, and sends need no
+//! route lookup. With more it is not, and each train has its peer's address.
 //!
-//! A connected socket reports ICMP errors about datagrams sent before, at whatever call comes next. Anyone can
-//! forge those, so they are read away and change nothing: not even the path's MTU, which is the route's.
+//! A connected socket reports ICMP errors about earlier datagrams at the next call of any kind.
+//! They can be forged by anyone, so they are read and ignored: they do not even change the path's
+//! MTU, which is the route's.
 
 pub(crate) mod control;
 mod messages;
@@ -23,17 +26,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// `UDP_MAX_SEGMENTS` of Linux since 6.9, and before.
+/// `UDP_MAX_SEGMENTS` of Linux from 6.9 on, and before.
 const TRAIN_DATAGRAMS: [usize; 2] = [128, 64];
-/// Peers that a train is tried on: the first may have no route.
+/// Number of peers to try a train on: the first may have no route.
 const PROBED_PEERS: usize = 4;
-/// How long one `send` waits for room in the send buffer, at most, before datagrams count as lost. The other
-/// direction waits meanwhile.
+/// Longest wait of one `send` for room in the send buffer before datagrams count as lost. It delays
+/// the other direction as well.
 const SEND_WAIT: Duration = Duration::from_millis(2);
-/// Reports about earlier datagrams that one `recv` reads away.
+/// Maximum number of reports about earlier datagrams that one `recv` reads.
 const REPORTS_MAX: usize = 16;
 const KEEPALIVE: u8 = 0xff;
-/// Nothing is there, or the socket itself is wrong.
+/// Nothing received, or an error of the socket itself.
 const ABOUT_THE_SOCKET: [libc::c_int; 5] = [
     libc::EAGAIN,
     libc::EBADF,
@@ -68,15 +71,15 @@ pub struct UdpLane {
 #[derive(Debug)]
 struct Peer {
     address: SocketAddr,
-    /// As the socket takes it: an IPv4 address on an IPv6 socket is mapped (RFC 4291 §2.5.5.2).
+    /// In the socket's form: an IPv4 address on an IPv6 socket is mapped (RFC 4291 §2.5.5.2).
     name: SockAddr,
     /// Its interface refused a train.
     singly: bool,
-    /// The longest datagram that goes in a train: longer ones are to be fragmented.
+    /// The longest datagram sent in a train: longer ones need fragmentation.
     train_datagram_max: usize,
 }
 
-/// How a train is to go.
+/// The way to send a train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Whole,
@@ -94,12 +97,12 @@ impl UdpLane {
         Self::open(local, &[remote], wanted)
     }
 
-    /// Binds `local` for these peers; [`Train::peer`] is the place in the list. `wanted` offloads are used where
-    /// they work. A `local` of `[::]` reaches IPv4 peers, too.
+    /// Binds `local` for these peers; [`Train::peer`] is the index in the list. `wanted` offloads
+    /// are used where they work. A `local` of `[::]` reaches IPv4 peers, too.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for no peer, more than 65,536, or one that `local` cannot reach; else what
-    /// the kernel says: address in use, not of this host, no route to an only peer.
+    /// [`io::ErrorKind::InvalidInput`] for no peer, more than 65,536, or one that `local` cannot
+    /// reach; else the kernel's error: address in use, not of this host, no route to a single peer.
     pub fn open(local: SocketAddr, peers: &[SocketAddr], wanted: UdpOffloads) -> io::Result<Self> {
         if peers.is_empty() || peers.len() > usize::from(u16::MAX) + 1 {
             return Err(invalid(format!(
@@ -139,11 +142,11 @@ impl UdpLane {
         Ok(lane)
     }
 
-    /// Lets the kernel fragment datagrams that are longer than the route takes, or refuses them (as at first).
-    /// They go one by one, not in trains.
+    /// Makes the kernel fragment datagrams that exceed the route's MTU, or refuse them (the initial
+    /// setting). They are sent singly, not in trains.
     ///
     /// # Errors
-    /// What the kernel says: none is known.
+    /// The kernel's error: none is known.
     pub fn set_fragment(&mut self, fragment: bool) -> io::Result<()> {
         let mixed = self.local.is_ipv6() && self.peers.iter().any(|peer| peer.address.is_ipv4());
         options::set_path_mtu_mode(&self.socket, self.local, mixed, fragment)?;
@@ -177,7 +180,7 @@ impl UdpLane {
         if self.peers.len() == 1 && address.is_ipv4() == self.local.is_ipv4() {
             return options::path_mtu(&self.socket, address);
         }
-        // A connected socket tells; this one lives no longer than the question.
+        // A connected socket knows it; this one is closed after the query.
         let socket = Socket::new(
             Domain::for_address(address),
             Type::DGRAM,
@@ -193,7 +196,7 @@ impl UdpLane {
         options::path_mtu(&socket, address)
     }
 
-    /// Sends keepalives as a train; the longest train that the kernel takes.
+    /// Sends keepalives as a train; returns the longest train that the kernel accepts.
     fn probe_trains(&self) -> usize {
         let takes = |datagrams: usize, peer: usize| {
             let bytes = [KEEPALIVE; TRAIN_DATAGRAMS[0]];
@@ -203,7 +206,7 @@ impl UdpLane {
                 peer: peer as u16,
                 ..Train::default()
             };
-            // The first error may be a report about the probe before.
+            // The first error may be a report about the previous probe.
             (0..2).any(|_| self.send_messages(&bytes, &[train]).is_ok())
         };
         let peers = self.peers.len().min(PROBED_PEERS);
@@ -229,7 +232,8 @@ impl UdpLane {
 
     /// Sends trains until all are sent or refused.
     ///
-    /// An error may be a report about an earlier datagram: then nothing was sent, and a second try tells.
+    /// An error may be a report about an earlier datagram: then nothing was sent, and a second try
+    /// decides.
     fn send_all(&mut self, buffer: &[u8], mut trains: &[Train], sent: &mut Sent) {
         let mut tried_before = false;
         let mut waited = false;
@@ -277,11 +281,11 @@ impl UdpLane {
         }
     }
 
-    /// Does what can be done about a train that the kernel refused, and counts what cannot.
+    /// Handles a train that the kernel refused: sends it another way if possible, else counts it.
     fn refused(&mut self, buffer: &[u8], train: Train, error: libc::c_int, sent: &mut Sent) {
         let is_train = train.bytes > train.datagram_bytes;
         match error {
-            // The route's MTU has shrunk since it was asked for.
+            // The route's MTU has shrunk since the last query.
             libc::EMSGSIZE | libc::EINVAL if is_train && self.fragment => {
                 self.send_singly(buffer, train, sent);
             }
@@ -327,13 +331,13 @@ impl CipherPort for UdpLane {
         sent
     }
 
-    /// The batch's buffer takes one train for each [`TRAIN_BYTES_MAX`] that it has.
+    /// The batch's buffer takes one train per [`TRAIN_BYTES_MAX`].
     fn recv(&mut self, batch: &mut Batch) -> io::Result<()> {
         for _ in 0..REPORTS_MAX {
             let Err(error) = self.receive_messages(batch) else {
                 return Ok(());
             };
-            // Anything else is a signal, or a report about a datagram sent before.
+            // Any other error is a signal, or a report about a datagram sent before.
             if error
                 .raw_os_error()
                 .is_some_and(|code| ABOUT_THE_SOCKET.contains(&code))
@@ -362,7 +366,7 @@ impl Peer {
             }
             _ => {
                 return Err(invalid(format!(
-                    "{address} cannot be reached from {local}: another family of addresses; `[::]` reaches both"
+                    "{address} cannot be reached from {local}: different address family; `[::]` reaches both"
                 )));
             }
         };
@@ -374,7 +378,7 @@ impl Peer {
         })
     }
 
-    /// What an outer packet of `mtu` bytes carries.
+    /// The payload of an outer packet of `mtu` bytes.
     const fn payload_of(&self, mtu: usize) -> usize {
         mtu.saturating_sub(if self.address.is_ipv4() {
             OUTER_IPV4_BYTES

@@ -1,4 +1,4 @@
-//! Waiting until a port has something, or until it is time to stop.
+//! Waits for a port to become readable, or for a stop request.
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A flag that wakes whoever waits; clones share it. Once raised it stays up.
+/// A flag that wakes waiting threads; clones share it. Once raised it stays raised.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<Flag>);
 
 #[derive(Debug)]
 struct Flag {
     raised: AtomicBool,
-    /// Readable from the moment that the flag is up.
+    /// Readable once the flag is raised.
     event: OwnedFd,
 }
 
 impl Stop {
-    /// A flag that is down.
+    /// A flag that is not raised.
     ///
     /// # Errors
     /// When the process is out of file descriptors.
@@ -30,7 +30,7 @@ impl Stop {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel just made this descriptor, and nobody else owns it.
+        // SAFETY: the kernel has just created this descriptor, and it has no other owner.
         let event = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self(Arc::new(Flag {
             raised: AtomicBool::new(false),
@@ -42,12 +42,12 @@ impl Stop {
     pub fn raise(&self) {
         self.0.raised.store(true, Ordering::Release);
         let one = 1u64.to_ne_bytes();
-        // SAFETY: the descriptor is open as long as `self`, and `one` holds the 8 bytes that are read. A full
-        // counter (EAGAIN) means that the event is readable, which is what is wanted.
+        // SAFETY: the descriptor is open as long as `self`, and `one` holds the 8 bytes that are
+        // read. A full counter (EAGAIN) means that the event is readable, which is the goal.
         unsafe { libc::write(self.0.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    /// Whether the flag is up.
+    /// Whether the flag is raised.
     #[inline]
     #[must_use]
     pub fn is_raised(&self) -> bool {
@@ -61,43 +61,43 @@ impl AsFd for Stop {
     }
 }
 
-/// Waits for the same `N` descriptors again and again. The kernel is told of each once, and not at each waiting as by
-/// [`wait_readable`]: waking up is shorter.
+/// Waits for the same `N` descriptors repeatedly. Each is registered with the kernel once, and not
+/// at each wait as by [`wait_readable`], so that waking up is faster.
 #[derive(Debug)]
 pub struct Waiter<const N: usize> {
     epoll: Epoll,
-    /// What the kernel was told of.
-    told: [Option<RawFd>; N],
+    /// The descriptors registered with the kernel.
+    registered: [Option<RawFd>; N],
 }
 
-/// Which of a [`Waiter`]'s descriptors are readable.
+/// The readable ones of a [`Waiter`]'s descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready<const N: usize>([bool; N]);
 
 impl<const N: usize> Waiter<N> {
-    /// A waiter that waits for nothing yet.
+    /// A waiter without descriptors.
     ///
     /// # Errors
-    /// When the process is out of descriptors.
+    /// When the process is out of file descriptors.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
-            told: [None; N],
+            registered: [None; N],
         })
     }
 
-    /// Waits until some of `fds` are readable, and says which; none when a signal came first. No descriptor stands there
-    /// twice, and each stays open until the call that has another in its place.
+    /// Waits until some of `fds` are readable, and returns which; none when a signal came first. No
+    /// descriptor may occur twice, and each must stay open until the call that replaces it.
     ///
     /// # Errors
-    /// What `epoll` says: one of them is a regular file.
+    /// The error of `epoll`: one of them is a regular file.
     pub fn wait(&mut self, fds: [Option<BorrowedFd<'_>>; N]) -> io::Result<Ready<N>> {
-        for (place, (told, fd)) in (0..).zip(self.told.iter_mut().zip(&fds)) {
+        for (place, (registered, fd)) in (0..).zip(self.registered.iter_mut().zip(&fds)) {
             let number = fd.map(|fd| fd.as_raw_fd());
-            if *told == number {
+            if *registered == number {
                 continue;
             }
-            if let Some(before) = told.take() {
+            if let Some(before) = registered.take() {
                 // SAFETY: the caller keeps it open until this call.
                 let before = unsafe { BorrowedFd::borrow_raw(before) };
                 self.epoll.delete(before)?;
@@ -106,7 +106,7 @@ impl<const N: usize> Waiter<N> {
                 self.epoll
                     .add(fd, EpollEvent::new(EpollFlags::EPOLLIN, place))?;
             }
-            *told = number;
+            *registered = number;
         }
         let mut events = [EpollEvent::empty(); N];
         let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
@@ -123,7 +123,7 @@ impl<const N: usize> Waiter<N> {
 }
 
 impl<const N: usize> Ready<N> {
-    /// Whether the descriptor at that place is readable.
+    /// Whether the descriptor at this place is readable.
     #[must_use]
     pub const fn has(self, place: usize) -> bool {
         self.0[place]
@@ -133,7 +133,7 @@ impl<const N: usize> Ready<N> {
 /// Waits until one of `fds` (at most 8) is readable; `false` when `limit` passed first.
 ///
 /// # Errors
-/// What `poll` says; a signal is not an error but counts as time passed.
+/// The error of `poll`; a signal is not an error but counts as time passed.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<bool> {
     let mut polled: arrayvec::ArrayVec<libc::pollfd, 8> = fds
         .iter()
@@ -159,7 +159,7 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Res
     Ok(ready > 0)
 }
 
-/// Waits until `fd` takes output again; `false` when `limit` passed first.
+/// Waits until `fd` accepts output again; `false` when `limit` passed first.
 pub(crate) fn wait_writable(fd: BorrowedFd<'_>, limit: Duration) -> bool {
     let mut polled = libc::pollfd {
         fd: fd.as_raw_fd(),
@@ -178,7 +178,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_waiter_tells_which_of_its_descriptors_are_readable() {
+    fn a_waiter_reports_which_of_its_descriptors_are_readable() {
         let (mut one, first) = UnixStream::pair().unwrap();
         let (mut two, second) = UnixStream::pair().unwrap();
         let (idle, _other_end) = UnixStream::pair().unwrap();
@@ -191,10 +191,10 @@ mod tests {
         };
         two.write_all(b"x").unwrap();
         assert_eq!(wait([&first, &second]), [false, true, false]);
-        // It is readable until somebody reads.
+        // It remains readable until it is read.
         stop.raise();
         assert_eq!(wait([&first, &second]), [false, true, true]);
-        // Another in its place.
+        // A different descriptor in its place.
         one.write_all(b"x").unwrap();
         assert_eq!(wait([&first, &idle]), [true, false, true]);
     }

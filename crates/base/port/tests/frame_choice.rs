@@ -1,4 +1,4 @@
-//! Which frame port is opened, why not another, and what is left behind.
+//! Choice of the frame port, reasons against the others, and cleanup.
 
 mod traffic;
 mod veth;
@@ -44,7 +44,7 @@ fn nothing_is_left_on_the_interface() {
                 "{kind} lets frames through"
             );
             drop(port);
-            // Another test may be starting a process, which holds our descriptors for a moment.
+            // Another test may be starting a process, which inherits our descriptors for a moment.
             let heard = (0..1000).any(|_| {
                 say();
                 wait_readable(&[to.as_fd()], Some(Duration::from_millis(10))).unwrap()
@@ -84,7 +84,7 @@ fn frames_to_the_ports_are_taken_and_those_to_their_neighbours_are_not() {
                 from.send_to(b"hello", socket.local_addr().unwrap())
                     .unwrap();
             }
-            // These were sent last: what the others were to hear has been there.
+            // These were sent last: the other receivers' frames have already arrived.
             assert!(left.iter().all(|socket| heard(socket, 10)), "{kind}");
             assert!(!taken.iter().any(|socket| heard(socket, 0)), "{kind}");
         }
@@ -129,7 +129,7 @@ fn the_fastest_is_chosen_and_what_was_passed_over_has_its_reason() {
             (ports[0].kind(), passed_over.len()),
             (FramePortKind::Xdp, 0)
         );
-        // The queue is taken now.
+        // The queue is in use now.
         let (second, passed_over) = open_senders(&wanted("v0", None, 1514)).unwrap();
         assert_eq!(second[0].kind(), FramePortKind::Packet);
         assert_eq!(passed_over[0].0, FramePortKind::Xdp);
@@ -153,7 +153,7 @@ fn the_fastest_is_chosen_and_what_was_passed_over_has_its_reason() {
 #[test]
 fn without_privilege_sockets_are_chosen() {
     with_pair(|_| {
-        // SAFETY: takes numbers only. By the system call itself, it changes this thread and not the process.
+        // SAFETY: takes numbers only. The raw system call changes this thread and not the process.
         let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
         if result != 0 {
             eprintln!("SKIPPED: there is no user 65534 in this user namespace");
@@ -183,7 +183,7 @@ fn what_cannot_work_is_refused_in_one_sentence_and_a_remedy() {
         let refused = |wanted: OpenFrames<'_>| open_senders(&wanted).unwrap_err().to_string();
         assert_eq!(
             refused(wanted("nosuch0", None, 1514)),
-            "there is no interface `nosuch0` in this network namespace\nhelp: `ip link` lists those that there are"
+            "there is no interface `nosuch0` in this network namespace\nhelp: `ip link` lists the existing ones"
         );
         assert!(refused(wanted("", None, 1514)).contains("there is no interface"));
         assert!(refused(wanted("v0", None, 9473)).contains("9472 B that a frame port carries"));
@@ -216,7 +216,8 @@ fn a_port_whose_interface_goes_down_says_so() {
                 60
             };
             assert!(from.send(1, fill).is_err(), "{kind}");
-            // The kernel's own frames (IPv6 looks for neighbours) may have come before, and are received first.
+            // The kernel's own frames (IPv6 neighbour discovery) may have arrived before, and are
+            // received first.
             let error = (0..1000).find_map(|_| to.recv(|_| ()).err());
             assert_eq!(error.unwrap().raw_os_error(), Some(libc::ENETDOWN));
         });

@@ -24,7 +24,7 @@ const KINDS: [FramePortKind; 3] = [
     FramePortKind::Socket,
 ];
 
-/// The longest frame that both ends carry.
+/// The longest frame that both ends support.
 fn longest(sender: FramePortKind, receiver: FramePortKind) -> usize {
     match (sender, receiver) {
         (_, FramePortKind::Xdp) => 3840,
@@ -48,12 +48,12 @@ fn send(sender: &mut AnySender, frames: &[Vec<u8>]) {
     sender.flush().unwrap();
 }
 
-/// Sets to zero what the kernel makes of its own.
+/// Zeroes the fields that the kernel fills in.
 fn mask(frame: &mut [u8], sender: FramePortKind, receiver: FramePortKind) {
     if receiver == FramePortKind::Socket {
         frame[..12].fill(0);
     }
-    // The checksum is left to the interface, which a veth pair never computes.
+    // The checksum is left to the interface, which for a veth pair never computes it.
     if sender == FramePortKind::Socket && receiver != FramePortKind::Socket {
         let at = if frame[12..14] == [0x08, 0x00] {
             40
@@ -117,7 +117,7 @@ fn every_kind_carries_frames_of_every_size_unchanged_both_ways() {
                     pair.in_b(|| sender("v1", from, max)),
                     receiver("v0", to, max),
                 );
-                // Sockets are opened when they are first used.
+                // Sockets are opened at their first use.
                 pair.in_b(|| carries_every_size(&mut back.0, &mut back.1, true, max));
             });
         }
@@ -133,7 +133,7 @@ fn af_xdp_works_in_the_driver_where_the_mtu_allows() {
         ip("link set v0 mtu 1500");
         let mut to = pair.in_b(|| {
             ip("link set v1 mtu 1500");
-            // No frame is longer than the MTU, whatever is said of it.
+            // No frame is longer than the MTU, whatever limit is requested.
             receiver("v1", FramePortKind::Xdp, port::FRAME_SLOT_BYTES)
         });
         let shown = pair.in_b(|| veth::output("link show dev v1"));
@@ -146,7 +146,7 @@ fn af_xdp_works_in_the_driver_where_the_mtu_allows() {
     });
 }
 
-/// Without IPv6, nothing but test frames comes.
+/// Without IPv6, only test frames arrive.
 fn silence(pair: &Pair) {
     let off = |name| std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
     off("v0").unwrap();
@@ -219,7 +219,7 @@ fn a_receiver_says_when_there_is_nothing_and_can_be_waited_for() {
 }
 
 #[test]
-fn the_kernel_tells_when_a_frame_came() {
+fn the_kernel_notes_arrival_times() {
     let now_ns = || {
         let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
         (now.tv_sec() * 1_000_000_000 + now.tv_nsec()) as u64
@@ -292,7 +292,7 @@ fn several_receivers_divide_the_flows() {
     }
 }
 
-/// Payloads of the UDP frames to the test port that were captured by now, each with right checksums.
+/// Payloads of the UDP frames to the test port captured so far, each with valid checksums.
 fn captured(captures: &mut OutgoingReceiver) -> Vec<Vec<u8>> {
     let mut payloads = Vec::new();
     let read = |frame: &mut [u8]| {
@@ -330,7 +330,7 @@ fn what_leaves_is_captured_as_on_the_wire_and_what_a_port_sends_is_not() {
         let own = "10.8.0.1:4500".parse().unwrap();
         let peer = format!("10.8.0.2:{UDP_PORT}").parse().unwrap();
         let mut lane = UdpLane::connect(own, peer, on).unwrap();
-        // What the lane has tried its offloads with.
+        // The lane's probes for its offloads.
         captured(&mut captures);
         let mut batch = Batch::for_trains(1);
         for (bytes, datagram_bytes) in [(100, 100), (30_001, 1200)] {
@@ -344,11 +344,12 @@ fn what_leaves_is_captured_as_on_the_wire_and_what_a_port_sends_is_not() {
             });
             let sent = lane.send(&mut batch);
             assert_eq!((sent.too_big, sent.failed), (0, 0));
-            // One system call, or several where there are no trains: the first is the first.
+            // One system call, or several without trains: the first result is that of the first
+            // datagram.
             let first = &captured(&mut captures)[0];
             assert_eq!(first[..], payload[..datagram_bytes]);
         }
-        // What comes in is none of it, and neither is what goes past the kernel's capture.
+        // Received frames are not captured, nor are frames that bypass the kernel's capture.
         let kinds = [FramePortKind::Packet, FramePortKind::Xdp];
         for kind in kinds {
             if kind == FramePortKind::Xdp && !bpf_is_allowed() {
@@ -373,7 +374,7 @@ fn a_capture_that_nobody_reads_keeps_a_few_frames_only() {
         let mut captures = open_outgoing("v0").unwrap();
         let from = UdpSocket::bind("10.8.0.1:0").unwrap();
         for _ in 0..10_000 {
-            // Nobody listens, which the socket is told of.
+            // The port is closed, which the socket learns by ICMP.
             let _ = from.send_to(&[7; 1000], ("10.8.0.2", UDP_PORT));
         }
         let kept = captured(&mut captures).len();

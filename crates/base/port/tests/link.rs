@@ -1,5 +1,5 @@
-//! A link between two network namespaces, a port on one end and a station or a port on the other: whole frames, tags
-//! and super-packets included.
+//! A link between two network namespaces, with a port on one end and a station or a port on the
+//! other: whole frames, including tags and super-packets.
 
 mod veth;
 
@@ -33,7 +33,7 @@ fn wait(fd: BorrowedFd<'_>) {
     assert!(came, "nothing arrived");
 }
 
-/// The next frame for which `wanted` holds: the kernel sends its own, too.
+/// The next frame accepted by `wanted`: the kernel sends its own, too.
 fn receive(port: &mut LinkPort, wanted: impl Fn(&[u8]) -> bool) -> (VnetHeader, Vec<u8>) {
     loop {
         match port.recv(&mut []) {
@@ -54,7 +54,7 @@ fn receive(port: &mut LinkPort, wanted: impl Fn(&[u8]) -> bool) -> (VnetHeader, 
     }
 }
 
-/// A frame between two strangers: addresses, tags, EtherType, and a payload of its own.
+/// A frame between two unknown addresses: tags, EtherType, and a unique payload.
 fn frame(tags: &[[u8; 4]], bytes: usize, number: u8) -> Vec<u8> {
     let mut frame = vec![2, 9, 9, 9, 9, 9, 2, 8, 8, 8, 8, 8];
     frame.extend(tags.concat());
@@ -86,7 +86,7 @@ fn frames_of_any_kind_and_length_cross_unchanged_and_in_order() {
                 frames.push(frame(tags, bytes, frames.len() as u8));
             }
         }
-        // More than the port gathers, too.
+        // Also more than the port gathers.
         frames.extend((0..200).map(|number| frame(&[], 60, number)));
         // Several times round the ring.
         for _ in 0..4 {
@@ -139,7 +139,7 @@ fn frames_that_find_no_free_slot_are_counted_as_missed() {
             send(&mut a, &frame);
             sent += 1;
         }
-        // What was lost is told with the frames that come after it.
+        // Losses are reported with the frames that arrive after them.
         while received + b.missed() < sent {
             send(&mut a, &frame);
             assert_eq!(a.flush().unwrap(), 0);
@@ -182,7 +182,7 @@ fn what_the_port_sends_does_not_come_back_and_the_host_does_not_answer() {
         receive(&mut a, marker);
         send(&mut a, &frame(&[], 60, 2));
         a.flush().unwrap();
-        // An answer, or the port's own frame, would be there before the other's.
+        // An answer, or the port's own frame, would arrive before the other end's.
         let (_, first) = receive(&mut b, |frame| arp(frame) || marker(frame));
         assert_eq!(first, frame(&[], 60, 2));
         send(&mut b, &frame(&[], 60, 3));
@@ -192,7 +192,7 @@ fn what_the_port_sends_does_not_come_back_and_the_host_does_not_answer() {
     });
 }
 
-/// A UDP train of a station comes in as one super-packet, and goes back to it as one.
+/// A station's UDP train arrives as one super-packet, and returns to it as one.
 #[test]
 fn a_super_packet_comes_in_whole_and_goes_back_whole() {
     with_pair(|pair| {
@@ -225,7 +225,7 @@ fn a_super_packet_comes_in_whole_and_goes_back_whole() {
             (Gso::UdpL4, 1200, NEEDS_CSUM, 34)
         );
         assert_eq!(frame[42..], payload);
-        // Send it back: addresses and ports swapped leave every checksum as it was.
+        // Returns it: swapped addresses and ports keep every checksum valid.
         for (at, bytes) in [(0, 6), (26, 4), (34, 2)] {
             let (one, two) = frame[at..at + 2 * bytes].split_at_mut(bytes);
             one.swap_with_slice(two);
@@ -274,7 +274,7 @@ fn a_super_packet_of_a_vlan_keeps_its_tags_and_its_places() {
             a.send(&vnet, headers, &[payload]).unwrap();
             let (got_vnet, got) = receive(&mut b, |frame| frame.len() > 30_000);
             assert!(got == frame, "{} tags", tags.len());
-            // The kernel says how much lies in its first piece, which is a hint only.
+            // The kernel sets it to the length of its first piece, which is a hint only.
             let got_vnet = VnetHeader {
                 hdr_len: vnet.hdr_len,
                 ..got_vnet

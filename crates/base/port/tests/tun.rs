@@ -1,6 +1,7 @@
 //! A TUN device in a network namespace of its own: offloads proven, super-packets both ways.
 //!
-//! Needs root on this machine or in a user namespace (`unshare -r`); says so loudly where it has neither.
+//! Needs root on this machine or in a user namespace (`unshare -r`); prints a note where it has
+//! neither.
 
 use nix::sched::{CloneFlags, unshare};
 use port::{
@@ -17,7 +18,7 @@ const ALL: TunOffloads = TunOffloads {
     uso: true,
 };
 
-/// Runs `test` on a thread in a new network namespace, which goes with the thread.
+/// Runs `test` on a thread in a new network namespace, which ends with the thread.
 fn in_namespace(test: impl FnOnce() + Send + 'static) {
     let test = move || match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => test(),
@@ -43,7 +44,8 @@ fn open(queues: usize) -> Vec<Tun> {
     tuns
 }
 
-/// The next packet to 10.9.0.2, its virtio header apart; others (router solicitations) are passed over.
+/// The next packet to 10.9.0.2, with its virtio header separate; others (router solicitations) are
+/// skipped.
 fn receive(tun: &mut Tun) -> (VnetHeader, Vec<u8>) {
     let mut buffer = vec![0; CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES];
     loop {
@@ -91,7 +93,7 @@ fn a_udp_train_of_the_host_arrives_as_one_super_packet_and_goes_back_as_one() {
         lane.send(&mut batch);
         let (vnet, mut packet) = loop {
             let (vnet, packet) = receive(&mut tun);
-            // The lane's own probe comes first.
+            // The lane's own probe arrives first.
             if packet.len() == 5028 {
                 break (vnet, packet);
             }
@@ -102,7 +104,7 @@ fn a_udp_train_of_the_host_arrives_as_one_super_packet_and_goes_back_as_one() {
         );
         assert_eq!(packet[28..], payload);
 
-        // Send it back: addresses swapped leave every checksum as it was.
+        // Returns it: swapped addresses keep every checksum valid.
         let (source, target): ([u8; 4], [u8; 4]) = (
             packet[12..16].try_into().unwrap(),
             packet[16..20].try_into().unwrap(),

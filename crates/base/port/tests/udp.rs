@@ -15,7 +15,7 @@ const OFF: UdpOffloads = UdpOffloads {
     gro: false,
 };
 
-/// Two addresses that nobody else uses: 127.0.0.0/8 has room for a pair per process and test.
+/// Two unused addresses: 127.0.0.0/8 has room for a pair per process and test.
 fn addresses() -> (SocketAddr, SocketAddr) {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
@@ -29,7 +29,7 @@ fn pair(a_offloads: UdpOffloads, b_offloads: UdpOffloads) -> (UdpLane, UdpLane) 
     (one, UdpLane::connect(b, a, b_offloads).unwrap())
 }
 
-/// All datagrams of at least `count`, but not the probes' keepalives.
+/// All datagrams of at least `count`, without the probes' keepalives.
 fn receive(lane: &mut UdpLane, count: usize) -> Vec<Vec<u8>> {
     let mut batch = Batch::for_trains(4);
     let mut datagrams = Vec::new();
@@ -50,7 +50,7 @@ fn receive(lane: &mut UdpLane, count: usize) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// Datagrams that make one train.
+/// Datagrams that form one train.
 fn numbered(count: usize, bytes: usize, last: usize) -> Vec<Vec<u8>> {
     let mut datagrams: Vec<_> = (0..count).map(|at| vec![at as u8; bytes]).collect();
     datagrams[count - 1].truncate(last);
@@ -126,7 +126,7 @@ fn a_peer_that_is_not_up_yet_does_not_break_the_lane() {
     let mut one = UdpLane::connect(a, b, ON).unwrap();
     let datagrams = numbered(3, 100, 100);
     for _ in 0..3 {
-        // Whether the refusal of the one before is told here or not, the lane goes on.
+        // Whether or not the previous refusal is reported here, the lane continues.
         let sent = one.send(&mut batch(&[&datagrams]));
         assert_eq!(sent.datagrams + sent.failed, 3);
     }
@@ -144,7 +144,8 @@ fn an_address_in_use_is_refused() {
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
 }
 
-/// An ICMP message about a datagram from `from` to `to`, as a router on the way would send it, or a liar.
+/// An ICMP message about a datagram from `from` to `to`, as sent by a router on the path, or
+/// forged.
 fn icmp(kind: u8, code: u8, rest: u32, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     let octets = |address: SocketAddr| match address.ip() {
         std::net::IpAddr::V4(address) => address.octets(),

@@ -1,4 +1,5 @@
-//! One lane with many peers: each train goes to its own, with its own DSCP and ECN, whole or in fragments.
+//! One lane with many peers: each train reaches its own peer, with its own DSCP and ECN, whole or
+//! in fragments.
 
 mod veth;
 
@@ -20,7 +21,7 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A train of `count` datagrams of `bytes` that hold their peer's number.
+/// A train of `count` datagrams of `bytes` that contain their peer's number.
 fn push(batch: &mut Batch, peer: u16, tos: u8, count: usize, bytes: usize) {
     let start = batch
         .trains
@@ -36,7 +37,8 @@ fn push(batch: &mut Batch, peer: u16, tos: u8, count: usize, bytes: usize) {
     });
 }
 
-/// All datagrams of at least `count`, each with the DSCP and ECN it came with, but not the probes' keepalives.
+/// All datagrams of at least `count`, each with its received DSCP and ECN, without the probes'
+/// keepalives.
 fn receive(lane: &mut UdpLane, count: usize) -> Vec<(Vec<u8>, u8)> {
     let mut batch = Batch::for_trains(4);
     let mut datagrams = Vec::new();
@@ -58,7 +60,7 @@ fn receive(lane: &mut UdpLane, count: usize) -> Vec<(Vec<u8>, u8)> {
     datagrams
 }
 
-/// A thousand sockets cost nothing in a namespace of their own.
+/// In its own namespace, a thousand sockets do not disturb other tests.
 #[test]
 fn each_of_a_thousand_peers_gets_its_own_trains() {
     veth::with_pair(|_| {

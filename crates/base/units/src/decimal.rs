@@ -1,20 +1,21 @@
-//! Decimal numbers of any length, exact: `1.5` times a scale is a whole number or it is refused.
+//! Exact decimal numbers of any length. A number times its scale must be a whole number: `1.5` of a
+//! unit of 1 is refused.
 
-/// A decimal number as written: its digits, and how many of them stand after the point.
+/// A decimal number as written: its digits, and how many of them follow the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
     digits: u128,
     fraction_digits: u32,
 }
 
-/// Why a decimal does not give a whole 64-bit number.
+/// Why a decimal is not a whole 64-bit number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
     NotWhole,
     TooLarge,
 }
 
-/// More digits than this cannot be meant.
+/// More digits than this are never intended.
 const DIGITS_MAX: usize = 30;
 
 impl Decimal {

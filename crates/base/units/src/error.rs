@@ -1,7 +1,7 @@
-//! Why a text is not a quantity.
+//! Errors in quantities.
 
-/// Why a text is not a quantity, and how to write it. `Display` is the first, [`help`](Self::help)
-/// the second.
+/// An error in a quantity and how to write it. `Display` prints the error, [`help`](Self::help) the
+/// advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// What is wrong, for programs.

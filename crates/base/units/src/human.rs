@@ -48,7 +48,7 @@ pub fn data(bytes: f64) -> String {
     )
 }
 
-/// A time in nanoseconds: `350 µs`, `1.5 s`; minutes from two on, hours likewise.
+/// A time in nanoseconds: `350 µs`, `1.5 s`; in minutes from 2 min, in hours from 2 h.
 #[must_use]
 pub fn duration_ns(ns: f64) -> String {
     const MINUTE: f64 = 60e9;
@@ -62,7 +62,7 @@ pub fn duration_ns(ns: f64) -> String {
     print(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
 }
 
-/// A duration: [`duration_ns`] of it.
+/// A duration, printed as by [`duration_ns`].
 #[must_use]
 pub fn duration(duration: std::time::Duration) -> String {
     duration_ns(duration.as_secs_f64() * 1e9)
@@ -95,8 +95,8 @@ fn digits(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
-    // The exponent form rounds correctly and the same everywhere; it also tells the leading digit
-    // after rounding: 9.996 has become 1.00e1.
+    // The exponent form rounds correctly on every machine and shows the leading digit after
+    // rounding: 9.996 has become 1.00e1.
     let four = format!("{value:.3e}");
     let significant = if four.trim_start_matches('-').starts_with('1') {
         3

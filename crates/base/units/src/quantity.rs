@@ -1,4 +1,4 @@
-//! What sizes, rates and durations have in common: a number, and a unit out of a list.
+//! The common part of sizes, rates and durations: a number and a unit from a list.
 
 use crate::decimal::{self, Decimal, Misfit};
 use crate::{ErrorKind, ParseError};
@@ -10,20 +10,20 @@ pub(crate) struct Unit {
     pub(crate) scale: u64,
 }
 
-/// A quantity, and how files write it.
+/// A kind of quantity and its notation in files.
 #[derive(Debug)]
 pub(crate) struct Quantity {
-    /// What error messages call it.
+    /// The name in error messages.
     pub(crate) noun: &'static str,
     /// The smallest unit in words, plural.
     pub(crate) smallest: &'static str,
     /// From small to large; the first has scale 1.
     pub(crate) units: &'static [Unit],
-    /// What people write instead of a unit, in lower case, and the unit they mean.
+    /// Common misspellings of units, in lower case, and the unit meant.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
-    /// A good example, for a text that is not a quantity at all.
+    /// An example for the help when a text is not a quantity at all.
     pub(crate) example: &'static str,
-    /// The unit that a number alone most likely has.
+    /// The most likely unit of a number without one.
     pub(crate) likely_unit: fn(whole: u64) -> &'static str,
 }
 
@@ -87,7 +87,7 @@ impl Quantity {
             .aliases
             .iter()
             .find(|(alias, _)| *alias == unit.to_lowercase());
-        // `GB/s` is not a slip for `Gbit/s`: it says eight times as much.
+        // `GB/s` is not a misspelling of `Gbit/s`: it is eight times as much.
         let in_bytes = self.noun == "bit rate" && unit.contains('B');
         let help = match meant {
             _ if in_bytes => format!("rates are in bits: units are {}", self.unit_names()),
@@ -131,7 +131,7 @@ impl Quantity {
     }
 }
 
-/// The text as messages show it: short, and without anything that would move a terminal's cursor.
+/// The text for messages: short, and without characters that would move a terminal's cursor.
 fn shown(text: &str) -> String {
     const SHOWN_CHARS: usize = 40;
     let mut shown: String = text

@@ -4,7 +4,7 @@ use crate::quantity::{Quantity, Unit};
 use crate::{FrameBytes, IpBytes, ParseError, PayloadBytes, WireBytes};
 use std::fmt;
 
-/// Where a bit rate is counted: the same traffic has four rates.
+/// The layer at which a bit rate is counted: the same traffic has four rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// On the wire: frames with preamble, start delimiter and the gap between frames.
@@ -13,7 +13,7 @@ pub enum Layer {
     L2,
     /// IP packets.
     Ip,
-    /// What the transport protocol carries: UDP payload, TCP bytes.
+    /// Transport payload: UDP payload, TCP bytes.
     Payload,
 }
 
@@ -88,7 +88,7 @@ const BIT_RATE: Quantity = Quantity {
         ("tbit/s", "Tbit/s"),
     ],
     example: "10 Gbit/s",
-    // Nobody means 10 bit/s; 1000 and more is often meant as Mbit/s, and a million as the bare
+    // 10 bit/s is never meant; 1000 and more often means Mbit/s, and from a million on the bare
     // rate.
     likely_unit: |whole| match whole {
         0..1_000 => "Gbit/s",
@@ -97,8 +97,8 @@ const BIT_RATE: Quantity = Quantity {
     },
 };
 
-/// Bits per second in one direction, counted at one [`Layer`]. Rates of different layers do not
-/// compare.
+/// Bits per second in one direction, counted at one [`Layer`]. Rates of different layers cannot be
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BitRate {
     bps: u64,
@@ -106,7 +106,7 @@ pub struct BitRate {
 }
 
 impl BitRate {
-    /// So many bits per second at that layer.
+    /// The given number of bits per second at a layer.
     #[must_use]
     pub const fn new(bps: u64, layer: Layer) -> Self {
         Self { bps, layer }
@@ -114,7 +114,7 @@ impl BitRate {
 
     /// Reads a number and `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s` or `Tbit/s` (decimal prefixes).
     ///
-    /// The layer is not part of the text: the key of the file says it.
+    /// The text does not contain the layer: the file's key implies it.
     ///
     /// # Errors
     /// When it is anything else, or not a whole number of bits per second.
@@ -128,7 +128,7 @@ impl BitRate {
         self.bps
     }
 
-    /// Where it is counted.
+    /// The layer at which it is counted.
     #[must_use]
     pub const fn layer(self) -> Layer {
         self.layer
@@ -187,7 +187,7 @@ const FRAME_RATE: Quantity = Quantity {
 pub struct FrameRate(u64);
 
 impl FrameRate {
-    /// So many frames per second.
+    /// The given number of frames per second.
     #[must_use]
     pub const fn new(fps: u64) -> Self {
         Self(fps)
@@ -199,7 +199,7 @@ impl FrameRate {
     /// # Errors
     /// When it is anything else, or not a whole number of frames per second.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        // Only the prefix is told apart here, so that there is one list of units.
+        // Only the prefix is parsed here, so that there is one list of units.
         let number = text.trim_end().strip_suffix("frames/s").map(str::trim_end);
         let prefixed = number.and_then(|number| {
             let prefix = number.chars().last().filter(|c| "kMG".contains(*c))?;
@@ -216,26 +216,26 @@ impl FrameRate {
         self.0
     }
 
-    /// The bit rate on the wire of frames that are so long there. Saturates at 2⁶⁴−1 bit/s, as its
-    /// kin do.
+    /// The bit rate on the wire for frames of this length there. Saturates at 2⁶⁴−1 bit/s, as do
+    /// the three methods below.
     #[must_use]
     pub const fn l1_rate(self, wire: WireBytes) -> BitRate {
         self.of(wire.get(), Layer::L1)
     }
 
-    /// The bit rate at L2 of frames of that length.
+    /// The bit rate at L2 for frames of this length.
     #[must_use]
     pub const fn l2_rate(self, frame: FrameBytes) -> BitRate {
         self.of(frame.get(), Layer::L2)
     }
 
-    /// The bit rate of IP packets of that length, one a frame.
+    /// The bit rate of IP packets of this length, one per frame.
     #[must_use]
     pub const fn ip_rate(self, ip: IpBytes) -> BitRate {
         self.of(ip.get(), Layer::Ip)
     }
 
-    /// The bit rate of payloads of that length, one a frame.
+    /// The bit rate of payloads of this length, one per frame.
     #[must_use]
     pub const fn payload_rate(self, payload: PayloadBytes) -> BitRate {
         self.of(payload.get(), Layer::Payload)
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_case_is_told_but_bytes_are_not_taken_for_bits() {
+    fn a_slip_of_case_is_corrected_but_bytes_are_not_taken_for_bits() {
         assert!(
             help("10 gbps").starts_with("write `10 Gbit/s`;"),
             "{}",

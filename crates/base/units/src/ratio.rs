@@ -35,13 +35,13 @@ const RATIO: Quantity = Quantity {
 pub struct Ratio(u64);
 
 impl Ratio {
-    /// So many parts per million.
+    /// The given number of parts per million.
     #[must_use]
     pub const fn from_ppm(ppm: u64) -> Self {
         Self(ppm)
     }
 
-    /// So many per cent.
+    /// The given number of per cent.
     #[must_use]
     pub const fn from_percent(percent: u32) -> Self {
         Self(percent as u64 * PPM_PER_PERCENT)
@@ -61,7 +61,7 @@ impl Ratio {
         self.0
     }
 
-    /// Per cent, when that is a whole number.
+    /// Per cent, if that is a whole number.
     #[must_use]
     pub const fn percent(self) -> Option<u64> {
         match self.0.is_multiple_of(PPM_PER_PERCENT) {

@@ -71,36 +71,46 @@ const SIZE: Quantity = Quantity {
     likely_unit: |_| "B",
 };
 
-/// An amount of memory or data, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Bytes(u64);
+macro_rules! size_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u64);
 
-impl Bytes {
-    /// So many bytes.
-    #[must_use]
-    pub const fn new(bytes: u64) -> Self {
-        Self(bytes)
-    }
+        impl $name {
+            /// The given number of bytes.
+            #[must_use]
+            pub const fn new(bytes: u64) -> Self {
+                Self(bytes)
+            }
 
-    /// Reads a number and `B`, `kB`, `MB`, `GB`, `TB` (decimal) or `KiB`, `MiB`, `GiB`, `TiB` (binary).
-    ///
-    /// # Errors
-    /// When it is anything else, or not a whole number of bytes.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        SIZE.parse(text).map(Self)
-    }
+            /// Reads a number and `B`, `kB`, `MB`, `GB`, `TB` (decimal) or `KiB`, `MiB`, `GiB`,
+            /// `TiB` (binary).
+            ///
+            /// # Errors
+            /// When it is anything else, or not a whole number of bytes.
+            pub fn parse(text: &str) -> Result<Self, ParseError> {
+                SIZE.parse(text).map(Self)
+            }
 
-    /// The number of bytes.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
+            /// The number of bytes.
+            #[must_use]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+    };
+}
+
+size_type! {
+    /// An amount of memory or data, in bytes.
+    Bytes
 }
 
 /// Exact; from 16 KiB on with a binary prefix when that leaves a whole number: `64 KiB`, `9216 B`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Below, the digits are few and often a packet's.
+        // Smaller sizes have few digits and are often packet lengths.
         const PREFIXED_FROM: u64 = 16 << 10;
         let binary = SIZE.units.iter().rev().find(|unit| {
             unit.scale.is_power_of_two()
@@ -126,30 +136,9 @@ pub mod frame_constants {
 
 macro_rules! length {
     ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(u64);
-
-        impl $name {
-            /// A length of so many bytes.
-            #[must_use]
-            pub const fn new(bytes: u64) -> Self {
-                Self(bytes)
-            }
-
-            /// Reads a size, as [`Bytes::parse`] does.
-            ///
-            /// # Errors
-            /// The same.
-            pub fn parse(text: &str) -> Result<Self, ParseError> {
-                SIZE.parse(text).map(Self)
-            }
-
-            /// The number of bytes.
-            #[must_use]
-            pub const fn get(self) -> u64 {
-                self.0
-            }
+        size_type! {
+            $(#[$doc])*
+            $name
         }
 
         /// Exact, always in `B`: lengths of packets are compared digit by digit.
@@ -162,8 +151,7 @@ macro_rules! length {
 }
 
 length! {
-    /// Length of what a transport protocol carries in one packet: a UDP payload, a TCP segment's
-    /// data.
+    /// Length of a packet's transport payload: a UDP payload, a TCP segment's data.
     PayloadBytes
 }
 
@@ -178,13 +166,12 @@ length! {
 }
 
 length! {
-    /// Length of the time that a frame takes on the wire: the frame, its preamble and the gap after
-    /// it.
+    /// Length of a frame on the wire, including its preamble and the gap after it.
     WireBytes
 }
 
 impl PayloadBytes {
-    /// The IP packet that carries it behind `headers` bytes of IP and transport headers.
+    /// The IP packet that carries this payload behind `headers` bytes of IP and transport headers.
     #[must_use]
     pub const fn ip(self, headers: u64) -> IpBytes {
         IpBytes(self.0.saturating_add(headers))
@@ -192,8 +179,8 @@ impl PayloadBytes {
 }
 
 impl IpBytes {
-    /// What is left for payload behind `headers` bytes of IP and transport headers; `None` when
-    /// nothing is.
+    /// The payload that fits behind `headers` bytes of IP and transport headers; `None` when none
+    /// does.
     #[must_use]
     pub const fn payload(self, headers: u64) -> Option<PayloadBytes> {
         match self.0.checked_sub(headers) {
@@ -202,7 +189,7 @@ impl IpBytes {
         }
     }
 
-    /// The frame that carries it: 14 bytes of header, 4 of FCS, and padding up to 64.
+    /// The frame that carries this packet: 14 bytes of header, 4 of FCS, and padding up to 64.
     #[must_use]
     pub const fn frame(self) -> FrameBytes {
         let added = frame_constants::HEADER_BYTES + frame_constants::FCS_BYTES;
@@ -216,7 +203,8 @@ impl IpBytes {
 }
 
 impl FrameBytes {
-    /// The longest IP packet in it; `None` when it is not even as long as its own header and FCS.
+    /// The longest IP packet in this frame; `None` when the frame is shorter than its header and
+    /// FCS.
     #[must_use]
     pub const fn ip(self) -> Option<IpBytes> {
         match self
@@ -228,7 +216,7 @@ impl FrameBytes {
         }
     }
 
-    /// What it takes on the wire: 20 bytes more.
+    /// The length on the wire: 20 bytes more.
     #[must_use]
     pub const fn wire(self) -> WireBytes {
         WireBytes(
@@ -239,7 +227,7 @@ impl FrameBytes {
 }
 
 impl WireBytes {
-    /// The frame in it; `None` when it is not even as long as preamble and gap.
+    /// The frame in this length; `None` when it is shorter than preamble and gap.
     #[must_use]
     pub const fn frame(self) -> Option<FrameBytes> {
         match self.0.checked_sub(frame_constants::PREAMBLE_AND_GAP_BYTES) {

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_near_miss_is_told_the_unit_that_was_meant() {
+    fn a_near_miss_gets_the_intended_unit() {
         let error = parse("30 seconds").unwrap_err();
         assert_eq!(
             error.to_string(),

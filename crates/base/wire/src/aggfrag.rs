@@ -5,17 +5,18 @@
 //! |          header, 4               |rest of one begun before, when the offset is not 0
 //! ```
 //!
-//! A data block is an IPv4 or IPv6 packet, whose own header says how long it is, or padding to the payload's
-//! end; the first four bits tell which (§6.1.3). There is nothing between blocks.
+//! A data block is an IPv4 or IPv6 packet, whose own header contains its length, or padding to the
+//! payload's end; the first four bits distinguish them (§6.1.3). There is nothing between blocks.
 //!
-//! Sending: an [`Aggregator`] packs whole packets into the buffer that goes out. It never cuts one in two, which a
-//! sender is free to do (§2.2.3), hence a lost payload costs only the packets in it.
+//! Sending: an [`Aggregator`] packs whole packets into the outgoing buffer. It never fragments one,
+//! as the RFC permits (§2.2.3), so a lost payload costs only the packets in it.
 //!
-//! Receiving: a [`Reassembler`] gives the packets of each payload where they lie, and joins those that a peer has
-//! cut. [`Blocks`] alone is enough for a peer that does not cut.
+//! Receiving: a [`Reassembler`] returns the whole packets of each payload in place, and joins those
+//! that a peer has fragmented. [`Blocks`] alone is enough for a peer that does not fragment.
 //!
-//! Fixed-rate sending (IP-TFS proper) and congestion control are not here: the header of sub-type 1 (§6.1.2) is
-//! skipped, its measurements unread, since nothing here sends at a rate that they could govern.
+//! Fixed-rate sending (IP-TFS proper) and congestion control are not here: the header of sub-type 1
+//! (§6.1.2) is skipped without reading its measurements, since no sender here has a rate that they
+//! could control.
 
 mod reassembly;
 
@@ -29,38 +30,39 @@ pub const AGGFRAG: u8 = 144;
 pub const HEADER_BYTES: usize = 4;
 /// Length of the header of sub-type 1, with congestion control (§6.1.2), in bytes.
 pub const CONGESTION_HEADER_BYTES: usize = 24;
-/// Length of the longest data block but padding: an IPv6 header and the longest payload it can tell.
+/// Length of the longest data block other than padding: an IPv6 header and its longest payload.
 pub const BLOCK_BYTES_MAX: usize = 40 + 65_535;
 
 const BASIC: u8 = 0;
 const CONGESTION: u8 = 1;
 
-/// Why a payload, or the rest of it, is not AGGFRAG. The peer is at fault, for it was authentic.
+/// Why a payload, or the rest of it, is not AGGFRAG. The payload was authentic, so the peer is at
+/// fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// Shorter than its header.
     Header,
-    /// A sub-type that RFC 9347 does not have.
+    /// A sub-type that RFC 9347 does not define.
     SubType,
     /// A data block that is neither IPv4 nor IPv6 nor padding.
     BlockType,
-    /// A data block whose header tells a length shorter than the header.
+    /// A data block whose length field is less than its header.
     BlockLength,
 }
 
-/// What the first bytes of a data block say.
+/// A data block by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Block {
     /// Padding to the payload's end (§6.1.3.3).
     Pad,
-    /// An IP packet of that many bytes.
+    /// An IP packet of this length in bytes.
     Packet(usize),
-    /// An IP packet that begins with so few bytes that its length is not among them.
+    /// An IP packet of which so few bytes are present that its length field is missing.
     Stub,
 }
 
 impl Block {
-    /// Reads the beginning of a block that has one byte at least.
+    /// Reads the beginning of a block of at least one byte.
     #[inline]
     fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         let (length, least) = match bytes[0] >> 4 {
@@ -78,7 +80,7 @@ impl Block {
     }
 }
 
-/// Whether `inner` can be a data block: an IP packet that is as long as its header says.
+/// Whether `inner` can be a data block: an IP packet with exactly the length in its header.
 #[inline]
 #[must_use]
 pub fn is_block(inner: &[u8]) -> bool {
@@ -87,8 +89,8 @@ pub fn is_block(inner: &[u8]) -> bool {
 
 /// Packs whole packets into one payload.
 ///
-/// It owns no buffer: each call gets the one that goes out, from the payload's first byte, so a payload can
-/// grow over several reads.
+/// It owns no buffer: each call gets the outgoing one, from the payload's first byte, so a payload
+/// can grow over several reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aggregator {
     used: usize,
@@ -106,8 +108,9 @@ impl Aggregator {
         }
     }
 
-    /// Appends a packet. False, and nothing is changed, when it does not fit, or is no IP packet exactly as long
-    /// as its header says (then the receiver would find other packets in the payload than these).
+    /// Appends a packet. Returns false and changes nothing when it does not fit, or is not an IP
+    /// packet with exactly the length in its header (the receiver would then find other packets in
+    /// the payload than these).
     ///
     /// # Panics
     /// If `buffer` is shorter than the room.
@@ -129,23 +132,23 @@ impl Aggregator {
     /// If `buffer` is shorter than the header.
     #[inline]
     pub fn finish(self, buffer: &mut [u8]) -> usize {
-        // The first block begins at once: nothing was cut.
+        // Offset 0: the first block starts here, since nothing was fragmented.
         buffer[..HEADER_BYTES].copy_from_slice(&[BASIC, 0, 0, 0]);
         self.used
     }
 }
 
-/// The whole packets in one payload, in their order.
+/// The whole packets in one payload, in order.
 ///
-/// It ends before padding, before a packet that goes on in the next payload, and where the payload is
-/// malformed; [`Received`] tells these apart.
+/// It ends before padding, before a packet that continues in the next payload, and where the
+/// payload is malformed; [`Received`] distinguishes these.
 #[derive(Debug, Clone)]
 pub struct Blocks<'p> {
     rest: &'p [u8],
 }
 
 impl<'p> Blocks<'p> {
-    /// The whole packets of a payload; what belongs to a packet begun in an earlier one is passed over.
+    /// The whole packets of a payload; the rest of a packet begun in an earlier one is skipped.
     ///
     /// # Errors
     /// [`Malformed`] in its header.
@@ -178,7 +181,7 @@ impl<'p> Iterator for Blocks<'p> {
 /// Block offset and data blocks of a payload. The offset may point beyond the blocks.
 #[inline]
 fn header(payload: &[u8]) -> Result<(usize, &[u8]), Malformed> {
-    // The reserved bits say nothing that matters here.
+    // The reserved bits have no meaning here.
     let &[sub_type, ..] = payload else {
         return Err(Malformed::Header);
     };

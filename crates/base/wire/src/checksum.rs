@@ -1,14 +1,14 @@
 //! The Internet checksum (RFC 1071), in steps: sum parts, fold, complement.
 //!
-//! Partial sums are kept in 64 bits and in the machine's own byte order, which the one's complement sum
-//! allows (RFC 1071 §2 B): a sum folded to 16 bits and stored in native order has its bytes right.
-//! A part that is not the last must have an even length.
+//! Partial sums have 64 bits and native byte order, which the one's complement sum permits (RFC
+//! 1071 §2 B): a sum folded to 16 bits and stored in native order has its bytes right. Every part
+//! except the last must have an even length.
 
 /// Adds the 16-bit words of `bytes` to the partial sum `start`; the type of [`portable`] and of its
-/// vectorised twins in crate `engine`.
+/// vectorised equivalents in crate `engine`.
 pub type Sum = fn(bytes: &[u8], start: u64) -> u64;
 
-/// The plain implementation of [`Sum`], and the oracle of the fast ones.
+/// The plain implementation of [`Sum`], and the oracle for the fast ones.
 #[must_use]
 pub fn portable(bytes: &[u8], start: u64) -> u64 {
     let mut sum = start;
@@ -26,14 +26,14 @@ pub fn portable(bytes: &[u8], start: u64) -> u64 {
     sum
 }
 
-/// A 16-bit header field as it counts in a partial sum.
+/// A 16-bit header field as part of a partial sum.
 #[inline]
 #[must_use]
 pub const fn word(value: u16) -> u64 {
     u16::from_ne_bytes(value.to_be_bytes()) as u64
 }
 
-/// A 32-bit header field as it counts in a partial sum.
+/// A 32-bit header field as part of a partial sum.
 #[inline]
 #[must_use]
 pub const fn dword(value: u32) -> u64 {
@@ -51,24 +51,25 @@ pub const fn fold(sum: u64) -> u16 {
     sum as u16
 }
 
-/// The checksum field that makes everything in `sum` right, as its two bytes on the wire.
+/// The checksum field for the data in `sum`, as its two bytes on the wire.
 #[inline]
 #[must_use]
 pub const fn finish(sum: u64) -> [u8; 2] {
     (!fold(sum)).to_ne_bytes()
 }
 
-/// Whether a sum over everything, the checksum field included, is that of an intact packet.
+/// Whether a sum over an entire packet, including its checksum field, is valid.
 #[inline]
 #[must_use]
 pub const fn is_valid(sum: u64) -> bool {
     fold(sum) == 0xffff
 }
 
-/// The checksum field after one of the words that it is over has changed (RFC 1624 §3, equation 3). What was
-/// wrong stays wrong.
+/// The checksum field after a change of one of the words that it covers (RFC 1624 §3, equation 3).
+/// A wrong checksum remains wrong.
 ///
-/// A word at an odd distance from the start of the sum counts with its bytes swapped: `swap_bytes` both.
+/// A word at an odd distance from the start of the sum counts with its bytes swapped: `swap_bytes`
+/// both.
 #[inline]
 #[must_use]
 pub const fn update(field: [u8; 2], old: u16, new: u16) -> [u8; 2] {
@@ -120,7 +121,7 @@ mod tests {
             at in 1usize..39,
             new: u16,
         ) {
-            // Not all zero, as no header is: there the two zeros of one's complement would differ.
+            // Not all zero, as in no header: there the two zeros of one's complement would differ.
             bytes[0] |= 1;
             let before = finish(portable(&bytes, 0));
             let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);

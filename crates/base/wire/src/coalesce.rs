@@ -1,12 +1,13 @@
 //! Joining wire packets of one flow into super-packets: the inverse of [`segment`](crate::segment).
 //!
-//! Packets stay where they were opened; a super-packet is a list of slices, ready for one vectored write.
-//! A packet joins its flow's run when nothing but what a segmenter would have changed differs, and when
-//! its checksums are right: joining makes new ones, which must not bless a broken packet.
+//! Packets stay where they were opened; a super-packet is a list of slices, ready for one vectored
+//! write. A packet joins its flow's run when it differs only in fields that a segmenter changes,
+//! and when its checksums are valid: joining creates new ones, which must not hide a corrupted
+//! packet.
 //!
 //! Ethernet frames join as well, when their link headers are equal too.
 //!
-//! Flows do not wait for one another, but packets of one flow keep their order. Nothing is held
+//! Flows do not wait for one another, but packets of one flow keep their order. No packet is held
 //! beyond [`Coalescer::flush`], which the caller calls at the end of each batch.
 
 use crate::checksum::{self, Sum, word};
@@ -15,12 +16,12 @@ use crate::headers::{IpView, TCP, UDP, be16, be32, put16};
 use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 use arrayvec::ArrayVec;
 
-/// Runs open at once; a further flow closes one, in turn.
+/// Runs open in parallel; a further flow closes one, in turn.
 const RUNS_MAX: usize = 8;
 /// Segments in one super-packet. 64 KB of 512-byte segments; the write's vector stays on the stack.
 pub const SEGMENTS_MAX: usize = 128;
-/// An IP packet's length field holds no more. A frame is kept within it too, link header and all: the kernel
-/// would cut a longer one in software.
+/// Limit of an IP packet's length field. A frame is kept within it too, including its link header:
+/// the kernel would segment a longer one in software.
 const PACKET_BYTES_MAX: usize = 65_535;
 const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + 40 + 60;
 
@@ -28,7 +29,7 @@ const DONT_FRAGMENT: u8 = 0x40;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
-/// What may be joined: what the port behind takes.
+/// The kinds of super-packets that the port accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joinable {
     /// TCP (TSO).
@@ -37,10 +38,10 @@ pub struct Joinable {
     pub udp: bool,
 }
 
-/// Where packets go: a virtio header, the packet's headers with its link header in front, its payload in
-/// pieces, and how many wire packets that is.
+/// The destination of packets: a virtio header, the packet's headers with its link header in front,
+/// and its payload in pieces, together with the number of wire packets in it.
 pub trait Sink {
-    /// Takes one packet or super-packet.
+    /// Accepts one packet or super-packet.
     fn emit(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize);
 }
 
@@ -52,23 +53,23 @@ impl<F: FnMut(&VnetHeader, &[u8], &[&[u8]], usize)> Sink for F {
 
 /// One flow's packets so far; empty when `payload` is.
 struct Run<'a> {
-    /// The first packet whole, its headers the template of the super-packet.
+    /// The whole first packet; its headers are the template of the super-packet.
     first: Packet<'a>,
     view: IpView,
     /// IP and transport header.
     header_bytes: usize,
-    /// Payload of the first packet, and so of all but the last.
+    /// Payload of the first packet, and therefore of all but the last.
     segment_bytes: usize,
     payload_bytes: usize,
     next_sequence: u32,
-    /// PSH was seen: it belongs on the super-packet.
+    /// A packet had PSH, which the super-packet must have too.
     push: bool,
-    /// A shorter packet or PSH ended it.
+    /// A shorter packet or PSH ended the run.
     closed: bool,
     payload: ArrayVec<&'a [u8], SEGMENTS_MAX>,
 }
 
-/// An IP packet and the link header, often empty, that stands right in front of it.
+/// An IP packet and its link header, often empty, directly in front of it.
 #[derive(Clone, Copy)]
 struct Packet<'a> {
     frame: &'a [u8],
@@ -92,12 +93,12 @@ pub struct Coalescer<'a> {
     joinable: Joinable,
     sum: Sum,
     runs: ArrayVec<Run<'a>, RUNS_MAX>,
-    /// The run that makes room when all are taken.
+    /// The run to emit next when all are in use.
     next_out: usize,
 }
 
 impl<'a> Coalescer<'a> {
-    /// An empty coalescer for a port that takes `joinable` super-packets.
+    /// An empty coalescer for a port that accepts `joinable` super-packets.
     #[must_use]
     pub fn new(joinable: Joinable, sum: Sum) -> Self {
         Self {
@@ -108,7 +109,7 @@ impl<'a> Coalescer<'a> {
         }
     }
 
-    /// Takes one packet, `view` being [`IpView::parse`] of it; bytes behind its length are ignored.
+    /// Adds one packet, with `view` from [`IpView::parse`]; bytes behind its length are ignored.
     #[inline]
     pub fn push(&mut self, packet: &'a [u8], view: IpView, sink: &mut impl Sink) {
         let packet = Packet {
@@ -118,9 +119,10 @@ impl<'a> Coalescer<'a> {
         self.push_ip(packet, view, true, sink);
     }
 
-    /// Takes one Ethernet frame, `view` being [`EthernetView::parse`] of it.
+    /// Adds one Ethernet frame, with `view` from [`EthernetView::parse`].
     ///
-    /// A frame that goes on behind its IP packet does not join: what is there may be more than padding.
+    /// A frame that continues behind its IP packet does not join: the rest may be more than
+    /// padding.
     #[inline]
     pub fn push_frame(&mut self, frame: &'a [u8], view: &EthernetView, sink: &mut impl Sink) {
         let link_bytes = view.header_bytes;
@@ -133,7 +135,7 @@ impl<'a> Coalescer<'a> {
         }
     }
 
-    /// Takes one packet that never joins; it does not overtake what is held.
+    /// Adds one packet that never joins; it does not overtake the packets held.
     pub fn pass(&mut self, packet: &[u8], sink: &mut impl Sink) {
         self.flush(sink);
         emit_single(packet, sink);
@@ -143,7 +145,7 @@ impl<'a> Coalescer<'a> {
     fn push_ip(&mut self, packet: Packet<'a>, view: IpView, is_whole: bool, sink: &mut impl Sink) {
         let ip = packet.ip();
         let Some(header_bytes) = self.transport(ip, &view) else {
-            // Not of a flow that is known here: it may belong to any, so all go first.
+            // Its flow is unknown: it may belong to any, so all runs are emitted first.
             return self.pass(packet.frame, sink);
         };
         let run = self.runs.iter().position(|run| run.is_flow_of(ip, &view));
@@ -165,7 +167,7 @@ impl<'a> Coalescer<'a> {
         }
     }
 
-    /// Emits what is held.
+    /// Emits all packets held.
     #[inline]
     pub fn flush(&mut self, sink: &mut impl Sink) {
         for run in &mut self.runs {
@@ -261,7 +263,7 @@ impl<'a> Run<'a> {
         self.add(ip, header_bytes);
     }
 
-    /// Whether nothing but what a segmenter changes differs, and there is room.
+    /// Whether the packet differs only in fields that a segmenter changes, and there is room.
     #[inline]
     fn takes(&self, packet: Packet<'_>, header_bytes: usize) -> bool {
         let link_bytes = packet.link_bytes;
@@ -277,10 +279,10 @@ impl<'a> Run<'a> {
             && (self.view.protocol == UDP || self.same_tcp_fields(ip))
     }
 
-    /// DSCP, ECN, lifetime and the don't-fragment bit, or the flow label.
+    /// DSCP, ECN, TTL and the don't-fragment bit, or the flow label.
     ///
-    /// A segmenter numbers IPv4 packets anew. That is of no matter where the bit is set (RFC 6864 §4.1);
-    /// elsewhere the numbers must be those that it will give.
+    /// A segmenter renumbers IPv4 packets. That does not matter where the bit is set (RFC 6864
+    /// §4.1); elsewhere the numbers must be those that it will assign.
     #[inline]
     fn same_ip_fields(&self, packet: &[u8]) -> bool {
         let first = self.first.ip();
@@ -304,7 +306,7 @@ impl<'a> Run<'a> {
         );
         be32(b, 4) == self.next_sequence
             && a[8..12] == b[8..12]
-            // Data offset and AE, the flag that is not among the others (RFC 9768 §3.1).
+            // Data offset and AE, the flag in a different byte from the others (RFC 9768 §3.1).
             && a[12] == b[12]
             && a[14..16] == b[14..16]
             && a[18..] == b[18..]
@@ -345,8 +347,8 @@ impl<'a> Run<'a> {
         self.payload.clear();
     }
 
-    /// The first packet's headers with the super-packet's lengths, and the pseudo-header's sum where the
-    /// kernel is to complete the checksum.
+    /// The first packet's headers with the super-packet's lengths, and with the pseudo-header's sum
+    /// where the kernel completes the checksum.
     fn joined_headers(&self) -> (VnetHeader, [u8; HEADERS_MAX]) {
         let at = self.view.header_bytes;
         let total = self.header_bytes + self.payload_bytes;
@@ -355,7 +357,7 @@ impl<'a> Run<'a> {
         let mut whole = [0; HEADERS_MAX];
         let whole_bytes = link_bytes + self.header_bytes;
         whole[..whole_bytes].copy_from_slice(&self.first.frame[..whole_bytes]);
-        // From here on all is counted from the IP header.
+        // Offsets from here on start at the IP header.
         let headers = &mut whole[link_bytes..whole_bytes];
         let pseudo = self.view.pseudo_sum(headers) + word(length);
         let pseudo = checksum::fold(pseudo).to_ne_bytes();

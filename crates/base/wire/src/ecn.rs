@@ -1,8 +1,8 @@
 //! DSCP and ECN of packets in a tunnel (RFC 6040, normal mode; RFC 2983).
 //!
-//! Congestion on the tunnel's path is told to the inner packet's receiver: the outer header starts with the inner
-//! one's ECN, routers mark it, and the mark is taken over at the end (RFC 6040 §4.2, figure 4; result, by the
-//! inner header of the row and the outer header of the column):
+//! The inner packet's receiver must learn of congestion on the tunnel's path: the outer header
+//! starts with the inner one's ECN, routers mark it, and decapsulation copies the mark (RFC 6040
+//! §4.2, figure 4; result, by the inner header of the row and the outer header of the column):
 //!
 //! ```text
 //!          Not-ECT   ECT(0)        ECT(1)        CE
@@ -12,9 +12,10 @@
 //! CE       CE        CE            CE !!!        CE
 //! ```
 //!
-//! What has an exclamation mark comes from no path that keeps the rules, and is worth counting.
+//! Combinations with an exclamation mark come from no conforming path, and are worth counting.
 //!
-//! No compatibility mode (RFC 6040 §4.3) and no negotiation: both ends are ours, or keep RFC 6040 or RFC 4301.
+//! No compatibility mode (RFC 6040 §4.3) and no negotiation: both ends are this program, or conform
+//! to RFC 6040 or RFC 4301.
 
 use crate::checksum;
 use crate::headers::be16;
@@ -25,31 +26,31 @@ const ECT_0: u8 = 2;
 const CE: u8 = 3;
 const ECN: u8 = 3;
 
-/// What becomes of the DSCP on the way into a tunnel and out of it (RFC 2983 §3).
+/// Treatment of the DSCP on encapsulation and decapsulation (RFC 2983 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DscpModel {
-    /// The outer DSCP is 0 and the inner one stays as it was: tells an observer nothing.
+    /// The outer DSCP is 0 and the inner one is unchanged: reveals nothing to an observer.
     #[default]
     Pipe,
     /// Copied to the outer header, and back from it.
     Uniform,
 }
 
-/// What [`decapsulate`] did.
+/// The result of [`decapsulate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// The inner packet's ECN field is another one now.
+    /// The inner packet's ECN field was changed.
     pub marked: bool,
-    /// The two headers were of a combination that no conforming path makes.
+    /// The two headers were a combination that no conforming path produces.
     pub suspect: bool,
 }
 
-/// The path was congested and the inner packet's sender does not know ECN: the packet is to be dropped, for that
-/// is how such a sender is told (RFC 6040 §4.2).
+/// The path was congested and the inner packet's sender does not support ECN: the packet must be
+/// dropped, which is the congestion signal for such a sender (RFC 6040 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CongestionDrop;
 
-/// DSCP and ECN of an IP packet, as in the second byte of an IPv4 header; 0 for what is not IP.
+/// DSCP and ECN of an IP packet, as in the second byte of an IPv4 header; 0 if it is not IP.
 #[inline]
 #[must_use]
 pub fn tos(packet: &[u8]) -> u8 {
@@ -70,10 +71,10 @@ pub fn outer_tos(inner: &[u8], dscp: DscpModel) -> u8 {
     }
 }
 
-/// Takes what the outer header says over into `inner`, a whole IP packet; what is none stays as it is.
+/// Applies the outer header's fields to `inner`, a whole IP packet; anything else is unchanged.
 ///
 /// # Errors
-/// [`CongestionDrop`]; `inner` is as it was.
+/// [`CongestionDrop`]; `inner` is unchanged.
 #[inline]
 pub fn decapsulate(
     inner: &mut [u8],
@@ -162,8 +163,8 @@ mod tests {
         packet
     }
 
-    /// RFC 6040 §4.2, figure 4, read off: rows Not-ECT, ECT(0), ECT(1), CE inside, columns likewise outside;
-    /// the letter `!` for what is marked there with one or three.
+    /// RFC 6040 §4.2, figure 4: rows Not-ECT, ECT(0), ECT(1), CE inside, columns in the same order
+    /// outside; the letter `!` for combinations with one or three exclamation marks there.
     const FIGURE_4: [[(&str, &str); 4]; 4] = [
         [
             ("Not-ECT", ""),

@@ -1,6 +1,7 @@
-//! Views on Ethernet frames without FCS, as packet sockets hand them out (IEEE 802.3 §3, IEEE 802.1Q §9).
+//! Views on Ethernet frames without FCS, as packet sockets deliver them (IEEE 802.3 §3, IEEE 802.1Q
+//! §9).
 //!
-//! It knows VLAN tags and what follows them, and no more: no LLC, no other tags.
+//! VLAN tags are parsed, and nothing else: no LLC, no other tags.
 
 use crate::headers::{IpView, be16};
 
@@ -19,24 +20,24 @@ pub const IPV6: u16 = 0x86dd;
 pub const HEADER_BYTES: usize = 14;
 /// Length of one VLAN tag.
 pub const TAG_BYTES: usize = 4;
-/// Tags that are looked behind; a third is left as the EtherType that it is.
+/// Maximum number of tags parsed; a third counts as the EtherType.
 pub const TAGS_MAX: usize = 2;
-/// The longest header that is told apart.
+/// The longest header parsed.
 pub const HEADER_BYTES_MAX: usize = HEADER_BYTES + TAGS_MAX * TAG_BYTES;
 
-/// Where a frame's parts are.
+/// The layout of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EthernetView {
-    /// What follows the tags; below 0x600 it is a length, and LLC follows.
+    /// The type behind the tags; below 0x600 it is a length, and LLC follows.
     pub ethertype: u16,
     /// Length of addresses, tags and EtherType in bytes: 14, 18 or 22.
     pub header_bytes: usize,
-    /// The IP packet behind the header, when there is a whole one of the EtherType's version.
+    /// The IP packet behind the header, when it is whole and of the EtherType's version.
     pub ip: Option<IpView>,
 }
 
 impl EthernetView {
-    /// Reads the frame's headers; `None` when `frame` is shorter than they are.
+    /// Reads the frame's headers; `None` when `frame` ends within them.
     #[inline]
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
@@ -64,7 +65,7 @@ impl EthernetView {
     }
 }
 
-/// The EtherType that ends a header of that length.
+/// The EtherType at the end of a header of this length.
 #[inline]
 fn ethertype_before(frame: &[u8], header_bytes: usize) -> Option<u16> {
     (frame.len() >= header_bytes).then(|| be16(frame, header_bytes - 2))
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A frame with those tags' EtherTypes, then `ethertype` and `payload`.
+    /// A frame with tags of these EtherTypes, then `ethertype` and `payload`.
     fn frame(tags: &[u16], ethertype: u16, payload: &[u8]) -> Vec<u8> {
         let mut frame = vec![2; 12];
         for tag in tags {

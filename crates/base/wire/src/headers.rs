@@ -17,18 +17,18 @@ pub const NO_NEXT_HEADER: u8 = 59;
 /// "More fragments" and the fragment offset, in an IPv4 header's fourth word.
 const MF_AND_OFFSET: u16 = 0x3fff;
 
-/// Where an IP packet's parts are.
+/// The layout of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpView {
     /// 4 or 6.
     pub version: u8,
     /// Length of the IP header in bytes; the transport header follows.
     pub header_bytes: usize,
-    /// Length of the packet by its own account; link padding may follow.
+    /// Length of the packet from its header; link padding may follow.
     pub total_bytes: usize,
     /// IP protocol, or the first next header of IPv6.
     pub protocol: u8,
-    /// A fragment, or a header with options or extensions: not to be touched.
+    /// A fragment, or a header with options or extensions: passed through unchanged.
     pub opaque: bool,
 }
 
@@ -74,7 +74,7 @@ impl IpView {
         })
     }
 
-    /// ESP's next header for this packet in tunnel mode.
+    /// ESP's next header value for this packet in tunnel mode.
     #[inline]
     #[must_use]
     pub const fn next_header(&self) -> u8 {

@@ -1,15 +1,15 @@
-//! Telling a sender that its packet is too big: ICMP "fragmentation needed" (RFC 792, RFC 1191 §4) and ICMPv6
+//! Path MTU errors to a sender: ICMP "fragmentation needed" (RFC 792, RFC 1191 §4) and ICMPv6
 //! "packet too big" (RFC 4443 §3.2).
 //!
-//! To whom and to what no such message may be sent is decided here (RFC 1812 §4.3.2.7, RFC 4443 §2.4 (e)); how
-//! often is the caller's to limit (RFC 1812 §4.3.2.8, RFC 4443 §2.4 (f)).
+//! This module decides which packets must not be answered (RFC 1812 §4.3.2.7, RFC 4443 §2.4 (e));
+//! the caller limits the rate (RFC 1812 §4.3.2.8, RFC 4443 §2.4 (f)).
 
 use crate::checksum::{self, dword, word};
 use crate::headers::{IpView, be16, be32, put16, put32};
 use crate::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A buffer of this size holds any message that is made here: IPv6's minimum MTU (RFC 4443 §3.2).
+/// A buffer size for any message of this module: IPv6's minimum MTU (RFC 4443 §3.2).
 pub const MESSAGE_BYTES_MAX: usize = IPV6_MTU_MIN;
 /// The smallest MTU that an IPv6 link may have (RFC 8200 §5).
 const IPV6_MTU_MIN: usize = 1280;
@@ -20,7 +20,7 @@ const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 const ICMP_HEADER_BYTES: usize = 8;
 const HOP_LIMIT: u8 = 64;
-/// DSCP CS6, as network control has it (RFC 1812 §4.3.2.5).
+/// DSCP CS6, that of network control (RFC 1812 §4.3.2.5).
 const TOS: u8 = 0xc0;
 const DONT_FRAGMENT: u16 = 0x4000;
 const OFFSET: u16 = 0x1fff;
@@ -29,19 +29,22 @@ const DESTINATION_UNREACHABLE: u8 = 3;
 const FRAGMENTATION_NEEDED: u8 = 4;
 const PACKET_TOO_BIG: u8 = 2;
 
-/// Makes the message for `packet`, which is longer than `mtu`, the largest that could have passed; writes it to
-/// `out` as a whole IP packet from `source`, the tunnel's own address, and returns its length.
+/// Builds the message for `packet`, which is longer than `mtu`, the largest that could have passed;
+/// writes it to `out` as a whole IP packet from `source`, the tunnel's own address, and returns its
+/// length.
 ///
-/// `packet` is quoted as far as the message may be long. It may be a super-packet with its checksum open.
+/// Quotes as much of `packet` as fits the message. It may be a super-packet with an incomplete
+/// checksum.
 ///
-/// `None`, and nothing is to be sent, when
+/// Returns `None`, so that no message is sent, when
 /// - `packet` is no whole IP packet, or its IPv4 header checksum is wrong,
 /// - it is IPv4 that may be fragmented, or a fragment other than the first,
 /// - it is an ICMP error or redirect itself, or ICMP whose type cannot be found,
-/// - its source is not that of a single host (unspecified, loopback, multicast, broadcast, reserved),
-/// - its destination is IPv4 multicast or broadcast. To an IPv6 group it is answered: RFC 4443 §2.4 (e.3) wants
-///   that, for paths to groups have an MTU too,
-/// - `mtu` is below 1280 for IPv6, which no sender would believe (RFC 8201 §4),
+/// - its source is not that of a single host (unspecified, loopback, multicast, broadcast,
+///   reserved),
+/// - its destination is IPv4 multicast or broadcast. Packets to an IPv6 group are answered: RFC
+///   4443 §2.4 (e.3) requires that, for paths to groups have an MTU too,
+/// - `mtu` is below 1280 for IPv6, which senders ignore (RFC 8201 §4),
 /// - `source` is of the other family, or `out` is too short ([`MESSAGE_BYTES_MAX`] is enough).
 #[must_use]
 pub fn too_big(packet: &[u8], mtu: u16, source: IpAddr, out: &mut [u8]) -> Option<usize> {
@@ -63,7 +66,7 @@ pub fn too_big(packet: &[u8], mtu: u16, source: IpAddr, out: &mut [u8]) -> Optio
     }
 }
 
-/// The packet's source, when an error may be sent to it.
+/// The packet's source, if an error may be sent to it.
 fn answerable_v4(packet: &[u8], view: &IpView) -> Option<Ipv4Addr> {
     let fragment = be16(packet, 6);
     if fragment & DONT_FRAGMENT == 0
@@ -75,7 +78,7 @@ fn answerable_v4(packet: &[u8], view: &IpView) -> Option<Ipv4Addr> {
     }
     let source = Ipv4Addr::from(be32(packet, 12));
     let target = Ipv4Addr::from(be32(packet, 16));
-    // Networks 0 and 127 and class E, whose last address is the broadcast (RFC 1812 §5.3.7).
+    // Networks 0 and 127, and class E with the broadcast as its last address (RFC 1812 §5.3.7).
     let is_host = !matches!(source.octets()[0], 0 | 127 | 224..);
     (is_host && !target.is_multicast() && !target.is_broadcast()).then_some(source)
 }
@@ -85,7 +88,7 @@ const fn is_icmp_error(kind: u8) -> bool {
     matches!(kind, 3 | 4 | 5 | 11 | 12)
 }
 
-/// The packet's source, when an error may be sent to it.
+/// The packet's source, if an error may be sent to it.
 fn answerable_v6(packet: &[u8]) -> Option<Ipv6Addr> {
     let source = Ipv6Addr::from(*packet[8..].first_chunk::<16>()?);
     if source.is_unspecified() || source.is_loopback() || source.is_multicast() {
@@ -102,10 +105,10 @@ fn answerable_v6(packet: &[u8]) -> Option<Ipv6Addr> {
     Some(source)
 }
 
-/// What follows the extension headers that can be looked behind, and where (RFC 8200 §4). `None` when they are
-/// not whole, go on for too long, or say that it is a fragment other than the first.
+/// The header behind the known extension headers, and its offset (RFC 8200 §4). `None` when they
+/// are truncated, too many, or belong to a fragment other than the first.
 fn upper_layer(packet: &[u8]) -> Option<(u8, usize)> {
-    /// More than any sender has reason for; each kind may stand but once or twice (RFC 8200 §4.1).
+    /// More than any sender needs; each kind may occur once or twice at most (RFC 8200 §4.1).
     const EXTENSIONS_MAX: usize = 8;
     let (mut protocol, mut at) = (packet[6], IPV6_HEADER_BYTES);
     for _ in 0..EXTENSIONS_MAX {
@@ -151,7 +154,7 @@ fn put_v4<'a>(
 
     let icmp = &mut out[IPV4_HEADER_BYTES..];
     icmp[..2].copy_from_slice(&[DESTINATION_UNREACHABLE, FRAGMENTATION_NEEDED]);
-    // In the low half of what RFC 792 leaves unused (RFC 1191 §4).
+    // In the low half of the field that RFC 792 leaves unused (RFC 1191 §4).
     put16(icmp, 6, mtu);
     icmp[ICMP_HEADER_BYTES..].copy_from_slice(quote);
     let sum = checksum::portable(icmp, 0);

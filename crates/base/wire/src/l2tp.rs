@@ -1,4 +1,5 @@
-//! Data messages of L2TPv3 (RFC 3931): the Ethernet frames of a pseudowire (RFC 4719), in IP or in UDP.
+//! Data messages of L2TPv3 (RFC 3931): the Ethernet frames of a pseudowire (RFC 4719), in IP or in
+//! UDP.
 //!
 //! ```text
 //! over IP, protocol 115 (§4.1.1.1)          over UDP (§4.1.2.1)
@@ -8,11 +9,12 @@
 //! | Ethernet frame without FCS |            | Ethernet frame without FCS |
 //! ```
 //!
-//! The session id is the one that the receiver has chosen, and so is the cookie. The cookie guards against packets
-//! that were misrouted or blindly made up (§8.2), not against who can read the wire: that is what ESP is for.
+//! The receiver chooses the session id and the cookie. The cookie protects against misrouted or
+//! blindly forged packets (§8.2), not against a reader of the wire: that is ESP's task.
 //!
-//! No L2-specific sublayer, which an Ethernet pseudowire does not need (RFC 4719 §2.1), and so no sequence numbers.
-//! Control messages are told apart, not read: sessions are set by configuration.
+//! No L2-specific sublayer, which an Ethernet pseudowire does not need (RFC 4719 §2.1), and so no
+//! sequence numbers. Control messages are recognised, not parsed: sessions are configured
+//! statically.
 
 use crate::checksum;
 use crate::headers::{IPV4_IN_IP, IPV6_IN_IP, IpView, be32, put16, put32};
@@ -34,16 +36,16 @@ const COOKIE_BYTES_MAX: usize = 8;
 /// Set in the first byte over UDP when it is a control message.
 const T_BIT: u8 = 0x80;
 const VERSION: u8 = 3;
-/// Lifetime of the packets that carry L2TP (RFC 1700).
+/// TTL of the packets that carry L2TP (RFC 1700).
 const HOP_LIMIT: u8 = 64;
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// What stands between L2TP and IP.
+/// The layer between L2TP and IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encapsulation {
     /// Nothing: protocol [`PROTOCOL`].
     Ip,
-    /// UDP, whose header this module leaves to others.
+    /// UDP, whose header is outside this module.
     Udp,
 }
 
@@ -70,7 +72,7 @@ impl Cookie {
         length: 0,
     };
 
-    /// A cookie of those bytes; `None` unless they are 0, 4 or 8 (§4.1).
+    /// A cookie of these bytes; `None` unless they are 0, 4 or 8 (§4.1).
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if !matches!(bytes.len(), 0 | 4 | 8) {
@@ -84,18 +86,18 @@ impl Cookie {
         Some(cookie)
     }
 
-    /// Its bytes as they are sent.
+    /// Its bytes as sent.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 
-    /// Whether `received` is this cookie; the time does not tell where it differs.
+    /// Whether `received` is this cookie; the time does not reveal where it differs.
     #[inline]
     fn is(&self, received: &[u8]) -> bool {
         let mut padded = [0; COOKIE_BYTES_MAX];
         padded[..self.length].copy_from_slice(received);
-        // The optimiser must not make branches on single bytes of this.
+        // Prevents the optimiser from branching on single bytes of this.
         std::hint::black_box(u64::from_ne_bytes(padded) ^ u64::from_ne_bytes(self.bytes)) == 0
     }
 }
@@ -109,7 +111,7 @@ impl std::fmt::Debug for Cookie {
 /// One direction of a pseudowire.
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
-    /// What carries it.
+    /// The carrier.
     pub encapsulation: Encapsulation,
     /// The receiver's session id; never 0.
     pub id: u32,
@@ -126,7 +128,7 @@ pub enum Refused {
     Control,
     /// Over UDP: another version of L2TP.
     OtherVersion,
-    /// Another session's.
+    /// The id of another session.
     OtherSession,
     /// The cookie is not the session's.
     WrongCookie,
@@ -157,10 +159,12 @@ impl Session {
         self.header_bytes()
     }
 
-    /// The frame in a message of this session: what follows its header in `message`, an IP or UDP payload.
+    /// The frame in a message of this session: the bytes behind its header in `message`, an IP or
+    /// UDP payload.
     ///
     /// # Errors
-    /// [`Refused`]; the message is to be dropped, or handed to whoever speaks the control protocol.
+    /// [`Refused`]; the caller drops the message, or passes it to an implementation of the control
+    /// protocol.
     #[inline]
     pub fn parse<'a>(&self, message: &'a [u8]) -> Result<&'a [u8], Refused> {
         let at = self.encapsulation.flags_bytes();
@@ -192,8 +196,8 @@ impl Session {
     }
 }
 
-/// Two addresses of one family, and the session between them: the pseudowire as an IP packet, as ESP in tunnel
-/// mode carries it.
+/// Two addresses of one family, and the session between them: the pseudowire as an IP packet, as
+/// carried by ESP in tunnel mode.
 #[derive(Debug, Clone, Copy)]
 pub struct IpSession {
     source: IpAddr,
@@ -202,7 +206,7 @@ pub struct IpSession {
 }
 
 impl IpSession {
-    /// A session over IP; `None` when the addresses are of two families, or the session is one over UDP.
+    /// A session over IP; `None` when the addresses differ in family, or the session is over UDP.
     #[must_use]
     pub fn new(source: IpAddr, target: IpAddr, session: Session) -> Option<Self> {
         let fits =
@@ -214,7 +218,7 @@ impl IpSession {
         })
     }
 
-    /// What ESP calls the packet: IPv4 or IPv6 in IP.
+    /// The packet's next header value in ESP: IPv4 or IPv6 in IP.
     #[inline]
     #[must_use]
     pub const fn next_header(&self) -> u8 {
@@ -237,11 +241,12 @@ impl IpSession {
         ip + self.session.header_bytes()
     }
 
-    /// Writes IP and L2TP header for a frame of `frame_bytes` at the start of `out`, and returns their length,
-    /// which is [`header_bytes`](Self::header_bytes). `None` when no IP packet holds that much, or `out` is too
-    /// short for the headers.
+    /// Writes IP and L2TP header for a frame of `frame_bytes` at the start of `out`, and returns
+    /// their length, which is [`header_bytes`](Self::header_bytes). `None` when the frame is too
+    /// long for an IP packet, or `out` is too short for the headers.
     ///
-    /// IPv4 packets may not be fragmented and so have no number (RFC 6864 §4.1). `tos` is DSCP and ECN.
+    /// IPv4 packets may not be fragmented and so have no number (RFC 6864 §4.1). `tos` is DSCP and
+    /// ECN.
     #[inline]
     pub fn write_headers(&self, frame_bytes: usize, tos: u8, out: &mut [u8]) -> Option<usize> {
         let header_bytes = self.header_bytes();
@@ -275,9 +280,9 @@ impl IpSession {
         Some(header_bytes)
     }
 
-    /// The frame in an IP packet that this session's peer sent with [`write_headers`](Self::write_headers): of
-    /// the same addresses as this, and with this session's id and cookie. `Ok(None)` when the packet is not L2TP
-    /// between them at all.
+    /// The frame in an IP packet that this session's peer sent with
+    /// [`write_headers`](Self::write_headers): with the same addresses, and with this session's id
+    /// and cookie. `Ok(None)` when the packet is not L2TP between these addresses.
     ///
     /// # Errors
     /// [`Refused`].

@@ -1,11 +1,11 @@
 //! Packet formats: bytes in, bytes out.
 //!
-//! Everything that must know how a header is laid out asks this crate: Ethernet, IPv4, IPv6, UDP, TCP and L2TPv3
-//! fields, the ESP header and trailer, the `virtio_net_hdr` of offloaded packets, segmentation and coalescing of
-//! super-packets, what a tunnel does to inner packets (ECN, MSS) and tells their senders (ICMP), the stamp in test
-//! frames, and the one place that knows what encapsulation costs ([`overhead`]).
+//! The layout of every header is defined in this crate: Ethernet, IPv4, IPv6, UDP, TCP and L2TPv3
+//! fields, the ESP header and trailer, the `virtio_net_hdr` of offloaded packets, segmentation and
+//! coalescing of super-packets, a tunnel's changes to inner packets (ECN, MSS) and its messages to
+//! their senders (ICMP), the stamp in test frames, and the cost of encapsulation ([`overhead`]).
 //!
-//! It does no I/O, keeps no clock and has no `unsafe`.
+//! It does no I/O, reads no clock and has no `unsafe`.
 
 #![forbid(unsafe_code)]
 

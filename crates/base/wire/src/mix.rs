@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Frame check sequence, which counts to a frame's size (RFC 2544 §9) but is never in a buffer.
+/// Frame check sequence, which counts in a frame's size (RFC 2544 §9) but is never in a buffer.
 pub const FCS_BYTES: u16 = 4;
 /// Ethernet header without tags.
 pub const ETHERNET_HEADER_BYTES: usize = 14;
 /// Smallest Ethernet frame, FCS included.
 pub const FRAME_BYTES_MIN: u16 = 64;
-/// Largest frame that is made, FCS included.
+/// Largest frame generated, FCS included.
 pub const FRAME_BYTES_MAX: u16 = 9216;
-/// Preamble, start delimiter and the gap between frames: what a frame takes on the line beside
-/// itself (IEEE 802.3 §4.4.2).
+/// Preamble, start delimiter and the gap between frames: the space on the line that a frame takes
+/// in addition to its own bytes (IEEE 802.3 §4.4.2).
 pub const LINE_GAP_BYTES: u16 = 20;
 
 /// Frames of one size in a mix.
@@ -20,11 +20,11 @@ pub const LINE_GAP_BYTES: u16 = 20;
 pub struct Share {
     /// Size in bytes, FCS included.
     pub frame_bytes: u16,
-    /// How many of them there are for the others' `weight`; at least 1.
+    /// Number of frames of this size relative to the other weights; at least 1.
     pub weight: u32,
 }
 
-/// Sizes that frames of one traffic have, and in what numbers.
+/// The frame sizes of a traffic and their proportions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FrameMix {
     /// A known name (`imix`, `imix1` …), the size itself (`64`), or `mix`.
@@ -46,10 +46,10 @@ impl FrameMix {
         }
     }
 
-    /// The mixes that have a name: those of the source reports, and the usual one.
+    /// The named mixes: those of the source reports, and the usual one.
     ///
-    /// `imix0`, `imix1`, `imix2` are those of the router vendor, `baikal` the 7:4:1 mix of the GOST
-    /// report, `imix` the genome of RFC 6985's example as testers ship it.
+    /// `imix0`, `imix1`, `imix2` are the router vendor's, `baikal` the 7:4:1 mix of the GOST
+    /// report, `imix` the genome of RFC 6985's example as testers implement it.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let shares: &[(u32, u16)] = match name {
@@ -114,23 +114,23 @@ impl FrameMix {
         sizes.min().unwrap_or(0)
     }
 
-    /// Bit/s on the line (L1, preamble and gap included) of so many frames per second.
+    /// Bit/s on the line (L1, preamble and gap included) at this number of frames per second.
     #[must_use]
     pub fn line_bps(&self, frames_per_s: f64) -> f64 {
         (self.mean_bytes() + f64::from(LINE_GAP_BYTES)) * 8.0 * frames_per_s
     }
 }
 
-/// In which order the sizes of a mix come.
+/// The order of the sizes of a mix.
 ///
-/// The quota method (Balinski and Young, 1975): of the sizes that are behind their share, the one whose next
-/// frame is due first. So after any number of frames each size has been used within less than one frame of
-/// its share, and after each round exactly as often as its weight says. A plain smooth weighted round-robin
-/// may drift further off within a round.
+/// The quota method (Balinski and Young, 1975): of the sizes behind their share, the one whose next
+/// frame is due first. So after any number of frames each size has been used within less than one
+/// frame of its share, and after each round exactly as often as its weight. A plain smooth weighted
+/// round-robin may drift further off within a round.
 #[derive(Debug, Clone)]
 pub struct MixOrder {
     weights: Box<[i64]>,
-    /// By how much each size is behind its share, in frames times [`round`](Self::round).
+    /// The deficit of each size from its share, in frames times [`round`](Self::round).
     behind: Box<[i64]>,
     /// Frames in one round.
     round: i64,
@@ -167,14 +167,14 @@ impl MixOrder {
                 first = Some((index, wait, *weight));
             }
         }
-        // They sum to zero before the weights are added, so one at least is behind.
+        // They sum to zero before the weights are added, so at least one is behind.
         let chosen = first.map_or(0, |(index, ..)| index);
         self.behind[chosen] -= self.round;
         chosen
     }
 }
 
-/// The genome as reports print it: `7×64, 4×594, 1×1518`; of one size, the size.
+/// The genome as reports print it: `7×64, 4×594, 1×1518`; the size alone if there is only one.
 impl fmt::Display for FrameMix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = self.shares.as_slice() {

@@ -1,5 +1,5 @@
-//! Lowering the maximum segment size that TCP ends announce (RFC 9293 §3.7.1, RFC 6691), so that their segments
-//! fit a tunnel even where path MTU discovery fails.
+//! Lowering of the maximum segment size in TCP handshakes (RFC 9293 §3.7.1, RFC 6691), so that
+//! segments fit a tunnel even where path MTU discovery fails.
 
 use crate::checksum;
 use crate::headers::{IpView, TCP, be16, put16};
@@ -10,14 +10,14 @@ const FLAGS_AT: usize = 13;
 const CHECKSUM_AT: usize = 16;
 const SYN: u8 = 0x02;
 
-/// Option kinds (RFC 9293 §3.2) and the length of the one that is looked for.
+/// Option kinds (RFC 9293 §3.2) and the length of the MSS option.
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const MSS: u8 = 2;
 const MSS_BYTES: usize = 4;
 
-/// The largest segment that a tunnel with that inner MTU carries, in bytes. Options of TCP and IP do not count
-/// (RFC 6691 §2).
+/// The largest segment, in bytes, in a tunnel with this inner MTU. Options of TCP and IP do not
+/// count (RFC 6691 §2).
 #[must_use]
 pub fn mss_for(inner_mtu: usize, version: u8) -> u16 {
     let ip = if version == 4 {
@@ -29,12 +29,12 @@ pub fn mss_for(inner_mtu: usize, version: u8) -> u16 {
     u16::try_from(mss).unwrap_or(u16::MAX)
 }
 
-/// Lowers the MSS in a SYN or SYN/ACK to `mss_max`, and says whether it did; `view` is [`IpView::parse`] of
-/// `packet`. Never raises it, never adds the option, touches nothing else.
+/// Lowers the MSS in a SYN or SYN/ACK to `mss_max`, and returns whether it did; `view` is
+/// [`IpView::parse`] of `packet`. Never raises it, never adds the option, changes nothing else.
 ///
-/// To be called when the TCP checksum is complete ([`complete_checksum`](crate::segment::complete_checksum)): it
-/// is changed by the difference, so that a wrong one stays wrong. A checksum still left open (`NEEDS_CSUM`) would
-/// become wrong.
+/// Must be called when the TCP checksum is complete
+/// ([`complete_checksum`](crate::segment::complete_checksum)): it is updated by the difference, so
+/// that a wrong one remains wrong. An incomplete checksum (`NEEDS_CSUM`) would become wrong.
 #[inline]
 pub fn clamp(packet: &mut [u8], view: &IpView, mss_max: u16) -> bool {
     let at = view.header_bytes;
@@ -48,10 +48,10 @@ pub fn clamp(packet: &mut [u8], view: &IpView, mss_max: u16) -> bool {
     clamp_syn(packet, view, mss_max)
 }
 
-/// The rest, which few packets need.
+/// The slow path, which few packets take.
 #[cold]
 fn clamp_syn(packet: &mut [u8], view: &IpView, mss_max: u16) -> bool {
-    // Behind IPv6 extension headers there is no SYN: their protocol is not TCP.
+    // Behind IPv6 extension headers no SYN is found: the first next header is not TCP.
     if view.is_ipv4_fragment(packet) {
         return false;
     }
@@ -77,7 +77,7 @@ fn clamp_syn(packet: &mut [u8], view: &IpView, mss_max: u16) -> bool {
     true
 }
 
-/// Where in a TCP header the value of its MSS option stands.
+/// Offset of the MSS option's value in a TCP header.
 fn mss_at(tcp: &[u8]) -> Option<usize> {
     let mut at = TCP_HEADER_BYTES;
     loop {

@@ -1,7 +1,7 @@
-//! What encapsulation costs: the one place that knows.
+//! The cost of encapsulation in bytes. No other module computes it.
 //!
-//! Lengths are IP packet lengths in bytes, from the first byte of an IP header to the end of the payload; those of
-//! Ethernet frames are without FCS.
+//! Lengths are IP packet lengths in bytes, from the first byte of an IP header to the end of the
+//! payload; those of Ethernet frames are without FCS.
 
 use crate::Suite;
 
@@ -16,10 +16,10 @@ pub const ESP_HEADER_BYTES: usize = 8;
 /// Pad length and next header (RFC 4303 §2.4).
 pub const ESP_TRAILER_BYTES: usize = 2;
 
-/// What stands in front of the ESP header.
+/// The headers in front of the ESP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outer {
-    /// IPv6 outside instead of IPv4.
+    /// Outer header: IPv6 instead of IPv4.
     pub ipv6: bool,
     /// ESP in UDP (RFC 3948) instead of bare ESP.
     pub udp: bool,
@@ -64,7 +64,8 @@ pub const fn outer_bytes(suite: Suite, outer: Outer, inner_bytes: usize) -> usiz
     outer.header_bytes() + esp_bytes(suite, inner_bytes)
 }
 
-/// The largest inner packet whose outer packet is not longer than `outer_mtu`; `None` when nothing fits.
+/// The largest inner packet whose outer packet is not longer than `outer_mtu`; `None` when nothing
+/// fits.
 #[must_use]
 pub const fn inner_mtu(suite: Suite, outer: Outer, outer_mtu: usize) -> Option<usize> {
     let fixed = outer.header_bytes() + ESP_HEADER_BYTES + suite.iv_bytes() + suite.icv_bytes();
@@ -114,7 +115,8 @@ mod tests {
         Suite::from_name(name).unwrap()
     }
 
-    /// Worked out by hand for 0, 64 and 1400 bytes: header, IV, the inner packet and 2 up to a whole block, ICV.
+    /// Computed by hand for 0, 64 and 1400 bytes: header, IV, the inner packet and 2 up to a whole
+    /// block, ICV.
     #[test]
     fn esp_packets_are_as_long_as_the_rfcs_make_them() {
         for (name, lengths) in [
@@ -151,7 +153,7 @@ mod tests {
         }
     }
 
-    /// By hand as well; 1438 of bare ESP with AES-CBC and SHA-1 is in many vendors' manuals.
+    /// Also by hand; 1438 for bare ESP with AES-CBC and SHA-1 is in many vendors' manuals.
     #[test]
     fn an_ethernet_mtu_carries_what_is_known_of_each_suite() {
         for (name, outer, mtu, inner) in [

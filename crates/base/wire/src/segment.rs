@@ -1,18 +1,20 @@
-//! Cutting super-packets (TSO, USO) into wire packets, in place.
+//! Segmentation of super-packets (TSO, USO) into wire packets, in place.
 //!
-//! A super-packet is one header and up to 64 KB of payload. The payload of segment *i* lies where it lay: its
-//! headers are written right in front of it, over the tail of segment *i − 1*, which the caller has sealed
-//! by then. So no payload byte is copied, and every wire packet is contiguous while it is in hand:
+//! A super-packet is one header and up to 64 KB of payload. The payload of segment *i* stays in
+//! place: its headers are written directly in front of it, over the tail of segment *i − 1*, which
+//! the caller has sealed by then. So no payload byte is copied, and every wire packet is contiguous
+//! while the caller holds it:
 //!
 //! ```text
 //! |hdr|payload 0|payload 1|payload 2|      segment 1:  |hdr|payloa[hdr|payload 1]payload 2|
 //! ```
 //!
-//! Checksums: what all segments share is summed once; each segment adds its own fields and payload.
+//! Checksums: the part common to all segments is summed once; each segment adds its own fields and
+//! payload.
 //!
 //! A link header in front of the packet (a frame of a packet socket) is repeated on each segment.
 //!
-//! It does not fragment, and leaves IP options and IPv6 extension headers in super-packets alone (an error).
+//! It does not fragment, and rejects super-packets with IP options or IPv6 extension headers.
 
 use crate::checksum::{self, Sum, dword, word};
 use crate::ethernet;
@@ -29,11 +31,11 @@ const UDP_CHECKSUM_AT: usize = 6;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// The packet contradicts its virtio header, or is of a form that this crate does not cut.
+/// The packet contradicts its virtio header, or is of an unsupported form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// One super-packet being cut.
+/// The segmentation of one super-packet.
 #[derive(Debug)]
 pub struct Segmenter {
     /// Link, IP and transport header of every segment, and their length.
@@ -45,10 +47,10 @@ pub struct Segmenter {
     version: u8,
     tcp: bool,
     segment_bytes: usize,
-    /// Offset of the next payload byte, and of the end.
+    /// Offset of the next payload byte, and of the payload's end.
     next: usize,
     end: usize,
-    /// Sums over what is the same in every segment.
+    /// Sums over the fields common to all segments.
     ip_sum: u64,
     transport_sum: u64,
     identification: u16,
@@ -58,21 +60,22 @@ pub struct Segmenter {
 }
 
 impl Segmenter {
-    /// Prepares to cut `packet` as its virtio header asks.
+    /// Prepares the segmentation of `packet` by its virtio header.
     ///
     /// # Errors
-    /// [`Malformed`] when `vnet` is not that of a super-packet, or the two contradict each other.
+    /// [`Malformed`] when `vnet` is not that of a super-packet, or contradicts the packet.
     #[inline]
     pub fn new(vnet: &VnetHeader, packet: &[u8]) -> Result<Self, Malformed> {
         Self::with_link(vnet, packet, 0)
     }
 
-    /// Prepares to cut the IP packet behind the first `link_bytes` of `frame`
-    /// ([`EthernetView::header_bytes`](ethernet::EthernetView::header_bytes)). Each segment begins with
-    /// those bytes.
+    /// Prepares the segmentation of the IP packet behind the first `link_bytes` of `frame`
+    /// ([`EthernetView::header_bytes`](ethernet::EthernetView::header_bytes)). Each segment begins
+    /// with those bytes.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and when `link_bytes` are more than [`ethernet::HEADER_BYTES_MAX`] or `frame` has.
+    /// As [`new`](Self::new), and when `link_bytes` are more than [`ethernet::HEADER_BYTES_MAX`] or
+    /// `frame` has.
     pub fn with_link(
         vnet: &VnetHeader,
         frame: &[u8],
@@ -119,7 +122,7 @@ impl Segmenter {
         Ok(segmenter)
     }
 
-    /// Takes the fields that vary out of the header template, and sums what is left.
+    /// Removes the variable fields from the header template, and sums the rest.
     fn sum_constant_parts(&mut self) {
         let at = self.transport_at;
         let headers = &mut self.headers[self.link_bytes..self.header_bytes];
@@ -142,17 +145,17 @@ impl Segmenter {
         self.transport_sum = checksum::portable(&headers[at..], self.transport_sum);
     }
 
-    /// Number of segments that are left.
+    /// Number of remaining segments.
     #[must_use]
     pub const fn remaining(&self) -> usize {
         (self.end - self.next).div_ceil(self.segment_bytes)
     }
 
-    /// Makes the next wire packet in `packet`, the buffer given to [`new`](Self::new) or
-    /// [`with_link`](Self::with_link), and says where it is, link header included.
+    /// Builds the next wire packet in `packet`, the buffer given to [`new`](Self::new) or
+    /// [`with_link`](Self::with_link), and returns its range, link header included.
     ///
-    /// The bytes before that range are spent. The caller may change bytes inside and behind the range, but
-    /// must put back those behind it before the next call.
+    /// The bytes before that range are invalid. The caller may change bytes inside and behind the
+    /// range, but must restore those behind it before the next call.
     #[inline]
     pub fn next(&mut self, packet: &mut [u8], sum: Sum) -> Option<Range<usize>> {
         if self.next == self.end {
@@ -165,7 +168,7 @@ impl Segmenter {
 
         let headers = &mut packet[range.start..payload.start];
         headers.copy_from_slice(&self.headers[..self.header_bytes]);
-        // From here on all is counted from the IP header.
+        // Offsets from here on start at the IP header.
         let headers = &mut headers[self.link_bytes..];
         let total = range.len() - self.link_bytes;
         self.put_ip(headers, total);
@@ -193,7 +196,8 @@ impl Segmenter {
         }
     }
 
-    /// As the kernel cuts: FIN and PSH on the last segment only, CWR on the first only (RFC 3168 §6.1.2).
+    /// As in the kernel: FIN and PSH on the last segment only, CWR on the first only (RFC 3168
+    /// §6.1.2).
     #[inline]
     fn put_tcp(&mut self, headers: &mut [u8], total: usize, payload_sum: u64, is_last: bool) {
         let at = self.transport_at;
@@ -220,14 +224,14 @@ impl Segmenter {
         put16(headers, at + 4, length);
         // The length counts twice: in the header and in the pseudo-header.
         let sum = checksum::finish(payload_sum + 2 * word(length));
-        // Zero would say "no checksum" (RFC 768).
+        // Zero would mean "no checksum" (RFC 768).
         let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
         headers[at + UDP_CHECKSUM_AT..][..2].copy_from_slice(&sum);
     }
 }
 
-/// Completes the checksum of a single packet whose virtio header says [`NEEDS_CSUM`]. `packet` begins where the
-/// virtio header's offsets count from: with its link header, where it has one.
+/// Completes the checksum of a single packet with [`NEEDS_CSUM`] in its virtio header. `packet`
+/// begins at the origin of the virtio header's offsets: at its link header, if it has one.
 ///
 /// # Errors
 /// [`Malformed`] when the header points outside the packet.

@@ -1,4 +1,4 @@
-//! The stamp in a test frame: which frame it is, when it should have left, and whether it is intact.
+//! The stamp in a test frame: its identity, its intended send time, and a check of its integrity.
 //!
 //! A test frame is Ethernet, IPv4 or IPv6, UDP, and as its payload a stamp and then [`pattern`]:
 //!
@@ -7,9 +7,10 @@
 //!  | tag  | flow  | sequence | intended send time | CRC-32C  | pattern …
 //! ```
 //!
-//! All fields are big-endian. The stamp is so short that an IPv4 frame of 64 B has room for it. The checksum is
-//! over the 14 bytes before it and the payload's length in two bytes; addresses and ports are left out, for a
-//! DUT may translate them. The pattern needs no checksum: both ends know it, and it is compared.
+//! All fields are big-endian. The stamp is short enough for an IPv4 frame of 64 B. The checksum
+//! covers the 14 bytes before it and the payload's length in two bytes, but not addresses and
+//! ports, since a DUT may translate them. The pattern needs no checksum: both ends know it, and it
+//! is compared.
 
 use crate::checksum::dword;
 use crate::headers::be32;
@@ -18,32 +19,32 @@ use crate::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// Length of a stamp.
 pub const STAMP_BYTES: usize = 18;
-/// What the checksum is over: everything before it, and the payload's length.
+/// The bytes that the checksum covers: everything before it, and the payload's length.
 const CHECKED_BYTES: usize = 16;
-/// Where the checksum stands.
+/// Offset of the checksum.
 const CHECKSUM_AT: usize = 14;
-/// Bits of the time that are sent: nanoseconds for 78 hours.
+/// Number of transmitted time bits: nanoseconds for 78 hours.
 const TIME_BITS: u32 = 48;
 
-/// What a stamp says.
+/// The content of a stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Tells frames of one trial from those of another.
+    /// Distinguishes the frames of one trial from those of another.
     pub tag: u16,
     /// The frame's flow.
     pub flow: u16,
     /// Low 32 bits of the frame's number in its flow, from 0; the receiver infers the rest.
     pub sequence: u32,
-    /// Low 48 bits of the time at which the frame should leave, in nanoseconds of CLOCK_MONOTONIC.
+    /// Low 48 bits of the intended send time, in nanoseconds of CLOCK_MONOTONIC.
     pub intended_ns: u64,
 }
 
-/// What the checksum is over. It begins where the checksum's 64-bit steps do.
+/// The input of the checksum. It is aligned to the checksum's 64-bit steps.
 #[repr(align(8))]
 struct Checked([u8; CHECKED_BYTES]);
 
 impl Checked {
-    /// Of the stamp's first eight bytes, and the time and the payload's length behind it.
+    /// From the stamp's first eight bytes, and the time and the payload's length behind it.
     #[inline]
     fn new(first: u64, second: u64) -> Self {
         let mut checked = [0; CHECKED_BYTES];
@@ -59,9 +60,9 @@ impl Checked {
 }
 
 impl Stamp {
-    /// Writes the stamp as it stands at the start of a UDP payload of `payload_bytes`, and returns its
-    /// [partial sum](crate::checksum).
-    // All in words of 64 bits: a word that was written in pieces would be slow to read back.
+    /// Writes the stamp at the start of a UDP payload of `payload_bytes`, and returns its [partial
+    /// sum](crate::checksum). Only 64-bit words are stored: reading back a word that was written in
+    /// pieces would be slow.
     #[inline]
     pub fn write(self, out: &mut [u8; STAMP_BYTES], payload_bytes: u16) -> u64 {
         let first =
@@ -75,7 +76,7 @@ impl Stamp {
         halves(first) + halves(time) + dword(checksum)
     }
 
-    /// The stamp as it stands at the start of a UDP payload of `payload_bytes`.
+    /// The stamp's bytes at the start of a UDP payload of `payload_bytes`.
     #[must_use]
     pub fn to_bytes(self, payload_bytes: u16) -> [u8; STAMP_BYTES] {
         let mut bytes = [0; STAMP_BYTES];
@@ -83,7 +84,8 @@ impl Stamp {
         bytes
     }
 
-    /// Reads the UDP payload of a test frame; `None` when any byte of it is not as it was sent.
+    /// Reads the UDP payload of a test frame; `None` when any byte of it differs from what was
+    /// sent.
     #[inline]
     #[must_use]
     pub fn read(payload: &[u8]) -> Option<Self> {
@@ -95,7 +97,7 @@ impl Stamp {
         if Checked::new(first, second).checksum() != be32(bytes, CHECKSUM_AT) {
             return None;
         }
-        // Frames of the smallest size have no pattern, and calls cost as much as the rest.
+        // Frames of the smallest size have no pattern, and the call would cost as much as the rest.
         if !rest.is_empty() && PATTERN.get(..rest.len())? != rest {
             return None;
         }
@@ -107,7 +109,8 @@ impl Stamp {
         })
     }
 
-    /// How long after its intended send time it is at `now_ns`; negative when that is still to come.
+    /// Time from the intended send time to `now_ns`, in nanoseconds; negative when it is in the
+    /// future.
     #[inline]
     #[must_use]
     pub const fn age_ns(&self, now_ns: u64) -> i64 {
@@ -123,7 +126,7 @@ fn be64(bytes: &[u8; STAMP_BYTES], at: usize) -> u64 {
     u64::from(be32(bytes, at)) << 32 | u64::from(be32(bytes, at + 4))
 }
 
-/// The whole number that is nearest to `next` and has `low` as its low 32 bits; `None` when that is below 0.
+/// The whole number nearest to `next` with `low` as its low 32 bits; `None` when it is below 0.
 #[inline]
 #[must_use]
 pub const fn infer_sequence(next: u64, low: u32) -> Option<u64> {
@@ -131,23 +134,23 @@ pub const fn infer_sequence(next: u64, low: u32) -> Option<u64> {
     next.checked_add_signed(distance as i64)
 }
 
-/// The first `bytes` of what follows the stamp in every test frame.
+/// The first `bytes` of the pattern behind the stamp in every test frame.
 ///
 /// # Panics
-/// When they are more than any frame has.
+/// When they are more than any frame contains.
 #[inline]
 #[must_use]
 pub fn pattern(bytes: usize) -> &'static [u8] {
     &PATTERN[..bytes]
 }
 
-/// Size of the smallest frame that has room for a stamp, FCS included.
+/// Size of the smallest frame with room for a stamp, FCS included.
 #[must_use]
 pub const fn smallest_frame_bytes(ipv6: bool) -> u16 {
     payload_offset(ipv6) as u16 + STAMP_BYTES as u16 + FCS_BYTES
 }
 
-/// Where the UDP payload of an untagged frame begins.
+/// Offset of the UDP payload in an untagged frame.
 #[must_use]
 pub const fn payload_offset(ipv6: bool) -> usize {
     let ip = if ipv6 {
@@ -160,7 +163,8 @@ pub const fn payload_offset(ipv6: bool) -> usize {
 
 static PATTERN: [u8; FRAME_BYTES_MAX as usize] = make_pattern();
 
-/// Pseudo-random bytes (xorshift64, Marsaglia 2003), so that no shifted or swapped piece looks like another.
+/// Pseudo-random bytes (xorshift64, Marsaglia 2003), so that no shifted or swapped piece looks like
+/// another.
 const fn make_pattern() -> [u8; FRAME_BYTES_MAX as usize] {
     let mut bytes = [0; FRAME_BYTES_MAX as usize];
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;

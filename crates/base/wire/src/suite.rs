@@ -1,4 +1,4 @@
-//! ESP cipher suites: their names and the lengths they fix on the wire.
+//! ESP cipher suites: their names and their lengths on the wire.
 
 mod gost;
 
@@ -6,13 +6,14 @@ pub use gost::Gost;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Length of the salt of [`Suite::AEADS`], which is keyed but not sent, in bytes (RFC 4106 §4, RFC 7634 §2).
+/// Length of the salt of [`Suite::AEADS`], which is keyed but not sent, in bytes (RFC 4106 §4, RFC
+/// 7634 §2).
 pub const SALT_BYTES: usize = 4;
 
 /// An ESP transform: cipher and integrity together.
 ///
-/// Closed on purpose: whoever adds one is shown every place that must know it. In files it is its
-/// [`name`](Self::name).
+/// Closed on purpose: the compiler shows every place that a new suite must extend. In files it is
+/// its [`name`](Self::name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suite {
     /// AES-128-GCM with a 16-byte ICV (RFC 4106).
@@ -27,10 +28,10 @@ pub enum Suite {
     Gost(Gost),
 }
 
-/// The cipher of a suite that has an HMAC beside it.
+/// The cipher of a suite with an HMAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cipher {
-    /// None: what is sent can be read (RFC 2410).
+    /// None: packets are not encrypted (RFC 2410).
     Null,
     /// DES-CBC (RFC 2405).
     DesCbc,
@@ -42,7 +43,7 @@ pub enum Cipher {
     Aes256Cbc,
 }
 
-/// The HMAC of a suite, truncated as ESP has it.
+/// The HMAC of a suite, truncated as in ESP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hmac {
     /// HMAC-MD5-96 (RFC 2403).
@@ -56,7 +57,7 @@ pub enum Hmac {
 }
 
 impl Cipher {
-    /// Every one, weakest first.
+    /// All ciphers, weakest first.
     pub const ALL: [Self; 5] = [
         Self::Null,
         Self::DesCbc,
@@ -77,7 +78,8 @@ impl Cipher {
         }
     }
 
-    /// Length of its blocks in bytes, which is that of its IV as well, but for no cipher: 1, without IV.
+    /// Length of its blocks in bytes, which is also that of its IV; 1 for no cipher, which has no
+    /// IV.
     #[must_use]
     pub const fn block_bytes(self) -> usize {
         match self {
@@ -89,7 +91,7 @@ impl Cipher {
 }
 
 impl Hmac {
-    /// Every one, weakest first.
+    /// All HMACs, weakest first.
     pub const ALL: [Self; 4] = [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512];
 
     /// Length of its key in bytes: that of the hash.
@@ -103,7 +105,7 @@ impl Hmac {
         }
     }
 
-    /// Length of what is sent of it, in bytes.
+    /// Length of the transmitted part in bytes.
     #[must_use]
     pub const fn icv_bytes(self) -> usize {
         match self {
@@ -158,7 +160,7 @@ impl Suite {
         all[4] = Self::Gost(Gost::MagmaMgm);
         let mut at = 0;
         while at < 20 {
-            // The strongest first here too.
+            // Here too the strongest first.
             let cipher = Cipher::ALL[4 - at / 4];
             all[5 + at] = Self::EncryptThenMac(cipher, Hmac::ALL[3 - at % 4]);
             at += 1;
@@ -171,7 +173,7 @@ impl Suite {
         all
     };
 
-    /// Those that other tunnels have as well: all but those of GOST ciphers.
+    /// The suites that other tunnels also support: all but those of GOST ciphers.
     pub const COMMON: [Self; 23] = {
         let mut common = [Self::Aes256Gcm; 23];
         let (mut at, mut next) = (0, 0);
@@ -186,7 +188,8 @@ impl Suite {
         common
     };
 
-    /// The AEADs that every tunnel has: a nonce of 12 bytes, a tag of 16, one key for all packets.
+    /// The AEADs that all tunnels support: a nonce of 12 bytes, a tag of 16, one key for all
+    /// packets.
     pub const AEADS: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
     /// The name used in campaigns, configuration and reports.
@@ -201,13 +204,13 @@ impl Suite {
         }
     }
 
-    /// The suite of that [`name`](Self::name).
+    /// The suite with this [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|suite| suite.name() == name)
     }
 
-    /// Why nobody should protect anything with it; `None` for one that is as good as any.
+    /// Why it must not protect real traffic; `None` for a secure suite.
     #[must_use]
     pub const fn insecure(self) -> Option<&'static str> {
         match self {
@@ -224,7 +227,7 @@ impl Suite {
         }
     }
 
-    /// Whether what is sent cannot be read by others, however well; `false` where only integrity is protected.
+    /// Whether it encrypts, however weakly; `false` where only integrity is protected.
     #[must_use]
     pub const fn encrypts(self) -> bool {
         match self {
@@ -234,13 +237,15 @@ impl Suite {
         }
     }
 
-    /// Whether it leaves out encryption or authentication, for tests and comparisons, and so wants to be asked for as insecure.
+    /// Whether it omits encryption or authentication, for tests and comparisons, so that it must be
+    /// requested as insecure.
     #[must_use]
     pub const fn is_bare(self) -> bool {
         !self.encrypts() || matches!(self, Self::Gost(Gost::MagmaCtr | Gost::MagmaEcb))
     }
 
-    /// Whether it is there for old peers and comparisons with them (DES, triple DES, MD5, Magma in CBC), and wants to be asked for.
+    /// Whether it exists for old peers and comparisons with them (DES, triple DES, MD5, Magma in
+    /// CBC), so that it must be requested explicitly.
     #[must_use]
     pub const fn is_legacy(self) -> bool {
         matches!(
@@ -262,8 +267,8 @@ impl Suite {
         }
     }
 
-    /// Length of an SA's keying material in bytes: cipher key, then salt (RFC 4106 §8.1) or the key of the MAC
-    /// (RFC 7296 §2.17).
+    /// Length of an SA's keying material in bytes: cipher key, then salt (RFC 4106 §8.1) or the key
+    /// of the MAC (RFC 7296 §2.17).
     #[must_use]
     pub const fn keymat_bytes(self) -> usize {
         self.key_bytes()
@@ -274,7 +279,7 @@ impl Suite {
             }
     }
 
-    /// Length of the initialisation vector that is sent, in bytes.
+    /// Length of the transmitted initialisation vector, in bytes.
     #[must_use]
     pub const fn iv_bytes(self) -> usize {
         match self {
@@ -295,7 +300,8 @@ impl Suite {
         }
     }
 
-    /// The plaintext with its trailer is padded to a multiple of this (RFC 4303 §2.4): 4 or the cipher's block.
+    /// The plaintext with its trailer is padded to a multiple of this (RFC 4303 §2.4): 4 or the
+    /// cipher's block.
     #[must_use]
     pub const fn pad_to_bytes(self) -> usize {
         match self {

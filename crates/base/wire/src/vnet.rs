@@ -4,12 +4,13 @@
 /// Length of the header in bytes.
 pub const VNET_HEADER_BYTES: usize = 10;
 
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum at `csum_start + csum_offset` holds the pseudo-header's sum only.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum at `csum_start + csum_offset` contains only the
+/// pseudo-header's sum.
 pub const NEEDS_CSUM: u8 = 1;
 /// `VIRTIO_NET_HDR_GSO_ECN`: a flag beside the kind of super-packet.
 const GSO_ECN: u8 = 0x80;
 
-/// What kind of super-packet follows.
+/// The kind of super-packet that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gso {
     /// None: a single packet.
@@ -54,9 +55,9 @@ pub struct VnetHeader {
     pub hdr_len: u16,
     /// Payload of each segment but the last, in bytes.
     pub gso_size: u16,
-    /// Where the checksum begins to count, from the first byte of the packet.
+    /// Offset at which the checksum's coverage starts, from the first byte of the packet.
     pub csum_start: u16,
-    /// Where it is stored, from `csum_start`.
+    /// Offset of the checksum field, from `csum_start`.
     pub csum_offset: u16,
 }
 
@@ -71,9 +72,9 @@ impl VnetHeader {
         csum_offset: 0,
     };
 
-    /// Reads the header; fields are in the machine's own byte order, as TUN and packet sockets have them.
+    /// Reads the header; fields are in native byte order, as on TUN and packet sockets.
     ///
-    /// `None` for a kind of super-packet that is not asked for (UFO).
+    /// `None` for a kind of super-packet that ports never enable (UFO).
     #[must_use]
     pub fn parse(bytes: &[u8; VNET_HEADER_BYTES]) -> Option<Self> {
         let field = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);

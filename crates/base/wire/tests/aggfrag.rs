@@ -1,4 +1,5 @@
-//! AGGFRAG against payloads worked out by hand, a slow and obvious sender that cuts packets, and any bytes at all.
+//! AGGFRAG against hand-computed payloads, a slow and obvious sender that fragments packets, and
+//! arbitrary bytes.
 
 use proptest::prelude::*;
 use wire::aggfrag::{
@@ -6,7 +7,7 @@ use wire::aggfrag::{
     Reassembler, is_block,
 };
 
-/// An IP packet of that length, or of the shortest there is; its bytes tell which it is.
+/// An IP packet of this length, or of the minimum; its bytes identify it.
 fn ip(ipv6: bool, bytes: usize, number: u8) -> Vec<u8> {
     let bytes = bytes.max(if ipv6 { 40 } else { 20 });
     let mut packet: Vec<u8> = (0..bytes).map(|at| number.wrapping_add(at as u8)).collect();
@@ -26,8 +27,9 @@ fn packets(longest: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(packet, 1..30)
 }
 
-/// A sender that cuts: the stream of all packets, laid into payloads as their sizes come, with all-pad payloads
-/// between them where asked. Each payload is told with the numbers of the packets that it has pieces of.
+/// A sender that fragments: the stream of all packets, split into payloads of the given sizes, with
+/// all-pad payloads between them where requested. Each payload has the numbers of the packets in
+/// it.
 fn cut(packets: &[Vec<u8>], sizes: &[(usize, bool)]) -> Vec<(Vec<u8>, Vec<usize>)> {
     let stream = packets.concat();
     let owner: Vec<usize> = (0..packets.len())
@@ -63,7 +65,7 @@ fn sizes() -> impl Strategy<Value = Vec<(usize, bool)>> {
     prop::collection::vec((size, prop::bool::weighted(0.1)), 1..20)
 }
 
-/// All packets that a payload brings, in order.
+/// All packets of a payload, in order.
 fn receive(reassembler: &mut Reassembler, sequence: u64, payload: &[u8]) -> (Vec<Vec<u8>>, u32) {
     let received = reassembler.receive(sequence, payload).unwrap();
     assert_eq!(received.malformed, None);
@@ -72,7 +74,7 @@ fn receive(reassembler: &mut Reassembler, sequence: u64, payload: &[u8]) -> (Vec
     (all.collect(), received.lost)
 }
 
-/// Which payloads arrive: numbers of the payloads in their order of arrival.
+/// The payloads that arrive: their numbers in order of arrival.
 fn arrivals() -> impl Strategy<Value = Vec<(bool, usize)>> {
     prop::collection::vec((prop::bool::weighted(0.8), 0usize..3), 400)
 }
@@ -107,7 +109,7 @@ proptest! {
                 break; // All are sent, or the next is too long for this room.
             }
             prop_assert_eq!(aggregator.finish(&mut buffer), used);
-            // We do not pad; a peer may.
+            // Our sender never pads; a peer may.
             let payload = [&buffer[..used], &vec![0; padding]].concat();
             let unpacked: Vec<_> = Blocks::parse(&payload).unwrap().map(<[u8]>::to_vec).collect();
             prop_assert_eq!(&unpacked, &packed);
@@ -182,7 +184,7 @@ proptest! {
             let (payload, _) = &payloads[at];
             let whole: Vec<_> = Blocks::parse(payload).unwrap().collect();
             let (got, _) = receive(&mut reassembler, at as u64 + 1, payload);
-            // Those that lie whole in it always come.
+            // Packets that are whole in a payload always arrive.
             prop_assert!(got.iter().map(|packet| &packet[..]).rev().take(whole.len()).eq(whole.into_iter().rev()));
             for packet in got {
                 let place = left.iter().position(|sent| *sent == packet);
@@ -221,7 +223,7 @@ proptest! {
     }
 }
 
-/// Bytes that have a chance to get past the first checks.
+/// Bytes that have a chance to pass the first checks.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let header = prop_oneof![
         8 => (0u16..200).prop_map(|offset| {
@@ -242,7 +244,8 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(header, blocks)| [header, blocks.concat()].concat())
 }
 
-/// The layout of RFC 9347 §6.1.1 and §6.1.3, byte by byte: an IPv4 packet of 20 bytes, an IPv6 one of 41.
+/// The layout of RFC 9347 §6.1.1 and §6.1.3, byte by byte: an IPv4 packet of 20 bytes, an IPv6 one
+/// of 41.
 #[test]
 fn the_payload_is_laid_out_as_the_rfc_has_it() {
     let ipv4 = [
@@ -261,8 +264,8 @@ fn the_payload_is_laid_out_as_the_rfc_has_it() {
     assert_eq!(buffer[length..], [0xee; 15]);
 }
 
-/// Worked out by hand: a packet of 100 bytes over three payloads of 40 bytes of blocks. The second has the offset
-/// 60, which points beyond its end; the third 20, where the next packet begins.
+/// Computed by hand: a packet of 100 bytes over three payloads of 40 bytes of blocks. The second
+/// has the offset 60, which points beyond its end; the third 20, where the next packet begins.
 #[test]
 fn block_offsets_count_on_over_payloads() {
     let long = ip(false, 100, 1);
@@ -278,13 +281,13 @@ fn block_offsets_count_on_over_payloads() {
     let (got, lost) = receive(&mut reassembler, 9, &payloads[2]);
     assert_eq!((got, lost), (vec![long.clone(), next.clone()], 0));
 
-    // Without the second, the long packet is lost and told, and the next is not.
+    // Without the second, the long packet is lost and counted, and the next is not.
     let mut reassembler = Reassembler::new();
     receive(&mut reassembler, 7, &payloads[0]);
     let (got, lost) = receive(&mut reassembler, 9, &payloads[2]);
     assert_eq!((got, lost), (vec![next.clone()], 1));
 
-    // Without the first as well.
+    // The same without the first.
     let mut reassembler = Reassembler::new();
     assert_eq!(receive(&mut reassembler, 8, &payloads[1]), (vec![], 0));
     let (got, lost) = receive(&mut reassembler, 9, &payloads[2]);

@@ -1,4 +1,4 @@
-//! "Too big" messages, read by an independent parser; and the packets that must get none.
+//! "Too big" messages, read by an independent parser; and packets that must not be answered.
 
 use etherparse::{
     Icmpv4Type, Icmpv6Type, IpSlice, Ipv6FlowLabel, PacketBuilder, SlicedPacket, TransportSlice,
@@ -35,7 +35,7 @@ fn udp_v6(source: Ipv6Addr, target: Ipv6Addr, payload: usize) -> Vec<u8> {
     packet
 }
 
-/// The packet with other bits in the fourth word of its IPv4 header, whose checksum is made right.
+/// The packet with other bits in the fourth word of its IPv4 header, and a valid header checksum.
 fn with_fragment_word(mut packet: Vec<u8>, word: u16) -> Vec<u8> {
     packet[6..8].copy_from_slice(&word.to_be_bytes());
     packet[10..12].fill(0);
@@ -58,7 +58,7 @@ fn message(packet: &[u8], mtu: u16) -> Option<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn ipv4_senders_are_told_the_mtu(payload in 0usize..3000, mtu: u16) {
+    fn ipv4_senders_get_the_mtu(payload in 0usize..3000, mtu: u16) {
         let packet = udp_v4(HOST_V4, PEER_V4, payload);
         let message = message(&packet, mtu).unwrap();
         prop_assert!(message.len() <= 576);
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn ipv6_senders_are_told_the_mtu(payload in 0usize..3000, mtu in 1280u16..) {
+    fn ipv6_senders_get_the_mtu(payload in 0usize..3000, mtu in 1280u16..) {
         let packet = udp_v6(HOST_V6, PEER_V6, payload);
         let message = message(&packet, mtu).unwrap();
         prop_assert!(message.len() <= 1280);
@@ -96,7 +96,7 @@ proptest! {
         mut bytes in prop::collection::vec(any::<u8>(), 1..200),
         ipv6: bool,
     ) {
-        // More often a whole packet than chance would have it.
+        // Yields a whole packet more often than chance would.
         let length = bytes.len() as u16;
         if ipv6 && length >= 40 {
             bytes[0] = 0x60;
@@ -126,7 +126,7 @@ fn only_the_first_fragment_is_answered() {
     assert_eq!(message(&with_fragment_word(packet, 0x6001), 1400), None);
 
     let mut packet = udp_v6(HOST_V6, PEER_V6, 1480);
-    // A fragment header in place of UDP's.
+    // A fragment header replaces UDP's.
     packet[6] = 44;
     packet[40..48].copy_from_slice(&[17, 0, 0, 1, 0, 0, 0, 7]);
     assert!(message(&packet, 1400).is_some());
@@ -175,7 +175,7 @@ fn addresses_that_are_not_one_hosts_are_not_answered() {
 }
 
 #[test]
-fn senders_to_ipv6_groups_are_told() {
+fn senders_to_ipv6_groups_are_notified() {
     let group = "ff0e::1".parse().unwrap();
     assert!(message(&udp_v6(HOST_V6, group, 1480), 1400).is_some());
 }
@@ -224,7 +224,7 @@ fn an_icmpv6_error_behind_extension_headers_is_found() {
     assert_eq!(message(&packet, 1400), None);
     packet[56] = 128;
     assert!(message(&packet, 1400).is_some());
-    // Extensions without end.
+    // An endless chain of extensions.
     packet[40..].fill(0);
     assert_eq!(message(&packet, 1400), None);
 }

@@ -1,4 +1,5 @@
-//! L2TPv3 pseudowires: what is written is read back, by us and by tshark; what is not the session's is not.
+//! L2TPv3 pseudowires: written messages are read back, by us and by tshark; messages of other
+//! sessions are rejected.
 
 use proptest::prelude::*;
 use std::fs;
@@ -108,7 +109,7 @@ proptest! {
         let back = IpSession::new(target, source, session).unwrap();
         prop_assert_eq!(back.parse(&packet), Ok(None));
 
-        // The header as an independent parser sees it.
+        // The header as decoded by an independent parser.
         let ip = etherparse::IpSlice::from_slice(&packet).unwrap();
         match ip {
             etherparse::IpSlice::Ipv4(ip) => {
@@ -150,7 +151,7 @@ fn the_headers_are_those_of_rfc_3931() {
 }
 
 #[test]
-fn control_messages_and_other_versions_are_told_apart() {
+fn control_messages_and_other_versions_are_distinguished() {
     let over_udp = session(Encapsulation::Udp, 7, &[]);
     // A Hello of version 3, and a data message of version 2.
     let hello = [0xc8, 3, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0];
@@ -207,7 +208,7 @@ fn arp() -> Vec<u8> {
     frame
 }
 
-/// An IPv4 packet with UDP around an L2TP message; no checksum, which IPv4 allows.
+/// An IPv4 packet with UDP around an L2TP message; no checksum, which IPv4 permits.
 fn in_udp(message: &[u8]) -> Vec<u8> {
     let builder = etherparse::PacketBuilder::ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64);
     let mut packet = Vec::new();
@@ -215,7 +216,8 @@ fn in_udp(message: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What tshark reads in each packet: protocols, session, cookie, source in the frame, and ARP's question.
+/// The fields that tshark reads in each packet: protocols, session, cookie, source in the frame,
+/// and ARP's target.
 fn dissected(packets: &[Vec<u8>], cookie_size: &str) -> io::Result<String> {
     // A capture file of raw IP packets (draft-ietf-opsawg-pcap; LINKTYPE_RAW is 101).
     let mut capture = Vec::new();

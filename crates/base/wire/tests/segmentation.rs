@@ -1,4 +1,4 @@
-//! Cutting and joining against the slow, obvious oracle, and against each other.
+//! Segmentation and coalescing against the slow, obvious oracle, and against each other.
 
 mod common;
 
@@ -79,7 +79,7 @@ fn super_packet_header(fields: &Fields, segment_bytes: usize) -> VnetHeader {
     }
 }
 
-/// A link header for packets of those fields: no, one or two VLAN tags.
+/// A link header for packets of these fields: no, one or two VLAN tags.
 fn link_header(fields: &Fields, tags: usize) -> Vec<u8> {
     let mut link = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
     for tag in [[0x88, 0xa8, 0x60, 9], [0x81, 0, 0, 7]]
@@ -101,8 +101,8 @@ fn cut(vnet: &VnetHeader, packet: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
     cut_frame(vnet, packet, 0)
 }
 
-/// Cuts as the data path does: in place, each segment taken before the next is made, the bytes behind it
-/// changed and put back.
+/// Segments as the data path does: in place, each segment used before the next is built, the bytes
+/// behind it changed and restored.
 fn cut_frame(
     vnet: &VnetHeader,
     packet: &[u8],
@@ -156,7 +156,7 @@ fn join_frames(frames: &[Vec<u8>]) -> Joined {
     out
 }
 
-/// The wire packets that joined ones stand for.
+/// The wire packets that joined ones represent.
 fn recut(joined: &[(VnetHeader, Vec<u8>)]) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     for (vnet, packet) in joined {
@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!(joined.len(), 1);
         let (vnet, mut frame) = joined[0].clone();
         prop_assert_eq!(cut_frame(&vnet, &frame, link.len()).unwrap(), frames);
-        // The virtio header says where the checksum is, and that it lacks nothing but the payload.
+        // The virtio header locates the checksum, which lacks only the payload.
         complete_checksum(&vnet, &mut frame, checksum::portable).unwrap();
         prop_assert_eq!(frame, [link, fields.packet()].concat());
     }
@@ -248,7 +248,7 @@ proptest! {
         out.sort_by_key(flow_of);
         let mut expected = packets;
         expected.sort_by_key(flow_of);
-        // A segmenter numbers IPv4 packets anew from the first of a run.
+        // A segmenter renumbers IPv4 packets from the first of a run.
         let without_id = |packet: Vec<u8>| {
             let mut packet = packet;
             if packet[0] >> 4 == 4 {
@@ -319,7 +319,7 @@ fn a_packet_with_a_wrong_checksum_is_passed_on_alone_and_unchanged() {
 fn a_change_of_the_accurate_ecn_flag_ends_a_run() {
     let mut packets = sample(3000).cut(1000);
     packets[1][32] |= 1;
-    // Both bytes of the word that the flag is in count in the checksum, which is made right again.
+    // Both bytes of the flag's word count in the checksum, which is made valid again.
     let sum = u16::from_be_bytes([packets[1][36], packets[1][37]]);
     let (less, borrow) = sum.overflowing_sub(0x0100);
     packets[1][36..38].copy_from_slice(&(less - u16::from(borrow)).to_be_bytes());
@@ -341,7 +341,7 @@ fn a_gap_in_the_sequence_ends_a_run() {
 fn numbers_of_packets_that_may_be_fragmented_are_kept() {
     let mut packets = sample(3000).cut(1000);
     for packet in &mut packets {
-        // May be fragmented, and numbered by twos.
+        // May be fragmented, and numbered in steps of two.
         packet[6] = 0;
         let id = u16::from_be_bytes([packet[4], packet[5]]) * 2;
         packet[4..6].copy_from_slice(&id.to_be_bytes());

@@ -1,4 +1,4 @@
-//! A parsed file, and the sink of its mistakes.
+//! A parsed file and its collected mistakes.
 
 use crate::source::Source;
 use crate::tree::{self, Tree};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// A parsed file that waits to be decoded.
+/// A parsed file, ready for decoding.
 #[derive(Debug)]
 pub struct Document {
     pub(crate) source: Source,
@@ -16,7 +16,7 @@ pub struct Document {
     pub(crate) sink: RefCell<Sink>,
 }
 
-/// Mistakes as they are found.
+/// The mistakes found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     kept: Vec<Mistake>,
@@ -30,7 +30,7 @@ impl Sink {
         }
     }
 
-    /// Counts a mistake that need not be made, as it would not be kept.
+    /// Counts a mistake without storing it if the list is full; returns whether it was.
     pub(crate) fn count_if_full(&mut self) -> bool {
         let full = self.kept.len() == MISTAKES_MAX;
         self.not_kept += usize::from(full);
@@ -51,16 +51,16 @@ impl Sink {
     }
 }
 
-/// Parses a text; `file` is what messages call it.
+/// Parses a text; messages call it `file`.
 ///
 /// # Errors
-/// When it is longer than [`FILE_BYTES_MAX`] or is not YAML: then nothing else of it can be told.
-/// Other mistakes wait for [`Document::decode`].
+/// When it is longer than [`FILE_BYTES_MAX`] or is not YAML; neither can be decoded. Other mistakes
+/// are returned by [`Document::decode`].
 pub fn parse(file: &str, text: &str) -> Result<Document, Mistakes> {
     parse_with(file, text, false)
 }
 
-/// Parses a text that holds keys or passwords: messages then show neither lines nor values of it.
+/// Parses a text that holds keys or passwords: messages show neither its lines nor its values.
 ///
 /// # Errors
 /// As [`parse`].
@@ -68,10 +68,10 @@ pub fn parse_secret(file: &str, text: &str) -> Result<Document, Mistakes> {
     parse_with(file, text, true)
 }
 
-/// Reads and parses a file; messages call it by its path as given.
+/// Reads and parses a file; messages name it by this path.
 ///
 /// # Errors
-/// When it cannot be read, is not UTF-8, or as [`parse`].
+/// When it cannot be read or is not UTF-8, and as [`parse`].
 pub fn load(path: &Path) -> Result<Document, Mistakes> {
     load_with(path, false)
 }
@@ -132,18 +132,18 @@ fn parse_with(file: &str, text: &str, secret: bool) -> Result<Document, Mistakes
 }
 
 impl Document {
-    /// The file as messages call it.
+    /// The file's name in messages.
     pub fn file(&self) -> &str {
         &self.source.file
     }
 
-    /// Whether the file is a map with this key; tells kinds of files apart before one is decoded.
+    /// Whether the file is a map with this key; distinguishes kinds of files before decoding.
     pub fn has_key(&self, key: &str) -> bool {
         self.tree.has_key(key)
     }
 
-    /// Decodes the file. The closure may go on after a mistake to find more; its value is given out
-    /// only when none was reported.
+    /// Decodes the file. The closure may continue after a mistake to find more; its value is
+    /// returned only when there are no mistakes.
     ///
     /// # Errors
     /// All mistakes found by it and by the parser, in file order.
@@ -156,7 +156,7 @@ impl Document {
         match (sink.into_mistakes(), value) {
             (Some(mistakes), _) => Err(mistakes),
             (None, Ok(value)) => Ok(value),
-            // `Reported` is made only together with a mistake, so this one came from another
+            // A `Reported` exists only together with a mistake, so this one came from another
             // document.
             (None, Err(Reported(()))) => Err(not_understood(&self.source.file)),
         }

@@ -1,8 +1,8 @@
 //! YAML to checked values, with every mistake of a file located.
 //!
-//! A decoder is a closure over [`Node`] cursors. Each getter returns the value, or writes a mistake
-//! down and returns [`Reported`]; so a decoder reads *all* keys first, and gives up with `?` only
-//! at its end:
+//! A decoder is a closure over [`Node`] cursors. Each getter returns the value, or records a
+//! mistake and returns [`Reported`]; so a decoder reads *all* keys first and uses `?` only at its
+//! end:
 //!
 //! ```
 //! struct Soak { name: String, hours: u16 }
@@ -18,12 +18,11 @@
 //! # Ok::<(), yaml::Mistakes>(())
 //! ```
 //!
-//! Keys that nobody asked for, keys given twice and nodes of the wrong kind are mistakes; nothing
-//! is ignored.
+//! Unknown keys, duplicate keys and nodes of the wrong kind are mistakes; nothing is ignored.
 //!
-//! What is read is a subset of YAML 1.2: one document of maps, lists and scalars, in block or flow
+//! The input is a subset of YAML 1.2: one document of maps, lists and scalars, in block or flow
 //! style. It deliberately has no anchors, aliases, merge keys, tags or complex keys: each is
-//! refused by name, where it stands. A scalar has no type of its own; the getter that reads it
+//! rejected by name at its place. A scalar has no type of its own; the getter that reads it
 //! decides, so `on` is not a surprise.
 //!
 //! Limits: [`FILE_BYTES_MAX`], [`DEPTH_MAX`], [`MISTAKES_MAX`].
@@ -47,5 +46,5 @@ pub use node::{Node, Reported, Spanned};
 pub use prefix::Prefix;
 pub use tree::DEPTH_MAX;
 
-/// A longer file is refused: campaigns and configurations are a few kilobytes.
+/// The longest file accepted: campaigns and configurations are a few kilobytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;

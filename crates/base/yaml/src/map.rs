@@ -1,11 +1,11 @@
-//! Maps: keys asked for by name, and a report of those that nobody asked for.
+//! Maps: requests for keys by name, and mistakes for keys that were not requested.
 
 use crate::names;
 use crate::node::{Node, Reported, Spanned};
 use crate::tree::{Kind, NodeId, Step};
 use std::cell::RefCell;
 
-/// The keys of a map, while it is read by [`Node::map`].
+/// The keys of a map during [`Node::map`].
 #[derive(Debug)]
 pub struct Map<'d> {
     node: Node<'d>,
@@ -37,10 +37,10 @@ impl<'d> Map<'d> {
         Some(self.node.child(*entry))
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     ///
     /// # Errors
-    /// When it is not.
+    /// When the file does not have it.
     pub fn required(&self, key: &'static str) -> Result<Node<'d>, Reported> {
         self.optional(key).ok_or_else(|| {
             let what = match self.node.own_name() {
@@ -64,7 +64,7 @@ impl<'d> Map<'d> {
         self.optional(key).map_or(Ok(default), read)
     }
 
-    /// Keys that nobody asked for are mistakes.
+    /// Reports each key that was not requested as a mistake.
     pub(crate) fn finish(&self) {
         let asked = self.asked.borrow();
         for entry in self.entries {
@@ -84,15 +84,16 @@ impl<'d> Map<'d> {
     fn key(&self, entry: NodeId) -> &'d str {
         match &self.node.document.tree.item(entry).parent {
             Some((_, Step::Key(name, _))) => name,
-            // Entries of a map are reached by keys.
+            // Keys are the only way to a map's entries.
             _ => "",
         }
     }
 }
 
 impl<'d> Node<'d> {
-    /// Reads a map. `read` asks for every key that is known here *before* it gives up with `?`, as
-    /// keys not asked for are mistakes. A bare name out of [`Node::variant`] is a map without keys.
+    /// Reads a map. `read` must request every known key *before* it returns with `?`, since keys
+    /// that were not requested are mistakes. A bare name from [`Node::variant`] is a map without
+    /// keys.
     ///
     /// # Errors
     /// When the node is no map, or `read` fails.
@@ -109,7 +110,7 @@ impl<'d> Node<'d> {
     }
 
     /// Reads a map whose keys are values themselves: `read` gets each key with its place, and its
-    /// value. Every entry is read even when some are mistaken.
+    /// value. Every entry is read even when some have mistakes.
     ///
     /// # Errors
     /// When the node is no map, or `read` fails for an entry.
@@ -134,8 +135,8 @@ impl<'d> Node<'d> {
         results.into_iter().collect()
     }
 
-    /// Reads a named alternative: `name` alone, or `name: { … }` as a map of one key. Gives what
-    /// stands for the name, and the node to read its settings from.
+    /// Reads a named alternative: `name` alone, or `name: { … }` as a map of one key. Returns the
+    /// value for the name and the node that holds its settings.
     ///
     /// # Errors
     /// When it is neither, or the name is not among the known ones.
@@ -170,7 +171,7 @@ impl<'d> Node<'d> {
                         format!("put it into the braces of `{name}`, or give it a `- ` of its own")
                     }
                 };
-                let what = format!("{} stands beside `{name}`", self.quote(&key, "a key"));
+                let what = format!("{} is at the same level as `{name}`", self.quote(&key, "a key"));
                 Err(other.key_mistake(what, help))
             }
         }

@@ -4,17 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthChar;
 
-/// At most so many mistakes of a file are kept; the rest are counted.
+/// Maximum number of mistakes kept per file; further ones are only counted.
 pub const MISTAKES_MAX: usize = 200;
 
-/// A place in a file, kept with checked values so that later checks can still say where.
+/// A place in a file, kept with checked values so that later checks can report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file as the user named it.
     pub file: Arc<str>,
-    /// Where in it; `None` when the file as a whole is meant.
+    /// The place within it; `None` for the file as a whole.
     pub spot: Option<Spot>,
-    /// The way to it through the keys, for example `trials[0].tcp.mtu`; empty at the root.
+    /// The path of keys, for example `trials[0].tcp.mtu`; empty at the root.
     pub path: String,
 }
 
@@ -108,8 +108,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The part of a line around a column (from 1), and carets that stand under `length` characters
-/// there.
+/// The part of a line around a column (from 1), and carets below `length` characters there.
 fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
     // A line longer than this is cut at both ends: generated files may have any length.
     const BEFORE_CHARS: usize = 100;
@@ -123,8 +122,8 @@ fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
     }
     let mut rest = line.chars().skip(first);
     for (index, c) in rest.by_ref().take(SHOWN_CHARS).enumerate() {
-        // What would move the cursor is shown as one character, so that the carets stay where they
-        // belong.
+        // Characters that would move the cursor are replaced by one character, which keeps the
+        // carets aligned.
         let c = if c != '\t' && c.width().is_none() {
             '\u{fffd}'
         } else {
@@ -171,7 +170,7 @@ impl Mistakes {
         self.list.iter()
     }
 
-    /// How many mistakes there are, those that were not kept included; at least 1.
+    /// The number of mistakes, including those not kept; at least 1.
     #[must_use]
     pub fn count(&self) -> usize {
         self.list.len() + self.not_kept
@@ -196,7 +195,7 @@ impl<'a> IntoIterator for &'a Mistakes {
     }
 }
 
-/// Every mistake with a blank line after it, and how many there are; no newline at the end.
+/// Every mistake followed by a blank line, and their number; no newline at the end.
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for mistake in &self.list {

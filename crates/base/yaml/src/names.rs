@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest of a list of names.
 
-/// The known name that was most likely meant, when one is near enough.
+/// The known name that was most likely meant, if one is near enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let simple = simplified(name);
     known
@@ -24,9 +24,9 @@ pub(crate) fn help(name: &str, noun: &str, known: &[&str]) -> String {
     }
 }
 
-/// Case and the kind of dash are what people get wrong most.
+/// Case and the kind of dash are the most common errors.
 fn simplified(name: &str) -> Vec<char> {
-    // No known name is nearly so long, and the comparison takes the square of it.
+    // No known name is this long, and the comparison takes quadratic time.
     const COMPARED_CHARS: usize = 64;
     let simple = |c: char| {
         if matches!(c, '_' | ' ') {

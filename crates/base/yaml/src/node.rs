@@ -1,4 +1,4 @@
-//! Nodes: cursors into a document that know their place.
+//! Nodes: cursors into a document, each with its place.
 
 use crate::document::Document;
 use crate::source::Region;
@@ -14,20 +14,20 @@ pub struct Node<'d> {
     pub(crate) id: NodeId,
     /// The node whose path messages show: for an item of a scalar-or-list, the list.
     pub(crate) path_of: NodeId,
-    /// A name alone out of [`Node::variant`], which may be read as a map without keys.
+    /// A bare name from [`Node::variant`], which may be read as a map without keys.
     pub(crate) bare: bool,
 }
 
-/// Proof that a mistake has been reported; only this crate makes one.
+/// Proof that a mistake has been reported; only this crate creates one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported(pub(crate) ());
 
-/// A value with the place that it was read from.
+/// A value with the place it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
 }
 
@@ -54,7 +54,8 @@ impl<'d> Node<'d> {
         &self.document.tree.item(self.id).kind
     }
 
-    /// Where it is: a scalar itself; a map, a list or nothing at its key, when it has one.
+    /// Its place: that of the scalar itself; for a map, a list or an empty value, that of its key
+    /// if it has one.
     pub fn place(self) -> Place {
         let own = self.document.tree.item(self.id).region;
         let is_text = matches!(self.kind(), Kind::Scalar { .. }) && !self.is_empty();
@@ -83,7 +84,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// The key that it is the value of, or the key of the list that it is in.
+    /// The key of this value, or of the list that contains it.
     pub(crate) fn key_name(self) -> Option<String> {
         let mut id = self.id;
         loop {
@@ -95,7 +96,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// The key that it is the value of, or itself when it is a bare name.
+    /// The key of this value, or the value itself when it is a bare name.
     pub(crate) fn own_name(self) -> Option<&'d str> {
         match (self.kind(), &self.document.tree.item(self.id).parent) {
             (Kind::Scalar { text, .. }, _) if self.bare => Some(text),
@@ -109,7 +110,7 @@ impl<'d> Node<'d> {
         self.put(|| self.place().mistake(what, help))
     }
 
-    /// Where its key is; itself when it has none.
+    /// The place of its key; its own place when it has no key.
     pub(crate) fn key_place(self) -> Place {
         let own = self.document.tree.item(self.id).region;
         self.place_at(self.key_region().unwrap_or(own))
@@ -125,7 +126,7 @@ impl<'d> Node<'d> {
         matches!(self.kind(), Kind::Map(_))
     }
 
-    /// Reports a mistake at a place that was kept.
+    /// Reports a mistake at a stored place.
     pub fn mistake_at(
         self,
         place: &Place,
@@ -143,7 +144,7 @@ impl<'d> Node<'d> {
         Reported(())
     }
 
-    /// The node is not what was expected.
+    /// Reports that the node is not of the expected kind.
     pub(crate) fn wrong_kind(self, expected: &str) -> Reported {
         let found = match self.kind() {
             // The alias itself has been reported.
@@ -163,12 +164,12 @@ impl<'d> Node<'d> {
         self.mistake(format!("expected {expected}, found {found}"), help)
     }
 
-    /// A text of the file in quotes, or `instead` when the file holds secrets.
+    /// The file's text in quotes, or `instead` when the file holds secrets.
     pub(crate) fn quote(self, text: &str, instead: &str) -> String {
         self.document.source.quote(text, instead)
     }
 
-    /// Whether there is no value: nothing at all, `~` or `null`.
+    /// Whether the value is missing: empty, `~` or `null`.
     pub(crate) fn is_empty(self) -> bool {
         match self.kind() {
             Kind::Scalar { text, quoted } => !quoted && matches!(text.as_str(), "" | "~" | "null"),
@@ -184,7 +185,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Reads a list, every item of it even when some are mistaken.
+    /// Reads a list, including the items after a mistaken one.
     ///
     /// # Errors
     /// When it is no list, or `read` fails for an item.
@@ -196,7 +197,7 @@ impl<'d> Node<'d> {
             Kind::List(items) => collect(items.iter().map(|item| self.child(*item)), read),
             _ => {
                 let reported = self.wrong_kind("a list");
-                // An alias has been reported as one.
+                // An alias has already been reported.
                 if !self.is_empty() && !matches!(self.kind(), Kind::Refused) {
                     let mut sink = self.document.sink.borrow_mut();
                     sink.amend_help("write its items in brackets: `[one, another]`");
@@ -206,7 +207,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Reads a list of at least one item, or one item by itself.
+    /// Reads a list of at least one item, or a single item without a list.
     ///
     /// # Errors
     /// When the list is empty, or `read` fails for an item.
@@ -231,7 +232,7 @@ impl<'d> Node<'d> {
     }
 }
 
-/// Reads all, then fails if one failed.
+/// Reads all items, then fails if any failed.
 fn collect<'d, T>(
     nodes: impl Iterator<Item = Node<'d>>,
     read: impl FnMut(Node<'d>) -> Result<T, Reported>,

@@ -10,7 +10,7 @@ pub struct Prefix {
     length: u8,
 }
 
-/// Why a text is not a prefix, and how to write it.
+/// Why a text is not a prefix, and how to write one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotAPrefix {
     pub(crate) what: &'static str,
@@ -25,7 +25,8 @@ impl Prefix {
         (fits && masked(address, length) == address).then_some(Self { address, length })
     }
 
-    /// The prefix of that length that an address lies in; `None` when the length is too long for it.
+    /// The prefix of this length that contains an address; `None` when the length is too long for
+    /// it.
     #[must_use]
     pub fn around(address: IpAddr, length: u8) -> Option<Self> {
         (length <= address_bits(address)).then(|| Self {
@@ -46,13 +47,13 @@ impl Prefix {
         self.length
     }
 
-    /// Whether an address lies in it.
+    /// Whether it contains an address.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4() && masked(address, self.length) == self.address
     }
 
-    /// Whether it shares an address with another.
+    /// Whether it overlaps another prefix.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         self.contains(other.address) || other.contains(self.address)

@@ -1,4 +1,4 @@
-//! Scalars: text to a value of the type that the key wants.
+//! Scalars: text to a value of the type that the key requires.
 
 use crate::names;
 use crate::node::{Node, Reported};
@@ -24,7 +24,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Text without quotes: what numbers and the like are written in.
+    /// Text without quotes, the notation of numbers and the like.
     fn plain(self, expected: &str) -> Result<&'d str, Reported> {
         match self.kind() {
             Kind::Scalar { text, quoted: true } => Err(self.mistake(
@@ -36,7 +36,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Text of `length` characters out of `a-z`, `0-9` and `-`, fit for names of files and
+    /// Text of `length` characters from `a-z`, `0-9` and `-`, fit for names of files and
     /// interfaces.
     ///
     /// # Errors
@@ -58,10 +58,10 @@ impl<'d> Node<'d> {
         ))
     }
 
-    /// One of the known names; gives what stands for it.
+    /// One of the known names; returns its value.
     ///
     /// # Errors
-    /// When it is none of them; the help has the nearest and all.
+    /// When it is none of them; the help names the nearest one and lists all.
     pub fn one_of<T: Copy>(self, noun: &str, known: &[(&'static str, T)]) -> Result<T, Reported> {
         let text = match self.kind() {
             Kind::Scalar { text, .. } if !self.is_empty() => text,
@@ -90,10 +90,10 @@ impl<'d> Node<'d> {
             })
     }
 
-    /// `word` (then `None`), or what `read` reads.
+    /// `None` for `word`, else what `read` returns.
     ///
     /// # Errors
-    /// When it is neither; the help then has the word too.
+    /// When it is neither; the help also offers the word.
     pub fn word_or<T>(
         self,
         word: &str,
@@ -249,7 +249,7 @@ impl<'d> Node<'d> {
         self.mistake(what, format!("{subject} must be {between}"))
     }
 
-    /// A path as written; what a relative one is relative to is the caller's to say.
+    /// A path as written; the caller decides what a relative one is relative to.
     ///
     /// # Errors
     /// When it is not text.
@@ -332,7 +332,7 @@ impl<'d> Node<'d> {
         })
     }
 
-    /// Exactly so many bytes in hexadecimal, two digits each, for keys and the like.
+    /// Exactly this many bytes in hexadecimal, two digits each, for keys and the like.
     ///
     /// # Errors
     /// When it is anything else.

@@ -1,4 +1,4 @@
-//! The text of a file, and where its lines are.
+//! The text of a file, and the positions of its lines.
 
 use crate::{Mistake, Mistakes, Place, Spot};
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) file: Arc<str>,
-    /// Messages must not show what the file holds.
+    /// Messages must not show the file's content.
     pub(crate) secret: bool,
     lines: Vec<Line>,
 }
 
-/// A line, and its length in characters without blanks at its end: counted once, as a place is made
-/// for every value that is kept.
+/// A line, and its length in characters without trailing blanks: counted once, since every stored
+/// value gets a place.
 #[derive(Debug)]
 struct Line {
     text: Arc<str>,
@@ -29,7 +29,7 @@ pub(crate) struct Region {
 }
 
 impl Source {
-    /// Splits a text into lines and refuses characters that no text has.
+    /// Splits a text into lines and rejects control characters.
     pub(crate) fn new(file: &str, text: &str, secret: bool) -> Result<Self, Mistakes> {
         // The parser does not count a byte order mark as a column.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -84,7 +84,7 @@ impl Source {
             .map(|(_, number)| number)
     }
 
-    /// A region as users are shown it: kept within its line and at least one character long.
+    /// A region as shown to users: cut to its line and at least one character long.
     pub(crate) fn place(&self, region: Region, path: String) -> Place {
         let line = self.lines.get(region.line.saturating_sub(1));
         let room = line.map_or(0, |line| (line.chars + 1).saturating_sub(region.column));
@@ -101,7 +101,7 @@ impl Source {
         }
     }
 
-    /// A text of the file as messages quote it, or `instead` when the file holds secrets.
+    /// A text of the file as quoted in messages, or `instead` when the file holds secrets.
     pub(crate) fn quote(&self, text: &str, instead: &str) -> String {
         if self.secret {
             instead.to_owned()
@@ -126,13 +126,13 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
         .flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
-/// A text as messages show it: one line, not too long, nothing that moves the cursor.
+/// A text for messages: one line, limited in length, without characters that move the cursor.
 pub(crate) fn shown(text: &str) -> String {
     const SHOWN_CHARS: usize = 60;
     let mut chars = text.chars();
     let mut shown = String::new();
     for c in chars.by_ref().take(SHOWN_CHARS) {
-        // Quotes and letters of every script stay as they are.
+        // Quotes and letters of all scripts are not escaped.
         if c.is_control() {
             shown.extend(c.escape_debug())
         } else {

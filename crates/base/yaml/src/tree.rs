@@ -1,8 +1,8 @@
 //! Parser events to a tree of nodes, each with its place.
 //!
-//! What YAML has and this crate does not want (anchors, aliases, merge keys, tags, keys that are
-//! not text, a second document, directives) becomes a mistake here; the tree stays usable so that
-//! decoding can go on and find the others.
+//! YAML features that this crate does not support (anchors, aliases, merge keys, tags, keys that
+//! are not text, a second document, directives) become mistakes here; the tree remains usable so
+//! that decoding can find further mistakes.
 
 use crate::document::Sink;
 use crate::source::{Region, Source};
@@ -15,7 +15,7 @@ pub const DEPTH_MAX: usize = 32;
 
 pub(crate) type NodeId = usize;
 
-/// All nodes of a document. Parents stand before their children.
+/// All nodes of a document. Parents precede their children.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     items: Vec<Item>,
@@ -25,7 +25,7 @@ pub(crate) struct Tree {
 pub(crate) struct Item {
     pub(crate) kind: Kind,
     pub(crate) region: Region,
-    /// The node it is in, and how one gets from there to it; `None` at the root.
+    /// The parent node and the step from it to this one; `None` at the root.
     pub(crate) parent: Option<(NodeId, Step)>,
 }
 
@@ -70,7 +70,7 @@ impl Tree {
         }
     }
 
-    /// The way from the root, for example `trials[0].tcp.mtu`.
+    /// The path from the root, for example `trials[0].tcp.mtu`.
     pub(crate) fn path(&self, mut id: NodeId) -> String {
         let mut steps = Vec::new();
         while let Some((parent, step)) = &self.items[id].parent {
@@ -95,7 +95,7 @@ pub(crate) fn extend_path(path: &mut String, key: &str) {
     path.push_str(&crate::source::shown(key));
 }
 
-/// Reads a text. Errors are in the sink; `None` when they are such that nothing can be decoded.
+/// Parses a text. Errors go to the sink; `None` when they leave nothing to decode.
 pub(crate) fn build(source: &Source, text: &str, sink: &mut Sink) -> Option<Tree> {
     let mut builder = Builder {
         source,
@@ -125,14 +125,14 @@ pub(crate) fn build(source: &Source, text: &str, sink: &mut Sink) -> Option<Tree
     Some(builder.tree)
 }
 
-/// Going on would be of no use.
+/// Parsing cannot continue usefully.
 struct Stop;
 
 struct Builder<'a> {
     source: &'a Source,
     sink: &'a mut Sink,
     tree: Tree,
-    /// The maps and lists that are open.
+    /// The open maps and lists.
     frames: Vec<Frame>,
     /// Open maps and lists inside a key that is not text.
     skipped: usize,
@@ -144,7 +144,7 @@ struct Frame {
     keys: Option<Keys>,
 }
 
-/// The keys of an open map: those seen, and the one whose value comes next.
+/// The keys of an open map: those seen, and the one whose value is next.
 #[derive(Default)]
 struct Keys {
     line_of: HashMap<Rc<str>, usize>,
@@ -154,7 +154,7 @@ struct Keys {
 struct Key {
     name: Rc<str>,
     region: Region,
-    /// A mistake that has been reported: its value is read but belongs to nothing.
+    /// A mistake that has been reported: its value is read and discarded.
     refused: bool,
 }
 
@@ -229,7 +229,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Anchors and tags: the node itself is read all the same.
+    /// Rejects anchors and tags; the node itself is still read.
     fn refuse_properties(&mut self, region: Region, anchor: usize, tag: bool) {
         if anchor > 0 {
             self.report(
@@ -312,7 +312,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Adds a node where the last open map or list wants one.
+    /// Adds a node to the innermost open map or list.
     fn attach(&mut self, kind: Kind, region: Region) -> NodeId {
         let id = self.tree.items.len();
         let mut parent = None;
@@ -351,7 +351,7 @@ impl Builder<'_> {
         Stop
     }
 
-    /// Puts a mistake into the sink, with the path that is open here.
+    /// Adds a mistake to the sink, with the path that is open here.
     fn report(&mut self, region: Region, what: &str, help: &str) {
         let mut path = String::new();
         if let Some(frame) = self.frames.last() {
@@ -370,11 +370,11 @@ impl Builder<'_> {
     }
 }
 
-/// Where an event is. The parser counts columns in characters from 0.
+/// The region of an event. The parser counts columns in characters from 0.
 fn region(span: Span) -> Region {
     let (start, end) = (span.start, span.end);
-    // What goes on in the next line is marked to the end of this one; `Source::place` cuts it
-    // there.
+    // A region that continues on the next line is marked to the end of this one; `Source::place`
+    // cuts it there.
     let length = if start.line() == end.line() {
         end.col().saturating_sub(start.col())
     } else {
@@ -387,7 +387,7 @@ fn region(span: Span) -> Region {
     }
 }
 
-/// The parser's message in our words where a common slip is behind it, and what to do.
+/// Rewords the parser's message where a common slip causes it, and adds what to do.
 fn explain(info: &str) -> (String, &'static str) {
     const QUOTE: &str = "text that begins so or holds `: ` or ` #` needs quotes";
     let has = |part| info.contains(part);

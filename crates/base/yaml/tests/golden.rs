@@ -6,7 +6,7 @@ use std::time::Duration;
 use units::{Bytes, Layer};
 use yaml::{Mistakes, Node, Reported};
 
-/// Something of every kind that the decoder offers.
+/// One value of every kind that the decoder supports.
 fn decode(root: Node<'_>) -> Result<(), Reported> {
     root.map(|map| {
         let name = map
@@ -79,7 +79,7 @@ fn compare(name: &str, actual: &str) {
 }
 
 #[test]
-fn every_mistake_of_a_file_is_told_at_once() {
+fn every_mistake_of_a_file_is_reported_at_once() {
     let text = "\
 name: Night Run
 titel: Nachtlauf über die 漢字-Strecke

@@ -1,4 +1,4 @@
-//! What is read, and where it stands.
+//! Values and their places.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn decode<T>(
     yaml::parse("folder/c.yaml", text)?.decode(read)
 }
 
-/// The text that a place marks, as cut out of its source line.
+/// The text at a place, cut out of its source line.
 fn marked(place: &Place) -> String {
     let spot = place.spot.as_ref().unwrap();
     let line = spot.source_line.as_ref().unwrap();
@@ -25,7 +25,7 @@ fn marked(place: &Place) -> String {
         .collect()
 }
 
-/// Reports every scalar and every key of a file, so that their places can be looked at.
+/// Reports every scalar and every key of a file, so that tests can check their places.
 fn report_all(node: Node<'_>) -> Result<(), Reported> {
     let below = match node.list(report_all) {
         Ok(_) => return Ok(()),
@@ -60,7 +60,7 @@ fn a_map_whose_keys_are_values_is_read_entry_by_entry() {
 }
 
 #[test]
-fn every_mistake_among_entries_is_told() {
+fn every_mistake_among_entries_is_reported() {
     let text = "mix: { 64 B: x, 594 B: 1, 1518 B: y }\n";
     let mistakes = decode(text, |root| {
         root.map(|map| {
@@ -92,8 +92,11 @@ fn ratios_are_in_per_cent() {
         })
     };
     assert_eq!(read("r: 12.5 %\n").unwrap(), Ratio::from_ppm(125_000));
-    let told = read("r: 51 %\n").unwrap_err().to_string();
-    assert!(told.contains("`r` must be from 1 % to 50 %"), "{told}");
+    let message = read("r: 51 %\n").unwrap_err().to_string();
+    assert!(
+        message.contains("`r` must be from 1 % to 50 %"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -245,8 +248,7 @@ fn mistakes_beyond_the_limit_are_counted_but_not_kept() {
     );
 }
 
-/// Texts that blow up careless parsers take time in proportion to their length: a second, not
-/// minutes.
+/// Texts that make careless parsers take exponential time are read in a second at most.
 #[test]
 fn hostile_files_do_not_blow_up() {
     let half = yaml::FILE_BYTES_MAX / 2;
@@ -286,7 +288,7 @@ fn word() -> impl Strategy<Value = String> {
     "[a-zé漢字☕ñ]([a-z é漢字☕0-9]{0,6}[a-zé漢字☕0-9])?"
 }
 
-/// What YAML is made of, to be put together in any order.
+/// Fragments of YAML, to be combined in any order.
 const TOKENS: &[&str] = &[
     "a", "é", "漢", ": ", "- ", "? ", "\n", "\r", "\t", "  ", "[", "]", "{", "}", ", ", "\"", "'",
     "#", "%", "~", "<<", "&x ", "*x ", "!t ", "| \n", "> \n", "---\n", "...\n", "\u{feff}", "\0",
@@ -320,7 +322,7 @@ proptest! {
         let mut styles = items.iter().map(|item| item.2);
         let mistakes = decode(&text, |root| {
             root.list(|item| match styles.next() {
-                // The key is not known, which is a mistake at the key.
+                // The unknown key is a mistake at the key.
                 Some(3) => item.map(|_| Ok(Vec::new())),
                 _ => item.one_or_many(|value| {
                     value.text().and_then(|_| Err::<(), _>(value.mistake("here", "")))

@@ -1,4 +1,4 @@
-//! Prints how searches do on simulated devices: time, trials, bounds found and the truth.
+//! Prints the cost of searches on simulated devices: time, trials, bounds found and the true limit.
 //!
 //! ```sh
 //! cargo run -p cipherbench-search --example compare [SEED]
@@ -54,7 +54,7 @@ const TST009: Goal = Goal {
     ..MINUTE_ONLY
 };
 
-/// The same goal with half a per cent of loss.
+/// The same goal with a loss ratio of half a per cent.
 const fn partial(goal: Goal) -> Goal {
     Goal {
         loss_ratio_ppm: 5_000,
@@ -81,7 +81,7 @@ const SEARCHES: [(&str, Method, &[Goal]); 6] = [
     ("bisection, TST 009, 60 s", Method::Tst009, &[TST009]),
 ];
 
-/// Each device with its name and what is true of it.
+/// Each device with its name and its true limit.
 const DEVICES: [(&str, &str, Behaviour); 8] = [
     (
         "hard limit",

@@ -1,14 +1,14 @@
 //! The longest burst at the highest load that passes without loss (RFC 9004, which updates RFC 2544
 //! §26.4).
 //!
-//! 1. The longest burst allowed is tried. When it passes, nothing longer is looked for.
+//! 1. The longest burst allowed is tried. When it passes, the search ends.
 //! 2. Else the burst length is bisected between the longest that passed and the shortest that lost,
 //!    down to one frame.
 //! 3. The length found is confirmed by repeats. When one of them loses a frame, the search steps
 //!    down, by steps that double, and confirms again.
 //!
-//! So the length that is reported passed every time. RFC 9004 §6.3 asks for the mean of independent
-//! searches instead; by that number one burst in two may lose frames where the device's buffer
+//! So the reported length passed every time. RFC 9004 §6.3 asks for the mean of independent
+//! searches instead; at that length every second burst may lose frames where the device's buffer
 //! varies.
 
 use crate::SearchError;
@@ -37,7 +37,7 @@ enum Phase {
     },
 }
 
-/// What to do next.
+/// The driver's next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BurstStep {
     /// Send this burst and record it.
@@ -51,7 +51,7 @@ pub enum BurstStep {
     Done,
 }
 
-/// What is known of the longest burst, once the search has ended.
+/// The result of a search for the longest burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BurstBounds {
     /// Frames in the longest burst that passed each time; `None` when not even one frame did.
@@ -64,8 +64,8 @@ pub struct BurstBounds {
 }
 
 impl BackToBack {
-    /// Starts a search up to a burst of so many frames, with so many repeats of the length found
-    /// (RFC 2544 §26.4: at least 2 s at the highest load, and 50).
+    /// Starts a search with the longest burst allowed, in frames, and the number of repeats of the
+    /// length found (RFC 2544 §26.4: at least 2 s at the highest load, and 50).
     ///
     /// # Errors
     /// When the longest burst has no frame, or there are no repeats.
@@ -113,7 +113,7 @@ impl BackToBack {
         }
     }
 
-    /// Takes in the burst that [`BackToBack::next`] named: how many of its frames were lost.
+    /// Records the number of frames lost of the burst that [`BackToBack::next`] returned.
     pub const fn record(&mut self, lost: u64) {
         let BurstStep::Send { frames, .. } = self.next() else {
             return;
@@ -143,7 +143,7 @@ impl BackToBack {
         }
     }
 
-    /// What is known.
+    /// The result so far.
     #[must_use]
     pub const fn bounds(&self) -> BurstBounds {
         let confirmed = match self.phase {
@@ -166,9 +166,9 @@ impl BackToBack {
 /// A device's buffer, as time at the highest load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferTime {
-    /// The burst's own duration: as if nothing left the buffer meanwhile.
+    /// The burst's own duration, as if nothing left the buffer meanwhile.
     pub implied_ns: u64,
-    /// Less what the device forwarded meanwhile; `None` when its throughput is not known.
+    /// Less the frames forwarded meanwhile; `None` when the device's throughput is not known.
     pub corrected_ns: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Bisection, the yardstick: trials of one length, from the highest load down.
+//! Bisection, the baseline: trials of one length, from the highest load down.
 //!
 //! RFC 2544 §26.1 leaves open how the rate is lowered and raised; halving the interval is the usual
 //! way. ETSI GS NFV-TST 009 §12.3.3 adds loss verification: a lossy trial is repeated before it
@@ -8,8 +8,8 @@ use crate::budget::Budget;
 use crate::{Bounds, Counts, Goal, Limits, Outcome, SearchError, Searcher, Step, Trial};
 use crate::{error, width};
 
-/// Bisection for one goal, with trials of its final duration. Of the goal, the initial duration and
-/// the exceed ratio are not used.
+/// Bisection for one goal, with trials of its final duration. The goal's initial duration and
+/// exceed ratio are not used.
 #[derive(Debug, Clone)]
 pub struct Bisection {
     goal: [Goal; 1],
@@ -17,21 +17,20 @@ pub struct Bisection {
     max: u64,
     /// Trials that must all be lossy for a load to fail; at least 1.
     repeats: u64,
-    /// A load that is not decided yet, and how many trials in a row were made at it, all of them lossy.
+    /// The undecided load and the number of successive lossy trials at it.
     lossy: Option<(u64, u64)>,
     lower: Option<Decided>,
     upper: Option<Decided>,
     budget: Budget,
     step: Step,
-    timed_out: bool,
 }
 
-/// A load that has been decided.
+/// A decided load.
 #[derive(Debug, Clone, Copy)]
 struct Decided {
     load: u64,
     trials: u32,
-    /// Of the trial that decided it, in frames/s.
+    /// Forwarding rate of the deciding trial, in frames/s.
     forwarding_rate: f64,
 }
 
@@ -92,7 +91,6 @@ impl Bisection {
             upper: None,
             budget: Budget::new(limits),
             step: Step::Done,
-            timed_out: false,
         };
         search.plan();
         Ok(search)
@@ -101,7 +99,7 @@ impl Bisection {
     fn plan(&mut self) {
         let duration_ns = self.goal[0].final_trial_ns;
         let plan = self.load().map(|load| Trial { load, duration_ns });
-        (self.step, self.timed_out) = self.budget.step(plan);
+        self.step = self.budget.step(plan);
     }
 
     /// The load to try; `None` at the end.
@@ -114,7 +112,7 @@ impl Bisection {
         };
         let lower = self.lower.map_or(self.min, |decided| decided.load);
         if width::is_narrow(lower, upper.load, self.goal[0].width_ppm) {
-            // The outcome would be known, had the lowest load been tried.
+            // Trying the lowest load settles the outcome.
             return Some(self.min);
         }
         Some(lower.midpoint(upper.load))
@@ -133,14 +131,14 @@ impl Bisection {
         }
     }
 
-    /// Takes in a trial of full length; one that says nothing new changes nothing.
+    /// Records a trial of full length; a trial that decides nothing new has no effect.
     fn decide(&mut self, trial: Trial, counts: Counts) {
         let below_upper = self.upper.is_none_or(|upper| trial.load < upper.load);
         let above_lower = self.lower.is_none_or(|lower| lower.load < trial.load);
         if !(below_upper && above_lower) {
             return;
         }
-        // Only those at the same load are its repeats.
+        // Only trials at the same load are repeats.
         let before = self.lossy.take().filter(|(load, _)| *load == trial.load);
         let trials = before.map_or(0, |(_, lossy)| lossy) + 1;
         let decided = Decided {
@@ -188,7 +186,7 @@ impl Searcher for Bisection {
     }
 
     fn timed_out(&self) -> bool {
-        self.timed_out
+        self.budget.timed_out
     }
 
     fn trials(&self) -> u32 {

@@ -1,19 +1,19 @@
-//! How long a search may go on.
+//! Limits of a search.
 
 use crate::{Step, Trial};
 
 /// Limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest time for all trials together. No trial is begun whose duration does not fit in what
-    /// is left; drains may still carry the sum past it.
+    /// Longest time for all trials together. A trial starts only if its duration fits the time
+    /// left; drains may still exceed the limit.
     pub time_ns: u64,
-    /// Most trials: a device that answers at random must not keep a search going.
+    /// Maximum number of trials: a device with random results must not prolong a search for ever.
     pub trials: u32,
 }
 
 impl Limits {
-    /// A limit in time, and ten thousand trials.
+    /// A limit in time and ten thousand trials.
     #[must_use]
     pub const fn time(time_ns: u64) -> Self {
         Self {
@@ -29,6 +29,8 @@ pub(crate) struct Budget {
     limits: Limits,
     pub(crate) took_ns: u64,
     pub(crate) trials: u32,
+    /// Whether a limit ended the search.
+    pub(crate) timed_out: bool,
 }
 
 impl Budget {
@@ -37,6 +39,7 @@ impl Budget {
             limits,
             took_ns: 0,
             trials: 0,
+            timed_out: false,
         }
     }
 
@@ -45,14 +48,11 @@ impl Budget {
         self.trials = self.trials.saturating_add(1);
     }
 
-    /// What comes of a plan: the trial if it fits, else the end. The second value tells whether a
-    /// limit is why.
-    pub(crate) const fn step(&self, plan: Option<Trial>) -> (Step, bool) {
-        match plan {
-            None => (Step::Done, false),
-            Some(trial) if self.fits(trial) => (Step::Measure(trial), false),
-            Some(_) => (Step::Done, true),
-        }
+    /// The step for a planned trial: the trial if it fits, else the end.
+    pub(crate) fn step(&mut self, plan: Option<Trial>) -> Step {
+        let trial = plan.filter(|trial| self.fits(*trial));
+        self.timed_out = plan.is_some() && trial.is_none();
+        trial.map_or(Step::Done, Step::Measure)
     }
 
     const fn fits(&self, trial: Trial) -> bool {

@@ -1,4 +1,4 @@
-//! Load classification and conditional throughput, as the appendices of RFC 9971 have them.
+//! Load classification and conditional throughput, as in the appendices of RFC 9971.
 //!
 //! All sums are whole nanoseconds and all ratios parts per million, so that both sides of each
 //! comparison are whole numbers. A trial's effective duration is its intended duration.
@@ -7,12 +7,12 @@ use std::cmp::Ordering;
 
 use crate::{Counts, Goal, PPM, Trial};
 
-/// What trials at one load say of it (RFC 9971, Load Classification).
+/// The class of a load by its trials (RFC 9971, Load Classification).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The load meets the goal, whatever the trials still missing from the duration sum would be.
+    /// The load meets the goal, whatever the remaining trials of the duration sum show.
     LowerBound,
-    /// The load does not meet the goal, whatever the trials still missing would be.
+    /// The load does not meet the goal, whatever the remaining trials show.
     UpperBound,
     /// More trials are needed.
     Undecided,
@@ -57,8 +57,8 @@ pub fn classify(trials: &[(Trial, Counts)], goal: &Goal) -> Class {
     let sums = Sums::of(trials, goal);
     let exceed = u128::from(goal.exceed_ratio_ppm);
     let subceed = u128::from(PPM) - exceed;
-    // Times are in units of 1/subceed nanoseconds: the balancing sum, which is divided by the
-    // subceed ratio, is whole then.
+    // Times are in units of 1/subceed nanoseconds, so that the balancing sum, a quotient by the
+    // subceed ratio, is a whole number.
     let balancing = sums.short_low * exceed;
     let excess = (sums.short_high * subceed).saturating_sub(balancing);
     let high = sums.full_high * subceed + excess;
@@ -74,9 +74,9 @@ pub fn classify(trials: &[(Trial, Counts)], goal: &Goal) -> Class {
     }
 }
 
-/// Forwarding rate to expect at a load, in frames/s (RFC 9971, Conditional Throughput Code): the
-/// load less the loss ratio of the full-length trial at the goal's quantile, where what is missing
-/// from the duration sum counts as lost whole.
+/// Expected forwarding rate at a load, in frames/s (RFC 9971, Conditional Throughput Code): the
+/// load less the loss ratio of the full-length trial at the goal's quantile, where the part missing
+/// from the duration sum counts as entirely lost.
 #[must_use]
 pub fn conditional_throughput(load: u64, trials: &[(Trial, Counts)], goal: &Goal) -> f64 {
     let mut full: Vec<_> = trials
@@ -101,7 +101,7 @@ pub fn conditional_throughput(load: u64, trials: &[(Trial, Counts)], goal: &Goal
     0.0
 }
 
-/// Orders by loss ratio, exactly.
+/// Compares loss ratios exactly.
 fn compare_loss(one: Counts, other: Counts) -> Ordering {
     let ratio = |counts: Counts| match counts.intended {
         0 => (1, 1),

@@ -1,12 +1,12 @@
-//! Why a search cannot be started.
+//! Errors in the parameters of a search.
 
 use crate::{Goal, Limits, PPM};
 
-/// Why a search cannot be started: the caller's mistake, each time. Goals are counted from 1.
+/// An error in the parameters of a search. Goals are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
     /// The list is empty.
-    #[error("there is no goal to search for; give at least one")]
+    #[error("the search has no goal; give at least one")]
     NoGoals,
     /// Bisection takes one goal.
     #[error("this search takes one goal, not {found}; MLRsearch takes several")]
@@ -16,7 +16,7 @@ pub enum SearchError {
     },
     /// The lowest load is 0 or over the highest.
     #[error(
-        "loads from {min_load} to {max_load} frames/s are no range; \
+        "loads from {min_load} to {max_load} frames/s are not a range; \
          the lowest must be at least 1 and at most the highest"
     )]
     Loads {
@@ -31,7 +31,7 @@ pub enum SearchError {
          has no frame; make the initial trials longer or the lowest load higher"
     )]
     EmptyTrial {
-        /// Which goal.
+        /// Number of the goal.
         goal: usize,
         /// Its shortest trial.
         initial_trial_ns: u64,
@@ -41,9 +41,9 @@ pub enum SearchError {
     /// A ratio is out of range.
     #[error("goal {goal}: {what} of {ppm} ppm is out of range; it must be {expected}")]
     Ratio {
-        /// Which goal.
+        /// Number of the goal.
         goal: usize,
-        /// Which ratio.
+        /// Name of the ratio.
         what: &'static str,
         /// Its value.
         ppm: u32,
@@ -66,7 +66,7 @@ pub enum SearchError {
         duration_sum_ns: u64,
     },
     /// A limit of 0.
-    #[error("the search may take no time or no trial; give it some")]
+    #[error("the search's limit of time or trials is 0; it must be at least 1")]
     Limits,
     /// A loss curve's step is out of range.
     #[error("a step of {percent} % is out of range; it must be from 1 to 50")]
@@ -74,15 +74,15 @@ pub enum SearchError {
         /// The step.
         percent: u8,
     },
-    /// Nothing to try.
+    /// A parameter is 0.
     #[error("{what} is 0; it must be at least 1")]
     Zero {
-        /// What is 0.
+        /// Name of the parameter.
         what: &'static str,
     },
 }
 
-/// Checks what every search for throughput is given.
+/// Checks the common parameters of all searches for throughput.
 pub(crate) fn check(
     goals: &[Goal],
     min_load: u64,

@@ -1,25 +1,28 @@
-//! Searches for the highest load that a device carries: pure, driven by any measurer.
+//! Searches for the highest load that a device carries: pure, independent of how trials are
+//! measured.
 //!
 //! ```text
 //! next() ─► Step::Measure(Trial) ─► the measurer ─► record(Trial, Counts, took) ─► next()
 //!        └► Step::Done ─► bounds(goal)
 //! ```
 //!
-//! A search does no I/O and keeps no clock: time is what trials have taken.
+//! A search does no I/O and reads no clock: time is the sum of the trials' times.
 //!
 //! | Type | Finds | Source |
 //! | --- | --- | --- |
 //! | [`MlrSearch`] | throughput for several goals at once | RFC 9971 |
-//! | [`Bisection`] | throughput for one goal by trials of one length; the yardstick | RFC 2544 §26.1 |
+//! | [`Bisection`] | throughput for one goal by trials of one length; the baseline | RFC 2544 §26.1
+//! |
 //! | | the same, where a lossy trial is repeated before it counts | ETSI GS NFV-TST 009 §12.3.3 |
 //! | [`LossCurve`] | loss at falling loads | RFC 2544 §26.3 |
 //! | [`BackToBack`] | the longest burst without loss | RFC 9004 |
 //!
-//! [`Method`] starts any of the searches for throughput behind [`Searcher`]. [`simulate`] has devices of known truth to try searches on; `examples/compare.rs` does.
+//! [`Method`] starts any of the searches for throughput behind [`Searcher`]. [`simulate`] has
+//! devices of known capacity to try searches on; `examples/compare.rs` uses them.
 //!
-//! What is deliberately not done: no search judges whether the tester was the bottleneck. A frame
-//! that was not sent counts as lost ([`Counts::lost`]), and so does one that the tester lost itself;
-//! whoever has all counts can tell them apart.
+//! Deliberately not done: no search decides whether the tester was the bottleneck. Frames that were
+//! not sent count as lost ([`Counts::lost`]), as do those that the tester itself lost; the caller
+//! has all counts and can distinguish them.
 
 #![forbid(unsafe_code)]
 
@@ -51,7 +54,7 @@ pub struct Trial {
     pub duration_ns: u64,
 }
 
-/// What a trial came to.
+/// The result of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Frames that should have been sent at the intended load.
@@ -61,8 +64,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Frames that were not forwarded. What the tester did not send, or lost before it was checked, counts
-    /// too: a load that was not offered, or not received, was not carried.
+    /// Frames that were not forwarded. Includes those that the tester did not send or lost before
+    /// the check: a load that was not offered, or not received, was not carried.
     #[must_use]
     pub const fn lost(self) -> u64 {
         self.intended.saturating_sub(self.forwarded)
@@ -77,8 +80,8 @@ impl Counts {
             || self.lost() as u128 * PPM as u128 > self.intended as u128 * loss_ratio_ppm as u128
     }
 
-    /// Highest load that a trial's forwarding rate promises with a loss ratio, in frames/s: the
-    /// rate itself for none, more where some loss is allowed; at most the load.
+    /// Highest load that a trial's forwarding rate suggests for a loss ratio, in frames/s: the rate
+    /// itself for none, more if some loss is allowed; at most the load.
     pub(crate) fn carried(self, load: u64, loss_ratio_ppm: u32) -> u64 {
         let forwarded = u128::from(self.intended - self.lost()) * u128::from(PPM);
         let allowed = u128::from(self.intended.max(1)) * u128::from(PPM - loss_ratio_ppm);
@@ -96,7 +99,7 @@ impl Counts {
     }
 }
 
-/// The whole, in parts per million.
+/// One, in parts per million.
 pub(crate) const PPM: u32 = 1_000_000;
 
 /// A search goal (RFC 9971, Search Goal). Ratios are in parts per million.
@@ -119,7 +122,7 @@ pub struct Goal {
     pub width_ppm: u32,
 }
 
-/// What to do next.
+/// The driver's next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Make this trial and record it.
@@ -128,13 +131,14 @@ pub enum Step {
     Done,
 }
 
-/// What a search says of one goal (RFC 9971, Goal Result).
+/// The result for one goal (RFC 9971, Goal Result).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Relevant lower bound: the highest load known to meet the goal, below the upper bound. `None`
-    /// when no load is known to.
+    /// when no such load is known.
     pub lower: Option<u64>,
-    /// Relevant upper bound: the lowest load known not to meet the goal. `None` when none is known.
+    /// Relevant upper bound: the lowest load known not to meet the goal. `None` when no such load
+    /// is known.
     pub upper: Option<u64>,
     /// Whether the result is regular, and if not, why.
     pub outcome: Outcome,
@@ -157,27 +161,28 @@ pub enum Outcome {
     MaxLoadMeets,
     /// Irregular: the lowest load does not meet the goal, so there is no lower bound.
     MinLoadFails,
-    /// Irregular: the search has not ended, or a limit ended it; the bounds are what is known.
+    /// Irregular: the search is still running, or a limit ended it; the bounds are those found so
+    /// far.
     Unfinished,
 }
 
-/// A search for throughput, whichever: the driver's side.
+/// A search for throughput, seen by its driver.
 ///
-/// `next` names a trial, the driver makes it and records what came, until `next` is [`Step::Done`].
-/// A trial that differs from the one asked for (a load that the tester could not set, a trial cut
-/// short) is recorded as what it was; the search plans on from there.
+/// `next` returns a trial, which the driver makes and records, until it returns [`Step::Done`]. A
+/// trial that differs from the request (a load that the tester could not set, a trial cut short) is
+/// recorded as it was made; the search takes it into account.
 pub trait Searcher {
     /// The next trial, or the end. Asking twice changes nothing.
     fn next(&self) -> Step;
 
-    /// Takes in a trial that was made. `took_ns` is all the time that it needed, drain and set-up
-    /// included; it counts towards [`Limits::time_ns`] only.
+    /// Records a trial. `took_ns` is its whole time, including drain and set-up; it counts towards
+    /// [`Limits::time_ns`] only.
     fn record(&mut self, trial: Trial, counts: Counts, took_ns: u64);
 
     /// The goals, in the order given.
     fn goals(&self) -> &[Goal];
 
-    /// What is known of a goal, by its place in [`Searcher::goals`]; at any time.
+    /// The result so far for a goal, by its index in [`Searcher::goals`].
     ///
     /// # Panics
     /// When there is no such goal.
@@ -189,11 +194,11 @@ pub trait Searcher {
     /// Trials recorded so far.
     fn trials(&self) -> u32;
 
-    /// Time that they took.
+    /// Total time of the recorded trials, in nanoseconds.
     fn took_ns(&self) -> u64;
 }
 
-/// A way to search for throughput. Closed: each has its place in reports.
+/// A method of searching for throughput. Closed: reports list each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// [`MlrSearch`].

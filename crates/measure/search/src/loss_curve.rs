@@ -2,11 +2,10 @@
 
 use crate::{Counts, SearchError, Step, Trial};
 
-/// Loss at falling loads: from the highest down in equal steps, until two successive loads lose
-/// nothing.
+/// Loss at falling loads: from the highest down in equal steps, until two successive loads are
+/// without loss.
 ///
-/// RFC 2544 wants steps of 10 % or finer. The curve also ends when the next step would leave no
-/// load.
+/// RFC 2544 requires steps of 10 % or finer. The curve also ends when the next step would reach 0.
 #[derive(Debug, Clone)]
 pub struct LossCurve {
     max_load: u64,
@@ -66,7 +65,7 @@ impl LossCurve {
         }
     }
 
-    /// Takes in a trial that was made.
+    /// Records a trial.
     pub fn record(&mut self, trial: Trial, counts: Counts) {
         self.points.push((trial, counts));
     }

@@ -1,15 +1,15 @@
 //! MLRsearch: throughput for several goals at once (RFC 9971).
 //!
-//! 1. The first trials find where to look: one at the highest load, one at the forwarding rate that
-//!    it showed, and one at what that showed (or a width above, when it passed). They are as short
-//!    as the goals allow.
-//! 2. From then on each goal that is not reached names the trial it needs ([`selector`]), and the
-//!    one at the lowest load is made: bounds from below are safe, and a loss there is news to all
-//!    goals above. Every goal sees every trial.
+//! 1. The first trials locate the search interval: one at the highest load, one at its forwarding
+//!    rate, and one at the forwarding rate of that (or a width above, when it passed). They are as
+//!    short as the goals allow.
+//! 2. From then on each unmet goal nominates the trial it needs ([`selector`]), and the one at the
+//!    lowest load is made: bounds from below are safe, and a loss there matters to all goals above.
+//!    Every goal uses every trial.
 //! 3. The search ends when no goal needs a trial, or by a limit.
 //!
-//! RFC 9971 specifies what a bound is and leaves the choice of trials free; the choice here follows
-//! the ideas of the authors' own implementation.
+//! RFC 9971 defines bounds and leaves the choice of trials free; the choice here follows the ideas
+//! of the authors' own implementation.
 
 mod selector;
 mod target;
@@ -29,25 +29,24 @@ pub struct MlrSearch {
     phase: Phase,
     budget: Budget,
     step: Step,
-    timed_out: bool,
 }
 
-/// What the next trial is for.
+/// The purpose of the next trial.
 #[derive(Debug, Clone)]
 enum Phase {
     /// The forwarding rate at the highest load.
     Max,
     /// The forwarding rate at that rate.
     Rate(u64),
-    /// A load near it, so that there are two to begin with.
+    /// A load near it, for a first interval.
     Near { rate: u64, near: u64 },
-    /// What the goals ask for.
+    /// The goals' nominations.
     Select(Vec<Selector>),
 }
 
 impl MlrSearch {
     /// Starts a search between two loads, in frames/s. `min_load` should be one that the device
-    /// surely carries, and must put a frame into the shortest trial.
+    /// certainly carries, and must put a frame into the shortest trial.
     ///
     /// # Errors
     /// When goals, loads or limits do not fit together.
@@ -68,7 +67,6 @@ impl MlrSearch {
             phase: Phase::Max,
             budget: Budget::new(limits),
             step: Step::Done,
-            timed_out: false,
         };
         search.plan();
         Ok(search)
@@ -82,7 +80,7 @@ impl MlrSearch {
             Phase::Near { near, .. } => Some(self.initial_trial(near)),
             Phase::Select(ref mut selectors) => nominate(selectors, &self.results, self.range),
         };
-        (self.step, self.timed_out) = self.budget.step(plan);
+        self.step = self.budget.step(plan);
     }
 
     /// A trial for all goals' first targets.
@@ -94,7 +92,7 @@ impl MlrSearch {
         }
     }
 
-    /// Goes on to what the trial that came allows.
+    /// Moves to the next phase after a trial.
     fn advance(&mut self, trial: Trial, counts: Counts) {
         let loss_ratio_ppm = self.goals.iter().map(|goal| goal.loss_ratio_ppm).min();
         let loss_ratio_ppm = loss_ratio_ppm.unwrap_or_default();
@@ -104,7 +102,7 @@ impl MlrSearch {
             .map(|goal| width::step(goal.width_ppm))
             .fold(0.0, f64::max);
         let Range { min, max } = self.range;
-        // No closer to the load just tried than the widest goal could tell apart.
+        // Not closer to the load just tried than the widest goal can distinguish.
         let under = |load| width::below(trial.load, widest).min(load).max(min);
         self.phase = match self.phase {
             Phase::Max if !counts.is_high_loss(loss_ratio_ppm) || min == max => {
@@ -126,7 +124,7 @@ impl MlrSearch {
         };
     }
 
-    /// Hands over to the goals.
+    /// Starts the goals' own selection of trials.
     fn select(&self, lower: Option<u64>, upper: Option<u64>) -> Phase {
         let selectors = self
             .goals
@@ -159,7 +157,7 @@ impl Searcher for MlrSearch {
     }
 
     fn timed_out(&self) -> bool {
-        self.timed_out
+        self.budget.timed_out
     }
 
     fn trials(&self) -> u32 {
@@ -171,9 +169,9 @@ impl Searcher for MlrSearch {
     }
 }
 
-/// Of what the goals ask for: the lowest load and, there, the longest trial.
+/// The nomination with the lowest load and, among those, the longest trial.
 ///
-/// Each goal is asked, since asking is how a goal goes on to its next target.
+/// Every goal nominates, since nominating advances a goal to its next target.
 fn nominate(selectors: &mut [Selector], results: &Results, range: Range) -> Option<Trial> {
     selectors
         .iter_mut()

@@ -21,7 +21,7 @@ pub(crate) struct Relevant {
 }
 
 impl Relevant {
-    /// Whether a trial at a load could move a bound.
+    /// Whether a trial at a load can move a bound.
     pub(crate) fn leave_open(self, load: u64) -> bool {
         self.lower.is_none_or(|lower| lower < load) && self.upper.is_none_or(|upper| load < upper)
     }
@@ -39,8 +39,8 @@ impl Results {
         self.by_load.get(&load).map_or(&[], Vec::as_slice)
     }
 
-    /// The relevant bounds for a goal. A load that passes above one that fails is left out of
-    /// account: loss inversion is answered with the lower number.
+    /// The relevant bounds for a goal. A load that passes above one that fails is ignored: loss
+    /// inversion is resolved to the lower number.
     pub(crate) fn relevant(&self, goal: &Goal) -> Relevant {
         let mut relevant = Relevant::default();
         for (&load, trials) in &self.by_load {
@@ -56,7 +56,7 @@ impl Results {
         relevant
     }
 
-    /// The bounds with what belongs to them.
+    /// The relevant bounds with their outcome, throughput and trial counts.
     pub(crate) fn bounds(&self, goal: &Goal, outcome: Outcome) -> Bounds {
         let Relevant { lower, upper } = self.relevant(goal);
         let trials = |load: Option<u64>| {

@@ -1,36 +1,35 @@
-//! Devices of known truth, to try searches on.
+//! Simulated devices of known capacity, to try searches on.
 //!
 //! A [`Device`] answers trials as a device under test would, from a seed: the same seed and the
-//! same trials give the same counts. What a goal's bounds should be is known from what the device
-//! is.
+//! same trials give the same counts. The correct bounds for a goal follow from its [`Behaviour`].
 
 use crate::{Counts, Searcher, Step, Trial};
 
-/// What a simulated device does with frames. Rates are in frames/s.
+/// The behaviour of a simulated device. Rates are in frames/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Behaviour {
-    /// Carries so much and not a frame more.
+    /// Carries this rate and not a frame more.
     Hard {
         /// Its capacity.
         capacity: u64,
     },
-    /// As [`Behaviour::Hard`], but an overload costs more than the frames that are too many: each
-    /// of them costs so many others too.
+    /// As [`Behaviour::Hard`], but each frame of an overload costs further frames.
     Collapsing {
         /// Its capacity.
         capacity: u64,
-        /// Frames lost besides each one too many, in parts per million.
+        /// Further frames lost for each frame of overload, in parts per million.
         cost_ppm: u32,
     },
-    /// As [`Behaviour::Hard`], and near the limit a trial may lose a little: the nearer, the
-    /// likelier.
+    /// As [`Behaviour::Hard`], and near the capacity a trial may lose a little, with a probability
+    /// that rises towards the capacity.
     Noisy {
         /// Its capacity.
         capacity: u64,
-        /// Share of the capacity below it where loss begins, in parts per million.
+        /// Width of the band below the capacity in which loss occurs, as a share of the capacity in
+        /// parts per million.
         band_ppm: u32,
     },
-    /// The capacity of each trial is one of two.
+    /// Each trial has one of two capacities.
     TwoBands {
         /// In the bad band.
         low: u64,
@@ -39,30 +38,30 @@ pub enum Behaviour {
         /// Share of trials in the bad band, in parts per million.
         low_ppm: u32,
     },
-    /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until it is full.
+    /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until the queue is full.
     Queue {
         /// Its capacity.
         capacity: u64,
         /// Frames that the queue holds.
         frames: u64,
     },
-    /// A capacity that changes by so much each second of trials.
+    /// A capacity that changes at a constant rate over the time of trials.
     Drifting {
         /// At the beginning.
         capacity: u64,
         /// Change in frames/s each second; negative when it falls.
         per_second: i64,
     },
-    /// As [`Behaviour::Hard`], and each frame is lost with the same chance, at any load.
+    /// As [`Behaviour::Hard`], and each frame is lost with the same probability at any load.
     Lossy {
         /// Its capacity.
         capacity: u64,
-        /// Chance of each frame, in parts per million.
+        /// Probability per frame, in parts per million.
         loss_ppm: u32,
     },
     /// The device carries everything; the tester cannot send more than this.
     TesterLimited {
-        /// Most that the tester sends.
+        /// Highest rate of the tester.
         rate: u64,
     },
 }
@@ -72,12 +71,12 @@ pub enum Behaviour {
 pub struct Device {
     behaviour: Behaviour,
     random: u64,
-    /// Time of all trials so far.
+    /// Total time of the trials so far.
     clock_ns: u64,
 }
 
 impl Device {
-    /// A device with a seed for what is random about it.
+    /// A device with a seed for its random behaviour.
     #[must_use]
     pub const fn new(behaviour: Behaviour, seed: u64) -> Self {
         Self {
@@ -143,8 +142,8 @@ impl Device {
         self.uniform() < chance
     }
 
-    /// How many of so many frames meet a small chance; drawn as Poisson, or as normal where many
-    /// do.
+    /// A binomial sample for a small probability: drawn as Poisson, or as normal where the mean is
+    /// large.
     fn binomial(&mut self, frames: u64, chance: f64) -> u64 {
         let mean = frames as f64 * chance;
         let drawn = if mean < 30.0 {
@@ -155,7 +154,7 @@ impl Device {
             }
             f64::from(count)
         } else {
-            // Twelve uniform numbers less six are near enough to normal.
+            // The sum of twelve uniform numbers less six is near enough to normal.
             let normal: f64 = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
             (mean + normal * mean.sqrt()).round().max(0.0)
         };
@@ -181,7 +180,7 @@ pub fn run(search: &mut dyn Searcher, device: &mut Device, overhead_ns: u64) {
     }
 }
 
-/// Frames that a rate makes in a time.
+/// Number of frames at a rate in a time.
 fn frames(rate: u64, duration_ns: u64) -> u64 {
     let frames = u128::from(rate) * u128::from(duration_ns) / 1_000_000_000;
     u64::try_from(frames).unwrap_or(u64::MAX)

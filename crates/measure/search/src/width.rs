@@ -1,23 +1,23 @@
-//! Distances between loads, and the loads at such a distance.
+//! Distances between loads, and loads at a distance.
 //!
-//! Whether two loads are close enough is decided in whole numbers. Where to measure next is worked
-//! out on a logarithmic scale, so that a width means the same at every load; being off by a frame/s
-//! there costs a trial at worst, never a wrong bound.
+//! Whether two loads are close enough is decided in whole numbers. The next load is computed on a
+//! logarithmic scale, so that a width means the same at every load; an error of one frame/s there
+//! costs a trial at worst, never a wrong bound.
 
 use crate::PPM;
 
 /// Steps are this share of the width, so that rounding to whole frames/s does not leave an interval
-/// just over it.
+/// slightly over it.
 const SLACK: f64 = 0.99;
 
-/// Whether bounds are as close as a width asks: (upper - lower) / upper <= width. Loads one frame/s
-/// apart always are.
+/// Whether bounds are as close as a width requires: (upper - lower) / upper <= width. Loads one
+/// frame/s apart always are.
 pub(crate) const fn is_narrow(lower: u64, upper: u64, width_ppm: u32) -> bool {
     let distance = upper.saturating_sub(lower);
     distance <= 1 || distance as u128 * PPM as u128 <= upper as u128 * width_ppm as u128
 }
 
-/// The width that is worth two of this one.
+/// The width that two successive intervals of this width have together.
 pub(crate) const fn doubled(width_ppm: u32) -> u32 {
     let (whole, left) = (PPM as u64, (PPM - width_ppm) as u64);
     // 1 - (1 - w)²; under a million since w is.
@@ -25,7 +25,7 @@ pub(crate) const fn doubled(width_ppm: u32) -> u32 {
     if width < whole { width as u32 } else { PPM - 1 }
 }
 
-/// A width as a distance on the logarithmic scale, a little less than the whole.
+/// A width as a distance on the logarithmic scale, slightly reduced.
 pub(crate) fn step(width_ppm: u32) -> f64 {
     -SLACK * (-f64::from(width_ppm) / f64::from(PPM)).ln_1p()
 }
@@ -45,19 +45,18 @@ pub(crate) fn below(load: u64, distance: f64) -> u64 {
     ((load as f64 * (-distance).exp()).ceil() as u64).min(load.saturating_sub(1))
 }
 
-/// A load between two that are not narrow, to split them.
+/// A load that splits the interval between two loads that are not narrow.
 ///
-/// One part is a power of two times the width, so that later halves come out even, and the lower
-/// part is the smaller one: a trial there is more likely to pass, and that is where it is safe to
-/// be wrong.
+/// One part is a power of two times the width, so that later halves come out even. The lower part
+/// is the smaller one: a trial there is more likely to pass, and an error there is safe.
 pub(crate) fn split(lower: u64, upper: u64, width_ppm: u32) -> u64 {
     let (whole, unit) = (distance(lower, upper), step(width_ppm));
     let units = whole / unit;
     let part = if units <= 2.0 {
         whole / 2.0
     } else {
-        // The largest power of two that is at most half, or what the next one leaves: the more
-        // even.
+        // The largest power of two that is at most half, or the rest that the next power leaves,
+        // whichever splits more evenly.
         let power = (units / 2.0).log2().floor().exp2();
         unit * power.max(units - 2.0 * power)
     };

@@ -1,10 +1,11 @@
-//! What the generator and the analyser cost by themselves: both on one core, joined by a ring in memory.
+//! Cost of the generator and the analyser alone: both on one core, joined by a ring in memory.
 //!
 //! ```text
 //! cargo run --release -p cipherbench-traffic --example memory
 //! ```
 //!
-//! Frames of 64 B, all stamped and all checked. Cases take turns; the median and the best round are printed.
+//! Frames of 64 B, each with stamp and check. Cases take turns; the median and the best round are
+//! printed.
 
 use port::memory_frame_pair;
 use std::net::Ipv4Addr;
@@ -119,7 +120,7 @@ fn run(case: &Case) -> f64 {
         Analyser::new(&receive, TAG, receive_keys.as_ref()).expect("the flows are few enough");
     let mut generator = Generator::new(&send, TAG, Part::WHOLE, send_keys.as_ref())
         .expect("the frames can be made");
-    // First the SAs: one frame of each flow, which is not measured.
+    // First creates the SAs, by one unmeasured frame of each flow.
     let mut warm = 0;
     while warm < case.flows as usize {
         generator.step(&mut sender, 1).expect("memory stays");

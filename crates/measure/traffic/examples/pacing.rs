@@ -1,12 +1,12 @@
-//! What it costs a sender to keep its schedule, and how well it does.
+//! A sender's cost and accuracy of keeping its schedule.
 //!
 //! ```text
 //! cargo run --release -p cipherbench-traffic --example pacing    # as root
 //! ```
 //!
-//! Frames of 64 B onto a veth pair, by the port that is the fastest here, in bursts of 50 µs: CPU time of the sending
-//! thread by wall time, and how late it woke up for each burst that it waited for. The pair is in a network
-//! namespace of its own.
+//! Frames of 64 B onto a veth pair, by the fastest port of this host, in bursts of 50 µs: CPU time
+//! of the sending thread by wall time, and how late it woke up for each burst that it waited for.
+//! The pair is in its own network namespace.
 
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::time::{ClockId, clock_gettime};
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// One trial, and its line.
+/// Runs one trial and prints its line.
 fn trial(frames_per_s: u64) {
     let send = send(frames_per_s);
     let wanted = OpenFrames {

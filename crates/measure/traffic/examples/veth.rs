@@ -1,11 +1,13 @@
-//! What one generating and one receiving core carry over a veth pair, every frame stamped and checked.
+//! Throughput of one generating and one receiving core over a veth pair, with every frame stamped
+//! and checked.
 //!
 //! ```text
 //! cargo run --release -p cipherbench-traffic --example veth    # as root
 //! ```
 //!
-//! Frames of 64 B of 100 flows, by the ports that are the fastest here: sent alone, sent as fast as it goes, and
-//! at given rates, of which the highest without loss is what counts. The pair is in a network namespace of its own.
+//! Frames of 64 B of 100 flows, by the fastest ports of this host: sent without a receiver, sent as
+//! fast as possible, and at given rates, of which the highest without loss is the result. The pair
+//! is in its own network namespace.
 
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::unistd::Pid;
@@ -48,7 +50,7 @@ fn main() {
     }
 }
 
-/// One trial, and its line.
+/// Runs one trial and prints its line.
 fn trial(frames_per_s: Option<u64>, with_receiver: bool) {
     let stop = Stop::new().expect("there are descriptors");
     let receiver = with_receiver.then(|| {
@@ -81,7 +83,7 @@ fn trial(frames_per_s: Option<u64>, with_receiver: bool) {
     );
 }
 
-/// A station on a core of its own.
+/// A station on its own core.
 fn station(
     interface: &str,
     core: usize,
@@ -113,7 +115,7 @@ fn station(
     serde_json::from_slice(last.unwrap_or_default()).expect("a report ends the output")
 }
 
-/// Keeps what is written, and tells of the first line.
+/// Keeps the output, and signals its first line.
 struct Output {
     text: Vec<u8>,
     ready: Option<Sender<()>>,
@@ -127,7 +129,7 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         if let Some(ready) = self.ready.take() {
-            // Whoever does not wait any more has panicked.
+            // The receiver is gone only if its thread has panicked.
             let _ = ready.send(());
         }
         Ok(())
@@ -165,7 +167,7 @@ fn receive(frames_per_s: Option<u64>) -> Receive {
     }
 }
 
-/// Latency that so many per cent of the frames do not exceed.
+/// The latency at this percentile of the frames.
 fn percentile(latency: &[(u64, u64)], percent: u64) -> u64 {
     let all: u64 = latency.iter().map(|(_, frames)| frames).sum();
     let mut seen = 0;

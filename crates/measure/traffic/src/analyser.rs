@@ -1,4 +1,4 @@
-//! The analyser: what has become of the frames.
+//! The analyser: checks and counts received frames.
 
 use crate::clock::Clock;
 use crate::error::TrafficError;
@@ -19,43 +19,44 @@ use std::time::{Duration, Instant};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 use wire::stamp::Stamp;
 
-/// Frames that share one reading of the clock, at most.
+/// Maximum number of frames that share one reading of the clock.
 const FRAMES_PER_CLOCK: usize = 32;
-/// Empty polls before a receiver waits: what comes within a microsecond or so is cheaper to poll for. Each lets
-/// others run, for a DUT may share the core.
+/// Empty polls before a receiver waits: frames that arrive within about a microsecond are cheaper
+/// to poll for. Each poll yields the core, which a DUT may share.
 const POLLS: u32 = 8;
-/// How long a port that cannot be waited for is left alone.
+/// Sleep between polls of a port that does not support waiting.
 const PAUSE: Duration = Duration::from_millis(1);
-/// When nothing more of the trial has come for so long since the last frame that was expected, no copy of one
-/// follows. Every trial of a search waits for it.
+/// When no frame of the trial has arrived for this long since the last expected one, no copies
+/// follow. Every trial of a search waits this long.
 const COPY_GRACE: Duration = Duration::from_millis(10);
-/// A port that has shown nothing for so long is quiet: it has nothing left of what came before the stop, for the kernel
-/// holds frames back for a millisecond, and up to 20 by slow timers, until a block of them is full; and a DUT that was
-/// overloaded has nothing left of this trial, which would come in the way of the next.
+/// A port without frames for this long is quiet, and has delivered everything from before the stop:
+/// the kernel holds frames back for a millisecond, or up to 20 with slow timers, until a block of
+/// them is full. An overloaded DUT then has no frames of this trial left that could disturb the
+/// next.
 const STOP_GRACE: Duration = Duration::from_millis(20);
-/// A port that is never quiet is left after this time. RFC 2544 §23 gives residual frames two seconds; programs that queue
-/// without bound have been seen to take six.
+/// Longest wait for a port that never becomes quiet. RFC 2544 §23 gives residual frames two
+/// seconds; programs with unbounded queues have taken six.
 const RESIDUAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Checks and counts frames, and never waits.
+/// Checks and counts frames; never waits.
 pub struct Analyser<'k> {
     sequences: Sequences,
     opener: Option<Opener<'k>>,
     tally: Tally,
     tag: u16,
     flows: u64,
-    /// Frames of the sender's first part.
+    /// Number of frames in the sender's first part.
     first_frames: u64,
 }
 
 impl<'k> Analyser<'k> {
-    /// An analyser that has seen nothing. `keys` are those of `receive.esp`, if there is any.
+    /// An analyser without counts. `keys` are those of `receive.esp`, if set.
     ///
     /// # Errors
     /// [`TrafficError::Flows`].
     ///
     /// # Panics
-    /// When `receive` says ESP and there are no keys.
+    /// When `receive` has ESP and there are no keys.
     pub fn new(
         receive: &spec::Receive,
         tag: u16,
@@ -68,7 +69,7 @@ impl<'k> Analyser<'k> {
             });
         }
         let opener = receive.esp.as_ref().map(|esp| {
-            let keys = keys.expect("who wants frames opened gives the keys");
+            let keys = keys.expect("a receiver of ESP has keys");
             Opener::new(esp, keys)
         });
         Ok(Self {
@@ -81,13 +82,14 @@ impl<'k> Analyser<'k> {
         })
     }
 
-    /// How many frames of its flow a frame may be late to be told from a duplicate.
+    /// The number of frames of its flow by which a frame may be late and still be distinguished
+    /// from a duplicate.
     #[must_use]
     pub const fn window(&self) -> u64 {
         self.sequences.window()
     }
 
-    /// Takes what the port has, up to one of its batches; how many frames.
+    /// Processes up to one batch of frames from the port; returns their number.
     ///
     /// # Errors
     /// When the port is gone.
@@ -96,7 +98,7 @@ impl<'k> Analyser<'k> {
         self.poll_those(port, clock, |_| true)
     }
 
-    /// As [`poll`](Self::poll), but leaves out frames that `counts` refuses, by the time that the port noted.
+    /// As [`poll`](Self::poll), but skips frames that `counts` rejects by the port's timestamp.
     #[inline]
     fn poll_those(
         &mut self,
@@ -125,7 +127,7 @@ impl<'k> Analyser<'k> {
         }
     }
 
-    /// Counts one frame that came at `now_ns`.
+    /// Counts one frame received at `now_ns`.
     #[inline]
     pub fn take(&mut self, frame: &mut [u8], now_ns: u64) {
         let packet = ip_packet(frame).and_then(|packet| {
@@ -198,14 +200,14 @@ impl<'k> Analyser<'k> {
         tally.intact(frame_bytes, now_ns, intended_ns);
     }
 
-    /// Distinct intact frames so far: the end of a trial is told by them.
+    /// Number of distinct intact frames so far, which determines the end of a trial.
     #[inline]
     #[must_use]
     pub const fn arrived(&self) -> u64 {
         self.tally.frames
     }
 
-    /// What was seen so far.
+    /// The counts so far.
     #[must_use]
     pub fn received(&self) -> Received {
         self.tally.received()
@@ -218,9 +220,10 @@ impl<'k> Analyser<'k> {
     }
 }
 
-/// Receives by one thread until all expected frames have come intact, and then until no copy of one has come for
-/// 10 ms; or until `stop` is raised. What came to the port before that and still waits there counts. What comes
-/// later, until the port is quiet, is counted apart ([`Received::after_end`]).
+/// Receives on one thread until all expected frames have arrived intact and no copies have followed
+/// for 10 ms, or until `stop` is raised. Frames that reached the port before that and still wait
+/// there are counted. Later ones, until the port is quiet, are counted separately
+/// ([`Received::after_end`]).
 ///
 /// # Errors
 /// [`TrafficError`].
@@ -234,19 +237,19 @@ pub fn receive(
     let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
     let analyser = Analyser::new(receive, tag, keys.as_ref())?;
     let goal = Goal::new(receive.expected)?;
-    let pursued = goal.pursue(analyser, port, clock, stop);
-    let (tally, epoch) = pursued.map_err(TrafficError::PortGone)?;
+    let reached = goal.run_to_goal(analyser, port, clock, stop);
+    let (tally, epoch) = reached.map_err(TrafficError::PortGone)?;
     if let Some(keys) = &keys {
         keys.note_peer_epoch(epoch)?;
     }
     Ok(tally.received())
 }
 
-/// What several receivers wait for together.
+/// The shared end condition of several receivers.
 pub(crate) struct Goal {
     expected: u64,
     arrived: AtomicU64,
-    /// Raised by whoever takes the last one, or gives up.
+    /// Raised by the thread that receives the last expected frame, or that gives up.
     end: Stop,
 }
 
@@ -259,13 +262,14 @@ impl Goal {
         })
     }
 
-    /// Ends all receivers, whose counts nobody wants any more.
+    /// Ends all receivers; their counts are no longer needed.
     pub(crate) fn give_up(&self) {
         self.end.raise();
     }
 
-    /// Runs one analyser until the goal is reached and no copies come, `stop` is raised, or another one has failed.
-    pub(crate) fn pursue(
+    /// Runs one analyser until the goal is reached and no copies arrive, `stop` is raised, or
+    /// another analyser has failed.
+    pub(crate) fn run_to_goal(
         &self,
         mut analyser: Analyser<'_>,
         port: &mut impl FrameReceiver,
@@ -274,10 +278,10 @@ impl Goal {
     ) -> io::Result<(Tally, u32)> {
         self.await_end(&mut analyser, port, clock, stop)?;
         if self.is_reached() {
-            take_copies(&mut analyser, port, clock, stop)?;
+            count_copies(&mut analyser, port, clock, stop)?;
         }
         if stop.is_raised() {
-            take_waiting(&mut analyser, port, clock)?;
+            count_waiting(&mut analyser, port, clock)?;
         }
         Ok(analyser.finish())
     }
@@ -317,9 +321,9 @@ impl Goal {
     }
 }
 
-/// Takes what follows the last expected frame, until nothing of the trial has come for a while: copies, for
-/// the most part. Foreign frames may go on for ever.
-fn take_copies(
+/// Processes frames after the last expected one, mostly copies, until none of the trial has arrived
+/// for a while. Foreign frames may continue for ever.
+fn count_copies(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,
     clock: &impl Clock,
@@ -343,9 +347,10 @@ fn take_copies(
     Ok(())
 }
 
-/// Takes what had come to the port when the stop flag was seen, and counts apart what comes then until the port is quiet.
-/// Where the port notes no times, the first is what it hands out until it is empty.
-fn take_waiting(
+/// Counts the frames that had reached the port when the stop flag was seen, then counts later ones
+/// separately until the port is quiet. Where the port has no timestamps, the first group is what it
+/// returns until it is empty.
+fn count_waiting(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,
     clock: &impl Clock,
@@ -353,7 +358,7 @@ fn take_waiting(
     let (stop_ns, stopped) = (clock.now_ns(), Instant::now());
     let (mut quiet_since, mut was_empty) = (stopped, false);
     loop {
-        // A port that is never empty gives what has come since.
+        // A port that is never empty returns frames that arrived after the stop.
         let untimed_count = !was_empty && stopped.elapsed() < STOP_GRACE;
         let mut any = false;
         let frames = analyser.poll_those(port, clock, |noted_ns| {
@@ -375,7 +380,8 @@ fn take_waiting(
     }
 }
 
-/// Waits until the port has something, one of `ends` is up, or `limit` has passed; also ends for no reason.
+/// Waits until the port is readable, one of `ends` is raised, or `limit` has passed; may also
+/// return spuriously.
 pub(crate) fn wait_for(
     port: &impl FrameReceiver,
     ends: &[BorrowedFd<'_>],

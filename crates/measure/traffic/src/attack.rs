@@ -1,4 +1,5 @@
-//! The attacker: captures what a DUT has sealed, and sends hostile packets made of it, on schedule.
+//! The attacker: captures sealed packets of a DUT, and sends hostile packets derived from them on
+//! schedule.
 
 use crate::analyser::wait_for;
 use crate::clock::{Clock, SECOND_NS};
@@ -13,23 +14,25 @@ use std::os::fd::AsFd;
 use std::thread::yield_now;
 use std::time::Duration;
 
-/// Hostile packets handed to a port at once.
+/// Hostile packets per call of the port.
 const BATCH: usize = 64;
-/// Time whose packets leave together.
+/// Interval whose packets leave together.
 const BURST_NS: u64 = 50_000;
-/// What was captured is looked at this often: what hostile packets are made of is no older.
+/// Interval between looks at the capture: the packets that hostile ones are derived from are no
+/// older.
 const LOOK_NS: u64 = 1_000_000;
-/// Given to packets that are late at the end; what is later yet is not sent.
+/// Grace at the end for late packets; packets later than this are not sent.
 const LATE_NS: u64 = 100_000_000;
-/// Captured packets that are kept; hostile ones are made of them in turn, so that several flows have their share.
+/// Number of captured packets kept; hostile ones are derived from them in turn, so that several
+/// flows have their share.
 const KEPT: usize = 16;
-/// Age that an old packet has at least; it has twice that at most.
+/// Minimum age of an old packet; the maximum is twice this.
 const OLD_NS: u64 = SECOND_NS;
 
-/// The latest sealed packets, or those that were once.
+/// A set of sealed packets: the latest, or the latest of an earlier time.
 struct Kept {
     frames: Box<[u8]>,
-    /// Of the frame in each place: where it is sealed, and its length.
+    /// For each slot, the parts of its sealed frame and the frame's length.
     found: [Option<(Sealed, usize)>; KEPT],
     next: usize,
 }
@@ -47,7 +50,7 @@ impl Kept {
         self.found[0].is_none()
     }
 
-    /// Puts a frame in the place of the oldest.
+    /// Replaces the oldest frame.
     fn keep(&mut self, sealed: Sealed, frame: &[u8]) {
         let place = self.next % KEPT;
         self.frames[place * FRAME_SLOT_BYTES..][..frame.len()].copy_from_slice(frame);
@@ -55,7 +58,7 @@ impl Kept {
         self.next = place + 1;
     }
 
-    /// Writes one of the frames to `slot`: which, by turns. `None` when there are none.
+    /// Writes one of the frames to `slot`, chosen in turn. `None` when there are none.
     fn write(&self, turn: usize, slot: &mut [u8]) -> Option<(&Sealed, usize)> {
         let count = self.found.iter().flatten().count();
         let place = turn.checked_rem(count)?;
@@ -71,16 +74,16 @@ impl Kept {
     }
 }
 
-/// Makes hostile packets as an [`Attack`] asks for, and never waits.
+/// Makes the hostile packets of an [`Attack`]; never waits.
 struct Attacker<'a> {
     kind: AttackKind,
     form: SealedForm,
     ports: &'a [u16],
     latest: Kept,
-    /// The latest of some time ago, which are old next time.
+    /// The latest of some time ago, which become the old ones at the next ageing.
     aging: Kept,
     old: Kept,
-    /// When they age.
+    /// Time of the next ageing.
     age_ns: u64,
     turn: usize,
     random: Random,
@@ -103,7 +106,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// Takes what the capture has by now.
+    /// Processes the frames captured so far.
     fn look(&mut self, captures: &mut impl FrameReceiver, now_ns: u64) -> io::Result<()> {
         if now_ns >= self.age_ns {
             std::mem::swap(&mut self.old, &mut self.aging);
@@ -129,7 +132,8 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// Writes the next hostile packet; its length. Something has been captured.
+    /// Writes the next hostile packet and returns its length. At least one packet has been
+    /// captured.
     fn write(&mut self, slot: &mut [u8]) -> usize {
         let turn = self.turn;
         self.turn = turn.wrapping_add(1);
@@ -149,9 +153,9 @@ impl<'a> Attacker<'a> {
     }
 }
 
-/// Sends the hostile packets that `attack` asks for through `port`, made of what `captures` hands out: it begins when
-/// the first sealed packet was captured, and ends when its time is over, or `stop` is raised. When nothing was captured in
-/// all that time, it has sent nothing.
+/// Sends the hostile packets of `attack` through `port`, derived from the frames of `captures`:
+/// starts when the first sealed packet is captured, and ends when its time is over or `stop` is
+/// raised. Without any capture in that time it sends nothing.
 ///
 /// # Errors
 /// [`TrafficError::PortGone`].
@@ -170,7 +174,7 @@ pub fn attack(
         .map_err(TrafficError::PortGone)
 }
 
-/// Waits for something to make hostile packets of.
+/// Waits for the first captured packet.
 fn await_packet(
     attacker: &mut Attacker<'_>,
     captures: &mut impl FrameReceiver,
@@ -240,7 +244,7 @@ fn carry_out(
     port.flush()?;
     Ok(Attacked {
         captured: attacker.captured,
-        // The port knows better what the kernel refused.
+        // Packets that the kernel refused appear only in the port's counts.
         sent: sent.saturating_sub(port.stats().send_failed),
         elapsed_ns: last_ns - start_ns,
     })

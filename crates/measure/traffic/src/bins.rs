@@ -1,26 +1,26 @@
-//! Frames by the time at which they were intended to leave: what an outage looks like.
+//! Frames by intended send time, which shows an outage.
 
 use crate::report::TimeBin;
 use crate::schedule::{Load, Part, Schedule};
 use crate::spec;
 
-/// Counts of a receiver by intended time, on a grid that all receivers and senders of a host share: bin n begins at
-/// n widths on CLOCK_MONOTONIC.
+/// Counts of a receiver by intended time, on a grid common to all receivers and senders of a host:
+/// bin n begins at n widths on CLOCK_MONOTONIC.
 ///
-/// All memory is taken before the first frame comes.
+/// All memory is allocated before the first frame arrives.
 #[derive(Debug, Clone)]
 pub(crate) struct Bins {
     width_ns: u64,
-    /// Number of `slots[0]`; set by the first frame.
+    /// Bin number of `slots[0]`; set by the first frame.
     first: u64,
-    /// Twice as many as a trial has: the first frame to come may be any of the trial, so there is room for all
-    /// of it on either side. Empty memory costs nothing until it is touched.
+    /// Twice as many as a trial has: the first frame to arrive may be any of the trial, so there is
+    /// room for the whole trial on either side. Untouched memory costs nothing.
     slots: Vec<TimeBin>,
     is_begun: bool,
 }
 
 impl Bins {
-    /// None of zero width.
+    /// `None` for zero width.
     pub(crate) fn new(wanted: spec::Bins) -> Option<Self> {
         let most = usize::try_from(wanted.most).ok()?;
         (wanted.width_ns > 0).then(|| Self {
@@ -31,7 +31,8 @@ impl Bins {
         })
     }
 
-    /// Counts a frame. One whose time lies beyond all that the trial can have counts at that end: no frame is lost here.
+    /// Counts a frame. A time outside the trial's range counts in the nearest bin, so that no frame
+    /// is lost here.
     #[inline]
     pub(crate) fn count(&mut self, intended_ns: u64, latency_ns: u64) {
         let bin = intended_ns / self.width_ns;
@@ -46,7 +47,8 @@ impl Bins {
         slot.latency_ns_max = slot.latency_ns_max.max(latency_ns);
     }
 
-    /// The first bin with a frame by its number, and all from it to the last one with a frame.
+    /// The number of the first bin with a frame, and the bins from there to the last one with a
+    /// frame.
     pub(crate) fn counted(&self) -> (u64, &[TimeBin]) {
         let holds = |bin: &TimeBin| bin.frames > 0;
         match (
@@ -58,7 +60,7 @@ impl Bins {
         }
     }
 
-    /// Adds what another receiver of the same trial has counted: its grid is the same.
+    /// Adds the counts of another receiver of the same trial, which has the same grid.
     pub(crate) fn merge(&mut self, other: &Self) {
         let (theirs, counted) = other.counted();
         if counted.is_empty() {
@@ -79,9 +81,10 @@ impl Bins {
     }
 }
 
-/// Frames that a paced `send` of one part, by so many threads from `start_ns` on, asks for in each bin of that
-/// width: the first bin's number, on the grid of [`Received::first_bin`](crate::report::Received::first_bin), and
-/// the counts from there to the last bin with a frame. Empty when it asks for none.
+/// Frames that a paced `send` of one part, on the given number of threads from `start_ns` on,
+/// intends in each bin of this width: the first bin's number, on the grid of
+/// [`Received::first_bin`](crate::report::Received::first_bin), and the counts from there to the
+/// last bin with a frame. Empty when it intends none.
 #[must_use]
 pub fn intended_by_bin(
     send: &spec::Send,
@@ -130,7 +133,7 @@ mod tests {
         .unwrap()
     }
 
-    /// What was counted, by number of the bin, without empty ones.
+    /// The non-empty bins by number.
     fn filled(bins: &Bins) -> BTreeMap<u64, TimeBin> {
         let (first, counted) = bins.counted();
         let numbered = (first..).zip(counted.iter().copied());
@@ -162,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes first, and whichever of two receivers it comes to.
+        /// Independent of the order of arrival and of which of two receivers gets a frame.
         #[test]
         fn every_frame_is_in_the_bin_of_its_time(
             width_ns in 1u64..50,

@@ -1,4 +1,4 @@
-//! The clock that frames are sent and timed by.
+//! The clock for sending and timing frames.
 
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
@@ -12,50 +12,50 @@ use std::time::Duration;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
-/// The last part of a wait is spent spinning, since a sleeper wakes up late: so much of it, unless the clock has
-/// found out how late that is.
+/// The last part of a wait is spent spinning, since a sleeper wakes up late: this long, unless the
+/// clock has measured the delay.
 const SPIN_NS_MAX: u64 = 60_000;
-/// The least.
+/// The shortest spin.
 const SPIN_NS_MIN: u64 = 5_000;
-/// The share of a wait that is added to what the clock has found: the longer a sleep, the later it ends.
+/// The share of a wait that is added to the measured delay: the longer a sleep, the later it ends.
 const WAITS_PER_MARGIN: u64 = 10;
-/// Sleeps by which the clock finds out.
+/// Number of sleeps in the measurement.
 const TRIES: usize = 10;
-/// How long each is.
+/// Length of each, in nanoseconds.
 const TRY_NS: u64 = 50_000;
-/// A longer wait is interrupted by the stop flag.
+/// Longer waits can be interrupted by the stop flag.
 const INTERRUPTIBLE_NS: u64 = 4_000_000;
 
-/// A clock that only goes forward, and a way to wait by it.
+/// A monotonic clock that can wait until a time.
 pub trait Clock {
     /// Nanoseconds since some moment in the past.
     fn now_ns(&self) -> u64;
 
-    /// Returns at `time_ns`, as exactly as can be; earlier when `stop` is raised.
+    /// Returns at `time_ns`, as exactly as possible; earlier when `stop` is raised.
     fn wait_until(&self, time_ns: u64, stop: &Stop);
 
-    /// Finds out how to wait for less CPU time and as exactly, which takes about a millisecond. Whoever keeps a
-    /// schedule calls it first.
+    /// Measures the wake-up delay so that later waits are exact and use less CPU time. Takes about
+    /// a millisecond. Threads with a schedule call it first.
     fn settle(&self) {}
 }
 
-/// CLOCK_MONOTONIC, which all processes of a host share.
+/// CLOCK_MONOTONIC, common to all processes of a host.
 ///
-/// It waits asleep for the most part, and spins at the end: for 60 µs, or, once [settled](Clock::settle), only as long
-/// as this machine needs to wake a sleeper up. Bursts of a schedule often follow each other after 50 µs, and a core
-/// that spins all the time between them is one that a DUT on the same machine has not.
+/// A wait sleeps first and spins at the end: for 60 µs, or, once [settled](Clock::settle), only for
+/// this machine's wake-up delay. Bursts of a schedule often follow each other after 50 µs, and a
+/// core that spins all the time between them is lost to a DUT on the same machine.
 #[derive(Debug)]
 pub struct Monotonic {
-    /// How late a sleeper wakes up.
+    /// Measured wake-up delay.
     late_ns: AtomicU64,
 }
 
 impl Monotonic {
-    /// The clock, for use by the calling thread and those that it starts, which from now on wake up from sleep
-    /// without slack.
+    /// The clock, for the calling thread and those that it starts, which from now on wake up from
+    /// sleep without timer slack.
     #[must_use]
     pub fn new() -> Self {
-        // Where the kernel refuses, wakes are later, which the generator measures and tells.
+        // If the kernel refuses, wake-ups are later, which the generator measures and reports.
         let _ = set_timerslack(1);
         Self {
             late_ns: AtomicU64::new(SPIN_NS_MAX),
@@ -72,7 +72,7 @@ impl Default for Monotonic {
 impl Clock for Monotonic {
     #[inline]
     fn now_ns(&self) -> u64 {
-        // Every Linux has this clock, and it is never negative.
+        // CLOCK_MONOTONIC exists on every Linux and is never negative.
         clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
             now.tv_sec().cast_unsigned() * SECOND_NS + now.tv_nsec().cast_unsigned()
         })
@@ -86,7 +86,8 @@ impl Clock for Monotonic {
             if left == 0 {
                 return;
             } else if left > INTERRUPTIBLE_NS {
-                // In whole milliseconds, and one of them early. Whatever it says, the time decides.
+                // Waits whole milliseconds, and ends one early. Only the clock decides, whatever
+                // the call returns.
                 let limit = Duration::from_nanos(left - INTERRUPTIBLE_NS / 2);
                 let _ = wait_readable(&[stop.as_fd()], Some(limit));
             } else if left > spin_ns {
@@ -104,19 +105,20 @@ impl Clock for Monotonic {
             self.now_ns().saturating_sub(time_ns)
         });
         late_ns.sort_unstable();
-        // The median: the latest were kept from their core by something else, which no spinning mends.
+        // The median: the highest delays come from other load on the core, which spinning cannot
+        // help.
         self.late_ns.store(late_ns[TRIES / 2], Relaxed);
     }
 }
 
-/// How much of a wait to spin where sleepers wake up so late.
+/// How long to spin in a wait of this length with this wake-up delay.
 fn spin_ns(late_ns: u64, wait_ns: u64) -> u64 {
     late_ns
         .saturating_add(wait_ns / WAITS_PER_MARGIN)
         .clamp(SPIN_NS_MIN, SPIN_NS_MAX)
 }
 
-/// Sleeps until then, or until a signal: the caller looks at the clock.
+/// Sleeps until a time or a signal: the caller checks the clock.
 fn sleep_until(time_ns: u64) {
     let time = TimeSpec::from_duration(Duration::from_nanos(time_ns));
     let absolute = ClockNanosleepFlags::TIMER_ABSTIME;
@@ -162,7 +164,7 @@ mod tests {
         let clock = Monotonic::new();
         assert_eq!(clock.late_ns.load(Relaxed), SPIN_NS_MAX);
         clock.settle();
-        // Whatever else goes on, sleepers do not wake up on the nanosecond.
+        // Sleepers never wake up on the exact nanosecond.
         assert!((1..1_000_000_000).contains(&clock.late_ns.load(Relaxed)));
     }
 

@@ -1,20 +1,20 @@
-//! Why there is no test traffic.
+//! Errors of generator and analyser.
 
 use port::FramePortKind;
 use std::io;
 use std::net::IpAddr;
 
-/// Why a station did not do its part, or stopped.
+/// Why a station could not do its part, or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrafficError {
     /// The caller's mistake: a size that no test frame can have.
     #[error(
-        "a test frame of {frame_bytes} B cannot be: over {ip} it has from {smallest} B to {largest} B\n\
+        "a test frame cannot have {frame_bytes} B: over {ip} it has from {smallest} B to {largest} B\n\
          help: sizes include the 4-byte FCS"
     )]
     FrameSize {
-        /// As asked for.
+        /// As requested.
         frame_bytes: u16,
         /// IP version in words.
         ip: &'static str,
@@ -23,30 +23,30 @@ pub enum TrafficError {
         /// Largest size of a port's slot.
         largest: u16,
     },
-    /// The caller's mistake: a port that cannot send as somebody else.
+    /// The caller's mistake: a port that cannot send with a foreign source address.
     #[error(
-        "hostile packets cannot be sent by {kind}\n\
-         help: leave the choice of the port open, or say AF_PACKET: it sends frames as they are, and none of \
+        "{kind} cannot send hostile packets\n\
+         help: leave the choice of the port open, or select AF_PACKET: it sends frames unchanged, and none of \
          them is captured again"
     )]
     AttackPort {
-        /// As asked for.
+        /// As requested.
         kind: FramePortKind,
     },
-    /// The caller's mistake: a mix of nothing.
+    /// The caller's mistake: an empty mix.
     #[error(
-        "the mix has no frames\nhelp: give it one size at least, each with a weight of 1 or more"
+        "the mix has no frames\nhelp: give it at least one size, each with a weight of 1 or more"
     )]
     EmptyMix,
     /// The caller's mistake.
     #[error(
-        "{flows} flows in {tunnels} tunnels cannot be told apart\n\
-         help: from 1 to 65535 flows, at most 32768 for each tunnel, and one tunnel at least"
+        "{flows} flows in {tunnels} tunnels cannot be distinguished\n\
+         help: from 1 to 65535 flows, at most 32768 per tunnel, and at least one tunnel"
     )]
     Flows {
-        /// As asked for.
+        /// As requested.
         flows: u32,
-        /// As asked for.
+        /// As requested.
         tunnels: u32,
     },
     /// The caller's mistake.
@@ -61,13 +61,13 @@ pub enum TrafficError {
     },
     /// The caller's mistake.
     #[error(
-        "{lanes} lanes of {tunnels} tunnels from UDP port {port} cannot be\n\
+        "{lanes} lanes of {tunnels} tunnels cannot start at UDP port {port}\n\
          help: from 1 to 4096 lanes over all tunnels, and no port above 65535"
     )]
     Lanes {
-        /// As asked for, of each tunnel.
+        /// As requested, per tunnel.
         lanes: u16,
-        /// As asked for.
+        /// As requested.
         tunnels: u16,
         /// Of the first.
         port: u16,
@@ -78,9 +78,9 @@ pub enum TrafficError {
          help: give all flows one tunnel's keys, or each tunnel its own"
     )]
     TunnelKeys {
-        /// Tunnels that the flows have.
+        /// Tunnels of the flows.
         flow_tunnels: u32,
-        /// Tunnels that have keys.
+        /// Tunnels with keys.
         key_tunnels: u16,
     },
     /// No engine can seal or open.
@@ -92,7 +92,7 @@ pub enum TrafficError {
     /// The port went away.
     #[error("the port is gone: {0}\nhelp: was its interface removed or set down?")]
     PortGone(#[source] io::Error),
-    /// A thread could not be started, or a flag not be made.
-    #[error("the system gives no thread or descriptor: {0}")]
+    /// A thread could not be started, or an event descriptor not be created.
+    #[error("the system provides no thread or descriptor: {0}")]
     Resources(#[source] io::Error),
 }

@@ -1,18 +1,18 @@
-//! Which flow the next frame is of: one after the other, round and round.
+//! The order of flows: round-robin.
 
 use crate::error::TrafficError;
 use crate::schedule::Part;
 use crate::spec::Flows;
 
-/// Source port of the first flow of each tunnel.
+/// Source port of each tunnel's first flow.
 pub const SOURCE_PORT_MIN: u16 = 0x8000;
 /// Flows that differ by source port.
 const TUNNEL_FLOWS_MAX: u32 = 0x8000;
-/// Flows that a stamp can name, and not all ones.
+/// Flows that a stamp can number, without the value of all ones.
 const FLOWS_MAX: u32 = 0xffff;
 
 impl Flows {
-    /// Refuses what cannot be put into frames.
+    /// Rejects flows that frames cannot represent.
     pub(crate) fn check(&self) -> Result<(), TrafficError> {
         let in_range = (1..=FLOWS_MAX).contains(&self.flows) && self.tunnels > 0;
         if !in_range || self.flows.div_ceil(self.tunnels) > TUNNEL_FLOWS_MAX {
@@ -31,7 +31,7 @@ impl Flows {
     }
 }
 
-/// One frame's place among flows, tunnels and lanes.
+/// A frame's flow, tunnel and lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) flow: u32,
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// Goes through the flows of one part without dividing.
+/// Iterates over the flows of one part without divisions.
 #[derive(Debug, Clone)]
 pub(crate) struct FlowCursor {
     next: Place,
@@ -63,7 +63,7 @@ pub(crate) struct FlowCursor {
     flows: u32,
     tunnels: u32,
     lanes: u32,
-    /// Rounds so far, which is each flow's next sequence number.
+    /// Rounds so far; also each flow's next sequence number.
     round: u64,
 }
 
@@ -82,7 +82,7 @@ impl FlowCursor {
         }
     }
 
-    /// The next frame's place, and its number in its flow.
+    /// The next frame's place and its sequence number in the flow.
     #[inline]
     pub(crate) fn advance(&mut self) -> (Place, u64) {
         let taken = (self.next, self.round);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_cannot_be_told_apart_are_refused() {
+    fn flows_that_cannot_be_distinguished_are_refused() {
         for (count, tunnels) in [(0, 1), (65_536, 8), (32_769, 1), (1, 0)] {
             assert!(flows(count, tunnels).check().is_err(), "{count} {tunnels}");
         }

@@ -1,7 +1,7 @@
-//! Test frames: headers prepared once, and per frame only what differs.
+//! Test frames: headers prepared once, and only the variable fields written per frame.
 //!
-//! What one frame costs does not depend on the number of flows and tunnels: addresses are computed, not looked
-//! up, and checksums are summed from parts that are known.
+//! The cost per frame does not depend on the number of flows and tunnels: addresses are computed,
+//! not looked up, and checksums are summed from precomputed parts.
 
 use crate::error::TrafficError;
 use crate::flows::{Place, SOURCE_PORT_MIN};
@@ -17,12 +17,12 @@ use wire::stamp::{STAMP_BYTES, Stamp, pattern, payload_offset, smallest_frame_by
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 /// EtherType of IPv6.
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// Time to live, and hop limit.
+/// TTL (IPv4) and hop limit (IPv6).
 const TTL: u8 = 64;
 
-/// Where IP begins.
+/// Offset of the IP header.
 const IP: usize = ETHERNET_HEADER_BYTES;
-/// Where UDP begins behind IPv4 and behind IPv6.
+/// Offset of the UDP header behind IPv4 and behind IPv6.
 const UDP4: usize = IP + IPV4_HEADER_BYTES;
 const UDP6: usize = IP + IPV6_HEADER_BYTES;
 /// Length of all headers and the stamp.
@@ -32,7 +32,7 @@ const HEAD6: usize = UDP6 + UDP_HEADER_BYTES + STAMP_BYTES;
 /// The lengths of one frame size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameSize {
-    /// FCS included.
+    /// With FCS.
     pub(crate) frame_bytes: u16,
     /// Without FCS: the length in the port's slot.
     pub(crate) slot_bytes: u16,
@@ -80,7 +80,7 @@ impl FrameSize {
     }
 }
 
-/// Headers of all test frames, with what differs left open.
+/// The headers of all test frames without their variable fields.
 #[derive(Debug, Clone)]
 pub(crate) enum Headers {
     V4 {
@@ -141,8 +141,9 @@ impl Headers {
         }
     }
 
-    /// Writes headers and stamp to the start of `slot`, and returns their length: the pattern follows.
-    // Inlined, so that place and stamp stay in registers: passed through memory, they cost a fifth of a frame.
+    /// Writes headers and stamp to the start of `slot` and returns their length: the pattern
+    /// follows. Inlined, so that place and stamp stay in registers: through memory they cost a
+    /// fifth of a frame.
     #[inline(always)]
     pub(crate) fn write_head(
         &self,
@@ -205,10 +206,10 @@ fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: 
     let out = front::<{ UDP_HEADER_BYTES + STAMP_BYTES }>(out);
     let (udp, stamped) = out.split_at_mut(UDP_HEADER_BYTES);
     let stamp_sum = stamp.write(front(stamped), size.payload_bytes);
-    // `Flows::check` has seen to it that ports suffice.
+    // `Flows::check` has verified that there are enough ports.
     let source_port = SOURCE_PORT_MIN + place.within as u16;
     let length = size.udp_bytes();
-    // The length counts twice: it is in the pseudo-header too.
+    // The length counts twice: it is also in the pseudo-header.
     let sum = sum
         + word(u16::from(UDP))
         + word(source_port)
@@ -221,7 +222,7 @@ fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: 
     udp[6..].copy_from_slice(&udp_checksum(sum));
 }
 
-/// The checksum field of UDP, where 0 would mean "none" (RFC 768).
+/// The UDP checksum field, in which 0 means "none" (RFC 768).
 #[inline]
 pub(crate) fn udp_checksum(sum: u64) -> [u8; 2] {
     match finish(sum) {
@@ -230,14 +231,14 @@ pub(crate) fn udp_checksum(sum: u64) -> [u8; 2] {
     }
 }
 
-/// An IPv6 address as it counts in a partial sum.
+/// An IPv6 address as part of a partial sum.
 #[inline]
 pub(crate) fn address_sum(address: u128) -> u64 {
     let words = [96, 64, 32, 0].map(|shift| dword((address >> shift) as u32));
     words.iter().sum()
 }
 
-/// The address as a number; of IPv4, mapped.
+/// The address as a number; IPv4 is mapped.
 pub(crate) fn as_ipv6(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().into(),
@@ -251,8 +252,8 @@ pub(crate) fn put_ethernet(head: &mut [u8], flows: &Flows, ethertype: u16) {
     put16(head, 12, ethertype);
 }
 
-/// An IPv4 header without length, checksum and addresses: don't fragment, so it needs no identification
-/// (RFC 6864 §4.1).
+/// An IPv4 header without length, checksum and addresses. "Don't fragment" is set, so it needs no
+/// identification (RFC 6864 §4.1).
 pub(crate) fn put_ipv4(header: &mut [u8]) {
     header[0] = 0x45;
     header[6] = 0x40;

@@ -1,4 +1,4 @@
-//! The generator: frames onto a port, on schedule.
+//! The generator: sends frames to a port on schedule.
 
 use crate::clock::Clock;
 use crate::error::TrafficError;
@@ -15,22 +15,22 @@ use std::thread::yield_now;
 use wire::mix::MixOrder;
 use wire::stamp::{Stamp, payload_offset};
 
-/// Frames handed to a port at once.
+/// Frames per call of the port.
 const BATCH: usize = 64;
-/// A frame that leaves later than this after its time is counted as late.
+/// A frame that leaves later than this after its intended time is counted as late.
 const LATE_NS: u64 = 1_000_000;
 
-/// When frames are made.
+/// The schedule of frames.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
     Scheduled(Schedule),
-    /// As fast as possible until then.
+    /// As fast as possible until this time.
     Unpaced {
         end_ns: u64,
     },
 }
 
-/// What a call of [`Generator::step`] has come to.
+/// The result of [`Generator::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Frames have left.
@@ -43,28 +43,29 @@ pub enum Step {
     Done,
 }
 
-/// Makes the frames of one part of a [`spec::Send`], and never waits.
+/// Makes the frames of one part of a [`spec::Send`]; never waits.
 pub struct Generator {
     frames: Frames,
     pace: Pace,
-    /// What follows.
+    /// The second part.
     then: Option<Schedule>,
-    /// Frames sent before that, when it has begun.
+    /// Frames sent before the second part, once it has begun.
     first_frames: Option<u64>,
     start_ns: u64,
     sent: Sent,
 }
 
 impl Generator {
-    /// A generator that begins at time 0, unless [`begin_at`](Self::begin_at) says otherwise. `keys` are those of
-    /// `send.esp`, if there is any.
+    /// A generator that begins at time 0, unless [`begin_at`](Self::begin_at) sets another. `keys`
+    /// are those of `send.esp`, if set.
     ///
     /// # Errors
-    /// [`TrafficError`] when `send` asks for frames that cannot be.
+    /// [`TrafficError`] when `send` requests impossible frames.
     ///
     /// # Panics
-    /// When `send` says ESP and there are no keys, or parts do not divide its lanes
-    /// ([`sender_threads`](crate::sender_threads)): nothing leaves in clear, and no sequence number twice.
+    /// When `send` has ESP and there are no keys, or parts do not divide its lanes
+    /// ([`sender_threads`](crate::sender_threads)): nothing is sent in clear, and no sequence
+    /// number twice.
     pub fn new(
         send: &spec::Send,
         tag: u16,
@@ -114,7 +115,7 @@ impl Generator {
         })
     }
 
-    /// Has the whole schedule begin at `start_ns`: to be called before the first step.
+    /// Starts the whole schedule at `start_ns`; must be called before the first step.
     pub fn begin_at(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
         match &mut self.pace {
@@ -136,16 +137,16 @@ impl Generator {
             Pace::Scheduled(schedule) => match schedule.next_ns() {
                 Some(next_ns) if next_ns > now_ns => Ok(Step::Early(next_ns)),
                 Some(_) => send_due(schedule, &mut self.frames, &mut self.sent, port, now_ns),
-                None => self.go_on(port, now_ns),
+                None => self.begin_second_part(port, now_ns),
             },
             Pace::Unpaced { .. } if now_ns < self.start_ns => Ok(Step::Early(self.start_ns)),
             Pace::Unpaced { end_ns } if now_ns < *end_ns => self.send_batch(port, now_ns),
-            Pace::Unpaced { .. } => self.go_on(port, now_ns),
+            Pace::Unpaced { .. } => self.begin_second_part(port, now_ns),
         }
     }
 
-    /// Begins what follows.
-    fn go_on(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
+    /// Begins the second part.
+    fn begin_second_part(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
         let Some(schedule) = self.then.take() else {
             return Ok(Step::Done);
         };
@@ -155,7 +156,7 @@ impl Generator {
         self.step(port, now_ns)
     }
 
-    /// Sends as much as goes at once.
+    /// Sends as much as possible at once.
     #[inline]
     fn send_batch(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
         let mut frame_bytes = 0;
@@ -172,7 +173,7 @@ impl Generator {
         Ok(Step::Sent)
     }
 
-    /// What was done, when the last frame left at `end_ns`.
+    /// The sender's counts, with the last frame sent at `end_ns`.
     #[must_use]
     pub fn finish(&self, end_ns: u64) -> Sent {
         let then_frames = self
@@ -187,7 +188,7 @@ impl Generator {
     }
 }
 
-/// Sends frames of the schedule, which has some that are due.
+/// Sends due frames of the schedule, which has some.
 #[inline]
 fn send_due(
     schedule: &mut Schedule,
@@ -213,7 +214,7 @@ fn send_due(
     Ok(Step::Sent)
 }
 
-/// Frames in order: flows one after the other, sizes as the mix has them.
+/// Frames in order: flows in turn, sizes in the order of the mix.
 struct Frames {
     headers: Headers,
     sizes: Vec<FrameSize>,
@@ -242,7 +243,7 @@ impl Frames {
         }
         let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
         let sealer = send.esp.as_ref().map(|esp| {
-            let keys = keys.expect("who wants frames sealed gives the keys");
+            let keys = keys.expect("a sender of ESP has keys");
             Sealer::new(esp, &send.flows, part, keys, head)
         });
         Ok(Self {
@@ -262,7 +263,7 @@ impl Frames {
         let (place, number) = self.flows.advance();
         let stamp = Stamp {
             tag: self.tag,
-            // `Flows::check`: they fit.
+            // They fit by `Flows::check`.
             flow: place.flow as u16,
             sequence: number as u32,
             intended_ns,
@@ -284,10 +285,10 @@ impl Frames {
     }
 }
 
-/// Sends what `send` asks for, by one thread, and waits between bursts; less when `stop` is raised.
+/// Sends all of `send` on one thread, waiting between bursts; less when `stop` is raised.
 ///
 /// # Errors
-/// [`TrafficError`]; nothing was sent unless it is [`TrafficError::PortGone`].
+/// [`TrafficError`]; nothing has been sent unless it is [`TrafficError::PortGone`].
 pub fn send(
     port: &mut impl FrameSender,
     send: &spec::Send,
@@ -312,7 +313,7 @@ pub(crate) fn drive(
     while !stop.is_raised() {
         match generator.step(port, clock.now_ns())? {
             Step::Sent => {}
-            // The schedule goes on; what is late then leaves as fast as the port takes it.
+            // The schedule continues; late frames leave as fast as the port accepts them.
             Step::Full => yield_now(),
             Step::Early(time_ns) => clock.wait_until(time_ns, stop),
             Step::Done => break,

@@ -1,6 +1,7 @@
-//! Hostile packets, made of sealed ones that were captured. Pure: bytes in, bytes out.
+//! Hostile packets, derived from captured sealed ones. Pure: bytes in, bytes out.
 //!
-//! Headers below the seal stay right, whatever is done to the packet: what the kernel would drop never reaches a DUT.
+//! Headers below the seal always remain valid: the kernel would drop invalid ones before a DUT sees
+//! them.
 
 use crate::spec::SealedForm;
 use std::ops::Range;
@@ -9,19 +10,20 @@ use wire::ethernet::EthernetView;
 use wire::headers::{IpView, UDP, be16, be32, put32};
 use wire::overhead::UDP_HEADER_BYTES;
 
-/// By how much a forged sequence number is ahead of the captured one: more than a fast sender gets on by while
-/// the packet is on its way, so that no replay check stops it, and less than what any check would call wrapped.
+/// The distance of a forged sequence number from the captured one: more than a fast sender advances
+/// while the packet is on its way, so that no replay check stops it, and less than what any check
+/// takes for a wrap.
 pub const AHEAD: u32 = 1 << 16;
 
 /// IP protocol number of ESP.
 const ESP: u8 = 50;
-/// There, IKE's messages have nothing in front of them (RFC 7296 §2) that tells them from ESP.
+/// On this port IKE messages have no prefix (RFC 7296 §2) that distinguishes them from ESP.
 const IKE_PORT: u16 = 500;
 const UDP_CHECKSUM_AT: usize = 6;
 
 /// Header and shortest integrity check value of ESP (RFC 4303 §2).
 const ESP_BYTES_MIN: usize = 8 + 8;
-/// Header and tag of WireGuard's transport data message; one without more is a keepalive.
+/// Header and tag of WireGuard's transport data message; a message of this length is a keepalive.
 const WIREGUARD_BYTES_MIN: usize = 16 + 16;
 const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
 /// Header and tag of OpenVPN's `P_DATA_V2`.
@@ -29,20 +31,21 @@ const OPENVPN_BYTES_MIN: usize = 8 + 16;
 /// Its opcode, in the upper five bits of the first byte.
 const P_DATA_V2: u8 = 9;
 
-/// A sealed packet in a frame: where its parts are.
+/// The parts of a sealed packet in a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
     form: SealedForm,
-    /// Where the IP packet begins.
+    /// Offset of the IP packet.
     ip_at: usize,
     ip: IpView,
-    /// From the first sealed byte, behind UDP where that is in between, to the end.
+    /// From the first sealed byte, behind UDP if present, to the end.
     payload: Range<usize>,
 }
 
 impl Sealed {
-    /// Finds the sealed packet in a frame: of that form, in UDP from or to one of `ports`, or bare ESP where there
-    /// are none. `None` for anything else: key exchanges, fragments, what is cut short.
+    /// Finds the sealed packet in a frame: of this form, in UDP from or to one of `ports`, or bare
+    /// ESP when there are none. `None` for anything else: key exchanges, fragments, truncated
+    /// packets.
     #[must_use]
     pub fn find(frame: &[u8], form: SealedForm, ports: &[u16]) -> Option<Self> {
         let ethernet = EthernetView::parse(frame)?;
@@ -73,13 +76,14 @@ impl Sealed {
         })
     }
 
-    /// Where the sealed bytes are in the frame.
+    /// Range of the sealed bytes in the frame.
     #[must_use]
     pub fn payload(&self) -> Range<usize> {
         self.payload.clone()
     }
 
-    /// Moves the sequence number [`AHEAD`] and flips a bit of the last byte. `frame` is the one it was found in.
+    /// Advances the sequence number by [`AHEAD`] and flips a bit of the last byte. `frame` is the
+    /// frame that was parsed.
     pub fn spoil(&self, frame: &mut [u8]) {
         let payload = &mut frame[self.payload.clone()];
         match self.form {
@@ -101,7 +105,7 @@ impl Sealed {
         self.renew_checksum(frame);
     }
 
-    /// Puts random bytes in the place of the sealed ones. Of ESP, the SPI is not 0: that would be IKE's.
+    /// Replaces the sealed bytes by random ones. The SPI of ESP is never 0, which would mark IKE.
     pub fn scramble(&self, frame: &mut [u8], random: &mut Random) {
         let payload = &mut frame[self.payload.clone()];
         random.fill(payload);
@@ -111,7 +115,7 @@ impl Sealed {
         self.renew_checksum(frame);
     }
 
-    /// Makes the UDP checksum right, if there is one.
+    /// Recomputes the UDP checksum, if there is one.
     fn renew_checksum(&self, frame: &mut [u8]) {
         let packet = &mut frame[self.ip_at..][..self.ip.total_bytes];
         let pseudo = self.ip.pseudo_sum(packet);
@@ -123,13 +127,13 @@ impl Sealed {
         transport[field.clone()].fill(0);
         let length = word(be16(transport, 4));
         let sum = finish(portable(transport, pseudo + length));
-        // Zero would say "no checksum" (RFC 768).
+        // Zero would mean "no checksum" (RFC 768).
         let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
         transport[field].copy_from_slice(&sum);
     }
 }
 
-/// Checks that a transport header is that of a whole datagram from or to one of the ports.
+/// Checks that a transport header belongs to a whole datagram from or to one of the ports.
 fn in_udp(transport: &[u8], ip: &IpView, form: SealedForm, ports: &[u16]) -> Option<()> {
     if ip.protocol != UDP || transport.len() < UDP_HEADER_BYTES {
         return None;
@@ -140,7 +144,7 @@ fn in_udp(transport: &[u8], ip: &IpView, form: SealedForm, ports: &[u16]) -> Opt
     (is_whole && !is_ike && own.iter().any(|port| ports.contains(port))).then_some(())
 }
 
-/// Neither IKE behind its four zero bytes nor a keepalive (RFC 3948 §2.2, §2.3).
+/// Excludes IKE behind its four zero bytes, and keepalives (RFC 3948 §2.2, §2.3).
 fn is_esp(payload: &[u8]) -> bool {
     payload.len() >= ESP_BYTES_MIN && be32(payload, 0) != 0
 }
@@ -153,12 +157,12 @@ fn is_openvpn(payload: &[u8]) -> bool {
     payload.len() >= OPENVPN_BYTES_MIN && payload[0] >> 3 == P_DATA_V2
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): from one seed the same bytes each time.
+/// SplitMix64 (Steele, Lea, Flood 2014): deterministic for a seed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator with that seed.
+    /// A generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)

@@ -1,4 +1,4 @@
-//! The keys of the DUT's peer, for which a station seals or opens.
+//! The keys of the DUT's peer, which a station replaces when it seals or opens.
 
 use crate::error::TrafficError;
 use crate::spec::Esp;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::Suite;
 
-/// An engine and an epoch of a key file, for all threads of a station.
+/// An engine and an epoch of a key file, shared by all threads of a station.
 pub struct Keys {
     selection: Selection,
     suite: Suite,
@@ -20,7 +20,7 @@ impl Keys {
     /// Selects the engine, locks the key file and draws an epoch, in this order.
     ///
     /// # Errors
-    /// [`TrafficError`] when any of that fails, or `esp` cannot be.
+    /// [`TrafficError`] when any of that fails, or `esp` is invalid.
     pub fn open(esp: &Esp) -> Result<Self, TrafficError> {
         let last_port = u32::from(esp.port) + u32::from(esp.lanes.max(1)) - 1;
         let slots = u32::from(esp.lanes) * u32::from(esp.tunnels);
@@ -53,10 +53,11 @@ impl Keys {
         self.selection.engine()
     }
 
-    /// The SA to seal with in a lane of a tunnel. Once for each slot: a second one would repeat nonces, and panics.
+    /// The SA to seal with in a lane of a tunnel. Panics on a second call for a slot, which would
+    /// repeat nonces.
     pub(crate) fn outbound(&self, slot: u16) -> OutboundSa {
         let sa = self.lock().outbound(self.suite, slot);
-        // Test frames hold no secrets: a trial may seal more than a weak cipher ought to.
+        // Test frames hold no secrets: a trial may exceed a weak cipher's limit.
         let limits = Limits {
             packets: Limits::PACKETS,
             bytes: u64::MAX,
@@ -64,14 +65,15 @@ impl Keys {
         OutboundSa::new(sa.spi, self.selection.transform(&sa.keymat)).with_limits(limits)
     }
 
-    /// An SA to open with, when the SPI can be the peer's in that slot; nothing is proven yet.
+    /// An SA to open with, if the SPI can be the peer's in this slot; nothing is proven yet.
     pub(crate) fn candidate(&self, spi: u32, slot: u16) -> Option<InboundSa> {
         let sa = self.lock().inbound(self.suite, spi, slot)?;
         let transform = self.selection.transform(&sa.keymat);
         Some(InboundSa::new(sa.spi, transform, WindowSize::DEFAULT))
     }
 
-    /// Notes an epoch that packets have proven. Writes to the disk: not while packets come.
+    /// Records an epoch that packets have proven. Writes to disk, so it is not called while packets
+    /// arrive.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -4,13 +4,13 @@
 //! Spec (JSON) ─► schedule ─► frames ─► port ~~~ DUT ~~~ port ─► analyser ─► Report (JSON)
 //! ```
 //!
-//! [`serve`] does all of that for a program. Whoever has ports already calls [`send`] and [`receive`], or with
-//! several threads [`send_all`] and [`receive_all`]; whoever has a loop of its own steps a [`Generator`] and polls
-//! an [`Analyser`].
+//! [`serve`] does all of that for a program. A caller that has ports uses [`send`] and [`receive`],
+//! or with several threads [`send_all`] and [`receive_all`]; a caller with its own loop steps a
+//! [`Generator`] and polls an [`Analyser`].
 //!
-//! It sees ports only: no lab, no files but a key file where a station seals or opens by itself. One
-//! [`spec::Spec`] is one station's part in one trial; the binary serves it as `cipherbench frames`, the memory
-//! lab calls it directly.
+//! It uses ports only: no lab, and no files except a key file when a station itself seals or opens.
+//! One [`spec::Spec`] is one station's part in one trial; the binary serves it as `cipherbench
+//! frames`, the memory lab calls it directly.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Opening as the DUT's peer would: what comes in ESP, by lane and SPI.
+//! Opening as the DUT's peer would: ESP packets by lane and SPI.
 
 use crate::keys::Keys;
 use crate::spec::Esp;
@@ -7,13 +7,13 @@ use keying::{epoch_of, lane_of};
 use std::collections::BTreeMap;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
-/// Forged packets of unknown SPIs for which keys are derived per batch: a flood of them must not hold up the
-/// rest.
+/// Maximum number of forged packets with unknown SPIs for which keys are derived per batch: a flood
+/// of them must not delay the rest.
 const FORGERIES_PER_BATCH: u32 = 2;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
 
-/// Why there is no inner packet; the names are those of the encryptor's drop reasons.
+/// Why there is no inner packet. The names are those of the encryptor's drop reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Runt,
@@ -56,7 +56,7 @@ impl From<OpenError> for Refusal {
     }
 }
 
-/// How many packets were refused, by reason.
+/// Number of refused packets by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Refused([u64; Refusal::ALL.len()]);
 
@@ -75,14 +75,15 @@ impl Refused {
         self.0.iter().sum()
     }
 
-    /// As [`Received::refused`](crate::report::Received::refused) has it: reasons that occurred.
+    /// The reasons that occurred, in the form of
+    /// [`Received::refused`](crate::report::Received::refused).
     pub(crate) fn by_name(&self) -> BTreeMap<String, u64> {
         let named = Refusal::ALL.map(|(refusal, name)| (name.to_owned(), self.0[refusal as usize]));
         named.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 }
 
-/// The inbound SAs of all tunnels' lanes, made as packets ask for them.
+/// The inbound SAs of all tunnels' lanes, created when packets need them.
 pub(crate) struct Opener<'k> {
     keys: &'k Keys,
     port: u16,
@@ -106,7 +107,7 @@ impl<'k> Opener<'k> {
         }
     }
 
-    /// Called before each batch.
+    /// Must be called before each batch.
     pub(crate) const fn begin_batch(&mut self) {
         self.forgeries_left = FORGERIES_PER_BATCH;
     }
@@ -118,7 +119,7 @@ impl<'k> Opener<'k> {
         (lane < self.lanes).then_some(lane)
     }
 
-    /// Opens an ESP packet in place; the inner IP packet.
+    /// Opens an ESP packet in place and returns the inner IP packet.
     #[inline]
     pub(crate) fn open<'p>(
         &mut self,
@@ -136,7 +137,7 @@ impl<'k> Opener<'k> {
         let spi = u32::from_be_bytes(*spi);
         let slot = lane_of(spi);
         let opened = match self.sas.get_mut(usize::from(slot)) {
-            // A tunnel's lanes have UDP ports of their own.
+            // Each lane of a tunnel has its own UDP port.
             Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
             Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
             Some(_) => self.open_with_candidate(slot, spi, packet)?,
@@ -156,8 +157,9 @@ impl<'k> Opener<'k> {
         }
     }
 
-    /// Tries a packet of an unknown SPI with keys made for it; the SA is kept when it is authentic. An epoch older
-    /// than the newest one proven is over: a copy of one of its packets would meet a window that knows of none.
+    /// Tries a packet of an unknown SPI with keys derived for it; the SA is kept if the packet is
+    /// authentic. Epochs older than the newest one proven are rejected: a replayed packet of theirs
+    /// would meet an empty window.
     #[cold]
     fn open_with_candidate(
         &mut self,

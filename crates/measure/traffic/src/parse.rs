@@ -1,4 +1,4 @@
-//! From a received frame to a UDP payload.
+//! Parses a received frame down to its UDP payload.
 
 use crate::frames::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 use std::ops::Range;
@@ -15,9 +15,9 @@ const VLAN_TAG_BYTES: usize = 4;
 pub(crate) struct Datagram {
     /// Destination port.
     pub(crate) port: u16,
-    /// Length of the IP packet by its own account.
+    /// Length of the IP packet from its header.
     pub(crate) ip_bytes: u16,
-    /// Where the payload lies in the packet; `None` where lengths contradict each other.
+    /// Range of the payload in the packet; `None` when lengths contradict each other.
     pub(crate) payload: Option<Range<usize>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn ip_packet(frame: &mut [u8]) -> Option<&mut [u8]> {
     (*packet.first()? >> 4 == version).then_some(packet)
 }
 
-/// The UDP datagram that an IP packet is; `None` for anything else, and for fragments.
+/// The UDP datagram in an IP packet; `None` for anything else, and for fragments.
 #[inline]
 pub(crate) fn datagram(packet: &[u8]) -> Option<Datagram> {
     let (header_bytes, ip_bytes) = match packet.first()? >> 4 {
@@ -73,7 +73,7 @@ pub(crate) fn datagram(packet: &[u8]) -> Option<Datagram> {
         && ip_bytes <= packet.len();
     Some(Datagram {
         port: be16(udp, 2),
-        // The longest IPv6 packet is 40 B longer than 64 KB, and no frame is near that.
+        // The longest IPv6 packet is 40 B longer than 64 KB; no frame comes near that.
         ip_bytes: u16::try_from(ip_bytes).unwrap_or(u16::MAX),
         payload: fits.then_some(header_bytes + UDP_HEADER_BYTES..ip_bytes),
     })

@@ -1,32 +1,31 @@
-//! Latency by the time at which frames were intended to leave: a small histogram for each interval, for percentiles
-//! over hours.
+//! Latency by intended send time: a small histogram for each interval, for percentiles over hours.
 
 use crate::spec;
 
-/// Buckets of an octave: values are told apart to 3 %.
+/// Buckets per octave (log2): latencies are resolved to 3 %.
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
-/// Longest latency that is told apart, in octaves: 137 s.
+/// Longest latency resolved, in octaves: 137 s.
 const OCTAVES: u32 = 37;
 const BUCKETS: usize = ((OCTAVES - SUB_BITS + 1) << SUB_BITS) as usize;
 
-/// Histograms of a receiver by intended time, on a grid that all receivers of a host share: period n begins at n
-/// widths on CLOCK_MONOTONIC.
+/// Histograms of a receiver by intended time, on a grid common to all receivers of a host: period n
+/// begins at n widths on CLOCK_MONOTONIC.
 ///
-/// All memory is taken before the first frame comes.
+/// All memory is allocated before the first frame arrives.
 #[derive(Debug, Clone)]
 pub(crate) struct Periods {
     width_ns: u64,
-    /// Number of the first; set by the first frame.
+    /// Number of the first period; set by the first frame.
     first: u64,
-    /// [`BUCKETS`] for each of twice as many as a trial has: the first frame to come may be any of the trial. Empty
-    /// memory costs nothing until it is touched.
+    /// [`BUCKETS`] for each of twice as many periods as a trial has: the first frame to arrive may
+    /// be any of the trial. Untouched memory costs nothing.
     counts: Vec<u64>,
     is_begun: bool,
 }
 
 impl Periods {
-    /// None of zero width.
+    /// `None` for zero width.
     pub(crate) fn new(wanted: spec::Bins) -> Option<Self> {
         let most = usize::try_from(wanted.most).ok()?;
         (wanted.width_ns > 0).then(|| Self {
@@ -37,7 +36,7 @@ impl Periods {
         })
     }
 
-    /// Counts a frame. One whose time lies beyond all that the trial can have counts at that end.
+    /// Counts a frame. A time outside the trial's range counts in the nearest period.
     #[inline]
     pub(crate) fn count(&mut self, intended_ns: u64, latency_ns: u64) {
         let number = intended_ns / self.width_ns;
@@ -62,7 +61,7 @@ impl Periods {
         &self.counts[place * BUCKETS..][..BUCKETS]
     }
 
-    /// Adds what another receiver of the same trial has counted: its grid is the same.
+    /// Adds the counts of another receiver of the same trial, which has the same grid.
     pub(crate) fn merge(&mut self, other: &Self) {
         if !other.is_begun {
             return;
@@ -84,8 +83,8 @@ impl Periods {
         }
     }
 
-    /// The first period with a frame by its number, and all from it to the last one with a frame: each as the highest
-    /// values of its buckets and the frames in them, rising.
+    /// The number of the first period with a frame, and the periods from there to the last one with
+    /// a frame: each as the highest values of its buckets and the frames in them, rising.
     pub(crate) fn counted(&self) -> (u64, Vec<Vec<(u64, u64)>>) {
         let holds = |place: &usize| self.period(*place).iter().any(|count| *count > 0);
         let first = (0..self.slots()).find(holds);
@@ -158,7 +157,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whichever of two receivers a frame comes to.
+        /// Independent of which of two receivers gets a frame.
         #[test]
         fn every_frame_is_in_the_period_of_its_time(
             width_ns in 1u64..50,

@@ -1,18 +1,19 @@
-//! What a station tells after its part in a trial.
+//! A station's report after its part in a trial.
 
 use port::{FramePortKind, FramePortStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Line that a receiver, or a sender, prints when its port is open; a sender then waits for nothing.
+/// Line that a receiver or a sender prints when its port is open; a sender then starts without
+/// waiting.
 pub const READY: &str = "ready";
 
-/// What a station did.
+/// The report of a station.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The port in use.
     pub port: Option<FramePortKind>,
-    /// Why faster ones were not: kind and reason.
+    /// The faster ports that were rejected: kind and reason.
     pub passed_over: Vec<(FramePortKind, String)>,
     /// Threads that worked.
     pub threads: u16,
@@ -29,7 +30,7 @@ pub struct Report {
     pub attacked: Option<Attacked>,
 }
 
-/// What an attacker did.
+/// The counts of an attacker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attacked {
     /// Sealed packets captured.
@@ -40,7 +41,7 @@ pub struct Attacked {
     pub elapsed_ns: u64,
 }
 
-/// What came of the frames that were intended to leave within one interval.
+/// Result for the frames intended to leave within one interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeBin {
     /// Intact frames, each counted once.
@@ -49,25 +50,27 @@ pub struct TimeBin {
     pub latency_ns_max: u64,
 }
 
-/// What a sender did.
+/// The counts of a sender.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Frames that the schedule asks for; of an unpaced sender, those it made.
+    /// Frames in the schedule; for an unpaced sender, those it made.
     pub intended: u64,
     /// Frames handed to the port.
     pub frames: u64,
-    /// Their bytes on the clear side, FCS counted.
+    /// Their bytes on the clear side, with FCS.
     pub frame_bytes: u64,
-    /// From the first frame's time to the end of the last burst, in nanoseconds.
+    /// From the first frame's intended time to the end of the last burst, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Largest distance of a burst's departure from its time.
+    /// Largest delay of a burst after its intended time.
     pub late_ns_max: u64,
-    /// Frames of bursts that left later than a millisecond after their time.
+    /// Frames of bursts that left more than a millisecond after their intended time.
     pub late_frames: u64,
-    /// Of [`frames`](Self::frames), those of the second part ([`crate::spec::Send::then`]).
+    /// The part of [`frames`](Self::frames) that belongs to the second part
+    /// ([`crate::spec::Send::then`]).
     #[serde(default)]
     pub then_frames: u64,
-    /// When the last burst of the first part had left, CLOCK_MONOTONIC, in nanoseconds; 0 without a second part.
+    /// When the last burst of the first part had left, CLOCK_MONOTONIC, in nanoseconds; 0 without a
+    /// second part.
     #[serde(default)]
     pub then_ns: u64,
     /// Intended time of the first frame, CLOCK_MONOTONIC, in nanoseconds.
@@ -75,67 +78,70 @@ pub struct Sent {
     pub start_ns: u64,
 }
 
-/// What a receiver saw of the frames of this trial.
+/// The counts of a receiver for the frames of this trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
-    /// Frames that were intact, each counted once. Lost is what was sent less these.
+    /// Intact frames, each counted once. Lost frames are those sent less these.
     pub frames: u64,
-    /// Their bytes on the clear side, FCS counted.
+    /// Their bytes on the clear side, with FCS.
     pub frame_bytes: u64,
-    /// Of [`frames`](Self::frames), those of the sender's second part ([`crate::spec::Receive::first_frames`]).
+    /// The part of [`frames`](Self::frames) that belongs to the sender's second part
+    /// ([`crate::spec::Receive::first_frames`]).
     #[serde(default)]
     pub then_frames: u64,
-    /// Intact frames that had come before.
+    /// Copies of intact frames already received.
     pub duplicated: u64,
-    /// Of [`frames`](Self::frames), those that came after a later one of their flow: Type-P-Reordered
-    /// (RFC 4737 §3).
+    /// The part of [`frames`](Self::frames) that arrived after a later one of its flow:
+    /// Type-P-Reordered (RFC 4737 §3).
     pub reordered: u64,
-    /// Largest reordering extent (RFC 4737 §4.2.2): frames of the flow that came from the first later
-    /// one until the late one. Exact up to 65536, fewer with many flows (64 at least); beyond that, a lower
-    /// bound.
+    /// Largest reordering extent (RFC 4737 §4.2.2): frames of the flow that arrived from the first
+    /// later one until the late one. Exact up to 65536, fewer with many flows (64 at least); beyond
+    /// that, a lower bound.
     pub reordering_extent_max: u64,
-    /// Intact frames so late (8128 of their flow, or more where flows are few) that they cannot be told from
-    /// duplicates. They are not in [`frames`](Self::frames): a frame that may have been counted
-    /// before must not hide a loss.
+    /// Intact frames so late (8128 of their flow, or more where flows are few) that they cannot be
+    /// distinguished from duplicates. They are not in [`frames`](Self::frames): a frame that may
+    /// have been counted before must not hide a loss.
     #[serde(default)]
     pub too_late: u64,
     /// Frames to the test port whose stamp, checksum or payload was damaged.
     pub corrupted: u64,
-    /// Intact frames of other trials, or of flows that this one has not.
+    /// Intact frames of other trials, or of flows that this trial does not have.
     pub stale: u64,
     /// Frames that are not test traffic.
     pub foreign: u64,
-    /// Frames that came when the receiver had been told to stop, until its port went quiet: in no other count.
+    /// Frames that arrived after the receiver was stopped, until its port became quiet: in no other
+    /// count.
     #[serde(default)]
     pub after_end: u64,
     /// ESP packets that could not be opened, by reason.
     pub refused: BTreeMap<String, u64>,
     /// From the first to the last frame, in nanoseconds.
     pub elapsed_ns: u64,
-    /// When the last frame came, CLOCK_MONOTONIC, in nanoseconds.
+    /// Arrival time of the last frame, CLOCK_MONOTONIC, in nanoseconds.
     pub last_ns: u64,
-    /// When the frame that showed the last gap in its flow's sequence was intended to leave, CLOCK_MONOTONIC: those
-    /// missing in the gap were intended before it. 0: there was no gap.
+    /// Intended send time of the frame that revealed the last gap in its flow's sequence,
+    /// CLOCK_MONOTONIC: the frames missing in the gap were intended before it. 0: there was no gap.
     pub last_loss_ns: u64,
-    /// Latest intended time of an intact frame, CLOCK_MONOTONIC; 0: none came.
+    /// Latest intended time of an intact frame, CLOCK_MONOTONIC; 0: no frame arrived.
     #[serde(default)]
     pub last_intended_ns: u64,
-    /// Frames by latency from the intended send time, three significant digits: (highest value of the
-    /// bucket in ns, frames), rising. Of use only where both stations read one clock.
+    /// Frames by latency from the intended send time, three significant digits: (highest value of
+    /// the bucket in ns, frames), rising. Valid only where both stations read one clock.
     pub latency: Vec<(u64, u64)>,
-    /// Number of the first bin in which a frame came: its start on CLOCK_MONOTONIC in widths of a bin
+    /// Number of the first bin with a frame: its start on CLOCK_MONOTONIC in widths of a bin
     /// ([`crate::spec::Receive::bins`]).
     #[serde(default)]
     pub first_bin: u64,
-    /// The bins from there to the last in which a frame came, by intended time; empty when none were asked for.
+    /// The bins from there to the last with a frame, by intended time; empty when none were
+    /// requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<TimeBin>,
-    /// Number of the first period in which a frame came, as that of the first bin
+    /// Number of the first period with a frame, as for the first bin
     /// ([`crate::spec::Receive::periods`]).
     #[serde(default)]
     pub first_period: u64,
-    /// The periods from there to the last in which a frame came, by intended time: each frame's latency, as in
-    /// [`latency`](Self::latency) but to 3 %.
+    /// The periods from there to the last with a frame, by intended time: each frame's latency, as
+    /// in [`latency`](Self::latency) but with a resolution of 3 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub periods: Vec<Vec<(u64, u64)>>,
 }

@@ -1,7 +1,8 @@
-//! When frames leave: open loop, in bursts, without drift.
+//! Departure times of frames: open loop, in bursts, without drift.
 //!
-//! The k-th burst is due at `start + k × burst / rate`, computed in whole numbers with the remainder carried on. What
-//! comes late leaves as soon as it can and keeps its time: a slow port never makes the schedule slower.
+//! The k-th burst is due at `start + k × burst / rate`, computed in whole numbers with the
+//! remainder carried on. A late frame leaves as soon as possible and keeps its intended time: a
+//! slow port never slows the schedule.
 //!
 //! Pure: it reads no clock.
 
@@ -10,29 +11,29 @@ use crate::clock::SECOND_NS;
 /// One thread's share of the flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which thread, from 0.
+    /// Number of the thread, from 0.
     pub index: u32,
-    /// Threads.
+    /// Number of threads.
     pub of: u32,
 }
 
 impl Part {
-    /// One thread for all.
+    /// All flows on one thread.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// How many of `flows` are this part's: those whose number is [`index`](Self::index) modulo
+    /// How many of `flows` belong to this part: those whose number is [`index`](Self::index) modulo
     /// [`of`](Self::of).
     #[must_use]
     pub const fn flows(self, flows: u32) -> u32 {
         (flows + self.of - 1 - self.index) / self.of
     }
 
-    /// How many of the first `frames` frames of a trial are this part's. Flows take turns: frame n is of flow n modulo
-    /// `flows`.
+    /// How many of the first `frames` frames of a trial belong to this part. Flows take turns:
+    /// frame n belongs to flow n modulo `flows`.
     #[must_use]
     pub fn frames(self, frames: u64, flows: u32) -> u64 {
         let flows_u64 = u64::from(flows);
-        // A remainder is less than what it was divided by.
+        // A remainder is less than the divisor.
         let rest = (frames % flows_u64) as u32;
         frames / flows_u64 * u64::from(self.flows(flows)) + u64::from(self.flows(rest))
     }
@@ -43,18 +44,19 @@ impl Part {
 pub struct Load {
     /// Frames per second.
     pub frames_per_s: u64,
-    /// How long.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Time whose frames leave together, at its start: up to so much earlier than evenly spaced ones would.
+    /// Interval whose frames leave together, at its start: up to this much earlier than evenly
+    /// spaced ones would.
     pub burst_ns: u64,
-    /// When the first burst is due.
+    /// Due time of the first burst.
     pub start_ns: u64,
-    /// Frames that were sent before it, so that the flows' turns go on.
+    /// Frames sent before it, so that the flows' order continues.
     pub first_frame: u64,
 }
 
 impl Load {
-    /// Frames in all: exactly `frames_per_s × duration`, rounded down.
+    /// Total number of frames: exactly `frames_per_s × duration`, rounded down.
     #[must_use]
     pub fn frames(&self) -> u64 {
         let frames = u128::from(self.frames_per_s) * u128::from(self.duration_ns);
@@ -62,29 +64,29 @@ impl Load {
     }
 }
 
-/// Frames still to be sent, and when.
+/// The remaining frames and their due times.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
     /// Frames left in all.
     left: u64,
     /// Frames in a burst.
     burst: u64,
-    /// Of the current burst, how many are left.
+    /// Frames left in the current burst.
     burst_left: u64,
-    /// When the current burst is due: this and `numerator / denominator` nanoseconds.
+    /// Due time of the current burst: this plus `numerator / denominator` nanoseconds.
     due_ns: u64,
     numerator: u64,
     denominator: u64,
-    /// From one burst to the next, likewise.
+    /// Distance between bursts, in the same form.
     step_ns: u64,
     step_numerator: u64,
 }
 
 impl Schedule {
-    /// The schedule of one part of what `load` asks for.
+    /// The schedule of one part of `load`.
     ///
-    /// Each flow has the same rate, and all parts together have exactly `frames_per_s × duration` frames,
-    /// rounded down.
+    /// Each flow has the same rate, and all parts together have exactly `frames_per_s × duration`
+    /// frames, rounded down.
     #[must_use]
     pub fn new(load: &Load, flows: u32, part: Part) -> Self {
         let Load {
@@ -121,18 +123,18 @@ impl Schedule {
         }
     }
 
-    /// Moves the whole schedule by that much.
+    /// Delays the whole schedule.
     pub const fn delay(&mut self, by_ns: u64) {
         self.due_ns = self.due_ns.saturating_add(by_ns);
     }
 
-    /// Frames still to be sent.
+    /// Number of frames left.
     #[must_use]
     pub const fn left(&self) -> u64 {
         self.left
     }
 
-    /// When the next frame is due; `None` when there is none.
+    /// Due time of the next frame; `None` when there is none.
     #[inline]
     #[must_use]
     pub const fn next_ns(&self) -> Option<u64> {
@@ -143,7 +145,7 @@ impl Schedule {
         }
     }
 
-    /// How many frames are due at `now_ns`, counted up to `limit`.
+    /// Number of frames due at `now_ns`, at most `limit`.
     #[inline]
     #[must_use]
     pub fn due(&self, now_ns: u64, limit: usize) -> usize {
@@ -157,7 +159,7 @@ impl Schedule {
         frames.min(limit) as usize
     }
 
-    /// Takes the next frame off: when it is due.
+    /// Removes the next frame and returns its due time.
     #[inline]
     pub fn take(&mut self) -> u64 {
         let due_ns = self.due_ns;
@@ -169,7 +171,7 @@ impl Schedule {
         due_ns
     }
 
-    /// Takes what is left of the current burst off: when it is due, and how many frames it has.
+    /// Removes the rest of the current burst; returns its due time and number of frames.
     pub(crate) fn take_burst(&mut self) -> Option<(u64, u64)> {
         let due_ns = self.next_ns()?;
         let frames = self.burst_left.min(self.left);
@@ -182,7 +184,7 @@ impl Schedule {
     fn next_burst(&mut self) {
         self.burst_left = self.burst;
         self.due_ns = self.due_ns.saturating_add(self.step_ns);
-        // Both are below the denominator; their sum may be beyond 64 bits only where the rate is beyond 63.
+        // Both are below the denominator; their sum exceeds 64 bits only for a rate above 63 bits.
         self.numerator += self.step_numerator;
         if self.numerator >= self.denominator {
             self.numerator -= self.denominator;

@@ -22,18 +22,19 @@ const OUTER_MAX: usize = IP + IPV6_HEADER_BYTES + UDP_HEADER_BYTES;
 
 /// The SAs of a sender's lanes, and the headers around them.
 pub(crate) struct Sealer {
-    /// By slot; those of other threads' lanes are not here.
+    /// By slot; without those of other threads' lanes.
     sas: Vec<Option<OutboundSa>>,
     lanes: u32,
     tunnels: u32,
     outer: Outer,
     next_header: u8,
-    /// The inner packet behind its Ethernet header. The pattern stands where it belongs and stays.
+    /// The inner packet behind its Ethernet header. The pattern is in its place and never changes.
     inner: Box<[u8]>,
 }
 
 impl Sealer {
-    /// A sealer for the flows of `part`. `head` is the length of what is in front of the pattern.
+    /// A sealer for the flows of `part`. `head` is the length of everything in front of the
+    /// pattern.
     pub(crate) fn new(esp: &Esp, flows: &Flows, part: Part, keys: &Keys, head: usize) -> Self {
         // Flow i has lane i mod lanes and part i mod parts.
         assert_eq!(u32::from(esp.lanes) % part.of, 0, "parts divide lanes");
@@ -58,16 +59,16 @@ impl Sealer {
         }
     }
 
-    /// Where the next inner frame's headers and stamp are to be written.
+    /// The buffer for the next inner frame's headers and stamp.
     #[inline]
     pub(crate) fn inner(&mut self) -> &mut [u8] {
         &mut self.inner
     }
 
-    /// Seals the inner frame of `inner_bytes` into `slot`; the length of what is there then.
+    /// Seals the inner frame of `inner_bytes` into `slot`; returns the length written.
     ///
     /// # Errors
-    /// When the SA has no sequence numbers left, or the packet no room.
+    /// When the SA has no sequence numbers left, or the packet does not fit.
     #[inline]
     pub(crate) fn seal(
         &mut self,
@@ -135,12 +136,12 @@ impl Outer {
         }
     }
 
-    /// Writes the headers around `sealed` bytes of ESP, which stand in `slot` already.
+    /// Writes the headers around `sealed` bytes of ESP, which are already in `slot`.
     #[inline]
     fn write(&self, slot: &mut [u8], sealed: usize, lane: u16) {
         let (head, esp) = slot.split_at_mut(self.head_bytes);
         head.copy_from_slice(&self.head[..self.head_bytes]);
-        // A slot is far from 64 KB.
+        // A slot is far shorter than 64 KB.
         let udp_bytes = (UDP_HEADER_BYTES + sealed) as u16;
         let (ip, udp) = head[IP..].split_at_mut(self.head_bytes - IP - UDP_HEADER_BYTES);
         let port = self.port + lane;
@@ -149,7 +150,7 @@ impl Outer {
         put16(udp, 4, udp_bytes);
         if self.ipv6 {
             put16(ip, 4, udp_bytes);
-            // Over IPv6 a receiver need not take a checksum of zero (RFC 8200 §8.1).
+            // Over IPv6 a receiver need not accept a checksum of zero (RFC 8200 §8.1).
             let sum = self.sum + word(u16::from(UDP)) + 2 * word(udp_bytes) + 2 * word(port);
             let sum = udp_checksum((self.checksum)(&esp[..sealed], sum));
             udp[6..8].copy_from_slice(&sum);

@@ -1,51 +1,51 @@
-//! What has come of each flow: new, late, or for the second time.
+//! Classifies each flow's frames: new, late, or duplicate.
 //!
-//! For each flow there is a ring of bits, one for each of the last sequence numbers, and a shorter ring with the
-//! order in which they came. Rings are stored crosswise, the same word of all flows side by side: flows that
-//! take turns then stay on a few cache lines, however many they are.
+//! For each flow there is a ring of bits, one for each of the last sequence numbers, and a shorter
+//! ring with their order of arrival. Rings are stored interleaved, the same word of all flows side
+//! by side: flows that take turns then stay on a few cache lines, whatever their number.
 
 use wire::stamp::infer_sequence;
 
 const WORD_BITS: u64 = u64::BITS as u64;
-/// Bits of a flow's ring at least, and at most.
+/// Minimum and maximum number of bits in a flow's ring.
 const RING_MIN: u64 = 8192;
 const RING_MAX: u64 = 1 << 20;
-/// Bits of all rings together, unless the least for each is more: 8 MiB.
+/// Bits of all rings together, unless the minimum for each is more: 8 MiB.
 const RINGS_BITS: u64 = 1 << 26;
-/// Frames of a flow whose order is kept, at least and at most.
+/// Minimum and maximum number of frames of a flow whose order is kept.
 const ORDER_MIN: u64 = 64;
 const ORDER_MAX: u64 = 1 << 16;
-/// Frames of all flows whose order is kept, unless the least for each is more: 2 MiB.
+/// Frames of all flows whose order is kept, unless the minimum for each is more: 2 MiB.
 const ORDERS: u64 = 1 << 19;
-/// Marks a frame that was the highest of its flow when it came.
+/// Marks a frame that was the highest of its flow when it arrived.
 const LED: u32 = 1;
 
-/// What a frame turned out to be.
+/// The class of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// The next one of its flow, or one further on: then those between are missing so far.
+    /// The next one of its flow, or a later one: then those between are missing so far.
     Leading {
-        /// Whether any are.
+        /// Whether any are missing.
         gap: bool,
     },
-    /// New, but a later one of its flow came before: reordered (RFC 4737 §3.3).
+    /// New, but a later one of its flow arrived before: reordered (RFC 4737 §3.3).
     Reordered {
-        /// Frames of the flow that came from the first later one until this (RFC 4737 §4.2.2). When that
-        /// is further back than what is kept, those that are known.
+        /// Frames of the flow that arrived from the first later one until this (RFC 4737 §4.2.2).
+        /// When that is further back than the ring, those that are kept.
         extent: u64,
     },
-    /// It has come before.
+    /// It has arrived before.
     Duplicate,
-    /// So late that nothing is known of it.
+    /// Too late to be classified.
     TooLate,
 }
 
-/// One flow's state beside its rings.
+/// The state of one flow apart from its rings.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flow {
-    /// One more than the highest number that has come.
+    /// One more than the highest number that has arrived.
     next: u64,
-    /// Frames that have come, duplicates not counted; wraps.
+    /// Frames that have arrived, without duplicates; wraps.
     arrivals: u32,
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct Sequences {
     flows: Vec<Flow>,
     /// Bit `s % 64` of word `(s / 64 % ring words) × flows + flow` is frame `s`.
     seen: Vec<u64>,
-    /// At `(s % order length) × flows + flow`: the flow's arrivals before frame `s`, shifted left by one,
-    /// and [`LED`].
+    /// At `(s % order length) × flows + flow`: the flow's arrivals before frame `s`, shifted left
+    /// by one, and [`LED`].
     order: Vec<u32>,
     ring_words: u64,
     order_frames: u64,
@@ -77,20 +77,21 @@ impl Sequences {
         }
     }
 
-    /// How many frames of its flow a frame may be late to be told from a duplicate: 8128 or more.
+    /// The number of frames of its flow by which a frame may be late and still be distinguished
+    /// from a duplicate: 8128 or more.
     pub(crate) const fn window(&self) -> u64 {
         // The word at the top is cleared as a whole.
         (self.ring_words - 1) * WORD_BITS
     }
 
-    /// The number of a frame of `flow` that has these low 32 bits; `None` when there is no such flow, or it has
-    /// no such frame.
+    /// The number of a frame of `flow` with these low 32 bits; `None` when there is no such flow or
+    /// frame.
     #[inline]
     pub(crate) fn infer(&self, flow: u16, low: u32) -> Option<u64> {
         infer_sequence(self.flows.get(usize::from(flow))?.next, low)
     }
 
-    /// Notes a frame of a flow that there is.
+    /// Records a frame of an existing flow.
     #[inline]
     pub(crate) fn note(&mut self, flow: u16, sequence: u64) -> Arrival {
         let flow = usize::from(flow);
@@ -109,7 +110,7 @@ impl Sequences {
         }
     }
 
-    /// Notes a frame that is not the highest of its flow.
+    /// Records a frame that is not the highest of its flow.
     #[cold]
     fn note_behind(&mut self, flow: usize, sequence: u64) -> Arrival {
         let Flow { next, arrivals } = self.flows[flow];
@@ -119,14 +120,14 @@ impl Sequences {
         if self.has(flow, sequence) {
             return Arrival::Duplicate;
         }
-        // The first later frame to come led the flow when it came, and of those it is the lowest.
+        // The first later frame to arrive led its flow then, and is the lowest of those.
         let kept = (sequence + 1).max(next.saturating_sub(self.order_frames));
         let first_later = (kept..next)
             .filter(|later| self.has(flow, *later))
             .map(|later| self.order[self.order_at(flow, later)])
             .find(|order| order & LED != 0);
         let extent = first_later.map_or(0, |order| (arrivals << 1).wrapping_sub(order & !LED) >> 1);
-        // What is further back than its ring must not stand in the way of later ones.
+        // A frame further back than its ring must not overwrite later ones.
         if next - sequence <= self.order_frames {
             let at = self.order_at(flow, sequence);
             self.order[at] = arrivals << 1;
@@ -139,7 +140,7 @@ impl Sequences {
         }
     }
 
-    /// Clears the words from `first` to `last`, as far as the ring has them.
+    /// Clears the words from `first` to `last`, within the ring.
     #[inline]
     fn clear(&mut self, flow: usize, first: u64, last: u64) {
         let first = first.max((last + 1).saturating_sub(self.ring_words));
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One flow by the definitions of RFC 4737, with everything that ever came.
+    /// One flow by the definitions of RFC 4737, with every frame that ever arrived.
     #[derive(Default)]
     struct Model {
         arrivals: Vec<u64>,
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Where the next frame's number lies, seen from the one that is due.
+    /// The next frame's number, relative to the one that is due.
     #[derive(Debug, Clone, Copy)]
     enum Hop {
         Ahead(u64),
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(sequences.infer(1, u32::MAX), None);
     }
 
-    /// Frame 3 came before both late ones: three frames before 1, five before 2.
+    /// Frame 3 arrived before both late ones: three frames before 1, five before 2.
     #[test]
     fn extents_count_from_the_first_later_frame() {
         let mut sequences = Sequences::new(1);

@@ -39,19 +39,20 @@ pub enum ServeError {
     /// No traffic.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
-    /// Nobody listens.
+    /// The parent has closed the output.
     #[error(
         "the report cannot be written: {0}\nhelp: keep standard output open until the trial has ended"
     )]
     Output(#[source] io::Error),
 }
 
-/// Does what the [`Spec`] in `input` (JSON) says: opens the ports, prints [`READY`] on a line of its own, works,
-/// and prints the [`Report`] on one line of JSON. When `stop` is raised it ends early, and still reports. The
-/// report comes before the ports are closed, for which the kernel may take longer than for all the rest.
+/// Does what the [`Spec`] in `input` (JSON) specifies: opens the ports, prints [`READY`] on a line
+/// of its own, works, and prints the [`Report`] on one line of JSON. When `stop` is raised it ends
+/// early, and still reports. The report is printed before the ports are closed, which may take the
+/// kernel longer than everything else.
 ///
 /// # Errors
-/// [`ServeError`]; nothing was printed then, or [`READY`] alone.
+/// [`ServeError`]; nothing has been printed then, or [`READY`] alone.
 pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), ServeError> {
     let spec: Spec = serde_json::from_str(input)?;
     match &spec.role {
@@ -61,7 +62,7 @@ pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), Ser
     }
 }
 
-fn tell(output: &mut dyn Write, line: &str) -> Result<(), ServeError> {
+fn print_line(output: &mut dyn Write, line: &str) -> Result<(), ServeError> {
     writeln!(output, "{line}")
         .and_then(|()| output.flush())
         .map_err(ServeError::Output)
@@ -83,7 +84,7 @@ fn serve_send(
     let (mut ports, passed_over) = open_senders(&wanted)?;
     let keys = send.esp.as_ref().map(Keys::open).transpose()?;
     let generators = generators(send, spec.tag, ports.len(), keys.as_ref())?;
-    tell(output, READY)?;
+    print_line(output, READY)?;
     let sent = send_all(generators, &mut ports, stop)?;
     let report = Report {
         port: ports.first().map(|port| port.kind()),
@@ -94,7 +95,7 @@ fn serve_send(
         sent: Some(sent),
         ..Report::default()
     };
-    tell(output, &serde_json::to_string(&report)?)
+    print_line(output, &serde_json::to_string(&report)?)
 }
 
 fn serve_receive(
@@ -118,23 +119,24 @@ fn serve_receive(
     let (mut ports, passed_over) = open_receivers(&wanted)?;
     let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
     let analysers = analysers(receive, spec.tag, ports.len(), keys.as_ref())?;
-    tell(output, READY)?;
+    print_line(output, READY)?;
     let received = receive_all(receive, analysers, &mut ports, keys.as_ref(), stop)?;
     let report = Report {
         port: ports.first().map(|port| port.kind()),
         passed_over,
         threads: ports.len() as u16,
         port_stats: sum(ports.iter().map(FrameReceiver::stats)),
-        // Whoever reads the report may open the key file.
+        // The reader of the report may open the key file, so it is released first.
         engine: keys.map(|keys| keys.engine().to_owned()),
         sent: None,
         received: Some(received),
         ..Report::default()
     };
-    tell(output, &serde_json::to_string(&report)?)
+    print_line(output, &serde_json::to_string(&report)?)
 }
 
-/// By one thread, and by AF_PACKET alone: a UDP socket cannot send as the DUT does, and AF_XDP carries no long frames.
+/// On one thread, and with AF_PACKET alone: a UDP socket cannot send as the DUT does, and AF_XDP
+/// carries no long frames.
 fn serve_attack(
     spec: &Spec,
     attack: &Attack,
@@ -148,13 +150,13 @@ fn serve_attack(
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: Some(FramePortKind::Packet),
-        // What has left by the interface fits it.
+        // Frames that left by the interface fit it.
         max_frame_bytes: 0,
         threads: 1,
         udp_ports: &[],
     };
     let (mut ports, passed_over) = open_senders(&wanted)?;
-    tell(output, READY)?;
+    print_line(output, READY)?;
     let mut report = Report {
         port: Some(FramePortKind::Packet),
         passed_over,
@@ -167,11 +169,12 @@ fn serve_attack(
         report.port_stats = port.stats();
         report.attacked = Some(attacked);
     }
-    tell(output, &serde_json::to_string(&report)?)
+    print_line(output, &serde_json::to_string(&report)?)
 }
 
-/// Threads that `send` can be divided among, up to `threads`: each has a flow at least. Where it seals, threads
-/// divide lanes, so that each lane's SA belongs to one thread: its sequence numbers are given out once.
+/// Number of threads that `send` can be divided among, up to `threads`: each has at least one flow.
+/// When it seals, threads divide lanes, so that each lane's SA belongs to one thread: its sequence
+/// numbers are used once.
 #[must_use]
 pub fn sender_threads(send: &Send, threads: u16) -> usize {
     let most = u32::from(threads).clamp(1, send.flows.flows.max(1));
@@ -182,10 +185,10 @@ pub fn sender_threads(send: &Send, threads: u16) -> usize {
     (1..=most).rev().find(divides).unwrap_or(1) as usize
 }
 
-/// One generator for each of `threads`, as [`sender_threads`] has them. All begin at time 0.
+/// One generator for each of `threads`, as computed by [`sender_threads`]. All begin at time 0.
 ///
 /// # Errors
-/// [`TrafficError`] when `send` asks for frames that cannot be.
+/// [`TrafficError`] when `send` requests impossible frames.
 pub fn generators(
     send: &Send,
     tag: u16,
@@ -198,8 +201,8 @@ pub fn generators(
         .collect()
 }
 
-/// Runs each generator on the port of its place, by a thread of its own, all on one schedule. When one fails or
-/// panics, `stop` is raised, and the others end.
+/// Runs each generator on its port and thread, all on one schedule. When one fails or panics,
+/// `stop` is raised, and the others end.
 ///
 /// # Errors
 /// [`TrafficError::PortGone`].
@@ -235,9 +238,9 @@ pub fn analysers<'k>(
         .collect()
 }
 
-/// Runs each analyser on the port of its place, by a thread of its own, until all together have seen what is
-/// expected, or `stop` is raised; they end as [`receive`](crate::receive) does. Ports must keep each flow on one of them, or what is sent twice may be
-/// counted twice.
+/// Runs each analyser on its port and thread until all together have received the expected frames,
+/// or `stop` is raised; they end as [`receive`](crate::receive) does. Each flow must stay on one
+/// port, or a duplicate may be counted as new.
 ///
 /// # Errors
 /// [`TrafficError::PortGone`], or [`TrafficError::Keys`] when the peer's epoch cannot be recorded.
@@ -250,7 +253,8 @@ pub fn receive_all<P: FrameReceiver>(
 ) -> Result<Received, TrafficError> {
     let goal = Goal::new(receive.expected)?;
     let clock = Monotonic::new();
-    let work = |(analyser, port): (Analyser<'_>, &mut P)| goal.pursue(analyser, port, &clock, stop);
+    let work =
+        |(analyser, port): (Analyser<'_>, &mut P)| goal.run_to_goal(analyser, port, &clock, stop);
     let mut whole = Tally::new(receive);
     let mut proven_epoch = 0;
     let tasks = analysers.into_iter().zip(ports);
@@ -264,8 +268,8 @@ pub fn receive_all<P: FrameReceiver>(
     Ok(whole.received())
 }
 
-/// Does each task on a thread of its own; all results, or the first error. `cancel` ends the others when one fails,
-/// panics, or cannot be started.
+/// Runs each task on its own thread; returns all results, or the first error. `cancel` ends the
+/// others when one fails, panics, or cannot be started.
 fn on_threads<T: std::marker::Send, R: std::marker::Send>(
     name: &str,
     tasks: impl Iterator<Item = T>,
@@ -273,7 +277,7 @@ fn on_threads<T: std::marker::Send, R: std::marker::Send>(
     cancel: impl Fn() + Sync,
 ) -> Result<Vec<R>, TrafficError> {
     let work = |task| {
-        let others = Others(&cancel);
+        let others = CancelOnDrop(&cancel);
         let result = work(task);
         if result.is_ok() {
             forget(others);
@@ -299,10 +303,10 @@ fn on_threads<T: std::marker::Send, R: std::marker::Send>(
     })
 }
 
-/// Ends the other threads when dropped.
-struct Others<C: Fn()>(C);
+/// Cancels the other threads when dropped.
+struct CancelOnDrop<C: Fn()>(C);
 
-impl<C: Fn()> Drop for Others<C> {
+impl<C: Fn()> Drop for CancelOnDrop<C> {
     fn drop(&mut self) {
         (self.0)();
     }
@@ -324,7 +328,7 @@ fn slot_bytes(frame_bytes: u16, esp: Option<&Esp>) -> usize {
     }
 }
 
-/// UDP target ports of what is received.
+/// UDP destination ports of the received packets.
 fn udp_ports(esp: Option<&Esp>) -> Vec<u16> {
     match esp {
         None => vec![TEST_PORT],
@@ -341,7 +345,7 @@ fn sum(stats: impl Iterator<Item = FramePortStats>) -> FramePortStats {
 }
 
 impl Sent {
-    /// What two threads have sent of one trial.
+    /// Adds the counts of two threads of one trial.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What one station does in one trial.
+//! The specification of one station's part in one trial.
 
 use port::FramePortKind;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use wire::Suite;
 use wire::mix::FrameMix;
 
-/// UDP destination port of every test frame; by it the analyser knows them.
+/// UDP destination port of every test frame, by which the analyser recognises them.
 pub const TEST_PORT: u16 = 0xCB0E;
 
 /// One station's part in one trial.
@@ -18,52 +18,55 @@ pub struct Spec {
     pub port: Option<FramePortKind>,
     /// Threads, each with a port and a share of the flows; at least 1.
     pub threads: u16,
-    /// Tells this trial's frames from stragglers of earlier ones.
+    /// Distinguishes this trial's frames from stragglers of earlier ones.
     pub tag: u16,
-    /// What to do.
+    /// The station's task.
     pub role: Role,
 }
 
-/// Sending or receiving.
+/// The station's task in a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "role")]
 pub enum Role {
     /// Make frames on schedule until all are sent.
     Send(Send),
-    /// Check frames until all expected ones have come and no copies follow, or until told to stop.
+    /// Check frames until all expected ones have arrived and no copies follow, or until stopped.
     Receive(Receive),
-    /// Capture what a DUT sealed, and send hostile packets made of it.
+    /// Capture a DUT's sealed packets, and send hostile ones derived from them.
     Attack(Attack),
 }
 
-/// The frames to make, and when.
+/// The frames to send and their schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Send {
     /// Their headers.
     pub flows: Flows,
-    /// Their sizes on the clear side. The i-th frame's size comes from the mix in a fixed, even order.
+    /// Their sizes on the clear side. The i-th frame's size comes from the mix in a fixed, even
+    /// order.
     pub mix: FrameMix,
     /// Frames per second over all flows; `None`: as fast as possible.
     pub frames_per_s: Option<u64>,
-    /// How long, in nanoseconds. Paced, exactly `frames_per_s × duration` frames are intended.
+    /// Duration in nanoseconds. Paced, exactly `frames_per_s × duration` frames are intended.
     pub duration_ns: u64,
-    /// Time whose frames leave in one burst, at its start: the last of them up to so much earlier than evenly spaced
-    /// ones would. The schedule itself is made of such bursts, and latency counts from it: that of the last frame
-    /// of a burst has in it the time to send those before. 0: each frame has its own time.
+    /// Interval whose frames leave in one burst, at its start: the last of them up to this much
+    /// earlier than evenly spaced ones would. The schedule consists of such bursts, and latency
+    /// counts from it: that of a burst's last frame includes the time to send those before. 0: each
+    /// frame has its own time.
     pub burst_ns: u64,
-    /// Seal each as the DUT's peer would.
+    /// Seal each frame as the DUT's peer would.
     pub esp: Option<Esp>,
-    /// A second part that follows without a pause, for recovery from an overload. Sequence numbers go on.
+    /// A second part that follows without a pause, for recovery from an overload. Sequence numbers
+    /// continue.
     #[serde(default)]
     pub then: Option<Then>,
 }
 
-/// The second part of what is sent.
+/// The second part of a sender's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Then {
     /// Frames per second over all flows.
     pub frames_per_s: u64,
-    /// How long, in nanoseconds.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
 }
 
@@ -76,18 +79,18 @@ pub struct Flows {
     pub target_mac: [u8; 6],
     /// Source address of tunnel 0; tunnel t adds t when `tunnels` is above 1.
     pub source: IpAddr,
-    /// Target address of tunnel 0, likewise.
+    /// Target address of tunnel 0; incremented in the same way.
     pub target: IpAddr,
-    /// Flows, which differ by source port; at most 32768 a tunnel.
+    /// Number of flows, which differ by source port; at most 32768 per tunnel.
     pub flows: u32,
-    /// Tunnels.
+    /// Number of tunnels.
     pub tunnels: u32,
 }
 
 /// ESP in UDP by the station itself, with the keys of the DUT's peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Esp {
-    /// Static key file of the peer that the station stands for, with its epoch file beside it.
+    /// Static key file of the peer that the station replaces, with its epoch file beside it.
     pub key_file: String,
     /// Suite.
     pub suite: Suite,
@@ -97,66 +100,69 @@ pub struct Esp {
     pub local: IpAddr,
     /// Outer target address: the DUT.
     pub remote: IpAddr,
-    /// UDP port of lane 0, both ends; lane i has the i-th after it.
+    /// UDP port of lane 0 on both ends; lane i has the i-th after it.
     pub port: u16,
-    /// Lanes. Tunnel t's flows are spread over them: flow i goes by lane i mod `lanes`.
+    /// Number of lanes. Each tunnel's flows are spread over them: flow i uses lane i mod `lanes`.
     pub lanes: u16,
-    /// Tunnels that have SAs of their own: 1, or as many as the flows have. Lane l of tunnel t has the keys of slot
-    /// t × `lanes` + l.
+    /// Number of tunnels with their own SAs: 1, or that of the flows. Lane l of tunnel t has the
+    /// keys of slot t × `lanes` + l.
     pub tunnels: u16,
 }
 
-/// What is expected.
+/// The frames that a receiver expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receive {
-    /// Flows, as the sender has them: how much state there is.
+    /// Number of the sender's flows, which determines the amount of state.
     pub flows: u32,
-    /// Distinct intact frames after which the receiver ends by itself, once no copy has followed for 10 ms; `None`:
-    /// when it is told to stop. What comes to the station after it was told to is in no count.
+    /// Distinct intact frames after which the receiver ends by itself, once no copy has followed
+    /// for 10 ms; `None`: it ends when stopped. Frames that reach the station after the stop are
+    /// not counted.
     pub expected: Option<u64>,
-    /// Open each as the DUT's peer would; what is not ESP is foreign then.
+    /// Open each packet as the DUT's peer would; anything but ESP is then foreign.
     pub esp: Option<Esp>,
-    /// Frames of the sender's first part, when it has a second one ([`Send::then`]): later ones are counted
-    /// in [`Received::then_frames`](crate::report::Received::then_frames) too. Flows take turns, so frame n is
-    /// that of flow n mod `flows` with sequence number n / `flows`.
+    /// Number of frames in the sender's first part, if it has a second one ([`Send::then`]): later
+    /// ones are also counted in [`Received::then_frames`](crate::report::Received::then_frames).
+    /// Flows take turns, so frame n is that of flow n mod `flows` with sequence number n / `flows`.
     #[serde(default)]
     pub first_frames: Option<u64>,
-    /// Size of the longest frame on the clear side, FCS counted; `None`: any that a port carries. AF_XDP receives
-    /// only what fits a page of memory, and is refused where longer frames may come.
+    /// Size of the longest frame on the clear side, with FCS; `None`: any that a port carries.
+    /// AF_XDP receives only frames that fit a page of memory, and is rejected where longer ones may
+    /// arrive.
     #[serde(default)]
     pub frame_bytes_max: Option<u16>,
-    /// How [`Received::bins`](crate::report::Received::bins) are counted; `None`: no bins.
+    /// The grid of [`Received::bins`](crate::report::Received::bins); `None`: no bins.
     #[serde(default)]
     pub bins: Option<Bins>,
-    /// How [`Received::periods`](crate::report::Received::periods) are counted, which costs more for each; `None`: none
-    /// are.
+    /// The grid of [`Received::periods`](crate::report::Received::periods), each of which costs
+    /// more than a bin; `None`: no periods.
     #[serde(default)]
     pub periods: Option<Bins>,
 }
 
-/// Intervals by which frames are counted.
+/// A grid of intervals for counting frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bins {
     /// Width of each, in nanoseconds.
     pub width_ns: u64,
-    /// How many the sender's time touches at most: memory for them is taken before the first frame comes.
+    /// Maximum number that the sender's time covers: their memory is allocated before the first
+    /// frame arrives.
     pub most: u32,
 }
 
-/// Hostile packets, made of sealed ones that left by the interface, and sent by it to whom those were sent: they
-/// bypass its queueing discipline, and so take nothing of a shaped line's rate.
+/// Hostile packets, derived from sealed ones that left by the interface, and sent through it to the
+/// same destination: they bypass its queueing discipline, and so use none of a shaped line's rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attack {
-    /// Of what kind.
+    /// The kind of hostile packet.
     pub kind: AttackKind,
-    /// How sealed packets look: where their sequence number is.
+    /// The form of sealed packets, which locates their sequence number.
     pub form: SealedForm,
-    /// UDP ports, either end, of which packets are sealed; none where ESP is bare.
+    /// UDP ports, at either end, of sealed packets; empty when ESP is bare.
     pub ports: Vec<u16>,
-    /// How many.
+    /// Hostile packets per second.
     pub packets_per_s: u64,
-    /// How long, in nanoseconds, from the first sealed packet that is captured; also how long one is waited for. What is
-    /// 100 ms late at the end is not sent.
+    /// Duration in nanoseconds, from the first captured sealed packet; also the limit of the wait
+    /// for one. Packets 100 ms late at the end are not sent.
     pub duration_ns: u64,
 }
 
@@ -164,14 +170,14 @@ pub struct Attack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackKind {
-    /// One of the latest packets with its sequence number [`AHEAD`](crate::hostile::AHEAD) and a flipped bit in its last
-    /// byte: only an integrity check refuses it.
+    /// One of the latest packets with its sequence number [`AHEAD`](crate::hostile::AHEAD) and a
+    /// flipped bit in its last byte: only an integrity check rejects it.
     BadIcv,
-    /// As it was captured: by turns one of the latest, which any replay window has, and one that is a second or
-    /// two old, which may be behind it.
+    /// Unchanged: alternately one of the latest, which any replay window contains, and one that is
+    /// a second or two old, which may be behind it.
     Replay,
-    /// Of the length and the headers of one of the latest, with random bytes from the first sealed one on; of ESP, the
-    /// SPI is never 0. The same bytes in each trial of one tag.
+    /// The length and headers of one of the latest, with random bytes from the first sealed one on;
+    /// the SPI of ESP is never 0. The same bytes in each trial of one tag.
     Garbage,
 }
 

@@ -1,4 +1,4 @@
-//! Counts of a receiver, kept so that those of several threads can be added up.
+//! Counts of a receiver, which can be merged over several threads.
 
 use crate::bins::Bins;
 use crate::clock::SECOND_NS;
@@ -8,11 +8,11 @@ use crate::report::Received;
 use crate::spec;
 use hdrhistogram::Histogram;
 
-/// Latencies that are told apart: from 1 ns to 100 s, to three significant digits.
+/// Range of latencies resolved: from 1 ns to 100 s, to three significant digits.
 const LATENCY_NS_MAX: u64 = 100 * SECOND_NS;
 const LATENCY_DIGITS: u8 = 3;
 
-/// What one receiver has counted. The fields are those of [`Received`].
+/// The counts of one receiver. The fields are those of [`Received`].
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     pub(crate) frames: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Tally {
     pub(crate) foreign: u64,
     pub(crate) after_end: u64,
     pub(crate) refused: Refused,
-    /// When the first and the last intact frame came.
+    /// Arrival times of the first and the last intact frame.
     first_ns: u64,
     last_ns: u64,
     pub(crate) last_loss_ns: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Tally {
     latency: Histogram<u64>,
     bins: Option<Bins>,
     periods: Option<Periods>,
-    /// Frames of a burst often have one latency: it is recorded once for all that follow each other.
+    /// Frames of a burst often have the same latency: each run of equal values is recorded once.
     run: Run,
 }
 
@@ -46,7 +46,7 @@ struct Run {
 }
 
 impl Tally {
-    /// With bins and periods where they are wanted.
+    /// Counts with bins and periods where requested.
     pub(crate) fn new(receive: &spec::Receive) -> Self {
         Self {
             frames: 0,
@@ -73,8 +73,8 @@ impl Tally {
         }
     }
 
-    /// Counts an intact frame that had not come before, from the time at which it was to leave. Frames come in the
-    /// order of time.
+    /// Counts an intact frame seen for the first time, with its intended send time. Frames arrive
+    /// in order of time.
     #[inline]
     pub(crate) fn intact(&mut self, frame_bytes: u16, now_ns: u64, intended_ns: u64) {
         if self.frames == 0 {
@@ -84,7 +84,7 @@ impl Tally {
         self.frames += 1;
         self.frame_bytes += u64::from(frame_bytes);
         self.last_intended_ns = self.last_intended_ns.max(intended_ns);
-        // Clocks of two hosts may disagree about what was first.
+        // The clocks of two hosts may disagree.
         let latency_ns = now_ns.saturating_sub(intended_ns).max(1);
         if let Some(bins) = &mut self.bins {
             bins.count(intended_ns, latency_ns);
@@ -112,7 +112,7 @@ impl Tally {
         self.run = Run::default();
     }
 
-    /// Adds what another receiver of the same trial has counted.
+    /// Adds the counts of another receiver of the same trial.
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.end_run();
         other.end_run();
@@ -143,7 +143,7 @@ impl Tally {
         }
     }
 
-    /// All that came of this trial, and what may be of it.
+    /// All frames received of this trial, including those that may belong to it.
     pub(crate) fn of_this_trial(&self) -> u64 {
         self.frames + self.duplicated + self.too_late + self.corrupted + self.refused.sum()
     }

@@ -1,9 +1,11 @@
-//! What one core of the encryptor carries, apart from any kernel, beside what its engine alone does.
+//! Throughput of one core of the encryptor without a kernel, compared with that of its engine
+//! alone.
 //!
-//! `make bench-lane`. Packets are taken from memory, go through the very code of a lane, and end in memory. The time
-//! is that of the lane alone: neither filling its input nor emptying its output counts. The engine seals or opens
-//! packets of the same length in the same process, turn about; the best of several short turns counts for each.
-//! With arguments, `seal 1500 1` or the like (direction, bytes, tunnels), it measures that one for a profiler.
+//! `make bench-lane`. Packets are read from memory, pass through the actual lane code, and end in
+//! memory. Only the lane's time counts: neither filling its input nor emptying its output. The
+//! engine seals or opens packets of the same length in the same process, alternately; the best of
+//! several short turns counts for each. With arguments such as `seal 1500 1` (direction, bytes,
+//! tunnels), it measures that case alone for a profiler.
 
 use arrayvec::ArrayVec;
 use encryptor::counters::Tally;
@@ -25,9 +27,9 @@ use wire::coalesce::Joinable;
 use wire::overhead::{ESP_HEADER_BYTES, esp_bytes};
 use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
-/// Packets in memory, so that they do not all lie in the first cache.
+/// Number of packets in memory, too many for the first cache.
 const PACKETS: usize = 64;
-/// How often each figure is measured; the best counts.
+/// Measurements per figure; the best counts.
 const TURNS: usize = 30;
 const TURN: Duration = Duration::from_millis(20);
 /// Lengths of the IP packets; 46 is a frame of 64 bytes.
@@ -105,12 +107,12 @@ fn row(direction: &str, tunnels: usize, bytes: usize, [engine, lane]: [f64; 2]) 
     );
 }
 
-/// Something that carries packets for a while.
+/// A benchmark that carries packets for a while.
 trait Turn {
-    /// Packets carried, and the time that took.
+    /// Packets carried, and the time taken.
     fn turn(&mut self) -> (u64, Duration);
 
-    /// Packets a second, of one turn of [`TURN`].
+    /// Packets per second in one turn of [`TURN`].
     fn rate(&mut self) -> f64 {
         let (mut packets, mut time) = (0, Duration::ZERO);
         while time < TURN {
@@ -122,7 +124,7 @@ trait Turn {
     }
 }
 
-/// The best rate of each, turn about.
+/// The best rate of each, measured alternately.
 fn best(mut contenders: [&mut dyn Turn; 2]) -> [f64; 2] {
     let mut best = [0.0; 2];
     for _ in 0..TURNS {
@@ -133,7 +135,7 @@ fn best(mut contenders: [&mut dyn Turn; 2]) -> [f64; 2] {
     best
 }
 
-/// The sum of the rates of `workers` threads that run at the same time, in M packets/s: the best of several.
+/// The sum of the rates of `workers` concurrent threads, in M packets/s: the best of several.
 fn together(selection: &Selection, make: Make, bytes: usize, workers: usize) -> f64 {
     let mut best = 0.0f64;
     for _ in 0..TURNS {
@@ -236,7 +238,7 @@ impl Turn for Raw {
     }
 }
 
-/// Hands out packets in memory, one after the other to each tunnel's network; ends after one round.
+/// Returns packets in memory, to each tunnel's network in turn; ends after one round.
 struct Source {
     packets: Vec<Box<[u8]>>,
     bytes: usize,
@@ -302,7 +304,7 @@ impl ClearPort for Source {
     }
 }
 
-/// Keeps what is sent, for one receiver: by exchange of buffers, without a copy.
+/// Keeps sent batches for one receiver, by exchange of buffers, without a copy.
 struct Link {
     held: VecDeque<Batch>,
     spare: Vec<Batch>,

@@ -1,6 +1,7 @@
-//! What finding the tunnel of a packet costs: `cargo run --release -p cipherbench-encryptor --example policy`.
+//! Cost of a packet's tunnel look-up: `cargo run --release -p cipherbench-encryptor --example
+//! policy`.
 //!
-//! Prints nanoseconds a lookup, the best of some rounds, for packets to random tunnels.
+//! Prints nanoseconds per look-up, the best of some rounds, for packets to random tunnels.
 
 use encryptor::policy::{Policy, Selectors};
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Nothing is allocated on the packet path. A test program of its own, since its allocator counts: of all threads, so
-//! it has one test.
+//! The packet path never allocates. A separate test program with one test, since its allocator
+//! counts for all threads.
 
 use dispatch::{Choice, Dispatch};
 use encryptor::inbound::{Inbound, InboundKeys};
@@ -34,11 +34,11 @@ const SINGLE: Joinable = Joinable {
 const LEFT: (u32, IpAddr) = (0x1000, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
 const RIGHT: (u32, IpAddr) = (0x2000, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)));
 
-/// What both sides do.
+/// Settings of both sides.
 struct Case {
     what: String,
     dispatch: Dispatch,
-    /// The left side's and the right one's.
+    /// Those of the left side and of the right one.
     payloads: [Payload; 2],
 }
 
@@ -49,7 +49,7 @@ fn keymat(suite: Suite, spi: u32) -> Vec<u8> {
 }
 
 impl Case {
-    /// As the service makes it.
+    /// As created by the service.
     fn sealing(&self, spi: u32) -> Box<dyn Transform> {
         self.dispatch.sealing(&keymat(self.dispatch.suite(), spi))
     }
@@ -99,7 +99,7 @@ impl Case {
         packets.map(framed).collect()
     }
 
-    /// Fails when anything is allocated between reading the first packet and writing the last.
+    /// Fails if anything is allocated between reading the first packet and writing the last.
     fn crosses_without_an_allocation(&self) {
         let (mut a, left_clear) = memory_clear_pair(SINGLE);
         let (right_clear, mut b) = memory_clear_pair(SINGLE);
@@ -116,7 +116,7 @@ impl Case {
             while right.step().unwrap() {}
             drain(&mut b, &mut buffer)
         };
-        // Epochs are proven, and batches make their first round.
+        // Epochs are proven, and batches complete their first round.
         for _ in 0..20 {
             cross();
         }
@@ -133,7 +133,7 @@ impl Case {
     }
 }
 
-/// Makes SAs of a peer as the service does.
+/// Creates SAs of a peer as the service does.
 struct Keys(Dispatch, u32);
 
 impl InboundKeys for Keys {
@@ -170,7 +170,7 @@ fn drain(port: &mut MemoryClearPort, buffer: &mut [u8]) -> usize {
     packets
 }
 
-/// IP packets in every suite, on the engine that is the fastest.
+/// IP packets in every suite, on the fastest engine.
 fn suites() -> impl Iterator<Item = Case> {
     let fastest = |suite| {
         let selection = engine::select(&engine::CpuChoice::Auto, suite).unwrap();
@@ -196,8 +196,8 @@ fn packets(aggregate: bool) -> Payload {
     })
 }
 
-/// IP packets where several engines take turns: by a threshold in the middle of the lengths that cross, and by what
-/// they cost.
+/// IP packets where several engines take turns: by a threshold in the middle of the lengths that
+/// cross, and by cost.
 fn choices() -> impl Iterator<Item = Case> {
     let threshold = Choice::Threshold {
         below: 512,

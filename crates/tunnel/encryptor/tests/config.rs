@@ -1,4 +1,4 @@
-//! The configuration file: what is taken, what is refused and how that is said.
+//! The configuration file: accepted and rejected content, and the messages.
 
 use dispatch::Choice;
 use encryptor::Config;
@@ -61,7 +61,7 @@ offloads: { uso: off, gro: off }
     let address = tunnel.address.unwrap();
     assert_eq!(address.to_string(), "10.9.0.1/24");
     assert_eq!(address.network.to_string(), "10.9.0.0/24");
-    // And the network of the interface's own address.
+    // Includes the network of the interface's own address.
     assert_eq!(config.peers[0].selectors.remote.len(), 3);
     assert!(config.offloads.tun.tso && !config.offloads.tun.uso);
     assert!(config.offloads.udp.gso && !config.offloads.udp.gro);
@@ -81,15 +81,15 @@ fn paths_are_relative_to_the_file() {
 #[test]
 fn a_route_that_leads_the_tunnel_into_itself_is_refused() {
     let text = SMALLEST.replace("10.2.0.0/24", "[10.2.0.0/24, 192.0.0.0/8]");
-    let told = Config::from_text("gw1.yaml", &text)
+    let message = Config::from_text("gw1.yaml", &text)
         .unwrap_err()
         .to_string();
-    assert!(told.contains("the route 192.0.0.0/8 leads"), "{told}");
-    assert!(told.contains("(tunnel.routes)"), "{told}");
+    assert!(message.contains("the route 192.0.0.0/8 leads"), "{message}");
+    assert!(message.contains("(tunnel.routes)"), "{message}");
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let text = "\
 local: 192.0.2.1
 remote: 2001:db8::2
@@ -102,7 +102,7 @@ tunnel: { mtu: 1400, routes: [10.2.0.1/24], adress: 10.9.0.1/24 }
 metric: 127.0.0.1:9464
 ";
     let mistakes = Config::from_text("gw1.yaml", text).unwrap_err();
-    let told = mistakes.to_string();
+    let message = mistakes.to_string();
     for expected in [
         "gw1.yaml:2:9  (remote)",
         "gw1.yaml:3:7  (port)",
@@ -118,11 +118,11 @@ metric: 127.0.0.1:9464
         "(metric)",
     ] {
         assert!(
-            told.contains(expected),
-            "`{expected}` is missing in\n{told}"
+            message.contains(expected),
+            "`{expected}` is missing in\n{message}"
         );
     }
-    assert_eq!(mistakes.count(), 8, "{told}");
+    assert_eq!(mistakes.count(), 8, "{message}");
 }
 
 #[test]
@@ -141,11 +141,11 @@ fn the_examples_of_the_reference_are_right() {
 fn the_reference_has_every_key_and_every_count() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/encryptor.md");
     let reference = std::fs::read_to_string(path).unwrap();
-    // A key that nobody knows: the help lists those that are known.
-    let told = mistakes(&format!("{SMALLEST}zzz: 1\n"));
-    let known = told.lines().find(|line| line.starts_with("help: "));
+    // An unknown key: the help lists the known ones.
+    let message = mistakes(&format!("{SMALLEST}zzz: 1\n"));
+    let known = message.lines().find(|line| line.starts_with("help: "));
     let keys: Vec<_> = known.unwrap().split([' ', ',', '`']).collect();
-    assert!(keys.contains(&"privileges"), "{told}");
+    assert!(keys.contains(&"privileges"), "{message}");
     for key in [
         "busy_poll",
         "ecn",
@@ -167,7 +167,7 @@ fn the_reference_has_every_key_and_every_count() {
         "offloads",
         "interface",
     ]) {
-        assert!(keys.contains(&key), "{key}: {told}");
+        assert!(keys.contains(&key), "{key}: {message}");
         assert!(reference.contains(&format!("| `{key}` |")), "{key}");
     }
     for reason in DropReason::ALL {
@@ -223,14 +223,14 @@ fn mistakes(text: &str) -> String {
     Config::from_text("gw1.yaml", text).unwrap_err().to_string()
 }
 
-/// What is told of `text` with `from` in it replaced, `to` by `to`.
-fn told_with(text: &str, from: &str, to: &str) -> String {
+/// The message for `text` with `from` in it replaced by `to`.
+fn mistakes_with(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from}");
     mistakes(&text.replace(from, to))
 }
 
 #[test]
-fn peers_are_numbered_by_their_places_unless_told_otherwise() {
+fn peers_are_numbered_by_their_places_unless_configured_otherwise() {
     let config = Config::from_text("gw1.yaml", WITH_PEERS).unwrap();
     let ids: Vec<_> = config.peers.iter().map(|peer| peer.id).collect();
     assert_eq!(ids, [0, 9]);
@@ -262,19 +262,19 @@ fn a_thousand_peers_with_a_key_file_between_them_are_taken() {
     let config = Config::from_text("gw1.yaml", &text).unwrap();
     assert_eq!(config.peers.len(), 1000);
     assert_eq!(config.peers[999].id, 999);
-    let told = told_with(&text, "workers: 4", "workers: 5");
+    let message = mistakes_with(&text, "workers: 4", "workers: 5");
     assert!(
-        told.contains("no room for a tunnel with the number 819"),
-        "{told}"
+        message.contains("no room for a tunnel with the number 819"),
+        "{message}"
     );
     assert!(
-        told.contains("4096 / 5 = 819 tunnels, numbered from 0 to 818"),
-        "{told}"
+        message.contains("4096 / 5 = 819 tunnels, numbered from 0 to 818"),
+        "{message}"
     );
 }
 
 #[test]
-fn each_mistake_in_a_list_of_peers_is_told_with_what_to_do() {
+fn each_mistake_in_a_list_of_peers_is_reported_with_advice() {
     for (from, to, expected) in [
         (
             "peers:",
@@ -341,23 +341,23 @@ fn each_mistake_in_a_list_of_peers_is_told_with_what_to_do() {
             "2 peers share one interface's frames",
         ),
     ] {
-        let told = told_with(WITH_PEERS, from, to);
+        let message = mistakes_with(WITH_PEERS, from, to);
         assert!(
-            told.contains(expected),
-            "`{expected}` is missing in\n{told}"
+            message.contains(expected),
+            "`{expected}` is missing in\n{message}"
         );
-        assert!(told.contains("help: "), "{told}");
+        assert!(message.contains("help: "), "{message}");
     }
-    // Both places are told.
-    let told = told_with(WITH_PEERS, "10.4.0.0/16", "10.2.0.0/24");
+    // Both places are reported.
+    let message = mistakes_with(WITH_PEERS, "10.4.0.0/16", "10.2.0.0/24");
     assert!(
-        told.contains("gw1.yaml:9:13") && told.contains("gw1.yaml:4:60"),
-        "{told}"
+        message.contains("gw1.yaml:9:13") && message.contains("gw1.yaml:4:60"),
+        "{message}"
     );
 }
 
 #[test]
-fn tunnels_may_share_a_network_when_something_else_tells_them_apart() {
+fn tunnels_may_share_a_network_when_other_selectors_differ() {
     let second = |rest: &str| {
         WITH_PEERS.replace("10.4.0.0/16", "10.2.0.0/24").replace(
             "10.2.0.0/24, 10.3.0.0/24] }",
@@ -376,8 +376,8 @@ fn tunnels_may_share_a_network_when_something_else_tells_them_apart() {
         "local: [10.0.0.0/8]",
         "protocol: udp, remote_ports: 50-60",
     ] {
-        let told = mistakes(&second(ambiguous));
-        assert!(told.contains("belong to two tunnels"), "{told}");
+        let message = mistakes(&second(ambiguous));
+        assert!(message.contains("belong to two tunnels"), "{message}");
     }
 }
 
@@ -446,10 +446,10 @@ fn the_modes_of_layer_2_have_an_interface_and_no_tunnel() {
             "neither encrypts nor authenticates",
         ),
     ] {
-        let told = told_with(PSEUDOWIRE, from, to);
+        let message = mistakes_with(PSEUDOWIRE, from, to);
         assert!(
-            told.contains(expected),
-            "`{expected}` is missing in\n{told}"
+            message.contains(expected),
+            "`{expected}` is missing in\n{message}"
         );
     }
 }
@@ -470,10 +470,10 @@ fn what_would_do_nothing_in_a_mode_is_refused_with_its_place() {
     let layer_2 = &layer_2[..layer_2.find("l2tpv3:").unwrap()];
     for mode in [layer_2, PSEUDOWIRE] {
         for (key, value) in [("mss_clamp", "1300"), ("dscp", "0"), ("ecn", "on")] {
-            let told = mistakes(&format!("{mode}{key}: {value}\n"));
+            let message = mistakes(&format!("{mode}{key}: {value}\n"));
             let place = format!("({key})");
             for expected in [&place, "does nothing to frames", "or write `mode: l3`"] {
-                assert!(told.contains(expected), "{expected}: {told}");
+                assert!(message.contains(expected), "{expected}: {message}");
             }
         }
         let with_esp = "suite: aes-128-gcm\nengine: auto\nreplay_window: 1024\nlegacy: off\n";
@@ -488,10 +488,10 @@ fn what_would_do_nothing_in_a_mode_is_refused_with_its_place() {
         ("legacy", "off"),
         ("replay_window", "8192"),
     ] {
-        let told = mistakes(&format!("{open}{key}: {value}\n"));
+        let message = mistakes(&format!("{open}{key}: {value}\n"));
         let place = format!("({key})");
         for expected in [&place, "applies to ESP", "or write `encapsulation: esp`"] {
-            assert!(told.contains(expected), "{expected}: {told}");
+            assert!(message.contains(expected), "{expected}: {message}");
         }
     }
 }
@@ -499,14 +499,14 @@ fn what_would_do_nothing_in_a_mode_is_refused_with_its_place() {
 #[test]
 fn suites_that_protect_nothing_want_to_be_asked_for() {
     let with = |rest: &str| Config::from_text("gw1.yaml", &format!("{SMALLEST}{rest}\n"));
-    let told = |rest: &str| with(rest).unwrap_err().to_string();
-    assert!(told("suite: des-cbc-hmac-sha256").contains("write `legacy: true`"));
-    assert!(told("suite: null-hmac-sha256").contains("write `insecure: true`"));
-    assert!(told("suite: null-hmac-sha256\nlegacy: true").contains("write `insecure: true`"));
+    let message = |rest: &str| with(rest).unwrap_err().to_string();
+    assert!(message("suite: des-cbc-hmac-sha256").contains("write `legacy: true`"));
+    assert!(message("suite: null-hmac-sha256").contains("write `insecure: true`"));
+    assert!(message("suite: null-hmac-sha256\nlegacy: true").contains("write `insecure: true`"));
     for suite in ["kuznyechik-mgm-mac", "magma-mgm-mac"] {
-        let told = told(&format!("suite: {suite}\nlegacy: true"));
-        assert!(told.contains("provides no encryption"), "{told}");
-        assert!(told.contains("write `insecure: true`"), "{told}");
+        let message = message(&format!("suite: {suite}\nlegacy: true"));
+        assert!(message.contains("provides no encryption"), "{message}");
+        assert!(message.contains("write `insecure: true`"), "{message}");
     }
     for suite in Suite::ALL {
         let config = with(&format!("suite: {suite}\nlegacy: true\ninsecure: true")).unwrap();
@@ -541,10 +541,10 @@ fn what_is_done_to_packets_can_be_set() {
         ("pin: [1, 1]", "cpu 1 is in the list twice"),
         ("privileges: none", "known"),
     ] {
-        let told = with(rest).unwrap_err().to_string();
+        let message = with(rest).unwrap_err().to_string();
         assert!(
-            told.contains(expected),
-            "`{expected}` is missing in\n{told}"
+            message.contains(expected),
+            "`{expected}` is missing in\n{message}"
         );
     }
 }

@@ -28,7 +28,7 @@ fn mistakes(text: &str) -> String {
     }
 }
 
-/// The smallest file with `more` behind the peer's name.
+/// The smallest file, with `more` behind the peer's name.
 fn with(more: &str) -> String {
     SMALLEST.replace("peer: gw2", &format!("peer: gw2, {more}"))
 }
@@ -209,16 +209,16 @@ fn mistakes_about_keys_are_reported_with_their_places() {
             "out of range",
         ),
     ] {
-        let told = mistakes(&text);
-        assert!(told.contains(place), "{place}: {told}\n{text}");
-        assert!(told.contains(what), "{what}: {told}");
+        let message = mistakes(&text);
+        assert!(message.contains(place), "{place}: {message}\n{text}");
+        assert!(message.contains(what), "{what}: {message}");
     }
 }
 
 #[test]
 fn all_mistakes_about_keys_are_reported_together() {
     let more = "policy: both, ppk: [{ id: a }], every: 1, grace: 1 h";
-    let told = mistakes(&(with(more) + "control_port: 70000\n"));
+    let message = mistakes(&(with(more) + "control_port: 70000\n"));
     for place in [
         "(keys.handshake.ppk[0]",
         "(keys.handshake)",
@@ -226,7 +226,7 @@ fn all_mistakes_about_keys_are_reported_together() {
         "(keys.handshake.grace)",
         "(control_port)",
     ] {
-        assert!(told.contains(place), "{place}: {told}");
+        assert!(message.contains(place), "{place}: {message}");
     }
 }
 
@@ -250,11 +250,11 @@ fn the_reference_lists_every_key_of_negotiation() {
             "keys.handshake.ppk.",
         ),
     ] {
-        let told = mistakes(&text);
-        let mut lines = told.lines();
+        let message = mistakes(&text);
+        let mut lines = message.lines();
         let help = lines.find_map(|line| line.split_once("known keys are "));
         let keys: Vec<_> = help.unwrap().1.split(", ").collect();
-        assert!(keys.len() >= 3, "{told}");
+        assert!(keys.len() >= 3, "{message}");
         for key in keys {
             let there = reference.contains(&format!("`{front}{key}`"));
             assert!(there, "{front}{key} is missing");

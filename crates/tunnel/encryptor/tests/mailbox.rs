@@ -1,6 +1,6 @@
-//! Every order in which a mailbox can be filled and emptied, by a model checker.
+//! All interleavings of filling and emptying a mailbox, by a model checker.
 
-/// The checker's own, in place of the standard library's.
+/// The checker's version replaces the standard library's.
 mod sync {
     pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
     pub(crate) use std::sync::PoisonError;
@@ -26,7 +26,7 @@ fn everything_put_is_taken_once_and_in_order() {
         let mut taken = mailbox.take();
         taken.extend(mailbox.take());
         putting.join().unwrap();
-        // Whatever was missed shows the next time the lane looks.
+        // A missed item appears at the lane's next look.
         taken.extend(mailbox.take());
         assert_eq!(taken, [1, 2]);
     });
@@ -62,7 +62,7 @@ fn a_lane_that_is_up_to_date_uses_nothing_old_any_more() {
             for _ in 0..2 {
                 mailbox.rest();
                 mailbox.wake();
-                // Before the look: what is used after it may be as old as this.
+                // Read before the look: the value used after it may be as old as this.
                 let must_be_new = newest_is_known.load(Ordering::SeqCst);
                 value = mailbox.take().pop().unwrap_or(value);
                 assert!(value == 1 || !must_be_new);

@@ -1,5 +1,5 @@
-//! Lanes whose keys are agreed on: between two encryptors in memory, with the test for the control channel and for the
-//! network.
+//! Lanes with negotiated keys: between two encryptors in memory, with the test as the control
+//! channel and the network.
 
 use dispatch::{Choice, Dispatch};
 use encryptor::config::Fault;
@@ -33,7 +33,7 @@ const SINGLE: Joinable = Joinable {
     udp: false,
 };
 const BYTES: usize = 100;
-/// Longer than a busy machine takes for anything here.
+/// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type TestWorker = Worker<MemoryClearPort, MemoryCipherPort, LaneKeys>;
@@ -44,7 +44,7 @@ struct Gateway {
     worker: TestWorker,
     lanes: Switchboard,
     status: Arc<Status>,
-    /// What the control channel is asked for.
+    /// Requests to the control channel.
     asked: Receiver<(Option<u16>, Cause)>,
     renewer: Renewer,
 }
@@ -118,7 +118,7 @@ impl Gateway {
     }
 }
 
-/// Station a, two gateways, station b; what lies on the link between the gateways is in the test's hands.
+/// Station a, two gateways, station b; the test controls the link between the gateways.
 struct Bench {
     a: MemoryClearPort,
     b: MemoryClearPort,
@@ -150,7 +150,7 @@ impl Bench {
         }
     }
 
-    /// A new epoch, which both open with and nobody seals with yet.
+    /// A new epoch that both open with and neither seals with yet.
     fn agree(&self, epoch: u32) -> Arc<EpochSecret> {
         let secret = Arc::new(secret(epoch));
         for gateway in [&self.left, &self.right] {
@@ -159,7 +159,7 @@ impl Bench {
         secret
     }
 
-    /// Seals so many packets of A's; the datagrams.
+    /// Seals this many packets of A's; returns the datagrams.
     fn seal(&mut self, packets: u8) -> Vec<Vec<u8>> {
         for number in 0..packets {
             let mut packet = [number; BYTES];
@@ -177,7 +177,8 @@ impl Bench {
         datagrams
     }
 
-    /// Gives datagrams to the right gateway, all at once; how many packets come out.
+    /// Passes datagrams to the right gateway in one batch; returns the number of packets that come
+    /// out.
     fn open(&mut self, datagrams: &[Vec<u8>]) -> usize {
         for some in datagrams.chunks(port::TRAINS_MAX) {
             let mut batch = Batch::for_trains(4);
@@ -204,8 +205,8 @@ impl Bench {
         received
     }
 
-    /// Seals one packet after the other until one is of that epoch, and gives all to the other side; how many there
-    /// were, which is as many as came out.
+    /// Seals one packet after the other until one is of this epoch, and passes all to the other
+    /// side; returns their number, which equals the number that came out.
     fn cross_until(&mut self, epoch: u32) -> usize {
         let start = Instant::now();
         let mut crossed = 0;
@@ -224,7 +225,7 @@ impl Bench {
     }
 }
 
-/// The secret of an epoch, as a handshake would have given it.
+/// The secret of an epoch, as from a handshake.
 fn secret(epoch: u32) -> EpochSecret {
     let context = Context {
         connector: "gw1".to_owned(),
@@ -246,7 +247,7 @@ fn a_tunnel_without_keys_drops_what_is_to_go_through_it() {
     assert!(bench.seal(3).is_empty());
     assert_eq!(bench.left.dropped(DropReason::NoKeys), 3);
     let first = bench.agree(1);
-    // Nobody has proven yet to have it.
+    // Neither side has proven yet that it has the epoch.
     assert!(bench.seal(1).is_empty());
     bench.left.switch(&first);
     let start = Instant::now();
@@ -267,13 +268,13 @@ fn a_rollover_loses_nothing_in_whatever_order_packets_come() {
     bench.left.switch(&second);
     bench.cross_until(2);
     let new = bench.seal(40);
-    // Both in one batch, turn about, and each backwards.
+    // Both in one batch, alternately, each in reverse order.
     let pairs = old.iter().rev().zip(new.iter().rev());
     let mixed: Vec<_> = pairs
         .flat_map(|(old, new)| [old.clone(), new.clone()])
         .collect();
     assert_eq!(bench.open(&mixed), 80);
-    // Each window knows what it has seen, also of the epoch before.
+    // Each window has its own history, including that of the previous epoch.
     assert_eq!(bench.open(&mixed), 0);
     assert_eq!(bench.right.dropped(DropReason::Replayed), 80);
     let late = old[0].clone();
@@ -283,7 +284,7 @@ fn a_rollover_loses_nothing_in_whatever_order_packets_come() {
     assert_eq!(bench.seal(1).len(), 1);
 }
 
-/// Gives a packet that was seen before again and again, until it is dropped for that reason.
+/// Passes in a known packet repeatedly, until it is dropped for this reason.
 fn await_drop(bench: &mut Bench, datagram: &[u8], reason: DropReason) {
     let start = Instant::now();
     let before = bench.right.dropped(reason);
@@ -305,7 +306,7 @@ fn an_epoch_that_was_never_sent_in_does_no_harm() {
     bench.left.switch(&first);
     while bench.seal(1).is_empty() {}
     bench.cross_until(1);
-    // An attempt that was given up.
+    // An abandoned attempt.
     bench.agree(2);
     let third = bench.agree(3);
     bench.left.switch(&third);
@@ -383,7 +384,7 @@ fn other_keys_than_the_peers_are_noticed_mended_and_counted() {
         while bench.seal(1).is_empty() {}
         bench.cross_until(1);
         bench.right.renewer.rekeyer().inject(fault);
-        // Until the fault is there, packets pass.
+        // Before the fault, packets pass.
         let start = Instant::now();
         let mut lost = 0;
         while bench.right.asked.try_recv() != Ok((Some(0), Cause::Desync)) {
@@ -392,7 +393,7 @@ fn other_keys_than_the_peers_are_noticed_mended_and_counted() {
             lost += 10 - bench.open(&sealed) as u64;
             thread::yield_now();
         }
-        assert!(lost >= 32, "{fault:?}: told after {lost}");
+        assert!(lost >= 32, "{fault:?}: reported after {lost}");
         let second = bench.agree(2);
         bench.left.switch(&second);
         let sealed = loop {
@@ -412,7 +413,7 @@ fn other_keys_than_the_peers_are_noticed_mended_and_counted() {
             found.unwrap().2
         };
         while counted("desync_lost_packets") == 0 {
-            assert!(start.elapsed() < PATIENCE, "its end is not told");
+            assert!(start.elapsed() < PATIENCE, "its end is not reported");
             thread::yield_now();
         }
         assert_eq!(counted("desyncs"), 1);

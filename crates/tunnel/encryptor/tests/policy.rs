@@ -1,4 +1,4 @@
-//! The policy against a slow one that is obviously right, and single rules of it.
+//! The policy against a slow and obviously correct one, and tests of single rules.
 
 use encryptor::policy::{ANY_PORT, Policy, Selectors};
 use etherparse::PacketBuilder;
@@ -18,16 +18,16 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// A packet as tests tell it.
+/// A packet in the tests' notation.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct Description {
     source: IpAddr,
     destination: IpAddr,
     protocol: u8,
     ports: (u16, u16),
 }
 
-impl Told {
+impl Description {
     fn bytes(self) -> Vec<u8> {
         let builder = match (self.source, self.destination) {
             (IpAddr::V4(a), IpAddr::V4(b)) => PacketBuilder::ipv4(a.octets(), b.octets(), 64),
@@ -65,8 +65,8 @@ fn permits(policy: &Policy, tunnel: u16, packet: &[u8]) -> bool {
     policy.permits_inbound(tunnel, packet, &IpView::parse(packet).unwrap())
 }
 
-/// Goes through everything, longest prefix first.
-fn slow(selectors: &[Selectors], packet: Told) -> Option<u16> {
+/// Checks every entry, longest prefix first.
+fn slow(selectors: &[Selectors], packet: Description) -> Option<u16> {
     let mut all: Vec<_> = (0..)
         .zip(selectors)
         .flat_map(|(tunnel, own)| own.remote.iter().map(move |net| (net, tunnel, own)))
@@ -89,7 +89,7 @@ fn slow(selectors: &[Selectors], packet: Told) -> Option<u16> {
         .map(|(_, tunnel, _)| tunnel)
 }
 
-/// Addresses with few different bytes, so that prefixes hold them and each other.
+/// Addresses with few different bytes, so that prefixes contain them and each other.
 fn address(v6: bool) -> impl Strategy<Value = IpAddr> {
     let byte = prop_oneof![Just(0u8), Just(10), Just(11), Just(128), Just(255)];
     prop::collection::vec(byte, 16).prop_map(move |bytes| {
@@ -128,12 +128,12 @@ fn one_selectors() -> impl Strategy<Value = Selectors> {
         })
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn description() -> impl Strategy<Value = Description> {
     let port = || prop_oneof![Just(4999u16), Just(5000), Just(5500), Just(6000)];
     any::<bool>().prop_flat_map(move |v6| {
         let protocol = prop_oneof![Just(TCP), Just(UDP), Just(if v6 { UDP } else { ICMP })];
         (address(v6), address(v6), protocol, (port(), port())).prop_map(
-            |(source, destination, protocol, ports)| Told {
+            |(source, destination, protocol, ports)| Description {
                 source,
                 destination,
                 protocol,
@@ -147,7 +147,7 @@ proptest! {
     #[test]
     fn the_fast_lookup_finds_what_the_slow_one_does(
         selectors in prop::collection::vec(one_selectors(), 0..12),
-        packets in prop::collection::vec(told(), 1..40),
+        packets in prop::collection::vec(description(), 1..40),
     ) {
         let policy = Policy::new(&selectors);
         for packet in packets {
@@ -169,7 +169,7 @@ fn a_peer_cannot_speak_for_a_smaller_network_inside_its_own() {
         Selectors::to(vec![prefix("10.1.0.0/16")]),
     ]);
     let from = |source| {
-        let packet = Told {
+        let packet = Description {
             source: ip(source),
             destination: ip("192.0.2.7"),
             protocol: UDP,
@@ -191,7 +191,7 @@ fn a_fragment_that_may_be_a_tunnels_is_nobody_elses() {
         ..Selectors::to(vec![prefix("10.1.0.0/16")])
     };
     let policy = Policy::new(&[with_ports, Selectors::to(vec![prefix("10.0.0.0/8")])]);
-    let packet = Told {
+    let packet = Description {
         source: ip("192.0.2.7"),
         destination: ip("10.1.0.1"),
         protocol: UDP,
@@ -204,7 +204,7 @@ fn a_fragment_that_may_be_a_tunnels_is_nobody_elses() {
     assert_eq!(tunnel_of(&policy, &packet), None);
     (packet[6], packet[7]) = (0, 100);
     assert_eq!(tunnel_of(&policy, &packet), None);
-    // One of another protocol cannot be that tunnel's.
+    // A fragment of another protocol cannot belong to that tunnel.
     packet[9] = TCP;
     assert_eq!(tunnel_of(&policy, &packet), Some(1));
 }
@@ -231,20 +231,20 @@ fn extension_headers_are_seen_through() {
     packet[fragment + 3] = 1;
     assert_eq!(tunnel_of(&policy, &packet), None);
     packet[fragment + 3] = 0;
-    // Longer than the packet is.
+    // Longer than the packet.
     packet[41] = 200;
     assert_eq!(tunnel_of(&policy, &packet), None);
 }
 
 #[test]
-fn a_thousand_tunnels_are_told_apart() {
+fn a_thousand_tunnels_are_distinguished() {
     let network = |tunnel: u16| prefix(&format!("10.{}.{}.0/24", tunnel >> 8, tunnel & 255));
     let selectors: Vec<_> = (0..1000)
         .map(|tunnel| Selectors::to(vec![network(tunnel)]))
         .collect();
     let policy = Policy::new(&selectors);
     for tunnel in 0..1000 {
-        let packet = Told {
+        let packet = Description {
             source: ip("192.0.2.7"),
             destination: ip(&format!("10.{}.{}.9", tunnel >> 8, tunnel & 255)),
             protocol: TCP,

@@ -1,4 +1,4 @@
-//! SAs that are used up are replaced in time, and nothing is lost.
+//! SAs are replaced before they are used up, and no packet is lost.
 
 use dispatch::{Choice, Dispatch};
 use encryptor::counters::DropReason;
@@ -24,7 +24,7 @@ use yaml::Prefix;
 
 /// Its SAs seal 8 MiB, so that a test can use some of them up.
 const SUITE: Suite = Suite::EncryptThenMac(Cipher::DesCbc, Hmac::Sha1);
-/// Of each packet.
+/// Length of each packet.
 const BYTES: usize = 1400;
 const LANES: u16 = 2;
 /// Longer than any disk takes.
@@ -100,7 +100,7 @@ impl Lane {
         }
     }
 
-    /// Sends a packet of [`BYTES`], and says how many came out.
+    /// Sends a packet of [`BYTES`], and returns how many came out.
     fn cross(&mut self) -> u64 {
         let mut packet = [0; BYTES];
         packet[0] = 0x45;
@@ -131,7 +131,8 @@ fn tunnels_outlive_their_sas_without_a_loss_whether_their_lane_was_busy_or_not()
     for _ in 0..PACKETS {
         received += busy.cross();
         sealed += BYTES;
-        // More than half of what the SA may seal: a new one is on its way. A real link leaves it the time.
+        // More than half of the SA's limit: a new one is being created. A real link leaves time for
+        // that.
         if sealed > 5 << 20 {
             let start = Instant::now();
             while epoch_in(folder.path()) == epoch {
@@ -145,7 +146,7 @@ fn tunnels_outlive_their_sas_without_a_loss_whether_their_lane_was_busy_or_not()
     assert_eq!(tally.dropped[DropReason::SequenceExhausted as usize], 0);
     assert_eq!(received, PACKETS);
     assert!(epoch > 4, "{epoch}");
-    // The other lane has sent nothing yet, and the peer knows the newest epoch only.
+    // The other lane has sent nothing yet, and the peer has only the newest epoch.
     for _ in 0..3 {
         assert_eq!(idle.cross(), 1);
     }
@@ -168,7 +169,7 @@ fn new_keys_are_there_on_demand_without_a_loss_and_it_is_done_when_all_lanes_sea
             assert!(start.elapsed() < PATIENCE, "no new epoch after {epoch}");
             assert_eq!(lanes[0].cross(), 1);
         }
-        // The other lane has nothing of it yet.
+        // The other lane has none of it yet.
         assert_eq!(rekeyer.rekeys(), rekeys - 1);
         assert_eq!(lanes[1].cross(), 1);
         while rekeyer.rekeys() < rekeys {
@@ -179,12 +180,12 @@ fn new_keys_are_there_on_demand_without_a_loss_and_it_is_done_when_all_lanes_sea
         assert_eq!(lanes.each_mut().map(Lane::cross), [1, 1]);
     }
     drop((lanes, left));
-    // Nobody does it any more, and nobody waits for it.
+    // The renewer is gone, and no lane waits for it.
     rekeyer.ask();
     assert_eq!(rekeyer.rekeys(), 3);
 }
 
-/// The epoch that A has drawn last.
+/// The epoch that A drew last.
 fn epoch_in(folder: &Path) -> u32 {
     let text = std::fs::read_to_string(folder.join("a.key.epoch")).unwrap();
     let line = text.lines().find(|line| line.contains("outbound")).unwrap();

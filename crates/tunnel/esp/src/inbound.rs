@@ -1,4 +1,4 @@
-//! The opening half of an SA.
+//! The inbound half of an SA.
 
 use crate::shape::{PADDING, Shape};
 use crate::window::{Rejected, Window, WindowSize};
@@ -8,40 +8,41 @@ use std::ops::Range;
 use wire::Suite;
 use wire::overhead::ESP_TRAILER_BYTES;
 
-/// An opened packet: where the inner packet lies, and what it is.
+/// An opened packet: the range of the inner packet, and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// The inner packet, in the buffer that was opened. It may carry traffic-flow padding behind its own
-    /// length (RFC 4303 §2.7).
+    /// The inner packet, in the opened buffer. It may be followed by traffic-flow padding (RFC 4303
+    /// §2.7).
     pub inner: Range<usize>,
-    /// 4 or 41 for IPv4 or IPv6, 143 for Ethernet (RFC 8986 §9), 144 for AGGFRAG (RFC 9347); 59 for a dummy
-    /// packet, to be dropped (RFC 4303 §2.6).
+    /// 4 or 41 for IPv4 or IPv6, 143 for Ethernet (RFC 8986 §9), 144 for AGGFRAG (RFC 9347); 59 for
+    /// a dummy packet, to be dropped (RFC 4303 §2.6).
     pub next_header: u8,
 }
 
-/// Why a packet was not opened. Every packet has exactly one reason; it is to be dropped.
+/// Why a packet was not opened. Every such packet has exactly one reason, and must be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// Shorter than the shortest ESP packet.
     #[error("shorter than any ESP packet")]
     Runt,
-    /// Its sequence number has been seen.
+    /// Its sequence number has been received before.
     #[error("replayed")]
     Replayed,
     /// Left of the anti-replay window and before the SA's first packet.
     ///
-    /// A packet left of the window later in the SA's life shows a sequence number that ESN takes for one
-    /// almost 2^32 ahead (RFC 4303 appendix A2), so it counts as [`IntegrityFailed`](Self::IntegrityFailed).
+    /// Later in the SA's life, ESN interprets the number of a packet left of the window as one
+    /// almost 2^32 ahead (RFC 4303 appendix A2), so it counts as
+    /// [`IntegrityFailed`](Self::IntegrityFailed).
     #[error("older than the anti-replay window")]
     TooOld,
-    /// The SPI is not this SA's, its length is none that the suite makes, or the ICV does not match: forged,
-    /// damaged, under another key, or too late (see [`TooOld`](Self::TooOld)).
+    /// The SPI is not this SA's, its length is impossible for the suite, or the ICV does not match:
+    /// forged, damaged, under another key, or too late (see [`TooOld`](Self::TooOld)).
     #[error("the integrity check failed")]
     IntegrityFailed,
-    /// Authentic, but its padding or trailer is not as RFC 4303 §2.4–2.6 has it: the peer is at fault.
+    /// Authentic, but its padding or trailer violates RFC 4303 §2.4–2.6: the peer is at fault.
     #[error("authentic, but its padding is malformed")]
     BadTrailer,
-    /// The engine did not do it.
+    /// The engine failed.
     #[error("the engine failed")]
     EngineFailed,
 }
@@ -61,7 +62,7 @@ impl From<Rejected> for OpenError {
     }
 }
 
-/// An SA that opens.
+/// An inbound SA.
 pub struct InboundSa {
     spi: u32,
     transform: Box<dyn Transform>,
@@ -98,25 +99,26 @@ impl InboundSa {
 
     /// Opens an ESP packet in place, from its SPI to the end of its ICV.
     ///
-    /// 1. The high half of the sequence number is inferred, and the number checked against the window.
-    /// 2. The ICV is checked over SPI and that number too; the packet is decrypted.
-    /// 3. Only now the window learns the number (RFC 4303 §3.4.3).
-    /// 4. Padding and trailer are checked and taken off.
+    /// 1. The high half of the sequence number is inferred, and the number checked against the
+    ///    window.
+    /// 2. The ICV is verified over SPI and that number too; the packet is decrypted.
+    /// 3. Only now the number is marked in the window (RFC 4303 §3.4.3).
+    /// 4. Padding and trailer are checked and removed.
     ///
     /// # Errors
-    /// [`OpenError`]; after [`OpenError::IntegrityFailed`] nothing in `packet` is of use.
+    /// [`OpenError`]; after [`OpenError::IntegrityFailed`] the content of `packet` is unusable.
     #[inline]
     pub fn open(&mut self, packet: &mut [u8]) -> Result<Opened, OpenError> {
         let sequence = self.authenticate(packet)?;
         self.accept(packet, sequence, true)
     }
 
-    /// Opens an ESP packet in place without accepting it: the whole sequence number that it has, if it is
-    /// authentic. The window learns nothing; so, done on a copy, this tells whether the SA is the right one for
-    /// a packet that is still to come.
+    /// Opens an ESP packet in place without accepting it: returns its full sequence number if it is
+    /// authentic. The window is unchanged; so, on a copy, this shows whether the SA is the right
+    /// one for a packet that is opened later.
     ///
     /// # Errors
-    /// [`OpenError`], but for [`OpenError::BadTrailer`]: padding and trailer are not looked at.
+    /// [`OpenError`] except [`OpenError::BadTrailer`]: padding and trailer are not checked.
     #[inline]
     pub fn authenticate(&mut self, packet: &mut [u8]) -> Result<u64, OpenError> {
         let sequence = self.expect(packet)?;
@@ -134,11 +136,11 @@ impl InboundSa {
         }
     }
 
-    /// The whole sequence number that a packet must have, if it may be one of this SA at all: the step before
-    /// it is opened. Changes nothing.
+    /// The full sequence number of a packet, if it can belong to this SA: the step before opening.
+    /// Changes nothing.
     ///
     /// # Errors
-    /// [`OpenError`]; the packet is not to be opened.
+    /// [`OpenError`]; the packet must not be opened.
     #[inline]
     pub fn expect(&self, packet: &[u8]) -> Result<u64, OpenError> {
         let [p0, p1, p2, p3, s0, s1, s2, s3, ..] = *packet else {
@@ -155,11 +157,11 @@ impl InboundSa {
         Ok(sequence)
     }
 
-    /// Opens packets in place, each of which [`expect`](Self::expect) has let pass, and says which are
-    /// authentic. [`accept`](Self::accept) must follow for each.
+    /// Opens packets in place, each of which [`expect`](Self::expect) has accepted, and returns
+    /// which are authentic. [`accept`](Self::accept) must follow for each.
     ///
     /// # Errors
-    /// [`EngineFailed`]: all of them are to be dropped.
+    /// [`EngineFailed`]: all of them must be dropped.
     #[inline]
     pub fn open_staged(
         &mut self,
@@ -170,8 +172,8 @@ impl InboundSa {
         self.transform.open(buffer, packets, authentic)
     }
 
-    /// The step after a packet was opened: notes its sequence number, and takes padding and trailer off. A packet
-    /// that came twice in one batch is found here.
+    /// The step after opening: marks the packet's sequence number, and removes padding and trailer.
+    /// Detects duplicates within one batch.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -199,21 +201,22 @@ impl InboundSa {
 
 #[cfg(test)]
 impl InboundSa {
-    /// Makes the number before `sequence` the highest seen, as if the packets up to there had come.
+    /// Makes the number before `sequence` the highest received, as if the packets up to there had
+    /// arrived.
     pub(crate) fn skip_to(&mut self, sequence: u64) {
         self.window.mark(sequence - 1);
     }
 }
 
-/// Length of the inner packet, and next header; `None` unless the padding is 1, 2, 3 … of the length that
-/// the trailer says.
+/// Length of the inner packet, and next header; `None` unless the padding is 1, 2, 3 … of the
+/// length in the trailer.
 #[inline]
 fn unpad(plaintext: &[u8]) -> Option<(usize, u8)> {
     let (rest, &[pad_length, next_header]) = plaintext.split_last_chunk::<ESP_TRAILER_BYTES>()?;
     let inner_len = rest.len().checked_sub(usize::from(pad_length))?;
     let padding = &rest[inner_len..];
     let counts_up = match rest.last_chunk::<16>() {
-        // No suite has a reason for more, so this is what comes: one look whatever its length.
+        // No suite needs more padding, so this is the usual case: one comparison for any length.
         Some(end) if padding.len() <= 16 => {
             let foreign = 8 * (16 - padding.len() as u32);
             let difference = u128::from_le_bytes(*end).checked_shr(foreign).unwrap_or(0)
@@ -241,7 +244,7 @@ impl fmt::Debug for InboundSa {
 mod tests {
     use super::*;
 
-    /// RFC 4303 §2.4–2.6, said byte by byte.
+    /// RFC 4303 §2.4–2.6, byte by byte.
     fn obvious(plaintext: &[u8]) -> Option<(usize, u8)> {
         let at = plaintext.len().checked_sub(2)?;
         let padding = usize::from(plaintext[at]);

@@ -1,4 +1,4 @@
-//! Initialisation vectors: what a suite wants, made without a system call per packet.
+//! Initialisation vectors as each suite requires them, without a system call per packet.
 
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -6,29 +6,30 @@ use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Cipher, Gost, Suite};
 use zeroize::Zeroizing;
 
-/// Length of a tree's number of a key.
+/// Number of bits of a key's number in a tree.
 pub(crate) const KEY_BITS: u32 = 40;
 
-/// Where an SA's IVs come from.
+/// The source of an SA's IVs.
 pub(crate) enum Ivs {
-    /// No cipher, or one whose IV is the sequence number in the header, or none that takes an IV.
+    /// For no cipher, or one whose IV is the sequence number in the header, or one without IV.
     None,
-    /// The whole sequence number, which never repeats under one key: an AEAD's nonce need not be
+    /// The full sequence number, which never repeats under one key: an AEAD's nonce need not be
     /// unpredictable (RFC 4106 §3.1, RFC 7634 §2).
     Sequence,
-    /// The sequence number too, split: the number of a key in the tree in the first 5 bytes, and of a packet under that key in the
-    /// last 3 (RFC 9227 §4). It is the logarithm of how many packets a key has. There are 2^40 keys, and an SA's limit
+    /// The full sequence number too, split: the number of a key in the tree in the first 5 bytes,
+    /// and of a packet under that key in the last 3 (RFC 9227 §4). The value is the base-2
+    /// logarithm of the number of packets per key. There are 2^40 keys, and an SA's limit
     /// ([`Limits::packets_max`](crate::Limits::packets_max)) ends before they do.
     Tree(u32),
-    /// CBC of 64-bit blocks; as below.
+    /// For CBC with 64-bit blocks; as below.
     Random8(Box<ChaCha8Rng>),
-    /// CBC of 128-bit blocks: nobody may know the IV before the packet is sealed (RFC 3602 §3). So it is
-    /// the key stream of a cipher whose key the operating system gave and nobody else has.
+    /// For CBC with 128-bit blocks: the IV must be unpredictable until the packet is sealed (RFC
+    /// 3602 §3). So it is the key stream of a cipher with a secret key from the operating system.
     Random16(Box<ChaCha8Rng>),
 }
 
 impl Ivs {
-    /// The source for a new SA. Asks the operating system for a seed if one is needed.
+    /// The source for a new SA. Requests a seed from the operating system if needed.
     pub(crate) fn of(suite: Suite) -> Self {
         match suite {
             Suite::EncryptThenMac(Cipher::Null, _) => Self::None,
@@ -53,7 +54,7 @@ impl Ivs {
     /// Writes a packet's IV behind its header.
     ///
     /// # Panics
-    /// If the packet is shorter than that, or the tree has no key for the sequence number.
+    /// If the packet is too short, or the tree has no key for the sequence number.
     #[inline]
     pub(crate) fn write(&mut self, sequence: u64, packet: &mut [u8]) {
         let at = ESP_HEADER_BYTES;
@@ -64,7 +65,7 @@ impl Ivs {
                     sequence >> *packets_log2,
                     sequence & ((1 << *packets_log2) - 1),
                 );
-                // From here on keys and nonces would come again.
+                // From here on keys and nonces would repeat.
                 assert!(key < 1 << KEY_BITS, "no key is left for packet {sequence}");
                 packet[at..at + 8].copy_from_slice(&(key << 24 | number).to_be_bytes());
             }
@@ -80,7 +81,8 @@ impl Ivs {
 
 fn seeded() -> Box<ChaCha8Rng> {
     let mut seed = Zeroizing::new([0; 32]);
-    // Linux has had it since 3.17; it waits until the kernel's generator is seeded, and then cannot fail.
+    // Available since Linux 3.17; it waits until the kernel's generator is seeded, and then cannot
+    // fail.
     getrandom::fill(&mut *seed).expect("the operating system gives random bytes");
     Box::new(ChaCha8Rng::from_seed(*seed))
 }

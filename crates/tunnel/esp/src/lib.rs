@@ -1,22 +1,24 @@
 //! ESP security associations (RFC 4303): sequence numbers, anti-replay, sealing and opening.
 //!
-//! An SA is one direction of one lane. [`OutboundSa`] and [`InboundSa`] work on packets in buffers of the
-//! caller, singly or in batches, without allocation; which SA a packet belongs to, and when keys change, is decided
-//! elsewhere. Sequence numbers are always extended ones of 64 bits (ESN), of which the low half is sent; an AEAD's
-//! IV is the whole sequence number, so a nonce cannot repeat under one key. The IVs of CBC are unpredictable.
+//! An SA is one direction of one lane. [`OutboundSa`] and [`InboundSa`] work on packets in the
+//! caller's buffers, singly or in batches, without allocation; the caller decides which SA a packet
+//! belongs to, and when keys change. Sequence numbers always have 64 bits (ESN), of which the low
+//! half is sent; an AEAD's IV is the full sequence number, so a nonce cannot repeat under one key.
+//! The IVs of CBC are unpredictable.
 //!
-//! A batch takes three steps on either side, so that an engine sees all its packets at once:
+//! A batch takes three steps in either direction, so that an engine processes all its packets at
+//! once:
 //!
 //! ```text
 //! OutboundSa::stage, one by one   -> OutboundSa::seal_staged
 //! InboundSa::expect, one by one   -> InboundSa::open_staged   -> InboundSa::accept, one by one
 //! ```
 //!
-//! [`OutboundSa::stage_with`] and [`OutboundSa::stage_in_place`] stage what is written straight into the outgoing
-//! buffer. An SA stops for good at its [`Limits`].
+//! [`OutboundSa::stage_with`] and [`OutboundSa::stage_in_place`] stage data written directly into
+//! the outgoing buffer. An SA stops permanently at its [`Limits`].
 //!
-//! No clock, no I/O but a seed from the operating system when an SA of CBC is made, and no algorithm of its own:
-//! the transform comes from `engine`.
+//! No clock, no I/O except a seed from the operating system when a CBC SA is created, and no
+//! algorithm of its own: the transform comes from `engine`.
 
 #![forbid(unsafe_code)]
 

@@ -1,42 +1,42 @@
-//! How much one SA may seal.
+//! Limits of one SA.
 
 use crate::iv::KEY_BITS;
 use wire::{Cipher, Gost, Suite};
 
-/// What an SA may seal under one key; it stops at whichever ends first.
+/// What an SA may seal under one key; it stops at the limit reached first.
 ///
-/// What a cipher with blocks of `n` bits gives away grows with the square of the blocks `q` under one key:
-/// an observer tells it from a random permutation with an advantage of about `q^2 / 2^(n+1)`. The
-/// defaults ([`of`](Self::of)) keep that small:
+/// The information that a cipher with blocks of `n` bits leaks grows with the square of the number
+/// `q` of blocks under one key: an observer distinguishes it from a random permutation with an
+/// advantage of about `q^2 / 2^(n+1)`. The defaults ([`of`](Self::of)) keep that small:
 ///
 /// | Cipher | Bytes | Why |
 /// | --- | --- | --- |
 /// | AES in GCM or CBC | 2^52 | 2^48 blocks of 128 bits: about 2^-33, within the 2^-32 that NIST SP 800-38D §8 takes for GCM |
-/// | DES, triple DES | 2^23 | 2^20 blocks of 64 bits, the most that NIST SP 800-67 Rev. 2 lets one key bundle protect; Sweet32 (CVE-2016-2183) is what happens far beyond |
-/// | Magma alone | 2^28 | 2^25 blocks of 64 bits: about 2^-15; these suites are for comparisons. It is fewer than 2^32 packets as well, so that no IV of CTR, which is the low half of the sequence number, comes twice ([`packets_max`](Self::packets_max)) |
+/// | DES, triple DES | 2^23 | 2^20 blocks of 64 bits, the most that NIST SP 800-67 Rev. 2 permits for one key bundle; Sweet32 (CVE-2016-2183) attacks far beyond that |
+/// | Magma alone | 2^28 | 2^25 blocks of 64 bits: about 2^-15; these suites are for comparisons. It is fewer than 2^32 packets as well, so that no IV of CTR, which is the low half of the sequence number, repeats ([`packets_max`](Self::packets_max)) |
 /// | Magma in MGM | 2^36 | the key is a tree's root; each of its leaves is used for 2^10 packets, which in 1500 bytes are 2^18.6 cipher calls: about 2^-28. These are 2^15.4 leaves, and their advantages add up: about 2^-12. In packets of 9000 bytes it is 2^-10 |
-/// | Kuznyechik in MGM | no limit | the same tree ([`Gost::packets_per_key_log2`]), blocks of 128 bits: with 2^24 packets of 1500 bytes a leaf 2^-66, and with the 2^18 leaves of 2^42 packets 2^-48 |
-/// | ChaCha20, none | no limit | it is no permutation, so blocks that meet tell nothing (RFC 8446 §5.5); nothing is hidden |
+/// | Kuznyechik in MGM | no limit | the same tree ([`Gost::packets_per_key_log2`]), blocks of 128 bits: with 2^24 packets of 1500 bytes per leaf 2^-66, and with the 2^18 leaves of 2^42 packets 2^-48 |
+/// | ChaCha20, none | no limit | not a permutation, so equal blocks reveal nothing (RFC 8446 §5.5); nothing is encrypted |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Packets, which is the last sequence number too.
+    /// Packets; also the last sequence number.
     pub packets: u64,
-    /// Bytes of text: inner packets with padding and trailers.
+    /// Bytes of plaintext: inner packets with padding and trailers.
     pub bytes: u64,
 }
 
 impl Limits {
-    /// Packets of every suite unless told otherwise: 2^42, 50 days at a million a second. Nonces would last
-    /// for 2^64; keys that live longer than that gain nobody anything.
+    /// Default number of packets for every suite: 2^42, 50 days at a million a second. Nonces would
+    /// last for 2^64; keys with a longer life have no benefit.
     pub const PACKETS: u64 = 1 << 42;
 
-    /// None.
+    /// No limits.
     pub const NONE: Self = Self {
         packets: u64::MAX,
         bytes: u64::MAX,
     };
 
-    /// The limits of an SA that was given no others.
+    /// The default limits of a suite.
     #[must_use]
     pub const fn of(suite: Suite) -> Self {
         let bytes = match suite {
@@ -56,10 +56,10 @@ impl Limits {
         }
     }
 
-    /// Packets after which an IV or a nonce would come again: no limit of an SA is higher.
+    /// Packets after which an IV or a nonce would repeat: no SA has a higher limit.
     ///
-    /// A tree has 2^40 keys ([`Gost::packets_per_key_log2`] packets each), and sequence numbers begin with 1. The IV of Magma in
-    /// CTR is the low half of the sequence number.
+    /// A tree has 2^40 keys ([`Gost::packets_per_key_log2`] packets each), and sequence numbers
+    /// begin with 1. The IV of Magma in CTR is the low half of the sequence number.
     #[must_use]
     pub const fn packets_max(suite: Suite) -> u64 {
         match suite {
@@ -71,7 +71,7 @@ impl Limits {
         }
     }
 
-    /// These limits, as far as the suite allows them.
+    /// These limits, reduced to the suite's maximum.
     pub(crate) const fn within(self, suite: Suite) -> Self {
         let most = Self::packets_max(suite);
         Self {
@@ -84,7 +84,7 @@ impl Limits {
         }
     }
 
-    /// What may be sealed until new keys are due: half of it, and at most 2^31 packets.
+    /// The amount after which new keys are due: half of each limit, and at most 2^31 packets.
     pub(crate) const fn due(self) -> Self {
         let packets = self.packets - self.packets / 2;
         Self {

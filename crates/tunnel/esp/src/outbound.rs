@@ -1,4 +1,4 @@
-//! The sealing half of an SA.
+//! The outbound half of an SA.
 
 use crate::iv::Ivs;
 use crate::limits::Limits;
@@ -8,51 +8,53 @@ use std::fmt;
 use wire::Suite;
 use wire::overhead::ESP_TRAILER_BYTES;
 
-/// Bytes that a buffer must have behind the inner packet: padding and trailer are written there for the
-/// time of the call. The longest are 15 and 2.
+/// Bytes that a buffer must have behind the inner packet: padding and trailer are written there
+/// during the call. The longest are 15 and 2 bytes.
 pub const TRAILER_ROOM: usize = 24;
-/// As much of the room as 3 bytes of padding and the trailer need: every AEAD's.
+/// The part of that room for 3 bytes of padding and the trailer: enough for every AEAD.
 const SHORT_ROOM: usize = 8;
 
-/// Why a packet was not sealed. Unless the engine failed, nothing was written and no sequence number used.
+/// Why a packet was not sealed. Unless the engine failed, nothing was written and no sequence
+/// number used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// The SA has sealed all the packets it may; only new keys help.
+    /// The SA has sealed the maximum number of packets; new keys are required.
     #[error("the SA's sequence numbers are used up: it needs new keys")]
     SequenceExhausted,
-    /// The SA has sealed all the bytes it may ([`Limits`]); only new keys help.
+    /// The SA has sealed the maximum number of bytes ([`Limits`]); new keys are required.
     #[error("the SA has sealed all the bytes its cipher may: it needs new keys")]
     BytesExhausted,
-    /// The caller's mistake: no [`TRAILER_ROOM`] behind the inner packet, or a destination too short.
+    /// The caller's mistake: no [`TRAILER_ROOM`] behind the inner packet, or a destination too
+    /// short.
     #[error("the buffers are too short for the packet")]
     NoRoom,
-    /// The engine did not do it; the sequence number is spent.
+    /// The engine failed; the sequence number is spent.
     #[error(transparent)]
     Engine(#[from] EngineFailed),
 }
 
-/// An SA that seals.
+/// An outbound SA.
 pub struct OutboundSa {
     spi: u32,
     transform: Box<dyn Transform>,
     suite: Suite,
     shape: Shape,
     ivs: Ivs,
-    /// Of the last packet sealed; 0 before the first (RFC 4303 §3.3.3).
+    /// Sequence number of the last packet sealed; 0 before the first (RFC 4303 §3.3.3).
     sequence: u64,
-    /// Bytes of text sealed, never more than the limit.
+    /// Bytes of plaintext sealed, never more than the limit.
     bytes: u64,
     limits: Limits,
-    /// From here on new keys are due.
+    /// From these amounts on new keys are due.
     due: Limits,
 }
 
 impl OutboundSa {
-    /// An SA that has sealed nothing yet, and stops at the suite's [`Limits::of`]. `transform`'s keying
-    /// material must never have sealed either.
+    /// An SA that has sealed nothing yet, and stops at the suite's [`Limits::of`]. `transform`'s
+    /// keying material must never have been used for sealing.
     ///
     /// # Panics
-    /// If the suite is one of CBC, and the operating system gives no random bytes.
+    /// If the suite uses CBC, and the operating system provides no random bytes.
     #[must_use]
     pub fn new(spi: u32, transform: Box<dyn Transform>) -> Self {
         let suite = transform.suite();
@@ -70,7 +72,7 @@ impl OutboundSa {
         }
     }
 
-    /// The SA with other limits, but for [`Limits::packets_max`], which stands.
+    /// Replaces the limits; [`Limits::packets_max`] still applies.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         let limits = limits.within(self.suite);
@@ -81,8 +83,8 @@ impl OutboundSa {
         }
     }
 
-    /// The SA, for which [new keys are due](Self::new_keys_are_due) when so much is sealed, if not before. It goes on
-    /// beyond.
+    /// Makes [new keys due](Self::new_keys_are_due) at this lifetime or earlier. The SA continues
+    /// beyond it.
     #[must_use]
     pub fn with_lifetime(self, lifetime: Limits) -> Self {
         let due = Limits {
@@ -104,7 +106,7 @@ impl OutboundSa {
         self.suite
     }
 
-    /// What the SA may still seal.
+    /// The limits of the SA.
     #[must_use]
     pub const fn remaining(&self) -> Limits {
         Limits {
@@ -113,7 +115,7 @@ impl OutboundSa {
         }
     }
 
-    /// What the SA has sealed.
+    /// The amount sealed so far.
     #[must_use]
     pub const fn sealed(&self) -> Limits {
         Limits {
@@ -123,11 +125,11 @@ impl OutboundSa {
     }
 
     /// Whether half of one limit is used, or 2^31 sequence numbers, or the
-    /// [lifetime](Self::with_lifetime) is over: time for new keys, while this SA goes on.
+    /// [lifetime](Self::with_lifetime) has ended: new keys are needed, while this SA continues.
     ///
-    /// A receiver that starts late cannot know the high half of sequence numbers, which is not sent: it never
-    /// opens a packet of an SA that is beyond 2^32. So early because ciphers of
-    /// 64-bit blocks are done within milliseconds at full rate.
+    /// A receiver that starts late cannot know the high half of sequence numbers, which is not
+    /// sent: it never opens a packet of an SA beyond 2^32. Half of a limit leaves time because
+    /// ciphers with 64-bit blocks reach theirs within milliseconds at full rate.
     #[must_use]
     pub const fn new_keys_are_due(&self) -> bool {
         self.sequence >= self.due.packets || self.bytes >= self.due.bytes
@@ -140,22 +142,25 @@ impl OutboundSa {
         self.shape.esp(inner_len)
     }
 
-    /// Where the inner packet begins in an ESP packet of this SA: behind header and IV.
+    /// Offset of the inner packet in an ESP packet of this SA, behind header and IV.
     #[inline]
     #[must_use]
     pub const fn inner_offset(&self) -> usize {
         self.shape.prefix
     }
 
-    /// Seals the inner packet `src[..inner_len]` into `dst` and returns the ESP packet's length, which is
-    /// [`sealed_len`](Self::sealed_len).
+    /// Seals the inner packet `src[..inner_len]` into `dst` and returns the ESP packet's length,
+    /// which is [`sealed_len`](Self::sealed_len).
     ///
-    /// `src` must go on for [`TRAILER_ROOM`] bytes behind the inner packet. They are overwritten during
-    /// the call and restored, so a slice of a larger packet can be sealed where it lies.
+    /// `src` must have [`TRAILER_ROOM`] bytes behind the inner packet. They are overwritten during
+    /// the call and restored, so a slice of a larger packet can be sealed in place.
     ///
-    /// 1. Padding 1, 2, 3 …, its length and `next_header` go behind the inner packet (RFC 4303 §2.4–2.6).
-    /// 2. The next sequence number is taken; it is also an AEAD's IV, while CBC gets an unpredictable one.
-    /// 3. SPI, low half of the sequence number and IV go to `dst`, ciphertext and ICV behind them.
+    /// 1. Padding 1, 2, 3 …, its length and `next_header` are written behind the inner packet (RFC
+    ///    4303 §2.4–2.6).
+    /// 2. The next sequence number is used; it is also an AEAD's IV, while CBC gets an
+    ///    unpredictable one.
+    /// 3. SPI, low half of the sequence number and IV are written to `dst`, ciphertext and ICV
+    ///    behind them.
     ///
     /// # Errors
     /// [`SealError`].
@@ -174,7 +179,7 @@ impl OutboundSa {
         }
     }
 
-    /// [`seal`](Self::seal) with a trailer of at most `ROOM` bytes, which is what is kept and restored.
+    /// [`seal`](Self::seal) with a trailer of at most `ROOM` bytes, which are saved and restored.
     #[inline]
     fn seal_with_room<const ROOM: usize>(
         &mut self,
@@ -203,9 +208,9 @@ impl OutboundSa {
         Ok(sealed_len)
     }
 
-    /// Makes the ESP packet of `inner` at `at` in `buffer`, all but its sealing: header, IV, inner packet,
-    /// padding and trailer. Its sequence number is taken. [`seal_staged`](Self::seal_staged) must follow before
-    /// anybody else sees the buffer.
+    /// Builds the ESP packet of `inner` at `at` in `buffer`, unsealed: header, IV, inner packet,
+    /// padding and trailer. Uses a sequence number. [`seal_staged`](Self::seal_staged) must follow
+    /// before the buffer is used otherwise.
     ///
     /// # Errors
     /// [`SealError`].
@@ -222,8 +227,8 @@ impl OutboundSa {
         })
     }
 
-    /// As [`stage`](Self::stage), of an inner packet that `write` puts into the `inner_len` bytes it is given.
-    /// What stands there before is what the caller left there. It is not called if there is an error.
+    /// As [`stage`](Self::stage), for an inner packet that `write` puts into a slice of `inner_len`
+    /// bytes with the buffer's previous content. `write` is not called on an error.
     ///
     /// # Errors
     /// [`SealError`].
@@ -255,7 +260,7 @@ impl OutboundSa {
         })
     }
 
-    /// As [`stage`](Self::stage), of an inner packet that stands at its place already, which is
+    /// As [`stage`](Self::stage), for an inner packet that is already in its place,
     /// [`inner_offset`](Self::inner_offset) behind `at`.
     ///
     /// # Errors
@@ -271,7 +276,7 @@ impl OutboundSa {
         self.stage_with(inner_len, next_header, buffer, at, |_| {})
     }
 
-    /// Seals the packets that [`stage`](Self::stage) and its like have made in `buffer`, in their order.
+    /// Seals the packets staged in `buffer`, in their order.
     ///
     /// # Errors
     /// [`EngineFailed`]: the buffer still holds plaintext, and must not be sent.
@@ -284,7 +289,7 @@ impl OutboundSa {
         self.transform.seal(buffer, packets)
     }
 
-    /// Takes the next sequence number, and writes header and IV.
+    /// Uses the next sequence number, and writes header and IV.
     #[inline]
     fn begin(&mut self, packet: &mut [u8], text_len: usize) -> Result<u64, SealError> {
         let left = self.remaining();
@@ -305,15 +310,15 @@ impl OutboundSa {
 
 #[cfg(test)]
 impl OutboundSa {
-    /// Makes `sequence` the next number: what lies beyond 32 bits cannot be reached by sealing.
+    /// Makes `sequence` the next number: numbers beyond 32 bits cannot be reached by sealing.
     pub(crate) fn skip_to(&mut self, sequence: u64) {
         self.sequence = sequence - 1;
     }
 }
 
-/// Writes padding 1, 2, 3 …, pad length and next header, `bytes` in all, where `behind` begins. Up to 16 bytes are
-/// overwritten, or [`SHORT_ROOM`] if the trailer fits into that; where there is less room, for want of an ICV, no more
-/// than the trailer.
+/// Writes padding 1, 2, 3 …, pad length and next header, `bytes` in all, at the start of `behind`.
+/// Overwrites up to 16 bytes, or [`SHORT_ROOM`] if the trailer fits into that; where there is less
+/// room, because the suite has no ICV, only the trailer.
 #[inline]
 fn put_trailer(behind: &mut [u8], bytes: usize, next_header: u8) {
     let padding = bytes - ESP_TRAILER_BYTES;
@@ -322,7 +327,7 @@ fn put_trailer(behind: &mut [u8], bytes: usize, next_header: u8) {
         behind[..padding].copy_from_slice(&PADDING.to_le_bytes()[..padding]);
         behind[padding..bytes].copy_from_slice(&trailer);
     } else if bytes <= SHORT_ROOM {
-        // One store: the engine is to read these bytes at once, and waits for several.
+        // A single store: the engine reads these bytes immediately, and would stall on several.
         let end = 8 * padding as u32;
         let counting = PADDING as u64 & !(u64::MAX << end);
         let room = counting | u64::from(u16::from_le_bytes(trailer)) << end;

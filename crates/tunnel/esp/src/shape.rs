@@ -1,4 +1,4 @@
-//! A suite's lengths, looked up once: the packet path only adds.
+//! A suite's lengths, computed once: the packet path only adds.
 
 use wire::Suite;
 use wire::overhead::{self, ESP_HEADER_BYTES, ESP_TRAILER_BYTES};
@@ -9,12 +9,12 @@ pub(crate) const PADDING: u128 = 0x100f_0e0d_0c0b_0a09_0807_0605_0403_0201;
 /// The lengths of a suite's packets, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    /// Header and IV: what stands before the text.
+    /// Header and IV, in front of the plaintext.
     pub(crate) prefix: usize,
     pub(crate) icv: usize,
-    /// Of the shortest packet, which has no inner packet.
+    /// Length of the shortest packet, which has no inner packet.
     pub(crate) least: usize,
-    /// One less than what the text is a multiple of, a power of two.
+    /// The plaintext's alignment, a power of two, less one.
     mask: usize,
 }
 
@@ -33,7 +33,7 @@ impl Shape {
         }
     }
 
-    /// Length of the text: inner packet, padding and trailer.
+    /// Length of the plaintext: inner packet, padding and trailer.
     #[inline]
     pub(crate) const fn text(self, inner: usize) -> usize {
         (inner + ESP_TRAILER_BYTES + self.mask) & !self.mask
@@ -45,13 +45,13 @@ impl Shape {
         self.prefix + self.text(inner) + self.icv
     }
 
-    /// Whether a text can have that many bytes more than the shortest.
+    /// Whether a plaintext can have this many bytes more than the shortest.
     #[inline]
     pub(crate) const fn is_aligned(self, bytes: usize) -> bool {
         bytes & self.mask == 0
     }
 
-    /// The longest padding there is reason for.
+    /// The longest padding that alignment requires.
     #[inline]
     pub(crate) const fn padding_max(self) -> usize {
         self.mask

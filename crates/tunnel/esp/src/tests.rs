@@ -1,4 +1,5 @@
-//! Both halves of an SA together: against golden packets, official vectors, faults and independent peers.
+//! Tests of both halves of an SA together: golden packets, official vectors, faults and independent
+//! peers.
 
 mod batch;
 mod budget;
@@ -30,7 +31,7 @@ fn keymat(suite: Suite) -> Vec<u8> {
     keymat
 }
 
-/// The suites that some engine of this host serves, in the order of [`Suite::ALL`].
+/// The suites that an engine of this host serves, in the order of [`Suite::ALL`].
 fn suites() -> Vec<Suite> {
     let served = |suite: &Suite| !selections(*suite).is_empty();
     let suites: Vec<_> = Suite::ALL.into_iter().filter(served).collect();
@@ -38,14 +39,14 @@ fn suites() -> Vec<Suite> {
     suites
 }
 
-/// Those of them that have sequence numbers beyond 32 bits, which is all but one.
+/// Of these, those with sequence numbers beyond 32 bits: all but one.
 fn extended() -> Vec<Suite> {
     let all = suites().into_iter();
     all.filter(|suite| Limits::packets_max(*suite) > 1 << 32)
         .collect()
 }
 
-/// Those of them that tell a packet from a forgery.
+/// Of these, those that detect forgeries.
 fn authenticated() -> Vec<Suite> {
     let all = suites().into_iter();
     all.filter(|suite| suite.icv_bytes() > 0).collect()
@@ -63,7 +64,8 @@ fn selections(suite: Suite) -> Vec<Selection> {
     served.collect()
 }
 
-/// One transform of every engine of this host that serves the suite, the same keying material in each.
+/// One transform of every engine of this host that serves the suite, the same keying material in
+/// each.
 fn transforms(suite: Suite) -> Vec<Box<dyn Transform>> {
     let selections = selections(suite);
     selections
@@ -86,12 +88,12 @@ fn pair(suite: Suite) -> (OutboundSa, InboundSa) {
     )
 }
 
-/// Packets that an SA has used up.
+/// Number of packets that an SA has used up.
 fn sealed_packets(sa: &OutboundSa) -> u64 {
     sa.sealed().packets
 }
 
-/// Seals `inner` from a buffer with just the room it needs.
+/// Seals `inner` from a buffer with exactly the room required.
 fn seal(sa: &mut OutboundSa, inner: &[u8], next_header: u8) -> Vec<u8> {
     let mut src = inner.to_vec();
     src.resize(inner.len() + TRAILER_ROOM, 0xee);

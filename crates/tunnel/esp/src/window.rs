@@ -1,8 +1,9 @@
-//! The anti-replay window (RFC 4303 §3.4.3) and the inference of extended sequence numbers (appendix A2).
+//! The anti-replay window (RFC 4303 §3.4.3) and the inference of extended sequence numbers
+//! (appendix A2).
 //!
-//! The window is a ring of words, as RFC 6479 lays it out: when it moves on, whole words are cleared and no bit is
-//! shifted. The ring has twice the words of the window, so that a word being filled at the top is never one
-//! that the bottom still needs.
+//! The window is a ring of words as in RFC 6479: when it advances, whole words are cleared and no
+//! bit is shifted. The ring has twice the words of the window, so that a word being filled at the
+//! top never coincides with one that the bottom still needs.
 
 /// Length of an anti-replay window in packets: a power of two, 1024 or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,10 +14,10 @@ impl WindowSize {
     pub const DEFAULT: Self = Self(8192);
     /// 1024 packets.
     pub const MIN: Self = Self(1024);
-    /// 2^20 packets, which take 256 KiB an SA.
+    /// 2^20 packets, which take 256 KiB per SA.
     pub const MAX: Self = Self(1 << 20);
 
-    /// A window of that many packets; `None` unless it is a power of two from 1024 to 2^20.
+    /// A window of this many packets; `None` unless it is a power of two from 1024 to 2^20.
     #[must_use]
     pub const fn new(packets: u32) -> Option<Self> {
         if packets.is_power_of_two() && packets >= Self::MIN.0 && packets <= Self::MAX.0 {
@@ -39,7 +40,7 @@ impl Default for WindowSize {
     }
 }
 
-/// Why a sequence number is not acceptable.
+/// Why a sequence number is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rejected {
     /// Marked before.
@@ -50,18 +51,19 @@ pub(crate) enum Rejected {
 
 const WORD_BITS: u64 = u64::BITS as u64;
 
-/// Which of the last sequence numbers have been seen.
+/// The set of recently received sequence numbers.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// Bit `s % 64` of word `s / 64 % words.len()` is sequence number `s`; a power of two of words.
+    /// Bit `s % 64` of word `s / 64 % words.len()` is sequence number `s`; the number of words is a
+    /// power of two.
     words: Box<[u64]>,
     size: u64,
-    /// The highest sequence number seen.
+    /// The highest sequence number received.
     top: u64,
 }
 
 impl Window {
-    /// A window that has seen the number 0, which no sender uses (RFC 4303 §3.3.3), and nothing else.
+    /// A window with only the number 0 marked, which no sender uses (RFC 4303 §3.3.3).
     pub(crate) fn new(size: WindowSize) -> Self {
         let size = u64::from(size.packets());
         let mut words = vec![0; (2 * size / WORD_BITS) as usize].into_boxed_slice();
@@ -73,8 +75,9 @@ impl Window {
         }
     }
 
-    /// The whole sequence number of a packet that shows `low`: the only one from the window's left end on
-    /// for 2^32 (RFC 4303 appendix A2). Says [`Rejected::TooOld`] when that lies before 0 or beyond 64 bits.
+    /// The full sequence number of a packet with the low half `low`: the only match within 2^32
+    /// from the window's left end (RFC 4303 appendix A2). Returns [`Rejected::TooOld`] when it is
+    /// below 0 or beyond 64 bits.
     #[inline]
     pub(crate) fn infer(&self, low: u32) -> Result<u64, Rejected> {
         const HALF: u64 = 1 << 32;
@@ -87,7 +90,7 @@ impl Window {
         } else {
             candidate
         };
-        // Where the window begins before 0 or ends beyond 2^64, the numbers there are none.
+        // A window that begins before 0 or ends beyond 2^64 has no numbers there.
         let before_zero = self.top < self.size - 1 && sequence >= bottom;
         let beyond = self.top >= self.size - 1 && sequence < bottom;
         if before_zero || beyond {
@@ -97,7 +100,7 @@ impl Window {
         }
     }
 
-    /// Whether a packet with that number may still be accepted.
+    /// Whether a packet with this number may still be accepted.
     #[inline]
     pub(crate) fn check(&self, sequence: u64) -> Result<(), Rejected> {
         if sequence > self.top {
@@ -114,7 +117,8 @@ impl Window {
         }
     }
 
-    /// Marks a number that [`check`](Self::check) accepts; the window moves on when it is the highest yet.
+    /// Marks a number that [`check`](Self::check) accepts; the window advances if it is the highest
+    /// so far.
     #[inline]
     pub(crate) fn mark(&mut self, sequence: u64) {
         if sequence > self.top {
@@ -124,7 +128,7 @@ impl Window {
         self.words[word] |= bit;
     }
 
-    /// Moves the top to `sequence` and clears the words that come in.
+    /// Moves the top to `sequence` and clears the words that enter the window.
     #[inline]
     fn advance(&mut self, sequence: u64) {
         let (from, to) = (self.top / WORD_BITS, sequence / WORD_BITS);
@@ -149,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    /// What the window does, said with a set that forgets nothing.
+    /// The window's behaviour, modelled with an unlimited set.
     struct Model {
         seen: HashSet<u64>,
         top: u64,
@@ -168,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Where the next packet's number lies, seen from the top.
+    /// The next packet's number relative to the top.
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Ahead(u64),
@@ -251,7 +255,7 @@ mod tests {
         }
     }
 
-    /// RFC 4303 appendix A2.1, case A and case B, as written there.
+    /// RFC 4303 appendix A2.1, case A and case B, literally.
     #[test]
     fn inference_follows_the_two_cases_of_the_rfc() {
         let window_at = |top| {
@@ -259,7 +263,7 @@ mod tests {
             window.mark(top);
             window
         };
-        // Case A: the window lies in one subspace.
+        // Case A: the window is within one subspace.
         let window = window_at(0x5_0000_2000);
         assert_eq!(window.infer(0x1c01), Ok(0x5_0000_1c01));
         assert_eq!(window.infer(0x1c00), Ok(0x6_0000_1c00));

@@ -27,19 +27,19 @@ impl<P: CipherPort> FaultyCipher<P> {
         }
     }
 
-    /// What was done so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> FaultCounts {
         self.network.counts
     }
 
-    /// Datagrams that are still on their way.
+    /// Number of datagrams in transit.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.network.held.len()
     }
 
-    /// The port within.
+    /// The inner port.
     pub const fn inner_mut(&mut self) -> &mut P {
         &mut self.inner
     }
@@ -91,7 +91,7 @@ impl<P: CipherPort> CipherPort for FaultyCipher<P> {
     }
 }
 
-/// Adds a datagram to the last train where it may follow there, as the kernel does, or begins one.
+/// Appends a datagram to the last train if it may follow there, as the kernel does, or starts one.
 fn append(batch: &mut Batch, start: usize, bytes: usize, tos: u8) {
     if let Some(last) = batch.trains.last_mut() {
         let even = last.bytes % last.datagram_bytes.max(1) == 0;
@@ -118,14 +118,14 @@ mod tests {
 
     const DATAGRAMS: u16 = 2000;
 
-    /// Each datagram holds its number, and bytes that follow from it.
+    /// Each datagram contains its number, and bytes derived from it.
     fn datagram(number: u16) -> Vec<u8> {
         let mut datagram = vec![number as u8; 50 + usize::from(number / 100)];
         datagram[..2].copy_from_slice(&number.to_be_bytes());
         datagram
     }
 
-    /// What arrives of all datagrams, which are sent ten at a time.
+    /// The datagrams that arrive, of all those sent ten at a time.
     fn run(faults: Faults) -> (Vec<Vec<u8>>, FaultCounts) {
         let (mut a, b) = memory_cipher_pair();
         let mut port = FaultyCipher::new(b, faults);

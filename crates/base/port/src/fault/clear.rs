@@ -7,10 +7,10 @@ use std::os::fd::BorrowedFd;
 use wire::coalesce::Joinable;
 use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
-/// Packets taken from the port within in one call, so that they can change places.
+/// Packets read from the inner port in one call, so that they can be reordered.
 const WINDOW: usize = 16;
 
-/// A clear port behind a bad network. Virtio headers stay as they are: they never were on a wire.
+/// A clear port behind a bad network. Virtio headers are unchanged: they are never on a wire.
 #[derive(Debug)]
 pub struct FaultyClear<P> {
     inner: P,
@@ -32,19 +32,19 @@ impl<P: ClearPort> FaultyClear<P> {
         }
     }
 
-    /// What was done so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> FaultCounts {
         self.network.counts
     }
 
-    /// Packets that are still on their way.
+    /// Number of packets in transit.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.network.held.len()
     }
 
-    /// The port within.
+    /// The inner port.
     pub const fn inner_mut(&mut self) -> &mut P {
         &mut self.inner
     }

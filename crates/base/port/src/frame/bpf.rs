@@ -1,8 +1,10 @@
-//! Two programs in the kernel: one hands test frames to AF_XDP, one drops them once they are captured.
+//! Two kernel programs: one redirects test frames to AF_XDP, one drops them after they are
+//! captured.
 //!
-//! Both know a test frame by its UDP target port, in IPv4 without options or fragments and in IPv6 without
-//! extension headers; every other frame (ARP, neighbour discovery, control traffic) goes its way. A program
-//! is attached by a link that the kernel takes away when its descriptor closes, however the process ends.
+//! Both recognise a test frame by its UDP target port, in IPv4 without options or fragments and in
+//! IPv6 without extension headers; every other frame (ARP, neighbour discovery, control traffic)
+//! passes. A program is attached by a link that the kernel removes when its descriptor closes,
+//! however the process ends.
 
 use crate::bpf::{
     self, ADD, AND, Assembly, CALL, COPY, EXIT, IF_ABOVE, IF_EQUAL, IF_NOT_ABOVE,
@@ -25,12 +27,12 @@ const HELPER_SKB_PULL_DATA: i32 = 39;
 const HELPER_REDIRECT_MAP: i32 = 51;
 const PSEUDO_MAP_FD: u8 = 1;
 
-/// Which of the two places in the driver's path an XDP program is attached at.
+/// The point in the driver's path at which an XDP program is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum XdpMode {
     /// In the driver.
     Native,
-    /// Behind it, on any driver.
+    /// Behind the driver, on any driver.
     Generic,
 }
 
@@ -68,7 +70,8 @@ impl XdpRedirect {
     }
 }
 
-/// Drops test frames behind the capture, before the stack: it would look for a socket, and answer that there is none.
+/// Drops test frames after the capture, before the stack, which would look for a socket and answer
+/// that there is none.
 #[derive(Debug)]
 pub(super) struct DropCaptured {
     _link: OwnedFd,
@@ -87,7 +90,7 @@ impl DropCaptured {
     }
 }
 
-/// Drops every frame of an interface behind the capture: the stack is deaf to the link.
+/// Drops every frame of an interface after the capture: the stack sees nothing of the link.
 #[derive(Debug)]
 pub(crate) struct Deafness {
     _link: OwnedFd,
@@ -105,7 +108,7 @@ impl Deafness {
     }
 }
 
-/// Forward jumps of a program, to places that are known when it is complete.
+/// Targets of a program's forward jumps, resolved when it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Parse,
@@ -115,25 +118,25 @@ enum Place {
     Hit,
 }
 
-/// Headers up to the end of UDP's, which the programs look at.
+/// Headers up to the end of UDP's, which the programs read.
 const IPV4_HEADERS_BYTES: i32 = 14 + 20 + 8;
 const IPV6_HEADERS_BYTES: i32 = 14 + 40 + 8;
 
 impl Assembly<Place> {
-    /// Loads r2 and r3 with where the frame begins and ends, from the context in r6.
+    /// Loads r2 and r3 with the frame's start and end, from the context in r6.
     fn load_bounds(&mut self, start: i16, end: i16) {
         self.add(LOAD_U32, 2, 6, start, 0);
         self.add(LOAD_U32, 3, 6, end, 0);
     }
 
-    /// Jumps where the frame (r2 to r3) has, or has not, at least `bytes`.
+    /// Jumps if the frame (r2 to r3) has, or does not have, at least `bytes`.
     fn jump_by_length(&mut self, code: u8, bytes: i32, to: Place) {
         self.add(COPY, 4, 2, 0, 0);
         self.add(ADD, 4, 0, 0, bytes);
         self.jump(code, 4, 3, 0, to);
     }
 
-    /// Finds out whether the frame (r2 to r3) is a test frame; ends at `Hit` if it is.
+    /// Classifies the frame (r2 to r3); jumps to `Hit` if it is a test frame.
     fn classify(&mut self, udp_ports: &[u16]) {
         let udp = i32::from(wire::headers::UDP);
         self.jump_by_length(IF_ABOVE, IPV4_HEADERS_BYTES, Place::Miss);
@@ -156,7 +159,8 @@ impl Assembly<Place> {
         self.add(LOAD_U16, 5, 2, 56, 0);
         self.place(Place::Ports);
         self.add(TO_BIG_ENDIAN, 5, 0, 0, 16);
-        // Ports in a row, as those of lanes are, are one distance from the first: below it, it is huge.
+        // Consecutive ports, as lanes have, need one comparison of the distance from the first: a
+        // port below it wraps to a huge distance.
         for ports in udp_ports.chunk_by(|port, next| port.checked_add(1) == Some(*next)) {
             self.add(COPY, 4, 5, 0, 0);
             self.add(ADD, 4, 0, 0, -i32::from(ports[0]));
@@ -167,7 +171,7 @@ impl Assembly<Place> {
     }
 }
 
-/// A field of a frame as a load on this machine sees it.
+/// A field of a frame as this machine loads it.
 fn network(field: u16) -> i32 {
     i32::from(field.to_be())
 }
@@ -185,7 +189,7 @@ fn redirect(sockets: &OwnedFd, udp_ports: &[u16]) -> Vec<Instruction> {
     code.add(LOAD_64, 1, PSEUDO_MAP_FD, 0, sockets.as_raw_fd());
     code.add(0, 0, 0, 0, 0);
     code.add(LOAD_U32, 2, 6, 16, 0);
-    // Where a queue has no socket.
+    // For a queue without socket.
     code.add(SET, 3, 0, 0, XDP_PASS);
     code.add(CALL, 0, 0, 0, HELPER_REDIRECT_MAP);
     code.add(EXIT, 0, 0, 0, 0);
@@ -196,7 +200,8 @@ fn redirect(sockets: &OwnedFd, udp_ports: &[u16]) -> Vec<Instruction> {
 fn drop_program(udp_ports: &[u16]) -> Vec<Instruction> {
     let mut code = Assembly::new();
     code.add(COPY, 6, 1, 0, 0);
-    // struct __sk_buff: data and data_end. A long frame may have its headers elsewhere: they are pulled in.
+    // struct __sk_buff: data and data_end. A long frame may have its headers elsewhere, so they are
+    // pulled in.
     code.load_bounds(76, 80);
     code.jump_by_length(IF_NOT_ABOVE, IPV4_HEADERS_BYTES, Place::Parse);
     code.add(COPY, 1, 6, 0, 0);

@@ -1,4 +1,4 @@
-//! A clear port on frame rings: how a generator's frames enter an encryptor in the same process.
+//! A clear port on frame rings: passes a generator's frames to an encryptor in the same process.
 
 use super::{
     FRAME_SLOT_BYTES, FramePortStats, FrameSender, MemoryFrameReceiver, MemoryFrameSender,
@@ -19,13 +19,13 @@ const FRAME_BYTES_MIN: usize = 60;
 pub struct FrameClearPort {
     receiver: MemoryFrameReceiver,
     sender: MemoryFrameSender,
-    /// Target and source of the frames sent.
+    /// Target and source MAC addresses of the frames sent.
     macs: [u8; 12],
 }
 
 impl FrameClearPort {
-    /// Takes packets from the frames of `receiver` and sends them in frames by `sender`, from `source_mac` to
-    /// `target_mac`.
+    /// Receives packets in frames of `receiver` and sends them in frames by `sender`, from
+    /// `source_mac` to `target_mac`.
     #[must_use]
     pub fn new(
         receiver: MemoryFrameReceiver,
@@ -51,8 +51,8 @@ impl FrameClearPort {
 }
 
 impl ClearPort for FrameClearPort {
-    /// Frames that are not IP are passed over, and padding is cut off. Lends the frame's own slot: the virtio header
-    /// stands in the place of the Ethernet header.
+    /// Skips frames that are not IP and cuts off padding. Lends the frame's own slot: the virtio
+    /// header replaces the end of the Ethernet header.
     #[inline]
     fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
         let bytes = loop {
@@ -76,7 +76,7 @@ impl ClearPort for FrameClearPort {
         Ok((&mut slot[start..], length))
     }
 
-    /// A packet for which there is no room is lost, with [`io::ErrorKind::StorageFull`].
+    /// A packet without room is lost, with [`io::ErrorKind::StorageFull`].
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
         let pieces = std::iter::once(headers).chain(payload.iter().copied());
         let bytes = ETHERNET_HEADER_BYTES + pieces.clone().map(<[u8]>::len).sum::<usize>();
@@ -129,7 +129,7 @@ mod tests {
     const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const NEXT: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-    /// A frame of its own padding; `payload` bytes of UDP.
+    /// A frame with padding; `payload` bytes of UDP.
     fn frame(ipv6: bool, payload: usize) -> Vec<u8> {
         let ethernet = PacketBuilder::ethernet2(OWN, NEXT);
         let mut frame = Vec::new();

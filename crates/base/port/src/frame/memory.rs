@@ -6,8 +6,8 @@
 //!   └─────── free ring ◄─────┘
 //! ```
 //!
-//! A frame is written and read where it lies; what moves is the pointer. The sender fills the buffer that came
-//! back last, which is still in the cache. No lock, no allocation after set-up, no loss.
+//! A frame is written and read in place; only the pointer moves. The sender fills the buffer that
+//! was returned last, which is still in the cache. No lock, no allocation after set-up, no loss.
 
 use super::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender};
 use crate::bell::Bell;
@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Frames that one `recv` hands out at most.
+/// Maximum number of frames per `recv`.
 const BATCH_FRAMES: usize = 256;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ struct Slot {
 pub struct MemoryFrameSender {
     full: Producer<Slot>,
     free: Consumer<Slot>,
-    /// Free slots, the one used last on top.
+    /// Free slots, the most recently used on top.
     spare: Vec<Slot>,
     bell: Arc<Bell>,
     sent: u64,
@@ -41,18 +41,18 @@ pub struct MemoryFrameSender {
 pub struct MemoryFrameReceiver {
     full: Consumer<Slot>,
     free: Producer<Slot>,
-    /// The slot that `lend` lent last.
+    /// The slot lent last by `lend`.
     lent: Option<Slot>,
     bell: Arc<Bell>,
 }
 
-/// A link in memory that holds up to `capacity` frames.
+/// A link in memory for up to `capacity` frames.
 ///
 /// # Panics
 /// When the process is out of file descriptors.
 #[must_use]
 pub fn memory_frame_pair(capacity: usize) -> (MemoryFrameSender, MemoryFrameReceiver) {
-    // The receiver frees a slot a moment before its place in the full ring: hence the places to spare.
+    // The receiver frees a slot a moment before its place in the full ring: hence the spare places.
     let (full, full_out) = RingBuffer::new(capacity + BATCH_FRAMES);
     let (free_in, free) = RingBuffer::new(capacity);
     let slot = || Slot {
@@ -123,18 +123,18 @@ impl FrameSender for MemoryFrameSender {
 }
 
 impl MemoryFrameReceiver {
-    /// Lends the next frame until it is asked for another: its slot, and its length.
+    /// Lends the next frame until the next call: its slot, and its length.
     #[inline]
     pub(super) fn lend(&mut self) -> Option<(&mut [u8; FRAME_SLOT_BYTES], usize)> {
         if let Some(slot) = self.lent.take() {
-            // The free ring has a place for every slot that exists.
+            // The free ring has a place for every slot.
             let _ = self.free.push(slot);
         }
         let slot = self.lent.insert(self.full.pop().ok()?);
         Some((&mut slot.bytes, slot.length as usize))
     }
 
-    /// The slot lent last, if it still is; an empty slice otherwise.
+    /// The slot lent last, if still lent; an empty slice otherwise.
     #[inline]
     pub(super) fn lent(&mut self) -> &mut [u8] {
         self.lent
@@ -142,7 +142,7 @@ impl MemoryFrameReceiver {
             .map_or(&mut [], |slot| &mut slot.bytes[..])
     }
 
-    /// Hands up to `count` frames to `read`; how many there were.
+    /// Passes up to `count` frames to `read`; returns their number.
     #[inline]
     fn take(&mut self, count: usize, mut read: impl FnMut(&mut [u8])) -> usize {
         let count = self.full.slots().min(count);
@@ -151,7 +151,7 @@ impl MemoryFrameReceiver {
         }
         let slots = self.full.read_chunk(count);
         let places = self.free.write_chunk_uninit(count);
-        // So many are there, and the free ring has a place for every slot that exists.
+        // There are this many, and the free ring has a place for every slot.
         let (Ok(slots), Ok(places)) = (slots, places) else {
             unreachable!("a ring lost a slot")
         };

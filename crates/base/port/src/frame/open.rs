@@ -1,17 +1,18 @@
 //! Opening the fastest frame port that works.
 //!
-//! The order is that of `examples/frames.rs`: 60-byte frames over a veth pair, MTU 1500, one core sending, one
-//! receiving; millions of frames per second received (to nobody: sent). Median of five runs of a second, and the
-//! best of them, on 2 virtual cores of an Intel Xeon with Linux 6.18 that had other work to do meanwhile (load 3.6):
+//! The order is that of `examples/frames.rs`: 60-byte frames over a veth pair, MTU 1500, one core
+//! sending, one receiving; millions of frames per second received (without a receiver: sent).
+//! Median of five runs of a second, and the best of them, on 2 virtual cores of an Intel Xeon with
+//! Linux 6.18 under other load (load average 3.6):
 //!
-//! | sender | nobody | AF_PACKET | AF_XDP | UDP socket |
+//! | sender | none | AF_PACKET | AF_XDP | UDP socket |
 //! |---|---:|---:|---:|---:|
 //! | AF_XDP | 1.61, 2.37 | 1.01, 1.52 | 0.56, 0.83 | 0.38, 0.85 |
 //! | AF_PACKET | 0.94, 1.62 | 0.62, 1.17 | 0.34, 0.71 | 0.30, 0.71 |
 //! | UDP socket | 0.39, 0.64 | 0.46, 0.80 | 0.24, 0.55 | 0.26, 0.50 |
 //!
-//! The rates are as unsteady as the machine was, but the order is the same by median and by best: AF_XDP sends most,
-//! and AF_PACKET receives most.
+//! The rates vary as the load did, but the order is the same by median and by best: AF_XDP is the
+//! fastest sender, and AF_PACKET the fastest receiver.
 
 use super::bpf::XdpMode;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
@@ -36,22 +37,22 @@ const RECEIVERS: [FramePortKind; 3] = [
     FramePortKind::Socket,
 ];
 
-/// What is asked of frame ports.
+/// Requirements on frame ports.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenFrames<'a> {
     /// Interface of this network namespace.
     pub interface: &'a str,
     /// The kind to use; `None`: the fastest that works.
     pub kind: Option<FramePortKind>,
-    /// The longest frame to come, without FCS.
+    /// Length of the longest frame expected, without FCS.
     pub max_frame_bytes: usize,
-    /// Ports to open, one a thread; at least 1. Receivers divide the flows among them.
+    /// Number of ports to open, one per thread; at least 1. Receivers divide the flows among them.
     pub threads: usize,
-    /// UDP target ports of the frames to receive; of no concern to senders.
+    /// UDP target ports of the frames to receive; senders ignore it.
     pub udp_ports: &'a [u16],
 }
 
-/// Ports of one kind, and why not a faster one: the kinds passed over, each with the reason.
+/// Ports of one kind, and the faster kinds that were rejected, each with the reason.
 pub type Opened<P> = (Vec<P>, Vec<(FramePortKind, String)>);
 
 /// Why no frame port could be opened.
@@ -59,18 +60,18 @@ pub type Opened<P> = (Vec<P>, Vec<(FramePortKind, String)>);
 pub enum FramePortError {
     /// The interface does not exist.
     #[error(
-        "there is no interface `{name}` in this network namespace\nhelp: `ip link` lists those that there are"
+        "there is no interface `{name}` in this network namespace\nhelp: `ip link` lists the existing ones"
     )]
     NoInterface {
         /// Its name.
         name: String,
     },
-    /// The interface cannot be asked about.
+    /// The interface cannot be queried.
     #[error("cannot look up the interface `{name}`: {error}")]
     Interface {
         /// Its name.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The interface is down.
@@ -99,7 +100,7 @@ pub enum FramePortError {
         /// The frame's length without FCS.
         bytes: usize,
     },
-    /// The kind that was asked for does not work.
+    /// The requested kind does not work.
     #[error("{kind} does not work on interface `{name}`: {reason}")]
     Forced {
         /// The kind.
@@ -126,10 +127,10 @@ fn list(reasons: &[(FramePortKind, String)]) -> String {
     reasons.iter().map(line).collect()
 }
 
-/// Opens senders, one a thread: the first that works of AF_XDP, AF_PACKET, UDP sockets.
+/// Opens senders, one per thread: the first that works of AF_XDP, AF_PACKET, UDP sockets.
 ///
 /// # Errors
-/// [`FramePortError`] with what to do.
+/// [`FramePortError`] with advice.
 pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FramePortError> {
     let interface = interface(wanted)?;
     let max = interface.mtu + ETHERNET_HEADER_BYTES;
@@ -160,11 +161,11 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
     })
 }
 
-/// Opens receivers, one a thread, among which flows are divided: the first that works of AF_PACKET, AF_XDP, UDP
-/// sockets.
+/// Opens receivers, one per thread, among which flows are divided: the first that works of
+/// AF_PACKET, AF_XDP, UDP sockets.
 ///
 /// # Errors
-/// [`FramePortError`] with what to do.
+/// [`FramePortError`] with advice.
 pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, FramePortError> {
     let interface = interface(wanted)?;
     first_that_works(wanted, &RECEIVERS, |kind| match kind {
@@ -179,10 +180,10 @@ pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, Fr
     })
 }
 
-/// Opens an interface to capture what leaves by it, whoever sends it.
+/// Opens an interface to capture the frames that leave by it, from any sender.
 ///
 /// # Errors
-/// [`FramePortError`] with what to do.
+/// [`FramePortError`] with advice.
 pub fn open_outgoing(interface: &str) -> Result<OutgoingReceiver, FramePortError> {
     OutgoingReceiver::open(&find(interface)?).map_err(|error| FramePortError::Forced {
         kind: FramePortKind::Packet,
@@ -236,17 +237,17 @@ fn first_that_works<P>(
     Err(FramePortError::None { name, reasons })
 }
 
-/// In the driver where it can, else behind it.
+/// In the driver if possible, else behind it.
 fn open_xdp_receivers(
     interface: &Interface,
     wanted: &OpenFrames<'_>,
 ) -> Result<Vec<AnyReceiver>, String> {
-    // What is longer than the MTU does not come.
+    // Frames longer than the MTU never arrive.
     let longest_by_mtu = interface.mtu + ETHERNET_HEADER_BYTES;
     let max_frame_bytes = wanted.max_frame_bytes.min(longest_by_mtu);
     fits_a_page(max_frame_bytes, xdp::RECEIVE_BYTES_MAX).map_err(|reason| {
         format!(
-            "{reason}; where no frames are longer, `ip link set {} mtu {}` says so",
+            "{reason}; if all frames are shorter, use `ip link set {} mtu {}`",
             interface.name,
             xdp::RECEIVE_BYTES_MAX - ETHERNET_HEADER_BYTES
         )
@@ -348,7 +349,7 @@ pub enum AnyReceiver {
     Memory(MemoryFrameReceiver),
 }
 
-/// The same expression for the port inside, whatever its kind.
+/// Evaluates the same expression for the inner port of any kind.
 macro_rules! each {
     ($any:expr, $port:ident => $result:expr) => {
         match $any {
@@ -361,7 +362,7 @@ macro_rules! each {
 }
 
 impl AnySender {
-    /// The kind inside.
+    /// The inner kind.
     #[must_use]
     pub const fn kind(&self) -> FramePortKind {
         match self {
@@ -374,7 +375,7 @@ impl AnySender {
 }
 
 impl AnyReceiver {
-    /// The kind inside.
+    /// The inner kind.
     #[must_use]
     pub const fn kind(&self) -> FramePortKind {
         match self {

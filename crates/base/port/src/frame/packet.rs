@@ -1,4 +1,5 @@
-//! AF_PACKET: whole frames to and from an interface. Needs CAP_NET_RAW in the interface's network namespace.
+//! AF_PACKET: whole frames to and from an interface. Needs CAP_NET_RAW in the interface's network
+//! namespace.
 
 mod outgoing;
 mod receive;

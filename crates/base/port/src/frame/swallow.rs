@@ -1,12 +1,12 @@
-//! Sockets that take test frames and drop them.
+//! Sockets that receive test frames and drop them.
 
 use crate::kernel;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Holds UDP ports of an interface, so that the kernel does not answer frames to them with "port unreachable"
-/// (RFC 1122 §4.1.3.1). A filter drops every datagram before it is queued.
+/// Binds UDP ports of an interface, so that the kernel does not answer frames to them with "port
+/// unreachable" (RFC 1122 §4.1.3.1). A filter drops every datagram before it is queued.
 #[derive(Debug)]
 pub struct Swallow {
     /// Held open, never read.
@@ -14,10 +14,11 @@ pub struct Swallow {
 }
 
 impl Swallow {
-    /// Takes `udp_ports` of `interface`, IPv4 and IPv6. Needs no privilege.
+    /// Binds `udp_ports` of `interface`, IPv4 and IPv6. Needs no privilege.
     ///
     /// # Errors
-    /// EADDRINUSE when somebody listens there; EPERM for an interface already bound, by whom may not.
+    /// EADDRINUSE when another socket listens there; EPERM, without privilege, for a socket already
+    /// bound to an interface.
     pub fn bind(interface: &str, udp_ports: &[u16]) -> io::Result<Self> {
         let mut sockets = Vec::with_capacity(2 * udp_ports.len());
         for port in udp_ports {
@@ -46,7 +47,7 @@ fn one(interface: &str, address: SocketAddr) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // "return 0": keep no byte of it.
+    // "return 0": drop the whole datagram.
     let mut nothing = libc::sock_filter {
         code: (libc::BPF_RET | libc::BPF_K) as u16,
         jt: 0,

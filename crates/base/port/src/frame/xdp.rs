@@ -1,7 +1,8 @@
-//! AF_XDP: rings shared with the kernel, below the network stack (Linux `Documentation/networking/af_xdp.rst`).
+//! AF_XDP: rings shared with the kernel, below the network stack (Linux
+//! `Documentation/networking/af_xdp.rst`).
 //!
-//! In copy mode, which every driver has. A frame is one descriptor within one page: longer ones are for
-//! other ports. Needs CAP_NET_RAW; to receive, CAP_BPF and CAP_NET_ADMIN too.
+//! In copy mode, which every driver supports. A frame is one descriptor within one page: longer
+//! ones need other ports. Needs CAP_NET_RAW; to receive, CAP_BPF and CAP_NET_ADMIN too.
 
 mod receive;
 mod ring;
@@ -16,13 +17,13 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest frame that is sent: a page.
+/// The longest frame sent: a page.
 pub(super) const SEND_BYTES_MAX: usize = 4096;
-/// What the kernel keeps free in front of a received frame.
+/// Space that the kernel reserves in front of a received frame.
 const HEADROOM_BYTES: usize = 256;
-/// The longest frame that is received.
+/// The longest frame received.
 pub(super) const RECEIVE_BYTES_MAX: usize = SEND_BYTES_MAX - HEADROOM_BYTES;
-/// How long the kernel may take to give up a closed socket's queue; some milliseconds are usual.
+/// Longest wait for the kernel to release a closed socket's queue; some milliseconds are usual.
 const RELEASE_WAIT: Duration = Duration::from_millis(300);
 
 /// A socket with its frame memory, before it is bound.
@@ -40,7 +41,8 @@ fn socket(frames: &Mapping, chunk_bytes: usize, flags: u32) -> io::Result<OwnedF
     Ok(socket)
 }
 
-/// Binds to a queue. The kernel gives up the queue of a closed socket a little later: that is waited for.
+/// Binds to a queue. The kernel releases the queue of a closed socket with a delay, which this
+/// waits for.
 fn bind(socket: &OwnedFd, interface: &Interface, queue: u32) -> io::Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,

@@ -1,6 +1,7 @@
-//! Frames from the kernel by a ring of slots in memory shared with it (TPACKET_V2), each handed over as it comes.
+//! Frames from the kernel by a ring of shared slots (TPACKET_V2), each delivered as it arrives.
 //!
-//! A frame that is longer than a slot, as a super-packet is, waits in the socket's queue; its slot says so.
+//! A frame longer than a slot, such as a super-packet, waits in the socket's queue; its slot is
+//! marked.
 
 use super::vlan::{self, TAG_BYTES};
 use crate::kernel::{self, Interface, Mapping};
@@ -12,9 +13,9 @@ use wire::vnet::{NEEDS_CSUM, VNET_HEADER_BYTES};
 
 /// Size of the whole ring: thousands of frames of an ordinary link.
 const RING_BYTES: usize = 8 << 20;
-/// The kernel takes memory in pieces of this size.
+/// The kernel allocates memory in pieces of this size.
 const BLOCK_BYTES: usize = 64 << 10;
-/// More than the kernel's header in a slot and what it leaves in front of the frame.
+/// More than the kernel's header in a slot and its gap before the frame.
 const SLOT_HEADER_BYTES: usize = 128;
 /// Ethernet header with two tags.
 const LINK_HEADER_BYTES: usize = 14 + 2 * TAG_BYTES;
@@ -26,20 +27,21 @@ pub(super) struct Receiver {
     ring: Mapping,
     slot_bytes: usize,
     next: usize,
-    /// The slot that is lent, for the kernel to have back.
+    /// The slot that is lent, to be returned to the kernel.
     lent: Option<usize>,
-    /// Where frames go that are longer than a slot.
+    /// Buffer for frames longer than a slot.
     long: Box<[u8]>,
-    /// Frames lost so far: there was no free slot, or they were cut, as the socket's queue was full.
+    /// Frames lost so far: for want of a free slot, or truncated because the socket's queue was
+    /// full.
     missed: u64,
-    /// A slot has told that there was none for others since the kernel was last asked how many.
+    /// A slot has reported losses since the kernel's count was last read.
     losing: bool,
 }
 
-/// A frame that is there.
+/// A received frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
-    /// Where its virtio header begins in the ring; `None` where it is in `long`.
+    /// Offset of its virtio header in the ring; `None` if it is in `long`.
     start: Option<usize>,
     /// Length with virtio header, without the tag.
     bytes: usize,
@@ -47,7 +49,7 @@ pub(super) struct Received {
 }
 
 impl Receiver {
-    /// Makes the ring; to be called before the socket is bound.
+    /// Creates the ring; must be called before the socket is bound.
     pub(super) fn new(socket: &OwnedFd, interface: &Interface) -> io::Result<Self> {
         let set = |option, value: libc::c_int| {
             kernel::set_option(socket, libc::SOL_PACKET, option, &value)
@@ -79,14 +81,15 @@ impl Receiver {
         })
     }
 
-    /// The status word of a slot: whose it is.
+    /// The status word of a slot, which is its owner.
     #[inline]
     fn status(&self, slot: usize) -> &AtomicU32 {
-        // SAFETY: `at` checks the bounds; slots are aligned to their size; the kernel writes this word atomically.
+        // SAFETY: `at` checks the bounds; slots are aligned to their size; the kernel writes this
+        // word atomically.
         unsafe { AtomicU32::from_ptr(self.ring.at(slot * self.slot_bytes, 4).cast()) }
     }
 
-    /// Gives the slot that is lent back to the kernel.
+    /// Returns the lent slot to the kernel.
     #[inline]
     fn give_back(&mut self) {
         if let Some(slot) = self.lent.take() {
@@ -95,7 +98,7 @@ impl Receiver {
         }
     }
 
-    /// The next frame; `None` when there is none. What was lent before is the kernel's again.
+    /// The next frame; `None` when there is none. The slot lent before returns to the kernel.
     #[inline]
     pub(super) fn next(&mut self, socket: &OwnedFd) -> io::Result<Option<Received>> {
         loop {
@@ -107,7 +110,8 @@ impl Receiver {
             }
             self.losing |= status & libc::TP_STATUS_LOSING != 0;
             let offset = self.next * self.slot_bytes;
-            // SAFETY: `at` checks the bounds; the kernel does not write to a slot that is ours; any bytes are a value.
+            // SAFETY: `at` checks the bounds; the kernel does not write to a slot that is ours; any
+            // bytes are a value.
             let header = unsafe {
                 self.ring
                     .at(offset, size_of::<libc::tpacket2_hdr>())
@@ -117,7 +121,7 @@ impl Receiver {
             self.lent = Some(self.next);
             self.next = (self.next + 1) % (RING_BYTES / self.slot_bytes);
             if self.next == 0 {
-                // Once around: under overload every slot tells of losses.
+                // Once per round: under overload every slot reports losses.
                 self.count_losses(socket);
             }
             let tag = vlan::tag(status, header.tp_vlan_tci, header.tp_vlan_tpid);
@@ -146,7 +150,8 @@ impl Receiver {
         }
     }
 
-    /// Takes a frame from the socket's queue; its length, or `None` when it is too long or cannot be described.
+    /// Reads a frame from the socket's queue; returns its length, or `None` when it is too long or
+    /// cannot be described.
     fn take_long(&mut self, socket: &OwnedFd) -> io::Result<Option<usize>> {
         let buffer = &mut self.long[TAG_BYTES..TAG_BYTES + CLEAR_BUFFER_BYTES];
         // SAFETY: the buffer outlives the call, and its length is given.
@@ -155,7 +160,7 @@ impl Receiver {
                 socket.as_raw_fd(),
                 buffer.as_mut_ptr().cast(),
                 buffer.len(),
-                // The whole length is told, though not all of it fit.
+                // The call returns the whole length even if not all of it fits.
                 libc::MSG_DONTWAIT | libc::MSG_TRUNC,
             )
         };
@@ -169,22 +174,23 @@ impl Receiver {
         Ok((bytes <= buffer.len()).then_some(bytes))
     }
 
-    /// The frame behind its virtio header, with the tag that it came with, and its length.
+    /// The frame behind its virtio header, with its VLAN tag restored, and its length.
     #[inline]
     pub(super) fn lend(&mut self, received: Received) -> (&mut [u8], usize) {
         let Received { start, bytes, tag } = received;
-        // From the room for a tag on.
+        // Starts at the room for a tag.
         let slot = match start {
             None => &mut self.long[..],
             Some(start) => {
                 let start = start - TAG_BYTES;
                 let end = start - start % self.slot_bytes + self.slot_bytes;
                 let pointer = self.ring.at(start, end - start);
-                // SAFETY: within one slot, which is ours until `give_back`; `&mut self` makes the slice the only one.
+                // SAFETY: within one slot, which is ours until `give_back`; `&mut self` makes the
+                // slice the only one.
                 unsafe { std::slice::from_raw_parts_mut(pointer, end - start) }
             }
         };
-        // The kernel also says which checksums it has checked.
+        // The kernel also marks the checksums that it has verified.
         slot[TAG_BYTES] &= NEEDS_CSUM;
         let Some(tag) = tag else {
             return (&mut slot[TAG_BYTES..], bytes);
@@ -193,7 +199,7 @@ impl Receiver {
         (slot, bytes + TAG_BYTES)
     }
 
-    /// Asks the kernel how many frames it lost, if it lost any; it forgets them then.
+    /// Reads the kernel's count of losses if there were any; the kernel then resets it.
     #[inline]
     fn count_losses(&mut self, socket: &OwnedFd) {
         if std::mem::take(&mut self.losing) {
@@ -204,7 +210,8 @@ impl Receiver {
         }
     }
 
-    /// Frames lost so far, by the kernel or here. What the kernel lost is known when a later frame has come.
+    /// Frames lost so far, by the kernel or here. The kernel's losses are counted once a later
+    /// frame has arrived.
     pub(super) const fn missed(&self) -> u64 {
         self.missed
     }

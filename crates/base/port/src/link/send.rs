@@ -1,4 +1,4 @@
-//! Frames to the kernel: small ones gathered, large ones at once from where they lie.
+//! Frames to the kernel: small ones gathered, large ones sent at once in place.
 
 use super::BATCH_FRAMES;
 use crate::kernel;
@@ -11,19 +11,20 @@ use std::time::Duration;
 use wire::coalesce::SEGMENTS_MAX;
 use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
 
-/// Frames up to this length are copied and gathered; for a longer one the copy would cost more than it saves.
+/// Frames up to this length are copied and gathered; for a longer one the copy would cost more than
+/// it saves.
 const GATHERED_BYTES_MAX: usize = 2048;
-/// From slot to slot: an odd number of cache lines.
+/// Distance between slots: an odd number of cache lines.
 const STRIDE_BYTES: usize = ((VNET_HEADER_BYTES + GATHERED_BYTES_MAX).div_ceil(64) | 1) * 64;
-/// How long to wait for room in the send buffer, at most, before frames count as lost.
+/// Longest wait for room in the send buffer before frames count as lost.
 const SEND_WAIT: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(super) struct Sender {
     slots: Box<[u8]>,
-    /// Lengths of the frames that wait, with virtio headers.
+    /// Lengths of the waiting frames, with virtio headers.
     lengths: ArrayVec<usize, BATCH_FRAMES>,
-    /// Lost since `flush` was last asked.
+    /// Lost since the last `flush`.
     lost: u64,
 }
 
@@ -36,7 +37,7 @@ impl Sender {
         }
     }
 
-    /// Takes a frame; it goes now, or with those that follow.
+    /// Sends a frame, at once or with later ones.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -48,7 +49,7 @@ impl Sender {
         let parts = payload.iter().map(|part| part.len()).sum::<usize>();
         let bytes = headers.len() + parts;
         if vnet.gso != Gso::None || bytes > GATHERED_BYTES_MAX {
-            // Those that wait were there before.
+            // The waiting frames come first.
             self.push(socket)?;
             return self.send_now(socket, vnet, headers, payload);
         }
@@ -107,13 +108,13 @@ impl Sender {
         }
     }
 
-    /// Sends what waits; how many were lost since the last time.
+    /// Sends waiting frames; returns how many were lost since the last call.
     pub(super) fn flush(&mut self, socket: &OwnedFd) -> io::Result<u64> {
         self.push(socket)?;
         Ok(std::mem::take(&mut self.lost))
     }
 
-    /// Sends what waits, and counts what cannot be sent.
+    /// Sends waiting frames, and counts those that cannot be sent.
     fn push(&mut self, socket: &OwnedFd) -> io::Result<()> {
         let (mut next, mut waited, mut gone) = (0, false, None);
         while next < self.lengths.len() {
@@ -146,7 +147,7 @@ impl Sender {
         gone.map_or(Ok(()), Err)
     }
 
-    /// Sends the frames that wait from the `first` on, in one call; how many it took.
+    /// Sends the waiting frames from `first` on, in one call; returns how many it took.
     fn send_from(&self, socket: &OwnedFd, first: usize) -> io::Result<usize> {
         let slots = self.slots.chunks_exact(STRIDE_BYTES);
         let mut vectors: ArrayVec<libc::iovec, BATCH_FRAMES> = slots
@@ -162,8 +163,8 @@ impl Sender {
             message.msg_hdr.msg_iovlen = 1;
             messages.push(message);
         }
-        // SAFETY: each message points to a vector, and that to a slot, all of which outlive the call; the kernel only
-        // reads the slots.
+        // SAFETY: each message points to a vector, and that to a slot, all of which outlive the
+        // call; the kernel only reads the slots.
         let sent = kernel::check(unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),

@@ -1,13 +1,13 @@
-//! Putting back the VLAN tag that the kernel took off a frame (IEEE 802.1Q §9.6).
+//! Restores the VLAN tag that the kernel removed from a frame (IEEE 802.1Q §9.6).
 
 use wire::vnet::{NEEDS_CSUM, VNET_HEADER_BYTES};
 
 /// Length of a tag.
 pub(super) const TAG_BYTES: usize = 4;
-/// Target and source address, which stand in front of the tag.
+/// Target and source address, in front of the tag.
 const ADDRESSES_BYTES: usize = 12;
 
-/// The tag that the kernel notes beside a frame, `None` where it has none.
+/// The tag in the kernel's metadata of the frame; `None` if there is none.
 #[inline]
 pub(super) const fn tag(status: u32, tci: u16, tpid: u16) -> Option<[u8; TAG_BYTES]> {
     if status & libc::TP_STATUS_VLAN_VALID == 0 {
@@ -22,14 +22,14 @@ pub(super) const fn tag(status: u32, tci: u16, tpid: u16) -> Option<[u8; TAG_BYT
     Some([a, b, c, d])
 }
 
-/// Moves virtio header and addresses to the front of `slot`, where room for the tag is free, and puts the tag
-/// behind them.
+/// Moves virtio header and addresses to the front of `slot`, where room for the tag is free, and
+/// inserts the tag behind them.
 #[inline]
 pub(super) fn insert(slot: &mut [u8], tag: [u8; TAG_BYTES]) {
     let before = VNET_HEADER_BYTES + ADDRESSES_BYTES;
     slot.copy_within(TAG_BYTES..TAG_BYTES + before, 0);
     slot[before..before + TAG_BYTES].copy_from_slice(&tag);
-    // What the virtio header says of places in the frame: hdr_len and csum_start.
+    // The virtio header's offsets into the frame: hdr_len and csum_start.
     for (at, meant) in [(2, slot[1] != 0), (6, slot[0] & NEEDS_CSUM != 0)] {
         if meant {
             let place = u16::from_ne_bytes([slot[at], slot[at + 1]]) + TAG_BYTES as u16;

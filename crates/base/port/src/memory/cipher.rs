@@ -1,6 +1,6 @@
-//! Cipher ports in memory: a batch crosses by exchange of buffers, without a copy.
+//! Cipher ports in memory: a batch is passed by exchanging buffers, without a copy.
 //!
-//! The two callers' buffers must have [`MEMORY_BATCH_BYTES`] for that; others are copied.
+//! Both callers' buffers must have [`MEMORY_BATCH_BYTES`] for that; others are copied.
 
 use super::{Receiving, Sending, direction};
 use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, Train};
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Length of the buffers that move.
 pub const MEMORY_BATCH_BYTES: usize = 4 * TRAIN_BYTES_MAX;
-/// Buffers a direction. They take no memory before they are first used, and the same ones are used again.
+/// Buffers per direction. They take no memory before their first use, and are reused.
 const BATCHES: usize = 256;
-/// Places in the rings: datagrams put in from the side have buffers of their own.
+/// Places in the rings: injected datagrams have buffers of their own.
 const PLACES: usize = 8192;
-/// Bytes that wait in one direction at most.
+/// Maximum number of waiting bytes in one direction.
 const WAITING_BYTES_MAX: u64 = 4 << 20;
 
 /// One end of a cipher link in memory.
 #[derive(Debug)]
 pub struct MemoryCipherPort {
     rx: Receiving<Batch>,
-    /// A batch that is being copied out, and how many of its trains have been.
+    /// A batch that is partly copied out, and the number of its trains copied.
     partial: Option<(Batch, usize)>,
-    /// Bytes that have been received, for the sender to see.
+    /// Number of bytes received, for the sender.
     received: Arc<AtomicU64>,
     received_bytes: u64,
     tx: Sending<Batch>,
-    /// Free batches, the one used last on top.
+    /// Free batches, the most recently used on top.
     spare: Vec<Batch>,
     sent_bytes: u64,
     taken: Arc<AtomicU64>,
@@ -63,7 +63,8 @@ pub fn memory_cipher_pair() -> (MemoryCipherPort, MemoryCipherPort) {
 }
 
 impl MemoryCipherPort {
-    /// Sends one datagram, as [`send`](CipherPort::send) would do; it is lost when the link is full. Allocates.
+    /// Sends one datagram, as [`send`](CipherPort::send) does; it is lost when the link is full.
+    /// Allocates.
     pub fn inject(&mut self, datagram: &[u8]) {
         let mut batch = Batch {
             buffer: datagram.into(),
@@ -122,7 +123,7 @@ impl MemoryCipherPort {
         true
     }
 
-    /// Gives a batch back whose bytes have been received.
+    /// Returns a batch whose bytes have been received.
     fn done(&mut self, batch: Batch, bytes: u64) {
         self.rx.give_back(batch);
         self.received_bytes += bytes;
@@ -131,7 +132,7 @@ impl MemoryCipherPort {
 }
 
 impl CipherPort for MemoryCipherPort {
-    /// A batch for which there is no room is lost as a whole.
+    /// A batch without room is lost as a whole.
     fn send(&mut self, batch: &mut Batch) -> Sent {
         if batch.trains.is_empty() {
             return Sent::default();
@@ -171,7 +172,7 @@ impl CipherPort for MemoryCipherPort {
                 self.done(from, bytes);
                 return Ok(());
             }
-            // A batch that can be exchanged is better waited for.
+            // A batch that can be exchanged is left for the next call.
             let exchange = from.buffer.len() == batch.buffer.len() && copied == 0;
             let now = if exchange {
                 0
@@ -191,7 +192,7 @@ impl CipherPort for MemoryCipherPort {
         Ok(())
     }
 
-    /// Batches of that length are exchanged, others copied.
+    /// Batches of this length are exchanged, others copied.
     fn batch_bytes(&self) -> usize {
         MEMORY_BATCH_BYTES
     }
@@ -209,8 +210,8 @@ fn bytes_of(batch: &Batch) -> u64 {
     batch.trains.iter().map(|train| train.bytes as u64).sum()
 }
 
-/// Copies trains behind those that `to` has, as long as there is room; how many. One that is longer than a whole
-/// buffer is cut off.
+/// Copies trains behind those in `to` while there is room; returns how many. A train longer than a
+/// whole buffer is truncated.
 fn copy_trains(from: &Batch, first: usize, to: &mut Batch) -> usize {
     let mut copied = 0;
     for train in &from.trains[first..] {
@@ -310,7 +311,7 @@ mod tests {
             sent += result.datagrams;
             failed += result.failed;
         }
-        // By its buffers, which are fewer than its bytes here.
+        // Limited by buffers, of which there are fewer than bytes here.
         assert_eq!(
             (sent, failed),
             (10 * BATCHES as u64, 5000 - 10 * BATCHES as u64)
@@ -320,7 +321,7 @@ mod tests {
             received += into.datagrams().count() as u64;
         }
         assert_eq!(received, sent);
-        // And by its bytes.
+        // Limited by bytes.
         let mut sent = 0;
         for _ in 0..100 {
             fill(&mut out, 1, 26);

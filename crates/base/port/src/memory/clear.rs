@@ -7,8 +7,8 @@ use std::os::fd::BorrowedFd;
 use wire::coalesce::Joinable;
 use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
-/// The two lengths of buffers, and how many of each a direction has: for packets of an Ethernet link, and for
-/// super-packets. An odd number of cache lines each, so that buffers share no cache set.
+/// The two buffer lengths, and the number of each per direction: for packets of an Ethernet link,
+/// and for super-packets. An odd number of cache lines each, so that buffers share no cache set.
 const KINDS: [(usize, usize); 2] = [
     (37 * 64, 2048),
     (
@@ -30,7 +30,7 @@ pub struct MemoryClearPort {
     /// The buffer lent last.
     lent: Option<Slot>,
     tx: Sending<Slot>,
-    /// Free buffers of each length, the one used last on top.
+    /// Free buffers of each length, the most recently used on top.
     spare: [Vec<Slot>; 2],
     joinable: Joinable,
 }
@@ -76,7 +76,7 @@ impl MemoryClearPort {
 }
 
 impl ClearPort for MemoryClearPort {
-    /// Lends the buffer that the packet was written to.
+    /// Lends the buffer that contains the packet.
     #[inline]
     fn recv<'a>(&'a mut self, _: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
         if let Some(slot) = self.lent.take() {
@@ -87,7 +87,7 @@ impl ClearPort for MemoryClearPort {
         Ok((&mut slot.bytes, slot.length))
     }
 
-    /// A packet for which there is no room is lost, with [`io::ErrorKind::StorageFull`].
+    /// A packet without room is lost, with [`io::ErrorKind::StorageFull`].
     #[inline]
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
         let parts = payload.iter().map(|part| part.len()).sum::<usize>();
@@ -104,7 +104,7 @@ impl ClearPort for MemoryClearPort {
             now.copy_from_slice(piece);
             room = later;
         }
-        // The ring has a place for every buffer that exists.
+        // The ring has a place for every buffer.
         self.tx
             .full
             .push(slot)

@@ -1,18 +1,18 @@
 //! Control messages beside a datagram (RFC 3542 §20, cmsg(3)): written and read as bytes.
 //!
-//! A block is a row of messages, each a header (length with header, level, type), data, and padding to the size
-//! of a machine word. Nothing here follows a pointer, so that any bytes can be read.
+//! A block is a sequence of messages, each a header (length with header, level, type), data, and
+//! padding to the size of a machine word. No pointers are followed, so any bytes can be parsed.
 
 use std::mem::size_of;
 
 /// Length of a message's header in bytes.
 const HEADER_BYTES: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
-/// Room for all messages that a lane asks for.
+/// Room for all messages of a lane.
 pub(crate) const CONTROL_BYTES: usize = 96;
 
 const _: () = assert!(HEADER_BYTES == size_of::<libc::cmsghdr>());
 
-/// A control block in the making, or to be filled by the kernel.
+/// A control block under construction, or to be filled by the kernel.
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Control {
@@ -30,7 +30,7 @@ impl Control {
     /// Adds a message.
     ///
     /// # Panics
-    /// When the block is full: who writes one knows what goes in.
+    /// When the block is full; the writer knows its messages.
     #[inline]
     pub(crate) fn put<const N: usize>(
         &mut self,
@@ -52,7 +52,7 @@ impl Control {
 
 /// The messages of a control block, in order: level, type, data.
 ///
-/// Ends at the first message that is not whole.
+/// Ends at the first incomplete message.
 #[inline]
 pub(crate) fn messages(block: &[u8]) -> impl Iterator<Item = (libc::c_int, libc::c_int, &[u8])> {
     let mut rest = block;
@@ -69,17 +69,17 @@ pub(crate) fn messages(block: &[u8]) -> impl Iterator<Item = (libc::c_int, libc:
     })
 }
 
-/// What the kernel tells beside a received train.
+/// The kernel's metadata of a received train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ancillary {
-    /// Length of each datagram but the last (`UDP_GRO`), where there are several.
+    /// Length of each datagram but the last (`UDP_GRO`), if there are several.
     pub datagram_bytes: Option<u16>,
-    /// DSCP and ECN of the outer header (`IP_TOS`, `IPV6_TCLASS`); 0 where it is not told.
+    /// DSCP and ECN of the outer header (`IP_TOS`, `IPV6_TCLASS`); 0 if missing.
     pub tos: u8,
 }
 
 impl Ancillary {
-    /// Reads a control block; safe on any bytes, of which those that are not understood are passed over.
+    /// Parses a control block; safe on any bytes; unknown messages are skipped.
     #[inline]
     #[must_use]
     pub fn parse(block: &[u8]) -> Self {
@@ -90,7 +90,7 @@ impl Ancillary {
                     let size = int(data).and_then(|size| u16::try_from(size).ok());
                     found.datagram_bytes = size.filter(|size| *size > 0);
                 }
-                // One byte, unlike all others.
+                // One byte, unlike all the others.
                 (libc::IPPROTO_IP, libc::IP_TOS) => found.tos = data.first().copied().unwrap_or(0),
                 (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                     found.tos = int(data).map_or(0, |class| class as u8);
@@ -130,7 +130,8 @@ mod tests {
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_control = control.bytes.as_mut_ptr().cast();
         header.msg_controllen = control.used;
-        // SAFETY: the header points to a block of that length, which is aligned and outlives the loop.
+        // SAFETY: the header points to a block of that length, which is aligned and outlives the
+        // loop.
         let kinds = unsafe {
             let first = libc::CMSG_FIRSTHDR(&raw const header);
             let second = libc::CMSG_NXTHDR(&raw const header, first);

@@ -8,11 +8,11 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::AsRawFd;
 
-/// Messages in one system call.
+/// Messages per system call.
 const MESSAGES_MAX: usize = TRAINS_MAX;
 
 impl UdpLane {
-    /// Sends each train as one message; how many messages went out.
+    /// Sends each train as one message; returns how many messages were sent.
     pub(super) fn send_messages(&self, buffer: &[u8], trains: &[Train]) -> io::Result<usize> {
         let trains = &trains[..trains.len().min(MESSAGES_MAX)];
         let mut vectors: ArrayVec<libc::iovec, MESSAGES_MAX> = ArrayVec::new();
@@ -43,8 +43,8 @@ impl UdpLane {
             }
             messages.push(message);
         }
-        // SAFETY: each message points to a vector, a control block and a name that outlive the call; the vectors point
-        // into `buffer`. The kernel only reads buffer, block and name.
+        // SAFETY: each message points to a vector, a control block and a name that outlive the
+        // call; the vectors point into `buffer`. The kernel only reads buffer, block and name.
         let sent = unsafe {
             libc::sendmmsg(
                 self.socket.as_raw_fd(),
@@ -60,7 +60,7 @@ impl UdpLane {
         }
     }
 
-    /// What the kernel is to know of a train beside its bytes.
+    /// The metadata that the kernel needs for a train.
     #[inline]
     fn control(&self, train: &Train) -> Control {
         let mut control = Control::EMPTY;
@@ -70,7 +70,7 @@ impl UdpLane {
         }
         if train.tos != 0 {
             let tos = libc::c_int::from(train.tos).to_ne_bytes();
-            // By the family of what goes out, which on a socket for both is not the socket's.
+            // By the family of the destination, which on a dual-stack socket is not the socket's.
             if self.peers[usize::from(train.peer)].address.is_ipv4() {
                 control.put(libc::IPPROTO_IP, libc::IP_TOS, tos);
             } else {
@@ -80,7 +80,7 @@ impl UdpLane {
         control
     }
 
-    /// Receives trains, one a message.
+    /// Receives trains, one per message.
     pub(super) fn receive_messages(&self, batch: &mut Batch) -> io::Result<()> {
         batch.trains.clear();
         let mut vectors: ArrayVec<libc::iovec, MESSAGES_MAX> = batch
@@ -104,8 +104,8 @@ impl UdpLane {
             message.msg_hdr.msg_controllen = control.bytes.len();
             messages.push(message);
         }
-        // SAFETY: each message points to a vector and a control block that outlive the call, and each vector to a
-        // buffer of that length that nothing else refers to.
+        // SAFETY: each message points to a vector and a control block that outlive the call, and
+        // each vector to a buffer of that length without other references.
         let count = unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -122,12 +122,12 @@ impl UdpLane {
         for (at, (message, control)) in received.enumerate() {
             let bytes = message.msg_len as usize;
             let used = message.msg_hdr.msg_controllen.min(control.bytes.len());
-            let told = Ancillary::parse(&control.bytes[..used]);
+            let ancillary = Ancillary::parse(&control.bytes[..used]);
             batch.trains.push(Train {
                 start: at * TRAIN_BYTES_MAX,
                 bytes,
-                datagram_bytes: told.datagram_bytes.map_or(bytes, usize::from),
-                tos: told.tos,
+                datagram_bytes: ancillary.datagram_bytes.map_or(bytes, usize::from),
+                tos: ancillary.tos,
                 ..Train::default()
             });
         }

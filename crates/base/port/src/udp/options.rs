@@ -5,26 +5,28 @@ use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
 
-/// Receive buffer asked of the kernel, in bytes; it may give less.
+/// Receive buffer requested from the kernel, in bytes; it may grant less.
 const RECEIVE_BUFFER_BYTES: libc::c_int = 16 << 20;
-/// Send buffer likewise. It is a queue in front of the link: a longer one delays more than it saves.
+/// Send buffer requested in the same way. It is a queue in front of the link: a longer one delays
+/// more than it saves.
 const SEND_BUFFER_BYTES: libc::c_int = 4 << 20;
 
-/// Asks for large buffers: beyond the host's limit where privilege allows, up to it otherwise.
+/// Requests large buffers: beyond the host's limit if privileges permit, else up to it.
 pub(super) fn grow_buffers(socket: &Socket) {
     for (force, plain, bytes) in [
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES),
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES),
     ] {
         if set_option(socket, libc::SOL_SOCKET, force, &bytes).is_err() {
-            // Never refused: the kernel gives what it may.
+            // Never refused: the kernel grants as much as it may.
             let _ = set_option(socket, libc::SOL_SOCKET, plain, &bytes);
         }
     }
 }
 
-/// Sends by the route's MTU, whatever ICMP says of the path. Where a datagram is longer, it is refused, or
-/// fragmented here; IPv4 routers may fragment in any case. `mixed` is an IPv6 socket for IPv4 peers, too.
+/// Sends by the route's MTU, ignoring ICMP reports about the path. Longer datagrams are refused, or
+/// fragmented here; IPv4 routers may fragment in any case. `mixed` is an IPv6 socket for IPv4
+/// peers, too.
 pub(super) fn set_path_mtu_mode(
     socket: &Socket,
     local: SocketAddr,
@@ -50,7 +52,7 @@ pub(super) fn set_path_mtu_mode(
     Ok(())
 }
 
-/// Has the kernel tell DSCP and ECN of what is received.
+/// Makes the kernel report DSCP and ECN of received datagrams.
 pub(super) fn receive_tos(socket: &Socket, local: SocketAddr, mixed: bool) -> io::Result<()> {
     if local.is_ipv6() {
         set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, &1)?;
@@ -61,7 +63,7 @@ pub(super) fn receive_tos(socket: &Socket, local: SocketAddr, mixed: bool) -> io
     Ok(())
 }
 
-/// Has the kernel hand over trains.
+/// Makes the kernel deliver trains.
 pub(super) fn receive_trains(socket: &Socket) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &1)
 }

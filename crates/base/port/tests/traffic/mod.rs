@@ -37,7 +37,7 @@ pub(crate) fn receiver(interface: &str, kind: FramePortKind, max: usize) -> AnyR
     ports.remove(0)
 }
 
-/// Whether programs may be loaded here; says so loudly where not: in a user namespace nobody may.
+/// Whether programs may be loaded here; prints a note where not: never in a user namespace.
 pub(crate) fn bpf_is_allowed() -> bool {
     let Err(error) = open_receivers(&wanted("v0", Some(FramePortKind::Xdp), 60)) else {
         return true;
@@ -49,7 +49,7 @@ pub(crate) fn bpf_is_allowed() -> bool {
     !refused
 }
 
-/// A frame from A to B, or back, with the headers that the kernel would make.
+/// A frame from A to B, or back, with the same headers as the kernel's.
 pub(crate) fn frame_of(ipv6: bool, bytes: usize, source_port: u16, back: bool) -> Vec<u8> {
     let (source_mac, target_mac, source, target) = if back {
         (B_MAC, A_MAC, 2, 1)
@@ -81,7 +81,7 @@ pub(crate) fn frame(bytes: usize, source_port: u16) -> Vec<u8> {
     frame_of(false, bytes, source_port, false)
 }
 
-/// Whether it is a test frame and not the kernel's own traffic.
+/// Whether it is a test frame rather than the kernel's own traffic.
 pub(crate) fn is_test_frame(frame: &[u8]) -> bool {
     let port = match frame[12..14] {
         [0x08, 0x00] if frame[23] == 17 => &frame[36..38],

@@ -20,9 +20,10 @@ pub(crate) struct Pair {
     b: File,
 }
 
-/// Runs `test` on a thread with a new pair, which goes with the thread and the ports opened in it.
+/// Runs `test` on a thread with a new pair, which ends with the thread and the ports opened in it.
 ///
-/// Needs root on this machine or in a user namespace (`unshare -r`); says so loudly where it has neither.
+/// Needs root on this machine or in a user namespace (`unshare -r`); prints a note where it has
+/// neither.
 pub(crate) fn with_pair(test: impl FnOnce(&Pair) + Send + 'static) {
     let thread = std::thread::spawn(move || match Pair::new() {
         Ok(pair) => test(&pair),
@@ -91,7 +92,7 @@ pub(crate) fn ip(arguments: &str) {
     assert!(status.success(), "ip {arguments}");
 }
 
-/// What `ip` prints for these arguments in the thread's namespace.
+/// The output of `ip` with these arguments in the thread's namespace.
 pub(crate) fn output(arguments: &str) -> String {
     let output = Command::new("ip")
         .args(arguments.split(' '))
@@ -101,7 +102,7 @@ pub(crate) fn output(arguments: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Waits until the interface has its carrier: before, what is sent is lost.
+/// Waits until the interface has its carrier: before that, frames are lost.
 fn wait_until_up(name: &str) {
     let is_up = |_| {
         let up = output(&format!("link show dev {name}")).contains("state UP");

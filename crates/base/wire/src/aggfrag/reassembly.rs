@@ -1,42 +1,44 @@
-//! Packets that a peer has cut over several payloads (RFC 9347 §2.2.3, §6.1.1).
+//! Reassembly of packets that a peer has fragmented over several payloads (RFC 9347 §2.2.3,
+//! §6.1.1).
 //!
-//! The pieces of one packet come in consecutive payloads, so one packet at a time can be in the making, and the
-//! ESP sequence number tells whether a piece is missing. Payloads that come late give their whole packets, but
-//! no pieces.
+//! The pieces of one packet arrive in consecutive payloads, so at most one packet is incomplete at
+//! a time, and the ESP sequence number shows whether a piece is missing. Late payloads yield their
+//! whole packets, but no pieces.
 
 use super::{BLOCK_BYTES_MAX, Block, Blocks, Malformed, header};
 
-/// The receiving end of one SA's payloads. Holds at most one packet in the making and the one completed last, of
-/// [`BLOCK_BYTES_MAX`] each; a peer that does not cut packets makes it hold nothing.
+/// The receiving end of one SA's payloads. Holds at most one incomplete packet and the one
+/// completed last, of [`BLOCK_BYTES_MAX`] each; for a peer that does not fragment packets it holds
+/// nothing.
 #[derive(Debug, Default)]
 pub struct Reassembler {
-    /// What came so far of the packet in the making; empty when there is none.
+    /// The received part of the incomplete packet; empty when there is none.
     begun: Vec<u8>,
-    /// Length of that packet, once enough of its header has come.
+    /// Length of that packet, once enough of its header has arrived.
     whole: Option<usize>,
-    /// More pieces may come of a packet that was given up, and is counted.
+    /// Further pieces may arrive of a packet that was abandoned, and counted.
     given_up: bool,
-    /// One more than the highest sequence number so far, where that packet must go on.
+    /// One more than the highest sequence number so far, where the incomplete packet must continue.
     next: u64,
     /// A packet completed by the last payload.
     completed: Vec<u8>,
 }
 
-/// What one payload brought.
+/// The content of one payload.
 #[derive(Debug)]
 pub struct Received<'r, 'p> {
-    /// A packet that was begun in an earlier payload and ended in this one; it comes before `blocks`.
+    /// A packet begun in an earlier payload and ended in this one; it precedes `blocks`.
     pub completed: Option<&'r [u8]>,
-    /// The packets that lie whole in this one.
+    /// The packets that are whole in this one.
     pub blocks: Blocks<'p>,
-    /// Packets that were given up because a piece is missing or does not fit: that many at least, for of some
-    /// no piece ever comes.
+    /// Packets abandoned because a piece is missing or does not fit: a lower bound, since of some
+    /// packets no piece ever arrives.
     pub lost: u32,
-    /// Why the payload ends before its end; the packets before that are good.
+    /// The error that ends the payload early; the packets before it are good.
     pub malformed: Option<Malformed>,
 }
 
-/// How a payload ends.
+/// The end of a payload.
 enum End<'p> {
     /// With a whole packet, or padding.
     Whole,
@@ -55,24 +57,24 @@ impl End<'_> {
 }
 
 impl Reassembler {
-    /// One that has received nothing.
+    /// A reassembler that has received nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether a packet is in the making.
+    /// Whether a packet is incomplete.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         !self.begun.is_empty()
     }
 
-    /// Takes the payload of the ESP packet with that whole sequence number, after it was opened.
+    /// Takes the opened payload of the ESP packet with this full sequence number.
     ///
-    /// Allocates only when a peer cuts packets, and then until the longest came.
+    /// Allocates only when a peer fragments packets, and then until the longest has arrived.
     ///
     /// # Errors
-    /// [`Malformed`] in its header: it brought nothing.
+    /// [`Malformed`] in its header: it contains nothing usable.
     pub fn receive<'p>(
         &mut self,
         sequence: u64,
@@ -95,7 +97,7 @@ impl Reassembler {
         }
         self.next = sequence.saturating_add(1);
         if offset > 0 || self.is_waiting() {
-            received.lost = self.go_on(gap, offset, piece, rest);
+            received.lost = self.add_piece(gap, offset, piece, rest);
         }
         if let End::Begun(bytes, whole) = end {
             self.begun.extend_from_slice(bytes);
@@ -107,11 +109,11 @@ impl Reassembler {
         Ok(received)
     }
 
-    /// Adds a piece to the packet in the making. Returns how many packets are lost.
-    fn go_on(&mut self, gap: bool, offset: usize, piece: &[u8], rest: &[u8]) -> u32 {
+    /// Adds a piece to the incomplete packet. Returns how many packets are lost.
+    fn add_piece(&mut self, gap: bool, offset: usize, piece: &[u8], rest: &[u8]) -> u32 {
         let ends_here = offset > 0 && offset <= piece.len();
         if !self.is_waiting() {
-            // The last piece of a packet whose first is missing stands for it.
+            // A packet whose first piece is missing is counted at its last piece.
             let counted = self.given_up;
             self.given_up = counted && !ends_here;
             return u32::from(ends_here && !counted);
@@ -120,7 +122,7 @@ impl Reassembler {
             return self.give_up(ends_here);
         }
         if offset == 0 {
-            // Nothing but padding may stand between two pieces (§2.2.3).
+            // Only padding may separate two pieces (§2.2.3).
             return if only_padding(rest) {
                 0
             } else {
@@ -132,7 +134,8 @@ impl Reassembler {
             return self.give_up(ends_here);
         }
         self.begun.extend_from_slice(piece);
-        // The first piece may have been too short to tell, so the header is asked again.
+        // The first piece may have been too short for the length field, so the header is read
+        // again.
         match Block::read(&self.begun) {
             Ok(Block::Packet(bytes)) if bytes == whole => self.whole = Some(whole),
             Ok(Block::Stub) => {}
@@ -157,13 +160,13 @@ impl Reassembler {
     }
 }
 
-/// Whether no packet begins where `rest` does.
+/// Whether no packet begins at `rest`.
 #[inline]
 fn only_padding(rest: &[u8]) -> bool {
     rest.first().is_none_or(|&first| first >> 4 == 0)
 }
 
-/// How the data blocks end, the first of which begins where `rest` does.
+/// The end of the data blocks, the first of which begins at `rest`.
 #[inline]
 fn end_of(rest: &[u8]) -> End<'_> {
     let mut blocks = Blocks { rest };

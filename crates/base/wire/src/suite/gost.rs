@@ -2,23 +2,27 @@
 
 /// A suite of Magma (RFC 8891) or Kuznyechik (RFC 7801).
 ///
-/// Those in MGM are RFC 9227's. The others are what a published measurement of a GOST gateway compares, in the simplest form that
-/// ESP allows; no other implementation is known to have them.
+/// Those in MGM are RFC 9227's. The others are the subject of a published measurement of a GOST
+/// gateway, in the simplest form that ESP permits; no other implementation is known to have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Gost {
     /// Kuznyechik in MGM with keys of a tree (`ENCR_KUZNYECHIK_MGM_KTREE`).
     KuznyechikMgm,
     /// Magma in MGM with keys of a tree (`ENCR_MAGMA_MGM_KTREE`).
     MagmaMgm,
-    /// Kuznyechik in MGM with keys of a tree, for integrity alone (`ENCR_KUZNYECHIK_MGM_MAC_KTREE`): what is sent can be read.
+    /// Kuznyechik in MGM with keys of a tree, for integrity alone
+    /// (`ENCR_KUZNYECHIK_MGM_MAC_KTREE`): packets are not encrypted.
     KuznyechikMgmMac,
-    /// Magma in MGM with keys of a tree, for integrity alone (`ENCR_MAGMA_MGM_MAC_KTREE`): what is sent can be read.
+    /// Magma in MGM with keys of a tree, for integrity alone (`ENCR_MAGMA_MGM_MAC_KTREE`): packets
+    /// are not encrypted.
     MagmaMgmMac,
-    /// Magma in CBC, then OMAC under another key over header, IV, ciphertext and the high half of the sequence number.
+    /// Magma in CBC, then OMAC under another key over header, IV, ciphertext and the high half of
+    /// the sequence number.
     MagmaCbcOmac,
-    /// Magma in CTR, and nothing else. Its IV is the low half of the sequence number, which is sent anyhow.
+    /// Magma in CTR, without integrity. Its IV is the low half of the sequence number, which is in
+    /// the header.
     MagmaCtr,
-    /// Magma in ECB, and nothing else.
+    /// Magma in ECB, without integrity.
     MagmaEcb,
 }
 
@@ -56,7 +60,7 @@ impl Gost {
         !matches!(self, Self::KuznyechikMgmMac | Self::MagmaMgmMac)
     }
 
-    /// Whether its keys are leaves of a tree (RFC 9227 §4), which the first 5 bytes of an IV name.
+    /// Whether its keys are leaves of a tree (RFC 9227 §4), selected by the first 5 bytes of an IV.
     #[must_use]
     pub const fn has_key_tree(self) -> bool {
         matches!(
@@ -65,7 +69,8 @@ impl Gost {
         )
     }
 
-    /// Length of what is keyed beside the cipher: salt (RFC 9227 §4), or the key of the MAC.
+    /// Length of the keying material besides the cipher key: salt (RFC 9227 §4), or the key of the
+    /// MAC.
     pub(super) const fn behind_key_bytes(self) -> usize {
         match self {
             Self::KuznyechikMgm | Self::KuznyechikMgmMac => 12,
@@ -86,7 +91,7 @@ impl Gost {
         }
     }
 
-    /// Of MGM: RFC 9227 §4. Of OMAC: all of it.
+    /// Of MGM: RFC 9227 §4. Of OMAC: the whole block.
     pub(super) const fn icv_bytes(self) -> usize {
         match self {
             Self::KuznyechikMgm | Self::KuznyechikMgmMac => 12,
@@ -106,13 +111,16 @@ impl Gost {
         }
     }
 
-    /// In how many packets a sender in MGM uses one key of the tree, as a power of two. The receiver follows what is sent.
+    /// Number of packets for which a sender in MGM uses one key of the tree, as a power of two. The
+    /// receiver follows the transmitted key number.
     ///
-    /// RFC 9227 allows 2^24, and leaves it to the sender to stop sooner. A packet of 1500 bytes takes a cipher call for each
-    /// block of keystream, one for each factor, and some more. With Kuznyechik 2^24 such packets are fewer than 2^32 calls on
-    /// blocks of 128 bits, which a tree's key may well make. With Magma they would be more than 2^32 on blocks of 64 bits, as many
-    /// as there are before two are likely to meet; in 2^10 such packets there are 2^18.6, which tell an observer something with an
-    /// advantage of 2^-28. That is for one key: over all keys of a tree it adds up, which is why an SA has a limit as well.
+    /// RFC 9227 allows 2^24, and lets the sender stop sooner. A packet of 1500 bytes takes a cipher
+    /// call for each block of keystream, one for each factor, and some more. With Kuznyechik 2^24
+    /// such packets are fewer than 2^32 calls on blocks of 128 bits, which is safe for one key of
+    /// the tree. With Magma they would be more than 2^32 on blocks of 64 bits, after which a
+    /// collision of two is likely; 2^10 such packets take 2^18.6 calls, which give an observer an
+    /// advantage of 2^-28. That is for one key: over all keys of a tree it adds up, which is why an
+    /// SA has a limit as well.
     #[must_use]
     pub const fn packets_per_key_log2(self) -> u32 {
         match self {

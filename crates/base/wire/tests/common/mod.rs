@@ -1,4 +1,5 @@
-//! The slow, obvious way to make packets: every header built from its fields, every checksum by the book.
+//! The slow, obvious way to build packets: every header from its fields, every checksum by
+//! definition.
 
 /// The fields of one TCP or UDP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +103,7 @@ impl Fields {
         bytes
     }
 
-    /// What a segmenter makes of it, from the definition.
+    /// The segments of a super-packet, by definition.
     pub(crate) fn cut(&self, segment_bytes: usize) -> Vec<Vec<u8>> {
         let count = self.payload.chunks(segment_bytes).len();
         let mut packets = Vec::new();

@@ -1,14 +1,13 @@
-//! Which trial a goal needs next.
+//! Selection of the next trial for a goal.
 //!
 //! A selector goes through its goal's targets. For each, in this order:
 //!
-//! 1. *Halve*: the middle of the interval that the target before ended with, when the width asks
-//!    for it.
-//! 2. *Refine*: that interval's ends, the lower one first. With luck both hold and the target is
+//! 1. *Halve*: the middle of the previous target's final interval, when the width requires it.
+//! 2. *Refine*: the ends of that interval, the lower one first. If both hold, the target is
 //!    reached.
-//! 3. *Extend*: when one bound is missing, or is far off while the truth is just outside that
+//! 3. *Extend*: when one bound is missing, or is far off while the limit is just outside that
 //!    interval: a step outwards from the other bound, longer after each miss. The first step down
-//!    goes as far as the forwarding rate says, when that is farther, and begins the target anew
+//!    goes as far as the forwarding rate suggests, when that is farther, and restarts the target
 //!    there.
 //! 4. *Bisect*: between both bounds.
 
@@ -16,11 +15,11 @@ use super::target::targets;
 use crate::results::{Relevant, Results};
 use crate::{Goal, Outcome, Trial, width};
 
-/// How much longer a step outwards is than the one before that missed. Two is usual; four takes
-/// fewer trials where the truth is far off, and as many where it is near (simulated).
+/// Growth of a step outwards after one that missed. Two is usual; four takes fewer trials where the
+/// limit is far off, and as many where it is near (simulated).
 const GROWTH: f64 = 4.0;
 
-/// The loads that may be tried.
+/// The range of loads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
     /// Lowest.
@@ -30,7 +29,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// What a goal's bounds amount to.
+    /// The outcome for a goal's relevant bounds.
     pub(super) fn outcome(self, relevant: Relevant, goal: &Goal) -> Outcome {
         match (relevant.lower, relevant.upper) {
             (Some(lower), None) if lower >= self.max => Outcome::MaxLoadMeets,
@@ -43,19 +42,19 @@ impl Range {
     }
 }
 
-/// What one goal asks for.
+/// The selector of one goal.
 #[derive(Debug, Clone)]
 pub(super) struct Selector {
     targets: Vec<Goal>,
     current: usize,
-    /// The interval to begin with: of the target before, or from the first trials.
+    /// The initial interval: that of the previous target, or of the first trials.
     hint: Relevant,
     /// Length of the next step outwards, on the logarithmic scale.
     step: f64,
-    /// The last step outwards, while its load has no class.
+    /// The last step outwards, while its load is undecided.
     extension: Option<Extension>,
-    /// Whether a forwarding rate has moved this target's interval: once, since a device that loses
-    /// more and more little by little would have it move so for ever.
+    /// Whether a forwarding rate has moved this target's interval. It may do so once: a device
+    /// whose loss grows gradually would otherwise move it for ever.
     moved: bool,
 }
 
@@ -79,7 +78,7 @@ impl Selector {
         selector
     }
 
-    /// The trial that the goal needs next; `None` when it is reached, as far as it can be.
+    /// The next trial for the goal; `None` when the goal is reached, or cannot be.
     pub(super) fn nominate(&mut self, results: &Results, range: Range) -> Option<Trial> {
         loop {
             let target = self.targets[self.current];
@@ -101,7 +100,7 @@ impl Selector {
         }
     }
 
-    /// Begins the current target with an interval.
+    /// Starts the current target with an interval.
     fn begin(&mut self, hint: Relevant) {
         self.hint = hint;
         self.extension = None;
@@ -115,7 +114,7 @@ impl Selector {
         };
     }
 
-    /// Lengthens the step when the last one outwards only moved the bound that it began from.
+    /// Lengthens the step when the last one outwards only moved the bound that it started from.
     fn settle_extension(&mut self, relevant: Relevant) {
         let missed = match self.extension {
             Some(Extension::Up(load)) => relevant.lower == Some(load),
@@ -161,8 +160,8 @@ impl Selector {
         load
     }
 
-    /// The load that the upper bound's trials carried, when the interval to begin with lies above
-    /// it and a step down would not reach it; the interval moves there.
+    /// The load that the upper bound's trials carried, when the initial interval is above it and a
+    /// step down would not reach it; the interval moves there.
     fn forwarded(
         &mut self,
         relevant: Relevant,
@@ -189,7 +188,7 @@ impl Selector {
         Some(load)
     }
 
-    /// The middle of the interval to begin with, if that makes two narrow ones of it.
+    /// The middle of the initial interval, if that splits it into two narrow ones.
     fn halving(&self, target: &Goal) -> Option<u64> {
         let (lower, upper) = (self.hint.lower?, self.hint.upper?);
         let halves = !width::is_narrow(lower, upper, target.width_ppm)
@@ -214,7 +213,7 @@ impl Selector {
     }
 
     /// Between two bounds: the middle, unless one of them is far off by chance (another goal's, or
-    /// the highest load) and the interval to begin with lies by the other. Then a step from there.
+    /// the highest load) and the initial interval is near the other. Then a step from there.
     fn inside(&self, lower: u64, upper: u64, target: &Goal) -> (u64, Option<Extension>) {
         let middle = width::split(lower, upper, target.width_ppm);
         let up = width::above(lower, self.step);

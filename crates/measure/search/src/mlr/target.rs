@@ -1,16 +1,15 @@
-//! Targets: what is to be reached on the way to a goal.
+//! Targets: intermediate stages of a goal.
 //!
-//! A target is a goal with a shorter duration sum and a wider width. Each is reached before the
-//! next, so that the long trials of the last are made where short ones have shown that the answer
-//! is.
+//! A target is a goal with a shorter duration sum and a wider width. Targets are reached in order,
+//! so that the long trials of the last are made near the answer that short ones have found.
 
 use crate::{Goal, width};
 
-/// Each target's duration sum is at most about this many times that of the one before: fewer
-/// targets need fewer trials, more of them mislead less (simulated).
+/// Maximum ratio of successive targets' duration sums, approximately: fewer targets need fewer
+/// trials, more of them mislead less (simulated).
 const GROWTH: f64 = 12.0;
 
-/// Most targets before the goal itself.
+/// Maximum number of targets before the goal itself.
 const PRECEDING: u32 = 4;
 
 /// The targets of a goal in the order to reach them; the last is the goal.
@@ -20,9 +19,9 @@ pub(super) fn targets(goal: &Goal) -> Vec<Goal> {
     let mut targets = vec![*goal];
     let mut width_ppm = goal.width_ppm;
     for before in 1..=preceding {
-        // A lossy short trial settles an upper bound for a goal that tolerates none. There the
-        // target before the last narrows to the whole width: a long trial that fails is dear, a
-        // short one is not.
+        // For a goal that tolerates no loss, one lossy short trial settles an upper bound. The
+        // target before the last then narrows to the final width: a failed long trial is expensive,
+        // a short one is not.
         if before > 1 || goal.exceed_ratio_ppm > 0 {
             width_ppm = width::doubled(width_ppm);
         }

@@ -6,8 +6,8 @@ use search::{BackToBack, BurstBounds, BurstStep, buffer_time};
 
 const LONGEST: u64 = 2_976_190;
 
-/// Runs a search on a device that tells how many frames of a burst are lost; returns the bursts
-/// sent too.
+/// Runs a search on a device that computes the frames lost of a burst; also returns the bursts
+/// sent.
 fn search(repeats: u32, mut lost: impl FnMut(u64) -> u64) -> (BurstBounds, u32) {
     let mut search = BackToBack::new(LONGEST, repeats).unwrap();
     let mut bursts = 0;
@@ -49,7 +49,7 @@ fn a_device_that_loses_each_burst_has_none() {
 #[test]
 fn a_buffer_that_varies_is_answered_with_a_length_that_passes_each_time() {
     for seed in 0..100 {
-        // Room for 100 000 frames, less up to 2000 that other work holds now and then.
+        // Room for 100 000 frames, less up to 2000 that other work occupies at times.
         let mut device = Device::new(
             Behaviour::TwoBands {
                 low: 98_000,

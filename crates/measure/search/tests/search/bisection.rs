@@ -18,7 +18,7 @@ fn bisection(goal: Goal, behaviour: Behaviour) -> Box<dyn Searcher> {
 fn begins_at_the_highest_load_and_halves() {
     let search = bisection(RFC2544, Behaviour::Hard { capacity: CAPACITY });
     assert_between(search.bounds(0), &RFC2544, CAPACITY);
-    // One trial at the highest load, and ten halves until 0.5 % of what is left.
+    // One trial at the highest load, and ten halvings down to 0.5 % of the remaining interval.
     assert_eq!(search.trials(), 11);
     assert_eq!(search.took_ns(), 11 * 60 * SECOND);
 }

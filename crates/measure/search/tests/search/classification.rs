@@ -1,5 +1,5 @@
 //! Load classification: the example of RFC 9971 (appendix Example Search: four goals, six points in
-//! time) and what makes a bound one.
+//! time) and the definition of a bound.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn trial(seconds: u64, loss_ppm: u64) -> (Trial, Counts) {
     )
 }
 
-/// What was added up to a point: number of trials, their seconds, loss.
+/// The sums up to a point: number of trials, their seconds, loss.
 fn trials(point: usize) -> Vec<(Trial, Counts)> {
     let added = [
         (59, 1, 0),
@@ -189,8 +189,8 @@ fn missing_seconds(trials: &[(Trial, Counts)], goal: &Goal) -> u64 {
 }
 
 proptest! {
-    /// The meaning of a bound (RFC 9971, Upper Bound and Lower Bound): no results within what is
-    /// left of the duration sum change it.
+    /// The definition of a bound (RFC 9971, Upper Bound and Lower Bound): no results within the
+    /// rest of the duration sum change it.
     #[test]
     fn a_bound_is_certain(
         goal in any_goal(),
@@ -219,7 +219,7 @@ proptest! {
         prop_assert_ne!(classify(&made, &goal), Class::Undecided);
     }
 
-    /// At a lower bound the forwarding rate to expect is within the loss ratio asked for.
+    /// At a lower bound the expected forwarding rate is within the loss ratio of the goal.
     #[test]
     fn conditional_throughput_meets_the_loss_ratio(
         goal in any_goal(),

@@ -1,4 +1,4 @@
-//! What any driver may count on: limits, refusals, and what happens when it does otherwise.
+//! Guarantees to any driver: limits, rejected parameters, and trials that differ from the request.
 
 use proptest::prelude::*;
 use search::simulate::{Behaviour, Device, run};
@@ -212,8 +212,7 @@ fn what_does_not_fit_together_is_refused() {
 }
 
 proptest! {
-    /// A tester that cannot set each load or duration exactly still comes to an end, with true
-    /// bounds.
+    /// A search ends with true bounds even if the tester cannot set each load or duration exactly.
     #[test]
     fn trials_that_differ_from_those_asked_for_count_as_what_they_were(
         capacity in 50_000_u64..10_000_000,
@@ -241,7 +240,8 @@ proptest! {
         }
     }
 
-    /// Whatever a device answers: loads stay in range, trials have frames, bounds are in order.
+    /// With any answers of the device, loads stay in range, trials have frames, bounds are in
+    /// order.
     #[test]
     fn any_answers_lead_to_bounds_in_order(answers in prop::collection::vec(0_u64..=100, 1..200)) {
         for method in METHODS {

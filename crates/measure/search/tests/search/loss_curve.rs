@@ -5,7 +5,7 @@ use search::{LossCurve, SearchError, Step};
 
 use crate::SECOND;
 
-/// Percentages of 1 000 000 frames/s that were tried, and whether each lost frames.
+/// The loads tried, in per cent of 1 000 000 frames/s, and whether each lost frames.
 fn curve(behaviour: Behaviour, step_percent: u8) -> Vec<(u64, bool)> {
     let mut curve = LossCurve::new(1_000_000, step_percent, SECOND).unwrap();
     let mut device = Device::new(behaviour, 0);

@@ -1,4 +1,4 @@
-//! Searches against devices of known truth.
+//! Searches on simulated devices of known capacity.
 
 mod back_to_back;
 mod bisection;
@@ -52,7 +52,7 @@ const TST009: Goal = Goal {
     ..RFC2544
 };
 
-/// Runs a search to its end, which must not be a limit.
+/// Runs a search to its end, which must not be due to a limit.
 fn found(method: Method, goals: &[Goal], behaviour: Behaviour, seed: u64) -> Box<dyn Searcher> {
     // The last line before a failure is the one that failed.
     println!("{method:?} on {behaviour:?}, seed {seed}");
@@ -67,12 +67,12 @@ fn mlr(goals: &[Goal], behaviour: Behaviour, seed: u64) -> Box<dyn Searcher> {
     found(Method::Mlr, goals, behaviour, seed)
 }
 
-/// Highest load whose loss ratio is within a goal's, for a device that carries so much.
+/// Highest load whose loss ratio is within a goal's, for a device of this capacity.
 fn truth(capacity: u64, goal: &Goal) -> u64 {
     capacity * 1_000_000 / u64::from(1_000_000 - goal.loss_ratio_ppm)
 }
 
-/// Both bounds, which must be as close as the goal asks.
+/// Both bounds, which must be as close as the goal requires.
 fn regular(bounds: Bounds, goal: &Goal) -> (u64, u64) {
     let (Some(lower), Some(upper)) = (bounds.lower, bounds.upper) else {
         panic!("irregular: {bounds:?}");
@@ -87,7 +87,8 @@ fn regular(bounds: Bounds, goal: &Goal) -> (u64, u64) {
     (lower, upper)
 }
 
-/// The truth must lie between the bounds, but for what whole frames in the shortest trial can hide.
+/// The true limit must be between the bounds, apart from what whole frames in the shortest trial
+/// can hide.
 #[track_caller]
 fn assert_between(bounds: Bounds, goal: &Goal, truth: u64) {
     let (lower, upper) = regular(bounds, goal);

@@ -143,7 +143,7 @@ fn a_queue_does_not_lift_the_bounds_over_what_long_trials_carry() {
 }
 
 /// Trials longer than a goal's own count for it too (RFC 9971, Goal Final Trial Duration): goals of
-/// different durations, searched for together, see each other's.
+/// different durations in one search share their trials.
 #[test]
 fn behind_a_queue_goals_of_different_durations_end_between_their_truths() {
     let frames = 200_000;

@@ -1,5 +1,5 @@
-//! Any goals on any device with a limit: the search ends, regular, with the truth between the
-//! bounds.
+//! Any goals on any device with a capacity: the search ends, regular, with the true limit between
+//! the bounds.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ prop_compose! {
     }
 }
 
-/// Spread evenly over magnitudes, and away from the ends of the range so that all results are
+/// Distributed evenly over magnitudes, and away from the ends of the range so that all results are
 /// regular.
 fn any_capacity() -> impl Strategy<Value = u64> {
     (0.1_f64..0.9).prop_map(|part| {
@@ -70,8 +70,8 @@ proptest! {
         let search = mlr(&goals, Behaviour::Collapsing { capacity, cost_ppm }, 0);
         for (place, goal) in within_reach(&goals, capacity) {
             let (lower, upper) = regular(search.bounds(place), goal);
-            // With a loss ratio the limit lies somewhat over the capacity: less, the dearer an
-            // overload.
+            // With a loss ratio the limit is somewhat above the capacity: by less, the more an
+            // overload costs.
             prop_assert!(lower <= truth(capacity, goal) + 250 && capacity <= upper + 250);
         }
         prop_assert!(u64::from(search.trials()) <= most_trials(&goals), "{}", search.trials());
@@ -83,7 +83,8 @@ proptest! {
         frames in 0_u64..1_000_000,
         goal in any_goal(),
     ) {
-        // What a queue hides from a trial of the goal's full length; the truth for that duration.
+        // The frames that a queue hides from a trial of the goal's full length; the limit for that
+        // duration.
         let carried = capacity + frames * SECOND / goal.final_trial_ns;
         let truth = truth(carried, &goal);
         prop_assume!(truth < MAX_LOAD / 10 * 9);

@@ -10,7 +10,7 @@ use crate::{MAX_LOAD, MIN_LOAD, NDR, PDR, RFC2544, SECOND, assert_between};
 
 const CAPACITIES: [u64; 5] = [137_531, 1_000_000, 3_141_592, 7_777_777, 13_000_000];
 
-/// Time of a search, whose first goal must be met to the width.
+/// Time of a search whose first goal must be met to the width.
 fn seconds(method: Method, goals: &[Goal], behaviour: Behaviour, carried: u64) -> f64 {
     let limits = Limits::time(24 * 3_600 * SECOND);
     let mut search = method.start(goals, MIN_LOAD, MAX_LOAD, limits).unwrap();
@@ -19,7 +19,7 @@ fn seconds(method: Method, goals: &[Goal], behaviour: Behaviour, carried: u64) -
     search.took_ns() as f64 / SECOND as f64
 }
 
-/// How many times shorter a search is than bisection, on a hard limit; least over capacities.
+/// Ratio of bisection's time to a search's, on a hard limit; the minimum over capacities.
 fn gain(goals: &[Goal]) -> f64 {
     let gains = CAPACITIES.map(|capacity| {
         let device = Behaviour::Hard { capacity };
@@ -37,8 +37,7 @@ fn ndr_and_pdr_by_trials_up_to_a_second_take_an_eighth_of_bisection_at_most() {
     assert!(gain >= 8.0, "{gain:.1} times shorter");
 }
 
-/// One trial of a minute is the least that such a goal can take, and bisection needs nine to
-/// sixteen.
+/// Such a goal takes at least one trial of a minute, and bisection needs nine to sixteen.
 #[test]
 fn ndr_by_one_trial_of_a_minute_takes_a_seventh_of_bisection_at_most_on_a_hard_limit() {
     let gain = gain(&[RFC2544]);

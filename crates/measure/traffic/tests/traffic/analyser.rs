@@ -1,4 +1,4 @@
-//! The analyser against a wire that loses, repeats, delays and damages frames: its counts are the truth.
+//! The analyser on a wire with loss, duplication, delay and damage: its counts match the truth.
 
 use crate::wire_tap::{Player, Still, Timed, all_frames, receive, send};
 use port::{FramePortStats, FrameReceiver, Stop};
@@ -15,20 +15,20 @@ use wire::stamp::{Stamp, payload_offset};
 
 const TAG: u16 = 77;
 
-/// What the wire does to one frame.
+/// The fate of one frame on the wire.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Passes,
     IsLost,
-    /// It comes again after so many others.
+    /// Also arrives again after this many others.
     ComesTwice(usize),
-    /// It comes after so many others.
+    /// Arrives after this many others.
     IsLate(usize),
-    /// This byte of the UDP payload, counted round, is changed by that.
+    /// One byte of the UDP payload (index modulo length) is XORed with a value.
     IsDamaged(usize, u8),
-    /// A frame of something else goes in front.
+    /// A foreign frame precedes it.
     FollowsForeign(usize),
-    /// A frame of another trial goes in front.
+    /// A frame of another trial precedes it.
     FollowsStale,
 }
 
@@ -44,7 +44,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// What is on the wire, for those who know.
+/// A frame on the wire, with the truth about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Intact,
@@ -56,7 +56,7 @@ enum Kind {
 struct Wire {
     ipv6: bool,
     tagged: bool,
-    /// Frames by the place in which they come.
+    /// Frames by order of arrival.
     frames: Vec<(usize, Kind, Vec<u8>)>,
 }
 
@@ -70,7 +70,7 @@ impl Wire {
         self.frames.push((place, kind, frame));
     }
 
-    /// All that comes, in order, one each microsecond.
+    /// All arrivals in order, one each microsecond.
     fn arrivals(mut self) -> Vec<(Kind, Timed)> {
         self.frames.sort_by_key(|(place, ..)| *place);
         let times = (2_000_000_000u64..).step_by(1000);
@@ -81,7 +81,7 @@ impl Wire {
     }
 
     fn carry(&mut self, index: usize, frame: &[u8], fate: Fate, stale: &[u8]) {
-        // Places are far enough apart for something to come between.
+        // Places are spaced so that others fit between.
         let place = |later: usize| (index + later) * 4 + 2;
         match fate {
             Fate::Passes => self.put(place(0), Kind::Intact, frame),
@@ -118,7 +118,7 @@ impl Wire {
             0 => frame[udp + 3] ^= 1,
             1 => frame[if self.ipv6 { 20 } else { 23 }] = 6,
             2 => frame[12..14].copy_from_slice(&[0x08, 0x06]),
-            // No whole header, nothing at all.
+            // No whole header; an empty frame.
             3 => frame.truncate(udp + 3),
             _ => frame.truncate(5),
         }
@@ -126,7 +126,7 @@ impl Wire {
     }
 }
 
-/// Counts from the definitions, by somebody who sees everything and forgets nothing.
+/// Counts from the definitions, with complete knowledge of all frames.
 #[derive(Default)]
 struct Truth {
     received: Received,
@@ -178,7 +178,7 @@ impl Truth {
     }
 }
 
-/// Each latency lies in a bucket that is no more than 0.1 % away.
+/// Each latency is in a bucket that is at most 0.1 % away.
 fn check_latency(mut truth: Vec<u64>, buckets: &[(u64, u64)]) {
     truth.sort_unstable();
     assert!(buckets.is_sorted_by(|a, b| a.0 < b.0));
@@ -312,7 +312,7 @@ fn flows_that_the_trial_has_not_are_stale() {
 fn a_frame_from_before_the_window_is_too_late_and_not_received() {
     let mut spec = traffic(false, 1, 1);
     spec.frames_per_s = Some(2000);
-    // As many flows as leave each the smallest window; frames of one of them.
+    // The number of flows that gives each the smallest window; frames of one of them.
     let many = Receive {
         flows: 65_535,
         ..receive(1)
@@ -325,8 +325,8 @@ fn a_frame_from_before_the_window_is_too_late_and_not_received() {
     let second = frames.pop_front().unwrap();
     let at_the_edge = frames.remove(window as usize - 2).unwrap();
     frames.truncate(window as usize - 2);
-    // All up to number `window - 1`, then number 0, which is just not too late. With number `window` only number
-    // 1 is that any more.
+    // All up to number `window - 1`, then number 0, which is just in time. After number `window`,
+    // the oldest number in time is 1.
     frames.extend([first.clone(), at_the_edge, second.clone(), second, first]);
     let received = analyse(&many, frames);
     assert_eq!((received.reordered, received.duplicated), (2, 1));
@@ -341,7 +341,7 @@ fn expecting(frames: u64) -> Receive {
     }
 }
 
-/// What is counted of these frames by whoever ends by himself.
+/// The counts of a receiver that ends by itself.
 fn received_to_the_end(spec: &Receive, port: &mut impl FrameReceiver) -> Received {
     let stop = Stop::new().unwrap();
     let received = traffic::receive(port, spec, TAG, &Still::default(), &stop).unwrap();
@@ -378,13 +378,13 @@ fn copies_count_though_all_that_is_expected_has_come() {
     assert_eq!((received.frames, received.duplicated), (1000, 1000));
 }
 
-/// Frames of a trial, and then one and the same for ever, none with a time.
+/// Frames of a trial, then endless copies of one frame, all without timestamps.
 struct Endless(Player, Vec<u8>);
 
 impl FrameReceiver for Endless {
     fn recv(&mut self, mut read: impl FnMut(&mut [u8])) -> io::Result<usize> {
         self.0.recv(&mut read).or_else(|_| {
-            // As often as frames come, not as fast as a core can make them.
+            // At the rate of frames, not as fast as a core can poll.
             std::thread::sleep(std::time::Duration::from_millis(1));
             read(&mut self.1.clone());
             Ok(1)
@@ -431,12 +431,12 @@ fn told_to_stop_it_takes_what_has_come_and_counts_apart_what_comes_later() {
 }
 
 #[test]
-fn told_to_stop_it_ends_though_frames_go_on() {
+fn when_stopped_it_ends_though_frames_continue() {
     let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
     let last = frames[999].0.clone();
     let mut port = Endless(Player(frames.into()), last);
     let received = received_when_stopped(&mut port, 0);
     assert_eq!(received.frames, 1000);
-    // Those of the first 20 ms count, since the port notes no times.
+    // Those of the first 20 ms count, since the port has no timestamps.
     assert!(received.duplicated > 0 && received.after_end > 0);
 }

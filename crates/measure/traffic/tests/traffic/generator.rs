@@ -1,4 +1,4 @@
-//! The generator: on time, to the frame, whatever the port does.
+//! The generator: on time and exact to the frame with any behaviour of the port.
 
 use crate::wire_tap::{Still, Tap, all_frames, send};
 use etherparse::{SlicedPacket, TransportSlice};
@@ -54,7 +54,8 @@ fn flows_differ_by_port_within_a_tunnel_and_tunnels_by_address() {
         let Some(TransportSlice::Udp(udp)) = &packet.transport else {
             panic!("not UDP")
         };
-        // The tunnel's number is added to the whole address: 10.1.0.254 is followed by .255 and 10.1.1.0.
+        // The tunnel's number is added to the whole address: 10.1.0.254 is followed by .255 and
+        // 10.1.1.0.
         let address =
             |net: u8| Ipv4Addr::from(u32::from_be_bytes([10, net, 0, 254]) + u32::from(flow % 4));
         assert_eq!(ip.header().source_addr(), address(1));
@@ -70,7 +71,7 @@ fn a_port_without_room_makes_frames_late_and_loses_none() {
     let mut generator = Generator::new(&spec, 1, Part::WHOLE, None).unwrap();
     let mut tap = Tap::new();
     tap.room = 0;
-    // For 100 ms there is no room: then 101 frames are due, the first of them late by all that.
+    // The port has no room for 100 ms: then 101 frames are due, the first of them late by all that.
     for now_ns in (0..100_000_000).step_by(1_000_000) {
         assert_eq!(generator.step(&mut tap, now_ns).unwrap(), Step::Full);
     }
@@ -87,7 +88,7 @@ fn a_port_without_room_makes_frames_late_and_loses_none() {
     let sent = generator.finish(now_ns);
     assert_eq!((sent.intended, sent.frames), (1000, 1000));
     assert_eq!(sent.late_ns_max, 100_000_000);
-    // Frames of the last millisecond were not later than that.
+    // Frames of the last millisecond were at most that late.
     assert_eq!(sent.late_frames, 99);
     for (index, frame) in (0u64..).zip(&tap.frames) {
         assert_eq!(stamp(frame).intended_ns, index * 1_000_000);

@@ -1,4 +1,4 @@
-//! Frames as other people's programs see them: tshark, scapy and etherparse.
+//! Frames as decoded by independent programs: tshark, scapy and etherparse.
 
 use crate::wire_tap::{KeyPair, SOURCE_MAC, TARGET_MAC, all_frames, esp, send};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
@@ -15,7 +15,7 @@ use wire::mix::{FrameMix, Share};
 const LANES: u16 = 3;
 const SIZES: [u16; 8] = [84, 85, 128, 570, 1280, 1500, 1518, 9216];
 
-/// One frame of each size, each of another flow and tunnel; over IPv4 the smallest too.
+/// One frame of each size, each in its own flow and tunnel; over IPv4 the smallest too.
 fn spec(ipv6: bool) -> Send {
     let smallest = (!ipv6).then_some(64);
     let share = |frame_bytes| Share {
@@ -39,7 +39,7 @@ fn frames(spec: &Send) -> Vec<Vec<u8>> {
     frames.into_iter().map(|(frame, _)| frame).collect()
 }
 
-/// A capture file as `pcap-savefile(5)` has it, link type Ethernet.
+/// A capture file in the format of `pcap-savefile(5)`, link type Ethernet.
 fn write_pcap(path: &Path, frames: &[Vec<u8>]) {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4u32, 2 | 4 << 16, 0, 0, 65_535, 1] {
@@ -55,7 +55,8 @@ fn write_pcap(path: &Path, frames: &[Vec<u8>]) {
     fs::write(path, file).unwrap();
 }
 
-/// The fields of each frame as tshark sees them; `None`, said loudly, where it is not installed.
+/// The fields of each frame as decoded by tshark; `None`, with a printed note, where it is not
+/// installed.
 fn dissect(frames: &[Vec<u8>], fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("golden.pcap");
@@ -151,11 +152,11 @@ fn tshark_finds_esp_in_udp_in_sealed_frames() {
             let lane = index % LANES;
             let port = (4500 + lane).to_string();
             let headers = if outer_ipv6 { 54 } else { 34 };
-            // None over IPv4, a good one over IPv6.
+            // No checksum over IPv4, a correct one over IPv6.
             let status = if outer_ipv6 { "1" } else { "3" };
             let mut expected = vec![port.clone(), port, (frame.len() - headers).to_string()];
             expected.push(status.to_owned());
-            // By its port, only the first lane is known as ESP.
+            // By its port, tshark recognises only the first lane as ESP.
             if lane == 0 {
                 expected.extend([
                     format!("0x{:08x}", 1 << 12),
@@ -197,7 +198,8 @@ fn etherparse_agrees() {
     }
 }
 
-/// The output of a Python program that is given lines; `None`, said loudly, where no Python here has scapy.
+/// The output of a Python program for input lines; `None`, with a printed note, where no Python has
+/// scapy.
 fn python(program: &str, lines: &[String]) -> Option<String> {
     let has_scapy = |python: &&&str| {
         let probe = ["-c", "import scapy.layers.ipsec"];
@@ -214,7 +216,7 @@ fn python(program: &str, lines: &[String]) -> Option<String> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // It reads everything before it writes anything.
+    // It reads all input before it writes any output.
     let mut input = child.stdin.take().unwrap();
     input.write_all(lines.join("\n").as_bytes()).unwrap();
     drop(input);
@@ -273,7 +275,7 @@ for line in sys.stdin.read().splitlines():
         let clear = frames(&spec);
         spec.esp = Some(esp(&pair.a, false, LANES));
         let sealed = frames(&spec);
-        // What the peer knows.
+        // The peer's keys.
         let peer = StaticKeys::open(&pair.b).unwrap();
         let line = |(index, frame): (u16, &Vec<u8>)| {
             let lane = index % LANES;

@@ -1,4 +1,4 @@
-//! Hostile packets: what is changed is what was to be, and the kernel on the way finds nothing wrong.
+//! Hostile packets: only the intended bytes change, and the kernel accepts their headers.
 
 use crate::wire_tap::{Player, SOURCE_MAC, TARGET_MAC, Tap, addresses};
 use etherparse::{IpNumber, PacketBuilder, SlicedPacket, TransportSlice};
@@ -17,7 +17,7 @@ use traffic::{Clock, Monotonic, attack};
 const FORMS: [SealedForm; 3] = [SealedForm::Esp, SealedForm::WireGuard, SealedForm::OpenVpn];
 const PORT: u16 = 4500;
 
-/// How a packet is carried.
+/// The carrier of a sealed packet.
 #[derive(Debug, Clone, Copy)]
 struct Carrier {
     ipv6: bool,
@@ -47,7 +47,7 @@ impl Carrier {
         14 + if self.tagged { 4 } else { 0 } + ip + if self.udp { 8 } else { 0 }
     }
 
-    /// A frame with that payload, and some padding of the link behind it.
+    /// A frame with this payload, followed by some link padding.
     fn frame(self, payload: &[u8]) -> Vec<u8> {
         let ethernet = PacketBuilder::ethernet2(SOURCE_MAC, TARGET_MAC);
         let (source, target) = addresses(self.ipv6);
@@ -89,7 +89,7 @@ fn carrier() -> impl Strategy<Value = Carrier> {
     })
 }
 
-/// A sealed packet of that form, with that number.
+/// A sealed packet of this form with this sequence number.
 fn payload(form: SealedForm, number: u64, bytes: usize) -> Vec<u8> {
     let low = (number as u32).to_be_bytes();
     let head: Vec<u8> = match form {
@@ -101,7 +101,7 @@ fn payload(form: SealedForm, number: u64, bytes: usize) -> Vec<u8> {
     [&head[..], &body.collect::<Vec<_>>()].concat()
 }
 
-/// The number of a sealed packet.
+/// The sequence number of a sealed packet.
 fn number(form: SealedForm, payload: &[u8]) -> u64 {
     match form {
         SealedForm::WireGuard => u64::from_le_bytes(payload[8..16].try_into().unwrap()),
@@ -109,7 +109,7 @@ fn number(form: SealedForm, payload: &[u8]) -> u64 {
     }
 }
 
-/// Whether what carries the packet is right: the UDP checksum, unless there is none.
+/// Whether the carrier is valid: the UDP checksum, if there is one.
 fn assert_carried(carrier: Carrier, frame: &[u8]) {
     let sliced = SlicedPacket::from_ethernet(frame).unwrap();
     let Some(TransportSlice::Udp(udp)) = sliced.transport else {
@@ -163,7 +163,7 @@ proptest! {
         let mut expected = payload(form, number_before.wrapping_add(AHEAD.into()), bytes);
         *expected.last_mut().unwrap() ^= 1;
         prop_assert_eq!(&after[at], &expected[..]);
-        // It is one that could be captured.
+        // The result could be captured itself.
         prop_assert_eq!(Sealed::find(&after, form, carrier.ports()), Some(sealed));
     }
 
@@ -190,7 +190,7 @@ proptest! {
             prop_assert_ne!(&after[sealed.payload()][..4], &[0; 4]);
         }
         let payload = &first[sealed.payload()];
-        // One in 256 is right by chance.
+        // One in 256 is correct by chance.
         let same = payload.iter().zip(&before[sealed.payload()]).filter(|(a, b)| a == b).count();
         prop_assert!(same <= bytes / 4, "{same} of {bytes}");
         prop_assert_ne!(&first, &second);
@@ -262,7 +262,7 @@ fn hostile(kind: AttackKind, packets_per_s: u64, duration_ns: u64) -> Attack {
     }
 }
 
-/// Time that passes only when somebody waits for it, and that a DUT can look at.
+/// Time that advances only during waits, visible to a DUT.
 #[derive(Default)]
 struct Shared(AtomicU64);
 
@@ -276,7 +276,8 @@ impl Clock for Shared {
     }
 }
 
-/// A DUT that has sealed one packet whenever somebody looks: number n at the n-th millisecond.
+/// A DUT that seals one packet per millisecond, seen at each poll: number n at the n-th
+/// millisecond.
 struct Dut<'a>(&'a Shared);
 
 impl FrameReceiver for Dut<'_> {
@@ -297,7 +298,7 @@ impl FrameReceiver for Dut<'_> {
     }
 }
 
-/// What is sent in four seconds at a thousand packets per second, by sequence number.
+/// The packets sent in four seconds at a thousand per second, by sequence number.
 fn attacked(kind: AttackKind) -> (Attacked, Vec<u64>, Tap) {
     let (clock, stop, mut tap) = (Shared::default(), Stop::new().unwrap(), Tap::new());
     let spec = hostile(kind, 1000, 4_000_000_000);
@@ -336,7 +337,7 @@ fn every_second_replay_is_old() {
         let original = PLAIN.frame(&payload(SealedForm::Esp, *number, 100));
         assert_eq!(tap.frames[sent_ms], original);
     }
-    // One after the other of those that are kept.
+    // The kept packets in turn.
     assert_ne!(numbers[3000], numbers[3002]);
 }
 
@@ -350,7 +351,7 @@ fn each_piece_of_garbage_is_another() {
     assert!(numbers.len() >= 3990);
 }
 
-/// Takes one packet in a hundred milliseconds.
+/// Accepts one packet in a hundred milliseconds.
 struct Slow<'a>(&'a Shared, u64);
 
 impl FrameSender for Slow<'_> {

@@ -1,4 +1,4 @@
-//! The generator and the analyser from outside: against a wire that does harm, and against other dissectors.
+//! Tests of generator and analyser from outside: on a harmful wire, and against other dissectors.
 
 mod analyser;
 mod generator;

@@ -72,11 +72,12 @@ fn each_lane_of_each_tunnel_has_keys_of_its_own() {
             esp.as_mut().unwrap().tunnels = 5;
         }
         let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
-        // Behind 42 bytes the SPI, whose low bits are the slot; flow i has tunnel i mod 5 and lane i mod `lanes`.
+        // Behind 42 bytes the SPI, whose low bits are the slot; flow i has tunnel i mod 5 and lane
+        // i mod `lanes`.
         let slots = frames.iter().map(|(frame, _)| frame[45]).take(12);
         let expected = (0..12u8).map(|flow| flow % 5 * lanes as u8 + flow % lanes as u8);
         assert!(slots.eq(expected));
-        // A sixth tunnel has no keys, and a lane's SPI at another lane's port is nobody's.
+        // A sixth tunnel has no keys, and a lane's SPI at another lane's port matches no SA.
         frames[100].0[45] = 5 * lanes as u8;
         if lanes > 1 {
             frames[102].0[37] ^= 1;
@@ -93,7 +94,8 @@ fn refused_packets_are_counted_by_reason() {
     let keys = KeyPair::new();
     let (send, receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
     let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
-    // ESP begins behind 42 bytes: damaged ciphertext, a replay, another lane's SPI, a runt, a keepalive.
+    // ESP begins behind 42 bytes: damaged ciphertext, a replay, another lane's SPI, a runt, a
+    // keepalive.
     frames[10].0[70] ^= 1;
     frames[20] = frames[19].clone();
     frames[30].0[45] ^= 1;
@@ -135,13 +137,14 @@ fn a_flood_of_forged_spis_does_not_keep_the_peer_out() {
     let mut frames = Vec::new();
     for (index, frame) in good.into_iter().enumerate() {
         let mut forged = frame.clone();
-        // An epoch that the peer may have some day.
+        // An epoch that the peer may use later.
         forged.0[42] = index as u8 % 100 + 1;
         frames.push(frame);
         frames.push(forged);
     }
     let received = analyse(&receive, &open_keys(&receive.esp), frames);
-    // Seven frames make a batch, and two forgeries are tried in each: never is one of the peer's refused twice.
+    // Seven frames make a batch, and two forgeries are tried in each: the peer's frames are never
+    // refused twice.
     assert!(received.frames > 950, "{received:?}");
     assert_eq!(
         received.refused.values().sum::<u64>(),
@@ -153,13 +156,13 @@ fn a_flood_of_forged_spis_does_not_keep_the_peer_out() {
 fn copies_of_an_epoch_that_is_over_are_not_opened() {
     let keys = KeyPair::new();
     let (send, receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
-    // Keys are opened twice, as by a peer that was started anew.
+    // Keys are opened twice, as by a restarted peer.
     let epoch = || all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
     let (mut old, new) = (epoch(), epoch());
     old.truncate(300);
     let frames = [old.clone(), new, old].concat();
     let received = analyse(&receive, &open_keys(&receive.esp), frames);
-    // The new epoch's first frames are the old one's sent again, which is told apart from a replay.
+    // The new epoch's first frames repeat the old one's, which is distinguished from a replay.
     assert_eq!((received.frames, received.duplicated), (1000, 300));
     assert_eq!(received.refused, refused(&[("no_sa", 300)]));
 }
@@ -225,7 +228,7 @@ fn what_cannot_be_sealed_is_refused_with_a_reason() {
 }
 
 #[test]
-#[should_panic(expected = "gives the keys")]
+#[should_panic(expected = "a sender of ESP has keys")]
 fn nothing_leaves_in_clear_that_should_be_sealed() {
     let spec = sealing(&KeyPair::new(), false, false, 1);
     let _ = all_frames(&spec, TAG, Part::WHOLE, None);

@@ -1,4 +1,5 @@
-//! Stations as the binary runs them: from a specification to a report, over rings in memory and a veth pair.
+//! Stations as the binary runs them: from a specification to a report, over rings in memory and a
+//! veth pair.
 
 use crate::wire_tap::{KeyPair, esp, receive, send};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -72,7 +73,7 @@ fn several_threads_send_and_receive_over_memory() {
     }
 }
 
-/// Takes frames for ever, unless it is the one that does not.
+/// The behaviour of an endless port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Works,
@@ -127,7 +128,7 @@ fn a_sender_that_fails_or_panics_ends_the_others() {
     }
 }
 
-/// A standard output whose lines somebody reads.
+/// A standard output whose lines a test reads.
 struct Lines {
     line: Vec<u8>,
     lines: Sender<String>,
@@ -139,7 +140,7 @@ impl Write for Lines {
         while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
             let line: Vec<_> = self.line.drain(..=end).collect();
             let line = String::from_utf8(line).unwrap().trim_end().to_owned();
-            // Whoever does not listen any more has failed by himself.
+            // If the receiver is gone, its thread has failed by itself.
             let _ = self.lines.send(line);
         }
         Ok(bytes.len())
@@ -194,7 +195,7 @@ impl Station {
     }
 }
 
-/// Runs `test` on a thread in a new network namespace, which goes with the thread.
+/// Runs `test` on a thread in a new network namespace, which ends with the thread.
 fn in_namespace(test: impl FnOnce() + std::marker::Send + 'static) {
     let test = move || match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => test(),
@@ -220,7 +221,7 @@ fn veth_pair() {
     }
 }
 
-/// Waits until so many frames have come to an interface of this thread's namespace.
+/// Waits until this many frames have arrived at an interface of this thread's namespace.
 fn await_frames(interface: &str, frames: u64) {
     let come = || {
         let counters = read_to_string("/proc/thread-self/net/dev").unwrap();
@@ -287,7 +288,7 @@ fn two_stations_agree_about_a_veth_pair() {
 }
 
 #[test]
-fn a_station_that_is_told_to_stop_reports_what_there_was() {
+fn a_stopped_station_reports_its_counts() {
     in_namespace(|| {
         veth_pair();
         let receiver = Station::start("p1", None, 1, Role::Receive(receive(50)));
@@ -362,7 +363,7 @@ fn af_xdp_receives_short_frames_where_the_mtu_allows_long_ones() {
     });
 }
 
-/// Sends sealed packets as a DUT does, by a UDP socket, until it is told to end.
+/// Sends sealed packets as a DUT does, by a UDP socket, until stopped.
 fn seal_until(ended: &AtomicBool) {
     let dut = UdpSocket::bind("10.3.0.1:4500").unwrap();
     for number in 1u32.. {
@@ -376,8 +377,8 @@ fn seal_until(ended: &AtomicBool) {
     }
 }
 
-/// Frames of the attack that have come to a port that sees what comes to an interface: ESP to port 4500, by whether
-/// their number is that of the latest or far ahead.
+/// Frames of the attack seen by a port on the receiving interface: ESP to port 4500, by whether
+/// their sequence number is that of the latest or far ahead.
 fn come_ahead(port: &mut impl FrameReceiver) -> (u64, u64) {
     let (mut ahead, mut others) = (0, 0);
     while let Ok(frames) = port.recv(|frame| {
@@ -396,7 +397,7 @@ fn come_ahead(port: &mut impl FrameReceiver) -> (u64, u64) {
 fn an_attacker_sends_what_it_captured_and_captures_nothing_that_it_sent() {
     in_namespace(|| {
         veth_pair();
-        // The other end is in this namespace too, where nobody has the address.
+        // The other end is in this namespace too, where the address is not assigned.
         ip("address add 10.3.0.1/24 dev p0");
         ip("neighbour add 10.3.0.2 lladdr 02:00:00:00:00:07 dev p0");
         let attack = Attack {
@@ -428,7 +429,7 @@ fn an_attacker_sends_what_it_captured_and_captures_nothing_that_it_sent() {
             report
         });
         let attacked = report.attacked.unwrap();
-        // All, unless the machine has held it up at the end.
+        // All, unless the machine delayed it at the end.
         assert!((1..=4000).contains(&attacked.sent), "{attacked:?}");
         assert_eq!(report.port_stats.sent, attacked.sent);
         assert!(attacked.elapsed_ns <= 400_000_000, "{attacked:?}");
@@ -439,10 +440,10 @@ fn an_attacker_sends_what_it_captured_and_captures_nothing_that_it_sent() {
             (ahead, others) = (ahead + more, others + other);
         }
         assert_eq!(ahead, attacked.sent);
-        // Not all that was sealed; of what was sent by itself, nothing.
+        // Less than all sealed packets, and none of the attacker's own.
         assert!((1..=others).contains(&attacked.captured), "{attacked:?}");
 
-        // Once more with nobody who seals.
+        // Again without a sealing DUT.
         let silent = Attack {
             duration_ns: u64::MAX,
             ..attack

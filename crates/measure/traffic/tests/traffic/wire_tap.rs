@@ -1,4 +1,4 @@
-//! A wire that tests hold in their hands, and what goes with it.
+//! Ports in memory under a test's control, and shared test data.
 
 use port::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender, Stop};
 use std::cell::Cell;
@@ -13,10 +13,10 @@ use traffic::{Clock, Generator, Keys, Part, Step};
 use wire::Suite;
 use wire::mix::FrameMix;
 
-/// A frame and when it came.
+/// A frame and its arrival time.
 pub(crate) type Timed = (Vec<u8>, u64);
 
-/// Keeps what is sent, and has room for so many frames at once.
+/// Keeps the frames sent, and has room for a limited number at once.
 pub(crate) struct Tap {
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) room: usize,
@@ -39,7 +39,7 @@ impl FrameSender for Tap {
     ) -> io::Result<usize> {
         let count = count.min(self.room);
         for _ in 0..count {
-            // What a slot holds is undefined: nothing may shine through.
+            // The content of a slot is undefined: none of it may reach a frame.
             let mut slot = vec![0xa5; FRAME_SLOT_BYTES];
             let length = fill(&mut slot);
             slot.truncate(length);
@@ -57,7 +57,7 @@ impl FrameSender for Tap {
     }
 }
 
-/// Gives frames in batches, each at its time.
+/// Returns frames in batches, each at its time.
 pub(crate) struct Player(pub(crate) VecDeque<Timed>);
 
 impl FrameReceiver for Player {
@@ -86,7 +86,7 @@ impl FrameReceiver for Player {
     }
 }
 
-/// Time that passes only when somebody waits for it.
+/// Time that advances only during waits.
 #[derive(Default)]
 pub(crate) struct Still(pub(crate) Cell<u64>);
 
@@ -147,7 +147,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
     }
 }
 
-/// Everything that a generator sends, each frame in time, and when.
+/// All frames that a generator sends on time, with their times.
 pub(crate) fn all_frames(send: &Send, tag: u16, part: Part, keys: Option<&Keys>) -> Vec<Timed> {
     let mut generator = Generator::new(send, tag, part, keys).unwrap();
     let mut tap = Tap::new();
@@ -162,7 +162,7 @@ pub(crate) fn all_frames(send: &Send, tag: u16, part: Part, keys: Option<&Keys>)
     }
 }
 
-/// A pair of key files in a folder that goes with them.
+/// A pair of key files in a temporary folder.
 pub(crate) struct KeyPair {
     pub(crate) a: PathBuf,
     pub(crate) b: PathBuf,

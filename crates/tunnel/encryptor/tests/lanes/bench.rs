@@ -1,4 +1,4 @@
-//! The bench: two encryptors in memory, and the test's hands on the cipher link between them.
+//! The bench: two encryptors in memory, with the cipher link between them under the test's control.
 //!
 //! ```text
 //! station a = clear link = left worker = cipher link = right worker = clear link = station b
@@ -34,12 +34,12 @@ pub(crate) const SINGLE: Joinable = Joinable {
     tcp: false,
     udp: false,
 };
-/// SPIs of tunnel 0; that of tunnel n is n more, and that of the next epoch 0x100 more.
+/// SPIs of tunnel 0; tunnel n's are n higher, and the next epoch's 0x100 higher.
 pub(crate) const LEFT_SPI: u32 = 0x1000;
 pub(crate) const RIGHT_SPI: u32 = 0x2000;
 pub(crate) const NEXT_EPOCH: u32 = 0x100;
 
-/// How a bench is set up. Tunnel n leads to the networks 10.n.0.0/16 and 2001:db8:n::/48.
+/// Settings of a bench. Tunnel n leads to the networks 10.n.0.0/16 and 2001:db8:n::/48.
 pub(crate) struct Setup {
     pub suite: Suite,
     pub tunnels: u16,
@@ -48,7 +48,7 @@ pub(crate) struct Setup {
     pub right: Payload,
     pub inner_bytes_max: usize,
     pub mss_max: [u16; 2],
-    /// Makes the keying material of an SPI ready for use.
+    /// Prepares the keying material of an SPI for use.
     pub transform: fn(Suite, u32) -> Box<dyn Transform>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn transform(suite: Suite, spi: u32) -> Box<dyn Transform> {
     selection.transform(&keymat)
 }
 
-/// Knows two epochs of each tunnel of a peer.
+/// Has two epochs of each tunnel of a peer.
 pub(crate) struct TestKeys {
     suite: Suite,
     transform: fn(Suite, u32) -> Box<dyn Transform>,
@@ -164,7 +164,7 @@ impl InboundKeys for TestKeys {
 
 pub(crate) type TestWorker = Worker<MemoryClearPort, MemoryCipherPort, TestKeys>;
 
-/// A datagram on the cipher link as it is, from the first peer.
+/// A datagram on the cipher link, unchanged, from the first peer.
 impl From<Vec<u8>> for Datagram {
     fn from(bytes: Vec<u8>) -> Self {
         Self {
@@ -189,7 +189,7 @@ pub(crate) struct Bench {
     pub b: MemoryClearPort,
     pub left: TestWorker,
     pub right: TestWorker,
-    /// The left encryptor's peer, and the right one's: datagrams pass through the test's hands.
+    /// The left encryptor's peer, and the right one's: datagrams pass through the test's control.
     from_left: MemoryCipherPort,
     to_right: MemoryCipherPort,
     frames: bool,
@@ -217,13 +217,14 @@ impl Bench {
         self.a.send(&VnetHeader::PLAIN, packet, &[]).unwrap();
     }
 
-    /// Seals what A has sent; the datagrams on the cipher link.
+    /// Seals A's packets; returns the datagrams on the cipher link.
     pub(crate) fn seal(&mut self) -> Vec<Datagram> {
         while self.left.step().unwrap() {}
         drain_cipher(&mut self.from_left)
     }
 
-    /// Lets the right encryptor open datagrams; what B receives, super-packets cut again.
+    /// Opens datagrams with the right encryptor; returns the packets at B, with super-packets
+    /// segmented.
     pub(crate) fn open(&mut self, datagrams: &[Datagram]) -> Vec<Vec<u8>> {
         for some in datagrams.chunks(port::TRAINS_MAX) {
             let mut batch = Batch::for_trains(4);
@@ -246,7 +247,7 @@ impl Bench {
         drain_clear(&mut self.b, self.frames)
     }
 
-    /// A packet sealed with the left encryptor's keys, whatever it is.
+    /// An arbitrary packet sealed with the left encryptor's keys.
     pub(crate) fn seal_as_it_is(&self, packet: &[u8]) -> Datagram {
         let mut sa = OutboundSa::new(LEFT_SPI, transform(Suite::Aes256Gcm, LEFT_SPI));
         let mut src = [packet, &[0; esp::TRAILER_ROOM]].concat();
@@ -255,13 +256,13 @@ impl Bench {
         sealed.into()
     }
 
-    /// Seals and opens what A has sent.
+    /// Seals and opens A's packets.
     pub(crate) fn cross(&mut self) -> Vec<Vec<u8>> {
         let sealed = self.seal();
         self.open(&sealed)
     }
 
-    /// What A receives, super-packets cut again.
+    /// The packets received at A, with super-packets segmented.
     pub(crate) fn back_at_a(&mut self) -> Vec<Vec<u8>> {
         drain_clear(&mut self.a, self.frames)
     }

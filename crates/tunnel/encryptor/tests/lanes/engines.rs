@@ -8,11 +8,11 @@ use std::cell::Cell;
 use wire::Suite;
 
 thread_local! {
-    /// Batches that are still to go well.
+    /// Number of batches before the failure.
     static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
 }
 
-/// A real engine that fails when its time has come.
+/// A real engine that fails after some batches.
 struct Failing(Box<dyn Transform>);
 
 fn failing(suite: Suite, spi: u32) -> Box<dyn Transform> {
@@ -68,7 +68,7 @@ fn bench() -> Bench {
 #[test]
 fn what_an_engine_did_not_seal_is_not_sent() {
     let mut bench = bench();
-    // Short packets are sealed together, long ones by themselves.
+    // Short packets are sealed together, long ones singly.
     for (bytes, lost) in [(20, 5), (1000, 5)] {
         LEFT.set(0);
         for _ in 0..5 {
@@ -78,7 +78,7 @@ fn what_an_engine_did_not_seal_is_not_sent() {
         assert!(bench.seal().is_empty());
         let after = bench.left_tally().dropped[DropReason::SealFailed as usize];
         assert_eq!(after - before, lost);
-        // And what stood in the buffer does not come back with the next ones.
+        // The buffer's old content must not reappear with the next ones.
         LEFT.set(u32::MAX);
         bench.send(&udp([10, 0, 0, 1], b"next"));
         assert_eq!(bench.cross(), [udp([10, 0, 0, 1], b"next")]);

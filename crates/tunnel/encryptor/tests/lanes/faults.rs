@@ -1,4 +1,5 @@
-//! A bad network between the two: what comes out was sent, comes once, and everything is accounted for.
+//! A bad network between the two: every packet that comes out was sent, comes once, and all are
+//! accounted for.
 
 use crate::bench::*;
 use encryptor::payload::IpRules;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use wire::Suite;
 use wire::vnet::VnetHeader;
 
-/// Packets in one test; far fewer than the anti-replay window.
+/// Number of packets in one test; far below the anti-replay window.
 const PACKETS: u32 = 400;
 
 fn probability() -> impl Strategy<Value = f64> {
@@ -37,7 +38,7 @@ fn faults() -> impl Strategy<Value = Faults> {
     })
 }
 
-/// Under the others a damaged packet is as good as any.
+/// Unauthenticated suites accept a damaged packet.
 fn authenticated() -> Vec<Suite> {
     let all = Suite::ALL.into_iter();
     all.filter(|suite| suite.icv_bytes() > 0).collect()
@@ -78,7 +79,7 @@ proptest! {
                 prop_assert!(received.insert(number), "{} came twice", number);
             }
         }
-        // What is held on the way comes with the calls that it waits for.
+        // Delayed packets arrive with the calls that they wait for.
         for _ in 0..16 {
             right.step().unwrap();
         }

@@ -1,4 +1,4 @@
-//! What goes from one header to another: DSCP, ECN, the MSS, and what is said of packets that do not fit.
+//! Fields copied between headers (DSCP, ECN, the MSS), and messages about packets that do not fit.
 
 use crate::bench::*;
 use encryptor::config::Dscp;
@@ -11,7 +11,7 @@ const ECN: IpRules = IpRules {
     ..IpRules::NONE
 };
 
-/// A packet with that second byte of its IPv4 header.
+/// A packet with this second byte in its IPv4 header.
 fn with_tos(tos: u8) -> Vec<u8> {
     let mut packet = udp([10, 0, 0, 1], b"marked");
     packet[1] = tos;
@@ -52,7 +52,7 @@ fn congestion_on_the_way_reaches_the_inner_packet() {
     bench.send(&with_tos(0));
     let mut sealed = bench.seal();
     sealed.iter_mut().for_each(|datagram| datagram.tos = 3);
-    // Whose sender does not know ECN is told by a loss (RFC 6040 §4.2).
+    // A sender without ECN support is notified by a loss (RFC 6040 §4.2).
     assert_eq!(bench.open(&sealed), [with_tos(3)]);
     let dropped = bench.right_tally().dropped;
     assert_eq!(dropped[DropReason::Congestion as usize], 1);
@@ -95,7 +95,7 @@ fn the_mss_of_connections_is_lowered_to_what_fits() {
 }
 
 #[test]
-fn the_sender_of_a_packet_that_does_not_fit_is_told() {
+fn the_sender_of_a_packet_that_does_not_fit_is_notified() {
     let rules = IpRules {
         icmp_source: [Some([192, 0, 2, 1].into()), None],
         ..IpRules::NONE

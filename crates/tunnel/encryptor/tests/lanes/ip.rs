@@ -85,7 +85,7 @@ fn every_attack_has_its_own_drop_reason() {
         sealed[3].clone(),
         sealed[1].clone(),
     ];
-    // One at a time: a batch derives keys for few unknown SPIs only.
+    // One at a time: a batch derives keys for only a few unknown SPIs.
     let out: Vec<_> = attack
         .into_iter()
         .flat_map(|datagram| bench.open(&[datagram]))
@@ -161,13 +161,13 @@ fn an_unknown_spi_costs_few_derivations_per_batch() {
     let sealed = bench.seal();
     let mut forged = sealed[0].clone();
     forged.bytes[20] ^= 1;
-    // Two forgeries use up the batch's candidates; the genuine packet of that batch pays for it.
+    // Two forgeries use up the batch's candidates, so the genuine packet of that batch is dropped.
     let flood = [forged.clone(), forged, sealed[0].clone()];
     assert!(bench.open(&flood).is_empty());
     let dropped = bench.right_tally().dropped;
     assert_eq!(dropped[DropReason::IntegrityFailed as usize], 2);
     assert_eq!(dropped[DropReason::NoSa as usize], 1);
-    // In the next batch it gets through: nothing was remembered of it.
+    // It passes in the next batch: the refusal is not remembered.
     assert_eq!(bench.open(&sealed).len(), 1);
 }
 
@@ -213,7 +213,7 @@ proptest! {
             expected.extend(wire_packets(&vnet, &mut packet, false));
         }
         let mut out = bench.cross();
-        // Flows may overtake one another; a segmenter numbers the IPv4 packets of a run anew.
+        // Flows may overtake one another; a segmenter renumbers the IPv4 packets of a run.
         let flow = |packet: &Vec<u8>| {
             let at = if packet[0] >> 4 == 4 { 20 } else { 40 };
             (packet[0] >> 4, packet[at..at + 2].to_vec())
@@ -235,7 +235,7 @@ proptest! {
 
 #[test]
 fn trains_hold_datagrams_of_one_length_and_a_shorter_last_one() {
-    /// A cipher port that keeps the trains it is given.
+    /// A cipher port that keeps sent trains.
     struct Recorder(Vec<Vec<(usize, usize)>>);
     impl CipherPort for Recorder {
         fn send(&mut self, batch: &mut port::Batch) -> port::Sent {

@@ -28,7 +28,7 @@ fn frames() -> Vec<Vec<u8>> {
         frame(&[], [8, 0], &ip),
         frame(&vlan, [8, 0], &ip),
         frame(&double, [0x86, 0xdd], &tcp(true, 9, 1, &[3; 1000])),
-        // LLC, an EtherType that nobody knows, a jumbo frame.
+        // LLC, an unknown EtherType, a jumbo frame.
         frame(&[], [0, 20], &[0xaa; 46]),
         frame(&vlan, [0x99, 0x99], &[8; 100]),
         frame(&[], [0x99, 0x99], &[9; 9000]),
@@ -43,7 +43,7 @@ fn session(encapsulation: Encapsulation, id: u32, cookie: &[u8]) -> Session {
     }
 }
 
-/// A pseudowire from left to right, whose right end expects `cookie`.
+/// A pseudowire from left to right; its right end expects `cookie`.
 fn pseudowire(plain: bool, cookie: &[u8]) -> Setup {
     let encapsulation = if plain {
         Encapsulation::Udp
@@ -168,7 +168,7 @@ fn a_tunnel_of_frames_takes_no_packets_and_the_other_way_round() {
     }
 }
 
-/// A packet of the pseudowire as another implementation may make it: with an option in its IPv4 header.
+/// A packet of the pseudowire as from another implementation: with an option in its IPv4 header.
 #[test]
 fn a_pseudowires_packet_may_have_ip_options() {
     let pseudowire = pseudowire(false, b"cookie 8");
@@ -192,7 +192,7 @@ fn a_pseudowires_packet_may_have_ip_options() {
     assert_eq!(bench.open(&[sealed]), std::slice::from_ref(frame));
 }
 
-/// A port that has lost three frames before they were read.
+/// A port that has lost three frames before `recv`.
 struct Overrun(MemoryClearPort);
 
 impl ClearPort for Overrun {
@@ -218,7 +218,7 @@ impl ClearPort for Overrun {
 }
 
 #[test]
-fn what_the_clear_port_has_lost_is_told_beside_what_it_received() {
+fn the_clear_ports_losses_are_reported_beside_its_receptions() {
     let setup = Setup::of(Payload::Ethernet, Payload::Ethernet);
     let (mut station, clear) = memory_clear_pair(SINGLE);
     let (cipher, _peer) = memory_cipher_pair();

@@ -1,4 +1,5 @@
-//! Two encryptors joined in memory: what goes in comes out, and what an attacker adds is counted and dropped.
+//! Two encryptors joined in memory: every packet comes out, and an attacker's additions are counted
+//! and dropped.
 
 mod bench;
 mod engines;

@@ -40,7 +40,7 @@ fn each_packet_takes_the_tunnel_of_its_destination() {
         assert_eq!(be32(&datagram.bytes, 0), LEFT_SPI + number as u32);
         assert_eq!(usize::from(datagram.peer), number);
     }
-    // All of them begin at once, and none is lost.
+    // All of them start together, and none is lost.
     assert_eq!(bench.open(&sealed), sent);
     sent.iter().for_each(|packet| bench.send(packet));
     assert_eq!(bench.cross(), sent);
@@ -57,7 +57,7 @@ fn a_packet_for_nobody_is_dropped_and_counted() {
 #[test]
 fn a_tunnel_brings_no_packets_of_another() {
     let mut bench = Bench::new(&many(IpRules::NONE, 2));
-    // To tunnel 0, but as if from a host behind tunnel 1.
+    // To tunnel 0, but with the source of a host behind tunnel 1.
     bench.send(&udp_between([10, 1, 0, 1], [10, 0, 0, 2], b"not mine"));
     assert!(bench.cross().is_empty());
     assert_eq!(bench.right_tally().dropped[DropReason::Policy as usize], 1);
@@ -75,7 +75,7 @@ fn small_packets_share_esp_packets_and_large_ones_do_not() {
     sent.iter().for_each(|packet| bench.send(packet));
     let sealed = bench.seal();
     let lengths: Vec<_> = sealed.iter().map(|datagram| datagram.bytes.len()).collect();
-    // 30 packets of 46 bytes fit 1400 with the header; the long one has no room for that.
+    // 30 packets of 46 bytes fit 1400 with the header, but not the long one as well.
     let esp = |inner| esp_bytes(Suite::Aes256Gcm, inner);
     assert_eq!(
         lengths,
@@ -96,7 +96,7 @@ fn nothing_waits_for_others_beyond_the_turn_that_read_it() {
     };
     let mut left = setup.worker((clear, cipher), LEFT_SPI, RIGHT_SPI);
     let mut before = (0, 0);
-    // All of them have room in one ESP packet. A turn has 64 reads.
+    // All of them fit one ESP packet. A turn has 64 reads.
     for (packets, turns) in [(1, 1), (2, 1), (64, 1), (65, 2)] {
         for number in 0..packets {
             let packet = packet(0, number, 18);
@@ -105,7 +105,8 @@ fn nothing_waits_for_others_beyond_the_turn_that_read_it() {
         for _ in 0..turns {
             let sent = tally(&left).cipher_tx.packets;
             assert!(left.step().unwrap());
-            // One ESP packet, with all that the turn has read: the tally balances, so nothing is held.
+            // One ESP packet with all packets read in the turn: the tally balances, so none is
+            // held.
             assert_eq!(tally(&left).cipher_tx.packets, sent + 1, "{packets}");
         }
         let tally = tally(&left);
@@ -132,7 +133,7 @@ fn a_packet_that_a_peer_has_cut_comes_out_whole_or_is_counted_as_incomplete() {
     let mut bench = Bench::new(&many(AGGREGATE, 1));
     let (long, next) = (packet(0, 1, 272), packet(0, 2, 18));
     assert_eq!(long.len(), 300);
-    // Sub-type 0, and how far it is to the next packet (RFC 9347 §6.1.1).
+    // Sub-type 0, and the distance to the next packet (RFC 9347 §6.1.1).
     let parts = [
         [&[0, 0, 0, 0], &long[..100]].concat(),
         [&[0, 0, 0, 200], &long[100..200]].concat(),

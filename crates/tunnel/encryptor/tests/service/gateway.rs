@@ -1,4 +1,4 @@
-//! The service as a process, and what it shows of itself.
+//! The service as a process, and its observable state.
 
 use crate::namespace::Namespace;
 use encryptor::{Config, privileges};
@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 
-/// The service, until SIGTERM. Its line begins with `ready`, as that of the program does.
+/// The service, until SIGTERM. Its output line begins with `ready`, as that of the program does.
 pub(crate) fn encrypt(file: &str) -> ExitCode {
     let config = Config::load(Path::new(file)).unwrap();
     let stop = Stop::new().unwrap();
@@ -23,7 +23,7 @@ pub(crate) fn encrypt(file: &str) -> ExitCode {
     let raised = stop.clone();
     let fault = config.fault;
     let ended = encryptor::run(&config, "test", &stop, move |facts, rekeyer| {
-        // Not before: it would keep its privileges.
+        // Not earlier: the thread would keep its privileges.
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 if signal == SIGTERM {
@@ -50,7 +50,7 @@ pub(crate) fn encrypt(file: &str) -> ExitCode {
     }
 }
 
-/// Gives up what a service does, and then tries to do what it must not.
+/// Drops the service's privileges, and then tries forbidden operations.
 pub(crate) fn confined(key_file: &str) -> ExitCode {
     const FORBIDDEN: Option<i32> = Some(libc::EPERM);
     let key_file = Path::new(key_file);
@@ -72,13 +72,13 @@ pub(crate) fn confined(key_file: &str) -> ExitCode {
     })
     .join()
     .unwrap();
-    // What must go on: epochs are recorded.
+    // Still permitted: recording epochs.
     let mut keys = keys.draw_epoch().unwrap();
     keys.note_peer_epoch(7).unwrap();
     ExitCode::SUCCESS
 }
 
-/// Gives up what a service does whose keys are negotiated, and then tries what it must not.
+/// Drops the privileges of a service with negotiated keys, and then tries forbidden operations.
 pub(crate) fn connecting(ppk_file: &str) -> ExitCode {
     const FORBIDDEN: Option<i32> = Some(libc::EPERM);
     let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
@@ -104,7 +104,7 @@ pub(crate) fn connecting(ppk_file: &str) -> ExitCode {
         const DENIED: Option<i32> = Some(libc::EACCES);
         let error = fs::read(ppk_file).unwrap_err();
         assert_eq!(error.raw_os_error(), DENIED, "the PPK once more");
-        // The kernel has rules for TCP since version 6.7, and tells it in no other way.
+        // The kernel has rules for TCP from version 6.7 on, and reports it in no other way.
         let open = TcpStream::connect(unknown).is_ok();
         if open {
             eprintln!("SKIPPED: this kernel's Landlock does not know TCP");
@@ -123,7 +123,7 @@ pub(crate) fn connecting(ppk_file: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A service that forwards. Killed when dropped.
+/// A forwarding service. Killed when dropped.
 pub(crate) struct Gateway {
     child: Child,
     /// Its ready line.
@@ -131,7 +131,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts it with the configuration in `file`; what it says when it does not come up.
+    /// Starts it with the configuration in `file`; returns its output if it fails to start.
     pub(crate) fn start(namespace: &Namespace, file: &Path, config: &str) -> Result<Self, String> {
         fs::write(file, config).unwrap();
         let file = file.to_owned();
@@ -139,7 +139,7 @@ impl Gateway {
             Command::new(std::env::current_exe().unwrap())
                 .arg("encrypt")
                 .arg(&file)
-                // Where a core file of it would be.
+                // Path of its core file, if it leaves one.
                 .current_dir(file.parent().unwrap())
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
@@ -192,23 +192,23 @@ impl Gateway {
         fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
     }
 
-    /// Asks for new keys.
+    /// Requests new keys.
     pub(crate) fn rekey(&self) {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGUSR1).unwrap();
     }
 
-    /// Makes its keys fail, as its configuration says.
+    /// Makes its keys fail, as configured.
     pub(crate) fn inject_fault(&self) {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGUSR2).unwrap();
     }
 
-    /// Has it end as by a mistake of its own; how it ended.
+    /// Ends it as by an internal error; returns its exit status.
     pub(crate) fn crash(mut self) -> ExitStatus {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGABRT).unwrap();
         self.child.wait().unwrap()
     }
 
-    /// Sends SIGTERM, and waits for the end; what it said on its standard error.
+    /// Sends SIGTERM, and waits for the end; returns its standard error.
     pub(crate) fn stop(mut self) -> String {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
         let status = self.child.wait().unwrap();
@@ -222,13 +222,13 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Both fail for one that has ended.
+        // Both fail for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What is served at `/metrics` inside.
+/// The content of `/metrics` inside.
 pub(crate) fn metrics(namespace: &Namespace) -> String {
     namespace.run(|| {
         let mut stream = TcpStream::connect("127.0.0.1:9464").unwrap();

@@ -1,4 +1,5 @@
-//! Linux's own IPsec as the peer: XFRM with ESP in UDP and extended sequence numbers, from the same static keys.
+//! Linux's own IPsec as the peer: XFRM with ESP in UDP and extended sequence numbers, from the same
+//! static keys.
 //!
 //! ```text
 //!   ns A: cb0 10.1.0.1 ~ gateway ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ XFRM ~ 10.2.0.1 lo :ns B
@@ -14,14 +15,14 @@ use std::net::UdpSocket;
 use std::process::Command;
 use wire::Suite;
 
-/// Both ends' port.
+/// The port of both ends.
 const PORT: u16 = 4500;
-/// Epoch 1, lane 0: what a gateway sends with after its first start.
+/// Epoch 1, lane 0: a gateway's SPI after its first start.
 const FIRST_SPI: u32 = 1 << 12;
 /// RFC 3948 encapsulation, `linux/udp.h`.
 const UDP_ENCAP_ESPINUDP: usize = 2;
 
-/// Gives what comes to a UDP port to XFRM.
+/// Passes the packets to a UDP port to XFRM.
 #[derive(Clone)]
 struct UdpEncap;
 
@@ -72,7 +73,7 @@ pub(crate) fn the_kernel_opens_what_we_seal_and_we_open_what_it_seals() {
         let gateway: Gateway = start(0, &namespaces[0], folder.path(), &config).unwrap();
         assert!(namespaces[0].reaches("10.2.0.1"), "{suite}");
         assert!(namespaces[1].reaches("10.1.0.1"), "{suite}");
-        // Lengths on both sides of a block's, and long ones.
+        // Lengths around block boundaries, and long ones.
         for bytes in [1, 8, 15, 16, 1300] {
             assert!(
                 namespaces[0].reaches_with(bytes, "10.2.0.1"),
@@ -83,7 +84,7 @@ pub(crate) fn the_kernel_opens_what_we_seal_and_we_open_what_it_seals() {
     }
 }
 
-/// The command that makes an SA of the kernel's.
+/// The `ip` command that creates a kernel SA.
 fn state(source: &str, target: &str, suite: Suite, keys: &SaKeys) -> String {
     let (key, rest) = keys.keymat.split_at(suite.key_bytes());
     let algorithms = match suite.name() {
@@ -113,7 +114,7 @@ fn state(source: &str, target: &str, suite: Suite, keys: &SaKeys) -> String {
     )
 }
 
-/// Makes the SA; why not, where the kernel has no ESP or not these algorithms.
+/// Creates the SA; returns the reason where the kernel has no ESP or not these algorithms.
 fn lacks(namespace: &Namespace, line: &str) -> Option<String> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let output = namespace.run(move || Command::new("ip").args(words).output().unwrap());

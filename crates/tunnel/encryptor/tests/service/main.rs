@@ -4,9 +4,9 @@
 //!   ns A: cb0 ~ gw1 ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ gw2 ~ cb0 :ns B
 //! ```
 //!
-//! This executable is also the service, `encrypt FILE`, and one that oversteps, `confined FILE`, also where some connections are
-//! left to it, `connecting FILE`. Needs root on this machine or in a user namespace
-//! (`unshare -r`); says so loudly where it has neither.
+//! This executable is also the service, `encrypt FILE`, and one that violates its confinement,
+//! `confined FILE`, or with some connections permitted, `connecting FILE`. Needs root on this
+//! machine or in a user namespace (`unshare -r`); prints a note where it has neither.
 
 mod gateway;
 mod kernel;
@@ -37,8 +37,8 @@ fn main() -> ExitCode {
             tests::a_service_keeps_what_it_needs_and_nothing_else,
         ),
         (
-            "packets_pass_whatever_lanes_are_told",
-            tests::packets_pass_whatever_lanes_are_told,
+            "packets_pass_with_any_lane_settings",
+            tests::packets_pass_with_any_lane_settings,
         ),
         (
             "a_service_that_is_to_keep_its_privileges_keeps_them",
@@ -73,8 +73,8 @@ fn main() -> ExitCode {
             tests::what_may_connect_may_do_nothing_else,
         ),
         (
-            "an_engine_that_fails_is_replaced_told_and_counted",
-            tests::an_engine_that_fails_is_replaced_told_and_counted,
+            "an_engine_that_fails_is_replaced_logged_and_counted",
+            tests::an_engine_that_fails_is_replaced_logged_and_counted,
         ),
         (
             "the_kernel_opens_what_we_seal_and_we_open_what_it_seals",
@@ -101,8 +101,8 @@ fn main() -> ExitCode {
             negotiated::who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_clear,
         ),
         (
-            "what_the_two_sides_do_not_agree_on_is_told_on_both",
-            negotiated::what_the_two_sides_do_not_agree_on_is_told_on_both,
+            "both_sides_report_what_they_disagree_on",
+            negotiated::both_sides_report_what_they_disagree_on,
         ),
         (
             "keys_that_differ_are_noticed_mended_and_counted",
@@ -129,8 +129,8 @@ fn main() -> ExitCode {
             negotiated::a_thousand_tunnels_agree_on_keys,
         ),
         (
-            "a_control_port_that_is_taken_is_told",
-            negotiated::a_control_port_that_is_taken_is_told,
+            "a_control_port_in_use_is_reported",
+            negotiated::a_control_port_in_use_is_reported,
         ),
     ];
     let trials = trials.map(|(name, test)| {

@@ -10,7 +10,7 @@ use std::thread;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Goes when it is dropped and its processes have ended.
+/// Removed when it is dropped and its processes have ended.
 pub(crate) struct Namespace {
     jobs: Sender<Job>,
     /// The thread in it.
@@ -20,11 +20,11 @@ pub(crate) struct Namespace {
 impl Namespace {
     pub(crate) fn new() -> io::Result<Self> {
         let (jobs, todo) = mpsc::channel::<Job>();
-        let (told, started) = mpsc::channel();
+        let (sender, started) = mpsc::channel();
         thread::spawn(move || {
             let entered = unshare(CloneFlags::CLONE_NEWNET).map(|()| gettid().as_raw());
             let failed = entered.is_err();
-            told.send(entered).unwrap();
+            sender.send(entered).unwrap();
             if !failed {
                 todo.into_iter().for_each(|job| job());
             }
@@ -33,25 +33,25 @@ impl Namespace {
         Ok(Self { jobs, thread })
     }
 
-    /// One in which nothing is sent but what a test sends.
+    /// A namespace without traffic except the test's.
     pub(crate) fn quiet() -> Self {
         let namespace = Self::new().unwrap();
-        // Fails where the kernel has no IPv6 anyway.
+        // Fails where the kernel has no IPv6, which needs no action.
         let off = || fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         let _ = namespace.run(off);
         namespace.ip("link set lo up");
         namespace
     }
 
-    /// What `job` gives, run inside. Processes that it starts are inside, too.
+    /// The result of `job`, run inside. Processes that it starts are inside, too.
     pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
-        let (told, result) = mpsc::channel();
-        let job = Box::new(move || told.send(job()).unwrap());
+        let (sender, result) = mpsc::channel();
+        let job = Box::new(move || sender.send(job()).unwrap());
         self.jobs.send(job).unwrap();
         result.recv().expect("the job did not panic")
     }
 
-    /// Runs `ip` inside, a line for each call.
+    /// Runs `ip` inside, once per line.
     pub(crate) fn ip(&self, lines: &str) {
         for line in lines.lines() {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -60,7 +60,7 @@ impl Namespace {
         }
     }
 
-    /// Whether `target` answers a ping with so many bytes of payload, none of them fragmented here.
+    /// Whether `target` answers a ping with this many bytes of payload, without fragmentation here.
     pub(crate) fn reaches_with(&self, bytes: usize, target: &str) -> bool {
         let (bytes, target) = (bytes.to_string(), target.to_owned());
         let ping = move || {
@@ -71,7 +71,7 @@ impl Namespace {
         self.run(ping).status.success()
     }
 
-    /// The same with a short one.
+    /// The same with a short ping.
     pub(crate) fn reaches(&self, target: &str) -> bool {
         self.reaches_with(56, target)
     }

@@ -1,4 +1,4 @@
-//! Services that agree on their keys.
+//! Services that negotiate their keys.
 //!
 //! ```text
 //!   ns A: cb0 10.1.0.1 ~ gw1 ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ gw2 ~ cb0 10.2.0.1 :ns B
@@ -22,11 +22,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What a tunnel must be back in when either side was restarted.
+/// Maximum outage of a tunnel after either side restarts.
 const RESTART_MAX: Duration = Duration::from_secs(2);
-/// How often that is tried on a machine that may be busy.
+/// Attempts to meet that on a machine that may be busy.
 const RESTARTS: usize = 4;
-/// What no output may show.
+/// Text that no output may contain.
 const PPK: [u8; 32] = *b"\x91q\xf3\x07B~\xd8\x1c\xaa\x55\x10\xee\x3d\x88\x4f\xc2\x99\x61\x7b\x02\xbe\xd0\xe5\x33\x0c\x76\xfa\x2b\x80\x19\xc7\x5d";
 
 /// A folder with an authority, certificates of gw1 and gw2, and a PPK.
@@ -51,7 +51,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One tunnel; `more` is what follows `peer` in `handshake`, `rest` what follows in the file.
+/// One tunnel; `more` follows `peer` in `handshake`, `rest` follows in the file.
 fn tunnel(side: usize, more: &str, rest: &str) -> String {
     let (own, remote) = [(1, 2), (2, 1)][side];
     format!(
@@ -65,7 +65,7 @@ fn tunnel(side: usize, more: &str, rest: &str) -> String {
 
 const WITH_PPK: &str = "ppk: [{ id: alpha, file: alpha.ppk }]";
 
-/// Both gateways with the same words.
+/// Both gateways with the same settings.
 fn start_both(folder: &Path, namespaces: &[Namespace; 2], more: &str, rest: &str) -> [Gateway; 2] {
     [0, 1].map(|side| {
         let config = tunnel(side, more, rest);
@@ -73,7 +73,7 @@ fn start_both(folder: &Path, namespaces: &[Namespace; 2], more: &str, rest: &str
     })
 }
 
-/// The value of a metric, told by all that stands in front of it.
+/// The value of a metric, selected by the text in front of it.
 fn metric(namespace: &Namespace, name: &str) -> u64 {
     let text = metrics(namespace);
     let line = text
@@ -96,7 +96,7 @@ fn await_established(namespaces: &[Namespace; 2]) {
     }
 }
 
-/// Packets dropped so far, of all reasons but those.
+/// Packets dropped so far, for all reasons but these.
 fn dropped(namespace: &Namespace, but: &[&str]) -> Vec<String> {
     let text = metrics(namespace);
     let drops = text
@@ -135,17 +135,17 @@ pub(crate) fn two_services_agree_on_keys_and_packets_pass() {
             metric(namespace, "cipherbench_tunnel_epoch{tunnel=\"0\"}"),
             1
         );
-        // Another attempt, where the peer was not up yet for the first.
+        // A second attempt, if the peer was not up yet for the first.
         let first = epochs(namespace, "start") + epochs(namespace, "retry");
         assert_eq!(first, 1);
-        // Keepalives are how a lane finds out at start which offloads work.
+        // A lane sends keepalives at start to determine which offloads work.
         assert_eq!(dropped(namespace, &["no_keys", "keepalive"]), [""; 0]);
     }
     for gateway in gateways {
-        let told = gateway.stop();
+        let output = gateway.stop();
         assert!(
-            told.contains("has keys, epoch 1, of handshake+ppk:alpha"),
-            "{told}"
+            output.contains("has keys, epoch 1, of handshake+ppk:alpha"),
+            "{output}"
         );
     }
 }
@@ -203,7 +203,7 @@ pub(crate) fn a_tunnel_is_back_soon_when_either_side_was_restarted() {
         for _ in 0..RESTARTS {
             let other = 1 - side;
             let lost = metric(&namespaces[other], "cipherbench_peers_lost_total");
-            // Killed: it takes leave of nobody.
+            // Killed: it cannot close its connections.
             drop(gateways[side].take());
             let config = tunnel(side, WITH_PPK, "");
             let gateway = start(side, &namespaces[side], folder.path(), &config).unwrap();
@@ -222,7 +222,7 @@ pub(crate) fn a_tunnel_is_back_soon_when_either_side_was_restarted() {
 
 pub(crate) fn who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_clear() {
     let (folder, namespaces) = (folder(), pair());
-    // The same name, of another authority.
+    // The same name, from another authority.
     let foreign = tempfile::tempdir().unwrap();
     create_authority(foreign.path()).unwrap();
     create_certificate(foreign.path(), "gw2", foreign.path(), 30).unwrap();
@@ -259,12 +259,12 @@ pub(crate) fn who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_cl
     assert_eq!(metric(&namespaces[0], sent), 0);
     assert_eq!(metric(&namespaces[0], "cipherbench_tunnels_established"), 0);
     for gateway in [gw1, gw2] {
-        let told = gateway.stop();
-        assert!(told.contains("certificate"), "{told}");
+        let output = gateway.stop();
+        assert!(output.contains("certificate"), "{output}");
     }
 }
 
-pub(crate) fn what_the_two_sides_do_not_agree_on_is_told_on_both() {
+pub(crate) fn both_sides_report_what_they_disagree_on() {
     for (what, more, reason) in [
         (
             "another policy",
@@ -300,8 +300,8 @@ pub(crate) fn what_the_two_sides_do_not_agree_on_is_told_on_both() {
             assert_eq!(metric(namespace, "cipherbench_tunnels_established"), 0);
         }
         for gateway in gateways {
-            let told = gateway.stop();
-            assert!(told.contains(&format!("({reason}):")), "{what}: {told}");
+            let output = gateway.stop();
+            assert!(output.contains(&format!("({reason}):")), "{what}: {output}");
         }
     }
 }
@@ -335,14 +335,17 @@ pub(crate) fn keys_that_differ_are_noticed_mended_and_counted() {
         assert!(mended.sum::<u64>() >= 1, "{fault}");
         let [gw1, gw2] = gateways;
         gw1.stop();
-        let told = gw2.stop();
-        assert!(told.contains("packets in a row cannot be opened"), "{told}");
-        assert!(told.contains("desync over: "), "{told}");
+        let output = gw2.stop();
+        assert!(
+            output.contains("packets in a row cannot be opened"),
+            "{output}"
+        );
+        assert!(output.contains("desync over: "), "{output}");
     }
 }
 
 pub(crate) fn a_service_that_crashes_leaves_no_core_file() {
-    // As long as one likes: without it there would be none of anybody.
+    // Raises the soft limit to the hard one: otherwise no process could leave a core file.
     let (_, most) = getrlimit(Resource::RLIMIT_CORE).unwrap();
     setrlimit(Resource::RLIMIT_CORE, most, most).unwrap();
     let namespaces = pair();
@@ -370,14 +373,14 @@ pub(crate) fn nothing_that_a_service_shows_has_a_key_in_it() {
     let mut shown = metrics(&namespaces[0]) + &metrics(&namespaces[1]);
     for gateway in gateways {
         shown += &format!("{:?}", gateway.facts);
-        // No core file, whatever happens.
+        // No core file in any case.
         let limits = gateway.proc("limits");
         let cores = limits
             .lines()
             .find(|line| line.starts_with("Max core file size"));
         let cores: Vec<_> = cores.unwrap().split_whitespace().skip(4).take(2).collect();
         assert_eq!(cores, ["0", "0"]);
-        // Its memory and what it was started with are for nobody's eyes: the kernel gives them to root's only.
+        // Memory and environment are not checked: the kernel shows them to root only.
         shown += &gateway.proc("cmdline");
         shown += &gateway.stop();
     }
@@ -396,7 +399,7 @@ pub(crate) fn nothing_that_a_service_shows_has_a_key_in_it() {
     ];
     let needles = needles.into_iter().chain(own_keys.map(String::into_bytes));
     for needle in needles {
-        // A part of it would be as bad.
+        // A part of it would be as harmful.
         for part in needle.chunks_exact(8) {
             assert!(!shown.windows(part.len()).any(|window| window == part));
         }
@@ -505,10 +508,10 @@ pub(crate) fn keys_of_a_qkd_network_are_mixed_in() {
     }
 }
 
-pub(crate) fn a_control_port_that_is_taken_is_told() {
+pub(crate) fn a_control_port_in_use_is_reported() {
     let (folder, namespaces) = (folder(), pair());
     let _taken = namespaces[0].run(|| std::net::TcpListener::bind("192.0.2.1:4500").unwrap());
-    let Err(told) = start(
+    let Err(output) = start(
         0,
         &namespaces[0],
         folder.path(),
@@ -517,10 +520,10 @@ pub(crate) fn a_control_port_that_is_taken_is_told() {
         panic!("it came up")
     };
     assert!(
-        told.contains("cannot listen on 192.0.2.1:4500 for the control channel"),
-        "{told}"
+        output.contains("cannot listen on 192.0.2.1:4500 for the control channel"),
+        "{output}"
     );
-    // With static keys nobody listens there.
+    // With static keys no socket listens there.
     let keys = keys();
     let config = one_tunnel(0, "");
     start(0, &namespaces[0], keys.path(), &config)
@@ -547,7 +550,7 @@ pub(crate) fn a_thousand_tunnels_agree_on_keys() {
         }
         start(side, &namespaces[side], folder.path(), &config).unwrap()
     });
-    // A busy machine takes its time.
+    // A busy machine takes longer.
     let established = |side: usize| metric(&namespaces[side], "cipherbench_tunnels_established");
     while established(0) + established(1) < 2 * TUNNELS {
         let took = start_of_all.elapsed();

@@ -1,4 +1,4 @@
-//! What stands on the clear sides of two gateways, and loses nothing.
+//! Stations on the clear sides of two gateways, which lose nothing.
 
 use crate::namespace::Namespace;
 use crate::tests::await_that;
@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-/// Packets that are on their way at a time.
+/// Maximum number of packets in transit.
 const IN_FLIGHT: usize = 16;
 
-/// Two sockets at both ends of the tunnel, which must not lose anything.
+/// Two sockets at both ends of the tunnel; no packet may be lost.
 pub(crate) struct Stations {
-    /// On the side of gw1.
+    /// The one on the side of gw1.
     pub(crate) a: UdpSocket,
     b: UdpSocket,
 }
@@ -32,7 +32,7 @@ impl Stations {
         Self { a, b }
     }
 
-    /// A few packets there, and as many back; each must come.
+    /// A few packets there, and as many back; each must arrive.
     pub(crate) fn cross(&self, number: u64) {
         let mut buffer = [0; 1500];
         for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
@@ -45,7 +45,7 @@ impl Stations {
             let mut missing: BTreeSet<_> = (0..IN_FLIGHT as u8).collect();
             while !missing.is_empty() {
                 let bytes = to.recv(&mut buffer).expect("every packet comes");
-                // Others are late ones of a search for the way.
+                // Others are late ones of the path's discovery.
                 if bytes == 600 {
                     assert_eq!(buffer[..8], number.to_be_bytes());
                     assert!(missing.remove(&buffer[8]), "each comes once");
@@ -54,7 +54,7 @@ impl Stations {
         }
     }
 
-    /// Sends one packet after the other until one comes through each way.
+    /// Sends one packet after the other until one passes in each direction.
     pub(crate) fn await_passage(&self) {
         for (from, to) in [(&self.a, &self.b), (&self.b, &self.a)] {
             to.set_read_timeout(Some(Duration::from_millis(5))).unwrap();

@@ -1,4 +1,4 @@
-//! What must be so of a service that runs.
+//! Properties of a running service.
 
 use crate::gateway::{Gateway, metrics};
 use crate::namespace::{Namespace, pair};
@@ -11,9 +11,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The most memory that a thousand tunnels may take, in KiB.
+/// Maximum memory for a thousand tunnels, in KiB.
 const RESIDENT_KIB_MAX: u64 = 200 * 1024;
-/// No test waits longer for anything; machines that build at the same time are slow.
+/// Limit of every wait in the tests; machines with concurrent builds are slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A folder with a pair of key files, `a.key` and `b.key`.
@@ -24,7 +24,7 @@ pub(crate) fn keys() -> TempDir {
     folder
 }
 
-/// Waits for a state; fails with `what` when it does not come.
+/// Waits for a state; fails with `what` if it is not reached.
 pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -33,8 +33,7 @@ pub(crate) fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The gateway in namespace A or B: `side` is 0 or 1, `rest` what follows the addresses in its
-/// file.
+/// The gateway in namespace A or B: `side` is 0 or 1, `rest` follows the addresses in its file.
 pub(crate) fn start(
     side: usize,
     namespace: &Namespace,
@@ -69,7 +68,7 @@ pub(crate) fn a_service_keeps_what_it_needs_and_nothing_else() {
         .unwrap()
     });
     assert!(namespaces[0].reaches("10.2.0.1"));
-    // A thread of its own records what the packet has proved.
+    // A separate thread records the epoch that the packet has proven.
     for side in ["a", "b"] {
         let file = folder.path().join(format!("{side}.key.epoch"));
         await_that("both epochs are on the disk", || {
@@ -115,14 +114,14 @@ pub(crate) fn a_service_keeps_what_it_needs_and_nothing_else() {
         .find(|line| line.starts_with("Max core file size"));
     let core: Vec<_> = core.unwrap().split_whitespace().collect();
     assert_eq!(core[4..6], ["0", "0"]);
-    // What the lab reads to tell a device's CPU time.
+    // The lab reads this to determine a device's CPU time.
     assert!(gw1.proc("stat").contains(") "));
     for gateway in [gw1, gw2] {
         gateway.stop();
     }
 }
 
-pub(crate) fn packets_pass_whatever_lanes_are_told() {
+pub(crate) fn packets_pass_with_any_lane_settings() {
     for more in [
         "aggregate: on\n",
         "busy_poll: on\n",
@@ -200,7 +199,7 @@ pub(crate) fn a_thousand_tunnels_share_a_key_file_and_an_address() {
 
 pub(crate) fn selectors_decide_which_tunnel_carries_what() {
     let (folder, namespaces) = (keys(), pair());
-    // Pings have a tunnel of their own; nothing else goes.
+    // Pings have a tunnel of their own, which has no other traffic.
     let config = |side: usize, protocol: &str| {
         let (own, key, remote) = [(1, "a", 2), (2, "b", 1)][side];
         format!(
@@ -230,16 +229,16 @@ pub(crate) fn selectors_decide_which_tunnel_carries_what() {
         let count = line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
         count.is_some_and(|count| count >= 1)
     };
-    // The lane counts once a batch.
+    // The lane updates its counters once per batch.
     await_that("a packet was dropped", || dropped(&metrics(&namespaces[0])));
     for gateway in gateways {
         gateway.stop();
     }
 }
 
-pub(crate) fn an_engine_that_fails_is_replaced_told_and_counted() {
+pub(crate) fn an_engine_that_fails_is_replaced_logged_and_counted() {
     let (folder, namespaces) = (keys(), pair());
-    // Nothing is faster than this device, while it lasts.
+    // This device is the fastest engine until it fails.
     let device = "{ latency: 0 s, rate: 10 Tbit/s, errors: 1 }";
     let more = format!("engine: {{ model: {device}, else: aws-lc }}\nmetrics: 127.0.0.1:9464\n");
     let gateways = [0, 1].map(|side| {
@@ -257,18 +256,18 @@ pub(crate) fn an_engine_that_fails_is_replaced_told_and_counted() {
         "it sealed for one SA and opened for another: {replaced}"
     );
     for gateway in gateways {
-        let told = gateway.stop();
-        assert!(told.contains("failed and is no longer used"), "{told}");
+        let output = gateway.stop();
+        assert!(output.contains("failed and is no longer used"), "{output}");
     }
 }
 
 pub(crate) fn a_cpu_that_is_not_there_is_refused() {
     let (folder, namespaces) = (keys(), pair());
     let config = one_tunnel(0, "pin: [0, 1000]\n");
-    let Err(told) = start(0, &namespaces[0], folder.path(), &config) else {
+    let Err(output) = start(0, &namespaces[0], folder.path(), &config) else {
         panic!("it came up")
     };
-    assert!(told.contains("there is no cpu 1000"), "{told}");
+    assert!(output.contains("there is no cpu 1000"), "{output}");
     // No epoch was wasted.
     let epochs = fs::read_to_string(folder.path().join("a.key.epoch")).unwrap();
     assert!(epochs.contains("outbound: 0\n"), "{epochs}");
@@ -294,7 +293,7 @@ fn frames_pass(mode: &str) {
         start(side, &namespaces[side], folder.path(), &config).unwrap()
     });
     assert!(stations[0].reaches("10.9.0.2"), "{mode}");
-    // A full frame: longer than the path takes once it is wrapped.
+    // A full frame: longer than the path's MTU once it is encapsulated.
     assert!(stations[1].reaches_with(1472, "10.9.0.1"), "{mode}");
     for gateway in gateways {
         assert_eq!(gateway.facts["caps"], "none");
@@ -325,15 +324,15 @@ pub(crate) fn keys_of_another_user_are_refused_with_what_to_do() {
         return;
     }
     let config = one_tunnel(0, "");
-    let Err(told) = start(0, &namespaces[0], folder.path(), &config) else {
+    let Err(output) = start(0, &namespaces[0], folder.path(), &config) else {
         panic!("it came up")
     };
     assert!(
-        told.contains("a.key.epoch cannot be written by user 0"),
-        "{told}"
+        output.contains("a.key.epoch cannot be written by user 0"),
+        "{output}"
     );
-    assert!(told.contains("`chown -R 0 /"), "{told}");
-    // Nothing is missing with root's privileges.
+    assert!(output.contains("`chown -R 0 /"), "{output}");
+    // With root's privileges everything is available.
     let config = one_tunnel(0, "privileges: keep\n");
     let gateway = start(0, &namespaces[0], folder.path(), &config);
     gateway.unwrap().stop();
@@ -341,24 +340,24 @@ pub(crate) fn keys_of_another_user_are_refused_with_what_to_do() {
 
 pub(crate) fn nothing_that_was_given_up_comes_back() {
     let folder = keys();
-    let told = Command::new(std::env::current_exe().unwrap())
+    let output = Command::new(std::env::current_exe().unwrap())
         .arg("confined")
         .arg(folder.path().join("a.key"))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.status.success(), "{said}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
 }
 
 pub(crate) fn what_may_connect_may_do_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("alpha.ppk");
     keying::create_ppk(&[&file]).unwrap();
-    let told = Command::new(std::env::current_exe().unwrap())
+    let output = Command::new(std::env::current_exe().unwrap())
         .arg("connecting")
         .arg(file)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.status.success(), "{said}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
 }

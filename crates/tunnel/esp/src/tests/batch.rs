@@ -6,7 +6,8 @@ use engine::{EngineFailed, Packet};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
-/// A batch as a worker lays it out: packets in a row, each let pass by `expect` or refused with a reason.
+/// A batch as a worker builds it: packets in a row, each accepted by `expect` or refused with a
+/// reason.
 struct Batch {
     buffer: Vec<u8>,
     packets: Vec<Packet>,
@@ -39,7 +40,7 @@ impl Batch {
         batch
     }
 
-    /// Opens the packets, and says of each what came of it, in their order.
+    /// Opens the packets, and returns each result in order.
     fn open(&mut self, inbound: &mut InboundSa) -> Vec<Result<(u64, Vec<u8>), OpenError>> {
         let mut authentic = vec![false; self.packets.len()];
         inbound
@@ -59,7 +60,7 @@ impl Batch {
 /// Packets in the window.
 const SIZE: u64 = 8192;
 
-/// How far from the highest number so far the next packet's lies.
+/// Distance of the next packet's number from the highest so far.
 fn step() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => 1i64..4,
@@ -70,7 +71,7 @@ fn step() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// The inner packet of a number: its own bytes, and of no length in particular.
+/// The inner packet of a number, with unique content and an arbitrary length.
 fn inner_of(sequence: u64) -> Vec<u8> {
     let bytes = sequence.to_le_bytes();
     bytes
@@ -101,7 +102,7 @@ proptest! {
         let mut seen = HashSet::new();
         for arrivals in arrivals {
             let mut batch = Batch::of(&inbound, arrivals.iter().map(|&at| &sealed[at as usize]));
-            // What an earlier batch brought is refused before the engine has any work with it.
+            // Packets of an earlier batch are refused before they reach the engine.
             let replays = arrivals.iter().filter(|&&at| seen.contains(&(first + at)));
             prop_assert_eq!(&batch.refused, &vec![OpenError::Replayed; replays.count()]);
             let mut fresh = arrivals.iter().map(|at| first + at).filter(|at| !seen.contains(at));
@@ -119,7 +120,7 @@ proptest! {
         }
     }
 
-    /// Far beyond the window on both sides, against a set that forgets nothing.
+    /// Far beyond the window on both sides, against an unlimited set.
     #[test]
     fn replay_is_judged_as_a_set_of_all_numbers_would(
         start in prop_oneof![Just(1u64), Just((1u64 << 32) - 9000), Just((3u64 << 32) + 4000)],
@@ -145,7 +146,7 @@ proptest! {
             let mut expected = Vec::new();
             for number in numbers {
                 expected.push(if number + SIZE <= top_then {
-                    // Left of the window when the batch came: taken for one 2^32 ahead.
+                    // Left of the window when the batch arrived: interpreted as 2^32 ahead.
                     Err(OpenError::IntegrityFailed)
                 } else if seen_then.contains(&number) {
                     continue; // refused before it was opened
@@ -186,7 +187,7 @@ fn one_batch_may_stand_on_both_sides_of_2_to_the_32() {
                 .iter()
                 .map(|packet| buffer[packet.at..packet.at + packet.bytes].to_vec())
                 .collect();
-            // The last first, so that the window has moved on when the others are accepted.
+            // In reverse order, so that the window has advanced when the others are accepted.
             let mut batch = Batch::of(&inbound, sealed.iter().rev());
             assert_eq!(batch.packets.len(), 16);
             let numbers: Vec<_> = batch
@@ -214,7 +215,7 @@ fn a_forged_twin_in_one_batch_does_not_keep_the_genuine_packet_out() {
     }
 }
 
-/// An engine that is gone after some calls, as a device is that was pulled.
+/// An engine that fails after some calls, as a removed device does.
 struct Failing {
     inner: Box<dyn Transform>,
     calls_left: u32,
@@ -299,7 +300,7 @@ fn a_packet_that_was_only_authenticated_is_still_to_be_opened_and_then_once() {
 }
 
 #[test]
-fn a_failed_open_is_told_as_such_and_teaches_the_window_nothing() {
+fn a_failed_open_is_reported_as_such_and_leaves_the_window_unchanged() {
     for suite in suites() {
         let (mut outbound, mut working) = pair(suite);
         let sealed = seal(&mut outbound, INNER, 4);
@@ -308,7 +309,7 @@ fn a_failed_open_is_told_as_such_and_teaches_the_window_nothing() {
             let mut packet = sealed.clone();
             assert_eq!(inbound.open(&mut packet), Err(OpenError::EngineFailed));
             assert_eq!(inbound.expect(&packet), Ok(1));
-            // As it was: another engine can have it.
+            // Unchanged: another engine can process it.
             assert_eq!(packet, sealed);
         }
         working.open(&mut sealed.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! An SA stops at its limits, and says before that it will.
+//! An SA stops at its limits, and requests new keys before that.
 
 use super::*;
 use crate::SealError;
@@ -37,7 +37,7 @@ fn an_sa_never_seals_a_byte_more_than_it_may() {
             ..Limits::of(suite)
         };
         let mut outbound = OutboundSa::new(SPI, transform(suite)).with_limits(limits);
-        // 29 bytes and the trailer are 32 of text in every suite.
+        // 29 bytes and the trailer are 32 bytes of plaintext in every suite.
         for sealed in 1..=3 {
             seal(&mut outbound, INNER, 4);
             assert_eq!(outbound.remaining().bytes, 100 - 32 * sealed);
@@ -49,7 +49,7 @@ fn an_sa_never_seals_a_byte_more_than_it_may() {
             assert_eq!(staged, Err(SealError::BytesExhausted));
         }
         assert_eq!(sealed_packets(&outbound), 3);
-        // 4 bytes are left, and what fits into them may still go where the padding allows.
+        // 4 bytes are left; a packet within them may still be sealed where the padding permits.
         let fits = outbound.seal(&mut [0; 64], 2, 4, &mut [0; 200]);
         assert_eq!(fits.is_ok(), suite.pad_to_bytes() == 4, "{suite}");
     }
@@ -81,7 +81,7 @@ fn a_lifetime_makes_new_keys_due_sooner_and_stops_nothing() {
     assert!(due(40, u64::MAX, 40));
     assert!(!due(u64::MAX, 40 * 32, 39));
     assert!(due(u64::MAX, 40 * 32, 50));
-    // It makes nothing due later.
+    // A lifetime never makes new keys due later.
     let limits = Limits {
         packets: 4,
         bytes: u64::MAX,
@@ -147,7 +147,7 @@ fn ciphers_of_64_bit_blocks_stop_after_2_to_the_20_blocks() {
     }
     let mut outbound = OutboundSa::new(SPI, transform(suite));
     let mut buffer = vec![0; 70_000];
-    // 128 packets of 2^16 bytes of text.
+    // 128 packets of 2^16 bytes of plaintext.
     for _ in 0..128 {
         outbound
             .stage_in_place((1 << 16) - 2, 4, &mut buffer, 0)

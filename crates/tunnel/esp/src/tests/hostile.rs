@@ -1,4 +1,4 @@
-//! What must not open, and what must not be sealed.
+//! Packets that must not be opened, and packets that must not be sealed.
 
 use super::*;
 use crate::{OpenError, SealError};
@@ -16,7 +16,7 @@ fn a_damaged_packet_is_refused_and_leaves_the_genuine_one_acceptable() {
                 let mut packet = sealed.clone();
                 packet[bit / 8] ^= 1 << (bit % 8);
                 let reason = inbound.open(&mut packet).unwrap_err();
-                // Sequence number 0 counts as seen: no sender uses it.
+                // Sequence number 0 counts as received: no sender uses it.
                 let replayed = packet[4..8] == [0; 4];
                 let expected = if replayed {
                     OpenError::Replayed
@@ -64,7 +64,7 @@ fn a_packet_of_another_sa_is_refused() {
     }
 }
 
-/// An engine that nothing may reach.
+/// An engine that must not be called.
 struct Untouchable(Suite);
 
 impl Transform for Untouchable {
@@ -121,7 +121,7 @@ fn packets_before_the_first_are_too_old_and_those_left_of_the_window_fail() {
         packet[4..8].copy_from_slice(&low.to_be_bytes());
         packet
     };
-    // Nothing opened yet: the window reaches 8191 numbers to the left of 0, where there are none.
+    // Nothing opened yet: the window reaches 8191 numbers to the left of 0, where none exist.
     assert_eq!(inbound.open(&mut forge(u32::MAX)), Err(OpenError::TooOld));
     assert_eq!(
         inbound.open(&mut forge(u32::MAX - 8190)),
@@ -133,7 +133,7 @@ fn packets_before_the_first_are_too_old_and_those_left_of_the_window_fail() {
     );
 
     inbound.open(&mut sealed[8192].clone()).unwrap();
-    // 8193 was opened: 2 is the left end of the window, 1 is taken for 2^32 + 1.
+    // 8193 was opened: 2 is the left end of the window, 1 is interpreted as 2^32 + 1.
     inbound.open(&mut sealed[1].clone()).unwrap();
     assert_eq!(
         inbound.open(&mut sealed[0].clone()),
@@ -154,7 +154,7 @@ fn an_authentic_packet_with_a_malformed_trailer_is_refused_as_such() {
     ];
     for suite in suites() {
         for (end, good) in cases {
-            // To the suite's block, with bytes that are no padding.
+            // Up to the suite's block, with bytes that are not padding.
             let fill = suite.pad_to_bytes() - end.len();
             let text = [&vec![0xdd; fill], end].concat();
             let (_, mut inbound) = pair(suite);
@@ -162,7 +162,7 @@ fn an_authentic_packet_with_a_malformed_trailer_is_refused_as_such() {
             assert_eq!(result.is_ok(), good, "{suite} {text:?}");
             if !good {
                 assert_eq!(result, Err(OpenError::BadTrailer), "{suite} {text:?}");
-                // It was authentic, so it counts as seen.
+                // It was authentic, so it counts as received.
                 let again = inbound.open(&mut authentic(suite, &text));
                 assert_eq!(again, Err(OpenError::Replayed));
             }
@@ -188,7 +188,7 @@ fn the_longest_padding_there_is_opens() {
     }
 }
 
-/// The SA's first packet with any text, trailer and all.
+/// The SA's first packet with arbitrary plaintext, trailer included.
 fn authentic(suite: Suite, text: &[u8]) -> Vec<u8> {
     assert!(text.len().is_multiple_of(suite.pad_to_bytes()));
     let prefix = 8 + suite.iv_bytes();

@@ -4,7 +4,8 @@ use super::peer::{bytes, hex};
 use super::*;
 use engine::{Packet, vectors};
 
-/// Sealed by another implementation (Python's `cryptography`) from the same key, salt, SPI and packet.
+/// Sealed by another implementation (Python's `cryptography`) from the same key, salt, SPI and
+/// packet.
 #[test]
 fn our_first_packets_are_those_that_another_implementation_makes() {
     let golden = [
@@ -32,8 +33,8 @@ fn our_first_packets_are_those_that_another_implementation_makes() {
     }
 }
 
-/// `golden.txt` says who made them. CBC would take an IV of its own, so the transform gets theirs, and with it
-/// the very bytes must come out.
+/// `golden.txt` names its sources. CBC would draw an IV of its own, so the transform gets the
+/// golden one, and the result must match byte for byte.
 #[test]
 fn packets_of_another_implementation_open_and_are_made_again_by_every_engine() {
     let golden = include_str!("golden.txt").lines();
@@ -70,8 +71,8 @@ fn packets_of_another_implementation_open_and_are_made_again_by_every_engine() {
     }
 }
 
-/// Those test cases of draft-mcgrew-gcm-test-01 that use extended sequence numbers. Their senders chose
-/// IVs of their own, so they can be opened, not sealed.
+/// Those test cases of draft-mcgrew-gcm-test-01 that use extended sequence numbers. Their IVs are
+/// not sequence numbers, so they can be opened, not sealed.
 #[test]
 fn esn_packets_of_the_gcm_in_esp_test_cases_open() {
     let (_, text) = vectors::SHIPPED

@@ -1,4 +1,4 @@
-//! What the tests with other programs share: a way to ask one, and to say loudly that it is not there.
+//! Shared code of the tests with other programs: requests to a peer, and a note when it is missing.
 
 use super::*;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ pub(super) struct Scapy {
 }
 
 impl Scapy {
-    /// `None`, said loudly, where no Python here has scapy with its ciphers.
+    /// `None`, with a printed note, where no Python has scapy with its ciphers.
     pub(super) fn start() -> Option<Self> {
         let has_scapy = |python: &&&str| {
             let probe = Command::new(python)
@@ -22,7 +22,7 @@ impl Scapy {
         };
         let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_scapy) else {
             skip("scapy: install python3-scapy and python3-cryptography");
-            // `scripts/setup.sh test` has installed it there.
+            // `scripts/setup.sh test` installs it there.
             let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
             assert!(!in_ci, "scapy is missing in CI");
             return None;
@@ -42,12 +42,12 @@ impl Scapy {
         })
     }
 
-    /// The inner packet of one that we sealed.
+    /// The inner packet of an ESP packet that we sealed.
     pub(super) fn open(&mut self, suite: Suite, sequence: u64, packet: &[u8]) -> Vec<u8> {
         self.ask("open", suite, sequence, &hex(packet))
     }
 
-    /// An ESP packet that we have to open.
+    /// An ESP packet for us to open.
     pub(super) fn seal(&mut self, suite: Suite, sequence: u64, iv: &[u8], inner: &[u8]) -> Vec<u8> {
         let low = sequence as u32;
         let rest = format!("{low} {} {}", hex(iv), hex(inner));
@@ -67,15 +67,16 @@ impl Scapy {
 
 impl Drop for Scapy {
     fn drop(&mut self) {
-        // It has ended already if it refused something; then there is nothing to end.
+        // After a refusal it has already exited, and killing it fails.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Says that a test was left out: past the capture of what tests print that pass.
+/// Prints that a test was skipped: past the test harness, which captures the output of passing
+/// tests.
 pub(super) fn skip(what: &str) {
-    // A closed standard error is no failure of the test.
+    // A closed standard error must not fail the test.
     let _ = writeln!(io::stderr(), "SKIPPED: interoperation with {what}");
 }
 
@@ -87,7 +88,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of [`hex`].
+/// The inverse of [`hex`].
 pub(super) fn bytes(hex: &str) -> Vec<u8> {
     if hex == "-" {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What is sealed opens again, whatever is on either side.
+//! Every sealed packet opens again, with any engine in either direction.
 
 use super::*;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(&dst[opened.inner], &source[start..end]);
     }
 
-    /// Three ways to stage and one to seal singly: the same packets, but for the IVs of CBC.
+    /// Three ways of staging and single sealing give the same packets, except for the IVs of CBC.
     #[test]
     fn all_ways_of_sealing_make_packets_that_open_alike(
         suite in suite(),
@@ -134,7 +134,7 @@ fn packets_that_arrive_late_across_the_32_bit_boundary_open_once() {
 }
 
 #[test]
-fn a_dummy_packet_is_told_by_its_next_header() {
+fn a_dummy_packet_is_recognised_by_its_next_header() {
     for suite in suites() {
         let (mut outbound, mut inbound) = pair(suite);
         let mut packet = seal(&mut outbound, &[], 59);

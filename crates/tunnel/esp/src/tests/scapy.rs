@@ -1,4 +1,5 @@
-//! An independent peer: scapy opens what we seal, and we open what it seals, with ESN beyond 32 bits.
+//! An independent peer: scapy opens what we seal, and we open what it seals, with ESN beyond 32
+//! bits.
 
 use super::peer::Scapy;
 use super::*;
@@ -8,7 +9,7 @@ fn scapy_opens_what_we_seal_and_we_open_what_it_seals() {
     let Some(mut scapy) = Scapy::start() else {
         return;
     };
-    // Lengths on both sides of every block's and every hash's.
+    // Lengths around every cipher's and every hash's block boundaries.
     let mut longer = INNER.to_vec();
     longer.extend((0..1400).map(|at| at as u8));
     for (suite, selection) in suites()
@@ -50,7 +51,7 @@ fn scapy_opens_what_we_seal_and_we_open_what_it_seals() {
     }
 }
 
-/// The packet with its total length put right, so that scapy takes it for no other one.
+/// The packet with its total length corrected, so that scapy does not parse it as another protocol.
 fn ipv4(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     let length = packet.len() as u16;

@@ -1,9 +1,11 @@
-//! Another independent reader: tshark, given the keys, decrypts what we seal and checks its ICV.
+//! tshark as a second independent implementation: with the keys, it decrypts our packets and checks
+//! their ICVs.
 //!
-//! tshark (4.0) knows no extended sequence numbers. What it authenticates is all before the ICV, so it is given each
-//! packet of an HMAC a second time, with the high half spelled out where the HMAC takes it (RFC 4303 §2.2.1): then the
-//! ICV must be good. It shows that only where it cannot make sense of the text, which the four bytes see to. For an
-//! AEAD, whose high half stands in the middle of what is authenticated, it can but decrypt.
+//! tshark (4.0) does not support extended sequence numbers. It authenticates everything before the
+//! ICV, so it gets each HMAC packet a second time, with the high half inserted where the HMAC
+//! covers it (RFC 4303 §2.2.1): then the ICV must be good. It shows that only where it cannot parse
+//! the plaintext, which the four bytes ensure. For an AEAD, whose high half is in the middle of the
+//! authenticated data, it can only decrypt.
 
 use super::peer::{bytes, hex, skip};
 use super::*;
@@ -31,11 +33,11 @@ fn names(suite: Suite) -> Option<(&'static str, &'static str)> {
     Some((cipher, hmac))
 }
 
-/// Its security association for a suite's packets.
+/// tshark's security association for a suite's packets.
 fn association(spi: u32, suite: Suite) -> Option<String> {
     let (cipher, hmac) = names(suite)?;
     let keymat = keymat(suite);
-    // It wants an AEAD's salt behind the key.
+    // tshark expects an AEAD's salt behind the key.
     let aead = Suite::AEADS.contains(&suite);
     let (key, rest) = keymat.split_at(if aead {
         keymat.len()
@@ -89,17 +91,17 @@ fn tshark_decrypts_what_we_seal_and_finds_its_icv_good() {
     }
 }
 
-/// What tshark says of a packet.
+/// tshark's result for a packet.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Good,
     Bad,
-    /// The IP packet inside, whose addresses it has found.
+    /// The inner IP packet, whose addresses it decoded.
     Decrypted(Vec<u8>),
     Neither(String),
 }
 
-/// Its verdicts on the packets of a capture; `None` where there is no tshark.
+/// Its results for the packets of a capture; `None` where tshark is missing.
 fn read(capture: &std::path::Path, associations: &[String]) -> Option<Vec<Verdict>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(capture);

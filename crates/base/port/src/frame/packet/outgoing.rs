@@ -1,4 +1,5 @@
-//! Capturing what leaves by an interface, a sample of it: the kernel's queue is short on purpose.
+//! Captures a sample of the frames that leave by an interface: the kernel's queue is short on
+//! purpose.
 
 use crate::frame::{FramePortStats, FrameReceiver};
 use crate::kernel::{self, ErrorWatch, Interface};
@@ -10,17 +11,18 @@ use wire::ethernet::EthernetView;
 use wire::segment::{Segmenter, complete_checksum};
 use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
 
-/// What may wait to be read, as the kernel counts it: some tens of frames. What comes to a full queue costs its sender
-/// next to nothing; it is not copied.
+/// Limit of the queue as the kernel counts it: some tens of frames. A frame for a full queue costs
+/// its sender almost nothing, since it is not copied.
 const QUEUE_BYTES: libc::c_int = 64 << 10;
-/// Frames that one call of `recv` hands out at most.
+/// Maximum number of frames per `recv`.
 const BATCH_FRAMES: usize = 128;
 
-/// Captures frames that leave by an interface, whoever sends them, as they would be on the wire: of a super-packet the
-/// first frame, and checksums complete.
+/// Captures frames that leave by an interface, from any sender, as they would be on the wire: of a
+/// super-packet the first frame, and checksums complete.
 ///
-/// It is no record of all: while nobody reads, only the first few are kept. Frames that a [`PacketSender`] or AF_XDP
-/// sends are not among them, as both hand theirs to the driver behind the place where the kernel captures.
+/// The record is incomplete: between reads only the first few frames are kept. Frames sent by a
+/// [`PacketSender`] or AF_XDP are missing, as both pass theirs to the driver behind the point where
+/// the kernel captures.
 ///
 /// [`PacketSender`]: super::PacketSender
 #[derive(Debug)]
@@ -34,9 +36,9 @@ impl OutgoingReceiver {
     /// Opens the interface for capturing.
     ///
     /// # Errors
-    /// What the kernel says: EPERM without CAP_NET_RAW.
+    /// The kernel's error: EPERM without CAP_NET_RAW.
     pub(in crate::frame) fn open(interface: &Interface) -> io::Result<Self> {
-        // Protocol 0: nothing comes in before it is bound.
+        // Protocol 0: no frames arrive before it is bound.
         let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &QUEUE_BYTES)?;
@@ -50,7 +52,7 @@ impl OutgoingReceiver {
         })
     }
 
-    /// Reads one frame with its virtio header; its length, or `None` when none waits.
+    /// Reads one frame with its virtio header and returns its length, or `None` when none waits.
     fn read(&mut self) -> io::Result<Option<usize>> {
         // SAFETY: the buffer outlives the call, and its length is given.
         let bytes = unsafe {
@@ -67,14 +69,14 @@ impl OutgoingReceiver {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EINTR) => Ok(None),
-            // A frame that no virtio header describes.
+            // A frame that a virtio header cannot describe.
             Some(libc::EINVAL) => Ok(Some(0)),
             _ => Err(error),
         }
     }
 }
 
-/// Lets through what goes out: `return pkttype == PACKET_OUTGOING ? all of it : nothing`.
+/// Accepts outgoing frames only: `return pkttype == PACKET_OUTGOING ? whole frame : nothing`.
 fn attach_filter(socket: &OwnedFd) -> io::Result<()> {
     let instruction = |code, jt, jf, k| libc::sock_filter {
         code: code as u16,
@@ -102,7 +104,7 @@ fn attach_filter(socket: &OwnedFd) -> io::Result<()> {
     kernel::set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// What the wire would carry first of a frame behind its virtio header; `None` of what no wire carries.
+/// The first wire frame of a captured frame behind its virtio header; `None` when it is none.
 fn first_on_the_wire(captured: &mut [u8]) -> Option<&mut [u8]> {
     let (header, frame) = captured.split_first_chunk_mut::<VNET_HEADER_BYTES>()?;
     let vnet = VnetHeader::parse(header)?;
@@ -137,7 +139,7 @@ impl FrameReceiver for OutgoingReceiver {
         Some(self.socket.as_fd())
     }
 
-    /// Nothing: what it does not see is no loss.
+    /// No counts: a frame that the sample misses is not lost.
     fn stats(&self) -> FramePortStats {
         FramePortStats::default()
     }

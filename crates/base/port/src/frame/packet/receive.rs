@@ -1,9 +1,10 @@
 //! Receiving by a ring of blocks in memory shared with the kernel (TPACKET_V3).
 //!
-//! The kernel packs frames into a block and hands it over when it is full or a millisecond old: one wake-up for some
-//! hundred frames. (TPACKET_V2, which hands over each frame by itself, was tried: 0.60 million frames per second
-//! over a veth pair, against 1.03 with blocks.) The wait for the block is not part of a frame's latency: the
-//! kernel notes when each came, and [`FrameReceiver::recv_timed`] tells.
+//! The kernel packs frames into a block and delivers it when it is full or a millisecond old: one
+//! wake-up for some hundred frames. (TPACKET_V2, which delivers each frame by itself, was measured:
+//! 0.60 million frames per second over a veth pair, against 1.03 with blocks.) The wait for the
+//! block is not part of a frame's latency: the kernel notes each arrival, and
+//! [`FrameReceiver::recv_timed`] returns it.
 
 use crate::frame::bpf::DropCaptured;
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
@@ -16,31 +17,32 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Size of the whole ring.
 const RING_BYTES: usize = 64 << 20;
-/// Size of a block; several of the longest frame fit.
+/// Size of a block, which holds several of the longest frames.
 const BLOCK_BYTES: usize = 128 << 10;
-/// After this time a block is handed over though not full.
+/// A block of this age is delivered even if it is not full.
 const BLOCK_AGE_MS: libc::c_uint = 1;
-/// The format asks for a nominal size of frames; it says only how many there could be.
+/// The format requires a nominal frame size, which only sets the maximum number of frames.
 const NOMINAL_FRAME_BYTES: usize = 2048;
 
-/// Receives frames by AF_PACKET: all that come in by the interface, none that go out.
+/// Receives frames by AF_PACKET: all that arrive at the interface, none that leave.
 ///
-/// The capture leaves the frames to the stack, which would answer that their port is unreachable, and cost the rate
-/// a third (0.56 against 0.88 million frames per second over a veth pair). So test frames, known by their UDP
-/// target ports, end behind the capture.
+/// The capture also leaves the frames to the stack, which would answer that their port is
+/// unreachable, at the cost of a third of the rate (0.56 against 0.88 million frames per second
+/// over a veth pair). So test frames, recognised by their UDP target ports, are dropped after the
+/// capture.
 #[derive(Debug)]
 pub struct PacketReceiver {
     ring: Mapping,
     blocks: usize,
     next: usize,
-    /// Frames lost so far; the kernel forgets its count when it is read.
+    /// Frames lost so far; the kernel resets its count when it is read.
     dropped: Cell<u64>,
     errors: ErrorWatch,
     socket: OwnedFd,
     end: Option<End>,
 }
 
-/// What keeps test frames from the stack, or from being answered by it.
+/// Keeps test frames from the stack, or the stack from answering them.
 #[derive(Debug)]
 enum End {
     Drop(#[expect(dead_code, reason = "held for its drop")] DropCaptured),
@@ -48,8 +50,8 @@ enum End {
 }
 
 impl End {
-    /// A program where the kernel allows one, else sockets: those cost the way through the stack. Where somebody
-    /// listens already, nothing is answered anyway.
+    /// A program where the kernel permits one, else sockets, which cost the path through the stack.
+    /// Where the ports are already in use, nothing is answered anyway.
     fn of(interface: &Interface, udp_ports: &[u16]) -> io::Result<Option<Self>> {
         if let Ok(program) = DropCaptured::attach(interface.index, udp_ports) {
             return Ok(Some(Self::Drop(program)));
@@ -63,11 +65,12 @@ impl End {
 }
 
 impl PacketReceiver {
-    /// Opens the interface for receiving by `threads` receivers, among which flows are divided by a hash of
-    /// their addresses and ports. The stack sees no frame to `udp_ports` until the first of them is dropped.
+    /// Opens the interface for receiving by `threads` receivers, among which flows are divided by a
+    /// hash of their addresses and ports. The stack sees no frame to `udp_ports` until the first of
+    /// them is dropped.
     ///
     /// # Errors
-    /// What the kernel says: EPERM without CAP_NET_RAW, ENOMEM.
+    /// The kernel's error: EPERM without CAP_NET_RAW, ENOMEM.
     pub(in crate::frame) fn open(
         interface: &Interface,
         threads: usize,
@@ -123,22 +126,24 @@ impl PacketReceiver {
         })
     }
 
-    /// Where the header of the next block begins.
+    /// Offset of the next block's header.
     const fn block(&self) -> usize {
         self.next * BLOCK_BYTES + offset_of!(libc::tpacket_block_desc, hdr)
     }
 
-    /// The status word of the next block: whose it is.
+    /// The status word of the next block, which is its owner.
     fn status(&self) -> &AtomicU32 {
         let offset = self.block() + offset_of!(libc::tpacket_hdr_v1, block_status);
-        // SAFETY: `at` checks the bounds; blocks are aligned to pages; the kernel writes this word atomically.
+        // SAFETY: `at` checks the bounds; blocks are aligned to pages; the kernel writes this word
+        // atomically.
         unsafe { AtomicU32::from_ptr(self.ring.at(offset, 4).cast()) }
     }
 
     /// The header at `offset`, of a block that is ours.
     #[inline]
     fn header<H: kernel::Plain>(&self, offset: usize) -> H {
-        // SAFETY: `at` checks the bounds; the kernel does not write to a block that is ours; any bytes are a value.
+        // SAFETY: `at` checks the bounds; the kernel does not write to a block that is ours; any
+        // bytes are a value.
         unsafe {
             self.ring
                 .at(offset, size_of::<H>())
@@ -147,7 +152,7 @@ impl PacketReceiver {
         }
     }
 
-    /// Hands out the frames of the next block, which must be ours.
+    /// Passes on the frames of the next block, which must be ours.
     fn read_block(&mut self, mut read: impl FnMut(&mut [u8], Option<u64>)) -> usize {
         let ahead_ns = realtime_ahead_ns();
         let block: libc::tpacket_hdr_v1 = self.header(self.block());
@@ -156,7 +161,8 @@ impl PacketReceiver {
             let header: libc::tpacket3_hdr = self.header(offset);
             let start = offset + usize::from(header.tp_mac);
             let bytes = header.tp_snaplen as usize;
-            // SAFETY: `at` checks the bounds; the frame is ours as the block is; `&mut self` makes the slice the only one.
+            // SAFETY: `at` checks the bounds; the frame is ours as the block is; `&mut self` makes
+            // the slice the only one.
             let frame =
                 unsafe { std::slice::from_raw_parts_mut(self.ring.at(start, bytes), bytes) };
             let came_ns = i64::from(header.tp_sec) * 1_000_000_000 + i64::from(header.tp_nsec);

@@ -1,7 +1,8 @@
-//! Sending by `sendmmsg`, past the queueing discipline.
+//! Sending by `sendmmsg`, bypassing the queueing discipline.
 //!
-//! The other way, a ring of frames that one call hands over (PACKET_TX_RING), sent a tenth less in a prototype in C
-//! (1.42 against 1.59 million frames per second over a veth pair), and was not built.
+//! The alternative, a ring of frames submitted by one call (PACKET_TX_RING), was a tenth slower in
+//! a prototype in C (1.42 against 1.59 million frames per second over a veth pair), and was not
+//! built.
 
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
 use crate::kernel::{self, Interface};
@@ -12,13 +13,14 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Frames in one system call.
+/// Frames per system call.
 const BATCH_FRAMES: usize = 64;
-/// From slot to slot: an odd number of cache lines, so that the first lines of slots share no cache set.
+/// Distance between slots: an odd number of cache lines, so that the first lines of slots share no
+/// cache set.
 const STRIDE_BYTES: usize = FRAME_SLOT_BYTES + 64;
-/// Send buffer asked of the kernel, in bytes.
+/// Send buffer requested from the kernel, in bytes.
 const SEND_BUFFER_BYTES: libc::c_int = 8 << 20;
-/// How long `flush` waits for room before what is left counts as lost.
+/// Longest wait of `flush` for room before the remaining frames count as lost.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
 /// Sends frames by AF_PACKET.
@@ -26,7 +28,7 @@ const FLUSH_WAIT: Duration = Duration::from_secs(1);
 pub struct PacketSender {
     socket: OwnedFd,
     slots: Box<[u8]>,
-    /// One a slot: the length of the frame within.
+    /// For each slot, the length of its frame.
     lengths: Box<[usize]>,
     /// Slots that are filled and not yet sent.
     waiting: Range<usize>,
@@ -37,11 +39,11 @@ impl PacketSender {
     /// Opens the interface for sending.
     ///
     /// # Errors
-    /// What the kernel says: EPERM without CAP_NET_RAW.
+    /// The kernel's error: EPERM without CAP_NET_RAW.
     pub(in crate::frame) fn open(interface: &Interface) -> io::Result<Self> {
         let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
-        // Beyond the system's limit where we may, up to it elsewhere.
+        // Beyond the system's limit if permitted, else up to it.
         let bytes = SEND_BUFFER_BYTES;
         kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
             .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))?;
@@ -55,7 +57,7 @@ impl PacketSender {
         })
     }
 
-    /// Hands over what waits; whether nothing is left.
+    /// Sends the waiting frames; returns whether none is left.
     fn push(&mut self) -> io::Result<bool> {
         while !self.waiting.is_empty() {
             let error = match self.send_waiting() {
@@ -80,7 +82,7 @@ impl PacketSender {
         Ok(true)
     }
 
-    /// Sends the frames that wait, in one call; how many it took.
+    /// Sends waiting frames in one call; returns how many it took.
     fn send_waiting(&self) -> io::Result<usize> {
         // SAFETY: all-zero is a valid value of these plain C structures.
         let (mut messages, mut vectors): (
@@ -98,8 +100,8 @@ impl PacketSender {
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
         }
-        // SAFETY: the first `waiting.len()` messages (at most a batch) each point to a vector, and that to a frame, all
-        // of which outlive the call; the kernel only reads the frames.
+        // SAFETY: the first `waiting.len()` messages (at most a batch) each point to a vector, and
+        // that to a frame, all of which outlive the call; the kernel only reads the frames.
         let sent = kernel::check(unsafe {
             libc::sendmmsg(
                 self.socket.as_raw_fd(),

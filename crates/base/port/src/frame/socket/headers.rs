@@ -11,12 +11,12 @@ pub(super) const HEADERS_BYTES_MAX: usize = ETHERNET_BYTES + 40 + UDP_BYTES;
 /// Hop limit of rebuilt headers.
 const HOPS: u8 = 64;
 
-/// What a socket needs to know of a frame.
+/// The parts of a frame that a socket needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Datagram {
     pub(super) source: SocketAddr,
     pub(super) target: SocketAddr,
-    /// Where the payload lies in the frame.
+    /// Range of the payload in the frame.
     pub(super) payload: std::ops::Range<usize>,
 }
 
@@ -59,8 +59,8 @@ fn addresses(view: &IpView, packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     }
 }
 
-/// Writes headers in front of the payload, which begins at [`HEADERS_BYTES_MAX`] and ends with `slot`; where the
-/// frame begins. MAC addresses are zero.
+/// Writes headers in front of the payload, which begins at [`HEADERS_BYTES_MAX`] and ends with
+/// `slot`; returns the offset of the frame. MAC addresses are zero.
 pub(super) fn rebuild(slot: &mut [u8], source: SocketAddr, target: SocketAddr) -> usize {
     let (source_port, target_port) = (source.port(), target.port());
     let (source, target) = (source.ip().to_canonical(), target.ip().to_canonical());

@@ -10,20 +10,21 @@ use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Receive buffer asked of the kernel for each socket, in bytes; it may give less.
+/// Receive buffer requested from the kernel for each socket, in bytes; it may grant less.
 const RECEIVE_BUFFER_BYTES: libc::c_int = 16 << 20;
-/// Index of the losses in what SO_MEMINFO tells (`SK_MEMINFO_DROPS` of linux/sock_diag.h), and how many values it has.
+/// Index of the losses in SO_MEMINFO's values (`SK_MEMINFO_DROPS` of linux/sock_diag.h), and their
+/// number.
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_VALUES: usize = 9;
 
-/// Receives datagrams to the test ports, and hands them out as frames with rebuilt headers.
+/// Receives datagrams to the test ports, and returns them as frames with rebuilt headers.
 #[derive(Debug)]
 pub struct SocketReceiver {
-    /// One a port.
+    /// One per port.
     sockets: Vec<Listener>,
     /// The next to read.
     turn: usize,
-    /// Readable when one of several sockets is.
+    /// Readable when one of several sockets is readable.
     any: Option<OwnedFd>,
     slots: Box<[u8]>,
 }
@@ -40,11 +41,11 @@ struct Listener {
 struct Control([u8; 128]);
 
 impl SocketReceiver {
-    /// Binds `udp_ports` on the interface, IPv6 and IPv4, for `threads` receivers among which the kernel divides
-    /// the flows.
+    /// Binds `udp_ports` on the interface, IPv6 and IPv4, for `threads` receivers among which the
+    /// kernel divides the flows.
     ///
     /// # Errors
-    /// EADDRINUSE when somebody else listens there.
+    /// EADDRINUSE when another socket listens there.
     pub(in crate::frame) fn open(
         interface: &Interface,
         threads: usize,
@@ -74,7 +75,7 @@ impl SocketReceiver {
 fn epoll(sockets: &[Listener]) -> io::Result<OwnedFd> {
     // SAFETY: epoll_create1 takes no pointers.
     let fd = kernel::check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-    // SAFETY: the kernel just made this descriptor, and nobody else owns it.
+    // SAFETY: the kernel has just created this descriptor, and it has no other owner.
     let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
     for Listener { socket, .. } in sockets {
         let mut event = libc::epoll_event {
@@ -106,7 +107,7 @@ impl Listener {
         };
         kernel::set_option(&socket, level, option, &1)?;
         kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
-        // Beyond the system's limit where we may, up to it elsewhere.
+        // Beyond the system's limit if permitted, else up to it.
         let bytes = RECEIVE_BUFFER_BYTES;
         kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
             .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))?;
@@ -117,7 +118,7 @@ impl Listener {
         Ok(Self { socket, port })
     }
 
-    /// Receives one batch into `slots`, and hands it to `read`.
+    /// Receives one batch into `slots`, and passes it to `read`.
     fn recv(
         &self,
         slots: &mut [u8],
@@ -143,8 +144,8 @@ impl Listener {
             header.msg_control = (&raw mut controls[index]).cast();
             header.msg_controllen = size_of::<Control>();
         }
-        // SAFETY: every message points to its own vector, name and control block, and the vector to its own slot; all
-        // outlive the call.
+        // SAFETY: every message points to its own vector, name and control block, and the vector to
+        // its own slot; all outlive the call.
         let count = kernel::check(unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -182,7 +183,8 @@ fn source(name: &libc::sockaddr_in6) -> SocketAddr {
         let address = Ipv6Addr::from(name.sin6_addr.s6_addr);
         return SocketAddr::new(address.into(), u16::from_be(name.sin6_port));
     }
-    // SAFETY: the family says that it is the shorter structure, for which any bytes are a value; both are aligned to 4.
+    // SAFETY: the family identifies the shorter structure, for which any bytes are a value; both
+    // are aligned to 4.
     let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in>() };
     let address = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
     SocketAddr::new(address.into(), u16::from_be(name.sin_port))
@@ -192,8 +194,8 @@ fn source(name: &libc::sockaddr_in6) -> SocketAddr {
 fn control(header: &libc::msghdr) -> (IpAddr, Option<i64>) {
     let mut target = IpAddr::from(Ipv6Addr::UNSPECIFIED);
     let mut came_ns = None;
-    // SAFETY: the kernel filled the control block, which `header` points to, with well-formed messages; each is read
-    // as the type that its level and number stand for, wherever it lies.
+    // SAFETY: the kernel filled the control block, which `header` points to, with well-formed
+    // messages; each is read as the type that its level and number define, at any alignment.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while let Some(this) = message.as_ref() {

@@ -13,11 +13,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// Sockets at most: source addresses and ports of one sender.
+/// Maximum number of sockets: source addresses and ports of one sender.
 const SOCKETS_MAX: usize = 4096;
-/// Send buffer asked of the kernel for each socket, in bytes; it may give less.
+/// Send buffer requested from the kernel for each socket, in bytes; it may grant less.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
-/// How long `flush` waits for room before what is left counts as lost.
+/// Longest wait of `flush` for room before the remaining frames count as lost.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
 /// Sends the payload of frames by sockets bound to their sources.
@@ -27,9 +27,9 @@ pub struct SocketSender {
     sockets: Vec<Socket>,
     by_source: HashMap<SocketAddr, usize>,
     slots: Box<[u8]>,
-    /// Frames of the batch, those of one socket together, in their order.
+    /// Frames of the batch, grouped by socket, in order.
     batch: Vec<Outgoing>,
-    /// Those of the batch that are sent or lost.
+    /// Frames of the batch that are sent or lost.
     done: usize,
     stats: FramePortStats,
 }
@@ -107,7 +107,7 @@ impl SocketSender {
         Ok(())
     }
 
-    /// Sends what waits; the socket that has no room, if there is one.
+    /// Sends waiting frames; returns the socket without room, if there is one.
     fn push(&mut self) -> io::Result<Option<usize>> {
         while let Some(first) = self.batch.get(self.done) {
             let socket = first.socket;
@@ -148,7 +148,7 @@ fn open(interface: &str, source: SocketAddr) -> io::Result<Socket> {
     )?;
     socket.set_nonblocking(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    // A frame is a frame: don't fragment, whatever MTU some router reports.
+    // Frames are never fragmented: don't fragment, whatever MTU a router reports.
     let (level, option, probe) = if source.is_ipv4() {
         (
             libc::IPPROTO_IP,
@@ -164,7 +164,7 @@ fn open(interface: &str, source: SocketAddr) -> io::Result<Socket> {
     };
     kernel::set_option(&socket, level, option, &probe)?;
     if source.is_ipv6() {
-        // The frames say no flow label; the kernel would choose one.
+        // The frames have no flow label; the kernel would choose one.
         kernel::set_option(&socket, level, libc::IPV6_AUTOFLOWLABEL, &0)?;
     }
     socket.bind_device(Some(interface.as_bytes()))?;
@@ -172,7 +172,7 @@ fn open(interface: &str, source: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Sends frames of one socket in one call; how many it took.
+/// Sends frames of one socket in one call; returns how many it took.
 fn send_run(socket: &Socket, slots: &[u8], frames: &[Outgoing]) -> io::Result<usize> {
     // SAFETY: all-zero is a valid value of these plain C structures.
     let (mut messages, mut vectors): ([libc::mmsghdr; BATCH_FRAMES], [libc::iovec; BATCH_FRAMES]) =
@@ -186,8 +186,8 @@ fn send_run(socket: &Socket, slots: &[u8], frames: &[Outgoing]) -> io::Result<us
         message.msg_hdr.msg_name = frame.target.as_ptr().cast_mut().cast();
         message.msg_hdr.msg_namelen = frame.target.len();
     }
-    // SAFETY: the first `frames.len()` messages (at most a batch) point to vectors, addresses and payload that outlive
-    // the call and that the kernel only reads.
+    // SAFETY: the first `frames.len()` messages (at most a batch) point to vectors, addresses and
+    // payload that outlive the call and that the kernel only reads.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),

@@ -9,9 +9,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Chunks of frame memory, and entries of the rings: a chunk always finds room.
+/// Chunks of frame memory, and entries of the rings: a chunk always has room.
 const CHUNKS: u32 = 4096;
-/// Frames that one `recv` hands out at most.
+/// Maximum number of frames per `recv`.
 const BATCH_FRAMES: u32 = 256;
 
 /// Receives frames to the test ports by AF_XDP; all other frames go to the stack.
@@ -23,16 +23,16 @@ pub struct XdpReceiver {
     chunk_bytes: usize,
     errors: ErrorWatch,
     socket: OwnedFd,
-    /// The program stays attached as long as one of its receivers is open.
+    /// The program remains attached while one of its receivers is open.
     _redirect: Arc<XdpRedirect>,
 }
 
 impl XdpReceiver {
-    /// Opens every queue of the interface: as many receivers as it has queues.
+    /// Opens every queue of the interface: one receiver per queue.
     ///
     /// # Errors
-    /// What the kernel says: EPERM, EBUSY when the interface has a program or the queue a socket, ERANGE
-    /// when its MTU is too long for the driver.
+    /// The kernel's error: EPERM, EBUSY when the interface has a program or the queue a socket,
+    /// ERANGE when its MTU is too long for the driver.
     pub(in crate::frame) fn open(
         interface: &Interface,
         mode: XdpMode,
@@ -95,8 +95,8 @@ impl FrameReceiver for XdpReceiver {
             let frame = self.received.read(nth);
             let (start, bytes) = (frame.addr as usize, frame.len as usize);
             let pointer = self.frames.at(start, bytes);
-            // SAFETY: within the frame memory; the chunk is ours until it goes to the fill ring; `&mut self` makes the
-            // slice the only one.
+            // SAFETY: within the frame memory; the chunk is ours until it goes to the fill ring;
+            // `&mut self` makes the slice the only one.
             read(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) });
             let chunk = start - start % self.chunk_bytes;
             self.free.write(nth, chunk as u64);

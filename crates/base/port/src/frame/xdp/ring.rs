@@ -7,7 +7,7 @@ use std::mem::size_of;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Which of a socket's four rings.
+/// One of a socket's four rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     /// Free chunks to the kernel.
@@ -26,13 +26,13 @@ pub(super) struct Ring<T> {
     memory: Mapping,
     offsets: libc::xdp_ring_offset,
     mask: u32,
-    /// Ours: the producer's or the consumer's index, as far as the kernel has been told.
+    /// Our index, the producer's or the consumer's, as last published to the kernel.
     pub(super) own: u32,
     entries: PhantomData<T>,
 }
 
 impl<T: Plain + Copy> Ring<T> {
-    /// Makes the ring with `entries`, a power of two.
+    /// Creates the ring with `entries`, a power of two.
     pub(super) fn new(socket: &OwnedFd, which: Which, entries: u32) -> io::Result<Self> {
         let option = match which {
             Which::Fill => libc::XDP_UMEM_FILL_RING,
@@ -63,7 +63,8 @@ impl<T: Plain + Copy> Ring<T> {
     }
 
     fn index(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: `at` checks the bounds; the kernel aligns its indices, and accesses them atomically.
+        // SAFETY: `at` checks the bounds; the kernel aligns its indices, and accesses them
+        // atomically.
         unsafe { AtomicU32::from_ptr(self.memory.at(offset as usize, 4).cast()) }
     }
 
@@ -93,7 +94,7 @@ impl<T: Plain + Copy> Ring<T> {
         unsafe { self.entry(self.own.wrapping_add(nth)).read() }
     }
 
-    /// Gives `count` consumed entries back to the kernel.
+    /// Returns `count` consumed entries to the kernel.
     #[inline]
     pub(super) fn release(&mut self, count: u32) {
         self.own = self.own.wrapping_add(count);
@@ -104,11 +105,11 @@ impl<T: Plain + Copy> Ring<T> {
     /// Writes the `nth` entry to produce, for which there must be room.
     #[inline]
     pub(super) fn write(&mut self, nth: u32, value: T) {
-        // SAFETY: within the ring, aligned, and ours: the caller keeps to the room that there is.
+        // SAFETY: within the ring, aligned, and ours: the caller does not exceed the room.
         unsafe { self.entry(self.own.wrapping_add(nth)).write(value) }
     }
 
-    /// Hands `count` written entries to the kernel.
+    /// Passes `count` written entries to the kernel.
     #[inline]
     pub(super) fn submit(&mut self, count: u32) {
         self.own = self.own.wrapping_add(count);

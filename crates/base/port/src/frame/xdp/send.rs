@@ -11,19 +11,21 @@ use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Slots, and entries of the rings: a slot always finds room. 5 MB are locked, which an ordinary user may.
+/// Slots, and entries of the rings: a slot always has room. 5 MB are locked, which an unprivileged
+/// user may.
 const SLOTS: u32 = 512;
-/// From slot to slot: an odd number of cache lines, so that the first lines of slots share no cache set.
+/// Distance between slots: an odd number of cache lines, so that the first lines of slots share no
+/// cache set.
 const STRIDE_BYTES: usize = FRAME_SLOT_BYTES + 64;
-/// Frames handed to the kernel at a time.
+/// Frames passed to the kernel at a time.
 const BATCH_FRAMES: usize = 64;
-/// `XDP_MAX_TX_SKB_BUDGET` of linux/if_xdp.h: frames that one call sends, 32 before it was an option.
+/// `XDP_MAX_TX_SKB_BUDGET` of linux/if_xdp.h: frames sent per call, 32 before it was an option.
 const MAX_TX_SKB_BUDGET: libc::c_int = 9;
-/// Send buffer asked of the kernel, in bytes: all slots as the kernel counts them.
+/// Send buffer requested from the kernel, in bytes: all slots as the kernel counts them.
 const SEND_BUFFER_BYTES: libc::c_int = 16 << 20;
 /// The shortest frame: an Ethernet header.
 const SEND_BYTES_MIN: usize = 14;
-/// How long `flush` waits before what has not left counts as lost.
+/// Longest wait of `flush` before frames that have not left count as lost.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
 /// Sends frames of up to a page by AF_XDP.
@@ -32,16 +34,16 @@ pub struct XdpSender {
     sending: Ring<libc::xdp_desc>,
     completed: Ring<u64>,
     frames: Mapping,
-    /// Addresses of free slots, the one used last on top.
+    /// Addresses of free slots, the most recently used on top.
     free: Vec<u64>,
     socket: OwnedFd,
-    /// Frames that came back: sent, or dropped by the driver.
+    /// Completed frames: sent, or dropped by the driver.
     completed_count: u64,
-    /// Of these, those that the driver dropped.
+    /// Of these, frames that the driver dropped.
     dropped_count: u64,
-    /// Frames that the kernel cannot take.
+    /// Frames that the kernel cannot accept.
     refused_count: u64,
-    /// Frames that a `flush` gave up on.
+    /// Frames that a `flush` abandoned.
     overdue_count: u64,
 }
 
@@ -49,17 +51,18 @@ impl XdpSender {
     /// Opens one queue of the interface for sending.
     ///
     /// # Errors
-    /// What the kernel says: EPERM, EBUSY when another socket has the queue, EINVAL when there is no such queue.
+    /// The kernel's error: EPERM, EBUSY when another socket has the queue, EINVAL when there is no
+    /// such queue.
     pub(in crate::frame) fn open(interface: &Interface, queue: u32) -> io::Result<Self> {
         let frames = Mapping::anonymous(SLOTS as usize * STRIDE_BYTES)?;
-        // Slots are longer than the kernel's chunks, and where we want them.
+        // Slots are longer than the kernel's chunks, and placed by us.
         let flags = libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG;
         let socket = socket(&frames, SEND_BYTES_MAX, flags)?;
         let sending = Ring::new(&socket, Which::Send, SLOTS)?;
         let completed = Ring::new(&socket, Which::Completion, SLOTS)?;
-        // It cannot be bound without, though nothing is received.
+        // Required for binding, though nothing is received.
         let _fill: Ring<u64> = Ring::new(&socket, Which::Fill, 1)?;
-        // Older kernels have no such option, and send 32 frames a call.
+        // Older kernels lack this option, and send 32 frames per call.
         let _ = kernel::set_option(
             &socket,
             libc::SOL_XDP,
@@ -96,7 +99,7 @@ impl XdpSender {
         self.overdue_count = self.overdue_count.saturating_sub(count.into());
     }
 
-    /// Fills up to `count` free slots and hands them to the kernel's ring; how many.
+    /// Fills up to `count` free slots and passes them to the kernel's ring; returns their number.
     fn fill(&mut self, count: usize, fill: &mut impl FnMut(&mut [u8]) -> usize) -> usize {
         let count = count.min(self.free.len());
         let mut submitted = 0;
@@ -105,7 +108,8 @@ impl XdpSender {
                 break;
             };
             let start = self.frames.at(address as usize, FRAME_SLOT_BYTES);
-            // SAFETY: within the frame memory; the slot is free, so neither the kernel nor another slice uses it.
+            // SAFETY: within the frame memory; the slot is free, so neither the kernel nor another
+            // slice uses it.
             let slot = unsafe { std::slice::from_raw_parts_mut(start, FRAME_SLOT_BYTES) };
             let bytes = fill(slot);
             if (SEND_BYTES_MIN..=SEND_BYTES_MAX).contains(&bytes) {
@@ -125,7 +129,7 @@ impl XdpSender {
         count
     }
 
-    /// Lets the kernel send what is in its ring; whether nothing is left there.
+    /// Makes the kernel send the frames in its ring; returns whether none is left.
     fn kick(&mut self) -> io::Result<bool> {
         while self.sending.unconsumed() > 0 {
             // SAFETY: no data and no address: the kernel takes frames from the ring.
