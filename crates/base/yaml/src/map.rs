@@ -171,7 +171,10 @@ impl<'d> Node<'d> {
                         format!("put it into the braces of `{name}`, or give it a `- ` of its own")
                     }
                 };
-                let what = format!("{} is at the same level as `{name}`", self.quote(&key, "a key"));
+                let what = format!(
+                    "{} is at the same level as `{name}`",
+                    self.quote(&key, "a key")
+                );
                 Err(other.key_mistake(what, help))
             }
         }

@@ -417,7 +417,7 @@ fn received_when_stopped(port: &mut impl FrameReceiver, now_ns: u64) -> Received
 }
 
 #[test]
-fn told_to_stop_it_takes_what_has_come_and_counts_apart_what_comes_later() {
+fn when_stopped_it_counts_later_arrivals_separately() {
     let frames = all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
     for (stop_ns, came) in [(0, 1), (499_000_000, 500), (2_000_000_000, 1000)] {
         let mut player = Player(frames.clone().into());
