@@ -82,8 +82,8 @@ impl Cipherbench {
         secrets: &Secrets,
     ) -> Result<String, LabError> {
         let id = node.id();
-        let told = secrets.write(node)?;
-        let config = config::text(&self.encryptor, site, id, &told);
+        let key_config = secrets.write(node)?;
+        let config = config::text(&self.encryptor, site, id, &key_config);
         write_file(node, &format!("{}.yaml", id.name()), &config, false)
     }
 

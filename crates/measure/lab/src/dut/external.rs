@@ -19,7 +19,7 @@ use crate::protocol::SealedPort;
 use crate::switch;
 use crate::{LabError, NodeId, RunningDut};
 use campaign::plan::{self, ExternalBox};
-use commands::Desk;
+use commands::CommandRunner;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -41,23 +41,23 @@ impl External {
         [NodeId::Gw1, NodeId::Gw2].into_iter().zip(&self.plan.boxes)
     }
 
-    fn desk<'a>(&'a self, site: &'a Site<'a>) -> Result<Desk<'a>, LabError> {
+    fn runner<'a>(&'a self, site: &'a Site<'a>) -> Result<CommandRunner<'a>, LabError> {
         let Some(outside) = site.outside else {
             let reason = "is outside of this machine, and the lab has no cables to it\n\
                           help: write `external: { station_a: eth1, station_b: eth2 }` in the lab's file";
             return Err(dut_error(site.dut, reason.to_owned()));
         };
-        Ok(Desk::new(site, outside, &self.plan))
+        Ok(CommandRunner::new(site, outside, &self.plan))
     }
 
     /// Brings all up, and fills in what is known then.
     fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
-        let desk = self.desk(site)?;
-        let outside = desk.outside;
-        desk.leave_behind(self.boxes())?;
+        let runner = self.runner(site)?;
+        let outside = runner.outside;
+        runner.leave_behind(self.boxes())?;
         for (id, its) in self.boxes() {
             for command in &its.up {
-                desk.run(id, &its.via, command)?;
+                runner.run(id, &its.via, command)?;
             }
         }
         stations::attach(site, outside)?;
@@ -70,10 +70,13 @@ impl External {
                 dut.facts.insert(format!("{}/{key}", id.name()), value);
             };
             if let Some(command) = &its.version {
-                fact("version", answers::fact(&desk.run(id, &its.via, command)?));
+                fact(
+                    "version",
+                    answers::fact(&runner.run(id, &its.via, command)?),
+                );
             }
             if let Some(command) = &its.suite_told {
-                let said = desk.run(id, &its.via, command)?;
+                let said = runner.run(id, &its.via, command)?;
                 let word = self.plan.suite_word();
                 if !answers::has_word(&said, word) {
                     let (suite, said) = (self.plan.suite(), answers::fact(&said));
@@ -123,14 +126,14 @@ impl Adapter for External {
         site: &Site<'_>,
         _dut: &RunningDut,
     ) -> Result<BTreeMap<String, u64>, LabError> {
-        let desk = self.desk(site)?;
+        let runner = self.runner(site)?;
         let mut counters = BTreeMap::new();
         for (id, its) in self.boxes() {
             let mut count = |name: &str, value: u64| {
                 counters.insert(format!("{}/{name}", id.name()), value);
             };
             for (name, command) in &its.counters {
-                let said = desk.run(id, &its.via, command)?;
+                let said = runner.run(id, &its.via, command)?;
                 let Some(value) = answers::first_number(&said) else {
                     let reason = format!(
                         "shows no counter `{name}` on {}: `{command}` printed no number: {}",
@@ -142,7 +145,7 @@ impl Adapter for External {
                 count(name, value);
             }
             for command in &its.counter_lines {
-                let said = desk.run(id, &its.via, command)?;
+                let said = runner.run(id, &its.via, command)?;
                 for (name, value) in answers::numbered_lines(&said) {
                     count(&name, value);
                 }
@@ -152,17 +155,17 @@ impl Adapter for External {
     }
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
-        let desk = self.desk(site)?;
+        let runner = self.runner(site)?;
         // An interrupted run's stations take no more calls, and are about to end.
-        let detached = stations::detach(site, desk.outside);
+        let detached = stations::detach(site, runner.outside);
         let mut taken_down = Ok(());
         for (id, its) in self.boxes() {
             for command in &its.down {
-                let ended = desk.run_to_the_end(id, &its.via, command);
+                let ended = runner.run_to_the_end(id, &its.via, command);
                 taken_down = taken_down.and(ended);
             }
         }
-        let done = desk.leave_behind(std::iter::empty());
+        let done = runner.leave_behind(std::iter::empty());
         taken_down.and(done).and(detached)
     }
 }

@@ -16,7 +16,7 @@
 //! kernel sends nothing any more.
 
 mod algorithms;
-mod told;
+mod sa_state;
 
 use super::cipherbench::cipher_ends;
 use super::keys::random_hex;
@@ -28,10 +28,10 @@ use crate::topology::{Side, W0, W1};
 use crate::{LabError, Node, NodeId, RunningDut};
 use algorithms::Algorithms;
 use campaign::plan;
+use sa_state::SaState;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
-use told::Told;
 
 /// SPIs by the gateway that sends; those below 256 are reserved (RFC 4303 §2.1).
 const SPIS: [u32; 2] = [0x1001, 0x1002];
@@ -142,9 +142,9 @@ impl Xfrm {
         )
     }
 
-    /// Whether the kernel has the SAs as they were asked for.
+    /// Checks that the kernel installed the requested SAs.
     fn prove(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
-        let told = sas(site, node, &["list"])?;
+        let sas = sas(site, node, &["list"])?;
         let fail = |what: String| {
             let gateway = node.id().name();
             Err(dut_error(
@@ -152,16 +152,16 @@ impl Xfrm {
                 format!("is not as asked for on {gateway}: {what}"),
             ))
         };
-        if told.len() != SPIS.len() {
-            return fail(format!("it has {} SAs of {}", told.len(), SPIS.len()));
+        if sas.len() != SPIS.len() {
+            return fail(format!("it has {} SAs of {}", sas.len(), SPIS.len()));
         }
-        let expected = self.algorithms.told();
+        let expected = self.algorithms.reported();
         for [from, to, spi] in directions(site) {
-            let Some(sa) = told.iter().find(|sa| sa.spi == spi) else {
+            let Some(sa) = sas.iter().find(|sa| sa.spi == spi) else {
                 return fail(format!("it has no SA {spi}"));
             };
             if [&sa.from, &sa.to] != [&from, &to] || sa.mode != "tunnel" || !sa.esn {
-                return fail(format!("SA {spi} is {}", sa.words()));
+                return fail(format!("SA {spi} is {}", sa.summary()));
             }
             if sa.algorithms != expected {
                 let is = sa.algorithms.join(", ");
@@ -320,11 +320,11 @@ fn is_ipv6(network: &str) -> bool {
 }
 
 /// A gateway's SAs. Of its keys only their lengths are kept.
-fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<Told>, LabError> {
+fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<SaState>, LabError> {
     let list = [&["ip", "-s", "xfrm", "state"], list].concat();
     let ended = node.run(Program::new(list.iter().copied()), TOOL_LIMIT)?;
     if ended.code == Some(0) {
-        return Ok(told::parse(&ended.stdout));
+        return Ok(sa_state::parse(&ended.stdout));
     }
     let (gateway, how) = (node.id().name(), ended.how());
     let said = ended.stderr.trim();

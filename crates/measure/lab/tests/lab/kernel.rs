@@ -65,7 +65,7 @@ fn ping_whole(lab: &TestLab, dut: &RunningDut) -> CipherWatch {
         "-c",
         &count,
         "-i",
-        "0.002",
+        "0.05",
         "-M",
         "do",
         "-s",

@@ -28,7 +28,7 @@ pub(crate) fn a_ping_crosses_the_path_and_every_counter_moves_by_just_that() {
     let lab = TestLab::direct().lab;
     let all = || NodeId::ALL.map(|id| counters(lab.node(id)));
     let before = all();
-    let ended = ping(&lab, &["-c", "20", "-i", "0.005", "-s", "56"]);
+    let ended = ping(&lab, &["-c", "20", "-i", "0.05", "-s", "56"]);
     assert!(
         ended.stdout.contains("20 packets transmitted, 20 received"),
         "{ended:?}"

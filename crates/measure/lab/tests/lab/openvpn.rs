@@ -123,7 +123,7 @@ fn carries_pings(lab: &TestLab, dut: &lab::RunningDut) {
             "-c",
             &count,
             "-i",
-            "0.002",
+            "0.05",
             "-M",
             "do",
             "-s",

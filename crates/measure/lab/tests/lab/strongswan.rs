@@ -151,9 +151,7 @@ fn carries_pings(lab: &TestLab, dut: &RunningDut, plan: StrongSwan) {
     let watched = watch(gw1, &dut.sealed_ports);
     let payload = (MTU - 28).to_string();
     let count = PINGS.to_string();
-    let whole = [
-        "-q", "-c", &count, "-i", "0.002", "-M", "do", "-s", &payload,
-    ];
+    let whole = ["-q", "-c", &count, "-i", "0.05", "-M", "do", "-s", &payload];
     let arguments: Vec<&str> = whole.into_iter().chain(["-p", MARKER_IN_HEX]).collect();
     let ended = ping(&lab.lab, &arguments);
     assert_eq!(ended.code, Some(0), "{}", ended.stdout);

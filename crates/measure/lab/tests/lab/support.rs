@@ -164,6 +164,11 @@ pub(crate) fn start(node: &dyn Node, program: Program) -> (u64, u32) {
     }
 }
 
+/// Pings B from A.
+///
+/// Without `-w`, ping waits for late replies after its last request: one interval or two round
+/// trips, whichever is longer. With `-w` it sends more requests until `-c` replies are in, so tests
+/// that count packets exactly use a long interval instead.
 pub(crate) fn ping(lab: &NamespaceLab, arguments: &[&str]) -> lab::protocol::Ended {
     let target = lab.target().to_string();
     let argv = ["ping", "-n"]

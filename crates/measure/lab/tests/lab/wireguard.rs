@@ -112,7 +112,7 @@ pub(crate) fn traffic_passes_in_wireguard_only_and_nothing_is_left() {
             "-c",
             "40",
             "-i",
-            "0.002",
+            "0.05",
             "-M",
             "do",
             "-s",
@@ -229,7 +229,7 @@ pub(crate) fn the_kernels_carries_traffic_or_tells_what_is_missing() {
             assert!(running.processes.is_empty());
             let gw1 = lab.lab.node(NodeId::Gw1);
             let watched = watch(gw1, &running.sealed_ports);
-            let protected = ["-c", "20", "-i", "0.002", "-M", "do", "-s", "1472"];
+            let protected = ["-c", "20", "-i", "0.05", "-M", "do", "-s", "1472"];
             assert_eq!(ping(&lab.lab, &protected).code, Some(0));
             assert_eq!(end_watch(gw1, watched), CipherWatch::default());
             let counters = lab.lab.dut_counters(&running).unwrap();

@@ -1,6 +1,6 @@
 //! A gateway's configuration, as `docs/encryptor.md` has it.
 
-use super::secrets::Told;
+use super::secrets::KeyConfig;
 use super::{METRICS_PORT, PORT, cipher_ends, clear_end};
 use crate::NodeId;
 use crate::dut::Site;
@@ -11,7 +11,12 @@ use campaign::plan::{Encryptor, Mode};
 const COOKIE: u64 = 0x6369_7068_6572_6200;
 
 /// The text of a gateway's configuration with those keys.
-pub(super) fn text(encryptor: &Encryptor, site: &Site<'_>, id: NodeId, told: &Told) -> String {
+pub(super) fn text(
+    encryptor: &Encryptor,
+    site: &Site<'_>,
+    id: NodeId,
+    key_config: &KeyConfig,
+) -> String {
     let (own, peer) = cipher_ends(id);
     let Encryptor {
         suite,
@@ -33,8 +38,8 @@ pub(super) fn text(encryptor: &Encryptor, site: &Site<'_>, id: NodeId, told: &To
     if mode.has_esp() {
         put(&format!("suite: {suite}"));
         put(&format!("engine: {engine}"));
-        if !told.lines.is_empty() {
-            put(told.lines.trim_end());
+        if !key_config.lines.is_empty() {
+            put(key_config.lines.trim_end());
         }
     }
     put(&format!("metrics: 127.0.0.1:{METRICS_PORT}"));
@@ -59,7 +64,7 @@ pub(super) fn text(encryptor: &Encryptor, site: &Site<'_>, id: NodeId, told: &To
     put("peers:");
     let remote = site.map.address(peer);
     let keys = match mode.has_esp() {
-        true => format!(", keys: {}", told.keys),
+        true => format!(", keys: {}", key_config.keys),
         false => String::new(),
     };
     let beyond = Side::of(peer);

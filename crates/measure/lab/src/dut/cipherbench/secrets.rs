@@ -48,11 +48,11 @@ struct Qkd {
     saes: [Texts; 2],
 }
 
-/// What a gateway's configuration says of its keys.
-pub(super) struct Told {
-    /// At the top, whole lines.
+/// The key settings of a gateway's configuration file.
+pub(super) struct KeyConfig {
+    /// Whole lines for the top of the file.
     pub(super) lines: String,
-    /// Of each peer.
+    /// The value of each peer's `keys`.
     pub(super) keys: String,
 }
 
@@ -73,11 +73,11 @@ impl Secrets {
     }
 
     /// Writes a gateway's share.
-    pub(super) fn write(&self, node: &dyn Node) -> Result<Told, LabError> {
+    pub(super) fn write(&self, node: &dyn Node) -> Result<KeyConfig, LabError> {
         match self {
             Self::Static(pair) => {
                 let key_file = write_keys(node, pair)?;
-                Ok(Told {
+                Ok(KeyConfig {
                     lines: String::new(),
                     keys: format!("{{ static: \"{key_file}\" }}"),
                 })
@@ -121,7 +121,7 @@ impl Agreed {
         })
     }
 
-    fn write(&self, node: &dyn Node) -> Result<Told, LabError> {
+    fn write(&self, node: &dyn Node) -> Result<KeyConfig, LabError> {
         let (own, peer) = names(node.id());
         let side = side(node.id());
         let public = |name: &str, text: &str| write_file(node, name, text, false);
@@ -153,7 +153,7 @@ impl Agreed {
             keys.push_str(&format!(", sae: {peer}"));
         }
         keys.push_str(" } }");
-        Ok(Told { lines, keys })
+        Ok(KeyConfig { lines, keys })
     }
 }
 

@@ -17,14 +17,14 @@ const STEP: Duration = Duration::from_millis(10);
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Where commands are given, for one DUT.
-pub(super) struct Desk<'a> {
+/// Runs the commands for the boxes of one DUT on the desk.
+pub(super) struct CommandRunner<'a> {
     site: &'a Site<'a>,
     pub(super) outside: &'a Outside,
     plan: &'a plan::External,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> CommandRunner<'a> {
     pub(super) const fn new(
         site: &'a Site<'a>,
         outside: &'a Outside,
@@ -57,7 +57,8 @@ impl<'a> Desk<'a> {
         self.carry_out(id, via, command, None).map(drop)
     }
 
-    /// Leaves the commands that take these boxes down at the desk, which runs them if this run is killed.
+    /// Hands the teardown commands of these boxes to the desk, which runs them if this run is
+    /// killed.
     pub(super) fn leave_behind<'b>(
         &self,
         boxes: impl Iterator<Item = (NodeId, &'b ExternalBox)>,

@@ -76,8 +76,8 @@ impl Algorithms {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// As [`Told`](super::told::Told) has them.
-    pub(super) fn told(&self) -> Vec<String> {
+    /// Returns the algorithms in the form of [`SaState`](super::sa_state::SaState).
+    pub(super) fn reported(&self) -> Vec<String> {
         let words = self.list.iter().map(|algorithm| {
             let bits = 8 * algorithm.key_bytes;
             let icv = algorithm.icv_bits.map(|bits| format!(" {bits}"));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn every_suite_has_words_of_its_own_and_keys_that_fill_its_keying_material() {
         let told: BTreeSet<_> = Suite::COMMON
-            .map(|suite| Algorithms::of(suite).told())
+            .map(|suite| Algorithms::of(suite).reported())
             .into();
         assert_eq!(told.len(), Suite::COMMON.len());
         for suite in Suite::COMMON {
@@ -197,7 +197,7 @@ mod tests {
             )
         );
         assert_eq!(
-            of("aes-128-gcm").told(),
+            of("aes-128-gcm").reported(),
             ["aead rfc4106(gcm(aes)) (160 bits) 128"]
         );
     }

@@ -1,31 +1,31 @@
-//! Parser of `ip -s xfrm state`. Keys go no further than this: only their lengths do.
+//! Parser of `ip -s xfrm state`. It discards the keys and keeps only their lengths.
 
 /// An SA as the kernel reports it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct SaState {
     pub(super) from: String,
     pub(super) to: String,
     /// In hexadecimal, without leading zeros.
     pub(super) spi: String,
     pub(super) mode: String,
-    /// Whether its sequence numbers are extended.
+    /// Whether extended sequence numbers are on.
     pub(super) esn: bool,
-    /// Kind, name, bits of the key, and bits that are sent.
+    /// Kind, name, key length in bits, and ICV length in bits where the kernel prints it.
     pub(super) algorithms: Vec<String>,
-    /// Bytes and packets since it is there, and what it refused.
+    /// Bytes and packets since the SA was installed, and packets it rejected.
     pub(super) counters: Vec<(&'static str, u64)>,
 }
 
-impl Told {
-    /// For people.
-    pub(super) fn words(&self) -> String {
+impl SaState {
+    /// Returns the addresses, the mode and the sequence numbers for error messages.
+    pub(super) fn summary(&self) -> String {
         let esn = if self.esn { "with" } else { "without" };
         let Self { from, to, mode, .. } = self;
         format!("from {from} to {to} in {mode} mode {esn} extended sequence numbers")
     }
 }
 
-/// What follows a line that is alone with its name.
+/// The section that a heading line opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Other,
@@ -33,19 +33,19 @@ enum Section {
     Stats,
 }
 
-/// Reads all SAs; lines that say nothing of the above are passed over.
-pub(super) fn parse(text: &str) -> Vec<Told> {
-    let mut sas: Vec<Told> = Vec::new();
+/// Reads all SAs and ignores lines without any of the above fields.
+pub(super) fn parse(text: &str) -> Vec<SaState> {
+    let mut sas: Vec<SaState> = Vec::new();
     let mut section = Section::Other;
     for line in text.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         // An SA begins at the start of a line, and a selector does not.
         if let (["src", from, "dst", to, ..], true) = (&*words, line.starts_with("src")) {
             section = Section::Other;
-            sas.push(Told {
+            sas.push(SaState {
                 from: (*from).to_owned(),
                 to: (*to).to_owned(),
-                ..Told::default()
+                ..SaState::default()
             });
             continue;
         }
@@ -85,8 +85,8 @@ pub(super) fn parse(text: &str) -> Vec<Told> {
                     ("bytes", count(bytes, "(bytes)")),
                     ("packets", count(packets, "(packets)")),
                 ];
-                let told = |(name, value): (_, Option<u64>)| Some((name, value?));
-                sa.counters.extend(counted.into_iter().filter_map(told));
+                let present = |(name, value): (_, Option<u64>)| Some((name, value?));
+                sa.counters.extend(counted.into_iter().filter_map(present));
                 section = Section::Other;
             }
             [
@@ -108,7 +108,7 @@ pub(super) fn parse(text: &str) -> Vec<Told> {
     sas
 }
 
-/// The word behind another.
+/// Returns the word after `word`.
 fn after<'a>(words: &[&'a str], word: &str) -> Option<&'a str> {
     let at = words.iter().position(|it| *it == word)?;
     words.get(at + 1).copied()
