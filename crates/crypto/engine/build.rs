@@ -1,7 +1,7 @@
-//! Builds the shim around Intel's multi-buffer library where its header is there, and says so by
-//! `cfg(ipsec_mb)`.
+//! Builds the shim around Intel's multi-buffer library and sets `cfg(ipsec_mb)`, where the
+//! library's header is installed.
 //!
-//! `CIPHERBENCH_NO_IPSEC_MB=1` builds without it all the same, as on a host that lacks the header.
+//! `CIPHERBENCH_NO_IPSEC_MB=1` builds without it, as on a host that lacks the header.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ const SHIM_FILES: [&str; 4] = ["ipsec_mb.c", "gcm.c", "chacha.c", "encrypt_then_
 const HEADER: &str = "/usr/include/intel-ipsec-mb.h";
 const OPT_OUT: &str = "CIPHERBENCH_NO_IPSEC_MB";
 
-/// Crates that compute, and the variable that carries the version of each.
+/// Crates that compute, with the variable for the version of each.
 const VERSIONS: [(&str, &str); 4] = [
     ("aws-lc-rs", "AWS_LC_RS_VERSION"),
     ("aes", "AES_VERSION"),
@@ -33,7 +33,7 @@ fn main() {
     if !x86_64 || env::var_os(OPT_OUT).is_some() {
         return;
     }
-    // When the header is installed later, the folder it lands in changes.
+    // Installing the header later changes its directory.
     let watched = if Path::new(HEADER).exists() {
         HEADER
     } else {
@@ -59,7 +59,7 @@ fn main() {
     }
 }
 
-/// Asks the compiler itself, so that include paths from its environment count.
+/// Runs the compiler, so that include paths from its environment apply.
 fn finds_header(build: &cc::Build) -> bool {
     let mut probe: Command = build.get_compiler().to_command();
     probe.args([
@@ -73,7 +73,7 @@ fn finds_header(build: &cc::Build) -> bool {
     probe.output().is_ok_and(|output| output.status.success())
 }
 
-/// The version that the lock file fixes: the crates themselves do not tell.
+/// Returns the version in the lock file, since the crates do not export theirs.
 fn locked_version(name: &str) -> String {
     const LOCK: &str = "../../../Cargo.lock";
     println!("cargo::rerun-if-changed={LOCK}");

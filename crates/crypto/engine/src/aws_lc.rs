@@ -1,7 +1,7 @@
-//! Engine `aws-lc`: AWS-LC by aws-lc-rs, on every platform that it builds for.
+//! Engine `aws-lc`: AWS-LC through aws-lc-rs, on every platform that it supports.
 //!
-//! Without DES: aws-lc-rs refuses weak keys and triple keys that repeat one, and an SA may have
-//! either. Without MD5: aws-lc-rs has no HMAC of it.
+//! Without DES: aws-lc-rs refuses weak keys and triple keys with repetitions, and an SA may have
+//! either. Without MD5: aws-lc-rs has no HMAC-MD5.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
 use crate::selection::Engine;
@@ -71,7 +71,7 @@ fn hmac_algorithm(hmac: Hmac) -> Option<hmac::Algorithm> {
     }
 }
 
-/// The library keeps the key in its own context and zeroizes that when it is freed.
+/// The library keeps the key in its own context and zeroizes it when freed.
 struct Key {
     suite: Suite,
     key: LessSafeKey,
@@ -113,7 +113,7 @@ impl Aead for Key {
         aad: &[u8],
         buf: &mut [u8],
     ) -> Result<(), TagMismatch> {
-        // `open_in_place` would move the plaintext onto itself afterwards.
+        // `open_in_place` would copy the plaintext onto itself afterwards.
         let opened = buf
             .split_last_chunk_mut::<TAG_BYTES>()
             .is_some_and(|(ciphertext, tag)| {
@@ -174,12 +174,12 @@ impl Cbc for AesCbcKey {
     }
 }
 
-/// An HMAC with both of its keyed states computed; the library zeroizes them.
+/// An HMAC with both keyed states computed; the library zeroizes them.
 struct HmacKey(hmac::Key);
 
 impl Mac for HmacKey {
     fn authenticate(&mut self, parts: [&[u8]; 2], icv: &mut [u8]) {
-        // Holds all its state inline: to make one allocates nothing.
+        // All its state is inline: creating it does not allocate.
         let mut context = hmac::Context::with_key(&self.0);
         for part in parts {
             context.update(part);

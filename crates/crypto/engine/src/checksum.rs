@@ -1,14 +1,14 @@
 //! The Internet checksum's partial sum (RFC 1071), vectorised.
 //!
-//! It is here and not in `wire` because this is the crate that may use SIMD; `wire` is handed the
-//! function. Every twin adds 32-bit words in the machine's byte order into 64 bits and leaves
-//! folding to the caller; sums of two twins may differ, but not once they are folded to 16 bits.
+//! It is here and not in `wire`, since only this crate may use SIMD; `wire` takes the function as a
+//! value. Every variant adds 32-bit words in native byte order into 64 bits and leaves folding to
+//! the caller. Sums of two variants may differ before they are folded to 16 bits.
 
 use std::sync::OnceLock;
 use wire::checksum::{Sum, portable};
 
-/// Adds `bytes` to the partial sum `start` by the fastest twin. See [`wire::checksum`] for what to
-/// do with it.
+/// Adds `bytes` to the partial sum `start` by the fastest variant. See [`wire::checksum`] for its
+/// use.
 ///
 /// `start` must be a partial sum of less than 16 GiB, as every sum over packets is: the carry out
 /// of 64 bits is lost.
@@ -18,33 +18,33 @@ pub fn sum(bytes: &[u8], start: u64) -> u64 {
     fastest()(bytes, start)
 }
 
-/// The fastest twin on this CPU, chosen once: AVX-512, AVX2 or portable.
+/// Returns the fastest variant on this CPU, selected once: AVX-512, AVX2 or portable.
 #[must_use]
 pub fn fastest() -> Sum {
     static FASTEST: OnceLock<Sum> = OnceLock::new();
-    *FASTEST.get_or_init(|| twins()[0].1)
+    *FASTEST.get_or_init(|| variants()[0].1)
 }
 
-/// The twins that this CPU can run, fastest first, with their names.
-fn twins() -> Vec<(&'static str, Sum)> {
-    let mut twins: Vec<(&'static str, Sum)> = Vec::new();
+/// Returns the variants that this CPU can run, fastest first, with their names.
+fn variants() -> Vec<(&'static str, Sum)> {
+    let mut variants: Vec<(&'static str, Sum)> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
             // SAFETY: the CPU has the features that the function is compiled for.
-            twins.push(("avx512", |bytes, start| unsafe {
+            variants.push(("avx512", |bytes, start| unsafe {
                 x86::sum_avx512(bytes, start)
             }));
         }
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the CPU has the feature that the function is compiled for.
-            twins.push(("avx2", |bytes, start| unsafe {
+            variants.push(("avx2", |bytes, start| unsafe {
                 x86::sum_avx2(bytes, start)
             }));
         }
     }
-    twins.push(("portable", portable));
-    twins
+    variants.push(("portable", portable));
+    variants
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -52,7 +52,7 @@ mod x86 {
     use std::arch::x86_64::*;
     use wire::checksum::portable;
 
-    /// 64 bytes a step; a masked load takes the rest, so short headers need no loop at all.
+    /// 64 bytes per step; a masked load handles the rest, so that short headers need no loop.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn sum_avx512(bytes: &[u8], start: u64) -> u64 {
         let low_half = _mm512_set1_epi64(0xffff_ffff);
@@ -75,7 +75,7 @@ mod x86 {
         start + _mm512_reduce_add_epi64(_mm512_add_epi64(low, high)).cast_unsigned()
     }
 
-    /// 32 bytes a step; the rest is left to the portable twin.
+    /// 32 bytes per step; the portable variant handles the rest.
     #[target_feature(enable = "avx2")]
     pub(super) fn sum_avx2(bytes: &[u8], start: u64) -> u64 {
         let low_half = _mm256_set1_epi64x(0xffff_ffff);
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn the_fastest_twin_is_the_first_that_the_cpu_can_run() {
         let bytes: Vec<u8> = (0..=255).collect();
-        assert_eq!(fastest()(&bytes, 3), twins()[0].1(&bytes, 3));
+        assert_eq!(fastest()(&bytes, 3), variants()[0].1(&bytes, 3));
         assert_eq!(sum(&bytes, 3), fastest()(&bytes, 3));
-        assert_eq!(twins().last().unwrap().0, "portable");
+        assert_eq!(variants().last().unwrap().0, "portable");
     }
 
     #[test]
@@ -134,12 +134,12 @@ mod tests {
         let bytes: Vec<u8> = (0..400u32)
             .map(|i| (i.wrapping_mul(167) ^ 0xa5) as u8)
             .collect();
-        for (name, twin) in twins() {
+        for (name, variant) in variants() {
             for length in 0..=300 {
                 for offset in [0, 1, 2, 3, 7, 13, 31, 64] {
                     let part = &bytes[offset..offset + length];
                     assert_eq!(
-                        folded(twin(part, 0)),
+                        folded(variant(part, 0)),
                         naive(part),
                         "{name} {length} at {offset}"
                     );
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn no_twin_loses_a_carry_of_a_whole_super_packet_of_ones() {
         let ones = vec![0xff; 65_535];
-        for (name, twin) in twins() {
-            assert_eq!(folded(twin(&ones, 0)), naive(&ones), "{name}");
+        for (name, variant) in variants() {
+            assert_eq!(folded(variant(&ones, 0)), naive(&ones), "{name}");
         }
     }
 
@@ -164,11 +164,11 @@ mod tests {
             split in 0usize..1500,
         ) {
             let part = bytes.get(offset..).unwrap_or_default();
-            // A part that is not the last must be even.
+            // All parts but the last must have even length.
             let (first, second) = part.split_at((split * 2).min(part.len() & !1));
-            for (_, twin) in twins() {
-                prop_assert_eq!(folded(twin(part, 0)), naive(part));
-                prop_assert_eq!(folded(twin(second, twin(first, 0))), naive(part));
+            for (_, variant) in variants() {
+                prop_assert_eq!(folded(variant(part, 0)), naive(part));
+                prop_assert_eq!(folded(variant(second, variant(first, 0))), naive(part));
             }
         }
     }

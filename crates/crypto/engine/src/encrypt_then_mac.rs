@@ -1,4 +1,4 @@
-//! Suites with an HMAC: what an engine has to add is a CBC and a MAC.
+//! Suites with an HMAC. An engine adds implementations of CBC and MAC.
 //!
 //! To seal: encrypt the text, then authenticate header, IV, ciphertext and the high half of the
 //! sequence number, which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the ICV in
@@ -10,17 +10,16 @@ use std::ops::Range;
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Hmac, Suite};
 
-/// The longest ICV of any suite.
+/// Length of the longest ICV.
 const ICV_BYTES_MAX: usize = Hmac::Sha512.icv_bytes();
 
-/// A block cipher in CBC under one key. The lengths fit: an IV of one block, and text of whole
-/// blocks.
+/// A block cipher in CBC under one key. Callers pass an IV of one block, and text of whole blocks.
 pub(crate) trait Cbc: Send {
     /// Encrypts `text` in place.
     fn encrypt(&mut self, iv: &[u8], text: &mut [u8]);
 
-    /// Encrypts several texts in place, each behind its IV. A chain of blocks leaves most of a core
-    /// idle; an implementation may go through several chains at once.
+    /// Encrypts several texts in place, each behind its IV. A single chain of blocks leaves most of
+    /// a core idle; an implementation may process several chains in parallel.
     fn encrypt_all(&mut self, buffer: &mut [u8], places: &mut dyn Iterator<Item = Place>) {
         for Place { iv, text } in places {
             let (before, behind) = buffer.split_at_mut(text.start);
@@ -32,7 +31,7 @@ pub(crate) trait Cbc: Send {
     fn decrypt(&mut self, iv: &[u8], text: &mut [u8]);
 }
 
-/// Where a packet's IV begins, and where its text lies right behind that.
+/// The position of a packet's IV, and of the text behind it.
 pub(crate) struct Place {
     pub(crate) iv: usize,
     pub(crate) text: Range<usize>,
@@ -40,14 +39,14 @@ pub(crate) struct Place {
 
 /// An HMAC under one key.
 pub(crate) trait Mac: Send {
-    /// Writes the beginning of the MAC over both parts, one behind the other, into `icv`.
+    /// Writes the truncated MAC over the concatenation of both parts to `icv`.
     fn authenticate(&mut self, parts: [&[u8]; 2], icv: &mut [u8]);
 }
 
 /// One SA of a suite with an HMAC.
 pub(crate) struct EncryptThenMac {
     suite: Suite,
-    /// Absent where the suite does not encrypt.
+    /// `None` if the suite does not encrypt.
     cbc: Option<Box<dyn Cbc>>,
     mac: Box<dyn Mac>,
 }
@@ -95,10 +94,10 @@ impl EncryptThenMac {
     }
 }
 
-/// Where the text lies in a packet of that suite and length.
+/// Returns the range of the text in a packet of this suite and length.
 ///
 /// # Panics
-/// If the packet is too short, or its text not of whole blocks.
+/// If the packet is too short, or its text is not of whole blocks.
 #[inline]
 pub(crate) fn text_of(suite: Suite, packet_bytes: usize) -> Range<usize> {
     let start = ESP_HEADER_BYTES + suite.iv_bytes();
@@ -129,7 +128,7 @@ impl Transform for EncryptThenMac {
         packet: &mut [u8],
     ) -> Result<(), EngineFailed> {
         let place = text_of(self.suite, packet.len());
-        // Beside what a cipher costs that chains its blocks, the copy is nothing.
+        // The cost of the copy is negligible compared with a chaining cipher.
         packet[place].copy_from_slice(text);
         self.encrypt(packet);
         self.authenticate(sequence_high, packet);
@@ -137,7 +136,7 @@ impl Transform for EncryptThenMac {
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
-        // A packet that is not where it must be is found before any is touched.
+        // Positions are checked before any packet is changed.
         one_by_one(buffer, packets).for_each(drop);
         if let [packet] = packets {
             self.encrypt(&mut buffer[packet.at..packet.at + packet.bytes]);
@@ -164,7 +163,7 @@ impl Transform for EncryptThenMac {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
             *authentic = self.open_in_place(sequence_high, packet);
         }

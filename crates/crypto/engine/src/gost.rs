@@ -1,6 +1,6 @@
-//! Engines `gost-avx512`, `gost-avx2` and `gost-portable`: Magma and Kuznyechik of our own, one
-//! engine for each kernel of the crate `gost`. They take whole batches: a packet's blocks are few
-//! beside what a kernel does at once.
+//! Engines `gost-avx512`, `gost-avx2` and `gost-portable`: our own Magma and Kuznyechik, one engine
+//! for each kernel of the crate `gost`. They process whole batches, since a packet has few blocks
+//! compared with the width of a kernel.
 
 mod bare;
 mod integrity;
@@ -23,7 +23,7 @@ use wire::{Gost as Suites, Suite};
 pub(crate) struct Gost {
     name: &'static str,
     kernel: fn() -> Option<Kernel>,
-    /// What it takes, for people.
+    /// Its requirements, as text.
     needs: &'static str,
 }
 
@@ -53,12 +53,12 @@ impl Engine for Gost {
     fn probe(&self) -> Result<String, String> {
         match (self.kernel)() {
             Some(kernel) => Ok(format!("gost {} ({kernel})", env!("CARGO_PKG_VERSION"))),
-            None => Err(format!("it takes {}, which this CPU lacks", self.needs)),
+            None => Err(format!("it requires {}, which this CPU lacks", self.needs)),
         }
     }
 
     fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {
-        unreachable!("{suite} is none of the AEADs that stand on one key")
+        unreachable!("{suite} is not an AEAD with a single key")
     }
 
     fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
@@ -83,7 +83,7 @@ impl Engine for Gost {
     }
 }
 
-/// Magma under a key, which is the last of the keying material.
+/// Makes Magma from the key at the end of the keying material.
 fn magma(key: &[u8], kernel: Kernel) -> Magma {
     let key: &[u8; KEY_BYTES] = key.try_into().expect("a key ends the keying material");
     Magma::new(key, kernel)

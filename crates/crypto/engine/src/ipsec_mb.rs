@@ -1,8 +1,8 @@
 //! Engine `ipsec-mb`: Intel's multi-buffer library, through `shim/`.
 //!
-//! A batch is handed over whole: AES-GCM runs packet after packet by the library's direct
-//! functions, ChaCha20-Poly1305 by a burst of jobs, and a cipher with an HMAC on 16 packets side by
-//! side. Which of the library's ways is fastest for each, and why, is told in the shim.
+//! Whole batches are passed to the library: AES-GCM processes packet after packet by the library's
+//! direct functions, ChaCha20-Poly1305 a burst of jobs, and a cipher with an HMAC 16 packets in
+//! parallel. The shim documents which of the library's interfaces is fastest for each, and why.
 
 mod aead;
 mod batch;
@@ -31,8 +31,8 @@ impl Engine for IpsecMb {
     }
 
     fn is_outrun(&self, suite: Suite) -> bool {
-        // Without AVX-512 the library reads the tables of DES whole for each look-up: a twentieth
-        // of RustCrypto's speed (`cipherbench speed --suite 3des-cbc-hmac-sha256`).
+        // Without AVX-512 the library reads whole DES tables for each look-up: a twentieth of
+        // RustCrypto's speed (`cipherbench speed --suite 3des-cbc-hmac-sha256`).
         let is_des = matches!(
             suite,
             Suite::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _)

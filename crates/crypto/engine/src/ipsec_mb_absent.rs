@@ -1,4 +1,4 @@
-//! Stands for engine `ipsec-mb` where the program was built without it.
+//! Placeholder for engine `ipsec-mb` in a build without it.
 
 use crate::Aead;
 use crate::selection::Engine;
@@ -13,7 +13,7 @@ impl Engine for IpsecMb {
 
     fn probe(&self) -> Result<String, String> {
         Err(if cfg!(target_arch = "x86_64") {
-            "not built in: install libipsec-mb-dev and build again".to_owned()
+            "not built in: install libipsec-mb-dev and rebuild".to_owned()
         } else {
             "not built in: Intel's library is for x86-64 only".to_owned()
         })

@@ -1,8 +1,8 @@
-//! Proves an engine by official known answers before it touches traffic.
+//! Tests of an engine by official known answers before its use.
 //!
-//! An AEAD gives them with any nonce and additional data, as its standard has them; and every suite
-//! gives them as ESP transform: packets of standards and of another implementation, ciphertexts of
-//! CBC's standards, MACs of HMAC's. Forgeries of each must be refused.
+//! An AEAD is tested with the nonces and additional data of its standard, and every suite as an ESP
+//! transform: by packets of standards and of another implementation, ciphertexts of CBC's standards
+//! and MACs of HMAC's. Forgeries of each must be refused.
 
 mod aead;
 mod packet;
@@ -12,16 +12,16 @@ use crate::vectors::{self, Vector, VectorError};
 use std::sync::OnceLock;
 use wire::Suite;
 
-/// A known answer that an engine does not give.
+/// A known answer that an engine fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// What was sealed is not what the origin says.
+    /// The sealed packet differs from the vector.
     #[error("seals {vector} differently")]
     Sealed {
         /// Name of the vector.
         vector: String,
     },
-    /// What ought to open does not, or to something else.
+    /// A genuine packet does not open, or has another text.
     #[error("does not open {vector}")]
     Opened {
         /// Name of the vector.
@@ -33,31 +33,31 @@ pub enum Failure {
         /// Name of the vector.
         vector: String,
     },
-    /// It wrote where nothing of the packet's text or ICV is.
+    /// It wrote outside the packet's text and ICV.
     #[error("writes beside the text of {vector}")]
     Beside {
         /// Name of the vector.
         vector: String,
     },
-    /// It gave up.
+    /// It returned an error.
     #[error("gives up at {vector}: {reason}")]
     GaveUp {
         /// Name of the vector.
         vector: String,
-        /// What it said, for people.
+        /// The reason, as text.
         reason: String,
     },
-    /// There is nothing to hold the suite to: a mistake in this program.
+    /// There is no vector for the suite: a mistake in this program.
     #[error("has no known answer of {suite} to give: {why}")]
     NoVector {
         /// The suite.
         suite: Suite,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// Holds `engine` to every shipped vector of `suite`.
+/// Tests `engine` with every shipped vector of `suite`.
 pub(crate) fn check(engine: &dyn Engine, suite: Suite) -> Result<(), Failure> {
     let unusable = |why: String| Failure::NoVector { suite, why };
     let (mut aead_answers, mut packets) = (0, 0);
@@ -79,7 +79,7 @@ pub(crate) fn check(engine: &dyn Engine, suite: Suite) -> Result<(), Failure> {
     }
 }
 
-/// Every record that ships; or, for people, which file cannot be read.
+/// Returns every shipped record, or which file cannot be read.
 fn shipped() -> Result<&'static [Vector], &'static String> {
     static RECORDS: OnceLock<Result<Vec<Vector>, String>> = OnceLock::new();
     let read = || {

@@ -1,9 +1,9 @@
 //! Crypto engines behind one interface, each proven by known answers before first use.
 //!
-//! A [`Transform`] is the keying material of one SA ready for use on one engine. It is made by
-//! [`Selection::transform`], works on batches of ESP packets, and belongs to one thread. An
-//! [`Aead`] is what most of them stand on, with nonces and additional data of any form: known
-//! answers are given to both.
+//! A [`Transform`] is the keying material of one SA, prepared for one engine.
+//! [`Selection::transform`] makes it; it processes batches of ESP packets and belongs to one
+//! thread. Most of them use an [`Aead`], which accepts any nonce and additional data: known answers
+//! test both.
 //!
 //! The only crate with SIMD and foreign-function `unsafe`.
 
@@ -30,19 +30,19 @@ pub use transform::{EngineFailed, Packet, Transform};
 
 use wire::Suite;
 
-/// Length of the tag of every [`Aead`].
+/// Length of every [`Aead`]'s tag.
 pub const TAG_BYTES: usize = 16;
-/// Length of the nonce of every [`Aead`]: 4 bytes of salt, 8 of IV.
+/// Length of every [`Aead`]'s nonce: 4 bytes of salt, 8 of IV.
 pub const NONCE_BYTES: usize = 12;
 
-/// The tag did not match: nothing of the output may be used.
+/// The tag did not match: the output must not be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the integrity check value does not match")]
 pub struct TagMismatch;
 
 /// One AEAD key on one engine.
 pub trait Aead: Send {
-    /// The suite that the key belongs to.
+    /// Returns the suite of the key.
     fn suite(&self) -> Suite;
 
     /// Seals `src` into `dst`, which must be exactly [`TAG_BYTES`] longer: ciphertext, then tag.
@@ -51,7 +51,7 @@ pub trait Aead: Send {
     /// If the lengths do not fit.
     fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]);
 
-    /// Seals `buf` in place: all but its last [`TAG_BYTES`] is plaintext, and those are room for
+    /// Seals `buf` in place: all but its last [`TAG_BYTES`] is plaintext, and the rest is room for
     /// the tag.
     ///
     /// # Panics
@@ -62,8 +62,8 @@ pub trait Aead: Send {
     /// [`TAG_BYTES`].
     ///
     /// # Errors
-    /// [`TagMismatch`] when it is not authentic or is shorter than a tag; `buf` then holds nothing
-    /// of use.
+    /// [`TagMismatch`] if it is not authentic or is shorter than a tag; the content of `buf` is
+    /// then undefined.
     fn open(
         &mut self,
         nonce: &[u8; NONCE_BYTES],

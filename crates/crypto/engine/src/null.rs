@@ -1,8 +1,8 @@
-//! The control `null`: the shape of an engine without its work.
+//! The control `null`: an engine without cryptography.
 //!
-//! What is measured with it is everything but the cipher: so it tells the cipher's share. It
-//! neither encrypts nor authenticates, is never chosen by itself, and whoever configures it must
-//! say that this is meant.
+//! Measurements with it include everything except the cipher, and so show the cipher's share. It
+//! neither encrypts nor authenticates, is never selected automatically, and its configuration
+//! requires `insecure`.
 
 use crate::encrypt_then_mac::text_of;
 use crate::selection::Engine;
@@ -10,10 +10,9 @@ use crate::transform::one_by_one;
 use crate::{Aead, EngineFailed, NONCE_BYTES, Packet, TAG_BYTES, TagMismatch, Transform};
 use wire::Suite;
 
-/// The same for every packet, from its start and as long as the suite has it: tells a peer that
-/// really seals, and nothing else.
+/// A constant ICV, truncated to the suite's length. It only detects a peer that really seals.
 const ICV: [u8; 32] = *b"null: no secretsnull: no secrets";
-/// The same as an AEAD's tag.
+/// An AEAD's constant tag.
 const TAG: [u8; TAG_BYTES] = *ICV.first_chunk().expect("it is longer");
 
 pub(crate) struct Null;
@@ -36,7 +35,7 @@ impl Engine for Null {
     }
 }
 
-/// What it keeps of a key: the shape of its packets.
+/// The part of a key that it needs: the suite, for the lengths of packets.
 struct Key(Suite);
 
 impl Transform for Key {
@@ -128,7 +127,7 @@ mod tests {
     use wire::Suite;
 
     #[test]
-    fn the_control_passes_text_through_and_is_had_by_name_only() {
+    fn the_control_copies_text_and_is_selected_by_name_only() {
         let selection = select(&CpuChoice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
         assert_eq!(selection.engine(), NULL);
         let mut key = selection.aead(&[7; 32]);
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_real_engine_has_sealed_is_refused() {
+    fn packets_of_a_real_engine_are_refused() {
         let real = select(&CpuChoice::Auto, Suite::Aes256Gcm).unwrap();
         let null = select(&CpuChoice::Named(NULL.to_owned()), Suite::Aes256Gcm).unwrap();
         let mut sealed = [0; 3 + 16];

@@ -1,11 +1,11 @@
-//! Engine `rustcrypto`: the RustCrypto crates, safe Rust on every platform, with every suite but
-//! those of GOST ciphers.
+//! Engine `rustcrypto`: the RustCrypto crates, in safe Rust on every platform, with every suite
+//! except those of GOST ciphers.
 //!
-//! It is there where others are not, and to hold them to. Its AEADs run at a half to a seventh of
-//! AWS-LC's rate: at each step they find out what the CPU can do, unless they are compiled for it
-//! (`-C target-cpu=native` doubles their rate at least), and they wipe what a call leaves on its
-//! stack, a third of the cost of a 64-byte packet. With HMACs it is up to two thirds ahead of
-//! AWS-LC on short packets.
+//! The fallback, and a reference for other engines. Its AEADs run at a half to a seventh of
+//! AWS-LC's rate: at each step they detect CPU features, unless they are compiled for the CPU (`-C
+//! target-cpu=native` at least doubles their rate), and they wipe the stack after each call, a
+//! third of the cost of a 64-byte packet. With HMACs it is up to two thirds faster than AWS-LC on
+//! short packets.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac, Place};
 use crate::selection::Engine;
@@ -80,7 +80,7 @@ impl Engine for RustCrypto {
     }
 }
 
-/// A key of an AEAD, expanded; the crates wipe it when it is dropped.
+/// An expanded AEAD key; the crates wipe it on drop.
 struct AeadKey<A> {
     suite: Suite,
     aead: A,
@@ -163,7 +163,7 @@ where
     }
 }
 
-/// A block cipher's key, expanded for both directions; the crates wipe it when it is dropped.
+/// A block cipher's key, expanded for both directions; the crates wipe it on drop.
 struct CbcKey<C>(C);
 
 impl<C: KeyInit> CbcKey<C> {
@@ -193,19 +193,19 @@ impl<C: BlockCipherEncrypt + BlockCipherDecrypt + Send> Cbc for CbcKey<C> {
     }
 }
 
-/// Chains of blocks that are encrypted at once: as many blocks as `aes` takes in one step where the
-/// CPU has VAES, which is twice as fast as chain after chain.
+/// Chains of blocks that are encrypted in parallel: the number of blocks that `aes` processes in
+/// one step with VAES, which is twice as fast as chain after chain.
 const CHAINS: usize = 64;
 
-/// Encrypts texts in place, up to [`CHAINS`] of them at once: a block of each, then the next block
-/// of each.
+/// Encrypts texts in place, up to [`CHAINS`] of them in parallel: a block of each, then the next
+/// block of each.
 fn encrypt_chains<C: BlockCipherEncrypt>(
     cipher: &C,
     buffer: &mut [u8],
     places: &mut dyn Iterator<Item = Place>,
 ) {
     let mut last: [Block<C>; CHAINS] = std::array::from_fn(|_| Block::<C>::default());
-    // What is left of each text.
+    // The rest of each text.
     let mut left = [const { 0..0 }; CHAINS];
     let mut live = 0;
     loop {
@@ -244,7 +244,7 @@ fn encrypt_chains<C: BlockCipherEncrypt>(
     }
 }
 
-/// An HMAC with both of its keyed states computed; the crates wipe them when it is dropped.
+/// An HMAC with both keyed states computed; the crates wipe them on drop.
 struct HmacKey<M>(M);
 
 impl<M: KeyInit> HmacKey<M> {

@@ -1,7 +1,8 @@
-//! Which engine serves a suite, and why.
+//! Selection of the engine for a suite.
 //!
-//! To add an engine: write a module that implements [`Engine`], and put it into [`ENGINES`] where
-//! its pace on packets places it. The tests then hold it to every vector and to the other engines.
+//! To add an engine: write a module that implements [`Engine`], and add it to [`ENGINES`] and to
+//! the table in crate `choice`, ordered by speed. The tests then check it against every vector and
+//! the other engines.
 
 use crate::Aead;
 use crate::Transform;
@@ -18,12 +19,12 @@ use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use wire::{Cipher, Hmac, Suite};
 
-/// One implementation of the suites.
+/// An implementation of suites.
 pub(crate) trait Engine: Sync {
-    /// Its name in campaigns, configuration and reports.
+    /// Returns its name in campaigns, configuration and reports.
     fn name(&self) -> &'static str;
 
-    /// Version of what computes; or, for people, why it cannot be used here and what would help.
+    /// Returns its version; or the reason why it is unavailable on this host, with a remedy.
     fn probe(&self) -> Result<String, String>;
 
     /// Whether it has the suite.
@@ -31,18 +32,18 @@ pub(crate) trait Engine: Sync {
         choice::serves(self.name(), suite)
     }
 
-    /// Whether others are faster with it by far on this processor: [`CpuChoice::Auto`] tries it
-    /// last.
+    /// Whether other engines are much faster with the suite on this processor: [`CpuChoice::Auto`]
+    /// tries it last.
     fn is_outrun(&self, _suite: Suite) -> bool {
         false
     }
 
-    /// An AEAD's key ready for use. Called only after `probe` has succeeded, for an AEAD that it
-    /// serves, with a key of the suite's length.
+    /// Prepares an AEAD's key. Called only after `probe` has succeeded, for an AEAD that the engine
+    /// has, with a key of the suite's length.
     fn aead(&self, suite: Suite, key: &[u8]) -> Box<dyn Aead>;
 
-    /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), with keys of the
-    /// suite's lengths, for suites that it serves.
+    /// Prepares the keying material of an SA. Called like [`aead`](Self::aead), with keys of the
+    /// suite's lengths, for suites that the engine has.
     fn encrypt_then_mac(
         &self,
         cipher: Cipher,
@@ -53,8 +54,8 @@ pub(crate) trait Engine: Sync {
         unreachable!("{} is not served", Suite::EncryptThenMac(cipher, hmac))
     }
 
-    /// The keying material of an SA ready for use. Called as [`aead`](Self::aead), for any suite
-    /// that it serves, with [`Suite::keymat_bytes`].
+    /// Prepares the keying material of an SA. Called like [`aead`](Self::aead), for any suite that
+    /// the engine has, with [`Suite::keymat_bytes`].
     fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
         let (key, rest) = keymat.split_at(suite.key_bytes());
         if let Suite::EncryptThenMac(cipher, hmac) = suite {
@@ -77,16 +78,17 @@ static ENGINES: [&dyn Engine; 6] = [
     &gost::PORTABLE,
 ];
 
-/// What is known of an engine.
+/// An engine's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineInfo {
     /// Its name in campaigns, configuration and reports.
     pub name: &'static str,
-    /// Version of what computes; or, for people, why it cannot be used here and what would help.
+    /// Its version; or the reason why it is unavailable on this host, with a remedy.
     pub version: Result<String, String>,
 }
 
-/// Every engine, usable here or not, in the order in which [`CpuChoice::Auto`] tries them.
+/// Returns every engine, available on this host or not, in the order in which [`CpuChoice::Auto`]
+/// tries them.
 pub fn engines() -> &'static [EngineInfo] {
     static INFO: OnceLock<Vec<EngineInfo>> = OnceLock::new();
     INFO.get_or_init(|| {
@@ -98,18 +100,18 @@ pub fn engines() -> &'static [EngineInfo] {
     })
 }
 
-/// Why there is no engine to be had.
+/// The error if no engine can be selected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// The user's mistake.
+    /// There is no engine of this name.
     #[error(transparent)]
     Unknown(#[from] UnknownEngine),
-    /// The engine exists but not on this host.
+    /// The engine is unavailable on this host.
     #[error("engine {name} cannot be used here: {reason}")]
     Unavailable {
         /// The engine.
         name: &'static str,
-        /// For people, with what would help.
+        /// The reason, with a remedy.
         reason: String,
     },
     /// The engine does not have the suite.
@@ -119,17 +121,17 @@ pub enum EngineError {
         name: &'static str,
         /// The suite.
         suite: Suite,
-        /// Which engines have it.
+        /// The engines that have it.
         help: String,
     },
-    /// The engine computes wrongly: it must not be used, whoever is at fault.
+    /// The engine computes wrongly and must not be used, whatever the cause.
     #[error("engine {name} is refused for {suite}: it {failure}")]
     Refused {
         /// The engine.
         name: &'static str,
         /// The suite.
         suite: Suite,
-        /// What it got wrong.
+        /// The failed test.
         failure: Failure,
     },
     /// [`CpuChoice::Auto`] found none.
@@ -137,13 +139,13 @@ pub enum EngineError {
     None {
         /// The suite.
         suite: Suite,
-        /// Every engine's reason.
+        /// The reasons of all engines.
         reasons: String,
     },
 }
 
 impl EngineError {
-    /// What is wrong, in one line, without what to do: to be one of several reasons.
+    /// Returns the first line of the text, without the remedy, for lists of reasons.
     #[must_use]
     pub fn in_short(&self) -> String {
         let text = self.to_string();
@@ -151,16 +153,16 @@ impl EngineError {
     }
 }
 
-/// An engine that [`CpuChoice::Auto`] would have taken, but could not.
+/// An engine that [`CpuChoice::Auto`] preferred but could not use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     /// The engine.
     pub engine: &'static str,
-    /// Why it was not taken.
+    /// The reason.
     pub reason: EngineError,
 }
 
-/// An engine that is fit for a suite: it has given every known answer. Makes keys.
+/// An engine that has passed every known answer of a suite. Makes keys.
 #[derive(Clone)]
 pub struct Selection {
     engine: &'static dyn Engine,
@@ -170,43 +172,43 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Name of the engine.
+    /// Returns the name of the engine.
     #[must_use]
     pub fn engine(&self) -> &'static str {
         self.engine.name()
     }
 
-    /// Version of what computes, for reports.
+    /// Returns the engine's version, for reports.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The suite that it was selected for.
+    /// Returns its suite.
     #[must_use]
     pub fn suite(&self) -> Suite {
         self.suite
     }
 
-    /// Whether other engines are faster by far with the suite on this processor, so that it need
-    /// not be compared.
+    /// Whether other engines are much faster with the suite on this processor, so that it need not
+    /// be compared.
     #[must_use]
     pub fn is_outrun(&self) -> bool {
         self.engine.is_outrun(self.suite)
     }
 
-    /// The faster engines that have the suite but could not be taken, and why; a program tells its
-    /// user.
+    /// Returns the preferred engines that have the suite but could not be used, with reasons to
+    /// show to the user.
     #[must_use]
     pub fn passed_over(&self) -> &[PassedOver] {
         &self.passed_over
     }
 
-    /// The keying material of one SA ready for use: cipher key, then salt or HMAC key. It wipes
-    /// itself when dropped; whoever passes `keymat` wipes that.
+    /// Prepares the keying material of one SA: cipher key, then salt or HMAC key. It is wiped on
+    /// drop; the caller wipes `keymat`.
     ///
     /// # Panics
-    /// If `keymat` has not [`Suite::keymat_bytes`].
+    /// If the length of `keymat` is not [`Suite::keymat_bytes`].
     #[must_use]
     pub fn transform(&self, keymat: &[u8]) -> Box<dyn Transform> {
         assert_eq!(
@@ -218,10 +220,10 @@ impl Selection {
         self.engine.transform(self.suite, keymat)
     }
 
-    /// An AEAD's key alone, without salt.
+    /// Prepares an AEAD's key, without salt.
     ///
     /// # Panics
-    /// If the suite is none, or `key` has not [`Suite::key_bytes`].
+    /// If the suite is not an AEAD, or the length of `key` is not [`Suite::key_bytes`].
     #[must_use]
     pub fn aead(&self, key: &[u8]) -> Box<dyn Aead> {
         let suite = self.suite;
@@ -242,12 +244,12 @@ impl fmt::Debug for Selection {
     }
 }
 
-/// The engine for `suite`. Each engine gives its known answers for a suite once in a process,
-/// before it is first returned (some milliseconds).
+/// Selects the engine for `suite`. Each engine is tested by the known answers of a suite once per
+/// process, before it is first returned (some milliseconds).
 ///
 /// # Errors
-/// [`EngineError`]: the named engine is unknown, does not have the suite, is unusable here or
-/// computes wrongly; or, for [`CpuChoice::Auto`], all of them do.
+/// [`EngineError`]: the named engine is unknown, does not have the suite, is unavailable on this
+/// host or computes wrongly; or, for [`CpuChoice::Auto`], this applies to all of them.
 pub fn select(choice: &CpuChoice, suite: Suite) -> Result<Selection, EngineError> {
     select_from(&ENGINES, choice, suite)
 }
@@ -258,7 +260,7 @@ fn select_from(
     suite: Suite,
 ) -> Result<Selection, EngineError> {
     match choice {
-        // It has no known answers to give.
+        // The control has no known answers.
         CpuChoice::Named(name) if name == crate::NULL => Ok(Selection {
             engine: &Null,
             version: Null.probe().unwrap_or_default(),
@@ -277,7 +279,7 @@ fn select_from(
         }
         CpuChoice::Auto => {
             let mut passed_over = Vec::new();
-            // An engine that does not have the suite is nothing to tell about.
+            // An engine that does not have the suite is not worth reporting.
             let serving = engines.iter().filter(|engine| engine.serves(suite));
             let mut serving: Vec<_> = serving.collect();
             serving.sort_by_key(|engine| engine.is_outrun(suite));
@@ -300,7 +302,7 @@ fn select_from(
     }
 }
 
-/// Why [`CpuChoice::Auto`] found nothing.
+/// Returns the error if [`CpuChoice::Auto`] found no engine.
 fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver]) -> EngineError {
     let reasons: Vec<_> = passed_over
         .iter()
@@ -314,8 +316,8 @@ fn none(suite: Suite, engines: &[&'static dyn Engine], passed_over: &[PassedOver
     EngineError::None { suite, reasons }
 }
 
-/// The engine as a selection, if it is usable here and has given its known answers, now or before.
-/// It has the suite.
+/// Selects the engine, which has the suite, if it is available and passes its known answers, now or
+/// before.
 fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineError> {
     type Answers = BTreeMap<(&'static str, Suite), Result<(), Failure>>;
     static PROVEN: Mutex<Answers> = Mutex::new(BTreeMap::new());
@@ -324,8 +326,8 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
     let version = engine
         .probe()
         .map_err(|reason| EngineError::Unavailable { name, reason })?;
-    // Holding the lock while an engine is checked makes a second thread wait for the answer, as it
-    // must. A poisoned map is as good as any: entries are complete when they are put in.
+    // The lock is held during the test, so that a second thread waits for the result. A poisoned
+    // map is valid: entries are complete when inserted.
     let mut proven = PROVEN.lock().unwrap_or_else(PoisonError::into_inner);
     proven
         .entry((name, suite))
@@ -351,10 +353,10 @@ fn not_served(name: &'static str, suite: Suite, engines: &[&'static dyn Engine])
         .map(|engine| engine.name())
         .collect();
     let help = match &having[..] {
-        [] => "no engine that can be used here has it: take another suite".to_owned(),
-        [only] => format!("{only} has it, and `auto` takes it"),
+        [] => "no engine on this host has it: use another suite".to_owned(),
+        [only] => format!("{only} has it, and `auto` selects it"),
         _ => format!(
-            "{} have it, and `auto` takes the fastest",
+            "{} have it, and `auto` selects the fastest",
             having.join(", ")
         ),
     };

@@ -1,17 +1,17 @@
-//! ESP transforms on whole batches: what an engine does for one SA.
+//! ESP transforms of whole batches, for one SA on one engine.
 
 use crate::{Aead, NONCE_BYTES, TAG_BYTES};
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{SALT_BYTES, Suite};
 
-/// Where one packet of a batch lies in its buffer: ESP header, IV, text and ICV in a row.
+/// The position of a packet in a batch's buffer. ESP header, IV, text and ICV are contiguous.
 ///
 /// ```text
 /// |SPI 4|sequence number, low half 4|IV, iv_bytes()|text|ICV, icv_bytes()|
 /// ^ at                                                                   ^ at + bytes
 /// ```
 ///
-/// Laid out as C has it: engines in C are handed batches as they are.
+/// In C layout, since batches are passed to engines in C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Packet {
@@ -24,31 +24,31 @@ pub struct Packet {
     pub sequence_high: u32,
 }
 
-/// The engine did not do it: a device that is gone, or says that it failed. The batch is as it was.
+/// A failure of the engine: a device is absent or reports an error. The batch is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("engine {engine} failed: {reason}")]
 pub struct EngineFailed {
     /// The engine.
     pub engine: &'static str,
-    /// What it said, for people.
+    /// The reason, as text.
     pub reason: String,
 }
 
 /// The keying material of one SA on one engine. Belongs to one thread.
 ///
-/// Header and IV are the caller's: they stand in the packet before it is sealed. The text is padded
-/// and has its trailer. A packet is at least header, IV, one unit of [`Suite::pad_to_bytes`] and
-/// ICV long, and its text a multiple of the cipher's block: a caller who breaks that, or gives
-/// packets that lie outside the buffer, out of order or over one another, makes it panic.
+/// The caller writes header and IV before sealing. The text includes padding and trailer. A packet
+/// has at least header, IV, one unit of [`Suite::pad_to_bytes`] and ICV, and its text is a multiple
+/// of the cipher's block. Methods panic if a packet violates that, lies outside the buffer, is out
+/// of order or overlaps another.
 pub trait Transform: Send {
-    /// The suite of the SA.
+    /// Returns the suite of the SA.
     fn suite(&self) -> Suite;
 
-    /// Seals `text` into `packet`, which has header and IV already: ciphertext, then ICV. For
-    /// packets so long that a copy would cost more than a batch gains.
+    /// Seals `text` into `packet`, which already has header and IV: ciphertext, then ICV. For long
+    /// packets, where a copy would cost more than a batch gains.
     ///
     /// # Errors
-    /// [`EngineFailed`]: `packet` holds nothing of use but header and IV.
+    /// [`EngineFailed`]: the content of `packet` behind header and IV is undefined.
     fn seal_from(
         &mut self,
         sequence_high: u32,
@@ -59,15 +59,14 @@ pub trait Transform: Send {
     /// Seals packets in place.
     ///
     /// # Errors
-    /// [`EngineFailed`]: the buffer is as it was, and the same batch may be sealed by another
-    /// engine.
+    /// [`EngineFailed`]: the buffer is unchanged, and another engine may seal the same batch.
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed>;
 
-    /// Opens packets in place, and says of each whether it is authentic; where it is not, its text
-    /// holds zeros.
+    /// Opens packets in place, and sets for each whether it is authentic. The text of others is
+    /// zeroed.
     ///
     /// # Errors
-    /// [`EngineFailed`]: the buffer is as it was, `authentic` means nothing.
+    /// [`EngineFailed`]: the buffer is unchanged, and `authentic` is undefined.
     fn open(
         &mut self,
         buffer: &mut [u8],
@@ -80,9 +79,9 @@ pub trait Transform: Send {
 const AAD_BYTES: usize = 12;
 /// Length of an AEAD's IV.
 const IV_BYTES: usize = NONCE_BYTES - SALT_BYTES;
-/// The shortest text: all AEADs pad to 4 bytes.
+/// Length of the shortest text: all AEADs pad to 4 bytes.
 const PAD_TO_BYTES: usize = Suite::Aes256Gcm.pad_to_bytes();
-/// What stands before the text.
+/// Length of header and IV.
 const PREFIX_BYTES: usize = ESP_HEADER_BYTES + IV_BYTES;
 
 /// Any AEAD as an ESP transform (RFC 4106, RFC 7634), packet by packet.
@@ -97,7 +96,8 @@ impl EspAead {
     }
 }
 
-/// Additional data and nonce of a packet with that prefix (RFC 4106 §3.1, §5; RFC 7634 §2, §2.1).
+/// Returns additional data and nonce of a packet with this prefix (RFC 4106 §3.1, §5; RFC 7634 §2,
+/// §2.1).
 #[inline]
 pub(crate) fn aad_and_nonce(
     prefix: &[u8; PREFIX_BYTES],
@@ -147,7 +147,7 @@ impl Transform for EspAead {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
             let (prefix, sealed) = split(packet);
             let (aad, nonce) = aad_and_nonce(prefix, sequence_high, self.salt);
@@ -157,7 +157,7 @@ impl Transform for EspAead {
     }
 }
 
-/// Prefix; text and tag.
+/// Splits a packet into prefix, and text with tag.
 #[inline]
 fn split(packet: &mut [u8]) -> (&[u8; PREFIX_BYTES], &mut [u8]) {
     assert!(
@@ -171,11 +171,10 @@ fn split(packet: &mut [u8]) -> (&[u8; PREFIX_BYTES], &mut [u8]) {
     (prefix, rest)
 }
 
-/// The packets of a batch, each with the high half of its sequence number.
+/// Returns the packets of a batch, each with the high half of its sequence number.
 ///
 /// # Panics
-/// When it comes to a packet that is not whole in the buffer, or does not lie behind the one before
-/// it.
+/// On a packet that is not completely in the buffer or not behind the one before it.
 #[inline]
 pub(crate) fn one_by_one<'a>(
     buffer: &'a mut [u8],

@@ -1,6 +1,6 @@
-//! Reads files of known answers (format: `vectors/README.md`).
+//! Parser of files with known answers (format: `vectors/README.md`).
 
-/// The vector files that ship with the program, each with its name.
+/// The shipped vector files, each with its name.
 pub const SHIPPED: [(&str, &str); 11] = [
     (
         "gcm-spec.txt",
@@ -39,13 +39,13 @@ pub const SHIPPED: [(&str, &str); 11] = [
     ),
 ];
 
-/// A vector file that cannot be read.
+/// The error for a malformed vector file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VectorError {
     /// A line that is neither a field nor the continuation of one.
     #[error("line {line}: expected `field = value`, got `{got}`")]
     NotAField {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         /// The line.
         got: String,
@@ -58,7 +58,7 @@ pub enum VectorError {
         /// The field.
         field: &'static str,
     },
-    /// A field that ought to be hexadecimal is not.
+    /// A field is not hexadecimal.
     #[error("{record}: field `{field}` is not hexadecimal")]
     NotHex {
         /// The record's name.
@@ -66,7 +66,7 @@ pub enum VectorError {
         /// The field.
         field: &'static str,
     },
-    /// A field has not the length that it must have.
+    /// A field has a wrong length.
     #[error("{record}: field `{field}` has a wrong length")]
     WrongLength {
         /// The record's name.
@@ -83,13 +83,13 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// What the record is called in its origin; empty when it has no name.
+    /// Returns the record's name in its origin; empty if it has none.
     #[must_use]
     pub fn name(&self) -> &str {
         self.find("name").unwrap_or_default()
     }
 
-    /// The text of a field.
+    /// Returns the text of a field.
     ///
     /// # Errors
     /// [`VectorError::Missing`].
@@ -100,7 +100,7 @@ impl Vector {
         })
     }
 
-    /// The bytes of a hexadecimal field.
+    /// Returns the bytes of a hexadecimal field.
     ///
     /// # Errors
     /// [`VectorError::Missing`] or [`VectorError::NotHex`].
@@ -112,7 +112,7 @@ impl Vector {
         })
     }
 
-    /// A hexadecimal field of a fixed length.
+    /// Returns a hexadecimal field of a fixed length.
     pub(crate) fn array<const N: usize>(
         &self,
         field: &'static str,
@@ -121,7 +121,7 @@ impl Vector {
         bytes.try_into().map_err(|_| self.wrong_length(field))
     }
 
-    /// Whether there is such a field.
+    /// Whether the field exists.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.find(field).is_some()
     }
@@ -141,14 +141,14 @@ impl Vector {
     }
 }
 
-/// The records of a vector file, in its order.
+/// Parses the records of a vector file, in order.
 ///
 /// # Errors
 /// [`VectorError::NotAField`].
 pub fn parse(text: &str) -> Result<Vec<Vector>, VectorError> {
     let mut records = vec![Vector::default()];
     for (index, line) in text.lines().enumerate() {
-        // `records` never becomes empty: it starts with one and only grows.
+        // `records` is never empty: it starts with one record and only grows.
         let last = records.len() - 1;
         let fields = &mut records[last].fields;
         if line.trim().is_empty() {

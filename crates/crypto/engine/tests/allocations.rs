@@ -1,24 +1,24 @@
-//! Engines allocate nothing for a packet: all that they need is made with the key. What libraries
-//! in C allocate is not seen here.
+//! Engines do not allocate per packet: all memory is allocated with the key. Allocations of C
+//! libraries are not counted here.
 
 use engine::{CpuChoice, Packet, engines, select};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use wire::Suite;
 
-/// The system's allocator, with a count for each thread.
+/// The system's allocator, with a count per thread.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on to the system's allocator as it is; the count is a plain cell of the
-// thread, which needs no allocation and no destructor.
+// SAFETY: forwards every call to the system's allocator; the count is a thread-local cell, which
+// needs no allocation and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise is the one that the system's allocator asks for.
+        // SAFETY: the caller fulfils the requirements of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -54,7 +54,8 @@ fn no_engine_allocates_for_a_packet() {
             let mut authentic = vec![false; 40];
             let text = vec![0; 1_408];
 
-            // Once before, since a thread's first batch may make what all its keys share.
+            // One batch before counting, since a thread's first batch may allocate state that its
+            // keys share.
             let mut counted = 0;
             for _ in 0..2 {
                 let before = ALLOCATIONS.get();

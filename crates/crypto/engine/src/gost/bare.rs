@@ -1,4 +1,4 @@
-//! Magma in ECB and CTR, which authenticate nothing, and in CBC with OMAC.
+//! Magma in ECB and CTR, which do not authenticate, and in CBC with OMAC.
 
 use super::packets::{Parts, copy_and_seal, parts};
 use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
@@ -7,7 +7,7 @@ use ::gost::mode::{Cbc, Ctr, Ecb, MacMessage, Message, Omac};
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Gost, Suite};
 
-/// What is done with the texts of a batch, beside where they lie.
+/// An operation on the texts of a batch.
 pub(super) trait Texts: Send {
     const SUITE: Suite;
 
@@ -60,7 +60,7 @@ impl Texts for InCtr {
     }
 }
 
-/// A suite without ICV: every packet counts as authentic.
+/// A suite without an ICV: every packet counts as authentic.
 pub(super) struct Bare<T>(T);
 
 impl<T: Texts> Transform for Bare<T> {
@@ -89,7 +89,7 @@ impl<T: Texts> Transform for Bare<T> {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         one_by_one(buffer, packets).for_each(drop);
         self.0.open(parts(T::SUITE, buffer, packets));
         authentic.fill(true);
@@ -114,7 +114,7 @@ impl CbcOmac {
     }
 }
 
-/// IV and text of the packets that are to be encrypted or decrypted.
+/// IV and text of the packets to encrypt or decrypt.
 fn messages<'a>(
     packets: impl Iterator<Item = Parts<'a>>,
 ) -> impl Iterator<Item = Message<'a, &'a [u8]>> {
@@ -124,7 +124,7 @@ fn messages<'a>(
     })
 }
 
-/// What is authenticated of packets, and their ICVs.
+/// The authenticated parts of packets, and their ICVs.
 fn authenticated<'a>(
     buffer: &'a mut [u8],
     packets: &'a [Packet],
@@ -167,7 +167,7 @@ impl Transform for CbcOmac {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         parts(Self::SUITE, buffer, packets).for_each(drop);
         self.omac
             .verify_all(authenticated(buffer, packets), authentic);

@@ -1,5 +1,5 @@
-//! MGM for integrity alone (RFC 9227 §4): there is no plaintext, and what would be is authenticated
-//! like the header.
+//! MGM for integrity only (RFC 9227 §4): there is no plaintext, and the text is authenticated like
+//! the header.
 //!
 //! ```text
 //! packet:  |SPI 4|sequence number, low half 4|IV 8|text|ICV 8 or 12|
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! MGM takes additional data in one piece, and the high half of the sequence number is not in the
-//! packet. So all behind the SPI makes room for it by moving into the ICV's place, and moves back
-//! afterwards: that costs little beside MGM, and no memory.
+//! packet. So everything behind the SPI is moved towards the ICV to make room for it, and moved
+//! back afterwards. That costs little compared with MGM, and no memory.
 
 use super::mgm::Nonce;
 use crate::Packet;
@@ -18,12 +18,12 @@ use ::gost::mode::{AeadMessage, Mgm};
 use wire::Suite;
 use wire::overhead::ESP_HEADER_BYTES;
 
-/// Packets that are moved at once: as many as MGM does together.
+/// Packets that are moved together: the number that MGM processes in parallel.
 const TOGETHER: usize = 32;
 const HIGH_BYTES: usize = 4;
 const ICV_BYTES_MAX: usize = 12;
 
-/// ICVs while the packets' ends are taken.
+/// Storage for ICVs while their places are in use.
 type Icvs = [[u8; ICV_BYTES_MAX]; TOGETHER];
 
 /// Writes the ICVs of packets.
@@ -41,7 +41,7 @@ pub(super) fn seal<C: BlockCipher>(
     }
 }
 
-/// Says which packets are authentic; the texts of others are zeros then.
+/// Sets which packets are authentic, and zeroes the texts of others.
 pub(super) fn open<C: BlockCipher>(
     mgm: &mut Mgm<C>,
     suite: Suite,
@@ -64,8 +64,7 @@ pub(super) fn open<C: BlockCipher>(
     }
 }
 
-/// Puts the high half of the sequence number behind the SPI, and gives the ICVs that were in the
-/// way.
+/// Inserts the high half of the sequence number behind the SPI. Returns the overwritten ICVs.
 fn widen(suite: Suite, buffer: &mut [u8], packets: &[Packet]) -> Icvs {
     const { assert!(ICV_BYTES_MAX >= HIGH_BYTES) };
     let mut icvs = Icvs::default();
@@ -78,7 +77,7 @@ fn widen(suite: Suite, buffer: &mut [u8], packets: &[Packet]) -> Icvs {
     icvs
 }
 
-/// Undoes what [`widen`] has done, with these ICVs.
+/// Reverts [`widen`], with these ICVs.
 fn narrow(suite: Suite, buffer: &mut [u8], packets: &[Packet], icvs: &Icvs) {
     for ((packet, _), icv) in one_by_one(buffer, packets).zip(icvs) {
         let end = packet.len() - suite.icv_bytes();
@@ -87,7 +86,7 @@ fn narrow(suite: Suite, buffer: &mut [u8], packets: &[Packet], icvs: &Icvs) {
     }
 }
 
-/// What MGM sees of packets that are widened.
+/// Widened packets as input of MGM.
 fn messages<'a>(
     suite: Suite,
     nonce: Nonce,

@@ -6,17 +6,17 @@
 //! AAD:    |SPI 4|sequence number 8|
 //! ```
 //!
-//! The suites without encryption have all of the packet as additional data (`integrity`).
+//! The suites without encryption authenticate the whole packet as additional data (`integrity`).
 //!
-//! The sender chooses when to go on to the next leaf (`esp`). The receiver keeps the keys of two
-//! leaves, since packets come out of order where one ends. What an IV names is not known to be
-//! authentic:
+//! The sender selects when to switch to the next leaf (`esp`). The receiver keeps the keys of two
+//! leaves, since packets may be reordered around the switch. The leaf in an IV is not authenticated
+//! before the packet is opened:
 //!
-//! - A leaf and its branch replace others only when a packet under it was authentic: forgeries put
-//!   no key away.
-//! - Of leaves that are neither known nor next, few are derived for one batch ([`STRANGERS_MAX`]).
-//!   Packets of the others are refused unseen. So forgeries cost little when they are many; when
-//!   they are few, batches are short, and nothing is refused.
+//! - A leaf and its branch replace others only after a packet under it was authentic: forgeries
+//!   evict no key.
+//! - Of leaves that are neither known nor next, few are derived for one batch
+//!   ([`UNKNOWN_LEAVES_MAX`]). Packets of the others are refused without being opened. So many
+//!   forgeries cost little; with few, batches are short, and nothing is refused.
 
 use super::integrity;
 use super::packets::{Parts, copy_and_seal, parts};
@@ -28,28 +28,28 @@ use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Gost, Suite};
 use zeroize::Zeroizing;
 
-/// The longest block, which is the longest nonce.
+/// Length of the longest block, which is that of the longest nonce.
 const NONCE_BYTES_MAX: usize = 16;
 
-/// Leaves for whose keys a batch that is opened may ask, beside those that are known and the next.
-/// A peer's own packets ask for one after a gap of more than a leaf, and for two when some are late
-/// as well.
-const STRANGERS_MAX: usize = 4;
+/// Maximum number of leaves derived while opening a batch, besides those that are known and the
+/// next. A genuine peer's packets need one after a gap of more than a leaf, and two if some are
+/// late as well.
+const UNKNOWN_LEAVES_MAX: usize = 4;
 
 /// One SA.
 pub(super) struct InMgm<C> {
     suite: Suite,
     kernel: Kernel,
     tree: Tree,
-    /// A nonce with no number yet.
+    /// A nonce without a packet's number.
     nonce: Zeroizing<Nonce>,
-    /// The leaf that was last found good, the one before, and room for one that may be.
+    /// The last authenticated leaf, the one before, and a place for an unauthenticated one.
     leaves: [(Option<Leaf>, Mgm<C>); 3],
-    /// The branch of the last of them, if the tree does not have it.
+    /// The branch of the last leaf, if the tree does not have it.
     branch: Option<Branch>,
 }
 
-/// A nonce of as many bytes as a block has.
+/// A nonce as long as a block.
 #[derive(Clone, Copy, zeroize::Zeroize)]
 pub(super) struct Nonce {
     bytes: [u8; NONCE_BYTES_MAX],
@@ -63,7 +63,7 @@ impl AsRef<[u8]> for Nonce {
 }
 
 impl Nonce {
-    /// The nonce of no packet yet.
+    /// Makes a nonce without a packet's number.
     pub(super) fn new(salt: &[u8]) -> Self {
         let mut nonce = Self {
             bytes: [0; NONCE_BYTES_MAX],
@@ -73,8 +73,8 @@ impl Nonce {
         nonce
     }
 
-    /// The nonce of a packet, from the header of which on its bytes are told, with the last 3 of
-    /// its IV as number.
+    /// Returns the nonce of `packet`, which begins with the header: the number is the last 3 bytes
+    /// of the IV.
     #[inline]
     pub(super) fn of_packet(mut self, packet: &[u8]) -> Self {
         let number = ESP_HEADER_BYTES + 5..ESP_HEADER_BYTES + 8;
@@ -89,7 +89,7 @@ impl<C: BlockCipher> InMgm<C> {
         let mut tree = Tree::new(key);
         let (first, branch) = tree.leaf(0);
         branch.into_iter().for_each(|branch| tree.keep(branch));
-        // Keyed when it is needed.
+        // Keyed on first use.
         let none = || (None, Mgm::new(C::new(&[0; KEY_BYTES], kernel)));
         Self {
             suite: Suite::Gost(suite),
@@ -101,12 +101,12 @@ impl<C: BlockCipher> InMgm<C> {
         }
     }
 
-    /// Where the key of a leaf is.
+    /// Returns the place of a leaf's key.
     fn place_of(&self, leaf: Leaf) -> Option<usize> {
         self.leaves.iter().position(|known| known.0 == Some(leaf))
     }
 
-    /// Derives the key of a leaf, into the last place.
+    /// Derives the key of a leaf into the last place. Returns the place.
     fn derive(&mut self, leaf: Leaf) -> usize {
         let (key, branch) = self.tree.leaf(leaf);
         let [.., last] = &mut self.leaves;
@@ -116,25 +116,29 @@ impl<C: BlockCipher> InMgm<C> {
         self.leaves.len() - 1
     }
 
-    /// Where the key of a leaf is that packets name which need not be authentic, if it is known or
-    /// may be derived.
-    fn place_for_strangers(&mut self, leaf: Leaf, strangers: &mut usize) -> Option<usize> {
+    /// Returns the place of the key of a leaf in an unauthenticated packet, if it is known or may
+    /// be derived.
+    fn place_for_unauthenticated(
+        &mut self,
+        leaf: Leaf,
+        unknown_leaves: &mut usize,
+    ) -> Option<usize> {
         if let Some(place) = self.place_of(leaf) {
             return Some(place);
         }
-        // The last place is left out: what is there need not be good.
+        // Without the last place, whose leaf need not be authentic.
         let newest = self.leaves[..2].iter().filter_map(|known| known.0).max();
         if newest.is_none_or(|newest| newest + 1 != leaf) {
-            *strangers = strangers.checked_sub(1)?;
+            *unknown_leaves = unknown_leaves.checked_sub(1)?;
         }
         Some(self.derive(leaf))
     }
 
-    /// Keeps the key in the last place, and its branch: packets under it are good.
+    /// Keeps the key in the last place, and its branch, after an authentic packet under it.
     fn keep(&mut self, place: usize) {
         if place + 1 == self.leaves.len() {
             self.leaves.rotate_right(1);
-            // What fell off the end is no one's.
+            // The evicted key is not used again.
             self.leaves[2].0 = None;
             if let Some(branch) = self.branch.take() {
                 self.tree.keep(branch);
@@ -142,7 +146,7 @@ impl<C: BlockCipher> InMgm<C> {
         }
     }
 
-    /// So many of the packets in front are under one leaf.
+    /// Returns the number of packets at the front that are under one leaf.
     fn run(buffer: &[u8], packets: &[Packet]) -> (Leaf, usize) {
         let leaf = |packet: &Packet| leaf_of(&buffer[packet.at..]);
         let first = leaf(&packets[0]);
@@ -151,17 +155,17 @@ impl<C: BlockCipher> InMgm<C> {
     }
 }
 
-/// The first 5 bytes of a packet's IV.
+/// Returns the leaf of a packet, the first 5 bytes of its IV.
 ///
 /// # Panics
-/// If the packet ends before.
+/// If the packet is shorter.
 #[inline]
 pub(super) fn leaf_of(packet: &[u8]) -> Leaf {
     let iv = packet[ESP_HEADER_BYTES..].first_chunk();
     u64::from_be_bytes(*iv.expect("a packet begins with header and IV")) >> 24
 }
 
-/// What MGM sees of a packet that it encrypts.
+/// An encrypted packet as input of MGM.
 #[inline]
 fn message<'a>(parts: Parts<'a>, nonce: Nonce) -> AeadMessage<'a, Nonce, [u8; 12]> {
     AeadMessage {
@@ -187,7 +191,7 @@ impl<C: BlockCipher> Transform for InMgm<C> {
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
-        // A packet that is not where it must be is found before any is touched.
+        // Positions are checked before any packet is changed.
         parts(self.suite, buffer, packets).for_each(drop);
         let (suite, nonce) = (self.suite, *self.nonce);
         let mut rest = packets;
@@ -214,17 +218,17 @@ impl<C: BlockCipher> Transform for InMgm<C> {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         parts(self.suite, buffer, packets).for_each(drop);
         let (suite, nonce) = (self.suite, *self.nonce);
-        let mut strangers = STRANGERS_MAX;
+        let mut unknown_leaves = UNKNOWN_LEAVES_MAX;
         let (mut rest, mut unanswered) = (packets, authentic);
         while !rest.is_empty() {
             let (leaf, count) = Self::run(buffer, rest);
             let (run, behind) = rest.split_at(count);
             let (answers, later) = unanswered.split_at_mut(count);
             (rest, unanswered) = (behind, later);
-            let Some(place) = self.place_for_strangers(leaf, &mut strangers) else {
+            let Some(place) = self.place_for_unauthenticated(leaf, &mut unknown_leaves) else {
                 parts(suite, buffer, run).for_each(|parts| parts.text.fill(0));
                 answers.fill(false);
                 continue;

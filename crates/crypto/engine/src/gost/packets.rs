@@ -1,4 +1,4 @@
-//! Packets of a batch, taken apart.
+//! The parts of packets in a batch.
 
 use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
 use wire::Suite;
@@ -14,7 +14,7 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// # Panics
-    /// If the packet is too short for the suite, or its text not of whole blocks.
+    /// If the packet is too short for the suite, or its text is not of whole blocks.
     #[inline]
     pub(super) fn of(suite: Suite, packet: &'a mut [u8], sequence_high: u32) -> Self {
         let (prefix, icv) = (ESP_HEADER_BYTES + suite.iv_bytes(), suite.icv_bytes());
@@ -34,7 +34,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// SPI and the whole sequence number.
+    /// Returns SPI and the whole sequence number.
     #[inline]
     pub(super) fn aad(&self) -> [u8; 12] {
         let mut aad = [0; 12];
@@ -45,10 +45,10 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The packets of a batch.
+/// Returns the packets of a batch.
 ///
 /// # Panics
-/// When it comes to a packet that is not where it must be, or not as long.
+/// On a packet with an invalid position or length.
 #[inline]
 pub(super) fn parts<'a>(
     suite: Suite,
@@ -58,7 +58,8 @@ pub(super) fn parts<'a>(
     one_by_one(buffer, packets).map(move |(packet, high)| Parts::of(suite, packet, high))
 }
 
-/// [`Transform::seal_from`] of what works in place: beside these ciphers the copy is nothing.
+/// Implements [`Transform::seal_from`] by sealing in place: the cost of the copy is negligible
+/// compared with these ciphers.
 pub(super) fn copy_and_seal(
     transform: &mut impl Transform,
     sequence_high: u32,

@@ -1,4 +1,4 @@
-//! Every kernel against RustCrypto, packet by packet.
+//! Every kernel compared with RustCrypto, packet by packet.
 
 mod examples;
 
@@ -36,7 +36,7 @@ fn derive(key: &[u8], label: &str, seed: [u8; 2]) -> Vec<u8> {
     mac.chain_update(data).finalize().into_bytes().to_vec()
 }
 
-/// The key for an IV (RFC 9227 §4).
+/// Returns the key for an IV (RFC 9227 §4).
 fn leaf(root: &[u8], iv: &[u8]) -> Vec<u8> {
     let first = derive(root, "level1", [0, iv[0]]);
     let second = derive(&first, "level2", [iv[1], iv[2]]);
@@ -72,8 +72,8 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// What stands behind the prefix of a packet. In MGM the high half of the sequence number counts if
-/// there is one: without extended sequence numbers the low half is all that is authenticated.
+/// Returns a sealed packet without its prefix. MGM authenticates the high half of the sequence
+/// number if given: without extended sequence numbers it authenticates only the low half.
 fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[u8]) -> Vec<u8> {
     let (key, rest) = keymat.split_at(32);
     let (header, iv) = prefix.split_at(ESP_HEADER_BYTES);
@@ -149,7 +149,7 @@ fn a_trees_leaves_are_found_in_any_order() {
         let iv = u64::to_be_bytes(number << 24);
         let (key, branch) = tree.leaf(number);
         assert_eq!(key[..], leaf(&root, &iv), "{number:#x}");
-        // Whether it is kept or not makes no difference.
+        // Caching the branch makes no difference.
         if number % 2 == 1 {
             branch.into_iter().for_each(|branch| tree.keep(branch));
         }
@@ -169,7 +169,7 @@ fn derived(name: &str, bytes: usize) -> Vec<u8> {
     all
 }
 
-/// The file of packets by another hand, which engines are held to before first use.
+/// The file of packets by another implementation, which tests engines before first use.
 #[test]
 fn the_shipped_packets_are_those_of_rustcrypto() {
     let mut text = "# ESP packets of the suites of GOST ciphers, made by RustCrypto: a test of crates/crypto/engine writes them.\n".to_owned();
@@ -230,7 +230,7 @@ fn every_kernel_gives_its_known_answers() {
     }
 }
 
-/// A batch: packets with gaps between them, and where they lie.
+/// Returns a batch: packets with gaps between them, and their positions.
 fn batch(packets: &[Vec<u8>], highs: &[u32]) -> (Vec<u8>, Vec<Packet>) {
     let mut buffer = vec![0xc3; 3];
     let mut places = Vec::new();
@@ -281,10 +281,10 @@ proptest! {
                 let (mut buffer, places) = batch(&plain, &highs);
                 transform.seal(&mut buffer, &places).unwrap();
                 let (expected, _) = batch(&sealed, &highs);
-                prop_assert!(buffer == expected, "{} {shape} seals otherwise", engine.name);
+                prop_assert!(buffer == expected, "{} {shape} seals differently", engine.name);
 
-                // Packets of the last leaf were sealed just now: a receiver that is new knows none
-                // of them.
+                // The sealing transform already has keys of the last leaves; a new receiver has
+                // none.
                 let mut transform = engine.transform(shape, &keymat);
                 let mut authentic = vec![false; places.len()];
                 let forged = forged.index(places.len());
@@ -292,7 +292,7 @@ proptest! {
                 if is_forged {
                     buffer[places[forged].at + places[forged].bytes - 1] ^= 1;
                 }
-                // Few enough at once that no number of keys is too many.
+                // Batches are small enough that the limit of derived keys is not reached.
                 for (places, authentic) in places.chunks(3).zip(authentic.chunks_mut(3)) {
                     transform.open(&mut buffer, places, authentic).unwrap();
                 }
@@ -311,7 +311,7 @@ proptest! {
     }
 }
 
-/// A packet of Magma in MGM.
+/// Returns a packet of Magma in MGM.
 fn packet_of(keymat: &[u8], sequence: u64) -> Vec<u8> {
     let iv = sequence >> 10 << 24 | sequence & 1023;
     let prefix = [
@@ -330,7 +330,7 @@ fn magma_mgm() -> Box<dyn Transform> {
     PORTABLE.transform(Suite::Gost(Suites::MagmaMgm), &KEYMAT)
 }
 
-/// Opens packets in one batch; says which are authentic, and how many keys were derived for it.
+/// Opens packets in one batch. Returns which are authentic, and how many keys were derived.
 fn opened(transform: &mut dyn Transform, packets: &[Vec<u8>]) -> (Vec<bool>, usize) {
     let (mut buffer, places) = batch(packets, &vec![0; packets.len()]);
     let mut authentic = vec![false; packets.len()];
@@ -345,7 +345,7 @@ fn opened(transform: &mut dyn Transform, packets: &[Vec<u8>]) -> (Vec<bool>, usi
     (authentic, tree::DERIVATIONS.get() - before)
 }
 
-/// Forged packets name leaves as they like: keys that are in use stay.
+/// Forged packets with arbitrary leaves do not evict keys in use.
 #[test]
 fn forgeries_put_no_key_away() {
     let packet = |sequence| packet_of(&KEYMAT, sequence);
@@ -362,9 +362,9 @@ fn forgeries_put_no_key_away() {
     let mut transform = magma_mgm();
     let (authentic, derived) = opened(&mut *transform, &order);
     assert_eq!(authentic, [true, true, false, true, true, false]);
-    // One for the second leaf; all three levels for the forgery, once.
+    // One key for the second leaf; all three levels once for the forgery.
     assert_eq!(derived, 1 + 3);
-    // Nor the branch: the next leaf still takes one.
+    // The branch is not evicted either: the next leaf still takes one derivation.
     let (authentic, derived) = opened(&mut *transform, &[packet(2048)]);
     assert_eq!((authentic, derived), (vec![true], 1));
 }
@@ -378,7 +378,8 @@ fn many_forgeries_cost_few_keys() {
         forged[20] ^= 1;
         forged
     };
-    // Each under a leaf of its own, and between them genuine ones: known, next, and known again.
+    // Each forgery has its own leaf, and genuine packets are between them: a known leaf, the next,
+    // and a known one again.
     let mut batch: Vec<_> = (0..100).map(forged).collect();
     batch.insert(60, packet(1024));
     batch.insert(30, packet(1));
@@ -386,10 +387,10 @@ fn many_forgeries_cost_few_keys() {
     let (authentic, derived) = opened(&mut *transform, &batch);
     let good: Vec<_> = (0..batch.len()).filter(|at| authentic[*at]).collect();
     assert_eq!(good, [30, 61, 102]);
-    // Three levels for each of four, and the next leaf.
+    // Three levels for each of four leaves, and one key for the next leaf.
     assert_eq!(derived, 4 * 3 + 1);
 
-    // A packet after a gap opens in a batch with fewer forgeries before it, and not behind more.
+    // A packet after a gap opens in a batch with few forgeries before it, but not behind more.
     let late = packet(50 << 10);
     let behind = |count| -> Vec<_> { (0..count).map(forged).chain([late.clone()]).collect() };
     let (authentic, _) = opened(&mut *transform, &behind(4));
@@ -398,7 +399,7 @@ fn many_forgeries_cost_few_keys() {
     assert_eq!(authentic, [false, false, false, true]);
 }
 
-/// Forgeries that take turns with the next leaf make it be derived again, but not for long.
+/// Forgeries that alternate with the next leaf cause repeated derivation, within a limit.
 #[test]
 fn the_next_leaf_is_derived_as_often_as_strangers_are_at_most() {
     let mut transform = magma_mgm();

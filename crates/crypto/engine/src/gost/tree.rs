@@ -1,4 +1,4 @@
-//! Keys of a tree (RFC 9227 §4, RFC 8645 §5.2.2): the root is an SA's key, and every leaf is used
+//! A tree of keys (RFC 9227 §4, RFC 8645 §5.2.2): the root is an SA's key, and every leaf is used
 //! for few packets.
 
 use ::gost::KEY_BYTES;
@@ -8,17 +8,17 @@ use zeroize::Zeroizing;
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
-/// The number of a leaf: the first 5 bytes of an IV, which are its place on three levels of 8, 16
+/// The number of a leaf: the first 5 bytes of an IV, which are its indexes on three levels of 8, 16
 /// and 16 bits.
 pub(super) type Leaf = u64;
 
-/// The root, and a branch whose leaves are wanted most.
+/// The root, and a cached branch.
 pub(super) struct Tree {
     root: Key,
     branch: Option<Branch>,
 }
 
-/// The key of the first level and that of the second, each with its number.
+/// The keys of the first and the second level, each with its number.
 pub(super) struct Branch([(Leaf, Key); 2]);
 
 impl Tree {
@@ -29,7 +29,7 @@ impl Tree {
         }
     }
 
-    /// The key of a leaf, and its branch if that is another than the one that is kept.
+    /// Returns the key of a leaf, and its branch if that is not the cached one.
     pub(super) fn leaf(&self, leaf: Leaf) -> (Key, Option<Branch>) {
         let (first, second) = (leaf >> 32, leaf >> 16);
         let kept = self.branch.as_ref().map(|Branch(keys)| keys);
@@ -47,7 +47,7 @@ impl Tree {
         (key, Some(Branch([(first, one), (second, two)])))
     }
 
-    /// Keeps another branch.
+    /// Replaces the cached branch.
     pub(super) fn keep(&mut self, branch: Branch) {
         self.branch = Some(branch);
     }
@@ -55,8 +55,8 @@ impl Tree {
 
 /// `KDF_GOSTR3411_2012_256` (RFC 7836 §4.5), with the low 16 bits of a number as seed.
 ///
-/// Streebog is the crate's, whose tables are looked up at addresses that depend on the key: unlike
-/// the ciphers it is not constant in time. Leaves are few, so there is little to be seen of it.
+/// Uses RustCrypto's Streebog, whose table look-ups depend on the key: unlike the ciphers it is not
+/// constant-time. Leaves are derived rarely, so it leaks little.
 fn derive(key: &Key, label: &[u8], number: Leaf) -> Key {
     #[cfg(test)]
     DERIVATIONS.set(DERIVATIONS.get() + 1);
@@ -76,6 +76,6 @@ fn derive(key: &Key, label: &[u8], number: Leaf) -> Key {
 
 #[cfg(test)]
 thread_local! {
-    /// How often this thread has derived a key.
+    /// Number of keys that this thread has derived.
     pub(super) static DERIVATIONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

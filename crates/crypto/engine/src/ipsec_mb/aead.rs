@@ -1,11 +1,11 @@
-//! AEADs with nonces and additional data of any form, one call a packet.
+//! AEADs with any nonce and additional data, one call per packet.
 
 use super::ffi;
 use super::manager::{Keys, with_manager};
 use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch};
 use wire::{SALT_BYTES, Suite};
 
-/// Nonces are given whole here.
+/// Calls pass the whole nonce, so the salt is empty.
 const NO_SALT: [u8; SALT_BYTES] = [0; SALT_BYTES];
 
 const UNFINISHED: &str = "ipsec-mb finishes a single job when it is submitted";
@@ -13,7 +13,7 @@ const UNFINISHED: &str = "ipsec-mb finishes a single job when it is submitted";
 /// An AEAD's key.
 pub(super) struct AeadKey {
     suite: Suite,
-    /// Of an AEAD.
+    /// Keys of an AEAD.
     keys: Keys,
 }
 
@@ -31,8 +31,8 @@ impl AeadKey {
     /// Seals `len` bytes.
     ///
     /// # Safety
-    /// `src` is valid for reads of `len` bytes, `dst` for writes of as many and a tag; they are the
-    /// same or apart, and nobody else uses what lies behind `dst`.
+    /// `src` is valid for reads of `len` bytes, `dst` for writes of `len` bytes and a tag. They are
+    /// identical or disjoint, and nothing else accesses the memory of `dst`.
     unsafe fn seal_raw(
         &mut self,
         nonce: &[u8; NONCE_BYTES],
@@ -43,9 +43,9 @@ impl AeadKey {
     ) {
         let keys = self.keys.as_ptr();
         let done = with_manager(|manager| {
-            // SAFETY: the manager is this thread's, and the keys are an AEAD's, ours alone by `&mut
-            // self`; `nonce` and `aad` are valid for their lengths, and the caller vouches for the
-            // rest.
+            // SAFETY: the manager belongs to this thread, and the keys are an AEAD's, exclusively
+            // borrowed by `&mut self`; `nonce` and `aad` are valid for their lengths, and the
+            // caller guarantees the rest.
             unsafe {
                 ffi::cb_imb_aead_seal(
                     manager,
@@ -71,7 +71,8 @@ impl Aead for AeadKey {
     fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]) {
         let room = src.len() + TAG_BYTES;
         assert_eq!(dst.len(), room, "room for the ciphertext and the tag");
-        // SAFETY: `dst` has room, as just asserted; it is unique, so it overlaps nothing.
+        // SAFETY: `dst` has room, as asserted above; it is borrowed exclusively, so it overlaps
+        // nothing.
         unsafe { self.seal_raw(nonce, aad, src.as_ptr(), src.len(), dst.as_mut_ptr()) }
     }
 

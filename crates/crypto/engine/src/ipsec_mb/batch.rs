@@ -1,10 +1,10 @@
-//! What a batch must be before the C code may touch it.
+//! Checks of a batch before it is passed to C code.
 
 use crate::Packet;
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Cipher, Suite};
 
-/// The lengths that a suite's packets may have.
+/// The permitted lengths of a suite's packets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     /// Header and IV.
@@ -20,7 +20,7 @@ impl Shape {
         let prefix_bytes = ESP_HEADER_BYTES + suite.iv_bytes();
         let cipher = match suite {
             Suite::EncryptThenMac(cipher, _) => cipher,
-            // All three AEADs encrypt as stream ciphers do.
+            // All three AEADs encrypt like stream ciphers.
             _ => Cipher::Null,
         };
         Self {
@@ -31,30 +31,30 @@ impl Shape {
         }
     }
 
-    /// Length of the packet that carries a text of that length.
+    /// Returns the length of a packet with a text of this length.
     pub(super) const fn packet_bytes(self, text_bytes: usize) -> usize {
         self.prefix_bytes + text_bytes + self.icv_bytes
     }
 
-    /// Length of the text in a packet that is long enough to have one.
+    /// Returns the length of the text in a packet that is long enough to have one.
     #[inline]
     const fn text_bytes(self, packet_bytes: usize) -> usize {
         packet_bytes - self.prefix_bytes - self.icv_bytes
     }
 
-    /// Whether a packet may have that length. A block is a power of two.
+    /// Whether a packet may have this length. A block is a power of two.
     #[inline]
     const fn fits(self, packet_bytes: usize) -> bool {
         packet_bytes >= self.bytes_min
             && self.text_bytes(packet_bytes) & (self.block_bytes - 1) == 0
     }
 
-    /// The only gate before the C code, which trusts its caller with all of this. Returns the
-    /// length of the longest packet.
+    /// The only check before the C code, which relies on it. Returns the length of the longest
+    /// packet.
     ///
     /// # Panics
-    /// If a packet has not the suite's form, lies outside a buffer of `buffer_bytes`, or does not
-    /// lie behind the one before it.
+    /// If a packet has an invalid length, lies outside a buffer of `buffer_bytes`, or is not behind
+    /// the one before it.
     #[inline]
     pub(super) fn assert_batch(self, buffer_bytes: usize, packets: &[Packet]) -> usize {
         let (mut free, mut longest) = (0, 0);
@@ -74,8 +74,7 @@ impl Shape {
     }
 
     /// # Panics
-    /// If a packet of that length has not the suite's form, or its text another length than
-    /// `text_bytes`.
+    /// If the packet's length is invalid, or that of its text is not `text_bytes`.
     #[inline]
     pub(super) fn assert_packet(self, text_bytes: usize, packet_bytes: usize) {
         if !self.fits(packet_bytes) || self.text_bytes(packet_bytes) != text_bytes {

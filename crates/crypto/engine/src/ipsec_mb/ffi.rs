@@ -1,15 +1,15 @@
-//! What the shim offers; what is expected of a caller is written there.
+//! Declarations of the shim, which documents the requirements on callers.
 
 use crate::Packet;
 use std::ffi::c_char;
 
-/// `struct cb_manager`, known by address only.
+/// `struct cb_manager`, an opaque type.
 #[repr(C)]
 pub(super) struct Manager {
     _opaque: [u8; 0],
 }
 
-/// `struct cb_sa`, known by address only.
+/// `struct cb_sa`, an opaque type.
 #[repr(C)]
 pub(super) struct Sa {
     _opaque: [u8; 0],

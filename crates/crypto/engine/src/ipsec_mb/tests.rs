@@ -1,5 +1,5 @@
-//! What is this engine's own: lanes that fill and run dry at any count, and assembly that must stay
-//! within packets. What every engine must do is tested in `tests/engines`.
+//! Tests specific to this engine: lanes that fill and drain at any count, and assembly that must
+//! stay within packets. `tests/engines` has the tests of all engines.
 
 use super::IpsecMb;
 use crate::selection::Engine;
@@ -9,7 +9,7 @@ use std::ptr;
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Cipher, Hmac, Suite};
 
-/// The transform of a suite, if the library is on this host.
+/// Returns the transform of a suite, if the library is on this host.
 fn transform(suite: Suite) -> Option<Box<dyn Transform>> {
     match IpsecMb.probe() {
         Ok(_) => Some(IpsecMb.transform(suite, &noise(suite.keymat_bytes(), 1))),
@@ -20,7 +20,7 @@ fn transform(suite: Suite) -> Option<Box<dyn Transform>> {
     }
 }
 
-/// Bytes that look random and are the same in every run.
+/// Returns pseudo-random bytes that are the same in every run.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -33,7 +33,7 @@ fn noise(length: usize, seed: u64) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// That many packets, or a few where the library takes milliseconds for one.
+/// Returns this number of packets, or a few if the library takes milliseconds for one.
 fn up_to(count: usize, suite: Suite) -> usize {
     if IpsecMb.is_outrun(suite) {
         count.min(18)
@@ -42,12 +42,12 @@ fn up_to(count: usize, suite: Suite) -> usize {
     }
 }
 
-/// Length of a packet whose text has that many units of padding.
+/// Returns the length of a packet whose text has this many units of padding.
 fn packet_bytes(suite: Suite, units: usize) -> usize {
     ESP_HEADER_BYTES + suite.iv_bytes() + units * suite.pad_to_bytes() + suite.icv_bytes()
 }
 
-/// Packets of those lengths, 3 bytes apart, in a buffer of noise.
+/// Returns packets of these lengths, 3 bytes apart, in a buffer of noise.
 fn batch(suite: Suite, units: impl IntoIterator<Item = usize>) -> (Vec<u8>, Vec<Packet>) {
     let mut end = 0;
     let packets: Vec<_> = (0..)
@@ -65,7 +65,7 @@ fn batch(suite: Suite, units: impl IntoIterator<Item = usize>) -> (Vec<u8>, Vec<
     (noise(end + 3, 2), packets)
 }
 
-/// Lengths in no order: short and long ones end their lanes at different times.
+/// Unordered lengths: short and long packets end their lanes at different times.
 fn mixed(count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |index| 1 + (index * 29 + count) % 61)
 }
@@ -122,7 +122,7 @@ fn a_forgery_at_any_position_is_found_and_wiped_and_its_neighbours_open() {
         let (plain, packets) = batch(suite, mixed(count));
         let mut sealed = plain.clone();
         transform.seal(&mut sealed, &packets).unwrap();
-        // Each alone, then each with every later one.
+        // Each packet alone, then each with every later one.
         for (first, last) in (0..count).flat_map(|at| [(at, at), (at, count - 1)]) {
             let mut buffer = sealed.clone();
             for packet in &packets[first..=last] {
@@ -156,8 +156,8 @@ fn nothing_outside_the_buffer_of_a_batch_is_touched() {
             return;
         };
         for units in 1..=(200 / suite.pad_to_bytes()) {
-            // One packet, then as many as a page holds: the last one ends with it, the first begins
-            // it.
+            // One packet, then as many as fit into a page: the first begins with it, the last ends
+            // with it.
             let bytes = packet_bytes(suite, units);
             for count in [1, (PAGE / bytes).min(20)] {
                 let packets: Vec<_> = (0..count)
@@ -168,8 +168,8 @@ fn nothing_outside_the_buffer_of_a_batch_is_touched() {
                     })
                     .collect();
                 for buffer in [page.first(count * bytes), page.last(count * bytes)] {
-                    // SAFETY: the page is ours, and this the only reference into it until the end
-                    // of the loop.
+                    // SAFETY: the page is owned by the test, and this is the only reference to it
+                    // until the end of the loop.
                     let buffer = unsafe { &mut *buffer };
                     let plain = noise(buffer.len(), units as u64);
                     buffer.copy_from_slice(&plain);
@@ -186,7 +186,7 @@ fn nothing_outside_the_buffer_of_a_batch_is_touched() {
 }
 
 #[test]
-fn packets_out_of_order_over_one_another_or_of_a_broken_form_never_reach_the_library() {
+fn invalid_packets_never_reach_the_library() {
     for suite in Suite::COMMON {
         let Some(mut transform) = transform(suite) else {
             return;
@@ -223,14 +223,14 @@ fn packets_out_of_order_over_one_another_or_of_a_broken_form_never_reach_the_lib
         }
         let few =
             AssertUnwindSafe(|| transform.open(&mut plain.clone(), &[place(0, bytes)], &mut []));
-        assert!(catch_unwind(few).is_err(), "{suite}: too few answers");
+        assert!(catch_unwind(few).is_err(), "{suite}: too few verdicts");
         let longer = AssertUnwindSafe(|| transform.seal_from(0, &plain, &mut plain.clone()));
         assert!(catch_unwind(longer).is_err(), "{suite}: no room");
     }
 }
 
 #[test]
-fn a_packet_longer_than_lanes_take_is_left_to_another_engine_and_the_batch_as_it_was() {
+fn a_packet_too_long_for_lanes_fails_with_an_unchanged_batch() {
     let suite = Suite::EncryptThenMac(Cipher::Aes128Cbc, Hmac::Sha256);
     let Some(mut transform) = transform(suite) else {
         return;
@@ -251,7 +251,7 @@ fn a_packet_longer_than_lanes_take_is_left_to_another_engine_and_the_batch_as_it
     let failed = transform.seal(&mut buffer, &packets).unwrap_err();
     assert_eq!(
         failed.to_string(),
-        "engine ipsec-mb failed: its lanes take texts up to 65520 B"
+        "engine ipsec-mb failed: its lanes accept texts up to 65520 B"
     );
     assert_eq!(
         transform.open(&mut buffer, &packets, &mut authentic),
@@ -268,12 +268,12 @@ fn a_packet_longer_than_lanes_take_is_left_to_another_engine_and_the_batch_as_it
 
 const PAGE: usize = 4096;
 
-/// A page of memory, followed and preceded by one that may not be touched.
+/// A page of memory between two inaccessible pages.
 struct Guarded(*mut u8);
 
 impl Guarded {
     fn new() -> Self {
-        // SAFETY: a fresh anonymous mapping; it replaces nothing.
+        // SAFETY: a new anonymous mapping, which replaces nothing.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -287,19 +287,19 @@ impl Guarded {
         assert_ne!(base, libc::MAP_FAILED);
         let base = base.cast::<u8>();
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the middle page of the mapping just made.
+        // SAFETY: the middle page of the mapping made above.
         let result = unsafe { libc::mprotect(base.add(PAGE).cast(), PAGE, access) };
         assert_eq!(result, 0);
         Self(base)
     }
 
-    /// The page's first `length` bytes.
+    /// Returns the page's first `length` bytes.
     fn first(&self, length: usize) -> *mut [u8] {
         assert!(length <= PAGE);
         ptr::slice_from_raw_parts_mut(self.0.wrapping_add(PAGE), length)
     }
 
-    /// Its last ones.
+    /// Returns the page's last `length` bytes.
     fn last(&self, length: usize) -> *mut [u8] {
         assert!(length <= PAGE);
         ptr::slice_from_raw_parts_mut(self.0.wrapping_add(2 * PAGE - length), length)

@@ -1,4 +1,4 @@
-//! SAs that hand whole batches to the library.
+//! SAs that pass whole batches to the library.
 
 use super::NAME;
 use super::batch::Shape;
@@ -7,8 +7,8 @@ use super::manager::{Keys, with_manager};
 use crate::{EngineFailed, Packet, Transform};
 use wire::{SALT_BYTES, Suite};
 
-/// The longest text that lanes take: they count bytes in 16 bits, and the highest count marks an
-/// empty lane. No ESP packet is that long, an IP packet being at most 65 535 bytes.
+/// Length of the longest text in a lane: lanes count bytes in 16 bits, and the highest count marks
+/// an empty lane. No ESP packet is that long, since an IP packet has at most 65 535 bytes.
 const LANE_TEXT_BYTES_MAX: usize = 65_520;
 
 const UNFINISHED: &str = "ipsec-mb finishes all jobs of a batch before it returns";
@@ -47,7 +47,7 @@ impl Sa {
         }
     }
 
-    /// Whether the library takes packets of up to that length.
+    /// Whether the library accepts packets up to this length.
     #[inline]
     fn check_takes(&self, packet_bytes: usize) -> Result<(), EngineFailed> {
         if packet_bytes > self.packet_bytes_max {
@@ -73,9 +73,9 @@ impl Transform for Sa {
         self.check_takes(packet.len())?;
         let keys = self.keys.as_ptr();
         let done = with_manager(|manager| {
-            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`.
-            // `packet` has room for prefix, `text` and ICV, as just asserted; it is unique, so it
-            // overlaps nothing.
+            // SAFETY: the manager belongs to this thread, the keys are exclusively borrowed by
+            // `&mut self`. `packet` has room for prefix, `text` and ICV, as asserted above; it is
+            // borrowed exclusively, so it overlaps nothing.
             unsafe {
                 ffi::cb_imb_seal_from(
                     manager,
@@ -97,9 +97,9 @@ impl Transform for Sa {
         self.check_takes(longest)?;
         let keys = self.keys.as_ptr();
         let done = with_manager(|manager| {
-            // SAFETY: the manager is this thread's, the keys are ours alone by `&mut self`. The
-            // packets lie in `buffer`, apart and long enough, as just asserted; `Packet` has the
-            // layout of C.
+            // SAFETY: the manager belongs to this thread, the keys are exclusively borrowed by
+            // `&mut self`. The packets are in `buffer`, disjoint and long enough, as asserted
+            // above; `Packet` has C layout.
             unsafe {
                 ffi::cb_imb_seal(
                     manager,
@@ -121,7 +121,7 @@ impl Transform for Sa {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
+        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         let longest = self.shape.assert_batch(buffer.len(), packets);
         self.check_takes(longest)?;
         let keys = self.keys.as_ptr();
@@ -147,6 +147,6 @@ impl Transform for Sa {
 fn too_long() -> EngineFailed {
     EngineFailed {
         engine: NAME,
-        reason: format!("its lanes take texts up to {LANE_TEXT_BYTES_MAX} B"),
+        reason: format!("its lanes accept texts up to {LANE_TEXT_BYTES_MAX} B"),
     }
 }

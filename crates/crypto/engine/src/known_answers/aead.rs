@@ -15,7 +15,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// What `vector` says of the AEAD `suite`, if it says anything.
+    /// Returns the answer of `vector` for the AEAD `suite`, if it has one.
     pub(super) fn of(suite: Suite, vector: &Vector) -> Result<Option<Self>, VectorError> {
         if vector.text("suite") != Ok(suite.name()) || !vector.has("nonce") {
             return Ok(None);
@@ -50,7 +50,7 @@ impl Answer {
             return Err(Failure::Opened { vector: vector() });
         }
 
-        // One flipped bit in the tag, then one in the ciphertext or, where that is empty, the tag's
+        // One flipped bit in the tag, then one in the ciphertext or, if that is empty, at the tag's
         // start.
         for at in [self.sealed.len() - 1, 0] {
             let mut forged = self.sealed.clone();

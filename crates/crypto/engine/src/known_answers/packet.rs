@@ -1,4 +1,4 @@
-//! Known answers of a suite as ESP transform: alone, and in batches.
+//! Known answers of a suite as an ESP transform: single packets and batches.
 
 use super::Failure;
 use crate::vectors::{Vector, VectorError};
@@ -7,12 +7,12 @@ use std::ops::Range;
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{SALT_BYTES, Suite};
 
-/// Packets in a batch: more than any engine computes at once, and not a multiple of that.
+/// Packets in a batch: more than any engine processes in parallel, and not a multiple of that.
 const BATCH: usize = 19;
-/// What lies between the packets of a batch.
+/// The gap between the packets of a batch.
 const GAP: [u8; 5] = [0xc3; 5];
 
-/// What an ESP packet must look like, or the part of it that the origin tells.
+/// The expected ESP packet, or the part of it that the vector specifies.
 pub(super) struct Answer {
     name: String,
     suite: Suite,
@@ -21,13 +21,13 @@ pub(super) struct Answer {
     prefix: Vec<u8>,
     sequence_high: u32,
     text: Vec<u8>,
-    /// Of the bytes behind the prefix, those that the origin tells, from the first that it tells.
+    /// The specified bytes behind the prefix, from offset `first_known` on.
     sealed: Vec<u8>,
-    first_told: usize,
+    first_known: usize,
 }
 
 impl Answer {
-    /// What `vector` says of `suite` as ESP transform, if it says anything.
+    /// Returns the answer of `vector` for `suite` as an ESP transform, if it has one.
     pub(super) fn of(suite: Suite, vector: &Vector) -> Result<Option<Self>, VectorError> {
         let is = |field, name| vector.text(field) == Ok(name);
         if is("suite", suite.name()) && vector.has("nonce") {
@@ -55,12 +55,12 @@ impl Answer {
             sequence_high: u32::from_be_bytes(vector.array("esn")?),
             text: vector.bytes("plaintext")?,
             sealed: vector.bytes("sealed")?,
-            first_told: 0,
+            first_known: 0,
         })
     }
 
-    /// An AEAD's answer, where its additional data is that of ESP with extended sequence numbers,
-    /// and its plaintext is padded as ESP's is.
+    /// An AEAD's answer, if its additional data is that of ESP with extended sequence numbers, and
+    /// its plaintext has ESP's padding.
     fn of_aead(suite: Suite, vector: &Vector) -> Result<Option<Self>, VectorError> {
         let (aad, text) = (vector.bytes("aad")?, vector.bytes("plaintext")?);
         let padded = !text.is_empty() && text.len().is_multiple_of(suite.pad_to_bytes());
@@ -77,7 +77,7 @@ impl Answer {
             sequence_high: u32::from_be_bytes(*high),
             text,
             sealed: vector.bytes("sealed")?,
-            first_told: 0,
+            first_known: 0,
         }))
     }
 
@@ -94,13 +94,13 @@ impl Answer {
             sequence_high: 0,
             text: vector.bytes("plaintext")?,
             sealed: vector.bytes("sealed")?,
-            first_told: 0,
+            first_known: 0,
         })
     }
 
-    /// An HMAC's answer, under the cipher that leaves all as it is: the data is what ESP
-    /// authenticates, so that its first eight bytes are the header and its last four the high half
-    /// of the sequence number. Zeros behind a key do not change it (RFC 2104 §2).
+    /// An HMAC's answer, with the null cipher: the data is what ESP authenticates, so that its
+    /// first eight bytes are the header and its last four the high half of the sequence number.
+    /// Zeros behind a key do not change it (RFC 2104 §2).
     fn of_hmac(suite: Suite, vector: &Vector) -> Result<Self, VectorError> {
         let mut keymat = vector.bytes("key")?;
         keymat.resize(suite.keymat_bytes(), 0);
@@ -121,7 +121,7 @@ impl Answer {
             sequence_high: u32::from_be_bytes(*high),
             text: text.to_vec(),
             sealed: mac,
-            first_told: text.len(),
+            first_known: text.len(),
         })
     }
 
@@ -134,13 +134,13 @@ impl Answer {
         self.seals_batches(transform, &packet)?;
         self.opens_batches(transform, &packet)?;
         if self.suite.icv_bytes() == 0 {
-            // Nothing tells them from others.
+            // Without an ICV forgeries cannot be detected.
             return Ok(());
         }
         self.refuses_forgeries(transform, &packet)
     }
 
-    /// The packet, sealed from elsewhere.
+    /// Seals the packet from a separate text.
     fn seals_from(&self, transform: &mut dyn Transform) -> Result<Vec<u8>, Failure> {
         let mut packet = self.unsealed(&vec![0xee; self.text.len()]);
         transform
@@ -151,8 +151,8 @@ impl Answer {
             return Err(self.beside());
         }
         if sealed
-            .get(self.first_told..)
-            .is_none_or(|told| !told.starts_with(&self.sealed))
+            .get(self.first_known..)
+            .is_none_or(|known| !known.starts_with(&self.sealed))
         {
             return Err(self.sealed_differently());
         }
@@ -190,7 +190,7 @@ impl Answer {
         Ok(())
     }
 
-    /// A batch with one flipped bit in each of its packets but some: header, IV, text, ICV, and the
+    /// Opens a batch in which most packets have one flipped bit: in header, IV, text, ICV, and the
     /// high half of the sequence number.
     fn refuses_forgeries(
         &self,
@@ -233,7 +233,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Prefix and `text`, with room for the ICV.
+    /// Returns prefix and `text`, with room for the ICV.
     fn unsealed(&self, text: &[u8]) -> Vec<u8> {
         let icv = vec![0xdd; self.suite.icv_bytes()];
         [&self.prefix, text, &icv].concat()
@@ -243,7 +243,7 @@ impl Answer {
         self.prefix.len()..self.prefix.len() + self.text.len()
     }
 
-    /// So many copies of a packet in one buffer, with gaps around them.
+    /// Returns `count` copies of a packet in one buffer, with gaps around them.
     fn batch(&self, packet: &[u8], count: usize) -> (Vec<u8>, Vec<Packet>) {
         let one = [packet, &GAP].concat();
         let buffer = [&GAP[..], &one.repeat(count)].concat();
@@ -255,7 +255,7 @@ impl Answer {
         (buffer, (0..count).map(place).collect())
     }
 
-    /// Gaps and prefixes are as they were.
+    /// Checks that gaps and prefixes are unchanged.
     fn nothing_beside(
         &self,
         buffer: &[u8],

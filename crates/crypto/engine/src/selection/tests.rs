@@ -1,9 +1,9 @@
-//! Choosing among engines that are absent, wrong or lack a suite.
+//! Selection among engines that are absent, wrong or lack a suite.
 
 use super::*;
 use crate::{EngineFailed, NONCE_BYTES, Packet, TagMismatch};
 
-/// Computes by AWS-LC, but wrongly in one way.
+/// AWS-LC with one fault.
 struct Faulty {
     name: &'static str,
     fault: Fault,
@@ -12,18 +12,18 @@ struct Faulty {
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     Absent,
-    /// Has nothing but AES-128-GCM.
+    /// Has only AES-128-GCM.
     Narrow,
     WrongCiphertext,
     AcceptsForgeries,
     LeavesPlaintext,
-    /// Seals the last packet of a batch of many wrongly.
+    /// Seals the last packet of a large batch wrongly.
     WrongInBatches,
     /// Does not authenticate the high half of the sequence number.
     IgnoresHighHalf,
     WritesBeside,
     GivesUp,
-    /// None but that it is slow.
+    /// Is only slow.
     Outrun,
 }
 
@@ -214,13 +214,13 @@ fn named(name: &str) -> CpuChoice {
 }
 
 #[test]
-fn engines_have_the_names_and_the_order_that_files_know() {
+fn engines_have_the_names_and_the_order_of_the_table() {
     let known: Vec<_> = choice::engines().collect();
     assert_eq!(ENGINES.map(|engine| engine.name()).to_vec(), known);
 }
 
 #[test]
-fn an_engine_that_computes_wrongly_is_refused_and_says_what_it_got_wrong() {
+fn the_refusal_of_a_wrong_engine_names_the_failed_test() {
     for (engine, expected) in [
         (
             &WRONG,
@@ -243,7 +243,7 @@ fn an_engine_that_computes_wrongly_is_refused_and_says_what_it_got_wrong() {
 }
 
 #[test]
-fn a_suite_with_an_hmac_is_held_to_its_vectors_as_well() {
+fn a_suite_with_an_hmac_is_tested_by_its_vectors_as_well() {
     let suite = Suite::EncryptThenMac(Cipher::Aes128Cbc, Hmac::Sha256);
     for (name, fault, expected) in [
         (
@@ -289,7 +289,7 @@ fn a_suite_with_an_hmac_is_held_to_its_vectors_as_well() {
 }
 
 #[test]
-fn auto_says_nothing_of_engines_that_do_not_have_the_suite() {
+fn auto_does_not_report_engines_without_the_suite() {
     let engines: [&'static dyn Engine; 3] = [&NARROW, &ABSENT, &AwsLc];
     let selection = select_from(&engines, &CpuChoice::Auto, Suite::Aes128Gcm).unwrap();
     assert_eq!(selection.engine(), "narrow");
@@ -303,11 +303,11 @@ fn auto_says_nothing_of_engines_that_do_not_have_the_suite() {
     let error = select_from(&engines, &named("narrow"), Suite::Aes256Gcm).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "engine narrow does not have aes-256-gcm\nhelp: aws-lc has it, and `auto` takes it"
+        "engine narrow does not have aes-256-gcm\nhelp: aws-lc has it, and `auto` selects it"
     );
     assert_eq!(error.in_short(), "engine narrow does not have aes-256-gcm");
     let error = select_from(&[&NARROW, &ABSENT], &named("narrow"), Suite::Aes256Gcm).unwrap_err();
-    let expected = "help: no engine that can be used here has it: take another suite";
+    let expected = "help: no engine on this host has it: use another suite";
     assert_eq!(error.to_string().lines().nth(1), Some(expected));
     let error = select_from(&[&NARROW], &CpuChoice::Auto, Suite::Aes256Gcm).unwrap_err();
     assert_eq!(
@@ -317,7 +317,7 @@ fn auto_says_nothing_of_engines_that_do_not_have_the_suite() {
 }
 
 #[test]
-fn auto_falls_to_the_next_engine_and_tells_why() {
+fn auto_uses_the_next_engine_and_reports_why() {
     for suite in Suite::AEADS {
         let selection = select_from(&[&ABSENT, &WRONG, &AwsLc], &CpuChoice::Auto, suite).unwrap();
         assert_eq!(selection.engine(), "aws-lc");
@@ -337,7 +337,7 @@ fn auto_falls_to_the_next_engine_and_tells_why() {
 }
 
 #[test]
-fn auto_takes_an_engine_that_others_outrun_only_where_they_cannot_be_taken() {
+fn auto_uses_an_outrun_engine_only_without_alternatives() {
     let suite = Suite::Aes128Gcm;
     let selection = select_from(&[&OUTRUN, &AwsLc], &CpuChoice::Auto, suite).unwrap();
     assert_eq!(selection.engine(), "aws-lc");
@@ -369,7 +369,7 @@ fn a_named_engine_is_never_replaced_by_another() {
 }
 
 #[test]
-fn an_unknown_engine_is_told_with_the_known_ones() {
+fn the_error_for_an_unknown_engine_lists_the_known_ones() {
     let expected = "there is no engine `opensll`\n\
                     help: known engines are auto, ipsec-mb, aws-lc, rustcrypto, gost-avx512, \
                     gost-avx2, gost-portable";
@@ -382,7 +382,7 @@ fn an_unknown_engine_is_told_with_the_known_ones() {
 }
 
 #[test]
-fn a_choice_reads_as_it_is_written() {
+fn a_choice_survives_a_round_trip() {
     for choice in [CpuChoice::Auto, named("ipsec-mb"), named("rustcrypto")] {
         assert_eq!(choice.to_string().parse(), Ok(choice));
     }

@@ -1,4 +1,4 @@
-//! AEADs of every engine against one another and against their contract.
+//! AEADs of all engines, compared with each other and checked against their contract.
 
 use crate::{noise, selections};
 use engine::{Aead, TAG_BYTES, TagMismatch};
@@ -6,14 +6,14 @@ use wire::Suite;
 
 const NONCE: &[u8; 12] = b"salt\0\0\0\0\0\0\0\x07";
 
-/// One key of every engine, the same secret in each.
+/// Returns a key on every engine, with the same secret.
 fn keys(suite: Suite) -> Vec<(&'static str, Box<dyn Aead>)> {
     let secret = noise(suite.key_bytes(), 1);
     let key = |selection: engine::Selection| (selection.engine(), selection.aead(&secret));
     selections(suite).into_iter().map(key).collect()
 }
 
-/// Every length to 300, those around powers of two, and ones longer than any packet.
+/// Every length up to 300, those around powers of two, and ones longer than any packet.
 fn lengths() -> impl Iterator<Item = usize> {
     let around = |power: usize| [power - 1, power, power + 1];
     let large = [512, 1024, 2048, 4096, 8192, 65_536]
@@ -23,7 +23,7 @@ fn lengths() -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn engines_seal_alike_and_open_each_others_packets_at_every_length() {
+fn engines_seal_equally_and_open_each_others_packets_at_every_length() {
     for suite in Suite::AEADS {
         let mut keys = keys(suite);
         for length in lengths() {
@@ -130,7 +130,7 @@ fn any_wrong_bit_of_nonce_aad_ciphertext_or_tag_is_refused_and_the_buffer_wiped(
 }
 
 #[test]
-fn what_is_shorter_than_the_sealed_packet_is_refused_down_to_nothing() {
+fn truncated_packets_are_refused_down_to_zero_length() {
     for suite in Suite::AEADS {
         for (engine, mut key) in keys(suite) {
             let mut sealed = [0; 40 + TAG_BYTES];
@@ -178,7 +178,7 @@ fn keys_of_many_threads_do_not_disturb_one_another() {
             .seal(NONCE, b"aad", &plaintext, &mut expected);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                // Made here and moved there: a key may change its thread.
+                // Made here and moved to the thread: a key may change its thread.
                 for (engine, mut key) in keys(suite) {
                     let (plaintext, expected) = (&plaintext, &expected);
                     scope.spawn(move || {

@@ -1,4 +1,4 @@
-//! ESP transforms of every engine against one another and against their contract.
+//! ESP transforms of all engines, compared with each other and checked against their contract.
 
 use crate::{noise, transforms};
 use engine::{Packet, Transform};
@@ -12,8 +12,8 @@ fn overhead(suite: Suite) -> usize {
     HEADER_BYTES + suite.iv_bytes() + suite.icv_bytes()
 }
 
-/// A packet before it is sealed: header, IV and text of noise, and rubbish in the room for the ICV.
-/// Where an IV names a key of a tree, it is one of two for all packets: a receiver derives few keys
+/// Returns an unsealed packet: header, IV and text of noise, and garbage in place of the ICV. If
+/// IVs select keys of a tree, all packets use one of two leaves, since a receiver derives few keys
 /// for one batch.
 fn unsealed(suite: Suite, text: usize, seed: u64) -> Vec<u8> {
     let mut packet = noise(overhead(suite) + text, seed);
@@ -30,7 +30,7 @@ fn text_of(suite: Suite, packet: &[u8]) -> &[u8] {
     &packet[HEADER_BYTES + suite.iv_bytes()..packet.len() - suite.icv_bytes()]
 }
 
-/// Every padded length to 300, those around powers of two up to 9216, and packets' usual ones.
+/// Every padded length up to 300, those around powers of two up to 9216, and usual packet lengths.
 fn lengths(suite: Suite) -> impl Iterator<Item = usize> {
     let unit = suite.pad_to_bytes();
     let around = move |power: usize| [power - unit, power, power + unit];
@@ -41,7 +41,7 @@ fn lengths(suite: Suite) -> impl Iterator<Item = usize> {
         .chain([1_408, 9_216])
 }
 
-/// Packets one behind the other with a gap of `gap` before each and at the end.
+/// Returns packets in one buffer with a gap of `gap` before each and at the end.
 fn lay_out(packets: &[Vec<u8>], gap: usize) -> (Vec<u8>, Vec<Packet>) {
     let mut buffer = vec![CANARY; gap];
     let mut places = Vec::new();
@@ -69,7 +69,7 @@ fn seal_alone(transform: &mut dyn Transform, packet: &[u8], sequence_high: u32) 
 }
 
 #[test]
-fn engines_seal_alike_in_place_and_from_elsewhere_at_every_length() {
+fn engines_seal_equally_in_place_and_from_a_separate_text() {
     for suite in Suite::ALL {
         let mut transforms = transforms(suite);
         for length in lengths(suite) {
@@ -106,13 +106,13 @@ fn engines_seal_alike_in_place_and_from_elsewhere_at_every_length() {
 }
 
 #[test]
-fn a_batch_is_as_its_packets_alone_whatever_their_number_and_the_gaps() {
+fn a_batch_equals_its_single_packets_at_any_number_and_gaps() {
     for suite in Suite::ALL {
         for (engine, mut transform) in transforms(suite) {
             for (count, gap) in [(0, 3), (1, 0), (2, 1), (7, 0), (16, 3), (33, 64), (150, 1)] {
                 let case = format!("{engine} {suite} {count} with gaps of {gap}");
                 let unit = suite.pad_to_bytes();
-                // Short and long ones in turn, as traffic has them, so that lanes end at different
+                // Short and long packets alternate, as in traffic, so that lanes end at different
                 // times.
                 let length = |index: usize| unit * (1 + index * 37 % (1_408 / unit));
                 let packets: Vec<_> = (0..count)
@@ -181,13 +181,12 @@ fn alignment_makes_no_difference_and_neighbours_are_not_touched() {
     }
 }
 
-/// The suites that tell a packet from a forgery.
+/// The suites that detect forgeries.
 fn authenticated() -> impl Iterator<Item = Suite> {
     Suite::ALL.into_iter().filter(|suite| suite.icv_bytes() > 0)
 }
 
-/// Every bit of a packet flipped in turn, in one batch, with a genuine packet after each forged
-/// one.
+/// Flips every bit of a packet in turn, in one batch, with a genuine packet after each forged one.
 #[test]
 fn any_wrong_bit_is_refused_and_the_text_wiped_while_its_neighbours_open() {
     for suite in authenticated() {
@@ -260,7 +259,7 @@ fn transforms_of_many_threads_do_not_disturb_one_another() {
         transforms(suite)[0].1.seal(&mut expected, &places).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                // Made here and moved there: keying material may change its thread.
+                // Made here and moved to the thread: keying material may change its thread.
                 for (engine, mut transform) in transforms(suite) {
                     let (unsealed, expected, places) = (&unsealed, &expected, &places);
                     scope.spawn(move || {
@@ -283,10 +282,9 @@ fn panics(act: impl FnOnce()) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err()
 }
 
-/// What breaks the contract is a mistake of the caller, and must not read or write memory that is
-/// not the packet's.
+/// A violation of the contract panics, and must not access memory outside the packet.
 #[test]
-fn packets_that_break_the_contract_are_mistakes_of_the_caller() {
+fn packets_that_violate_the_contract_panic() {
     for suite in Suite::ALL {
         let shortest = overhead(suite) + suite.pad_to_bytes();
         let mut broken = vec![

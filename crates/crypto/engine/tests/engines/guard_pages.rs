@@ -1,5 +1,5 @@
-//! Engines read and write nothing outside the buffers that they are handed: buffers here end where
-//! a page begins that may not be touched, so that an assembly routine which overreaches is killed.
+//! Engines do not access memory outside their buffers: buffers here are adjacent to an inaccessible
+//! page, so that an assembly routine that overruns them is killed.
 
 use crate::{noise, selections, transforms};
 use engine::{Packet, TAG_BYTES};
@@ -8,14 +8,14 @@ use wire::Suite;
 
 const PAGE: usize = 4096;
 
-/// Memory of one page, followed and preceded by one that may not be touched.
+/// A page of memory between two inaccessible pages.
 struct Guarded {
     base: *mut u8,
 }
 
 impl Guarded {
     fn new() -> Self {
-        // SAFETY: a fresh anonymous mapping; it replaces nothing.
+        // SAFETY: a new anonymous mapping, which replaces nothing.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -28,7 +28,7 @@ impl Guarded {
         };
         assert_ne!(base, libc::MAP_FAILED);
         let base = base.cast::<u8>();
-        // SAFETY: the middle page of the mapping just made.
+        // SAFETY: the middle page of the mapping made above.
         let result = unsafe {
             libc::mprotect(
                 base.add(PAGE).cast(),
@@ -40,14 +40,14 @@ impl Guarded {
         Self { base }
     }
 
-    /// `length` bytes that end with the page.
+    /// Returns `length` bytes that end with the page.
     fn last(&mut self, length: usize) -> &mut [u8] {
         assert!(length <= PAGE);
-        // SAFETY: within the middle page, which is ours to read and write; borrowed uniquely.
+        // SAFETY: within the middle page, which is readable and writable; borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.base.add(2 * PAGE - length), length) }
     }
 
-    /// `length` bytes that begin with the page.
+    /// Returns `length` bytes that begin with the page.
     fn first(&mut self, length: usize) -> &mut [u8] {
         assert!(length <= PAGE);
         // SAFETY: as in `last`.
@@ -113,7 +113,7 @@ fn no_transform_touches_a_byte_outside_its_buffers() {
                     transform.seal(packet, &packets).unwrap();
                     packet[0] ^= 1;
                     transform.open(packet, &packets, &mut authentic).unwrap();
-                    // Without an ICV nothing tells.
+                    // Without an ICV every packet is authentic.
                     assert_eq!(authentic[0], suite.icv_bytes() == 0, "{case}");
                 }
             }
@@ -122,7 +122,7 @@ fn no_transform_touches_a_byte_outside_its_buffers() {
 }
 
 #[test]
-fn no_checksum_twin_touches_a_byte_outside_its_buffer() {
+fn no_checksum_touches_a_byte_outside_its_buffer() {
     let mut page = Guarded::new();
     for length in 0..600 {
         assert_eq!(engine::checksum::sum(page.last(length), 5), 5);

