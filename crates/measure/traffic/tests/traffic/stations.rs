@@ -504,7 +504,7 @@ fn what_cannot_be_served_is_refused_with_a_reason() {
         );
         socket.port = Some(FramePortKind::Socket);
         let socket = error(&socket).to_string();
-        assert!(socket.contains("by UDP socket"), "{socket}");
+        assert!(socket.contains("UDP socket cannot"), "{socket}");
         let text = serve("{", Vec::new(), &stop).unwrap_err();
         assert!(matches!(text, ServeError::Spec(_)));
     });
