@@ -27,13 +27,15 @@ pub(crate) enum Command {
     Run(Run),
     /// Measure the tester itself: the frame tests of a campaign with nothing in the path
     ///
-    /// For each: how many frames the generator makes and the analyser takes, what is lost, and how long a
-    /// frame takes when there is no device. Campaigns with `calibrate: true` do the same beside their DUTs.
+    /// For each: how many frames the generator makes and the analyser takes, what is lost, and how
+    /// long a frame takes when there is no device. Campaigns with `calibrate: true` do the same
+    /// beside their DUTs.
     Calibrate(Run),
     /// Check campaign and lab files; tells all mistakes at once
     ///
-    /// Campaigns are checked as this host would run them, in every lab among the files and that of `--lab`; when
-    /// there is none, in the built-in lab `namespaces`; those of crypto devices in `device`.
+    /// Campaigns are checked as this host would run them, in every lab among the files and that of
+    /// `--lab`; when there is none, in the built-in lab `namespaces`; those of crypto devices in
+    /// `device`.
     Check(Check),
     /// Show every cell of a campaign, its commands and the time it will take
     Plan(Plan),
@@ -47,14 +49,15 @@ pub(crate) enum Command {
     Encrypt(Encrypt),
     /// Simulate the key management entities (KMEs) of a QKD network, until SIGTERM
     ///
-    /// They serve ETSI GS QKD 014 with keys made of random numbers: for labs and tests. Faults can be switched on while
-    /// they run.
+    /// They serve ETSI GS QKD 014 with keys made of random numbers: for labs and tests. Faults can
+    /// be switched on while they run.
     Kme(Kme),
     /// Measure the crypto engines by themselves, one core each; or crypto devices
     ///
-    /// How fast each engine seals and opens ESP packets in memory, by suite and packet size: nothing is sent.
-    /// With `--curves`, what the encryptor's choice of engine is made by. With `--device`, how fast a crypto device does an
-    /// operation, by the size of its input and by how many ask at once: a run with a report, as `run` makes it.
+    /// How fast each engine seals and opens ESP packets in memory, by suite and packet size:
+    /// nothing is sent. With `--curves`, what the encryptor's choice of engine is made by. With
+    /// `--device`, how fast a crypto device does an operation, by the size of its input and by how
+    /// many ask at once: a run with a report, as `run` makes it.
     Speed(Box<Speed>),
     /// Try whether crypto devices compute what they should, against official vectors and the CPU
     Kat(Kat),
@@ -65,20 +68,22 @@ pub(crate) enum Command {
     Keys(Keys),
     /// Serve a run as one of its stations, on standard input and output
     ///
-    /// A run starts its stations itself; this is for `ssh host cipherbench station` and the like. The
-    /// protocol is one JSON object a line. At end of file every program that it started is killed.
+    /// A run starts its stations itself; this is for `ssh host cipherbench station` and the like.
+    /// The protocol is one JSON object a line. At end of file every program that it started is
+    /// killed.
     #[command(hide = true)]
     Station(Station),
     /// Send or check test frames, as the JSON on standard input says
     ///
-    /// A run starts it on its stations. It prints `ready`, works, and prints what it did as one line of JSON;
-    /// SIGTERM ends it early.
+    /// A run starts it on its stations. It prints `ready`, works, and prints what it did as one
+    /// line of JSON; SIGTERM ends it early.
     #[command(hide = true)]
     Frames,
     /// Work on a crypto device, as the JSON on standard input says
     ///
-    /// A run starts it, so that a driver that crashes takes nothing else with it. It says what comes of it as one JSON object
-    /// a line; it begins on a line `go`, and a line `stop`, or the end of standard input, ends it.
+    /// A run starts it, so that a driver that crashes takes nothing else with it. It says what
+    /// comes of it as one JSON object a line; it begins on a line `go`, and a line `stop`, or the
+    /// end of standard input, ends it.
     #[command(hide = true)]
     Device,
 }
@@ -187,8 +192,9 @@ pub(crate) struct Speed {
     /// Engine, or `all` that can be used here; the control `null` shows what measuring itself costs
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub(crate) engine: String,
-    /// Lengths of the inner packets in bytes, from 20 on, or of the inputs of a device; separated by commas [default: 64,
-    /// 128, 256, 512, 1024, 1408, 1500, 8192; of devices 16, 64, 256, 1024, 8192]
+    /// Lengths of the inner packets in bytes, from 20 on, or of the inputs of a device; separated
+    /// by commas [default: 64, 128, 256, 512, 1024, 1408, 1500, 8192; of devices 16, 64, 256, 1024,
+    /// 8192]
     #[arg(
         long,
         value_name = "BYTES",
@@ -196,7 +202,8 @@ pub(crate) struct Speed {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub(crate) sizes: Vec<u16>,
-    /// What to measure: batches sealed in place, single packets sealed from elsewhere, batches opened in place
+    /// What to measure: batches sealed in place, single packets sealed from elsewhere, batches
+    /// opened in place
     #[arg(long, value_name = "WAY", default_value = "all")]
     #[arg(value_parser = ["all", "seal", "seal-from", "open"])]
     pub(crate) direction: String,
@@ -212,13 +219,15 @@ pub(crate) struct Speed {
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
     #[arg(value_parser = duration)]
     pub(crate) duration: Duration,
-    /// Measure curves in place of rates: what a batch costs on each engine, and where they take turns
+    /// Measure curves in place of rates: what a batch costs on each engine, and where they take
+    /// turns
     ///
-    /// They are charted, too. Those of all engines replace the ones in the cache, which the encryptor chooses by;
-    /// those of an engine that is named with `--engine` are not kept.
+    /// They are charted, too. Those of all engines replace the ones in the cache, which the
+    /// encryptor chooses by; those of an engine that is named with `--engine` are not kept.
     #[arg(long, conflicts_with_all = ["sizes", "direction", "batch", "threads", "duration"])]
     pub(crate) curves: bool,
-    /// Folder to write `speed.html` with charts, and `speed.json`, into; of devices, where the run's folder is made
+    /// Folder to write `speed.html` with charts, and `speed.json`, into; of devices, where the
+    /// run's folder is made
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -229,12 +238,13 @@ pub(crate) struct Speed {
 
 #[derive(Debug, Args)]
 pub(crate) struct DeviceSpeed {
-    /// Measure this crypto device: `engine`, `openssl`, `openssl: { engine: gost }`, `softhsm` …, as campaigns have it; may
-    /// be given several times
+    /// Measure this crypto device: `engine`, `openssl`, `openssl: { engine: gost }`, `softhsm` …,
+    /// as campaigns have it; may be given several times
     #[arg(long = "device", value_name = "DEVICE")]
     #[arg(conflicts_with_all = ["suite", "engine", "direction", "batch", "threads", "curves"])]
     pub(crate) devices: Vec<String>,
-    /// Operations of the device, as `sha-256`, `aes-128-cbc encrypt` or `rsa-2048-pss sign`, separated by commas
+    /// Operations of the device, as `sha-256`, `aes-128-cbc encrypt` or `rsa-2048-pss sign`,
+    /// separated by commas
     #[arg(
         long = "operation",
         value_name = "NAME",
@@ -262,8 +272,8 @@ pub(crate) struct DeviceSpeed {
 
 #[derive(Debug, Args)]
 pub(crate) struct DeviceNames {
-    /// Crypto device: `engine` (our own), `openssl`, `openssl: { engine: gost }`, `softhsm`, `pkcs11: { … }` or `model: { … }`, as
-    /// campaigns have it; may be given several times
+    /// Crypto device: `engine` (our own), `openssl`, `openssl: { engine: gost }`, `softhsm`,
+    /// `pkcs11: { … }` or `model: { … }`, as campaigns have it; may be given several times
     #[arg(long = "device", value_name = "DEVICE", default_values_t = ["engine".to_owned()])]
     pub(crate) devices: Vec<String>,
 }
@@ -286,7 +296,8 @@ pub(crate) struct Kat {
 pub(crate) struct Fatigue {
     #[command(flatten)]
     pub(crate) devices: DeviceNames,
-    /// Operations, as `sha-256` or `aes-128-cbc encrypt`, or classes, as `rsa`; all if none is named; separated by commas
+    /// Operations, as `sha-256` or `aes-128-cbc encrypt`, or classes, as `rsa`; all if none is
+    /// named; separated by commas
     #[arg(value_name = "NAME", value_delimiter = ',')]
     pub(crate) operations: Vec<String>,
     /// Threads on each device
@@ -344,7 +355,8 @@ pub(crate) enum Keys {
     },
     /// Make a certificate authority: `ca.pem`, which every gateway needs, and `ca.key`
     ///
-    /// Who has `ca.key` can be any gateway: keep it where no gateway is, and make certificates there.
+    /// Who has `ca.key` can be any gateway: keep it where no gateway is, and make certificates
+    /// there.
     Authority {
         /// Folder to make both files in
         #[arg(value_name = "DIR")]
@@ -352,7 +364,8 @@ pub(crate) enum Keys {
     },
     /// Make a gateway's certificate and key: `NAME.pem` and `NAME.key`
     ///
-    /// Peers know the gateway by that name. There is no revocation: a certificate is trusted until it expires.
+    /// Peers know the gateway by that name. There is no revocation: a certificate is trusted until
+    /// it expires.
     Certificate {
         /// Name of the gateway: small letters, digits, `-` and `.`
         name: String,

@@ -81,7 +81,8 @@ impl From<LabError> for Failure {
                 Exit::Interrupted,
                 "interrupted while the lab was built; no trial was made",
             ),
-            // Trials keep what goes wrong in them to themselves: what arrives here kept the lab from being.
+            // Trials keep what goes wrong in them to themselves: what arrives here kept the lab
+            // from being.
             error => Self::new(Exit::CannotBuild, error),
         }
     }

@@ -4,7 +4,8 @@ use crate::exit::{Exit, Failure};
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Prints to standard output. A reader that has gone (`cipherbench plan | head`) wants no more: no error.
+/// Prints to standard output. A reader that has gone (`cipherbench plan | head`) wants no more: no
+/// error.
 pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     match output

@@ -1,4 +1,5 @@
-//! How far a run is, on standard error: a bar that clears itself on a terminal, a line per trial elsewhere.
+//! How far a run is, on standard error: a bar that clears itself on a terminal, a line per trial
+//! elsewhere.
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};

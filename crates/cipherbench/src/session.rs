@@ -31,8 +31,8 @@ enum Place {
 }
 
 impl Session {
-    /// Gets the privilege, builds the lab, and says what a killed run had left behind. From here on Ctrl-C
-    /// takes the lab down. The process must have one thread.
+    /// Gets the privilege, builds the lab, and says what a killed run had left behind. From here on
+    /// Ctrl-C takes the lab down. The process must have one thread.
     pub(crate) fn open(plan: &LabPlan, options: &cli::Output) -> Result<Self, Failure> {
         let interrupt = signals::interrupt()?;
         if plan.kind == LabKind::Memory {
@@ -78,7 +78,8 @@ impl Session {
         }
     }
 
-    /// Makes the trials that are not `done`, takes the lab down, and writes the documents into `dir`.
+    /// Makes the trials that are not `done`, takes the lab down, and writes the documents into
+    /// `dir`.
     pub(crate) fn carry_out(
         mut self,
         plan: &Plan,
@@ -150,7 +151,8 @@ fn verdict(journal: &Journal) -> Exit {
     }
 }
 
-/// Whether a crypto device gave a wrong result, or failed: that is measured, and no device that does so is good.
+/// Whether a crypto device gave a wrong result, or failed: that is measured, and no device that
+/// does so is good.
 fn has_bad_device(journal: &Journal) -> bool {
     journal
         .latest_trials()

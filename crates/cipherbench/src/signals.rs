@@ -8,8 +8,8 @@ use signal_hook::iterator::Signals;
 use std::thread;
 use std::{fs, io};
 
-/// What asks a program to end: Ctrl-C, `kill`, and the terminal that closes, unless whoever started the program
-/// has it ignore one of them, as `nohup` does.
+/// What asks a program to end: Ctrl-C, `kill`, and the terminal that closes, unless whoever started
+/// the program has it ignore one of them, as `nohup` does.
 fn to_end() -> impl Iterator<Item = i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);
@@ -25,8 +25,8 @@ fn ignored(status: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// An interrupt that is set when the program is asked to end. From then on nothing ends it early: what was
-/// built is taken down, however often Ctrl-C is pressed. Starts no thread.
+/// An interrupt that is set when the program is asked to end. From then on nothing ends it early:
+/// what was built is taken down, however often Ctrl-C is pressed. Starts no thread.
 pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::new();
     for signal in to_end() {
@@ -42,8 +42,8 @@ pub(crate) fn stop() -> Result<Stop, Failure> {
     Ok(stop)
 }
 
-/// The same flag, which is raised only once the watch has started; it watches for `others` too. A signal that comes
-/// before is kept until then.
+/// The same flag, which is raised only once the watch has started; it watches for `others` too. A
+/// signal that comes before is kept until then.
 pub(crate) fn stop_later(others: &[i32]) -> Result<(Stop, Watch), Failure> {
     let stop = Stop::new().map_err(refused)?;
     let signals = to_end().chain(others.iter().copied());
@@ -65,8 +65,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Waits on a thread of its own, which has the privileges that the caller has now, and does `on_other` for each
-    /// signal that does not ask the program to end.
+    /// Waits on a thread of its own, which has the privileges that the caller has now, and does
+    /// `on_other` for each signal that does not ask the program to end.
     pub(crate) fn start(mut self, on_other: impl Fn(i32) + Send + 'static) -> Result<(), Failure> {
         let watch = move || {
             for signal in self.signals.forever() {

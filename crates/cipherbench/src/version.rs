@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// Version and revision, as journals record them: `0.1.0 (a1b2c3d4)`, or `0.1.0` alone when it was not
-/// built from a git tree.
+/// Version and revision, as journals record them: `0.1.0 (a1b2c3d4)`, or `0.1.0` alone when it was
+/// not built from a git tree.
 pub(crate) fn short() -> &'static str {
     static SHORT: LazyLock<String> = LazyLock::new(|| match env!("CIPHERBENCH_REVISION") {
         "" => env!("CARGO_PKG_VERSION").to_owned(),

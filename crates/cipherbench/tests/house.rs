@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates that may hold `unsafe`: foreign engines, SIMD, libcrypto, I/O system calls, namespace system calls.
+/// Crates that may hold `unsafe`: foreign engines, SIMD, libcrypto, I/O system calls, namespace
+/// system calls.
 const UNSAFE_CRATES: [&str; 5] = ["engine", "gost", "device", "port", "lab"];
 const FILE_LINES_MAX: usize = 600;
+const COMMENT_COLUMNS_MAX: usize = 100;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -16,7 +18,8 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Files of the tree, as git lists them; all of the sources where this is no git tree (a release archive).
+/// Files of the tree, as git lists them; all of the sources where this is no git tree (a release
+/// archive).
 fn files() -> Vec<PathBuf> {
     listed_by_git(&["--cached", "--others", "--exclude-standard"]).unwrap_or_else(files_without_git)
 }
@@ -113,6 +116,31 @@ fn no_source_file_is_too_long_to_read() {
     assert!(
         too_long.is_empty(),
         "more than {FILE_LINES_MAX} lines, cut where a topic ends: {too_long:?}"
+    );
+}
+
+/// Tables and blocks of code in comments may be wider: they cannot be wrapped.
+#[test]
+fn comments_wrap_at_100_columns() {
+    let mut wide = Vec::new();
+    for path in rust_files() {
+        let mut is_code = false;
+        for (number, line) in (1..).zip(read(&path).lines()) {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                is_code = false;
+                continue;
+            };
+            let comment = comment.trim_start_matches(['/', '!']).trim_start();
+            is_code ^= comment.starts_with("```");
+            let is_table = comment.starts_with('|');
+            if line.chars().count() > COMMENT_COLUMNS_MAX && !is_code && !is_table {
+                wide.push(format!("{}:{number}", path.display()));
+            }
+        }
+    }
+    assert!(
+        wide.is_empty(),
+        "more than {COMMENT_COLUMNS_MAX} columns: {wide:#?}"
     );
 }
 

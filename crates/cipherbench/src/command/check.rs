@@ -10,8 +10,8 @@ use yaml::Mistakes;
 
 /// Prints a line for each file without a mistake, and all mistakes of the others.
 ///
-/// Campaigns are checked as this host would run them, in every lab that is named: by `--lab`, or by its file among
-/// the others. Where none is, it is the lab that `run` takes then.
+/// Campaigns are checked as this host would run them, in every lab that is named: by `--lab`, or by
+/// its file among the others. Where none is, it is the lab that `run` takes then.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let given = arguments.lab.as_deref().map(planning::load_lab);
     let files: Vec<_> = arguments
@@ -43,8 +43,8 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Of the labs, those of crypto devices for a campaign of these, and the others for the others; where none is left, the one
-/// that `run` takes.
+/// Of the labs, those of crypto devices for a campaign of these, and the others for the others;
+/// where none is left, the one that `run` takes.
 fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     let of_devices = |lab: &&LabFile| lab.plan().kind == LabKind::Device;
     let fits = labs
@@ -57,7 +57,8 @@ fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     }
 }
 
-/// What a campaign is that all labs can have, or what they cannot, with the names of those that cannot.
+/// What a campaign is that all labs can have, or what they cannot, with the names of those that
+/// cannot.
 fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<String, String> {
     let mut refused: Vec<(Mistakes, Vec<&str>)> = Vec::new();
     let mut plan = None;

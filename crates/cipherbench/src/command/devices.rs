@@ -1,7 +1,8 @@
-//! `cipherbench kat`, `fatigue` and `speed --device`: trials of crypto devices without a campaign file.
+//! `cipherbench kat`, `fatigue` and `speed --device`: trials of crypto devices without a campaign
+//! file.
 //!
-//! What is typed becomes the text of a campaign, which is read, checked, run, recorded and reported like any other: so
-//! devices are named as campaigns name them, and mistakes are told alike.
+//! What is typed becomes the text of a campaign, which is read, checked, run, recorded and reported
+//! like any other: so devices are named as campaigns name them, and mistakes are told alike.
 
 use crate::cli::{DeviceSpeed, Fatigue, Kat, Output};
 use crate::command::run::carry_out;
@@ -56,8 +57,8 @@ pub(crate) fn fatigue(arguments: &Fatigue) -> Result<Exit, Failure> {
     run("fatigue", 1, &devices.devices, &trial, out, output)
 }
 
-/// As it is typed behind `speed`: the time of each figure is that of the other speeds too. Without sizes they are those of
-/// campaigns.
+/// As it is typed behind `speed`: the time of each figure is that of the other speeds too. Without
+/// sizes they are those of campaigns.
 pub(crate) fn speed(
     arguments: &DeviceSpeed,
     sizes: &[u16],

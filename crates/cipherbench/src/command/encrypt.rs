@@ -6,8 +6,8 @@ use crate::{output, signals, version};
 use encryptor::{Config, ServiceError};
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
 
-/// Runs until a signal asks it to end; SIGUSR1 asks it to renew its keys, SIGUSR2 to make them fail where the
-/// configuration has `faults`. Prints one line that begins with `ready` when it forwards.
+/// Runs until a signal asks it to end; SIGUSR1 asks it to renew its keys, SIGUSR2 to make them fail
+/// where the configuration has `faults`. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     let fault = config.fault;

@@ -4,7 +4,8 @@ use crate::exit::{Exit, Failure};
 use crate::signals;
 use std::io;
 
-/// Does what standard input says until it is done, or a signal asks it to end; either way it reports.
+/// Does what standard input says until it is done, or a signal asks it to end; either way it
+/// reports.
 pub(crate) fn frames() -> Result<Exit, Failure> {
     let stop = signals::stop()?;
     let spec = io::read_to_string(io::stdin()).map_err(|error| {

@@ -6,7 +6,8 @@ use crate::{output, signals, version};
 use qkd::kme::{Config, StartError, start};
 use std::os::fd::AsFd;
 
-/// Runs until a signal asks it to end. Prints one line that begins with `ready` when all KMEs serve, with their addresses.
+/// Runs until a signal asks it to end. Prints one line that begins with `ready` when all KMEs
+/// serve, with their addresses.
 pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     let stop = signals::stop()?;

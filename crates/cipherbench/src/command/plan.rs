@@ -49,9 +49,9 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What runs on the stations in a trial of this cell: B's servers first, then A's clients. A cell that is
-/// tuned is shown with the parameters that the search starts from. Frame tests have none: what their programs
-/// are told is known when the path is up, and the journal keeps it.
+/// What runs on the stations in a trial of this cell: B's servers first, then A's clients. A cell
+/// that is tuned is shown with the parameters that the search starts from. Frame tests have none:
+/// what their programs are told is known when the path is up, and the journal keeps it.
 fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, CommandError> {
     if matches!(
         cell.measurement,

@@ -10,8 +10,8 @@ use journal::{Journal, Writer};
 use std::path::{Path, PathBuf};
 use trial::Done;
 
-/// Nothing is left behind unless measuring has begun: the lab comes first, then the run's folder with every
-/// file that will be written at the end, then the trials.
+/// Nothing is left behind unless measuring has begun: the lab comes first, then the run's folder
+/// with every file that will be written at the end, then the trials.
 pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
     carry_out(&arguments.out, &arguments.output, plan(arguments)?)
 }
@@ -54,8 +54,8 @@ pub(crate) fn carry_out(out: &Path, output: &Output, plan: Plan) -> Result<Exit,
     session.carry_out(&header.plan, &Done::default(), writer, &dir, output)
 }
 
-/// Makes the run's folder with its journal and, of what it holds so far, every document: a place that cannot
-/// be written to is found out now, not after hours of measuring.
+/// Makes the run's folder with its journal and, of what it holds so far, every document: a place
+/// that cannot be written to is found out now, not after hours of measuring.
 fn begin(out: &Path, header: &Header) -> Result<(PathBuf, Writer), Failure> {
     let dir = journal::run_dir(out, header.started_unix_ns, &header.plan.name)?;
     let writer = Writer::create(&dir, header)?;

@@ -5,8 +5,8 @@ use crate::exit::{Exit, Failure};
 use lab::NodeId;
 use std::io;
 
-/// Serves until end of file. Signals that end other programs end this one too: the kernel then takes
-/// away everything that it started.
+/// Serves until end of file. Signals that end other programs end this one too: the kernel then
+/// takes away everything that it started.
 pub(crate) fn station(arguments: &Station) -> Result<Exit, Failure> {
     let node = arguments.node.as_deref().map(node).transpose()?;
     lab::station::serve(node, io::stdin(), io::stdout())?;

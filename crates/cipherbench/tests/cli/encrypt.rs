@@ -4,15 +4,15 @@ use crate::support::{Ended, Sandbox, end, finish, kill, namespaces, read_line, s
 use nix::sys::signal::SIGTERM;
 use std::process::{Child, Command};
 
-/// Two networks joined by a link, `w0` at 192.0.2.1 and `w1` at 192.0.2.2, and in each of them a gateway's
-/// clear side: an address of its own on the tunnel's interface.
+/// Two networks joined by a link, `w0` at 192.0.2.1 and `w1` at 192.0.2.2, and in each of them a
+/// gateway's clear side: an address of its own on the tunnel's interface.
 struct Networks {
     sandbox: Sandbox,
     holders: [Child; 2],
 }
 
-/// Makes namespaces in which whoever runs the tests is root, and keeps them. Without IPv6, whose router
-/// solicitations would be counted too.
+/// Makes namespaces in which whoever runs the tests is root, and keeps them. Without IPv6, whose
+/// router solicitations would be counted too.
 const HOLD: &str = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; \
                     ip link set lo up && echo up && exec sleep 1000";
 
@@ -134,7 +134,8 @@ pub(crate) fn two_gateways_carry_a_ping_count_it_and_stop_cleanly() {
         assert_eq!(counter("clear_rx_packets"), 5);
         assert_eq!(counter("clear_tx_packets"), 5);
         assert_eq!(counter("cipher_tx_packets"), 5);
-        // What the peer sent at its start, to try out its offloads, arrived too and is dropped for a reason.
+        // What the peer sent at its start, to try out its offloads, arrived too and is dropped for
+        // a reason.
         assert_eq!(counter("cipher_rx_packets"), 5 + counter("dropped_packets"));
     }
     for gateway in gateways {

@@ -1,4 +1,5 @@
-//! What can be wrong with a host, a disk or a device: one clear error, the right exit code, nothing left.
+//! What can be wrong with a host, a disk or a device: one clear error, the right exit code, nothing
+//! left.
 
 use crate::support::{PINGS, Sandbox, end, finish, kill, namespaces, start, wait_for};
 use nix::sys::signal::{SIGKILL, SIGTERM};

@@ -1,4 +1,5 @@
-//! Frame tests: in memory without any privilege, on stations in every direction, and the tester alone.
+//! Frame tests: in memory without any privilege, on stations in every direction, and the tester
+//! alone.
 
 use crate::support::{Sandbox, end, kill, start, wait_for};
 use nix::sys::signal::SIGINT;

@@ -1,7 +1,7 @@
 //! The program as people use it: real campaigns in real labs, real faults, and nothing left behind.
 //!
-//! What needs a lab is skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1 cargo test -p
-//! cipherbench` rewrites the expected texts in `golden/`.
+//! What needs a lab is skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1 cargo
+//! test -p cipherbench` rewrites the expected texts in `golden/`.
 
 mod devices;
 mod encrypt;
@@ -17,7 +17,8 @@ mod texts;
 use libtest_mimic::{Arguments, Completion, Trial};
 use std::process::ExitCode;
 
-/// The named functions of a module as tests; `$skipped` tells why they cannot run here, if they cannot.
+/// The named functions of a module as tests; `$skipped` tells why they cannot run here, if they
+/// cannot.
 macro_rules! tests {
     ($skipped:expr, $module:ident: $($name:ident),+ $(,)?) => {
         vec![$({

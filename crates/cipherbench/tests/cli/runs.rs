@@ -9,7 +9,8 @@ use std::process::Command;
 
 const DOCUMENTS: [&str; 4] = ["report.html", "report.md", "results.csv", "results.json"];
 
-/// Both kinds of transfer and a ping, with and without encryption, at loads that leave room for other tests.
+/// Both kinds of transfer and a ping, with and without encryption, at loads that leave room for
+/// other tests.
 const EVERYTHING: &str = "\
 campaign: everything
 repeats: 1

@@ -153,7 +153,8 @@ pub(crate) fn curves_are_charted_and_kept_in_the_cache() {
         end(command.env("XDG_CACHE_HOME", &other)).exits(0);
         assert!(!other.join("cipherbench").exists());
     }
-    // Curves that were measured while other tests ran need not have been kept; nothing else may be there.
+    // Curves that were measured while other tests ran need not have been kept; nothing else may be
+    // there.
     let kept = fs::read_dir(sandbox.path("cache/cipherbench"))
         .into_iter()
         .flatten()

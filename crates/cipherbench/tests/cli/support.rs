@@ -1,4 +1,5 @@
-//! A folder, a lab name and a mark of its own for each test, so that tests neither meet nor leave anything.
+//! A folder, a lab name and a mark of its own for each test, so that tests neither meet nor leave
+//! anything.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,8 +31,8 @@ const STARVATION: [&str; 4] = [
 /// So often what was starved is made again.
 const BUSY_MACHINE_ATTEMPTS: u32 = 10;
 
-/// Two pings, `direct` and `cipherbench`, twice each: a whole run in a few seconds. Long enough for every
-/// sample of the cipher link, on a busy machine too.
+/// Two pings, `direct` and `cipherbench`, twice each: a whole run in a few seconds. Long enough for
+/// every sample of the cipher link, on a busy machine too.
 pub(crate) const PINGS: &str = "\
 campaign: pings
 repeats: 2
@@ -94,8 +95,8 @@ impl Sandbox {
         command
     }
 
-    /// The program with these arguments, which SIGINT ends: a shell has what it starts in the background ignore that, tests
-    /// included, and the program would heed it.
+    /// The program with these arguments, which SIGINT ends: a shell has what it starts in the
+    /// background ignore that, tests included, and the program would heed it.
     pub(crate) fn interruptible(&self, arguments: &[&str]) -> Command {
         let mut command = self.command("env");
         command
@@ -112,8 +113,9 @@ impl Sandbox {
 
     /// Runs to the end what must be measured in full.
     ///
-    /// A machine that does something else may starve a trial. That is found out and said, and not what is tested here: what was
-    /// starved is made again, as a user would have it. The result is of the last attempt.
+    /// A machine that does something else may starve a trial. That is found out and said, and not
+    /// what is tested here: what was starved is made again, as a user would have it. The result is
+    /// of the last attempt.
     #[track_caller]
     pub(crate) fn measures(&self, command: &mut Command) -> Ended {
         let mut ended = end(command);

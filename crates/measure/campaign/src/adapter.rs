@@ -1,8 +1,8 @@
 //! DUT adapters: the kinds of devices under test, their settings and what follows from these.
 //!
-//! To add a kind: its file here with its settings, its [`DutProfile`] and the reader of its keys, its
-//! variant of [`Adapter`] with one arm in [`Adapter::profile`], and its name in `dut::KINDS`; then
-//! what brings it up, in `lab`.
+//! To add a kind: its file here with its settings, its [`DutProfile`] and the reader of its keys,
+//! its variant of [`Adapter`] with one arm in [`Adapter::profile`], and its name in `dut::KINDS`;
+//! then what brings it up, in `lab`.
 
 mod carrier;
 mod cipherbench;

@@ -7,6 +7,7 @@ use units::{Bytes, Layer};
 use yaml::{Map, Node, Place, Reported, Spanned};
 
 /// The values of an axis as far as they could be read: so that one mistake does not hide the next.
+#[derive(Debug)]
 pub(crate) struct AxisValues<T> {
     values: Vec<Spanned<T>>,
     outcome: Result<(), Reported>,
@@ -16,6 +17,17 @@ impl<T> AxisValues<T> {
     /// The values that could be read, no two alike.
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Spanned<T>> {
         self.values.iter()
+    }
+
+    /// The values that could be read.
+    pub(crate) fn values(&self) -> &[Spanned<T>] {
+        &self.values
+    }
+
+    /// # Errors
+    /// When a value could not be read.
+    pub(crate) const fn outcome(&self) -> Result<(), Reported> {
+        self.outcome
     }
 
     /// Whether all of its values could be read.

@@ -12,8 +12,8 @@ use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
 use yaml::{Mistake, Place};
 
-/// Longest frames, FCS not counted, that an AF_XDP port of a virtual link takes: a page of memory, and on
-/// receipt what the kernel keeps free before them.
+/// Longest frames, FCS not counted, that an AF_XDP port of a virtual link takes: a page of memory,
+/// and on receipt what the kernel keeps free before them.
 const XDP_SEND_BYTES_MAX: usize = 4096;
 const XDP_RECEIVE_BYTES_MAX: usize = XDP_SEND_BYTES_MAX - 256;
 
@@ -250,7 +250,8 @@ impl Draft {
         })
     }
 
-    /// AF_XDP needs a queue for each core, of which a virtual link has one, and a page for each frame.
+    /// AF_XDP needs a queue for each core, of which a virtual link has one, and a page for each
+    /// frame.
     fn check_xdp(&self, lab: &LabFile, cipher_mtu: usize) -> Option<Mistake> {
         let test = self.frame_test()?;
         let Traffic {

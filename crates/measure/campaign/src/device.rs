@@ -1,7 +1,7 @@
 //! Trials of crypto devices as a campaign asks for them: `kat`, `speed` and `fatigue`.
 //!
-//! To add one: a variant of [`DeviceTrial`] and of [`plan::DeviceTest`], its time in [`crate::estimate`], its words in
-//! `text`, and its table in `docs/campaign.md`.
+//! To add one: a variant of [`DeviceTrial`] and of [`plan::DeviceTest`], its time in
+//! [`crate::estimate`], its words in `text`, and its table in `docs/campaign.md`.
 
 mod operations;
 mod points;

@@ -5,8 +5,8 @@
 //! adding a value to an axis that already has two changes no id of the cells that were there
 //! before.
 //!
-//! Each group of frame tests has a cell without a DUT, the calibration, unless the campaign measures
-//! `straight` in it itself.
+//! Each group of frame tests has a cell without a DUT, the calibration, unless the campaign
+//! measures `straight` in it itself.
 
 mod grid;
 mod point;
@@ -65,15 +65,15 @@ pub(crate) fn cells(
     for (point, selected) in &points {
         let coordinates = point.named(&varying);
         let group = group_of(&point.measurement, coordinates.iter());
-        if let Some(first) = owners.insert(group.clone(), &point.trial.place)
-            && repeated.insert(point.trial.place.path.clone())
+        if let Some(first) = owners.insert(group.clone(), point.trial)
+            && repeated.insert(point.trial.path.clone())
         {
             let what = format!(
                 "this trial measures `{group}`, which `{}` measures already",
                 first.path
             );
             let help = "remove it there or here; to measure more often raise `repeats`";
-            result = Err(node.mistake_at(&point.trial.place, what, help));
+            result = Err(node.mistake_at(point.trial, what, help));
         }
         for (place, what, help) in point.wrong_for(selected, duts) {
             if !told.iter().any(|known| *known == (place, what.clone())) {
@@ -184,7 +184,7 @@ impl Point<'_> {
             }
             (Measurement::Device(test), _) => {
                 let wrong = device::wrong_for(test, duts);
-                let wrong = wrong.map(|(what, help)| (&self.trial.place, what, help.to_owned()));
+                let wrong = wrong.map(|(what, help)| (self.trial, what, help.to_owned()));
                 wrong.into_iter().collect()
             }
             _ => self.no_path(duts, all).into_iter().collect(),
@@ -214,14 +214,14 @@ impl Point<'_> {
         if !others.is_empty() {
             help.push_str(&format!("; write `duts: [{}]`", others.join(", ")));
         }
-        Some((&self.trial.place, what, help))
+        Some((self.trial, what, help))
     }
 
     fn draft(&self, group: &str, coordinates: &[Coordinate], dut: &Listed) -> Draft {
         let places = self.at.iter();
         Draft {
             cell: self.cell(group, coordinates, &dut.dut),
-            trial: self.trial.place.clone(),
+            trial: self.trial.clone(),
             dut: dut.place.clone(),
             places: places
                 .map(|(coordinate, place)| (coordinate.axis, (*place).clone()))
@@ -238,7 +238,7 @@ impl Point<'_> {
                 adapter: Adapter::Straight,
             },
             entry: STRAIGHT.to_owned(),
-            place: self.trial.place.clone(),
+            place: self.trial.clone(),
         };
         let mut draft = self.draft(group, coordinates, &straight);
         draft.cell.calibration = true;
@@ -293,9 +293,9 @@ impl Trial {
     /// Its points; the first axis of an id varies slowest.
     fn points(&self) -> Grid<'_, Point<'_>> {
         match &self.kind {
-            Kind::Tool(trial) => trial.points(self),
-            Kind::Frames(trial) => trial.points(self),
-            Kind::Device(trial) => trial.points(self),
+            Kind::Tool(trial) => trial.points(&self.place),
+            Kind::Frames(trial) => trial.points(&self.place),
+            Kind::Device(trial) => trial.points(&self.place),
         }
     }
 }

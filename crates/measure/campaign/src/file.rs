@@ -206,7 +206,8 @@ impl Campaign {
         from_text(MEMORY_FILE, MEMORY_TEXT).expect("the built-in campaign has no mistakes")
     }
 
-    /// The built-in campaign for crypto devices: whether our engines and the machine's OpenSSL are right, and how fast.
+    /// The built-in campaign for crypto devices: whether our engines and the machine's OpenSSL are
+    /// right, and how fast.
     ///
     /// # Panics
     /// Never: the file is part of the program, and tests read it.

@@ -8,7 +8,6 @@ mod disturbed;
 mod given;
 mod keys;
 pub(crate) mod mix;
-mod points;
 mod procedure;
 mod profile;
 pub(crate) mod rate;
@@ -17,29 +16,22 @@ mod soak;
 
 pub(crate) use check::for_duts;
 pub(crate) use given::Given;
-pub(crate) use points::{LINK_MTU_MIN, packet_bytes_max};
 pub(crate) use procedure::{NAMES, Name};
 
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
-use crate::plan::{Direction, IpVersion, PortKind, Ports};
+use crate::expand::{Grid, Point};
+use crate::plan::{
+    Axis, Direction, FrameTest, IpVersion, Measurement, PortKind, Ports, Stations, Traffic,
+};
 use procedure::Asked;
+use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::{Map, Node, Place, Reported, Spanned};
 
-/// One frame trial.
+/// One frame trial: the axes of its traffic, and what is done with the frames.
 #[derive(Debug)]
 pub(crate) struct FrameTrial {
-    frame: Vec<Spanned<FrameMix>>,
-    ip: Vec<Spanned<IpVersion>>,
-    direction: Vec<Spanned<Direction>>,
-    cores: Vec<Spanned<u16>>,
-    /// `None`: [`flows_for`].
-    flows: Vec<Spanned<Option<u32>>>,
-    /// `None`: those of the DUT.
-    tunnels: Vec<Spanned<Option<u32>>>,
-    duplex: Vec<Spanned<bool>>,
-    ports: Vec<Spanned<Ports>>,
-    offloads: Vec<Spanned<bool>>,
+    traffic: TrafficAxes,
     procedures: Vec<Asked>,
 }
 
@@ -71,13 +63,16 @@ pub(crate) fn flows_for(tunnels: u32, cores: u16) -> u32 {
     (tunnels * wanted.div_ceil(tunnels)).min(FLOWS_MAX)
 }
 
-/// [`FrameTrial`] as it is read.
-struct RawTraffic {
+/// The axes of the traffic.
+#[derive(Debug)]
+pub(crate) struct TrafficAxes {
     frame: AxisValues<FrameMix>,
     ip: AxisValues<IpVersion>,
     direction: AxisValues<Direction>,
     cores: AxisValues<u16>,
+    /// `None`: [`flows_for`].
     flows: AxisValues<Option<u32>>,
+    /// `None`: those of the DUT.
     tunnels: AxisValues<Option<u32>>,
     duplex: AxisValues<bool>,
     ports: AxisValues<Ports>,
@@ -87,7 +82,7 @@ struct RawTraffic {
 /// Reads a frame trial of that kind.
 pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
     let node = map.node();
-    let traffic = RawTraffic {
+    let traffic = TrafficAxes {
         frame: required_axis(map, "frame", mix::read),
         ip: axis(map, "ip", IpVersion::V4, |node| {
             node.one_of("IP version", &IP_VERSIONS)
@@ -114,16 +109,10 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
     if name.is_disturbed() {
         traffic.check_whole(node);
     }
+    // Mistakes of any axis were reported; without one all values are there.
+    traffic.check_read()?;
     Ok(FrameTrial {
-        frame: traffic.frame.all()?,
-        ip: traffic.ip.all()?,
-        direction: traffic.direction.all()?,
-        cores: traffic.cores.all()?,
-        flows: traffic.flows.all()?,
-        tunnels: traffic.tunnels.all()?,
-        duplex: traffic.duplex.all()?,
-        ports: traffic.ports.all()?,
-        offloads: traffic.offloads.all()?,
+        traffic,
         procedures: procedures?,
     })
 }
@@ -139,4 +128,128 @@ fn ports(node: Node<'_>) -> Result<Ports, Reported> {
         let rx = map.with_default("receive", None, kind);
         Ok(Ports { tx: tx?, rx: rx? })
     })
+}
+
+/// A link of a smaller MTU carries no IPv6 (RFC 8200 §5), and below 68 B no IPv4.
+pub(crate) const LINK_MTU_MIN: u16 = 1280;
+
+/// The largest frame's IP packet.
+pub(crate) fn packet_bytes_max(mix: &FrameMix) -> u16 {
+    mix.largest_bytes()
+        .saturating_sub((HEADER_BYTES + FCS_BYTES) as u16)
+}
+
+/// What the axes of the traffic set.
+#[derive(Clone)]
+struct Settings {
+    /// Flows and tunnels are in `given` until the DUT is known.
+    traffic: Traffic,
+    cores: u16,
+    offloads: bool,
+    given: Given,
+}
+
+impl TrafficAxes {
+    /// # Errors
+    /// When a value of some axis could not be read.
+    fn check_read(&self) -> Result<(), Reported> {
+        let outcomes = [
+            self.frame.outcome(),
+            self.ip.outcome(),
+            self.direction.outcome(),
+            self.cores.outcome(),
+            self.flows.outcome(),
+            self.tunnels.outcome(),
+            self.duplex.outcome(),
+            self.ports.outcome(),
+            self.offloads.outcome(),
+        ];
+        outcomes.into_iter().collect()
+    }
+}
+
+impl FrameTrial {
+    /// Its points; the first axis of an id varies slowest.
+    pub(crate) fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
+        let start = Settings {
+            traffic: Traffic {
+                mix: FrameMix::fixed(0),
+                ip: IpVersion::V4,
+                flows: 1,
+                tunnels: 1,
+                direction: Direction::Both,
+                duplex: false,
+                ports: Ports::default(),
+            },
+            cores: 1,
+            offloads: false,
+            given: Given::default(),
+        };
+        let traffic = &self.traffic;
+        let grid = Grid::new(trial, start)
+            .over(Axis::Frame, traffic.frame.values(), |point, mix| {
+                point.traffic.mix = mix;
+            })
+            .over(
+                Axis::Direction,
+                traffic.direction.values(),
+                |point, direction| {
+                    point.traffic.direction = direction;
+                },
+            )
+            .over(Axis::Ip, traffic.ip.values(), |point, ip| {
+                point.traffic.ip = ip
+            })
+            .over(Axis::Cores, traffic.cores.values(), |point, cores| {
+                point.cores = cores
+            })
+            .over(Axis::Flows, traffic.flows.values(), |point, flows| {
+                point.given.flows = flows;
+            })
+            .over(Axis::Tunnels, traffic.tunnels.values(), |point, tunnels| {
+                point.given.tunnels = tunnels;
+                point.traffic.tunnels = tunnels.unwrap_or(1);
+            })
+            .over(Axis::Duplex, traffic.duplex.values(), |point, duplex| {
+                point.traffic.duplex = duplex;
+            })
+            .over(Axis::Ports, traffic.ports.values(), |point, ports| {
+                point.traffic.ports = ports;
+            })
+            .over(
+                Axis::Offloads,
+                traffic.offloads.values(),
+                |point, offloads| {
+                    point.offloads = offloads;
+                },
+            );
+        grid.over_each(&self.procedures, |settings, asked| {
+            (settings.point(trial, asked), asked.coordinates())
+        })
+    }
+}
+
+impl Settings {
+    fn point<'a>(mut self, trial: &'a Place, asked: &Asked) -> Point<'a> {
+        let mix = &self.traffic.mix;
+        let procedure = asked.resolve(mix);
+        let loads = asked.loads().map(|load| Spanned {
+            value: load.value.frames_per_s(mix),
+            place: load.place.clone(),
+        });
+        self.given.loads = loads.collect();
+        self.given.event = asked.event_place().cloned();
+        let stations = Stations {
+            mtu: packet_bytes_max(mix).max(LINK_MTU_MIN),
+            cores: self.cores,
+            offloads: self.offloads,
+        };
+        let traffic = self.traffic;
+        let test = FrameTest { traffic, procedure };
+        Point {
+            stations: Some(stations),
+            frames: Some(self.given),
+            ..Point::new(trial, Measurement::Frames(test))
+        }
+    }
 }

@@ -7,7 +7,6 @@
 mod axis;
 mod cell;
 mod claim;
-mod coordinate;
 mod device;
 mod disturbed;
 mod encryptor;
@@ -17,16 +16,17 @@ mod keys;
 mod published;
 mod search;
 mod soak;
+mod stations;
 mod tool;
+mod value;
 
 pub use crate::adapter::{
     Ability, Adapter, Carrier, DataPath, Direction, DutProfile, Form, IkeAuth, L2tpEncapsulation,
     L2tpv3, OpenVpn, PacketLimit, Role, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
 };
-pub use axis::Column;
-pub use cell::{Cell, Stations};
+pub use axis::{Axis, Column, Coordinate};
+pub use cell::Cell;
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
-pub use coordinate::{Axis, Coordinate, Value};
 pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
     Workers,
@@ -37,7 +37,9 @@ pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
 pub use keys::KeySource;
 pub use published::{Published, PublishedUnit};
 pub use soak::{DriftBounds, Soak};
+pub use stations::Stations;
 pub use tool::Tool;
+pub use value::Value;
 
 pub(crate) use cell::group_of;
 
@@ -163,7 +165,8 @@ pub enum LabKind {
     /// Stations and encryptors in this process, joined by rings. Frame tests only; needs no
     /// privilege.
     Memory,
-    /// Nothing is built: crypto devices that are worked on by processes of this machine. Needs no privilege.
+    /// Nothing is built: crypto devices that are worked on by processes of this machine. Needs no
+    /// privilege.
     Device,
 }
 
@@ -257,8 +260,9 @@ impl Measurement {
         }
     }
 
-    /// Whether its figure is held against what the tester reaches without a device. What happens to a device, and how
-    /// steady it is, is no question of the tester's ceiling: each such trial has its own control.
+    /// Whether its figure is held against what the tester reaches without a device. What happens to
+    /// a device, and how steady it is, is no question of the tester's ceiling: each such trial has
+    /// its own control.
     #[must_use]
     pub const fn has_ceiling(&self) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! Published figures: which of the built-in references a campaign names, and which of its cells measure the same.
+//! Published figures: which of the built-in references a campaign names, and which of its cells
+//! measure the same.
 
 use crate::expand::Draft;
 use crate::plan::{DeviceTest, Measurement, Procedure, Published, PublishedUnit};

@@ -252,8 +252,8 @@ fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
     })
 }
 
-/// iperf2 fills the beginning of a datagram with a header, behind which it has to show what is looked for between the
-/// gateways.
+/// iperf2 fills the beginning of a datagram with a header, behind which it has to show what is
+/// looked for between the gateways.
 fn check_iperf2(
     node: Node<'_>,
     tools: &AxisValues<plan::Tool>,

@@ -278,8 +278,8 @@ fn a_line_carries_less_of_frames_that_the_station_seals() {
         .iter()
         .map(|cell| plan.lab.line_rate(cell).unwrap())
         .collect();
-    // 46 B of IP packet are 108 B in ESP in UDP: 20 + 8 + 8 + 8 of headers and IV, 46 + 2 padded to 48, 16 of
-    // ICV; with 18 + 20 B around them 146 B. Calibration and `direct` send them in clear.
+    // 46 B of IP packet are 108 B in ESP in UDP: 20 + 8 + 8 + 8 of headers and IV, 46 + 2 padded to
+    // 48, 16 of ICV; with 18 + 20 B around them 146 B. Calibration and `direct` send them in clear.
     assert_eq!(rates[..3], [1_488_095, 1_488_095, 1_000_000_000 / 8 / 146]);
     assert!(rates[5] < 327_367, "{rates:?}");
     assert!(told("both", "1 Gbit/s L1").is_ok());

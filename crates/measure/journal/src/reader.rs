@@ -70,9 +70,9 @@ impl fmt::Display for Warning {
 /// Reads the journal in the folder of a run. A run that is still going on can be read too.
 ///
 /// # Errors
-/// When the folder holds no journal, cannot be read, has a format version that this program does not know, or a finished line
-/// of the journal is not a record of this format. An unfinished last line is a [`Warning`], never
-/// an error.
+/// When the folder holds no journal, cannot be read, has a format version that this program does
+/// not know, or a finished line of the journal is not a record of this format. An unfinished last
+/// line is a [`Warning`], never an error.
 pub fn read(dir: &Path) -> Result<Journal, JournalError> {
     let path = dir.join(FILE_NAME);
     match fs::read(&path) {
@@ -312,8 +312,8 @@ impl Journal {
         self.soaked.iter().filter(is_of)
     }
 
-    /// What came of a fatigue trial that broke off: the last snapshot of each start, in order; nothing of one that ended,
-    /// or has not begun.
+    /// What came of a fatigue trial that broke off: the last snapshot of each start, in order;
+    /// nothing of one that ended, or has not begun.
     pub fn unfinished_fatigue(
         &self,
         cell: &str,

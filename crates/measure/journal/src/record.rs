@@ -26,8 +26,9 @@ use std::collections::BTreeMap;
 
 /// Version of the journal format that is written; a reader refuses a higher one.
 ///
-/// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: other people's encryptors, what happens under a
-/// load, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
+/// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: other people's encryptors, what
+/// happens under a load, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto
+/// devices.
 pub const FORMAT_VERSION: u32 = 5;
 
 /// The oldest version that is still read: what it lacks has a default that says so.
@@ -192,8 +193,8 @@ pub enum Outcome {
     },
 }
 
-/// A reason of [`Outcome::Invalid`] in brief: the name of the check that it begins with, where one speaks against the trial;
-/// else the whole.
+/// A reason of [`Outcome::Invalid`] in brief: the name of the check that it begins with, where one
+/// speaks against the trial; else the whole.
 #[must_use]
 pub fn in_brief(reason: &str) -> &str {
     let is_name = |name: &str| {
@@ -277,8 +278,8 @@ pub struct Cpu {
     pub station_a_ns: u64,
     /// Station B's part of it.
     pub station_b_ns: u64,
-    /// DUT processes on both gateways: user and system time. `None`: it ran on machines of its own, and nobody
-    /// knows.
+    /// DUT processes on both gateways: user and system time. `None`: it ran on machines of its own,
+    /// and nobody knows.
     pub dut_ns: Option<u64>,
     /// The rest of the machine's busy time: softirq, kernel threads, the tester itself.
     pub kernel_ns: u64,
@@ -329,28 +330,28 @@ pub struct Check {
 pub struct CipherLink {
     /// Frames looked at.
     pub frames: u64,
-    /// Of those, what the device sealed, in the form that it has: ESP, bare or in UDP, which was the only
-    /// one when this got its name, WireGuard's data or OpenVPN's.
+    /// Of those, what the device sealed, in the form that it has: ESP, bare or in UDP, which was
+    /// the only one when this got its name, WireGuard's data or OpenVPN's.
     pub esp_frames: u64,
     /// Frames that showed the stations' marker in clear.
     pub marker_frames: u64,
-    /// TCP of the device's own between its gateways: keys agreed on, keys had from a KME. Absent in journals from before it
-    /// was there.
+    /// TCP of the device's own between its gateways: keys agreed on, keys had from a KME. Absent in
+    /// journals from before it was there.
     #[serde(default)]
     pub channel_frames: u64,
-    /// Frames that are neither that nor known control traffic: ARP, ND, a key exchange where the device has
-    /// one.
+    /// Frames that are neither that nor known control traffic: ARP, ND, a key exchange where the
+    /// device has one.
     pub other_frames: u64,
-    /// What names the keys, as seen, in hexadecimal: SPIs; WireGuard's receiver indices; OpenVPN's key ids in
-    /// the first byte and peer ids behind it.
+    /// What names the keys, as seen, in hexadecimal: SPIs; WireGuard's receiver indices; OpenVPN's
+    /// key ids in the first byte and peer ids behind it.
     pub spis: Vec<String>,
 }
 
 /// Foreign frames on the link between the gateways, of all frames in both directions while it was
 /// watched: what is neither sealed in the device's form (ESP, bare or in UDP with a non-zero SPI;
-/// WireGuard's or OpenVPN's data on its ports), nor a key exchange where the device has one, by UDP or TCP, a NAT
-/// keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later fragment of ESP or UDP goes
-/// with its packet's first one. Without encryption all traffic is foreign.
+/// WireGuard's or OpenVPN's data on its ports), nor a key exchange where the device has one, by UDP
+/// or TCP, a NAT keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later fragment of
+/// ESP or UDP goes with its packet's first one. Without encryption all traffic is foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CipherWatch {
     /// Foreign frames (or super-packets): all of them.

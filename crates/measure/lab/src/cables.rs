@@ -1,11 +1,12 @@
-//! Cables: interfaces of this machine that a lab takes into its namespaces, and what is between them outside.
+//! Cables: interfaces of this machine that a lab takes into its namespaces, and what is between
+//! them outside.
 //!
 //! 1. Every interface is looked at, and refused where somebody needs it.
 //! 2. Its future owner notes how it was, to give it back at its end ([`crate::station`]).
 //! 3. Only then is it moved. Whatever ends the run in between, the owner gives back what it has.
 //!
-//! An interface keeps its name: when station and run are killed at once, the kernel gives back a physical one
-//! under the name that it has.
+//! An interface keeps its name: when station and run are killed at once, the kernel gives back a
+//! physical one under the name that it has.
 
 use crate::offloads;
 use crate::on_node::{ip, run_tool};
@@ -23,8 +24,8 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 /// The boxes outside, as a lab reaches them.
 pub(crate) struct Outside {
     pub(crate) cables: Cables,
-    /// Where commands run: this machine, in the namespace of the run. It is not interrupted, for what is to be
-    /// taken down is taken down then too.
+    /// Where commands run: this machine, in the namespace of the run. It is not interrupted, for
+    /// what is to be taken down is taken down then too.
     pub(crate) desk: Station,
     /// Stops what is waited for.
     pub(crate) interrupt: Interrupt,
@@ -123,7 +124,8 @@ impl Outside {
             .map(|(_, name)| name)
     }
 
-    /// Sets MTU and offloads of a node's. Hardware may lack an offload: what is in force is read with every trial.
+    /// Sets MTU and offloads of a node's. Hardware may lack an offload: what is in force is read
+    /// with every trial.
     pub(crate) fn configure(&self, node: &dyn Node, links: Links) -> Result<(), LabError> {
         let id = node.id();
         let mtu = match id {

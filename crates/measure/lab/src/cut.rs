@@ -1,7 +1,7 @@
 //! The link between the gateways, cut and joined again.
 //!
-//! A cable that is pulled leaves a host its routes and neighbours; the kernel forgets those of an interface that is set
-//! down. So they are written down before, and set again after.
+//! A cable that is pulled leaves a host its routes and neighbours; the kernel forgets those of an
+//! interface that is set down. So they are written down before, and set again after.
 
 use crate::on_node::ip;
 use crate::protocol::Program;

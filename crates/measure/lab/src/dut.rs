@@ -45,7 +45,8 @@ pub(crate) trait Adapter: Send + Sync {
     /// Brings it up on the gateways that are loaded; nothing of it is left when that fails.
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError>;
 
-    /// What came up, or nothing of it when something failed: why it did says more than how the rest went down.
+    /// What came up, or nothing of it when something failed: why it did says more than how the rest
+    /// went down.
     fn up_or_stopped(
         &mut self,
         site: &Site<'_>,

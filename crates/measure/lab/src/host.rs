@@ -19,8 +19,8 @@ use crate::{LabError, Privilege};
 use journal::record::Environment;
 use std::thread;
 
-/// The machine and its tools, as a journal keeps them, `privilege` being what the lab took. The engines are
-/// added by whoever has them.
+/// The machine and its tools, as a journal keeps them, `privilege` being what the lab took. The
+/// engines are added by whoever has them.
 #[must_use]
 pub fn environment(privilege: Option<Privilege>) -> Environment {
     let (machine, tools) = thread::scope(|scope| {

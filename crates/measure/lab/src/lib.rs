@@ -131,9 +131,9 @@ pub struct Links {
     /// With super-packets handed on whole it has nothing to merge, and costs most of the throughput
     /// of several streams.
     pub offloads: bool,
-    /// Line rate (L1, preamble and gap counted) that every end of every link is shaped to, in bit/s.
-    /// A station's generator sends below its queue, and keeps to it by itself. A super-packet counts
-    /// as one frame: with `offloads`, TCP may get 6 % more.
+    /// Line rate (L1, preamble and gap counted) that every end of every link is shaped to, in
+    /// bit/s. A station's generator sends below its queue, and keeps to it by itself. A
+    /// super-packet counts as one frame: with `offloads`, TCP may get 6 % more.
     pub rate_bps: Option<u64>,
 }
 
@@ -148,28 +148,31 @@ pub struct RunningDut {
     pub sealed_ports: Vec<SealedPort>,
     /// TCP ports by which its gateways agree on keys; empty where they do so by UDP, or not at all.
     pub control_ports: Vec<ControlPort>,
-    /// Where test frames go in and come out, from A's side to B's; `None` where a DUT cannot be loaded
-    /// with frames.
+    /// Where test frames go in and come out, from A's side to B's; `None` where a DUT cannot be
+    /// loaded with frames.
     pub frame_path: Option<FramePath>,
     /// It runs on machines of its own: what CPU time it takes cannot be known.
     pub elsewhere: bool,
 }
 
-/// What can be done to a DUT that is up. Which DUT can do what is in [`campaign::plan::DutProfile::abilities`].
+/// What can be done to a DUT that is up. Which DUT can do what is in
+/// [`campaign::plan::DutProfile::abilities`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DutAction {
     /// New keys for all tunnels, at once; done when they are in use in both directions.
     Rekey,
     /// The encryptor on that gateway dies: SIGKILL to its processes.
     Kill(NodeId),
-    /// It is started again there as it was at first; done when it says that it is ready, which may be before
-    /// anything passes.
+    /// It is started again there as it was at first; done when it says that it is ready, which may
+    /// be before anything passes.
     Restart(NodeId),
-    /// All tunnels are taken down in order. What runs meanwhile is the DUT's affair: `docs/encryptors.md`.
+    /// All tunnels are taken down in order. What runs meanwhile is the DUT's affair:
+    /// `docs/encryptors.md`.
     TakeDown,
     /// They are set up again; done when all of them are.
     SetUp,
-    /// Its keys are put out of step, which it has to find out and mend by itself; done when it has been told to.
+    /// Its keys are put out of step, which it has to find out and mend by itself; done when it has
+    /// been told to.
     Desync(Desync),
     /// The link between the gateways is taken down at gw1's end. The lab does it, whatever the DUT.
     CutLink,
@@ -213,12 +216,14 @@ pub struct FrameEnd {
     pub next_hop_mac: [u8; 6],
     /// The interface's own address, which the kernel answers for.
     pub address: std::net::Ipv4Addr,
-    /// First address of the test network on this side: a /16 of 198.18.0.0/15 (RFC 2544 §C.2.2), routed
-    /// here but nobody's, so that no kernel answers or looks for a socket. Tunnel t has the t-th after it.
+    /// First address of the test network on this side: a /16 of 198.18.0.0/15 (RFC 2544 §C.2.2),
+    /// routed here but nobody's, so that no kernel answers or looks for a socket. Tunnel t has the
+    /// t-th after it.
     pub test_address: std::net::Ipv4Addr,
     /// Likewise for IPv6: a /64 of 2001:2::/48 (RFC 5180 §8).
     pub test_address_v6: std::net::Ipv6Addr,
-    /// The station stands for the DUT's peer here: it seals what it sends and opens what it receives.
+    /// The station stands for the DUT's peer here: it seals what it sends and opens what it
+    /// receives.
     pub esp: Option<StationEsp>,
 }
 
@@ -260,8 +265,9 @@ pub trait Bench {
     /// Names of the interfaces of the cipher link: gw1's and gw2's end.
     fn cipher_interfaces(&self) -> (&str, &str);
 
-    /// Where what passes between the gateways, or the boxes, is looked at: the interface that sends what comes
-    /// from A's side, and the one that sends what comes from B's. `None` where nobody can.
+    /// Where what passes between the gateways, or the boxes, is looked at: the interface that sends
+    /// what comes from A's side, and the one that sends what comes from B's. `None` where nobody
+    /// can.
     fn cipher_ends(&self) -> Option<[(NodeId, &str); 2]> {
         let (gw1, gw2) = self.cipher_interfaces();
         Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)])
@@ -284,9 +290,9 @@ pub trait Bench {
         Ok(())
     }
 
-    /// Brings a DUT up between the stations and waits until A reaches B through it. With a direction
-    /// other than `Both`, only the gateway that is loaded is brought up, and the station stands for the
-    /// other: nothing is waited for but the gateway.
+    /// Brings a DUT up between the stations and waits until A reaches B through it. With a
+    /// direction other than `Both`, only the gateway that is loaded is brought up, and the station
+    /// stands for the other: nothing is waited for but the gateway.
     ///
     /// # Errors
     /// When it does not come up, or cannot be loaded in that direction: nothing of it is left then.

@@ -36,8 +36,8 @@ pub struct Reply {
 /// A program to start on a station.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// Program ([`THIS_PROGRAM`], a path, or a name to be found in `PATH`) and arguments, word by word;
-    /// no shell.
+    /// Program ([`THIS_PROGRAM`], a path, or a name to be found in `PATH`) and arguments, word by
+    /// word; no shell.
     pub argv: Vec<String>,
     /// Cores it may run on, counted from 0 among those that the station may use; empty: all.
     pub cores: Vec<u16>,
@@ -57,7 +57,8 @@ pub enum Ready {
     /// When this TCP port listens in the station's namespace. It must not before the start: that is
     /// an error.
     Listening(u16),
-    /// When a UDP socket is bound to this port in the station's namespace. None must be before the start.
+    /// When a UDP socket is bound to this port in the station's namespace. None must be before the
+    /// start.
     Bound(u16),
     /// When it prints a line that begins so, on standard output.
     Line(String),
@@ -83,8 +84,8 @@ impl Program {
 
 /// A UDP port that carries what a DUT sealed, and in what form.
 ///
-/// Of ESP, port 500 is IKE's own: a message begins with the first byte there, and on any other port behind
-/// four zero bytes (RFC 7296 §2). So no ESP is expected on port 500.
+/// Of ESP, port 500 is IKE's own: a message begins with the first byte there, and on any other port
+/// behind four zero bytes (RFC 7296 §2). So no ESP is expected on port 500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedPort {
     /// The port, of either end.
@@ -107,8 +108,9 @@ impl SealedPort {
     }
 }
 
-/// A TCP port of a DUT's own, beside its tunnels: where its gateways agree on keys, or have them from elsewhere. What
-/// runs between these two addresses, to or from that port of the one that listens, is no traffic of the stations.
+/// A TCP port of a DUT's own, beside its tunnels: where its gateways agree on keys, or have them
+/// from elsewhere. What runs between these two addresses, to or from that port of the one that
+/// listens, is no traffic of the stations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlPort {
     /// Who listens.
@@ -177,8 +179,8 @@ pub enum Request {
         signal: i32,
     },
     /// Wait until a started program has printed a whole line that begins so on standard output, has
-    /// ended, or `limit_ms` has passed. What it has to say is had before it has given back all that the
-    /// kernel lent it.
+    /// ended, or `limit_ms` has passed. What it has to say is had before it has given back all that
+    /// the kernel lent it.
     AwaitLine {
         /// From [`Response::Started`].
         process: u64,
@@ -226,8 +228,8 @@ pub enum Request {
     Watch {
         /// Interface name.
         interface: String,
-        /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected. Beside
-        /// ports of other forms only, bare ESP is foreign.
+        /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected.
+        /// Beside ports of other forms only, bare ESP is foreign.
         sealed_ports: Vec<SealedPort>,
         /// TCP ports of the DUT's own; at most 8.
         control_ports: Vec<ControlPort>,
@@ -258,14 +260,14 @@ pub enum Request {
         /// Readable by the owner only (keys).
         secret: bool,
     },
-    /// Give these interfaces back to the namespace that the station was started in, at its end, as they
-    /// were; those that it has been lent by then. In place of what was asked so before.
+    /// Give these interfaces back to the namespace that the station was started in, at its end, as
+    /// they were; those that it has been lent by then. In place of what was asked so before.
     GiveBack {
         /// What is about to be lent.
         lent: Vec<Lent>,
     },
-    /// Run these programs one after the other at the station's end, whatever each comes to. In place of
-    /// what was asked so before.
+    /// Run these programs one after the other at the station's end, whatever each comes to. In
+    /// place of what was asked so before.
     AtEnd {
         /// The programs.
         programs: Vec<Program>,

@@ -1,9 +1,9 @@
 //! The watch on a link: what kind of frames it carries, and whether any shows the stations' data in
 //! clear.
 //!
-//! A sample looks at whole frames, super-packets of 64 KB included, in both directions, for the time
-//! of one request, and keeps none. A [`Watch`] goes on over a whole trial, and sees only what does
-//! not belong on the cipher link.
+//! A sample looks at whole frames, super-packets of 64 KB included, in both directions, for the
+//! time of one request, and keeps none. A [`Watch`] goes on over a whole trial, and sees only what
+//! does not belong on the cipher link.
 
 mod classify;
 mod filter;
@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 /// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
 const FRAME_BYTES_MAX: usize = 65_536 + 18;
 
-/// Different SPIs, or what other forms have for them, that are listed; a link with more is not one of
-/// ours.
+/// Different SPIs, or what other forms have for them, that are listed; a link with more is not one
+/// of ours.
 const SPIS_MAX: usize = 256;
 
 /// What belongs between the gateways, beside ARP and neighbour discovery.

@@ -21,8 +21,8 @@ use std::time::Duration;
 /// How long a process and everything below it may take to be gone once they were killed.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long the stations of a killed run may take to give back the machine's interfaces, and to take down boxes
-/// outside; they begin by themselves when their run is gone.
+/// How long the stations of a killed run may take to give back the machine's interfaces, and to
+/// take down boxes outside; they begin by themselves when their run is gone.
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 const RETURN_STEP: Duration = Duration::from_millis(5);
 

@@ -27,7 +27,8 @@ pub(crate) struct Port {
     pub(crate) known: Vec<[u8; 6]>,
 }
 
-/// Makes a bridge of two interfaces. What is behind them is written down, so that no frame is flooded.
+/// Makes a bridge of two interfaces. What is behind them is written down, so that no frame is
+/// flooded.
 pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<(), LabError> {
     join(node, ports.each_ref().map(|port| port.interface))?;
     let mut known = String::new();

@@ -144,8 +144,8 @@ impl Map {
         self.ends(node).map(|(own, ..)| own.interface)
     }
 
-    /// The first of the lab's prefixes that the lab needs for itself, for test frames or for the link
-    /// past the gateways.
+    /// The first of the lab's prefixes that the lab needs for itself, for test frames or for the
+    /// link past the gateways.
     pub(crate) fn taken(addresses: &Addresses) -> Option<Ipv4Addr> {
         let Addresses {
             station_a,
@@ -244,8 +244,8 @@ impl Map {
         format!("{}/24", host(station, 0))
     }
 
-    /// Makes the station at the other end a neighbour of the one at its own, for good and by address,
-    /// as all neighbours of the lab are.
+    /// Makes the station at the other end a neighbour of the one at its own, for good and by
+    /// address, as all neighbours of the lab are.
     pub(crate) fn join(&self, own: End, other: End) -> String {
         let (address, interface) = (self.address(other), own.interface);
         let mut batch = String::new();
@@ -320,9 +320,9 @@ impl Map {
         batch
     }
 
-    /// Gives a node's interfaces their addresses, makes its neighbours known for good, and its routes
-    /// to where the encryptors and, from a station, everything else are. Not for a bridge. All links
-    /// exist by then.
+    /// Gives a node's interfaces their addresses, makes its neighbours known for good, and its
+    /// routes to where the encryptors and, from a station, everything else are. Not for a bridge.
+    /// All links exist by then.
     pub(crate) fn address_node(&self, node: NodeId) -> String {
         let mut batch = String::new();
         for (own, ..) in self.ends(node) {

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! `RUN` is the folder of a run. The samples are the made-up runs that the tests use (`quick`,
-//! `frames`, `disturbed`, `soak`, `troubled`, `in-progress`, `empty`, `large`, `hostile`, `hostile-frames`,
-//! `only-baseline`, `no-baseline`): to see what a change of the report looks like without measuring
-//! anything.
+//! `frames`, `disturbed`, `soak`, `troubled`, `in-progress`, `empty`, `large`, `hostile`,
+//! `hostile-frames`, `only-baseline`, `no-baseline`): to see what a change of the report looks like
+//! without measuring anything.
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;

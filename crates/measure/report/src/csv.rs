@@ -1,8 +1,8 @@
 //! One row per trial, of a frame test one per figure, for spreadsheets: `results.csv` (RFC 4180).
 //!
 //! A column is its key, what it means, and how it is read from a trial: header, rows and the
-//! documentation (`docs/schema/results-csv.md`) come from the lists that [`columns`] joins; those of axes are declared
-//! with the axes.
+//! documentation (`docs/schema/results-csv.md`) come from the lists that [`columns`] joins; those
+//! of axes are declared with the axes.
 
 mod claims;
 mod compared;
@@ -66,7 +66,7 @@ impl Column {
     fn read(&self, row: &Context<'_>) -> Option<String> {
         match self {
             Self::Declared((.., read)) => read(row),
-            Self::Axis(axis, _) => Some(axis.value(row.planned?)?.plain()),
+            Self::Axis(axis, _) => Some(row.planned?.value(*axis)?.plain()),
         }
     }
 }

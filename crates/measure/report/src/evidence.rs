@@ -56,7 +56,8 @@ pub(crate) fn of_trial(trial: &TrialRecord) -> Option<&Evidence> {
     }
 }
 
-/// The form that the sealed packets of all cells have: ESP where nothing is sealed; `None`: several.
+/// The form that the sealed packets of all cells have: ESP where nothing is sealed; `None`:
+/// several.
 pub(crate) fn common_form(run: &Run<'_>) -> Option<Form> {
     let cells = run.plan().cells.iter();
     let mut forms = cells.filter_map(|cell| Some(cell.dut.adapter.carrier()?.form));
@@ -72,7 +73,8 @@ pub(crate) fn form(run: &Run<'_>, cell: &CellResult) -> Form {
     carrier.map_or(Form::Esp, |carrier| carrier.form)
 }
 
-/// What names the keys of sealed packets: [`journal::record::CipherLink::spis`] has them for each form.
+/// What names the keys of sealed packets: [`journal::record::CipherLink::spis`] has them for each
+/// form.
 pub(crate) const fn key_name(form: Form) -> &'static str {
     match form {
         Form::Esp => "SPI",

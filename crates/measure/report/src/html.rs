@@ -79,7 +79,8 @@ fn masthead(run: &Run<'_>, sections: &[(&Section, Vec<Block>)]) -> Markup {
     }
 }
 
-/// The summary and all sections. Cards of more devices than fit on a screen come behind the ranking.
+/// The summary and all sections. Cards of more devices than fit on a screen come behind the
+/// ranking.
 fn content(run: &Run<'_>, sections: &[(&Section, Vec<Block>)]) -> Markup {
     let headlines = headline::headlines(run);
     let ranking = sections.iter().position(|(one, _)| one.id == "ranking");

@@ -55,8 +55,8 @@ pub struct CpuResult {
     pub kernel_cores: Estimate,
     /// All of it.
     pub busy_cores: Estimate,
-    /// Payload bits received per CPU-second of the whole machine; `null` for a ping, and where the DUT's is not
-    /// known.
+    /// Payload bits received per CPU-second of the whole machine; `null` for a ping, and where the
+    /// DUT's is not known.
     pub payload_bits_per_cpu_s: Option<Estimate>,
     /// Payload bits received per CPU-second of the DUT; `null` for a ping and where the DUT has no
     /// process, or one elsewhere.

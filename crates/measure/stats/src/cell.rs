@@ -28,9 +28,11 @@ pub struct CellResult {
     pub calibration: bool,
     /// What makes it a control, where it is one.
     pub control: Option<Control>,
-    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never meant to.
+    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never
+    /// meant to.
     pub insecure: Option<String>,
-    /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or `fatigue`.
+    /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or
+    /// `fatigue`.
     pub protocol: String,
     /// Settings of the stations; `None` for crypto devices.
     pub stations: Option<Stations>,
@@ -46,10 +48,11 @@ pub struct CellResult {
     pub figures: CellFigures,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
-    /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing encrypts, where
-    /// packets are fragmented, and where it depends on more than the packet.
+    /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing
+    /// encrypts, where packets are fragmented, and where it depends on more than the packet.
     pub overhead: Option<Overhead>,
-    /// What the path could carry of such packets, for the same; `null` where neither line rate nor baseline tells.
+    /// What the path could carry of such packets, for the same; `null` where neither line rate nor
+    /// baseline tells.
     pub ceiling: Option<Ceiling>,
 }
 
@@ -227,8 +230,8 @@ impl CellResult {
         Some(&self.bulk()?.payload_throughput_bps)
     }
 
-    /// The figure that a frame test is there for, in frames/s: the relevant lower bound of the first
-    /// goal, or the highest forwarding rate.
+    /// The figure that a frame test is there for, in frames/s: the relevant lower bound of the
+    /// first goal, or the highest forwarding rate.
     #[must_use]
     pub fn frame_rate(&self) -> Option<&Estimate> {
         self.frames()?.frame_rate()
@@ -240,8 +243,8 @@ impl CellResult {
         self.throughput_bps().or_else(|| self.frame_rate())
     }
 
-    /// Whether it measures the rig and so bounds the verdicts of its group: a calibration, or a frame
-    /// test with nothing in the path.
+    /// Whether it measures the rig and so bounds the verdicts of its group: a calibration, or a
+    /// frame test with nothing in the path.
     #[must_use]
     pub fn measures_rig(&self) -> bool {
         let nothing = self.control == Some(Control::NoDevice);

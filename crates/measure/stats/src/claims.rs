@@ -1,15 +1,16 @@
 //! What is claimed of a device beside what was measured of it.
 //!
-//! A claim is *met* or *not met* only where the whole interval of the figure is on one side of it: the 95 % interval of
-//! the mean where there are repeats enough for one, else from the smallest repeat to the largest. It is *not decided*
+//! A claim is *met* or *not met* only where the whole interval of the figure is on one side of it:
+//! the 95 % interval of the mean where there are repeats enough for one, else from the smallest
+//! repeat to the largest. It is *not decided*
 //!
 //! 1. where the cell has no figure, or one repeat only, or two bands of repeats;
 //! 2. where the interval holds the claim, of a search up to its upper bound;
-//! 3. where the figure falls short, and tester or link is the limit, or it cannot be told what is: the device may
-//!    do more;
+//! 3. where the figure falls short, and tester or link is the limit, or it cannot be told what is:
+//!    the device may do more;
 //! 4. where a time is too long, and the path without the device takes that long itself;
-//! 5. where it is not kept, and stations and device take time from one another, as the machine has fewer cores than
-//!    they want: the device may do better.
+//! 5. where it is not kept, and stations and device take time from one another, as the machine has
+//!    fewer cores than they want: the device may do better.
 //!
 //! Nothing here changes what a cell is worth, or how a run ends.
 

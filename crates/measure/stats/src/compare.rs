@@ -71,12 +71,14 @@ impl Metric {
 /// A quantity of one cell by that of another, repeat by repeat.
 pub(crate) struct Paired {
     pub(crate) ratio: Estimate,
-    /// Whether the 95 % interval of the quotients leaves out 1; `None` where repeats are too few for one.
+    /// Whether the 95 % interval of the quotients leaves out 1; `None` where repeats are too few
+    /// for one.
     pub(crate) differs: Option<bool>,
 }
 
 impl Metric {
-    /// Both were measured in every repeat, one after the other: what drifts falls on both and leaves their quotient alone.
+    /// Both were measured in every repeat, one after the other: what drifts falls on both and
+    /// leaves their quotient alone.
     pub(crate) fn paired(self, cell: &CellResult, other: &CellResult) -> Option<Paired> {
         let (own, other) = (self.of(cell)?, self.of(other)?);
         let quotient = |sample: &Sample| {

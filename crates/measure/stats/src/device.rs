@@ -1,5 +1,5 @@
-//! Crypto devices: what the repeats of a functional, a speed or a fatigue trial say together, and devices beside one
-//! another.
+//! Crypto devices: what the repeats of a functional, a speed or a fatigue trial say together, and
+//! devices beside one another.
 //!
 //! ```text
 //! DeviceResult per repeat -> DeviceFigures per cell -> DeviceSeries over sizes, or over so many at once
@@ -48,7 +48,8 @@ pub struct DeviceTestInfo {
     pub operation: Option<String>,
     /// Of a speed trial: bytes of input of one operation; `null` where its size means nothing.
     pub input_bytes: Option<u32>,
-    /// How many work at once: of a speed trial over all devices, of a fatigue trial threads on each.
+    /// How many work at once: of a speed trial over all devices, of a fatigue trial threads on
+    /// each.
     pub concurrency: Option<u32>,
     /// Of a speed trial: `threads` or `processes`.
     pub workers: Option<String>,
@@ -136,7 +137,8 @@ impl DeviceTestInfo {
     }
 }
 
-/// Whether it computes on the CPU by code that is at hand everywhere: what other devices are held against.
+/// Whether it computes on the CPU by code that is at hand everywhere: what other devices are held
+/// against.
 fn is_cpu(kind: &DeviceKind) -> bool {
     match kind {
         DeviceKind::Engine { .. } => true,

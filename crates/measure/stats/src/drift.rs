@@ -1,15 +1,17 @@
-//! Whether something that was read again and again has drifted: Theil and Sen's slope with its interval, and Mann and
-//! Kendall's test.
+//! Whether something that was read again and again has drifted: Theil and Sen's slope with its
+//! interval, and Mann and Kendall's test.
 //!
-//! Both look at pairs of points only, so that a few points far off, and the shape of the noise, do not matter (Sen,
-//! 1968; Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, 1987, 16.4 and 17.3). Pairs are made
-//! within a stratum, which is one start of a device: what begins anew begins where it likes, and that is no drift.
-//! Where points next to each other are alike, the interval is narrower than it should be.
+//! Both look at pairs of points only, so that a few points far off, and the shape of the noise, do
+//! not matter (Sen, 1968; Gilbert, *Statistical Methods for Environmental Pollution Monitoring*,
+//! 1987, 16.4 and 17.3). Pairs are made within a stratum, which is one start of a device: what
+//! begins anew begins where it likes, and that is no drift. Where points next to each other are
+//! alike, the interval is narrower than it should be.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Points that it takes to judge: with fewer, an interval says more about their number than about a drift.
+/// Points that it takes to judge: with fewer, an interval says more about their number than about a
+/// drift.
 pub const DRIFT_MIN_POINTS: usize = 30;
 
 /// Of the normal distribution, what 95 % lie within.
@@ -54,8 +56,8 @@ pub enum DriftJudgement {
 pub(crate) type Point = (f64, f64);
 
 impl Drift {
-    /// How points of several strata moved over a time of `hours`; `None` when no stratum has two points, or their median
-    /// is not above 0.
+    /// How points of several strata moved over a time of `hours`; `None` when no stratum has two
+    /// points, or their median is not above 0.
     pub(crate) fn of(strata: &[Vec<Point>], hours: f64, bound_ratio: f64) -> Option<Self> {
         let mut values: Vec<f64> = strata.iter().flatten().map(|(_, value)| *value).collect();
         let median = median(&mut values).filter(|median| *median > 0.0)?;
@@ -151,7 +153,8 @@ fn p_value(score: f64, variance: f64) -> f64 {
     complementary_error(z / std::f64::consts::SQRT_2)
 }
 
-/// 1 less the error function, of what is not below 0: to 1.2e-7 of its value (Numerical Recipes, 6.2, `erfcc`).
+/// 1 less the error function, of what is not below 0: to 1.2e-7 of its value (Numerical Recipes,
+/// 6.2, `erfcc`).
 fn complementary_error(x: f64) -> f64 {
     const TERMS: [f64; 10] = [
         -1.265_512_23,

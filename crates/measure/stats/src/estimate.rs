@@ -10,8 +10,8 @@ pub const BOOTSTRAP_MIN_REPEATS: usize = 5;
 
 const RESAMPLES: usize = 10_000;
 
-/// The value of one repeat, in the unit of the estimate it belongs to; of an estimate over events, that of one
-/// event in it.
+/// The value of one repeat, in the unit of the estimate it belongs to; of an estimate over events,
+/// that of one event in it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Sample {
     /// From 1.

@@ -1,8 +1,8 @@
 //! Frame tests: what the repeats of a cell say together.
 //!
 //! Rates are of one direction, also where both are loaded; counts are of all that was sent. A frame
-//! size includes the FCS. To add a procedure: a module here, its variant of [`FrameOutcome`], and how
-//! it is judged in `question`.
+//! size includes the FCS. To add a procedure: a module here, its variant of [`FrameOutcome`], and
+//! how it is judged in `question`.
 
 mod burst;
 mod calibration;

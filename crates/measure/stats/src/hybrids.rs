@@ -1,5 +1,5 @@
-//! What a hybrid of crypto engines gains: each device of ours that has more than one engine, beside the same device with
-//! each of them alone.
+//! What a hybrid of crypto engines gains: each device of ours that has more than one engine, beside
+//! the same device with each of them alone.
 
 use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
@@ -28,8 +28,8 @@ pub struct HybridGain {
     pub metric: Metric,
     /// By the engine's alone of the same repeat.
     pub ratio: Estimate,
-    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1; `null` where repeats are too
-    /// few for one.
+    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1;
+    /// `null` where repeats are too few for one.
     pub differs: Option<bool>,
 }
 

@@ -1,7 +1,9 @@
-//! What a source of keys costs: each device of ours whose gateways agree on keys, beside the same one with static keys.
+//! What a source of keys costs: each device of ours whose gateways agree on keys, beside the same
+//! one with static keys.
 //!
-//! Both were measured in every repeat, one after the other, so the repeats pair up: what drifts falls on both of a pair and
-//! leaves its quotient alone. The interval of these quotients says how small a difference would have been seen.
+//! Both were measured in every repeat, one after the other, so the repeats pair up: what drifts
+//! falls on both of a pair and leaves its quotient alone. The interval of these quotients says how
+//! small a difference would have been seen.
 
 use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
@@ -30,8 +32,8 @@ pub struct KeyCost {
     pub metric: Metric,
     /// By the static twin's of the same repeat.
     pub ratio: Estimate,
-    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1; `null` where repeats are too
-    /// few for one.
+    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1;
+    /// `null` where repeats are too few for one.
     pub differs: Option<bool>,
 }
 

@@ -9,8 +9,8 @@
 //! random numbers come from a fixed seed. Counts are integers up to the one division that makes a
 //! rate of them. A cell that was found invalid has no number, it has reasons.
 //!
-//! What it deliberately does not do: it removes no outliers, tests no hypotheses but that of a drift
-//! over hours, and rounds nothing.
+//! What it deliberately does not do: it removes no outliers, tests no hypotheses but that of a
+//! drift over hours, and rounds nothing.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
 //! What others have published of systems of their own, beside what was measured here.
 //!
-//! A ratio is of another machine's figure: it tells how far apart the two are, and nothing is judged by it.
+//! A ratio is of another machine's figure: it tells how far apart the two are, and nothing is
+//! judged by it.
 
 use crate::cell::CellResult;
 use crate::estimate::Estimate;
@@ -22,14 +23,15 @@ pub struct PublishedResult {
     pub what: String,
     /// The figure.
     pub published: f64,
-    /// What both are counted in: `bytes_per_s`, `operations_per_s`, `bits_per_s` or `percent_of_devices`.
+    /// What both are counted in: `bytes_per_s`, `operations_per_s`, `bits_per_s` or
+    /// `percent_of_devices`.
     pub unit: String,
     /// Id of the cell.
     pub cell: String,
     /// The DUT's name.
     pub dut: String,
-    /// What was measured here; `null` when the cell has no such figure, and of shares of devices, which stand in
-    /// the batch of the fatigue trial.
+    /// What was measured here; `null` when the cell has no such figure, and of shares of devices,
+    /// which stand in the batch of the fatigue trial.
     pub measured: Option<Estimate>,
     /// Measured by published.
     pub ratio: Option<f64>,
@@ -70,8 +72,8 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
     .collect()
 }
 
-/// A cell's figure in such a unit. Bits are those of a device's input, of a tool's payload, and of frames with FCS in one
-/// direction.
+/// A cell's figure in such a unit. Bits are those of a device's input, of a tool's payload, and of
+/// frames with FCS in one direction.
 fn measured(unit: PublishedUnit, cell: &CellResult) -> Option<Estimate> {
     let device = cell.device().and_then(|found| found.speed());
     match unit {

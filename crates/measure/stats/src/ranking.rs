@@ -1,17 +1,18 @@
 //! Devices of a group in order, with ties where their intervals do not tell them apart.
 //!
-//! The rule. A device is *surely better* than another when its whole interval lies on the better side of the
-//! other's. Its *rank* is 1 and as many as are surely better than it: devices whose intervals overlap share a rank
-//! unless somebody is surely better than the one and not than the other. Overlapping is not transitive (A and B, B
-//! and C, but not A and C), so there are no groups to be cut out of it: each device is asked for itself, and beside
-//! the rank stands the *last* rank that it could have, all devices but those that it is surely better than. `2–4`
-//! says what is known; one that varies much gets a wide span, not a good place.
+//! The rule. A device is *surely better* than another when its whole interval lies on the better
+//! side of the other's. Its *rank* is 1 and as many as are surely better than it: devices whose
+//! intervals overlap share a rank unless somebody is surely better than the one and not than the
+//! other. Overlapping is not transitive (A and B, B and C, but not A and C), so there are no groups
+//! to be cut out of it: each device is asked for itself, and beside the rank stands the *last* rank
+//! that it could have, all devices but those that it is surely better than. `2–4` says what is
+//! known; one that varies much gets a wide span, not a good place.
 //!
-//! It follows that who is surely better has the better rank, that the order of the campaign does not matter, and
-//! that one more device that all others surely beat changes no other's rank.
+//! It follows that who is surely better has the better rank, that the order of the campaign does
+//! not matter, and that one more device that all others surely beat changes no other's rank.
 //!
-//! The interval is the bootstrap's where there are repeats enough, else the range of the repeats. Of a single repeat
-//! there is none: then any difference counts, and the ranking says so.
+//! The interval is the bootstrap's where there are repeats enough, else the range of the repeats.
+//! Of a single repeat there is none: then any difference counts, and the ranking says so.
 
 use crate::cell::{CellResult, Control};
 use crate::compare::Metric;
@@ -31,8 +32,8 @@ pub struct Ranking {
     pub by: RankedBy,
     /// Whether more is better.
     pub higher_is_better: bool,
-    /// Name of the DUT that [`Standing::ratio_to_yardstick`] is by: the first encryptor of our own, else the first
-    /// device; the first with a figure.
+    /// Name of the DUT that [`Standing::ratio_to_yardstick`] is by: the first encryptor of our own,
+    /// else the first device; the first with a figure.
     pub yardstick: String,
     /// At least two: the best rank first, then the better mean.
     pub places: Vec<Standing>,
@@ -86,15 +87,15 @@ pub enum RankedBy {
     PayloadThroughput,
     /// Median round-trip time, of `ping`, in nanoseconds.
     RoundTripP50,
-    /// Frame rate, of `throughput` and `loss-curve`, in frames/s: the relevant lower bound of the first goal, or the
-    /// highest forwarding rate.
+    /// Frame rate, of `throughput` and `loss-curve`, in frames/s: the relevant lower bound of the
+    /// first goal, or the highest forwarding rate.
     FrameRate,
     /// Median one-way latency at the search's lowest load, of `latency`, in nanoseconds.
     LatencyP50,
     /// Payload bits received per CPU-second of the whole machine, of `tcp` and `udp`.
     PayloadBitsPerCpuSecond,
-    /// IP bits forwarded per CPU-second of the whole machine, of `throughput` and `loss-curve`, in the trials whose
-    /// evidence is recorded.
+    /// IP bits forwarded per CPU-second of the whole machine, of `throughput` and `loss-curve`, in
+    /// the trials whose evidence is recorded.
     IpBitsPerCpuSecond,
 }
 

@@ -1,11 +1,12 @@
 //! What more of something brings: workers, cores, streams, flows, tunnels.
 //!
 //! 1. Cells that differ in one of them only make a [`Scaling`], a series in rising order.
-//! 2. Each figure is set beside that of the smallest number: speed-up by pairs of repeats, and efficiency.
+//! 2. Each figure is set beside that of the smallest number: speed-up by pairs of repeats, and
+//!    efficiency.
 //! 3. Two laws are fitted, where there are points enough ([`fit`]).
 //! 4. The point where it stops is named, and where it falls ([`shape`]).
-//! 5. Where it stops though cores are idle and neither tester nor link is the limit, something caps it
-//!    ([`SilentCap`]).
+//! 5. Where it stops though cores are idle and neither tester nor link is the limit, something caps
+//!    it ([`SilentCap`]).
 //!
 //! Tests at a load that the campaign sets are left out: what is carried of it does not rise.
 
@@ -61,7 +62,8 @@ impl ScalingAxis {
         }
     }
 
-    /// Whether twice as many could carry twice as much. Tunnels are none of that: they can only cost.
+    /// Whether twice as many could carry twice as much. Tunnels are none of that: they can only
+    /// cost.
     #[must_use]
     pub const fn adds(self) -> bool {
         !matches!(self, Self::Tunnels)
@@ -95,8 +97,8 @@ pub struct Scaling {
     pub base_n: u32,
     /// Number with the highest figure.
     pub peak_n: u32,
-    /// The smallest number that no larger one is better than by more than the spread; `null` where it rises to the
-    /// largest.
+    /// The smallest number that no larger one is better than by more than the spread; `null` where
+    /// it rises to the largest.
     pub stop_n: Option<u32>,
     /// The smallest number from which on all are worse than the peak by more than the spread.
     pub falls_from_n: Option<u32>,
@@ -121,7 +123,8 @@ pub struct ScalingPoint {
     pub figure: Option<Estimate>,
     /// By that of the smallest number.
     pub speedup: Option<RatioRange>,
-    /// Speed-up by how many times as many there are; `null` where more of it are not meant to carry more.
+    /// Speed-up by how many times as many there are; `null` where more of it are not meant to carry
+    /// more.
     pub efficiency: Option<RatioRange>,
     /// Cores that the device's processes kept busy.
     pub dut_cores: Option<f64>,
@@ -263,7 +266,8 @@ impl Scaling {
         })
     }
 
-    /// The analysis of points in rising order, which need no journal; `None` with less than two figures.
+    /// The analysis of points in rising order, which need no journal; `None` with less than two
+    /// figures.
     fn of_points(
         axis: ScalingAxis,
         mut points: Vec<ScalingPoint>,

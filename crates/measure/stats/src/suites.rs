@@ -1,5 +1,5 @@
-//! What a suite costs on the line: the bytes that it adds, the ceiling that they leave, and which suites of a
-//! device stand beside one another.
+//! What a suite costs on the line: the bytes that it adds, the ceiling that they leave, and which
+//! suites of a device stand beside one another.
 
 use crate::cell::{CellResult, Parameters};
 use campaign::plan::{Adapter, Carrier, Cell, Encryptor, Form, Measurement, Mode, Plan, Procedure};
@@ -14,8 +14,8 @@ use wire::{Cipher, Gost, Hmac, Suite};
 /// TCP header with the timestamps option (RFC 7323), which kernels use unless told otherwise.
 const TCP_HEADER_BYTES: usize = 32;
 
-/// What a device adds to the packets of a cell: the full ones of TCP, the datagrams of UDP, the mean of a mix of
-/// frames. Where its form pads by what cannot be known from outside, the most.
+/// What a device adds to the packets of a cell: the full ones of TCP, the datagrams of UDP, the
+/// mean of a mix of frames. Where its form pads by what cannot be known from outside, the most.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Overhead {
     /// Suite that seals them.
@@ -49,8 +49,8 @@ pub struct Ceiling {
 pub enum CeilingBasis {
     /// The links' rate: it cannot be exceeded for long.
     LineRate,
-    /// The baseline's figure in the same group, as if it had filled a line: a device that does better than that has
-    /// something that the baseline has not.
+    /// The baseline's figure in the same group, as if it had filled a line: a device that does
+    /// better than that has something that the baseline has not.
     Baseline,
 }
 
@@ -89,7 +89,8 @@ struct Packets {
 }
 
 impl Packets {
-    /// `None` for measurements in which packets do not fill the path, and where they are fragmented.
+    /// `None` for measurements in which packets do not fill the path, and where they are
+    /// fragmented.
     fn of(cell: &Cell, parameters: &Parameters) -> Option<Self> {
         let mtu = usize::from(cell.stations?.mtu);
         let of_one = |packet: usize, payload: usize| Self {
@@ -133,7 +134,8 @@ impl Packets {
         sum as f64 / weight.max(1) as f64
     }
 
-    /// Mean bits of one on the line, preamble and gap included, its IP packet as long as `sealed` makes it.
+    /// Mean bits of one on the line, preamble and gap included, its IP packet as long as `sealed`
+    /// makes it.
     fn line_bits(&self, sealed: impl Fn(usize) -> usize) -> f64 {
         8.0 * self.mean(|packet| {
             let frame = sealed(packet) as u64 + HEADER_BYTES + FCS_BYTES;
@@ -151,8 +153,8 @@ fn carrier(adapter: &Adapter) -> Option<Carrier> {
     }
 }
 
-/// The longest that an IP packet gets on the cipher link. WireGuard pads, but not beyond its tunnel's MTU, which a
-/// lab sets to that of the stations; that of boxes outside is not known.
+/// The longest that an IP packet gets on the cipher link. WireGuard pads, but not beyond its
+/// tunnel's MTU, which a lab sets to that of the stations; that of boxes outside is not known.
 pub(crate) fn sealed_bytes(cell: &Cell, carrier: Carrier, packet: usize) -> usize {
     let longest = carrier.cipher_packet_bytes(packet);
     match (&cell.dut.adapter, carrier.form) {

@@ -1,7 +1,7 @@
 //! The same transfer by several tools: whether they agree, and if not, what may be the reason.
 //!
-//! Cells that differ in nothing but their `tool` are compared, and with a UDP cell each frame test of one load with
-//! frames as long as its packets, at the same offered rate, of the same device.
+//! Cells that differ in nothing but their `tool` are compared, and with a UDP cell each frame test
+//! of one load with frames as long as its packets, at the same offered rate, of the same device.
 
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};

@@ -4,8 +4,8 @@
 //!
 //! 1. No lower bound, two bands, or few repeats far apart: *inconclusive*.
 //! 2. A link is filled to [`LINK_LIMITED_RATIO`] of its rate: *link-limited*.
-//! 3. No upper bound: what bounded the load is the limit, or, where that was the
-//!    campaign, the search's time, or a generator that does more without the device, *inconclusive*.
+//! 3. No upper bound: what bounded the load is the limit, or, where that was the campaign, the
+//!    search's time, or a generator that does more without the device, *inconclusive*.
 //! 4. No device is in the path: *tester-limited*.
 //! 5. Without what the stations lost themselves, the load that failed would have met the goal:
 //!    *tester-limited*.
@@ -104,7 +104,8 @@ pub(crate) struct Question<'a> {
     pub(crate) link: Option<Link>,
     /// What is known of the rig.
     pub(crate) rig: Rig<'a>,
-    /// What a station seals or opens by beside the device, where that may be slower than what the rig did.
+    /// What a station seals or opens by beside the device, where that may be slower than what the
+    /// rig did.
     pub(crate) slower_suite: Option<Suite>,
 }
 
@@ -247,8 +248,8 @@ fn unsteady(question: &Question<'_>, figure: &Estimate) -> Option<String> {
 fn full_link(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     let link = question.link?;
     let share = link.share();
-    // In a short trial more enters the path than its rate: the shaper's bucket is emptied beside it, and what
-    // queues hold at the trial's end leaves them afterwards, within the drain time.
+    // In a short trial more enters the path than its rate: the shaper's bucket is emptied beside
+    // it, and what queues hold at the trial's end leaves them afterwards, within the drain time.
     let burst = match share > SHAPER_EXCESS_RATIO {
         true => {
             " at length (in a short trial its shaper lets a burst through, and queues on the path hold the rest \
@@ -319,7 +320,8 @@ fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, Strin
     };
     let figure = question.unit.text(figure.mean);
     Some(match question.bounded {
-        // The device runs on the generator's cores: that it is slower beside it is the doing of both.
+        // The device runs on the generator's cores: that it is slower beside it is the doing of
+        // both.
         Bounded::Generator if held_up.is_some() => (
             Limit::Inconclusive,
             format!(

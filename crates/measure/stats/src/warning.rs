@@ -322,7 +322,8 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
         .filter(|cell| cell.baseline)
         .map(|cell| cell.group.as_str())
         .collect();
-    // Frame tests are judged by the rig, and crypto devices stand beside the CPU: neither has a baseline.
+    // Frame tests are judged by the rig, and crypto devices stand beside the CPU: neither has a
+    // baseline.
     let alone = |cell: &&CellResult| {
         cell.traffic().is_none()
             && cell.device_test().is_none()

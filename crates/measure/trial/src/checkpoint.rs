@@ -2,8 +2,8 @@
 //!
 //! 1. A soak or a fatigue trial reports a [`Checkpoint`] in a [`TrialEvent`](crate::TrialEvent).
 //! 2. The run writes it to the journal as [`Checkpoint::record`].
-//! 3. A later start reads the unfinished ones from the journal and passes those of a cell and repeat to
-//!    the trial: [`Trial::checkpoints`](crate::Trial::checkpoints).
+//! 3. A later start reads the unfinished ones from the journal and passes those of a cell and
+//!    repeat to the trial: [`Trial::checkpoints`](crate::Trial::checkpoints).
 
 use campaign::plan::TrialRef;
 use journal::Journal;

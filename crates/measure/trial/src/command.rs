@@ -1,13 +1,14 @@
 //! What runs on the stations: words of each command, and the cores it may use.
 //!
-//! Debian 12's iperf3 (3.12) drives all its streams from one thread, so `-P 8` uses one core, not eight. A
-//! cell of N cores therefore runs N processes, each held on a core of its own, with the streams spread over
-//! them. Newer iperf3 (3.16 on) has a thread per stream; held on one core, they share it alike. Its counts are
-//! looser there: see [`crate::iperf3::Session::uncounted_bytes`].
+//! Debian 12's iperf3 (3.12) drives all its streams from one thread, so `-P 8` uses one core, not
+//! eight. A cell of N cores therefore runs N processes, each held on a core of its own, with the
+//! streams spread over them. Newer iperf3 (3.16 on) has a thread per stream; held on one core, they
+//! share it alike. Its counts are looser there: see [`crate::iperf3::Session::uncounted_bytes`].
 //!
 //! iperf2 has a thread for each stream anyway, and is held to the same.
 //!
-//! Nothing here runs anything: `plan` prints what [`commands`] returns, and a trial starts just that.
+//! Nothing here runs anything: `plan` prints what [`commands`] returns, and a trial starts just
+//! that.
 
 mod iperf2;
 
@@ -22,8 +23,9 @@ pub(crate) use iperf2::BLOCK_BYTES as IPERF2_BLOCK_BYTES;
 
 /// TCP port of the first iperf3 server; each further process takes the next one.
 pub const BASE_PORT: u16 = 5201;
-/// Socket buffer asked for in UDP trials, in bytes: at 10 Gbit/s it holds 3 ms. A station whose kernel
-/// allows less (`net.core.rmem_max`, `wmem_max`) uses what it allows, and the record says how much.
+/// Socket buffer asked for in UDP trials, in bytes: at 10 Gbit/s it holds 3 ms. A station whose
+/// kernel allows less (`net.core.rmem_max`, `wmem_max`) uses what it allows, and the record says
+/// how much.
 pub const UDP_WINDOW_BYTES: u64 = 4 << 20;
 
 /// iperf3 puts seconds, microseconds and a sequence number, 4 bytes each, before the payload.
@@ -46,8 +48,8 @@ pub struct Commands {
     pub parameters: ToolParameters,
     /// When measuring begins and ends.
     pub timing: Timing,
-    /// Bytes that every full packet of the stations carries in clear; empty when the payload is too short
-    /// for a pattern that chance would not produce.
+    /// Bytes that every full packet of the stations carries in clear; empty when the payload is too
+    /// short for a pattern that chance would not produce.
     pub marker: Vec<u8>,
 }
 
@@ -121,8 +123,8 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Gives each station `per_station` of a machine's `present` cores, A from the low end and B from the
-    /// high end, so that they share as few as can be.
+    /// Gives each station `per_station` of a machine's `present` cores, A from the low end and B
+    /// from the high end, so that they share as few as can be.
     ///
     /// # Errors
     /// When the machine has fewer than a station asks for, or none is asked for.
@@ -190,7 +192,8 @@ pub fn largest_datagram_bytes(mtu: u16) -> u32 {
     u32::from(mtu).saturating_sub((IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32)
 }
 
-/// The commands of one trial of `cell` with `parameters`, against `target`, on a machine of `machine_cores`.
+/// The commands of one trial of `cell` with `parameters`, against `target`, on a machine of
+/// `machine_cores`.
 ///
 /// # Errors
 /// When the cell asks for what cannot be: see [`CommandError`].
@@ -266,7 +269,8 @@ fn ping(echo: &Echo, target: Ipv4Addr, cores: &Cores) -> Result<Commands, Comman
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let argv = format!(
-        // `-W 1`: wait a second for replies that are late, not the ten that a lost last one would cost.
+        // `-W 1`: wait a second for replies that are late, not the ten that a lost last one would
+        // cost.
         "ping -n -i {} -c {count} -s {payload_bytes} -p {pattern} -W 1 {target}",
         seconds(interval_ns),
     );
@@ -402,7 +406,8 @@ fn program(command: &str, cores: Vec<u16>, ready: Ready) -> Program {
     }
 }
 
-/// What `--repeating-payload` and our `ping -p` put at `offset` of a payload: the digits, over and over.
+/// What `--repeating-payload` and our `ping -p` put at `offset` of a payload: the digits, over and
+/// over.
 fn pattern(offset: usize, bytes: usize) -> Vec<u8> {
     (offset..offset + bytes)
         .map(|i| b'0' + (i % 10) as u8)

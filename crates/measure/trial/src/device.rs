@@ -1,14 +1,15 @@
-//! Trials of crypto devices: worker processes (`cipherbench device`), what they are told, and what is made of what they say.
+//! Trials of crypto devices: worker processes (`cipherbench device`), what they are told, and what
+//! is made of what they say.
 //!
 //! ```text
 //! DeviceTest ─► Spec ─► workers, one a device, or one for each that works at once ─► Lines ─► DeviceResult
 //! ```
 //!
-//! A driver that crashes takes its worker with it and nothing else: that is a counted failure. No privilege is needed, and
-//! nothing is built.
+//! A driver that crashes takes its worker with it and nothing else: that is a counted failure. No
+//! privilege is needed, and nothing is built.
 //!
-//! What this deliberately does not do: look into a device. What it can do and how fast it is, is what the workers say;
-//! whether they can be believed is in the evidence.
+//! What this deliberately does not do: look into a device. What it can do and how fast it is, is
+//! what the workers say; whether they can be believed is in the evidence.
 
 mod crew;
 mod fatigue;
@@ -32,7 +33,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Seed of all keys and inputs: every process and every run has the same, so that runs can be compared.
+/// Seed of all keys and inputs: every process and every run has the same, so that runs can be
+/// compared.
 const SEED: u64 = 1;
 
 /// Measures crypto devices by worker processes.
@@ -74,7 +76,8 @@ impl OnDevices {
         }
     }
 
-    /// The same, but a worker that makes no progress for so long is ended, whatever it does. Otherwise that is a minute or two.
+    /// The same, but a worker that makes no progress for so long is ended, whatever it does.
+    /// Otherwise that is a minute or two.
     #[must_use]
     pub const fn with_patience(mut self, silence: Duration) -> Self {
         self.silence = Some(silence);

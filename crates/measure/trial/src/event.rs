@@ -13,7 +13,8 @@ pub struct Progress<'a> {
     pub trial: usize,
     /// Trials of the plan.
     pub trials: usize,
-    /// Estimated time until the run ends: the plan's estimates, scaled by how long trials took so far.
+    /// Estimated time until the run ends: the plan's estimates, scaled by how long trials took so
+    /// far.
     pub left: Duration,
     /// The event.
     pub event: RunEvent<'a>,

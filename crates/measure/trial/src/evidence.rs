@@ -1,9 +1,10 @@
 //! Proof that a figure is what it seems: pure checks over what was read beside it.
 //!
-//! Each check is a function from [`ToolObserved`], [`FrameObserved`] or the [`ObservedPath`] of both to a [`Check`]
-//! whose detail holds the numbers, or to nothing where it does not apply. One that fails makes the trial invalid.
-//! docs/methodology.md says what each proves. To add one: write the function in the file of its kind, call it in
-//! [`checks`] or [`frame_checks`], describe it there.
+//! Each check is a function from [`ToolObserved`], [`FrameObserved`] or the [`ObservedPath`] of
+//! both to a [`Check`] whose detail holds the numbers, or to nothing where it does not apply. One
+//! that fails makes the trial invalid. docs/methodology.md says what each proves. To add one: write
+//! the function in the file of its kind, call it in [`checks`] or [`frame_checks`], describe it
+//! there.
 
 mod asked;
 mod bounds;
@@ -65,8 +66,8 @@ pub enum Load<'a> {
 pub struct Interfaces {
     /// Station A's.
     pub a: String,
-    /// Those that send what comes from A's side, and from B's, to the other gateway; `None` where nobody looks
-    /// between the gateways.
+    /// Those that send what comes from A's side, and from B's, to the other gateway; `None` where
+    /// nobody looks between the gateways.
     pub cipher: Option<[String; 2]>,
     /// Station B's.
     pub b: String,

@@ -6,8 +6,8 @@
 //!                 └────────────────────────────────┘
 //! ```
 //!
-//! A procedure knows no lab: [`Rig`] is implemented by a pair of stations, by rings in memory, and by
-//! simulated devices in tests.
+//! A procedure knows no lab: [`Rig`] is implemented by a pair of stations, by rings in memory, and
+//! by simulated devices in tests.
 
 mod attempt;
 mod disturbed;

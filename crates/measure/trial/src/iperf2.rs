@@ -4,9 +4,10 @@
 //! time,address,port,address,port,id,from-to,bytes,bit/s[,jitter ms,lost,datagrams,%,out of order]
 //! ```
 //!
-//! Each stream has a line an interval, and one over all of its time, which tells of the last datagrams too. What an iperf2
-//! writes for people (`-e`) rounds bytes to three digits, and changes from version to version: it is not read. A sum
-//! over streams, which has a negative id, is left out, and so is what a client repeats of its server's report.
+//! Each stream has a line an interval, and one over all of its time, which tells of the last
+//! datagrams too. What an iperf2 writes for people (`-e`) rounds bytes to three digits, and changes
+//! from version to version: it is not read. A sum over streams, which has a negative id, is left
+//! out, and so is what a client repeats of its server's report.
 
 use crate::iperf3::{Session, Step};
 use std::collections::BTreeMap;
@@ -55,7 +56,8 @@ struct Line {
 #[derive(Debug, Clone, Copy)]
 struct Udp {
     jitter_ns: u64,
-    /// Sent, or, of a server, by how much the highest number seen rose; `None` in a client's last line.
+    /// Sent, or, of a server, by how much the highest number seen rose; `None` in a client's last
+    /// line.
     packets: Option<u64>,
     out_of_order: u64,
 }
@@ -67,8 +69,8 @@ struct Stream {
     whole: Option<Line>,
 }
 
-/// Reads what an iperf2 client or server printed with `-y C` and `-i`. `block_bytes` are handed to a socket at once
-/// (`-l`), which it does not tell.
+/// Reads what an iperf2 client or server printed with `-y C` and `-i`. `block_bytes` are handed to
+/// a socket at once (`-l`), which it does not tell.
 ///
 /// # Errors
 /// When it is cut short, or misses what a trial needs.
@@ -297,7 +299,8 @@ mod tests {
         };
         assert_eq!(session.steps[1], second);
         assert_eq!(session.summary_bytes, Some(1_831_600_188 + 3_037_200_444));
-        // What came between the last interval and the end is in the summary alone: it is the last step.
+        // What came between the last interval and the end is in the summary alone: it is the last
+        // step.
         assert_eq!(session.steps[4].bytes, 3_037_200_444 - 3_036_938_300);
         assert!(session.steps[4].end_ns.abs_diff(session.steps[3].end_ns) < 50 * MS);
         assert_eq!(Some(session.bytes()), session.summary_bytes);
@@ -360,7 +363,8 @@ mod tests {
             let mut output = UDP_SERVER.to_owned();
             let end = (at + junk.len()).min(output.len());
             output.replace_range(at..end, &junk);
-            // Whether it is still readable depends on the damage; that it returns is what is tested.
+            // Whether it is still readable depends on the damage; that it returns is what is
+            // tested.
             let _ = parse(&output, 1400).map(|session| session.bytes().max(session.packets()));
         }
     }

@@ -1,8 +1,8 @@
 //! What one iperf3 process reported (`-J`), read strictly.
 //!
-//! Of all that iperf3 prints, the intervals' sums are what versions agree on and what a trial needs: a UDP
-//! server of version 3.12, for example, reports `"bytes": 0` at its end. iperf3 exits with 0 after an error in
-//! JSON mode, so the `error` key decides, not the exit code.
+//! Of all that iperf3 prints, the intervals' sums are what versions agree on and what a trial
+//! needs: a UDP server of version 3.12, for example, reports `"bytes": 0` at its end. iperf3 exits
+//! with 0 after an error in JSON mode, so the `error` key decides, not the exit code.
 
 use serde::Deserialize;
 
@@ -143,8 +143,8 @@ impl Session {
         self.steps.iter().map(|step| step.bytes).sum()
     }
 
-    /// What may have been sent but not counted, in bytes: from version 3.16 on, the threads that send are
-    /// stopped wherever they are, between a block's sending and its counting too.
+    /// What may have been sent but not counted, in bytes: from version 3.16 on, the threads that
+    /// send are stopped wherever they are, between a block's sending and its counting too.
     #[must_use]
     pub const fn uncounted_bytes(&self) -> u64 {
         self.streams.saturating_mul(self.block_bytes)
@@ -401,7 +401,8 @@ mod tests {
             let mut output = UDP_SERVER.to_owned();
             let end = (at + junk.len()).min(output.len());
             output.replace_range(at..end, &junk);
-            // Whether it is still readable depends on the damage; that it returns is what is tested.
+            // Whether it is still readable depends on the damage; that it returns is what is
+            // tested.
             let _ = Session::parse(&output).map(|session| session.bytes().max(session.packets()));
         }
     }

@@ -6,8 +6,8 @@ use lab::Links;
 use wire::Suite;
 use wire::overhead::{Outer, outer_bytes};
 
-/// MTU of the cipher link: what the plan says, else what the largest packet of any cell needs when it is
-/// encapsulated. All cells have the same, so that DUT and baseline cross the same link.
+/// MTU of the cipher link: what the plan says, else what the largest packet of any cell needs when
+/// it is encapsulated. All cells have the same, so that DUT and baseline cross the same link.
 #[must_use]
 pub fn cipher_mtu(plan: &Plan) -> u16 {
     let needed = |cell: &Cell| {

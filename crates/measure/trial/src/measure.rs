@@ -1,14 +1,16 @@
 //! One trial: the path brought up, measured, taken down, and the evidence judged.
 //!
 //! 1. Links set, DUT brought up ([`Bench::start_dut`] waits until A reaches B through it).
-//! 2. Connections of an earlier trial waited out, offloads and counters read, servers started on B, clients on A.
-//! 3. While they run: every frame of the cipher link watched for what does not belong there; CPU time at both
-//!    ends of the measured time, samples of the cipher link in it.
+//! 2. Connections of an earlier trial waited out, offloads and counters read, servers started on B,
+//!    clients on A.
+//! 3. While they run: every frame of the cipher link watched for what does not belong there; CPU
+//!    time at both ends of the measured time, samples of the cipher link in it.
 //! 4. Clients and servers waited for, counters read again, DUT taken down.
 //! 5. The tools' reports put together, every check made.
 //!
-//! Whatever fails, the tools are stopped, the DUT is taken down, and the trial is recorded with its reason;
-//! only an interrupt or the end of a station ends the run. It does not retry: a trial that fails is a result.
+//! Whatever fails, the tools are stopped, the DUT is taken down, and the trial is recorded with its
+//! reason; only an interrupt or the end of a station ends the run. It does not retry: a trial that
+//! fails is a result.
 
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
@@ -34,7 +36,8 @@ const PING_LATE: u32 = 2;
 const SERVER_LIMIT: Duration = Duration::from_secs(2);
 /// Given to the tools when somebody has died.
 const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
-/// Socket buffers that every Linux allows where a station cannot tell: the default of `net.core.rmem_max`.
+/// Socket buffers that every Linux allows where a station cannot tell: the default of
+/// `net.core.rmem_max`.
 const WINDOW_BYTES_DEFAULT: u64 = 212_992;
 
 /// Measures with the tools.
@@ -299,7 +302,8 @@ fn wait_all(
 }
 
 impl Report {
-    /// Records how many of the datagrams lost were lost by station B itself, in the whole run at most.
+    /// Records how many of the datagrams lost were lost by station B itself, in the whole run at
+    /// most.
     fn blame_station(&mut self, station_lost: u64) {
         if let Self::Transfer(
             Transfer {

@@ -30,8 +30,8 @@ pub trait Measurer {
     /// Makes a trial; `events` receives the frame trials in it and its checkpoints.
     ///
     /// # Errors
-    /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then this was
-    /// no trial. Any other failure is in the record.
+    /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then
+    /// this was no trial. Any other failure is in the record.
     fn measure(
         &mut self,
         trial: &Trial<'_>,
@@ -40,7 +40,8 @@ pub trait Measurer {
     ) -> Result<TrialRecord, LabError>;
 }
 
-/// The record of what `make` makes of a trial; the words of the commands that it runs are filled in by it.
+/// The record of what `make` makes of a trial; the words of the commands that it runs are filled in
+/// by it.
 ///
 /// # Errors
 /// [`LabError::Interrupted`]: then it was no trial.
@@ -87,8 +88,8 @@ pub(crate) fn machine_cores(bench: &dyn Bench) -> Result<u16, LabError> {
     }
 }
 
-/// Brings the DUT up, has it measured, takes it down whatever happens, and judges. `carry` returns what it
-/// read, and why there is no figure where there is none.
+/// Brings the DUT up, has it measured, takes it down whatever happens, and judges. `carry` returns
+/// what it read, and why there is no figure where there is none.
 pub(crate) fn with_dut(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,

@@ -1,10 +1,11 @@
 //! The lab in memory: generator, gateways and analyser in this process, joined by rings.
 //!
-//! No privilege, no kernel in the way, no clock but the machine's: what is measured is the encryptor itself,
-//! or with `straight` the generator and the analyser. Each cell's gateways are threads of their own, so that
-//! their CPU time is known.
+//! No privilege, no kernel in the way, no clock but the machine's: what is measured is the
+//! encryptor itself, or with `straight` the generator and the analyser. Each cell's gateways are
+//! threads of their own, so that their CPU time is known.
 //!
-//! What this deliberately does not do: tools of other makers, links of a rate, more than one core a station.
+//! What this deliberately does not do: tools of other makers, links of a rate, more than one core a
+//! station.
 
 mod ends;
 mod gateways;

@@ -1,7 +1,7 @@
 //! What `ping` (iputils) printed, read line by line.
 //!
-//! `ping` prints times of a millisecond and more with fewer digits: its resolution is 1 µs below 1 ms, 10 µs
-//! below 10 ms, and so on. The times hold what two wake-ups of `ping` itself cost.
+//! `ping` prints times of a millisecond and more with fewer digits: its resolution is 1 µs below 1
+//! ms, 10 µs below 10 ms, and so on. The times hold what two wake-ups of `ping` itself cost.
 
 use journal::record::Latency;
 

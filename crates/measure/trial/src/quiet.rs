@@ -1,7 +1,8 @@
 //! Waiting until the stations are quiet before a trial.
 //!
-//! When a path dies in mid-trial, the kernel of station A goes on sending what the killed tool had left in its
-//! sockets, for minutes if nobody answers. As soon as the next DUT forwards, that would be counted there.
+//! When a path dies in mid-trial, the kernel of station A goes on sending what the killed tool had
+//! left in its sockets, for minutes if nobody answers. As soon as the next DUT forwards, that would
+//! be counted there.
 
 use crate::error::TrialError;
 use lab::protocol::Program;
@@ -16,8 +17,9 @@ const STEP: Duration = Duration::from_millis(50);
 const ORPHAN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_orphan_retries";
 /// For programs that only read or set a kernel value.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(5);
-/// Socket states of `/proc/net/tcp` that send nothing any more: FIN_WAIT2, TIME_WAIT, CLOSE, LISTEN. In FIN_WAIT2 all
-/// that was sent is acknowledged; when the other end has died, the kernel keeps it for a minute.
+/// Socket states of `/proc/net/tcp` that send nothing any more: FIN_WAIT2, TIME_WAIT, CLOSE,
+/// LISTEN. In FIN_WAIT2 all that was sent is acknowledged; when the other end has died, the kernel
+/// keeps it for a minute.
 const SILENT_STATES: [&str; 4] = ["05", "06", "07", "0A"];
 
 /// Waits until no TCP connection is open on either station.
@@ -53,7 +55,8 @@ pub(crate) fn await_quiet(bench: &dyn Bench, interrupt: &Interrupt) -> Result<()
     Ok(())
 }
 
-/// Connections that may still send. A server's are in the table of IPv6, whatever they carry: it listens on both.
+/// Connections that may still send. A server's are in the table of IPv6, whatever they carry: it
+/// listens on both.
 fn connections(bench: &dyn Bench, id: NodeId) -> Result<usize, LabError> {
     // A kernel without IPv6 has the first one only.
     let tables = Program::new(["cat", "/proc/net/tcp", "/proc/net/tcp6"]);

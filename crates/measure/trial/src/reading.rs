@@ -44,7 +44,8 @@ impl Counters {
         })
     }
 
-    /// Interface counters from `before` to `self`; an interface that was not there before is left out.
+    /// Interface counters from `before` to `self`; an interface that was not there before is left
+    /// out.
     pub(crate) fn interfaces_since(&self, before: &Self) -> BTreeMap<String, InterfaceCounters> {
         let both = self.interfaces.iter().filter_map(|(name, after)| {
             before
@@ -65,8 +66,8 @@ impl Counters {
     }
 }
 
-/// What two readings in a row agree on: while packets are on their way through a DUT, some are counted at its
-/// one side only. The last reading when there is always something on its way.
+/// What two readings in a row agree on: while packets are on their way through a DUT, some are
+/// counted at its one side only. The last reading when there is always something on its way.
 fn steady<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let begun = Instant::now();
     let mut last = read()?;

@@ -1,7 +1,8 @@
 //! A whole run: every trial of a plan in its interleaved order, each recorded as it ends.
 //!
-//! A cell that asks for it is tuned before its first trial. A trial that fails or is invalid is a record like
-//! any other, and the run goes on. What an earlier start of the run has finished is not done again.
+//! A cell that asks for it is tuned before its first trial. A trial that fails or is invalid is a
+//! record like any other, and the run goes on. What an earlier start of the run has finished is not
+//! done again.
 
 use crate::checkpoint::Checkpoint;
 use crate::command;
@@ -61,8 +62,8 @@ pub enum Conclusion {
     },
     /// It was told to stop; what was finished is recorded, and a later start can go on.
     Interrupted,
-    /// A station is gone, and nothing can be measured any more; what was finished is recorded, and a later start
-    /// can go on.
+    /// A station is gone, and nothing can be measured any more; what was finished is recorded, and
+    /// a later start can go on.
     LabLost {
         /// Which, and its last words.
         reason: String,
@@ -205,7 +206,8 @@ impl<E> Runner<'_, E> {
         Ok(record.outcome)
     }
 
-    /// The parameters for a cell's trials, searched if it asks for that and nothing was found before.
+    /// The parameters for a cell's trials, searched if it asks for that and nothing was found
+    /// before.
     fn parameters(&mut self, cell: &Cell) -> Result<ToolParameters, Stop<E>> {
         let attempts_max = estimate::attempts(cell);
         if attempts_max == 0 {
@@ -325,7 +327,8 @@ fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
         .saturating_sub(search_ns(cell) / u64::from(repeats.max(1)))
 }
 
-/// How long the rest of a run will take: the plan's estimates, corrected by how those so far have fared.
+/// How long the rest of a run will take: the plan's estimates, corrected by how those so far have
+/// fared.
 struct Forecast {
     left_ns: u64,
     estimated_ns: u64,

@@ -1,9 +1,10 @@
 //! When a trial's measuring begins and ends, and the steps of its timeline.
 //!
-//! iperf3 can leave out a warm-up itself (`-O`), but version 3.12 then loses an interval's bytes at the reset,
-//! resets sender and receiver at different instants, and takes whole seconds only. So trials run the tool
-//! for warm-up and measured time together, and cut the warm-up off the reported intervals. What the tool
-//! counted over the whole run then stands beside interface counters over the whole run, exactly.
+//! iperf3 can leave out a warm-up itself (`-O`), but version 3.12 then loses an interval's bytes at
+//! the reset, resets sender and receiver at different instants, and takes whole seconds only. So
+//! trials run the tool for warm-up and measured time together, and cut the warm-up off the reported
+//! intervals. What the tool counted over the whole run then stands beside interface counters over
+//! the whole run, exactly.
 
 use lab::protocol::OUTPUT_LIMIT_BYTES;
 
@@ -37,8 +38,8 @@ pub struct Timing {
     pub interval_ns: u64,
     /// Time cut off at the start: the warm-up asked for, up to the next step.
     pub warmup_ns: u64,
-    /// Time for which the tool runs, warm-up included, in nanoseconds; whole seconds for iperf3 (`-t`).
-    /// Measured time is what is left after the warm-up, so never less than asked for.
+    /// Time for which the tool runs, warm-up included, in nanoseconds; whole seconds for iperf3
+    /// (`-t`). Measured time is what is left after the warm-up, so never less than asked for.
     pub run_ns: u64,
 }
 

@@ -1,14 +1,14 @@
 //! From the sessions of several iperf3 processes to one transfer.
 //!
-//! Bytes are the receiver's. The warm-up is cut off each process's intervals at the first one that begins
-//! after it ([`Timing`] says why iperf3's own `-O` is not used).
+//! Bytes are the receiver's. The warm-up is cut off each process's intervals at the first one that
+//! begins after it ([`Timing`] says why iperf3's own `-O` is not used).
 //!
-//! UDP loss is counted by sequence numbers. A datagram is *decided* when B saw it or a later one: sent in the
-//! measured time are those by which the highest number seen at B rose in it, and lost are those of them that
-//! B did not get. What A sent after the last one that B saw is undecided: on its way or unread in B's socket
-//! buffer when iperf3 ended, which does not wait for stragglers as RFC 2544 §23 asks. But when that is more
-//! than 100 ms of traffic, or than B's sockets hold, the path stood still, and all of it is lost; iperf3's own
-//! figure leaves it out.
+//! UDP loss is counted by sequence numbers. A datagram is *decided* when B saw it or a later one:
+//! sent in the measured time are those by which the highest number seen at B rose in it, and lost
+//! are those of them that B did not get. What A sent after the last one that B saw is undecided: on
+//! its way or unread in B's socket buffer when iperf3 ended, which does not wait for stragglers as
+//! RFC 2544 §23 asks. But when that is more than 100 ms of traffic, or than B's sockets hold, the
+//! path stood still, and all of it is lost; iperf3's own figure leaves it out.
 
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
@@ -19,8 +19,9 @@ const UNDECIDED_NS: u64 = 100_000_000;
 /// What the kernel charges a socket for a datagram beyond its payload, at least.
 const BUFFER_OVERHEAD_BYTES: u64 = 512;
 
-/// Datagrams of a stream and interval by which iperf3's count of them and its count of bytes may differ:
-/// from version 3.16 on one thread sends and another reads both counts, with no lock between them.
+/// Datagrams of a stream and interval by which iperf3's count of them and its count of bytes may
+/// differ: from version 3.16 on one thread sends and another reads both counts, with no lock
+/// between them.
 const RACE_DATAGRAMS: u64 = 2;
 
 /// Client and server of one iperf3 process pair.
@@ -37,8 +38,8 @@ pub struct Pair {
 pub struct Totals {
     /// Payload bytes that A's processes handed to their sockets; of UDP, by their sequence numbers.
     pub sent_bytes: u64,
-    /// Payload bytes that may have been sent beyond [`Self::sent_bytes`] (TCP), or short of them (UDP): see
-    /// [`Session::uncounted_bytes`].
+    /// Payload bytes that may have been sent beyond [`Self::sent_bytes`] (TCP), or short of them
+    /// (UDP): see [`Session::uncounted_bytes`].
     pub uncounted_bytes: u64,
     /// Payload bytes that B's processes got.
     pub received_bytes: u64,
@@ -138,8 +139,8 @@ pub fn assemble(
     Ok((transfer, totals))
 }
 
-/// Datagrams sent to a dead path: those after the last one that B saw, when they are too many to have been
-/// on their way.
+/// Datagrams sent to a dead path: those after the last one that B saw, when they are too many to
+/// have been on their way.
 fn unanswered(pair: &Pair, a: &Window<'_>, parameters: &ToolParameters) -> u64 {
     let buffered = match (parameters.window_bytes, parameters.datagram_bytes) {
         // The kernel doubles what is asked for (socket(7)).
@@ -185,7 +186,8 @@ fn datagrams(
     let jitter: u64 = pairs.iter().map(|pair| pair.server.jitter_ns).sum();
     Ok(Datagrams {
         sent,
-        // Duplicates can make more arrive than were sent; the check `tool-agrees-with-itself` tells of it.
+        // Duplicates can make more arrive than were sent; the check `tool-agrees-with-itself` tells
+        // of it.
         lost: sent.saturating_sub(received_bytes / size),
         station_lost: 0,
         out_of_order: pairs.iter().map(|pair| pair.server.out_of_order).sum(),
@@ -244,7 +246,8 @@ impl<'a> Window<'a> {
             .map_or(0, |step| step.end_ns - self.start_ns())
     }
 
-    /// Bytes from the window's start to `at_ns` after it, taking them as evenly spread within a step.
+    /// Bytes from the window's start to `at_ns` after it, taking them as evenly spread within a
+    /// step.
     fn bytes_until(&self, at_ns: u64) -> u64 {
         let at_ns = at_ns.saturating_add(self.start_ns());
         let part = |step: &Step| {
@@ -262,7 +265,8 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Sums the windows on a common grid of `interval_ns`. A rest shorter than half a step goes to the last one.
+/// Sums the windows on a common grid of `interval_ns`. A rest shorter than half a step goes to the
+/// last one.
 fn timeline(windows: &[Window<'_>], interval_ns: u64) -> Vec<Interval> {
     let end_ns = windows.iter().map(Window::duration_ns).max().unwrap_or(0);
     let steps = ((end_ns + interval_ns / 2) / interval_ns).max(1);

@@ -1,16 +1,20 @@
 //! The search for the tool parameters that carry most, before a cell is measured.
 //!
-//! A pure controller: it asks a closure for one attempt after another and knows nothing of stations.
+//! A pure controller: it asks a closure for one attempt after another and knows nothing of
+//! stations.
 //!
-//! - **TCP**: coordinate search. All stream counts (1, 2, 4 and 8 per core) with the kernel's own window; then all
-//!   windows with the best count; if another window won, the neighbouring counts with it.
-//! - **UDP**: the datagram length first, when the campaign leaves it open, at full speed; then the offered rate: full
-//!   speed, and a geometric ladder around what that delivered. A sender at full speed takes time from a receiver
-//!   on the same machine, so the highest *received* rate is often at a lower offered one.
+//! - **TCP**: coordinate search. All stream counts (1, 2, 4 and 8 per core) with the kernel's own
+//!   window; then all windows with the best count; if another window won, the neighbouring counts
+//!   with it.
+//! - **UDP**: the datagram length first, when the campaign leaves it open, at full speed; then the
+//!   offered rate: full speed, and a geometric ladder around what that delivered. A sender at full
+//!   speed takes time from a receiver on the same machine, so the highest *received* rate is often
+//!   at a lower offered one.
 //!
-//! What is found depends on noise: attempts are short. So the two best are measured again and compared by
-//! their means, and a simpler setting (fewer streams, the kernel's window, full speed) stands unless another
-//! beats it by [`BETTER_PERCENT`]. `campaign::estimate` knows how many attempts there are at most. It does not search for a zero-loss rate (RFC 2544 throughput).
+//! What is found depends on noise: attempts are short. So the two best are measured again and
+//! compared by their means, and a simpler setting (fewer streams, the kernel's window, full speed)
+//! stands unless another beats it by [`BETTER_PERCENT`]. `campaign::estimate` knows how many
+//! attempts there are at most. It does not search for a zero-loss rate (RFC 2544 throughput).
 
 use crate::command;
 use campaign::plan::{Cell, Measurement};
@@ -26,12 +30,14 @@ const WINDOWS_BYTES: [Option<u64>; 4] = [None, Some(256 << 10), Some(1 << 20), S
 const ENCAPSULATION_ROOM_BYTES: u32 = 100;
 /// Smallest datagram tried.
 const DATAGRAM_BYTES_MIN: u32 = 64;
-/// Steps of the ladder of offered rates, in per mille of what full speed delivered: factors of 2^(1/4).
+/// Steps of the ladder of offered rates, in per mille of what full speed delivered: factors of
+/// 2^(1/4).
 const LADDER_PER_MILLE: [u64; 6] = [841, 1000, 1189, 1414, 1682, 2000];
 /// The ladder is left after this many steps in turn that deliver less than the best.
 const STEPS_WITHOUT_GAIN: usize = 2;
 
-/// When this many attempts have all failed, the cell is not searched any further: its trials will say why.
+/// When this many attempts have all failed, the cell is not searched any further: its trials will
+/// say why.
 const FAILURES: usize = 3;
 
 /// What an attempt gave.
@@ -233,8 +239,8 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         candidates
     }
 
-    /// The best so far: the simplest of those that none beats by more than [`BETTER_PERCENT`]; among
-    /// datagram rates that are as good, the one that loses least.
+    /// The best so far: the simplest of those that none beats by more than [`BETTER_PERCENT`];
+    /// among datagram rates that are as good, the one that loses least.
     fn best(&self) -> Option<ToolParameters> {
         let candidates = self.candidates();
         let top = candidates

@@ -1,5 +1,5 @@
-//! What is read while the tools run: CPU time at both ends of the measured time, samples of the cipher link
-//! spread over it, and all of its frames that do not belong there.
+//! What is read while the tools run: CPU time at both ends of the measured time, samples of the
+//! cipher link spread over it, and all of its frames that do not belong there.
 
 use crate::error::TrialError;
 use crate::reading::CpuReading;
@@ -26,7 +26,8 @@ const MANY_SAMPLES_FROM: Duration = Duration::from_millis(500);
 const END_MARGIN: Duration = Duration::from_millis(50);
 /// Ctrl-C is looked for this often.
 const INTERRUPT_STEP: Duration = Duration::from_millis(20);
-/// The DUT and the tools are asked this often whether they live: a soak must not run on for hours without.
+/// The DUT and the tools are asked this often whether they live: a soak must not run on for hours
+/// without.
 const ALIVE_STEP: Duration = Duration::from_secs(1);
 
 /// What was seen while the tools ran.
@@ -38,7 +39,8 @@ pub(crate) struct Seen {
     pub(crate) sampling_ns: u64,
 }
 
-/// A watch on the cipher link, from its start to [`Self::end`]; ended and forgotten when it is dropped.
+/// A watch on the cipher link, from its start to [`Self::end`]; ended and forgotten when it is
+/// dropped.
 pub(crate) struct CipherWatching<'a> {
     gateway: &'a dyn Node,
     watch: Option<u64>,
@@ -55,8 +57,8 @@ pub(crate) struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// At gw1's end, or at gw2's where a station stands in gw1's place; between boxes outside at the tap, if
-    /// there is one.
+    /// At gw1's end, or at gw2's where a station stands in gw1's place; between boxes outside at
+    /// the tap, if there is one.
     pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Option<Self> {
         let [first, second] = bench.cipher_ends()?;
         let (gateway, interface) = if gateway == NodeId::Gw2 {
@@ -205,7 +207,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Waits until all of A's tools have ended, or until the deadline, the run is interrupted or the DUT dies.
+    /// Waits until all of A's tools have ended, or until the deadline, the run is interrupted or
+    /// the DUT dies.
     pub(crate) fn await_clients(
         &self,
         clients: &[u64],

@@ -5,7 +5,8 @@ use wire::Suite;
 /// Why what the engine `null` does is none of what a suite promises.
 const NULL: &str = "the engine `null` neither encrypts nor authenticates";
 
-/// Why nobody should protect anything with that suite on that engine; `None` for what is as good as any.
+/// Why nobody should protect anything with that suite on that engine; `None` for what is as good as
+/// any.
 pub(super) fn reason(suite: Suite, engine: &str) -> Option<&'static str> {
     match engine {
         engine::NULL => Some(NULL),

@@ -3,7 +3,8 @@
 use super::chart::{Axis, Chart, Series};
 use units::human;
 
-/// Columns of the chart itself: seven doublings of length, from 64 to 8192 bytes, in steps of eight.
+/// Columns of the chart itself: seven doublings of length, from 64 to 8192 bytes, in steps of
+/// eight.
 const COLUMNS: usize = 57;
 /// With two rows for each doubling; where that would be more, there is one.
 const ROWS_MAX: usize = 24;

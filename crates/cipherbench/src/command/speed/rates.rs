@@ -17,12 +17,13 @@ use std::time::Duration;
 use units::human;
 use wire::Suite;
 
-/// Parts of a figure's time; each gives a rate. Short ones: what else runs then leaves some of them alone.
+/// Parts of a figure's time; each gives a rate. Short ones: what else runs then leaves some of them
+/// alone.
 pub(super) const REPEATS: usize = 100;
 /// A median that is farther below the best tells that something else ran.
 const DISTURBED: f64 = 0.15;
-/// Bytes that a round goes through: more than the first cache holds, less than the second, as packets are when
-/// they come from a socket.
+/// Bytes that a round goes through: more than the first cache holds, less than the second, as
+/// packets are when they come from a socket.
 const ROUND_BYTES: usize = 128 << 10;
 
 /// One engine's rate.

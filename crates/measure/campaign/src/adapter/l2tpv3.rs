@@ -15,8 +15,8 @@ const VLAN_TAG_BYTES: usize = 4;
 /// Why it does not protect.
 const INSECURE: &str = "L2TPv3 without ESP does not encrypt";
 
-/// The kernel's L2TPv3 Ethernet pseudowire (RFC 3931, RFC 4719), set by hand: nothing is encrypted. The
-/// gateways bridge, so the stations are neighbours.
+/// The kernel's L2TPv3 Ethernet pseudowire (RFC 3931, RFC 4719), set by hand: nothing is encrypted.
+/// The gateways bridge, so the stations are neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct L2tpv3 {
     /// What carries L2TP.
@@ -48,7 +48,8 @@ impl L2tpEncapsulation {
 }
 
 impl L2tpv3 {
-    /// Length of cookies, the longest possible: it costs the most, and our own encryptor uses it too.
+    /// Length of cookies, the longest possible: it costs the most, and our own encryptor uses it
+    /// too.
     pub const COOKIE_BYTES: usize = 8;
 
     /// Bytes between IP on the cipher link and a station's IP packet: without and with a VLAN tag.
@@ -108,7 +109,8 @@ pub(crate) fn read(map: &Map<'_>) -> Result<Entry<L2tpv3>, Reported> {
 mod tests {
     use super::*;
 
-    /// Over IP: 20 of IPv4, 4 of session, 8 of cookie, 14 of Ethernet and 4 of a tag; over UDP 8 and 4 more.
+    /// Over IP: 20 of IPv4, 4 of session, 8 of cookie, 14 of Ethernet and 4 of a tag; over UDP 8
+    /// and 4 more.
     #[test]
     fn a_pseudowire_adds_what_the_rfcs_make_of_it() {
         let [udp, ip] = L2tpEncapsulation::ALL.map(|encapsulation| L2tpv3 { encapsulation });

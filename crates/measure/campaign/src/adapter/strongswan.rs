@@ -21,7 +21,8 @@ pub struct StrongSwan {
     pub auth: IkeAuth,
     /// Whether a pre-shared key is mixed in against quantum computers (RFC 8784).
     pub ppk: bool,
-    /// Whether ML-KEM-768 is added to the key exchange (RFC 9370), for which strongSwan 6 is needed.
+    /// Whether ML-KEM-768 is added to the key exchange (RFC 9370), for which strongSwan 6 is
+    /// needed.
     pub ml_kem: bool,
     /// Tunnels, each with its own SAs under one IKE SA; 1 to [`TUNNELS_MAX`](Self::TUNNELS_MAX).
     #[serde(default = "one")]
@@ -146,8 +147,8 @@ const AUTHS: [(&str, IkeAuth); 2] = [
     (IkeAuth::Certificates.name(), IkeAuth::Certificates),
 ];
 
-/// Settings that vary are added to the name, in this order: data path, suite, authentication, PPK, ML-KEM,
-/// tunnels.
+/// Settings that vary are added to the name, in this order: data path, suite, authentication, PPK,
+/// ML-KEM, tunnels.
 pub(crate) fn read(map: &Map<'_>) -> Result<Entry<StrongSwan>, Reported> {
     let name = name(map, "strongswan");
     let legacy = map.with_default("legacy", false, Node::bool);

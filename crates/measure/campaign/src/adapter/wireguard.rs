@@ -5,8 +5,8 @@ use super::profile::{Ability, DutProfile};
 use serde::{Deserialize, Serialize};
 use wire::Suite;
 
-/// A WireGuard tunnel between the gateways, with new keys at each start. ChaCha20-Poly1305 is its only
-/// suite.
+/// A WireGuard tunnel between the gateways, with new keys at each start. ChaCha20-Poly1305 is its
+/// only suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireGuard {
     /// Implementation.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use wire::Suite;
 use yaml::{Map, Node, Reported};
 
-/// IPsec by the kernel's XFRM with static keys, new at each start: bare ESP, since no program holds a
-/// socket for UDP.
+/// IPsec by the kernel's XFRM with static keys, new at each start: bare ESP, since no program holds
+/// a socket for UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Xfrm {
     /// ESP suite.

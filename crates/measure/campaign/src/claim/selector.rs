@@ -9,8 +9,8 @@ use yaml::{Map, Node, Reported, Spanned};
 
 type Read = fn(Node<'_>) -> Result<Value, Reported>;
 
-/// The axes that can be given, and what they take: to be held to one more, add its line here, the value that a cell
-/// has in [`Axis::value`], and its row in `docs/campaign.md`.
+/// The axes that can be given, and what they take: to be held to one more, add its line here, the
+/// value that a cell has in [`Cell::value`], and its row in `docs/campaign.md`.
 const SELECTORS: [(Axis, Read); 13] = [
     (Axis::Mtu, |node| {
         axis::mtu(node, axis::MTU_MAX).map(Value::from)
@@ -63,7 +63,7 @@ fn value(axis: Axis, cell: &Cell) -> Option<Value> {
         // The stations' interfaces have one, which follows from the frames.
         (Axis::Mtu, Measurement::Frames(_)) => None,
         (Axis::Cores, Measurement::Ping { .. }) => None,
-        _ => axis.value(cell),
+        _ => cell.value(axis),
     }
 }
 

@@ -74,7 +74,8 @@ pub(super) const fn block_bytes(operation: Operation) -> u32 {
     }
 }
 
-/// One or many names of algorithms or classes; each algorithm once, in the order of the list of all.
+/// One or many names of algorithms or classes; each algorithm once, in the order of the list of
+/// all.
 pub(super) fn read_algorithms(node: Node<'_>) -> Result<Vec<Algorithm>, Reported> {
     let chosen = node.one_or_many(|item| {
         let text = item.text()?;
@@ -89,8 +90,8 @@ pub(super) fn read_algorithms(node: Node<'_>) -> Result<Vec<Algorithm>, Reported
     Ok(in_order(&chosen.concat()))
 }
 
-/// One or many operations, algorithms with all that can be done with them, or classes of those; each once, in the
-/// order given.
+/// One or many operations, algorithms with all that can be done with them, or classes of those;
+/// each once, in the order given.
 pub(super) fn read_operations(node: Node<'_>) -> Result<Vec<Operation>, Reported> {
     let chosen = node.one_or_many(|item| {
         let text = item.text()?;

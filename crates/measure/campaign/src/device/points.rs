@@ -4,24 +4,24 @@ use super::{DeviceTrial, Fatigue, SLICES, Speed};
 use crate::axis::nanos;
 use crate::expand::{Grid, Point};
 use crate::plan::{Axis, DeviceSpeed, DeviceTest, Kat, Measurement, Value, Workers};
-use crate::trial::Trial;
 use operation::Operation;
 use std::fmt::Display;
 use std::time::Duration;
+use yaml::Place;
 
 /// More names than that make an id too long.
 const NAMES_MAX: usize = 3;
 
 impl DeviceTrial {
     /// Its points; the first axis of an id varies slowest.
-    pub(crate) fn points<'a>(&'a self, trial: &'a Trial) -> Grid<'a, Point<'a>> {
+    pub(crate) fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
         match self {
             Self::Kat(algorithms) => {
                 let test = DeviceTest::Kat(Kat {
                     algorithms: algorithms.iter().map(ToString::to_string).collect(),
                 });
                 let point = Point::new(trial, Measurement::Device(test));
-                Grid::new(&trial.place, point).with(Axis::Algorithms, names(algorithms))
+                Grid::new(trial, point).with(Axis::Algorithms, names(algorithms))
             }
             Self::Speed(speed) => speed.points(trial),
             Self::Fatigue(fatigue) => fatigue.points(trial),
@@ -43,7 +43,7 @@ impl Speed {
         self.operations.iter().flat_map(of).collect()
     }
 
-    fn points<'a>(&'a self, trial: &'a Trial) -> Grid<'a, Point<'a>> {
+    fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
         let start = DeviceSpeed {
             operation: String::new(),
             bytes: None,
@@ -53,7 +53,7 @@ impl Speed {
             duration_ns: 0,
             slices: SLICES,
         };
-        Grid::new(&trial.place, start)
+        Grid::new(trial, start)
             .over_each(&self.sized(), |mut speed, (operation, bytes)| {
                 speed.operation = operation.to_string();
                 speed.bytes = *bytes;
@@ -76,8 +76,8 @@ impl Speed {
 }
 
 impl Fatigue {
-    fn points<'a>(&'a self, trial: &'a Trial) -> Grid<'a, Point<'a>> {
-        Grid::new(&trial.place, 0)
+    fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
+        Grid::new(trial, 0)
             .with(Axis::Operations, names(&self.operations))
             .over(Axis::Threads, &self.threads, |point, threads: u32| {
                 *point = threads;

@@ -1,7 +1,7 @@
 //! Crypto devices: one entry of `devices` to one DUT or, where `count` is a list, several.
 //!
-//! To add a kind: a variant of [`DeviceKind`], its name in [`KINDS`], a reader of its settings here, and its row in
-//! `docs/campaign.md`; what opens it is in `device`.
+//! To add a kind: a variant of [`DeviceKind`], its name in [`KINDS`], a reader of its settings
+//! here, and its row in `docs/campaign.md`; what opens it is in `device`.
 
 use super::{Listed, list};
 use crate::adapter::entry::{Entry, name};

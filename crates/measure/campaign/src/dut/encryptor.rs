@@ -88,8 +88,8 @@ struct Values {
     rekey_every: Vec<Spanned<Duration>>,
 }
 
-/// A name, or a map as the encryptor's configuration has it. The control stands alone: its packets and others
-/// could not be told apart at the other end.
+/// A name, or a map as the encryptor's configuration has it. The control stands alone: its packets
+/// and others could not be told apart at the other end.
 fn engine(node: Node<'_>) -> Result<Choice, Reported> {
     let choice = Choice::read(node, true)?;
     if node.is_map() && choice.is_null() {
@@ -257,8 +257,8 @@ impl Axes {
 }
 
 impl Values {
-    /// One more than there may be is enough to tell. Static keys are not renewed by time: the first of several times
-    /// stands for all.
+    /// One more than there may be is enough to tell. Static keys are not renewed by time: the first
+    /// of several times stands for all.
     fn duts(&self, name: &str) -> Vec<(String, Encryptor)> {
         let combinations = product([
             self.mode.len(),

@@ -9,7 +9,8 @@ pub const ALGORITHM: Duration = Duration::from_millis(50);
 pub const PROCESS: Duration = Duration::from_millis(15);
 /// One thread, with its session and key.
 pub const THREAD: Duration = Duration::from_micros(200);
-/// One operation of a fatigue trial that counts loops, checked: somewhere between a hash and an RSA signature.
+/// One operation of a fatigue trial that counts loops, checked: somewhere between a hash and an RSA
+/// signature.
 pub const OPERATION: Duration = Duration::from_micros(100);
 
 /// Time that the trial itself takes.

@@ -1,9 +1,9 @@
 //! Time of frame tests.
 //!
 //! How many trials a search needs depends on the DUT: a steady one needs less than half of what is
-//! counted here, a noisy one twice as many. `tests/estimates.rs` holds the figures against simulated DUTs.
-//! Bursts are counted as if the longest passed; a DUT that does not carry the highest load takes
-//! less.
+//! counted here, a noisy one twice as many. `tests/estimates.rs` holds the figures against
+//! simulated DUTs. Bursts are counted as if the longest passed; a DUT that does not carry the
+//! highest load takes less.
 
 use crate::plan::{Disturbed, Event, Procedure, Soak, ThroughputSearch};
 use std::time::Duration;
@@ -25,8 +25,8 @@ const DRAIN: Duration = Duration::from_millis(100);
 const SHORT_TRIALS: u32 = 5;
 /// Loads for each goal that are tried for the whole duration sum: its two bounds.
 const FULL_LOADS: u32 = 2;
-/// Bursts until the longest that passes is found: halvings from two seconds at line rate down to one
-/// frame.
+/// Bursts until the longest that passes is found: halvings from two seconds at line rate down to
+/// one frame.
 const BURST_HALVINGS: u32 = 20;
 
 /// Time that a procedure takes with the trials before and after it, drains included.

@@ -3,13 +3,12 @@
 use super::grid::Placed;
 use crate::frames::Given;
 use crate::plan::{Axis, Measurement, Stations};
-use crate::trial::Trial;
 use yaml::Place;
 
 /// One combination of a trial's axes.
 #[derive(Clone)]
 pub(crate) struct Point<'a> {
-    pub(crate) trial: &'a Trial,
+    pub(crate) trial: &'a Place,
     /// All of its coordinates, those that ids leave out too.
     pub(crate) at: Vec<Placed<'a>>,
     pub(crate) stations: Option<Stations>,
@@ -20,7 +19,7 @@ pub(crate) struct Point<'a> {
 
 impl<'a> Point<'a> {
     /// A point of one core, which no axis has placed yet.
-    pub(crate) const fn new(trial: &'a Trial, measurement: Measurement) -> Self {
+    pub(crate) const fn new(trial: &'a Place, measurement: Measurement) -> Self {
         Self {
             trial,
             at: Vec::new(),
@@ -35,6 +34,6 @@ impl<'a> Point<'a> {
     pub(crate) fn place(&self, axis: Axis) -> &Place {
         let mut at = self.at.iter();
         let found = at.find(|(coordinate, _)| coordinate.axis == axis);
-        found.map_or(&self.trial.place, |(_, place)| place)
+        found.map_or(self.trial, |(_, place)| place)
     }
 }

@@ -3,9 +3,9 @@
 use crate::axis::nanos;
 use crate::expand::{Grid, Point};
 use crate::plan::{self, Axis, Measurement, Stations};
-use crate::trial::{Load, Tool, ToolTrial, Trial};
+use crate::trial::{Load, Tool, ToolTrial};
 use std::time::Duration;
-use yaml::Spanned;
+use yaml::{Place, Spanned};
 
 /// What the axes of tools set; each kind of trial reads its own.
 #[derive(Clone, Default)]
@@ -26,13 +26,12 @@ type Settled<'a> = Grid<'a, Settings>;
 
 impl ToolTrial {
     /// Its points; the first axis of an id varies slowest.
-    pub(super) fn points<'a>(&'a self, trial: &'a Trial) -> Grid<'a, Point<'a>> {
+    pub(super) fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
         let start = Settings {
             cores: 1,
             ..Settings::default()
         };
-        let grid =
-            Grid::new(&trial.place, start).over(Axis::Mtu, &self.mtu, |point, mtu| point.mtu = mtu);
+        let grid = Grid::new(trial, start).over(Axis::Mtu, &self.mtu, |point, mtu| point.mtu = mtu);
         match &self.tool {
             Tool::Tcp { load, window } => self.tcp(trial, grid, load, window),
             Tool::Udp {
@@ -50,7 +49,7 @@ impl ToolTrial {
 
     fn tcp<'a>(
         &'a self,
-        trial: &'a Trial,
+        trial: &'a Place,
         grid: Settled<'a>,
         load: &'a Load,
         window: &'a [Spanned<Option<u64>>],
@@ -72,7 +71,7 @@ impl ToolTrial {
 
     fn udp<'a>(
         &'a self,
-        trial: &'a Trial,
+        trial: &'a Place,
         grid: Settled<'a>,
         load: &'a Load,
         datagram: &'a [Spanned<Option<u32>>],
@@ -101,7 +100,7 @@ impl ToolTrial {
 
     fn ping<'a>(
         &'a self,
-        trial: &'a Trial,
+        trial: &'a Place,
         grid: Settled<'a>,
         count: u32,
         interval: Duration,
@@ -131,7 +130,7 @@ impl ToolTrial {
 }
 
 impl Settings {
-    fn with(self, trial: &Trial, tune: bool, measurement: Measurement) -> Point<'_> {
+    fn with(self, trial: &Place, tune: bool, measurement: Measurement) -> Point<'_> {
         Point {
             stations: Some(Stations {
                 mtu: self.mtu,

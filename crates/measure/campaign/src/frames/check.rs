@@ -2,7 +2,7 @@
 
 use crate::dut::{Listed, names};
 use crate::expand::Point;
-use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, RawTraffic};
+use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, TrafficAxes};
 use crate::plan::{Axis, Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic};
 use wire::mix::FRAME_BYTES_MIN;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
@@ -11,7 +11,7 @@ use yaml::{Node, Place};
 /// Smallest frame of IPv6: that of IPv4 and the longer header, since both carry the stamp.
 const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEADER_BYTES) as u16;
 
-impl RawTraffic {
+impl TrafficAxes {
     /// Axes against one another.
     pub(crate) fn check(&self, node: Node<'_>) {
         self.check_sizes(node);

@@ -1,5 +1,5 @@
-//! What happens to a DUT under a constant load: the keys of `rekey`, `failover`, `setup`, `desync` and
-//! `hostile`.
+//! What happens to a DUT under a constant load: the keys of `rekey`, `failover`, `setup`, `desync`
+//! and `hostile`.
 
 use crate::axis::{RUN_MAX, nanos, required_axis};
 use crate::frames::keys::{is_empty, trial_time, whole_percent};
@@ -256,8 +256,8 @@ impl Load {
         }
     }
 
-    /// A search's bounds, or a load of which there is no frame in that time, for some mix. The least share of the
-    /// load is looked at too.
+    /// A search's bounds, or a load of which there is no frame in that time, for some mix. The
+    /// least share of the load is looked at too.
     pub(super) fn check<'m, I>(
         &self,
         node: Node<'_>,

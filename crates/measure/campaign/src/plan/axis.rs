@@ -1,15 +1,95 @@
 //! Axes of the matrix, each declared once.
 //!
-//! Expansion, ids, claims, texts and CSV columns read [`DECLARATIONS`]. To add an axis: a variant of [`Axis`], its
-//! entry there, the key of its trial, and whatever acts on its value.
+//! Expansion, ids, claims, texts and CSV columns read [`DECLARATIONS`]. To add an axis: a variant
+//! of [`Axis`], its entry there, the key of its trial, and whatever acts on its value.
 
-use crate::plan::coordinate::{Axis, Coordinate, Value};
-use crate::plan::{Cell, FrameTest, Measurement, Traffic};
+use crate::plan::value::Value;
+use crate::plan::{Dut, FrameTest, Measurement, Stations, Traffic};
 use crate::words::{compact, compact_time};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 use units::{BitRate, Bytes, Layer};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+
+/// What a campaign can vary, or what tells one trial from another of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the declaration of each says what it is")]
+pub enum Axis {
+    Mtu,
+    Streams,
+    Window,
+    Datagram,
+    Payload,
+    Count,
+    Interval,
+    Frame,
+    Ip,
+    Direction,
+    Duplex,
+    Flows,
+    Tunnels,
+    Cores,
+    Offloads,
+    Ports,
+    Rate,
+    Load,
+    Loads,
+    MaxLoad,
+    MinLoad,
+    Step,
+    Profile,
+    Drain,
+    Timeout,
+    Burst,
+    Bursts,
+    Overload,
+    Relief,
+    OverloadTime,
+    ReliefTime,
+    Every,
+    Failure,
+    Cause,
+    Attack,
+    Shares,
+    Times,
+    Down,
+    Watch,
+    Operation,
+    Bytes,
+    AtOnce,
+    Algorithms,
+    Operations,
+    Threads,
+    Loops,
+    Workers,
+    Depth,
+    InvalidEvery,
+    Restart,
+    Duration,
+    Warmup,
+    Tune,
+    Tool,
+}
+
+/// Where a cell is on one axis.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Coordinate {
+    /// The axis.
+    pub axis: Axis,
+    /// As the campaign asks for it: a load of `1 Gbit/s L1` is one value, though it is another
+    /// number of frames for each size.
+    pub value: Value,
+}
+
+/// All that an axis reads of a cell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conditions<'a> {
+    pub(crate) measurement: &'a Measurement,
+    pub(crate) dut: &'a Dut,
+    pub(crate) stations: Option<Stations>,
+}
 
 /// Unit of an axis's numbers, by which they are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +138,7 @@ struct Declaration {
     /// Word for [`Value::Open`].
     open: &'static str,
     /// The value in force in a cell; `None` where the axis does not apply, or nothing reads it.
-    value: fn(&Cell) -> Option<Value>,
+    value: fn(&Conditions<'_>) -> Option<Value>,
     /// In a sentence about the traffic.
     phrase: Option<fn(&Value) -> String>,
     /// Whether a value goes without saying beside a figure.
@@ -80,6 +160,13 @@ const fn declare(axis: Axis, key: &'static str, unit: Unit) -> Declaration {
     }
 }
 
+const fn always(axis: Axis, key: &'static str, unit: Unit) -> Declaration {
+    Declaration {
+        named: Named::Always,
+        ..declare(axis, key, unit)
+    }
+}
+
 const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
     Some(Column { key, meaning })
 }
@@ -87,13 +174,12 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 /// In the order in which texts and tables have them.
 static DECLARATIONS: [Declaration; 54] = [
     Declaration {
-        named: Named::Always,
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
-        ..declare(Axis::Mtu, "mtu", Unit::Bytes)
+        ..always(Axis::Mtu, "mtu", Unit::Bytes)
     },
     Declaration {
-        value: |cell| match cell.measurement {
+        value: |cell| match *cell.measurement {
             Measurement::Tcp { streams, .. } | Measurement::Udp { streams, .. } => {
                 Some(streams.into())
             }
@@ -103,12 +189,11 @@ static DECLARATIONS: [Declaration; 54] = [
     },
     declare(Axis::Window, "window", Unit::Size),
     Declaration {
-        named: Named::Always,
         value: datagram_bytes,
-        ..declare(Axis::Datagram, "datagram", Unit::Bytes)
+        ..always(Axis::Datagram, "datagram", Unit::Bytes)
     },
     Declaration {
-        value: |cell| match cell.measurement {
+        value: |cell| match *cell.measurement {
             Measurement::Ping { payload_bytes, .. } => Some(payload_bytes.into()),
             _ => None,
         },
@@ -117,9 +202,8 @@ static DECLARATIONS: [Declaration; 54] = [
     declare(Axis::Count, "count", Unit::Plain),
     declare(Axis::Interval, "interval", Unit::Time),
     Declaration {
-        named: Named::Always,
         value: |cell| Some(traffic(cell)?.mix.clone().into()),
-        ..declare(Axis::Frame, "frame", Unit::Bytes)
+        ..always(Axis::Frame, "frame", Unit::Bytes)
     },
     Declaration {
         value: |cell| Some(traffic(cell)?.ip.into()),
@@ -128,14 +212,13 @@ static DECLARATIONS: [Declaration; 54] = [
         ..declare(Axis::Ip, "ip", Unit::Plain)
     },
     Declaration {
-        named: Named::Always,
         value: |cell| Some(traffic(cell)?.direction.into()),
         phrase: Some(|direction| format!("direction {}", direction.plain())),
         column: column(
             "direction",
             "encrypt, decrypt or both: what part of the device is loaded",
         ),
-        ..declare(Axis::Direction, "direction", Unit::Plain)
+        ..always(Axis::Direction, "direction", Unit::Plain)
     },
     Declaration {
         value: |cell| Some(traffic(cell)?.duplex.into()),
@@ -208,40 +291,19 @@ static DECLARATIONS: [Declaration; 54] = [
     declare(Axis::OverloadTime, "overload_time", Unit::Time),
     declare(Axis::ReliefTime, "relief_time", Unit::Time),
     declare(Axis::Every, "every", Unit::Time),
-    Declaration {
-        named: Named::Always,
-        ..declare(Axis::Failure, "failure", Unit::Plain)
-    },
-    Declaration {
-        named: Named::Always,
-        ..declare(Axis::Cause, "cause", Unit::Plain)
-    },
-    Declaration {
-        named: Named::Always,
-        ..declare(Axis::Attack, "attack", Unit::Plain)
-    },
+    always(Axis::Failure, "failure", Unit::Plain),
+    always(Axis::Cause, "cause", Unit::Plain),
+    always(Axis::Attack, "attack", Unit::Plain),
     declare(Axis::Shares, "shares", Unit::Plain),
     declare(Axis::Times, "times", Unit::Plain),
     declare(Axis::Down, "down", Unit::Time),
     declare(Axis::Watch, "watch", Unit::Time),
-    Declaration {
-        named: Named::Always,
-        ..declare(Axis::Operation, "operation", Unit::Plain)
-    },
-    Declaration {
-        named: Named::Always,
-        ..declare(Axis::Bytes, "bytes", Unit::Bytes)
-    },
-    Declaration {
-        named: Named::Always,
-        ..declare(Axis::AtOnce, "at-once", Unit::Plain)
-    },
+    always(Axis::Operation, "operation", Unit::Plain),
+    always(Axis::Bytes, "bytes", Unit::Bytes),
+    always(Axis::AtOnce, "at-once", Unit::Plain),
     declare(Axis::Algorithms, "algorithms", Unit::Plain),
     declare(Axis::Operations, "operations", Unit::Plain),
-    Declaration {
-        named: Named::Always,
-        ..declare(Axis::Threads, "threads", Unit::Plain)
-    },
+    always(Axis::Threads, "threads", Unit::Plain),
     Declaration {
         open: "none",
         ..declare(Axis::Loops, "loops", Unit::Plain)
@@ -263,16 +325,16 @@ static DECLARATIONS: [Declaration; 54] = [
     declare(Axis::Tool, "tool", Unit::Plain),
 ];
 
-const fn traffic(cell: &Cell) -> Option<&Traffic> {
-    match &cell.measurement {
+const fn traffic<'a>(cell: &Conditions<'a>) -> Option<&'a Traffic> {
+    match cell.measurement {
         Measurement::Frames(FrameTest { traffic, .. }) => Some(traffic),
         _ => None,
     }
 }
 
 /// The UDP payload: the largest that the MTU carries whole, if the campaign leaves it open.
-fn datagram_bytes(cell: &Cell) -> Option<Value> {
-    let Measurement::Udp { datagram_bytes, .. } = cell.measurement else {
+fn datagram_bytes(cell: &Conditions<'_>) -> Option<Value> {
+    let Measurement::Udp { datagram_bytes, .. } = *cell.measurement else {
         return None;
     };
     let headers = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32;
@@ -296,30 +358,27 @@ impl Axis {
         self.declared().key
     }
 
-    /// Where a cell is by the values in force; `None` where the axis does not apply to it.
-    #[must_use]
-    pub fn value(self, cell: &Cell) -> Option<Value> {
-        (self.declared().value)(cell)
+    pub(crate) fn value(self, conditions: &Conditions<'_>) -> Option<Value> {
+        (self.declared().value)(conditions)
     }
 
-    /// The axis in a sentence about the traffic of cells, for example `64 flows`, or `1 to 1000 tunnels` where cells
-    /// differ in a number; `None` where the axis does not apply, or sentences leave it out.
-    #[must_use]
-    pub fn phrase(self, cells: &[&Cell]) -> Option<String> {
+    /// The axis in a sentence about the traffic of cells with these values, for example `64 flows`,
+    /// or `1 to 1000 tunnels` where they differ in a number; `None` without a value, and where
+    /// sentences leave the axis out.
+    pub fn phrase(self, values: impl Iterator<Item = Value>) -> Option<String> {
         let in_words = self.declared().phrase?;
-        let values = || cells.iter().filter_map(|cell| self.value(cell));
-        let (least, most) = (values().min()?, values().max()?);
+        let values: Vec<Value> = values.collect();
+        let (least, most) = (values.iter().min()?, values.iter().max()?);
         Some(match least == most {
-            true => in_words(&most),
-            false => format!("{} to {}", least.plain(), in_words(&most)),
+            true => in_words(most),
+            false => format!("{} to {}", least.plain(), in_words(most)),
         })
     }
 
-    /// Whether the cell's value goes without saying beside a figure.
+    /// Whether a value goes without saying beside a figure.
     #[must_use]
-    pub fn is_usual(self, cell: &Cell) -> bool {
-        self.value(cell)
-            .is_some_and(|value| (self.declared().is_usual)(&value))
+    pub fn is_usual(self, value: &Value) -> bool {
+        (self.declared().is_usual)(value)
     }
 
     /// Its column in `results.csv`, where it has one.

@@ -1,7 +1,8 @@
 //! One point of the matrix.
 
-use crate::plan::coordinate::{Axis, Coordinate};
-use crate::plan::{Adapter, Dut, Measurement};
+use crate::plan::axis::{Axis, Conditions, Coordinate};
+use crate::plan::value::Value;
+use crate::plan::{Adapter, Dut, Measurement, Stations};
 use serde::{Deserialize, Serialize};
 
 /// One point of the matrix: everything that is fixed while a figure is measured.
@@ -31,17 +32,6 @@ pub struct Cell {
     pub calibration: bool,
 }
 
-/// Settings of the stations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stations {
-    /// IP MTU of their interfaces, in bytes.
-    pub mtu: u16,
-    /// Cores that the tools of each may use; the affinity is real.
-    pub cores: u16,
-    /// Whether TSO, GSO and GRO are on at the links' ends.
-    pub offloads: bool,
-}
-
 impl Cell {
     /// Whether it measures the tester itself: added for it, or with the DUT `straight` of the
     /// campaign, which then serves.
@@ -51,14 +41,25 @@ impl Cell {
         self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
     }
 
+    /// The value in force on an axis; `None` where the axis does not apply to the cell.
+    #[must_use]
+    pub fn value(&self, axis: Axis) -> Option<Value> {
+        axis.value(&Conditions {
+            measurement: &self.measurement,
+            dut: &self.dut,
+            stations: self.stations,
+        })
+    }
+
     /// Whether the [`group`](Self::group) names this axis.
     #[must_use]
     pub fn is_named_by(&self, axis: Axis) -> bool {
         self.coordinates.iter().any(|at| at.axis == axis)
     }
 
-    /// The [`group`](Self::group) without one axis. Without the tool: cells of one question differ in tool and DUT
-    /// only. Without the size of the frames: cells of one series differ in size and DUT only.
+    /// The [`group`](Self::group) without one axis. Without the tool: cells of one question differ
+    /// in tool and DUT only. Without the size of the frames: cells of one series differ in size and
+    /// DUT only.
     #[must_use]
     pub fn group_without(&self, axis: Axis) -> String {
         if !self.is_named_by(axis) {

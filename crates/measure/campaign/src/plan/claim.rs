@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use units::{BitRate, FrameRate, Layer};
 
-/// A figure that a data sheet or an offer names, with its source. It changes nothing of what is measured.
+/// A figure that a data sheet or an offer names, with its source. It changes nothing of what is
+/// measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The DUT that it is about, as the campaign names it: one, or all of an entry whose settings are lists.
+    /// The DUT that it is about, as the campaign names it: one, or all of an entry whose settings
+    /// are lists.
     pub dut: String,
     /// The trial that measures it ([`Measurement::name`](super::Measurement::name)).
     pub trial: String,
@@ -18,9 +20,11 @@ pub struct Claim {
     pub unit: ClaimUnit,
     /// Goal of the search that it is about; `None`: the first.
     pub goal: Option<String>,
-    /// Load in per cent of the throughput at which a latency is claimed; `None`: every one that is measured.
+    /// Load in per cent of the throughput at which a latency is claimed; `None`: every one that is
+    /// measured.
     pub load_percent: Option<u8>,
-    /// Of a time, which of a trial's times; `None`: the claim is no time, or the trial has one only.
+    /// Of a time, which of a trial's times; `None`: the claim is no time, or the trial has one
+    /// only.
     pub percentile: Option<Percentile>,
     /// Where it stands: `data sheet X, 2025`.
     pub source: String,
@@ -118,7 +122,8 @@ impl Claim {
         format!("{} {figure}", self.bound.name())
     }
 
-    /// What is measured for it: `tcp`, `throughput, goal pdr`, `latency, p99 at 50 % of the throughput`.
+    /// What is measured for it: `tcp`, `throughput, goal pdr`, `latency, p99 at 50 % of the
+    /// throughput`.
     #[must_use]
     pub fn measure_in_words(&self) -> String {
         let mut words = self.trial.clone();

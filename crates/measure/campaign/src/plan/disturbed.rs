@@ -1,8 +1,9 @@
-//! What happens to a DUT under a constant load: keys renewed or out of step, parts that fail, tunnels set up, hostile
-//! packets.
+//! What happens to a DUT under a constant load: keys renewed or out of step, parts that fail,
+//! tunnels set up, hostile packets.
 //!
-//! After the methodology that the IETF's BMWG had begun for IPsec devices (draft-ietf-bmwg-ipsec-meth, expired),
-//! brought up to IKEv2 and AEADs: `docs/methodology.md` says what was taken over and what was not.
+//! After the methodology that the IETF's BMWG had begun for IPsec devices
+//! (draft-ietf-bmwg-ipsec-meth, expired), brought up to IKEv2 and AEADs: `docs/methodology.md` says
+//! what was taken over and what was not.
 
 use super::{Ability, Desync, ThroughputSearch};
 use serde::{Deserialize, Serialize};
@@ -49,14 +50,15 @@ impl BaseLoad {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Event {
-    /// The keys of all tunnels are renewed on demand, again and again; the same load without that comes first.
+    /// The keys of all tunnels are renewed on demand, again and again; the same load without that
+    /// comes first.
     Rekey {
         /// From one to the next; one that takes longer delays the next.
         every_ns: u64,
         /// Time of each of the two trials.
         duration_ns: u64,
-        /// Whether the throughput is searched once more with keys renewed all the time, where the load is a share
-        /// of it.
+        /// Whether the throughput is searched once more with keys renewed all the time, where the
+        /// load is a share of it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         throughput: bool,
     },
@@ -78,7 +80,8 @@ pub enum Event {
         /// Time watched after they were set up.
         watch_ns: u64,
     },
-    /// The keys of one side are put out of step with the other's, which it has to find out and mend by itself.
+    /// The keys of one side are put out of step with the other's, which it has to find out and mend
+    /// by itself.
     Desync {
         /// How.
         cause: Desync,
@@ -108,7 +111,8 @@ pub enum Failure {
     Link,
 }
 
-/// Hostile packets, made of what is captured between the gateways. They are sent to gw2 from gw1's end of that link.
+/// Hostile packets, made of what is captured between the gateways. They are sent to gw2 from gw1's
+/// end of that link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attack {
@@ -152,7 +156,8 @@ impl Event {
         }
     }
 
-    /// The procedure and what kind of it, as campaigns have them: `` `failover` with `failure: crash` ``.
+    /// The procedure and what kind of it, as campaigns have them: `` `failover` with `failure:
+    /// crash` ``.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {

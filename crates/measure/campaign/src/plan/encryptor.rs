@@ -41,10 +41,12 @@ pub struct Encryptor {
     /// Where its keys come from.
     #[serde(default)]
     pub keys: KeySource,
-    /// How long keys that the gateways agree on are used, in nanoseconds; `None` where they are static.
+    /// How long keys that the gateways agree on are used, in nanoseconds; `None` where they are
+    /// static.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey_every_ns: Option<u64>,
-    /// What can be done to gw2's keys on demand: given by the trial that does it, `None` in all others.
+    /// What can be done to gw2's keys on demand: given by the trial that does it, `None` in all
+    /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Desync>,
 }
@@ -85,8 +87,8 @@ impl Mode {
         !matches!(self, Self::L3)
     }
 
-    /// The least and the most that stands between an IP packet of a station and the ESP or UDP that it
-    /// is carried in: the most has room for a VLAN tag.
+    /// The least and the most that stands between an IP packet of a station and the ESP or UDP that
+    /// it is carried in: the most has room for a VLAN tag.
     #[must_use]
     pub const fn frame_bytes(self) -> (usize, usize) {
         let (least, most) = match self {

@@ -11,11 +11,13 @@ use wire::Suite;
 /// All of it is in the journal: nothing secret belongs here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct External {
-    /// The box at A's cable and the one at B's; of two that are managed in one place, only the first.
+    /// The box at A's cable and the one at B's; of two that are managed in one place, only the
+    /// first.
     pub boxes: Vec<ExternalBox>,
     /// How their sealed packets must look, and what they are to seal with.
     pub carrier: Carrier,
-    /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected too.
+    /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected
+    /// too.
     pub ports: Vec<u16>,
     /// What the boxes call the suite where that is another word.
     pub suite_word: Option<String>,
@@ -28,8 +30,8 @@ pub struct External {
 /// What one box is told and asked. Commands have [`Placeholder`]s in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalBox {
-    /// Program and arguments that take a command as their last argument: `ssh`, `admin@192.0.2.1`. Empty: a
-    /// shell on this machine.
+    /// Program and arguments that take a command as their last argument: `ssh`, `admin@192.0.2.1`.
+    /// Empty: a shell on this machine.
     pub via: Vec<String>,
     /// Commands that bring it up, one after the other.
     pub up: Vec<String>,
@@ -148,8 +150,8 @@ impl Placeholder {
 
 /// A command with its placeholders replaced by what `value` gives.
 ///
-/// A word of small letters and `_` in braces is a placeholder, unless `$` is in front of it: a shell's own
-/// `${variable}`, `{print $1}` and `{a,b}` stay as they are.
+/// A word of small letters and `_` in braces is a placeholder, unless `$` is in front of it: a
+/// shell's own `${variable}`, `{print $1}` and `{a,b}` stay as they are.
 ///
 /// # Errors
 /// The first word in braces that is no placeholder's.
@@ -184,15 +186,16 @@ pub fn fill_in(
     Ok(filled)
 }
 
-/// The cables to external boxes: interfaces of this machine that a run takes for its own while it lasts.
+/// The cables to external boxes: interfaces of this machine that a run takes for its own while it
+/// lasts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cables {
     /// The interface that leads to the first box: station A's.
     pub station_a: String,
     /// The interface that leads to the second box: station B's.
     pub station_b: String,
-    /// The two ends of the link between the boxes, the first box's first: the tester joins them, and sees all
-    /// that passes. `None`: they are joined elsewhere, and nobody looks.
+    /// The two ends of the link between the boxes, the first box's first: the tester joins them,
+    /// and sees all that passes. `None`: they are joined elsewhere, and nobody looks.
     pub tap: Option<[String; 2]>,
     /// The first box's address at A's cable.
     pub gateway_a: Ipv4Addr,

@@ -3,19 +3,21 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Where the keys of tunnels come from. What is not static is agreed on between the gateways by TLS 1.3 beside the
-/// tunnels, with certificates made for the start, and renewed by time.
+/// Where the keys of tunnels come from. What is not static is agreed on between the gateways by TLS
+/// 1.3 beside the tunnels, with certificates made for the start, and renewed by time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeySource {
-    /// A key file that both gateways have. A new epoch needs no word between them, and none is due by time.
+    /// A key file that both gateways have. A new epoch needs no word between them, and none is due
+    /// by time.
     #[default]
     Static,
     /// The hybrid handshake, X25519 and ML-KEM-768.
     Pqc,
     /// That, and a pre-shared key which both gateways have (RFC 8784).
     Ppk,
-    /// Keys of a QKD network alone, by ETSI GS QKD 014 from two simulated KMEs; the handshake authenticates.
+    /// Keys of a QKD network alone, by ETSI GS QKD 014 from two simulated KMEs; the handshake
+    /// authenticates.
     Qkd,
     /// The hybrid handshake and keys of a QKD network.
     Both,
@@ -61,8 +63,8 @@ impl KeySource {
         matches!(self, Self::Ppk)
     }
 
-    /// What keys must come from, as the encryptor's configuration and its own facts have it; `None` where nothing is
-    /// agreed on.
+    /// What keys must come from, as the encryptor's configuration and its own facts have it; `None`
+    /// where nothing is agreed on.
     #[must_use]
     pub const fn policy(self) -> Option<&'static str> {
         match self {
@@ -73,7 +75,8 @@ impl KeySource {
         }
     }
 
-    /// What goes into each tunnel's keys, as the encryptor tells it; `None` where nothing is agreed on.
+    /// What goes into each tunnel's keys, as the encryptor tells it; `None` where nothing is agreed
+    /// on.
     #[must_use]
     pub fn sources(self) -> Option<String> {
         match self {

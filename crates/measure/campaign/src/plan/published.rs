@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A published figure, and the cells that measure the same. It changes nothing of what is measured, and nothing is judged by
-/// it: other machines made it.
+/// A published figure, and the cells that measure the same. It changes nothing of what is measured,
+/// and nothing is judged by it: other machines made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
     /// Where it stands: `acceptance report of a crypto card, 2018`.
@@ -30,6 +30,7 @@ pub enum PublishedUnit {
     OperationsPerS,
     /// Bits of input per second, of devices; bits of payload per second, of tools.
     BitsPerS,
-    /// Per cent of a batch of devices that worked without failure for as long as [`Published::what`] says: `3 h to 6 h`.
+    /// Per cent of a batch of devices that worked without failure for as long as
+    /// [`Published::what`] says: `3 h to 6 h`.
     PercentOfDevices,
 }

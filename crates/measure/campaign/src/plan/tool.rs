@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A program that sends and receives a bulk transfer. Two that disagree on one path are a reason to look at both.
+/// A program that sends and receives a bulk transfer. Two that disagree on one path are a reason to
+/// look at both.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

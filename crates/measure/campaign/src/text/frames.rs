@@ -18,9 +18,9 @@ pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
         _ if mix.name == "mix" => "a mix of frames".to_owned(),
         _ => format!("frames of {}", mix.name),
     };
-    let cells: Vec<&Cell> = group.iter().collect();
+    let phrase = |axis: Axis| axis.phrase(group.iter().filter_map(|cell| cell.value(axis)));
     let mut parts = vec![test.procedure.name().to_owned(), frames];
-    parts.extend(Axis::all().filter_map(|axis| axis.phrase(&cells)));
+    parts.extend(Axis::all().filter_map(phrase));
     let stations = group.first().and_then(|cell| cell.stations);
     parts.extend(stations.map(|stations| format!("MTU {} B", stations.mtu)));
     parts.join(", ")

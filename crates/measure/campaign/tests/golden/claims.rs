@@ -101,7 +101,8 @@ fn a_claim_is_about_all_cells_that_meet_it() {
     let cells: Vec<_> = claims.iter().map(|claim| claim.cells.len()).collect();
     assert_eq!(cells, [8, 1, 1, 2, 1, 2]);
     assert_eq!(claims[1].cells, ["tcp/mtu=9000/cores=1/cipherbench-w2"]);
-    // Two directions were asked for; the calibration is no device of which anything could be claimed.
+    // Two directions were asked for; the calibration is no device of which anything could be
+    // claimed.
     assert!(
         claims[3]
             .cells

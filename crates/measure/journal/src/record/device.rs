@@ -1,8 +1,8 @@
-//! What trials of crypto devices record: the functional trial's rows, the speed with the proof of who did the work, and
-//! how long devices ran without a failure.
+//! What trials of crypto devices record: the functional trial's rows, the speed with the proof of
+//! who did the work, and how long devices ran without a failure.
 //!
-//! Counts and times are integers, as everywhere in a journal. Of a trial on several devices at once each has its own
-//! entry, in the order of the plan ([`campaign::plan::Devices::members`]).
+//! Counts and times are integers, as everywhere in a journal. Of a trial on several devices at once
+//! each has its own entry, in the order of the plan ([`campaign::plan::Devices::members`]).
 
 pub use operation::device::{Facts, KatOutcome, KatRow};
 
@@ -40,7 +40,8 @@ impl Default for DeviceFound {
 }
 
 impl DeviceResult {
-    /// Whether a device gave a wrong result, let an invalid input pass, or failed. (Of a speed trial the evidence says it.)
+    /// Whether a device gave a wrong result, let an invalid input pass, or failed. (Of a speed
+    /// trial the evidence says it.)
     #[must_use]
     pub fn is_bad(&self) -> bool {
         let segments = self.fatigue().iter();
@@ -145,15 +146,15 @@ pub struct DeviceFacts {
 /// One operation done again and again by everything that works at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpeedTrial {
-    /// From the first process's beginning to the last one's end: rates are counts over this, so that processes which
-    /// worked alone for a while flatter nobody.
+    /// From the first process's beginning to the last one's end: rates are counts over this, so
+    /// that processes which worked alone for a while flatter nobody.
     pub span_ns: u64,
     /// Of that, the time in which all of them worked.
     pub together_ns: u64,
     /// Each device that had work.
     pub devices: Vec<DeviceSpeed>,
-    /// Our own engines at the same operation and size by one thread, measured just before, where the device is said to
-    /// take work off the CPU.
+    /// Our own engines at the same operation and size by one thread, measured just before, where
+    /// the device is said to take work off the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<CpuReference>,
     /// Who did the work, where the device is said to take it off the CPU.
@@ -224,8 +225,9 @@ pub enum Proof {
     Unknown,
 }
 
-/// A snapshot of a fatigue trial that is going on, so that it is not lost when the run breaks off. A later one with the
-/// same [`FatigueSegment::start`] takes its place; when the trial ends it is in the trial's own record.
+/// A snapshot of a fatigue trial that is going on, so that it is not lost when the run breaks off.
+/// A later one with the same [`FatigueSegment::start`] takes its place; when the trial ends it is
+/// in the trial's own record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatigueProgress {
     /// [`campaign::plan::Cell::id`].
@@ -281,10 +283,12 @@ pub struct DeviceFatigue {
     pub restarts: u64,
     /// Of those, times that its process had died.
     pub crashes: u64,
-    /// Rounds through those operations that it has which every thread did; `None` in journals that did not count them.
+    /// Rounds through those operations that it has which every thread did; `None` in journals that
+    /// did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
-    /// Times without failure, in order, the one that the end cut short included. At most 1 000 are kept.
+    /// Times without failure, in order, the one that the end cut short included. At most 1 000 are
+    /// kept.
     pub lives: Vec<Life>,
     /// Lives that were not kept.
     #[serde(default)]
@@ -315,7 +319,8 @@ pub struct Life {
     pub began_ns: u64,
     /// From the segment's beginning.
     pub ended_ns: u64,
-    /// Whether a failure ended it; otherwise the trial did, and the device would have run longer: a time that is censored.
+    /// Whether a failure ended it; otherwise the trial did, and the device would have run longer: a
+    /// time that is censored.
     pub failed: bool,
 }
 

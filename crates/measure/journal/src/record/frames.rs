@@ -15,8 +15,8 @@ pub struct FrameResult {
     pub trials: Vec<FrameTrial>,
     /// What a search found, where there was one.
     pub throughput: Option<ThroughputFound>,
-    /// Latency at each share of the throughput, for `latency`; for other procedures at the load that
-    /// the evidence was read at.
+    /// Latency at each share of the throughput, for `latency`; for other procedures at the load
+    /// that the evidence was read at.
     pub latency: Vec<LatencyTrial>,
     /// What the procedure found besides.
     pub found: FrameFound,
@@ -192,20 +192,20 @@ pub struct FrameTrial {
     pub received_bytes: u64,
     /// Intact frames that had come before.
     pub duplicated: u64,
-    /// Intact frames so far behind the latest of their flow that nobody knows whether they had come before.
-    /// They are in no other count of what came.
+    /// Intact frames so far behind the latest of their flow that nobody knows whether they had come
+    /// before. They are in no other count of what came.
     #[serde(default)]
     pub too_late: u64,
     /// Frames that came after a later one of their flow (RFC 4737 §3).
     pub reordered: u64,
     /// Damaged frames.
     pub corrupted: u64,
-    /// Frames that reached the receiving station when the trial was over, before it went quiet. Nobody looked at these,
-    /// and they are in no other count of what came.
+    /// Frames that reached the receiving station when the trial was over, before it went quiet.
+    /// Nobody looked at these, and they are in no other count of what came.
     #[serde(default)]
     pub after_end: u64,
-    /// Frames that reached the receiving station and were lost in it. Nobody looked at these: duplicates and
-    /// frames that are no test traffic may be among them.
+    /// Frames that reached the receiving station and were lost in it. Nobody looked at these:
+    /// duplicates and frames that are no test traffic may be among them.
     pub receiver_dropped: u64,
     /// Frames that the sending station lost before the wire.
     pub sender_dropped: u64,
@@ -222,9 +222,9 @@ impl FrameTrial {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Whether a set load took so much longer to send than it should that it was not offered: over 2 % and
-    /// 1 ms, with a tenth of the frames more than 1 ms late. A stall just at the end makes the first true and
-    /// not the second; over 10 % and 20 ms is too long whatever the frames.
+    /// Whether a set load took so much longer to send than it should that it was not offered: over
+    /// 2 % and 1 ms, with a tenth of the frames more than 1 ms late. A stall just at the end makes
+    /// the first true and not the second; over 10 % and 20 ms is too long whatever the frames.
     #[must_use]
     pub const fn took_too_long(&self) -> bool {
         let percent = self.duration_ns / 100;
@@ -354,8 +354,8 @@ pub struct Disturbance {
     pub timeline: Timeline,
     /// Frames by latency from the intended send time; rising.
     pub histogram: Vec<LatencyBucket>,
-    /// What the device itself counted over the trial, by `gateway/counter`, where that is held against what was
-    /// measured: for `desync`.
+    /// What the device itself counted over the trial, by `gateway/counter`, where that is held
+    /// against what was measured: for `desync`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dut_counters: BTreeMap<String, u64>,
 }
@@ -370,17 +370,17 @@ pub struct DutEvent {
     pub at_ns: u64,
     /// How long it took until the DUT said that it was done.
     pub took_ns: u64,
-    /// Frames intended between it and the next event, or the end, that never came; what was on its way when it began
-    /// included, and what was when the next did left out.
+    /// Frames intended between it and the next event, or the end, that never came; what was on its
+    /// way when it began included, and what was when the next did left out.
     pub lost: u64,
-    /// From its beginning until the first frame came of those that were intended after it, to the width of a bin; `None`:
-    /// none came before the next.
+    /// From its beginning until the first frame came of those that were intended after it, to the
+    /// width of a bin; `None`: none came before the next.
     pub first_ns: Option<u64>,
-    /// From its beginning to the intended time from which nothing more was lost before the next event; `None`:
-    /// frames were still being lost then. 0: nothing was lost from then on.
+    /// From its beginning to the intended time from which nothing more was lost before the next
+    /// event; `None`: frames were still being lost then. 0: nothing was lost from then on.
     pub outage_ns: Option<u64>,
-    /// Longest latency of the frames intended from its beginning until 100 ms after it was done, and before the next
-    /// event; `None`: none of them came, or the journal is older than this.
+    /// Longest latency of the frames intended from its beginning until 100 ms after it was done,
+    /// and before the next event; `None`: none of them came, or the journal is older than this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_ns: Option<u64>,
 }

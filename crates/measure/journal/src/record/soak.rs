@@ -3,8 +3,8 @@
 use super::{FrameTrial, LatencyBucket, ThroughputFound};
 use serde::{Deserialize, Serialize};
 
-/// A segment of a soak that is going on, so that it is not lost when the run breaks off. When the trial ends it is in
-/// the trial's own record too.
+/// A segment of a soak that is going on, so that it is not lost when the run breaks off. When the
+/// trial ends it is in the trial's own record too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoakProgress {
     /// [`campaign::plan::Cell::id`].
@@ -27,10 +27,11 @@ pub struct SoakProgress {
 pub struct SoakSegment {
     /// Index in [`FrameResult::trials`](super::FrameResult::trials).
     pub trial: usize,
-    /// Which start of the device it ran on: 1, and one more each time that the run was taken up again.
+    /// Which start of the device it ran on: 1, and one more each time that the run was taken up
+    /// again.
     pub start: u32,
-    /// When its first frame was intended to leave, in nanoseconds since the Unix epoch. From the end of one segment to
-    /// this time of the next there was no load: that gap is in no point.
+    /// When its first frame was intended to leave, in nanoseconds since the Unix epoch. From the
+    /// end of one segment to this time of the next there was no load: that gap is in no point.
     pub started_unix_ns: u64,
     /// Width of the points; those at both ends are cut off by the segment's own.
     pub point_ns: u64,
@@ -67,11 +68,13 @@ pub struct SoakPoint {
 pub struct DevicePoint {
     /// Time between the two readings.
     pub wall_ns: u64,
-    /// CPU time of its processes in between, on all gateways; `None` where it has none, or they changed.
+    /// CPU time of its processes in between, on all gateways; `None` where it has none, or they
+    /// changed.
     pub cpu_ns: Option<u64>,
     /// Memory of its processes that is in RAM, at the second reading.
     pub resident_bytes: Option<u64>,
-    /// Times that it changed to new keys in between, by its own word: the most that one gateway tells.
+    /// Times that it changed to new keys in between, by its own word: the most that one gateway
+    /// tells.
     pub rekeys: Option<u64>,
     /// Times that it found its keys out of step in between, by its own word, over all gateways.
     pub desyncs: Option<u64>,

@@ -1,9 +1,10 @@
-//! Our own encryptor: `cipherbench encrypt` on the gateways that are loaded, with all it has of secrets made for this one
-//! start.
+//! Our own encryptor: `cipherbench encrypt` on the gateways that are loaded, with all it has of
+//! secrets made for this one start.
 //!
-//! Where its gateways agree on keys, it is up when each has keys for all tunnels. QKD keys come from `cipherbench kme`: two
-//! KMEs in one process on gw1, the second of which gw2 reaches over the cipher link. That process is no part of the
-//! device: what is done to the device is not done to it, and its CPU time is that of others.
+//! Where its gateways agree on keys, it is up when each has keys for all tunnels. QKD keys come
+//! from `cipherbench kme`: two KMEs in one process on gw1, the second of which gw2 reaches over the
+//! cipher link. That process is no part of the device: what is done to the device is not done to
+//! it, and its CPU time is that of others.
 
 mod config;
 mod secrets;
@@ -23,7 +24,8 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// UDP port of the first lane; lane i has the i-th after it. Keys are agreed on by TCP on the same port.
+/// UDP port of the first lane; lane i has the i-th after it. Keys are agreed on by TCP on the same
+/// port.
 const PORT: u16 = 4500;
 
 /// TCP ports of gw1's KME and of gw2's.
@@ -109,7 +111,8 @@ impl Cipherbench {
         })
     }
 
-    /// Starts it with the files that were written; what it printed. Each start has its own epoch of the keys.
+    /// Starts it with the files that were written; what it printed. Each start has its own epoch of
+    /// the keys.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<(u64, String), LabError> {
         let Some(config) = self.configs.get(&node.id()) else {
             let reason = format!("has no configuration on {}", node.id().name());
@@ -172,7 +175,8 @@ impl Cipherbench {
         Ok(())
     }
 
-    /// TCP between the gateways: the control channel, to which the lower address connects, and gw2's KME.
+    /// TCP between the gateways: the control channel, to which the lower address connects, and
+    /// gw2's KME.
     fn control_ports(&self, site: &Site<'_>) -> Vec<ControlPort> {
         let keys = self.encryptor.keys;
         let [gw1, gw2] = [W0, W1].map(|end| site.map.address(end));
@@ -203,8 +207,8 @@ impl Cipherbench {
         }))
     }
 
-    /// Has a gateway's static keys renewed, and waits until all of its lanes seal with them; the peer opens with them by
-    /// the first packet.
+    /// Has a gateway's static keys renewed, and waits until all of its lanes seal with them; the
+    /// peer opens with them by the first packet.
     fn rekey(daemon: &Daemon<'_>) -> Result<(), LabError> {
         let rekeys = || {
             let counters = read_counters(daemon)?;

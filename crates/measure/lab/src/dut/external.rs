@@ -1,13 +1,13 @@
 //! Boxes that others have built, at the ends of the lab's cables.
 //!
-//! 1. Their commands run on the desk: in a shell, or by what leads to the box (`ssh`). Those that take them down
-//!    are left there first, for the case that this run is killed.
+//! 1. Their commands run on the desk: in a shell, or by what leads to the box (`ssh`). Those that
+//!    take them down are left there first, for the case that this run is killed.
 //! 2. The stations take up their cables: address, route, and the neighbour that answers there.
-//! 3. Once A reaches B, the boxes are asked for version and suite; a suite that is not the one asked for is no
-//!    start.
+//! 3. Once A reaches B, the boxes are asked for version and suite; a suite that is not the one
+//!    asked for is no start.
 //!
-//! What this deliberately does not do: know any box's language, or keep a secret. Keys and passwords are in the
-//! boxes and in ssh's agent, not in campaigns.
+//! What this deliberately does not do: know any box's language, or keep a secret. Keys and
+//! passwords are in the boxes and in ssh's agent, not in campaigns.
 
 mod answers;
 mod commands;

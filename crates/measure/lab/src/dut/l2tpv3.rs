@@ -1,5 +1,5 @@
-//! An L2TPv3 Ethernet pseudowire by the kernel (RFC 3931, RFC 4719), set by hand and bridged with the clear
-//! side: the stations are neighbours. Nothing is encrypted.
+//! An L2TPv3 Ethernet pseudowire by the kernel (RFC 3931, RFC 4719), set by hand and bridged with
+//! the clear side: the stations are neighbours. Nothing is encrypted.
 //!
 //! As our own encryptor's: cookies of 8 bytes, no L2-specific sublayer, and so no sequence numbers.
 

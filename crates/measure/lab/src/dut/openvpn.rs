@@ -3,14 +3,14 @@
 //!
 //! 1. `openssl` makes a key and a certificate on each gateway; the key stays there. Each gateway is
 //!    configured with the other's fingerprint, and trusts nothing else.
-//! 2. gw2, the TLS server, is started until its socket is bound, then gw1: so gw1's first packet finds
-//!    somebody who listens, and is not sent again seconds later.
-//! 3. Each one's interface is set up and the networks beyond are routed into it. It needs no address:
-//!    what it carries is the stations'.
+//! 2. gw2, the TLS server, is started until its socket is bound, then gw1: so gw1's first packet
+//!    finds somebody who listens, and is not sent again seconds later.
+//! 3. Each one's interface is set up and the networks beyond are routed into it. It needs no
+//!    address: what it carries is the stations'.
 //! 4. Both say which cipher they agreed on; it must be the one that was asked for.
 //!
-//! What this deliberately does not do: offload to the kernel (`ovpn-dco`), which is another data path
-//! under the same name; and load one gateway alone, for no station speaks the handshake.
+//! What this deliberately does not do: offload to the kernel (`ovpn-dco`), which is another data
+//! path under the same name; and load one gateway alone, for no station speaks the handshake.
 
 mod conf;
 mod identity;
@@ -50,8 +50,8 @@ const QUEUE_PACKETS: u32 = 5000;
 /// How long it may take until its interface is there and its socket is bound.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the two may take until they have a data channel: it looks at its state once a second, and
-/// sends again what was lost after two.
+/// How long the two may take until they have a data channel: it looks at its state once a second,
+/// and sends again what was lost after two.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 
 /// An OpenVPN process on each gateway.
@@ -191,8 +191,8 @@ impl Adapter for OpenVpn {
         Ok(counters)
     }
 
-    /// Its tunnel is the client's: that comes and goes, and the server waits for it. New keys it takes by itself, by
-    /// the hour.
+    /// Its tunnel is the client's: that comes and goes, and the server waits for it. New keys it
+    /// takes by itself, by the hour.
     fn act(
         &self,
         site: &Site<'_>,

@@ -35,8 +35,8 @@ pub(super) fn gauge(text: &str, name: &str) -> u64 {
         .sum()
 }
 
-/// All values of a label of a metric of that name without prefix, each once. Those with a comma or a quotation mark are
-/// not told whole.
+/// All values of a label of a metric of that name without prefix, each once. Those with a comma or
+/// a quotation mark are not told whole.
 pub(super) fn values(text: &str, name: &str, label: &str) -> BTreeSet<String> {
     let of_name = text.lines().filter_map(series).filter(|it| it.0 == name);
     let labels = of_name.flat_map(|(_, labels, _)| labels.split(','));

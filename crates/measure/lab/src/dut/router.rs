@@ -133,8 +133,8 @@ impl Router {
     }
 }
 
-/// Sources are translated as at a home's router: to the address of the interface that leads out. The
-/// look at the state has flows tracked whether they are translated or not.
+/// Sources are translated as at a home's router: to the address of the interface that leads out.
+/// The look at the state has flows tracked whether they are translated or not.
 fn rules() -> String {
     let out = W0.interface;
     format!(

@@ -68,8 +68,8 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    /// All that must forward IP in clear where nothing encrypts: the gateways that are loaded, and the
-    /// routers.
+    /// All that must forward IP in clear where nothing encrypts: the gateways that are loaded, and
+    /// the routers.
     pub(crate) fn forwarding(&self) -> Vec<&'a dyn Node> {
         let mut nodes = self.loaded().to_vec();
         nodes.extend(self.routers());
@@ -190,8 +190,8 @@ impl<'a> Site<'a> {
         dut_error(self.dut, reason)
     }
 
-    /// Removes from gateways and routers what a DUT that failed may have left there: interfaces that
-    /// are no part of the path, and routes to what is beyond.
+    /// Removes from gateways and routers what a DUT that failed may have left there: interfaces
+    /// that are no part of the path, and routes to what is beyond.
     pub(crate) fn clear(&self) {
         let mut nodes = self.gateways.to_vec();
         nodes.extend(self.routers());

@@ -1,5 +1,5 @@
-//! Nothing at all: the stations' ports that are joined to each other. What frame tests reach here is
-//! the tester's own limit.
+//! Nothing at all: the stations' ports that are joined to each other. What frame tests reach here
+//! is the tester's own limit.
 
 use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};

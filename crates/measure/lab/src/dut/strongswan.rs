@@ -1,15 +1,16 @@
-//! IPsec by strongSwan: one `charon` per gateway, asked and told by `swanctl` over a socket of its own.
+//! IPsec by strongSwan: one `charon` per gateway, asked and told by `swanctl` over a socket of its
+//! own.
 //!
 //! 1. what cannot be had here is refused: no ESP in the kernel, no ML-KEM, no plugin, no algorithm;
 //! 2. fresh secrets, and the files of both gateways, in folders that go with the stations;
 //! 3. both daemons come up, load their configuration, and say it again as it was meant;
-//! 4. gw2 sets up an SA for each pair of networks, or for each of several tunnels, as soon as it has its configuration,
-//!    and both gateways' SAs must have the suite that was asked for, in UDP or bare, and the secrets that were asked
-//!    for in their keys.
+//! 4. gw2 sets up an SA for each pair of networks, or for each of several tunnels, as soon as it
+//!    has its configuration, and both gateways' SAs must have the suite that was asked for, in UDP
+//!    or bare, and the secrets that were asked for in their keys.
 //!
-//! Neither IKE nor SAs are set up anew by themselves while a trial runs. The kernel's ESP is bare, as it is where there
-//! is no NAT; that of kernel-libipsec is in UDP.
-//! kernel-libipsec carries packets of 1400 B at most: the path MTU behind it is that of its TUN device.
+//! Neither IKE nor SAs are set up anew by themselves while a trial runs. The kernel's ESP is bare,
+//! as it is where there is no NAT; that of kernel-libipsec is in UDP. kernel-libipsec carries
+//! packets of 1400 B at most: the path MTU behind it is that of its TUN device.
 
 mod answers;
 mod config;
@@ -49,8 +50,8 @@ const NAT_PORT: u16 = 4500;
 /// The TUN device of kernel-libipsec.
 const TUN: &str = "ipsec0";
 
-/// Packets that the TUN device may hold: as many as our encryptor's. With its 500 small frames would
-/// be lost there first.
+/// Packets that the TUN device may hold: as many as our encryptor's. With its 500 small frames
+/// would be lost there first.
 const TUN_QUEUE: u32 = 5000;
 
 /// Where distributions put the daemon, which is no program of `PATH`.
@@ -176,7 +177,8 @@ impl Strongswan {
         dut: &mut RunningDut,
     ) -> Result<(), LabError> {
         let gateway = self.gateway(site, node)?;
-        // What a daemon that was killed leaves; the kernel's SAs outlive it, and would be in the way.
+        // What a daemon that was killed leaves; the kernel's SAs outlive it, and would be in the
+        // way.
         let script = "cd \"$1\"; rm -f charon.vici /run/charon.pid";
         gateway.run(&["sh", "-euc", script, "sh", gateway.folder])?;
         if self.plan.data_path == DataPath::Kernel {
@@ -399,7 +401,8 @@ impl Strongswan {
         ports.iter().map(sealed).collect()
     }
 
-    /// Removes what does not go with a daemon, however it ended: keys and SAs too where something else cannot be removed.
+    /// Removes what does not go with a daemon, however it ended: keys and SAs too where something
+    /// else cannot be removed.
     fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
         let mut cleaned = vec![tunnels::undo(&self.plan, site, node)];
         if self.plan.data_path == DataPath::Kernel {

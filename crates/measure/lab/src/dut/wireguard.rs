@@ -38,8 +38,8 @@ const SOCKET: &str = "/var/run/wireguard/wg0.sock";
 /// The port that WireGuard's own documents take.
 const PORT: u16 = 51820;
 
-/// Packets that may wait for the interface, as in our own comparisons (`bench/peers.py`): a TUN's default
-/// of 500 would be what loses small frames, not the encryptor.
+/// Packets that may wait for the interface, as in our own comparisons (`bench/peers.py`): a TUN's
+/// default of 500 would be what loses small frames, not the encryptor.
 const QUEUE_PACKETS: u32 = 5000;
 
 /// How long a program may take until it answers.
@@ -216,8 +216,8 @@ impl Adapter for WireGuard {
         Err(error)
     }
 
-    /// What the interface counts, each program in its own way: with or without what WireGuard adds. So not
-    /// the same as bytes in clear.
+    /// What the interface counts, each program in its own way: with or without what WireGuard adds.
+    /// So not the same as bytes in clear.
     fn counters(
         &self,
         site: &Site<'_>,
@@ -253,8 +253,8 @@ impl Adapter for WireGuard {
         Ok(counters)
     }
 
-    /// Its tunnel is the peer in its configuration; once that is there again, the first packet brings a handshake.
-    /// New keys it takes by itself, every two minutes.
+    /// Its tunnel is the peer in its configuration; once that is there again, the first packet
+    /// brings a handshake. New keys it takes by itself, every two minutes.
     fn act(
         &self,
         site: &Site<'_>,
@@ -341,7 +341,8 @@ fn await_answer(
     }
 }
 
-/// Whether a program listens at the socket that `wg` asks: as the kernel lists them, by `__SO_ACCEPTCON`.
+/// Whether a program listens at the socket that `wg` asks: as the kernel lists them, by
+/// `__SO_ACCEPTCON`.
 fn listens(node: &dyn Node) -> Result<bool, LabError> {
     // Some write two slashes.
     let pattern = format!(" 00010000 .*/wireguard/*{INTERFACE}\\.sock$");

@@ -1,19 +1,21 @@
-//! IPsec by the kernel's XFRM with static keys: two SAs, and policies for what is behind each gateway.
+//! IPsec by the kernel's XFRM with static keys: two SAs, and policies for what is behind each
+//! gateway.
 //!
 //! 1. fresh keys, which go to `ip` over its standard input and are in no argument, log or error;
-//! 2. the SAs of both gateways, their policies, and routes into an XFRM interface: what no policy seals is
-//!    dropped there, and nothing leaves in clear;
-//! 3. what the kernel says of its SAs must be what was asked for, algorithm by algorithm, with the length of
-//!    each key.
+//! 2. the SAs of both gateways, their policies, and routes into an XFRM interface: what no policy
+//!    seals is dropped there, and nothing leaves in clear;
+//! 3. what the kernel says of its SAs must be what was asked for, algorithm by algorithm, with the
+//!    length of each key.
 //!
-//! ESP is bare (protocol 50). In UDP the kernel receives it only through a socket that some program holds
-//! open, and with static keys there is none.
+//! ESP is bare (protocol 50). In UDP the kernel receives it only through a socket that some program
+//! holds open, and with static keys there is none.
 //!
-//! Without the interface a packet that was opened would be seen once more, in clear, on the interface that
-//! its ESP came in by: to whoever watches the cipher link as if it had come from there.
+//! Without the interface a packet that was opened would be seen once more, in clear, on the
+//! interface that its ESP came in by: to whoever watches the cipher link as if it had come from
+//! there.
 //!
-//! Sequence numbers are extended (RFC 4303 §2.2.1): those of 32 bits are used up in minutes, and then the
-//! kernel sends nothing any more.
+//! Sequence numbers are extended (RFC 4303 §2.2.1): those of 32 bits are used up in minutes, and
+//! then the kernel sends nothing any more.
 
 mod algorithms;
 mod sa_state;
@@ -286,7 +288,8 @@ fn directions(site: &Site<'_>) -> [[String; 3]; 2] {
     [[gw1.clone(), gw2.clone(), there], [gw2, gw1, back]]
 }
 
-/// What a gateway seals, and what it takes sealed only: for each pair of networks of one IP version.
+/// What a gateway seals, and what it takes sealed only: for each pair of networks of one IP
+/// version.
 fn policies(site: &Site<'_>, id: NodeId) -> String {
     let (own, peer) = cipher_ends(id);
     let [own_address, peer_address] = [own, peer].map(|end| site.map.address(end));

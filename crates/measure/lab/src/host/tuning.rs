@@ -128,8 +128,8 @@ impl Tuning {
             .collect()
     }
 
-    /// Raises what is too small. Applied twice, the values of before the first time are kept, unless
-    /// somebody else has set another one in between.
+    /// Raises what is too small. Applied twice, the values of before the first time are kept,
+    /// unless somebody else has set another one in between.
     ///
     /// # Errors
     /// [`TuneError`]: nothing was changed. A parameter that cannot be set is reported in its

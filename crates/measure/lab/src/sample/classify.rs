@@ -322,7 +322,8 @@ pub(super) mod tests {
             expect(&segment([gw1, gw2], (40_000, 4500), payload), Kind::Channel);
             expect(&segment([gw2, gw1], (4500, 40_000), payload), Kind::Channel);
         }
-        // Neither side's other ports, nor the port of whom it does not listen at, nor others' traffic.
+        // Neither side's other ports, nor the port of whom it does not listen at, nor others'
+        // traffic.
         expect(&segment([gw1, gw2], (4500, 5201), data), Kind::Other);
         expect(&segment([gw2, gw1], (40_000, 4500), data), Kind::Other);
         let [a, b] = [[10, 1, 0, 2], [10, 2, 0, 2]];

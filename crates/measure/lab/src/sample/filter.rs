@@ -129,7 +129,8 @@ fn neighbour_discovery() -> Assembler {
     program
 }
 
-/// Whole segments of the DUT's own TCP: either way between the two addresses, by the port of the one that listens.
+/// Whole segments of the DUT's own TCP: either way between the two addresses, by the port of the
+/// one that listens.
 fn channels(ports: &[ControlPort]) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
@@ -212,7 +213,8 @@ impl Assembler {
         self.0.extend(&part.0);
     }
 
-    /// Ends as foreign unless the datagram says that it has so much payload, and the frame holds it.
+    /// Ends as foreign unless the datagram says that it has so much payload, and the frame holds
+    /// it.
     fn unless_payload(&mut self, bytes: u32) {
         self.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
         self.unless(BPF_JGE, UDP_HEADER_BYTES + bytes, FOREIGN);
@@ -220,8 +222,8 @@ impl Assembler {
         self.unless(BPF_JGE, UDP_PAYLOAD_AT + bytes, FOREIGN);
     }
 
-    /// Ends as foreign unless an IKEv2 message, whose header is known to be there, stands so far into the
-    /// payload. It is the last that is asked: X is not what it was.
+    /// Ends as foreign unless an IKEv2 message, whose header is known to be there, stands so far
+    /// into the payload. It is the last that is asked: X is not what it was.
     fn unless_ike(&mut self, at: u32) {
         let header_at = UDP_PAYLOAD_AT + at;
         self.load(BPF_B | BPF_IND, header_at + u32::from(IKE_VERSION_AT));

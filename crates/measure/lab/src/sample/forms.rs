@@ -99,9 +99,9 @@ const fn wireguard(kind: u8, bytes_least: u16, meaning: Meaning) -> Shape {
     }
 }
 
-/// Opcode, key id and what follows them. `P_DATA_V2` has a peer id, which stays with the key id in its
-/// name; behind both versions' headers are a packet id and a tag. A control packet has a session id and
-/// a count of acknowledgements at least.
+/// Opcode, key id and what follows them. `P_DATA_V2` has a peer id, which stays with the key id in
+/// its name; behind both versions' headers are a packet id and a tag. A control packet has a
+/// session id and a count of acknowledgements at least.
 const OPENVPN: &[Shape] = &[
     openvpn(
         9,
@@ -229,7 +229,8 @@ mod tests {
         }
     }
 
-    /// It is `kind`, whole or longer; a byte less in the datagram, or in the frame, and it is nothing.
+    /// It is `kind`, whole or longer; a byte less in the datagram, or in the frame, and it is
+    /// nothing.
     fn expect_from(port: SealedPort, begin: &[u8], bytes_least: usize, kind: Kind) {
         expect(port, &bytes(begin, bytes_least), kind);
         expect(port, &bytes(begin, bytes_least + 1400), kind);

@@ -1,7 +1,8 @@
-//! What a station does last, when its input has ended: however the run ended, the station sees that.
+//! What a station does last, when its input has ended: however the run ended, the station sees
+//! that.
 //!
-//! A physical interface whose namespace goes is given back by the kernel, but not as it was; a virtual one is
-//! gone. So the station gives back what it was lent while its namespace is there.
+//! A physical interface whose namespace goes is given back by the kernel, but not as it was; a
+//! virtual one is gone. So the station gives back what it was lent while its namespace is there.
 
 use super::processes::Processes;
 use crate::procfs;

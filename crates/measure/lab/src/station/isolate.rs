@@ -18,7 +18,8 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-/// Of a station or a bridge: test frames end here, or pass below IP, and nothing is said about them.
+/// Of a station or a bridge: test frames end here, or pass below IP, and nothing is said about
+/// them.
 const STATION_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "0"),
     // No neighbour discovery, no addresses that come later: the links carry the measurement only.

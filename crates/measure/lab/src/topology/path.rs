@@ -1,6 +1,7 @@
 //! What is between the gateways: links from element to element, and the networks on them.
 //!
-//! Without elements it is one link and one network. A bridge adds a link; a router a link and a network.
+//! Without elements it is one link and one network. A bridge adds a link; a router a link and a
+//! network.
 
 use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, end, host, line};
 use crate::node_id::{ElementId, NodeId};
@@ -11,8 +12,8 @@ use std::net::Ipv4Addr;
 /// Ports of an element, towards gw1 and towards gw2.
 const PORTS: [&str; 2] = ["p0", "p1"];
 
-/// Networks behind routers, for documentation (RFC 5737) and private (RFC 1918): as many as a path may
-/// have routers, and those that the lab may use already.
+/// Networks behind routers, for documentation (RFC 5737) and private (RFC 1918): as many as a path
+/// may have routers, and those that the lab may use already.
 const BEHIND_ROUTERS: [Ipv4Addr; 7] = [
     Ipv4Addr::new(192, 0, 2, 0),
     Ipv4Addr::new(198, 51, 100, 0),
@@ -166,8 +167,8 @@ impl Map {
         }
     }
 
-    /// The two ports of a bridge of the path, each with all that frames can come from or go to behind
-    /// it.
+    /// The two ports of a bridge of the path, each with all that frames can come from or go to
+    /// behind it.
     pub(crate) fn ports(&self, element: ElementId) -> [Port; 2] {
         let path = self.links.iter().filter(|link| link.near != C0);
         let ends: Vec<End> = path.flat_map(|link| link.in_order()).collect();

@@ -1,12 +1,12 @@
 //! Networks that test frames come from and go to: routed towards the stations, but nobody's.
 //!
-//! The last hop is to a MAC address that is nobody's either, so that a station's kernel drops what the
-//! analyser has seen, without an answer and before it looks for a route; that look costs a quarter of
-//! the frames that a core can send.
+//! The last hop is to a MAC address that is nobody's either, so that a station's kernel drops what
+//! the analyser has seen, without an answer and before it looks for a route; that look costs a
+//! quarter of the frames that a core can send.
 //!
-//! IPv6 is routed without an address on any link, by neighbours that are written down: then there is
-//! nothing that a kernel would announce, ask for or answer from, and no frame on the links that is
-//! not the measurement's.
+//! IPv6 is routed without an address on any link, by neighbours that are written down: then there
+//! is nothing that a kernel would announce, ask for or answer from, and no frame on the links that
+//! is not the measurement's.
 
 use super::{A0, A1, B0, B1, End, Map, Side, line, mac};
 use crate::{Links, NodeId};
@@ -114,8 +114,8 @@ impl Map {
         hops
     }
 
-    /// The neighbours of a node that forwards IP, and a gateway's routes to the test networks of its
-    /// own side; nothing for others. Can be repeated.
+    /// The neighbours of a node that forwards IP, and a gateway's routes to the test networks of
+    /// its own side; nothing for others. Can be repeated.
     pub(crate) fn route_test_networks(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
         if !node.forwards_ip() {
@@ -187,7 +187,8 @@ fn neighbour(batch: &mut String, name: IpAddr, address: [u8; 6], interface: &str
     );
 }
 
-/// Sets a route by way of a neighbour, whether or not an address of the interface is in its network.
+/// Sets a route by way of a neighbour, whether or not an address of the interface is in its
+/// network.
 fn route(batch: &mut String, network: &str, hop: &Hop, interface: &str) {
     let via: IpAddr = if network.contains(':') {
         hop.ipv6.into()

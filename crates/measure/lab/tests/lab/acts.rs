@@ -1,5 +1,5 @@
-//! What is done to devices that are up, by the real programs: keys renewed, killed and started again, tunnels taken
-//! down and set up.
+//! What is done to devices that are up, by the real programs: keys renewed, killed and started
+//! again, tunnels taken down and set up.
 
 use crate::frames::LINKS;
 use crate::support::{

@@ -1,5 +1,5 @@
-//! Tunnels of the kernel itself, where it has them; where it has not, the refusal that says so. With
-//! `CIPHERBENCH_KERNEL=full`, which `make kernel` sets, a refusal is a failure.
+//! Tunnels of the kernel itself, where it has them; where it has not, the refusal that says so.
+//! With `CIPHERBENCH_KERNEL=full`, which `make kernel` sets, a refusal is a failure.
 
 use crate::frames::{LINKS, cross_both_ways, with_dut};
 use crate::support::{

@@ -1,5 +1,5 @@
-//! Our own encryptor with keys that its gateways agree on: from every source, renewed, lost with a gateway, and with KMEs
-//! that fail.
+//! Our own encryptor with keys that its gateways agree on: from every source, renewed, lost with a
+//! gateway, and with KMEs that fail.
 
 use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, ping, reason,

@@ -41,9 +41,9 @@ fn serve(node: Option<NodeId>) -> Result<(), lab::LabError> {
     station::serve(node, std::io::stdin(), std::io::stdout())
 }
 
-/// The encryptor with the engine `auto` or `null`; a stand-in with any other, to show what the lab does with
-/// one that fails: it makes an interface of that name, but forwards in clear. Its engine's name
-/// says how it behaves.
+/// The encryptor with the engine `auto` or `null`; a stand-in with any other, to show what the lab
+/// does with one that fails: it makes an interface of that name, but forwards in clear. Its
+/// engine's name says how it behaves.
 fn encrypt(file: &Path) -> ExitCode {
     let text = std::fs::read_to_string(file).unwrap();
     let value = |key: &str| {

@@ -33,10 +33,12 @@ fn at_b(lab: &NamespaceLab) -> InterfaceCounters {
 /// Windows that are looked at, at most, for one in which nothing held the sender up.
 const WINDOWS: usize = 20;
 
-/// Holds that UDP datagrams of that length, offered at twice what the line takes, come to B at its L1 rate, within 5 %.
+/// Holds that UDP datagrams of that length, offered at twice what the line takes, come to B at its
+/// L1 rate, within 5 %.
 ///
-/// Each rate has a lowest and a highest value that it can have been, by the moments before and after each look at the
-/// counters. Never is it more than the line's; less it is where the sender was held up, and then the next window may show it.
+/// Each rate has a lowest and a highest value that it can have been, by the moments before and
+/// after each look at the counters. Never is it more than the line's; less it is where the sender
+/// was held up, and then the next window may show it.
 fn comes_at_line_rate(lab: &NamespaceLab, line_bps: u64, datagram_bytes: u64) {
     let (a, b) = (lab.node(NodeId::A), lab.node(NodeId::B));
     let server = Program {

@@ -203,8 +203,8 @@ pub(crate) fn reason(error: &LabError) -> String {
     }
 }
 
-/// All that a DUT could leave behind, by node; without a bridge's timers, the state of interfaces and
-/// their part in IPv6's multicast, which the kernel brings up to date when it has time.
+/// All that a DUT could leave behind, by node; without a bridge's timers, the state of interfaces
+/// and their part in IPv6's multicast, which the kernel brings up to date when it has time.
 pub(crate) fn dump(lab: &TestLab) -> BTreeSet<String> {
     // As few programs as can be: it is read hundreds of times.
     const SCRIPT: &str = "{ ip -o -d link; printf 'address\\nroute show table all\\nneigh\\n' | ip -o -batch -; \

@@ -1,4 +1,5 @@
-//! Charts of crypto devices: speed over an axis, how long devices survive, and a batch by its times without failure.
+//! Charts of crypto devices: speed over an axis, how long devices survive, and a batch by its times
+//! without failure.
 
 pub(crate) mod batch;
 pub(crate) mod speed;
@@ -6,7 +7,8 @@ pub(crate) mod survival;
 
 use crate::layout::{PALETTE_COLORS, Run};
 
-/// The devices' places in the palette; where two have the same, the later one takes the next that is free.
+/// The devices' places in the palette; where two have the same, the later one takes the next that
+/// is free.
 fn colors(run: &Run<'_>, duts: &[&str]) -> Vec<usize> {
     let mut taken: Vec<usize> = Vec::new();
     for dut in duts {

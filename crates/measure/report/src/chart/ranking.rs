@@ -1,4 +1,5 @@
-//! Devices in the order of their ranks: lying bars with their intervals, and what the work cost beside them.
+//! Devices in the order of their ranks: lying bars with their intervals, and what the work cost
+//! beside them.
 
 use super::scale::Linear;
 use super::{Anchor, Area, Svg, WIDTH, shortened_name, text_width};

@@ -1,5 +1,5 @@
-//! What more of something brings: measured points with whiskers, the line of one for one, the law that fits, and a
-//! mark where it stops.
+//! What more of something brings: measured points with whiskers, the line of one for one, the law
+//! that fits, and a mark where it stops.
 
 use super::scale::{Linear, Log};
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened_name};
@@ -55,7 +55,8 @@ struct Chart {
     axis: Linear,
 }
 
-/// The chart of the series of several devices that are one measurement; `None` when none has three figures.
+/// The chart of the series of several devices that are one measurement; `None` when none has three
+/// figures.
 pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> {
     let drawn: Vec<&Scaling> = all
         .iter()
@@ -95,7 +96,8 @@ fn figures(series: &Scaling) -> impl Iterator<Item = (f64, &Estimate)> {
     points.filter_map(|point| Some((f64::from(point.n), point.figure.as_ref()?)))
 }
 
-/// The devices' places in the palette; where two have the same, the later one takes the next that is free.
+/// The devices' places in the palette; where two have the same, the later one takes the next that
+/// is free.
 fn colors(run: &Run<'_>, drawn: &[&Scaling]) -> Vec<usize> {
     let mut taken: Vec<usize> = Vec::new();
     for series in drawn {
@@ -112,7 +114,8 @@ fn colors(run: &Run<'_>, drawn: &[&Scaling]) -> Vec<usize> {
     taken
 }
 
-/// The law to draw: the one with most parameters, where it describes the points, else the other that does.
+/// The law to draw: the one with most parameters, where it describes the points, else the other
+/// that does.
 fn drawn_fit(series: &Scaling) -> Option<&Fit> {
     let describing = || series.fits.iter().filter(|fit| fit.describes);
     describing()

@@ -1,4 +1,5 @@
-//! Suites from the oldest to the strongest: lying bars, with the ceiling that each one's length of packets leaves.
+//! Suites from the oldest to the strongest: lying bars, with the ceiling that each one's length of
+//! packets leaves.
 
 use super::scale::Linear;
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, shortened_name};

@@ -1,7 +1,7 @@
 //! The columns of crypto devices.
 //!
-//! A functional trial has a row for each case of each algorithm (`known-answer`), a speed trial one for each device
-//! (`speed`), a fatigue trial one for each device and start (`fatigue`).
+//! A functional trial has a row for each case of each algorithm (`known-answer`), a speed trial one
+//! for each device (`speed`), a fatigue trial one for each device and start (`fatigue`).
 
 use super::frames::Figure;
 use super::{Context, Declared, text};

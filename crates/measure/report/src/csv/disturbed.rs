@@ -1,7 +1,7 @@
 //! The columns of loads under which something happens to a device.
 //!
-//! Such a trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one for each
-//! event in it (`event`).
+//! Such a trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one
+//! for each event in it (`event`).
 
 use super::frames::Figure;
 use super::{Context, Declared, text};

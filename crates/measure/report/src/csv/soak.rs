@@ -1,6 +1,7 @@
 //! The columns of soaks.
 //!
-//! Such a trial has a row for each of its segments (`segment`), and one for each point in it (`point`).
+//! Such a trial has a row for each of its segments (`segment`), and one for each point in it
+//! (`point`).
 
 use super::frames::Figure;
 use super::{Context, Declared, text};

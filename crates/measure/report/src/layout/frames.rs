@@ -1,9 +1,9 @@
 //! Which cells of frame tests stand together.
 //!
-//! A [`FrameSet`] holds cells that differ in DUT and mix only; a [`FramePoint`] those of one mix. Loads
-//! that are given as bit rates are other numbers of frames for each mix, so it is not by these numbers that
-//! sets are told apart, but by the series of the plan. A set has at most one cell for each mix and device, so
-//! that no table leaves one out.
+//! A [`FrameSet`] holds cells that differ in DUT and mix only; a [`FramePoint`] those of one mix.
+//! Loads that are given as bit rates are other numbers of frames for each mix, so it is not by
+//! these numbers that sets are told apart, but by the series of the plan. A set has at most one
+//! cell for each mix and device, so that no table leaves one out.
 
 use super::{Run, disturbed, soak};
 use crate::format::counted;
@@ -131,8 +131,8 @@ impl Run<'_> {
         sets
     }
 
-    /// Frames of a point's mix per second that a link carries where they enter it, the device with the longest
-    /// ones counted; where links have a rate.
+    /// Frames of a point's mix per second that a link carries where they enter it, the device with
+    /// the longest ones counted; where links have a rate.
     pub(crate) fn line_rate(&self, point: &FramePoint<'_>) -> Option<u64> {
         let plan = self.plan();
         let of = |cell: &&CellResult| plan.lab.line_rate(self.planned(cell)?);
@@ -221,8 +221,8 @@ impl<'a> FrameSet<'a> {
         point.is_some_and(|point| point.cell(Device::of(cell)).is_some())
     }
 
-    /// `at 100 kpps`, `loads up to 81.27 kpps to 1.488 Mpps, by size`: the load that the campaign gives,
-    /// where it gives one.
+    /// `at 100 kpps`, `loads up to 81.27 kpps to 1.488 Mpps, by size`: the load that the campaign
+    /// gives, where it gives one.
     pub(crate) fn load(&self) -> Option<String> {
         let (least, most) = (*self.loads.iter().min()?, *self.loads.iter().max()?);
         let rate = |load: u64| units::human::frame_rate(load as f64);
@@ -341,8 +341,12 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
 fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
     // Tunnels of the bundled encryptor are in its settings.
     let is_its_own = |axis| axis == Axis::Tunnels && cell.dut.adapter.encryptor().is_some();
-    let axes = Axis::all().filter(|axis| !axis.is_usual(cell) && !is_its_own(*axis));
-    let mut parts: Vec<_> = axes.filter_map(|axis| axis.phrase(&[cell])).collect();
+    let phrase = |axis: Axis| {
+        let value = cell.value(axis).filter(|value| !axis.is_usual(value));
+        axis.phrase(value.into_iter())
+    };
+    let axes = Axis::all().filter(|axis| !is_its_own(*axis));
+    let mut parts: Vec<_> = axes.filter_map(phrase).collect();
     let time = |ns: u64| duration_ns(ns as f64);
     match &test.procedure {
         Procedure::Throughput(search) => parts.push(format!("profile {}", search.profile.name())),

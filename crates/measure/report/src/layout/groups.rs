@@ -1,4 +1,5 @@
-//! What the cells of a group measure, in words: for rankings and suites, which look at one group each.
+//! What the cells of a group measure, in words: for rankings and suites, which look at one group
+//! each.
 
 use super::{Protocol, Run, payload_name};
 use crate::format::counted;

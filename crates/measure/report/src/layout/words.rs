@@ -55,7 +55,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
         tool.filter(|tool| !tool.is_default())
             .map(|tool| format!("by {}", tool.name())),
     );
-    parts.extend(Axis::Offloads.phrase(&[cell]));
+    parts.extend(Axis::Offloads.phrase(cell.value(Axis::Offloads).into_iter()));
     parts.push(format!("{repeats} × {trials}"));
     parts.join(", ")
 }

@@ -26,11 +26,14 @@ pub struct CellInfo {
     pub calibration: bool,
     /// What makes it a control, where it is one.
     pub control: Option<Control>,
-    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never meant to.
+    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never
+    /// meant to.
     pub insecure: Option<String>,
-    /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or `fatigue`.
+    /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or
+    /// `fatigue`.
     pub protocol: String,
-    /// IP MTU of the stations' interfaces, in bytes; `null` for crypto devices, as are the next two.
+    /// IP MTU of the stations' interfaces, in bytes; `null` for crypto devices, as are the next
+    /// two.
     pub mtu_bytes: Option<u16>,
     /// Cores that each station's tools may use.
     pub cores_per_station: Option<u16>,
@@ -60,10 +63,11 @@ pub struct CellInfo {
     pub verdict: Option<Verdict>,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
-    /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing encrypts, where
-    /// packets are fragmented, and where it depends on more than the packet.
+    /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing
+    /// encrypts, where packets are fragmented, and where it depends on more than the packet.
     pub overhead: Option<Overhead>,
-    /// What the path could carry of such packets, for the same; `null` where neither line rate nor baseline tells.
+    /// What the path could carry of such packets, for the same; `null` where neither line rate nor
+    /// baseline tells.
     pub ceiling: Option<Ceiling>,
 }
 

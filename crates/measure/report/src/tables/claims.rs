@@ -5,8 +5,8 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::{ClaimResult, ClaimVerdict};
 
-/// The claims of a run with their verdicts, and unless it is to be `short` their conditions; empty when nothing is
-/// claimed.
+/// The claims of a run with their verdicts, and unless it is to be `short` their conditions; empty
+/// when nothing is claimed.
 pub(crate) fn claims(run: &Run<'_>, short: bool) -> Vec<Table> {
     let found = &run.results.claims;
     match (found.is_empty(), short) {

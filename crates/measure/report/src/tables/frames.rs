@@ -27,7 +27,8 @@ use crate::layout::frames::{Device, FramePoint, FrameSet};
 use crate::table::{Cell, Table};
 use stats::{CellResult, Estimate, Limit};
 
-/// The label columns of tables with a row per cell: the mix, where there are several, and the device.
+/// The label columns of tables with a row per cell: the mix, where there are several, and the
+/// device.
 fn head(set: &FrameSet<'_>, table: Table) -> Table {
     let table = match set.points.len() {
         1 => table,
@@ -109,8 +110,8 @@ fn share(count: u64, ppm: f64) -> String {
     }
 }
 
-/// Caption of a table of a set: `Throughput, encrypt`; with the mix where there is only one, and the load where the
-/// campaign gives it.
+/// Caption of a table of a set: `Throughput, encrypt`; with the mix where there is only one, and
+/// the load where the campaign gives it.
 fn caption(set: &FrameSet<'_>, what: &str) -> String {
     let mut parts = vec![
         what.to_owned(),

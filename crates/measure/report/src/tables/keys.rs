@@ -1,4 +1,5 @@
-//! What sources of keys cost beside static ones, and what hybrids of engines gain over each engine alone.
+//! What sources of keys cost beside static ones, and what hybrids of engines gain over each engine
+//! alone.
 
 use crate::format::{counted, ratio_number};
 use crate::layout::Run;

@@ -1,5 +1,5 @@
-//! Suites of one device: ciphers down, hashes across; one below the other where no cipher has two hashes, and at
-//! the end of a run.
+//! Suites of one device: ciphers down, hashes across; one below the other where no cipher has two
+//! hashes, and at the end of a run.
 
 use super::{FORMAT, reason_cell, with_repeats};
 use crate::format::{self, Scale};

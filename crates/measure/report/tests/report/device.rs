@@ -129,7 +129,8 @@ fn csv_has_a_row_for_each_case_device_and_start() {
     let found: Vec<_> = found.iter().filter(wrong).collect();
     assert_eq!(found.len(), 3);
     assert_eq!(found[0][column("known_answer_first_wrong_byte")], "4096");
-    // Sizes by three devices, many at once by one, one and two, and the one operation that the CPU alone has.
+    // Sizes by three devices, many at once by one, one and two, and the one operation that the CPU
+    // alone has.
     assert_eq!(of("speed").len(), 3 * (2 * 5 * 3 + 12 * 4 + 1));
     let fatigue = of("fatigue");
     assert_eq!(fatigue.len(), 36);

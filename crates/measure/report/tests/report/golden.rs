@@ -95,6 +95,44 @@ fn the_terminal_shows_what_it_showed() {
     );
 }
 
+/// A line for each chart: its sample and number, a hash of its SVG, and its title. Render the
+/// sample before and after a change to see what differs: `cargo run -p cipherbench-report --example
+/// render`.
+#[test]
+fn charts_are_as_they_were() {
+    let mut list = String::new();
+    for (name, journal) in [
+        ("frames", fixture::frame_tests()),
+        ("disturbed", fixture::disturbed()),
+        ("soak", fixture::soak()),
+        ("device", fixture::cards()),
+        ("peers", fixture::peers(5)),
+        ("suites", fixture::suites(Some(10_000_000_000))),
+        ("scaling", fixture::scaling()),
+        ("troubled", fixture::troubled()),
+    ] {
+        let html = report::build(&journal).html;
+        let charts = html.split("<svg").skip(1);
+        for (number, chart) in (1..).zip(charts) {
+            let (svg, _) = chart.split_once("</svg>").expect("every chart ends");
+            let title = svg.split_once("<title").and_then(|(_, rest)| {
+                let (_, rest) = rest.split_once('>')?;
+                Some(rest.split_once("</title>")?.0)
+            });
+            let title = title.unwrap_or("without a title");
+            list.push_str(&format!("{name} {number} {:016x} {title}\n", fnv_1a(svg)));
+        }
+    }
+    assert_golden("crates/measure/report/tests/golden/charts.txt", &list);
+}
+
+/// FNV-1a of 64 bits: it need not withstand anybody, only differ.
+fn fnv_1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 #[test]
 fn colour_changes_nothing_but_colour() {
     for (_, journal) in runs() {

@@ -1,18 +1,21 @@
-//! Two curves over one axis (so many at once, so many bytes each): from where on one is above the other.
+//! Two curves over one axis (so many at once, so many bytes each): from where on one is above the
+//! other.
 //!
-//! A figure is above another where it is so by more than the [`spread`] of either, and by more than 2 %: what is less is as good
-//! as the same. A crossover is named only where one curve is above the other from some number on to the largest that was
-//! measured, at two numbers at least or at one by twice as much; where it lies between two numbers is read off the straight
-//! line that joins their ratios on logarithmic axes.
+//! A figure is above another where it is so by more than the [`spread`] of either, and by more than
+//! 2 %: what is less is as good as the same. A crossover is named only where one curve is above the
+//! other from some number on to the largest that was measured, at two numbers at least or at one by
+//! twice as much; where it lies between two numbers is read off the straight line that joins their
+//! ratios on logarithmic axes.
 
 use crate::estimate::Estimate;
 use crate::scaling::{RatioRange, is_above};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How far the means of equal devices lie apart by chance, in one of twenty cases, is so many times the distance of the farthest
-/// repeat of either from its mean, where repeats are normally distributed; of more repeats it is less than that distance. Of
-/// two it is 4.9 times in truth: their slices are looked at too.
+/// How far the means of equal devices lie apart by chance, in one of twenty cases, is so many times
+/// the distance of the farthest repeat of either from its mean, where repeats are normally
+/// distributed; of more repeats it is less than that distance. Of two it is 4.9 times in truth:
+/// their slices are looked at too.
 const OF_TWO_REPEATS: f64 = 3.0;
 const OF_THREE_REPEATS: f64 = 1.75;
 const OF_FOUR_REPEATS: f64 = 1.2;
@@ -32,8 +35,9 @@ pub(crate) struct Figure<'a> {
     pub(crate) spread: f64,
 }
 
-/// What a figure may be off by: the farthest repeat's distance, more of it where repeats are few; of less than three at least
-/// what the equal parts of a trial differ by, where the farthest of them from their mean is known in per cent.
+/// What a figure may be off by: the farthest repeat's distance, more of it where repeats are few;
+/// of less than three at least what the equal parts of a trial differ by, where the farthest of
+/// them from their mean is known in per cent.
 pub(crate) fn spread(of: &Estimate, slice_distance_percent: Option<f64>) -> f64 {
     let slices = slice_distance_percent.map_or(0.0, |percent| of.mean.abs() * percent / 100.0);
     match of.n {
@@ -51,9 +55,11 @@ pub struct Crossover {
     pub course: Course,
     /// The smallest number measured from which on the device is faster; `null` where there is none.
     pub faster_from: Option<u32>,
-    /// The largest number measured up to which the device is faster; `null` where it is not at the smallest.
+    /// The largest number measured up to which the device is faster; `null` where it is not at the
+    /// smallest.
     pub faster_until: Option<u32>,
-    /// Where both do the same, read between the two numbers measured on both sides of it; `null` without a crossover.
+    /// Where both do the same, read between the two numbers measured on both sides of it; `null`
+    /// without a crossover.
     pub crosses_at: Option<f64>,
     /// Each number that both have a figure at, rising.
     pub points: Vec<CrossoverPoint>,
@@ -115,7 +121,8 @@ pub enum DeviceStanding {
 }
 
 impl Crossover {
-    /// Sets a device's curve, rising in n, beside another's; `None` where they have no number in common.
+    /// Sets a device's curve, rising in n, beside another's; `None` where they have no number in
+    /// common.
     pub(crate) fn of(device: &[Figure<'_>], other: &[Figure<'_>]) -> Option<Self> {
         let points: Vec<CrossoverPoint> = device
             .iter()
@@ -167,8 +174,9 @@ impl Crossover {
         Some(point.ratio)
     }
 
-    /// Whether the one is as good as the other everywhere, as the CPU is beside a device that leaves all work to it: measured
-    /// by ratios, since of many numbers one lies outside of what chance explains.
+    /// Whether the one is as good as the other everywhere, as the CPU is beside a device that
+    /// leaves all work to it: measured by ratios, since of many numbers one lies outside of what
+    /// chance explains.
     pub(crate) fn is_equal(&self) -> bool {
         let off = |percent: f64| (1.0 + percent / 100.0).ln();
         let mut logs = self.points.iter().map(|point| point.ratio.ln());
@@ -252,7 +260,8 @@ fn course(points: &[CrossoverPoint]) -> Course {
     }
 }
 
-/// Whether numbers at which one is ahead say more than chance would: two of them, or one that is far ahead.
+/// Whether numbers at which one is ahead say more than chance would: two of them, or one that is
+/// far ahead.
 fn is_solid(run: &[CrossoverPoint]) -> bool {
     run.len() > 1 || run.iter().any(|point| point.is_clear)
 }
@@ -306,7 +315,8 @@ mod tests {
 
     #[test]
     fn a_card_whose_latency_is_hidden_by_many_at_once_is_faster_from_about_30() {
-        // As the source report has it: a CPU that does the same however many ask, and a card that each more helps.
+        // As the source report has it: a CPU that does the same however many ask, and a card that
+        // each more helps.
         let numbers = [1, 5, 10, 20, 40, 70, 110];
         let card = numbers.map(|n| (n, 33.0 * f64::from(n.min(80))));
         let cpu = numbers.map(|n| (n, 1000.0));
@@ -390,7 +400,8 @@ mod tests {
         assert!(!equal(&[1.06, 1.07]) && !equal(&[0.93, 0.94]));
     }
 
-    /// Numbers of the standard normal distribution, the same each time (SplitMix64; Box and Muller).
+    /// Numbers of the standard normal distribution, the same each time (SplitMix64; Box and
+    /// Muller).
     struct Noise(u64);
 
     impl Noise {
@@ -406,7 +417,8 @@ mod tests {
             (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
         }
 
-        /// A curve of seven numbers around a figure, of so many repeats with noise; slices have the same.
+        /// A curve of seven numbers around a figure, of so many repeats with noise; slices have the
+        /// same.
         fn curve(&mut self, figure: f64, repeats: u32, noise: f64) -> Vec<(u32, Estimate, f64)> {
             let point = |n| {
                 let samples = (1..=repeats).map(|repeat| Sample {
@@ -493,7 +505,8 @@ mod tests {
             let found = crossover(&device, &other);
             let from = found.faster_from.unwrap();
             prop_assert_eq!(found.course, Course::FasterFrom);
-            // A neighbour within 2 % is as good as the same, and then the crossing is told as there.
+            // A neighbour within 2 % is as good as the same, and then the crossing is told as
+            // there.
             prop_assert!((found.crosses_at.unwrap() / at - 1.0).abs() < 0.08);
             prop_assert!(f64::from(from) > at * 0.999);
         }

@@ -1,9 +1,11 @@
-//! Fatigue trials: how long each device worked without a failure, and what that says of a batch of them.
+//! Fatigue trials: how long each device worked without a failure, and what that says of a batch of
+//! them.
 //!
-//! A failure is anything that is not as it should be: a wrong result, an operation that failed, an invalid input that
-//! passed, a process that died. The time without failure of a device is that under load until the first of them; where
-//! there was none it is censored, as the device would have gone on. Segments of a run that was taken up again add up, the time
-//! between them does not count.
+//! A failure is anything that is not as it should be: a wrong result, an operation that failed, an
+//! invalid input that passed, a process that died. The time without failure of a device is that
+//! under load until the first of them; where there was none it is censored, as the device would
+//! have gone on. Segments of a run that was taken up again add up, the time between them does not
+//! count.
 
 use super::survival::{Life, Survival};
 use super::{DeviceTestInfo, Repeats};
@@ -16,9 +18,9 @@ use serde::Serialize;
 const SECOND_NS: u64 = 1_000_000_000;
 const MINUTE_NS: u64 = 60 * SECOND_NS;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
-/// Bounds of the classes of times without failure. From 3 hours on they are those of the source report of the crypto cards
-/// (3–6, 15–18, 40–90, over 400 hours) and what lies between; below, where it has none, each is some times as long as the one
-/// before.
+/// Bounds of the classes of times without failure. From 3 hours on they are those of the source
+/// report of the crypto cards (3–6, 15–18, 40–90, over 400 hours) and what lies between; below,
+/// where it has none, each is some times as long as the one before.
 pub const REPORT_CLASSES_NS: [u64; 12] = [
     SECOND_NS,
     10 * SECOND_NS,
@@ -43,8 +45,9 @@ pub struct FatigueResult {
     pub devices: Vec<FatigueDevice>,
     /// Times to the first failure, each device of each repeat once.
     pub survival: Survival,
-    /// Times from every start to its failure, restarts included; `null` where none was started again. Where lives were not kept
-    /// its mean time between failures is that of all: time under load by failures.
+    /// Times from every start to its failure, restarts included; `null` where none was started
+    /// again. Where lives were not kept its mean time between failures is that of all: time under
+    /// load by failures.
     pub lives: Option<Survival>,
 }
 
@@ -93,7 +96,8 @@ pub struct FatigueDevice {
     pub reasons: Vec<String>,
 }
 
-/// All devices that went through one fatigue trial, of several DUTs where these went through the same.
+/// All devices that went through one fatigue trial, of several DUTs where these went through the
+/// same.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FatigueBatch {
     /// The group of the cells.
@@ -152,7 +156,8 @@ impl<'a> Parts<'a> {
             .iter()
             .find(|life| life.failed)
             .map(|life| life.ended_ns);
-        // Where no life tells, the first point that shows one; where none does, nobody knows when, but that it was.
+        // Where no life tells, the first point that shows one; where none does, nobody knows when,
+        // but that it was.
         let point = part.points.iter().find(|point| point.bad > 0);
         let at = life.or_else(|| point.map(|point| point.at_ns));
         Some(before_ns + at.unwrap_or(part.elapsed_ns).min(part.elapsed_ns.max(1)))
@@ -321,7 +326,8 @@ mod tests {
         Life { ns, failed: false }
     }
 
-    /// The source report's batch: 200 cards, 57 % of them 3 to 6 hours, 27 % 15 to 18, 15 % 40 to 90, 1 % over 400.
+    /// The source report's batch: 200 cards, 57 % of them 3 to 6 hours, 27 % 15 to 18, 15 % 40 to
+    /// 90, 1 % over 400.
     #[test]
     fn the_source_reports_batch_falls_in_its_own_classes() {
         let hours = |hours: u64, cards: usize| vec![life(hours * HOUR_NS); cards];

@@ -1,8 +1,8 @@
 //! The functional trial: of each algorithm, whether every result was right.
 //!
-//! `pass` is said only with evidence: the algorithm has a row on every device and in every repeat, inputs were tried, and
-//! all were right. What is wrong in one repeat is wrong. An algorithm without a row, or with rows that tried nothing, is an
-//! error: nobody knows.
+//! `pass` is said only with evidence: the algorithm has a row on every device and in every repeat,
+//! inputs were tried, and all were right. What is wrong in one repeat is wrong. An algorithm
+//! without a row, or with rows that tried nothing, is an error: nobody knows.
 
 use super::{DeviceTestInfo, Repeats};
 use journal::record::{KatOutcome, KatRow};
@@ -52,7 +52,8 @@ pub struct KatCase {
     pub repeat: u32,
     /// The first input with a wrong result: `vector 3`, `17 B`.
     pub input: Option<String>,
-    /// Offset of the first differing byte; `null` where all are right, or the result has another length.
+    /// Offset of the first differing byte; `null` where all are right, or the result has another
+    /// length.
     pub first_differing_byte: Option<u32>,
     /// What should have come, and what came; or why there is none.
     pub detail: Option<String>,

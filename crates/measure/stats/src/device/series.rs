@@ -1,7 +1,9 @@
-//! Crypto devices over an axis: the size of their inputs, how many work at once, how deep their queue is kept.
+//! Crypto devices over an axis: the size of their inputs, how many work at once, how deep their
+//! queue is kept.
 //!
 //! 1. Speed cells that differ in one of them and in the device only make a [`DeviceSeries`].
-//! 2. Of each device's curve, where it is highest and where more at once bring it no more (its saturation point).
+//! 2. Of each device's curve, where it is highest and where more at once bring it no more (its
+//!    saturation point).
 //! 3. Each device beside the CPU: from where on it is faster ([`Crossover`]).
 //! 4. Several devices beside fewer of the same kind: how much more they do.
 
@@ -71,8 +73,8 @@ pub struct DeviceCurve {
     pub peak_n: Option<u32>,
     /// The figure there.
     pub peak: Option<f64>,
-    /// Over so many at once and over depths, the smallest number that no larger one is better than by more than the spread
-    /// and 2 %; `null` where it rises to the largest, and over sizes.
+    /// Over so many at once and over depths, the smallest number that no larger one is better than
+    /// by more than the spread and 2 %; `null` where it rises to the largest, and over sizes.
     pub saturates_at_n: Option<u32>,
     /// Likewise, the smallest number from which on all are worse than the peak.
     pub falls_from_n: Option<u32>,
@@ -91,8 +93,8 @@ pub struct DevicePointResult {
     pub figure: Option<Estimate>,
     /// What that may be off by: within it and 2 % another is the same.
     pub spread: Option<f64>,
-    /// Whether it is held against others: not where its processes were all at work for less than 90 % of the time, whose rate
-    /// over all of it may be half of what so many do at once.
+    /// Whether it is held against others: not where its processes were all at work for less than 90
+    /// % of the time, whose rate over all of it may be half of what so many do at once.
     pub is_compared: bool,
     /// CPU time of the worker processes for each operation.
     pub cpu_ns_per_operation: Option<f64>,
@@ -109,8 +111,9 @@ pub struct DeviceComparison {
     pub cpu: String,
     /// Which is faster where.
     pub crossover: Crossover,
-    /// Whether the device is said to spare the CPU, has not counted its operations, and is as fast as it: the ratios' geometric
-    /// mean within 5 %, and none past 10 %. So is one whose offload never ran.
+    /// Whether the device is said to spare the CPU, has not counted its operations, and is as fast
+    /// as it: the ratios' geometric mean within 5 %, and none past 10 %. So is one whose offload
+    /// never ran.
     pub equals_cpu: bool,
     /// The same in words.
     pub verdict: String,
@@ -282,7 +285,8 @@ impl DeviceCurve {
                 spread: figure.spread,
             })
             .collect();
-        // Larger inputs are no more of the same: a curve over sizes does not saturate, it approaches a rate.
+        // Larger inputs are no more of the same: a curve over sizes does not saturate, it
+        // approaches a rate.
         let shape = match axis {
             DeviceAxis::Bytes => None,
             DeviceAxis::AtOnce | DeviceAxis::Depth => Shape::of(&curve),

@@ -10,8 +10,8 @@ use serde::Serialize;
 /// Workers that worked together for less than this share of the time were not so many at once.
 pub(crate) const TOGETHER_MIN_RATIO: f64 = 0.9;
 
-/// What a speed trial came to. Rates are of all devices together, over the time from the first one's beginning to the last
-/// one's end.
+/// What a speed trial came to. Rates are of all devices together, over the time from the first
+/// one's beginning to the last one's end.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceSpeedResult {
     /// Operations done and not failed.
@@ -32,7 +32,8 @@ pub struct DeviceSpeedResult {
     pub members: Vec<MemberSpeed>,
     /// Share of the time in which all of them worked; the least of the repeats.
     pub together_ratio: f64,
-    /// How far one of the equal parts of the time lies from their mean, in per cent of it; the most of all repeats.
+    /// How far one of the equal parts of the time lies from their mean, in per cent of it; the most
+    /// of all repeats.
     pub slice_distance_percent: Option<f64>,
     /// Operations that failed, over all repeats.
     pub failed: u64,
@@ -40,8 +41,8 @@ pub struct DeviceSpeedResult {
     pub checked: u64,
     /// Of those, wrong.
     pub wrong: u64,
-    /// CPU time that our own engines need for one such operation, measured beside it; `null` where they do not have it, or
-    /// nobody says that the device spares the CPU.
+    /// CPU time that our own engines need for one such operation, measured beside it; `null` where
+    /// they do not have it, or nobody says that the device spares the CPU.
     pub reference_cpu_ns_per_operation: Option<Estimate>,
     /// CPU time of an operation by that of our own engines.
     pub cpu_ratio: Option<f64>,
@@ -56,9 +57,11 @@ pub struct MemberSpeed {
     pub member: String,
     /// Operations done and not failed.
     pub operations_per_s: Estimate,
-    /// What it says that it did, by what was asked of it; `null` where it does not count. The least of the repeats.
+    /// What it says that it did, by what was asked of it; `null` where it does not count. The least
+    /// of the repeats.
     pub counted_ratio: Option<f64>,
-    /// Operations of the process that did most, by those of the one that did fewest; `null` where one did none.
+    /// Operations of the process that did most, by those of the one that did fewest; `null` where
+    /// one did none.
     pub most_by_fewest: Option<f64>,
 }
 
@@ -169,7 +172,8 @@ impl DeviceSpeedResult {
         })
     }
 
-    /// The figure that the trial is there for: bytes per second, or operations where bytes mean nothing.
+    /// The figure that the trial is there for: bytes per second, or operations where bytes mean
+    /// nothing.
     #[must_use]
     pub fn figure(&self) -> &Estimate {
         self.bytes_per_s.as_ref().unwrap_or(&self.operations_per_s)
@@ -216,7 +220,8 @@ fn members(info: &DeviceTestInfo, trials: &[(u32, &SpeedTrial)]) -> Vec<MemberSp
     info.members.iter().enumerate().filter_map(of).collect()
 }
 
-/// How far a part of the time lies from the mean of all parts, all devices together, in per cent; `None` with one part.
+/// How far a part of the time lies from the mean of all parts, all devices together, in per cent;
+/// `None` with one part.
 fn slice_distance(trial: &SpeedTrial) -> Option<f64> {
     let parts = trial.devices.iter().map(|one| one.slices.len()).min()?;
     let sums: Vec<f64> = (0..parts)

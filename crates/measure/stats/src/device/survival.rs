@@ -1,12 +1,15 @@
-//! How long devices work without a failure: Kaplan and Meier's estimator, and a bound for the time between failures.
+//! How long devices work without a failure: Kaplan and Meier's estimator, and a bound for the time
+//! between failures.
 //!
-//! A trial ends before most devices fail: of these it is known only that they work for longer than that (they are
-//! *censored*). Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958) count each of them for as long as it was seen. The
-//! interval is Greenwood's, on the scale of log(−log S), so that it stays between 0 and 1 (Kalbfleisch and Prentice,
-//! *The Statistical Analysis of Failure Time Data*, 1980, 1.3).
+//! A trial ends before most devices fail: of these it is known only that they work for longer than
+//! that (they are *censored*). Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958) count each of them
+//! for as long as it was seen. The interval is Greenwood's, on the scale of log(−log S), so that it
+//! stays between 0 and 1 (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time
+//! Data*, 1980, 1.3).
 //!
-//! What it deliberately does not do: it assumes no shape of the curve and draws it no farther than anything was seen.
-//! The bound for the mean time between failures alone assumes that failures come at a constant rate, and says so.
+//! What it deliberately does not do: it assumes no shape of the curve and draws it no farther than
+//! anything was seen. The bound for the mean time between failures alone assumes that failures come
+//! at a constant rate, and says so.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +22,8 @@ const Z_95_ONE_SIDED: f64 = 1.644_854;
 const EXACT_MAX: usize = 10_000;
 /// What a product of many shares may be off by.
 const ROUNDING: f64 = 1e-9;
-/// Steps of the curve that are told one by one; of more, some are left out between those that are told.
+/// Steps of the curve that are told one by one; of more, some are left out between those that are
+/// told.
 pub const SURVIVAL_STEPS_MAX: usize = 400;
 
 /// A time that a device worked, and whether a failure ended it.
@@ -42,14 +46,17 @@ pub struct Survival {
     pub total_ns: u64,
     /// The longest of them.
     pub longest_ns: u64,
-    /// The curve: from 1 on it falls at each of these times, and stays as it is in between and until `longest_ns`.
+    /// The curve: from 1 on it falls at each of these times, and stays as it is in between and
+    /// until `longest_ns`.
     pub steps: Vec<SurvivalStep>,
-    /// When the curve comes to one half or below; `null` where it stays above: that is longer than was seen.
+    /// When the curve comes to one half or below; `null` where it stays above: that is longer than
+    /// was seen.
     pub median_ns: Option<u64>,
-    /// Times of all lives by the failures, those included that were not kept; `null` without a failure.
+    /// Times of all lives by the failures, those included that were not kept; `null` without a
+    /// failure.
     pub mean_between_failures_ns: Option<f64>,
-    /// The least time between failures, in the mean, that 95 % confidence allows where failures come at a constant
-    /// rate; of lives without a failure, a third of their time.
+    /// The least time between failures, in the mean, that 95 % confidence allows where failures
+    /// come at a constant rate; of lives without a failure, a third of their time.
     pub mean_between_failures_low_ns: f64,
 }
 
@@ -64,7 +71,8 @@ pub struct SurvivalStep {
     pub failed: u32,
     /// Share of devices that work for longer than that.
     pub survives: f64,
-    /// Lower end of its 95 % interval; `null` where none is left, and nothing is known of the spread.
+    /// Lower end of its 95 % interval; `null` where none is left, and nothing is known of the
+    /// spread.
     pub low: Option<f64>,
     /// Upper end likewise.
     pub high: Option<f64>,
@@ -157,11 +165,13 @@ fn interval(survives: f64, greenwood: f64) -> Option<(f64, f64)> {
     Some((survives.powf(spread.exp()), survives.powf((-spread).exp())))
 }
 
-/// So many failures are too many to see no more than `seen` of them by chance: their number in the mean at which that has
-/// a chance of 5 % (the upper limit of a Poisson variable; Garwood, Biometrika 28, 1936). 3.0 for none.
+/// So many failures are too many to see no more than `seen` of them by chance: their number in the
+/// mean at which that has a chance of 5 % (the upper limit of a Poisson variable; Garwood,
+/// Biometrika 28, 1936). 3.0 for none.
 fn failures_most(seen: usize) -> f64 {
     if seen > EXACT_MAX {
-        // As near to the exact limit as anybody can tell, which takes as long as there are failures.
+        // As near to the exact limit as anybody can tell, which takes as long as there are
+        // failures.
         let seen = seen as f64;
         return seen + Z_95_ONE_SIDED * seen.sqrt() + 2.0;
     }
@@ -206,8 +216,9 @@ mod tests {
         Life { ns, failed }
     }
 
-    /// Weeks until 21 patients had a relapse (Freireich et al., Blood 21, 1963, treated with 6-MP): the example of
-    /// the textbooks. Its curve and its intervals on this scale are those of SAS PROC LIFETEST.
+    /// Weeks until 21 patients had a relapse (Freireich et al., Blood 21, 1963, treated with 6-MP):
+    /// the example of the textbooks. Its curve and its intervals on this scale are those of SAS
+    /// PROC LIFETEST.
     #[test]
     fn the_textbook_example_is_as_in_the_textbooks() {
         let failed = [6, 6, 6, 7, 10, 13, 16, 22, 23];
@@ -306,8 +317,8 @@ mod tests {
         assert_eq!(found.steps.last().unwrap().at_ns, 5000);
     }
 
-    /// Efron's way to the same curve (1967): each life weighs the same; in the order of time, who is censored hands its
-    /// weight to all that are seen for longer, in equal parts.
+    /// Efron's way to the same curve (1967): each life weighs the same; in the order of time, who
+    /// is censored hands its weight to all that are seen for longer, in equal parts.
     fn redistributed(mut lives: Vec<Life>, at: u64) -> f64 {
         // Of the same time, failures come first.
         lives.sort_by_key(|life| (life.ns, !life.failed));

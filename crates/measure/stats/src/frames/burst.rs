@@ -18,8 +18,8 @@ pub struct BackToBackResult {
     pub burst_frames_per_s: Option<f64>,
     /// Implied buffer time: the burst's frames by their rate (RFC 9004 §5.4).
     pub implied_buffer_ns: Option<f64>,
-    /// Corrected buffer time: the implied one less what the DUT forwards meanwhile, by the throughput
-    /// that another cell of the run measured; `null` where none did.
+    /// Corrected buffer time: the implied one less what the DUT forwards meanwhile, by the
+    /// throughput that another cell of the run measured; `null` where none did.
     pub corrected_buffer_ns: Option<f64>,
     /// Id of that cell.
     pub throughput_cell: Option<String>,
@@ -29,7 +29,8 @@ pub struct BackToBackResult {
     pub confirming_bursts: u64,
     /// Of those, bursts that lost a frame, after which a shorter length was tried.
     pub confirming_with_loss: u64,
-    /// Where the frames of each repeat's shortest bursts with loss went; `null` when none lost a frame.
+    /// Where the frames of each repeat's shortest bursts with loss went; `null` when none lost a
+    /// frame.
     pub failed_account: Option<LossAccount>,
 }
 
@@ -66,8 +67,8 @@ fn estimate(
 }
 
 /// The length of burst that was confirmed: the last, since a search steps down until one is. Where
-/// none was to be confirmed, the longest without loss. 0 when every length lost a frame, `None` when
-/// none was tried.
+/// none was to be confirmed, the longest without loss. 0 when every length lost a frame, `None`
+/// when none was tried.
 #[must_use]
 pub fn longest_burst(found: &FrameResult) -> Option<u64> {
     let bursts = &found.bursts();
@@ -112,7 +113,8 @@ fn failed_account(repeats: &Repeats<'_>) -> Option<LossAccount> {
         let Some(shortest) = lengths.filter(|frames| *frames > passed).min() else {
             continue;
         };
-        // Each burst was a trial; before them came that for the highest load, after them that for the evidence.
+        // Each burst was a trial; before them came that for the highest load, after them that for
+        // the evidence.
         let end = found.evidence_trial.unwrap_or(found.trials.len());
         let own = &found.trials[..end.min(found.trials.len())];
         let trials = &own[own.len().saturating_sub(found.bursts().len())..];

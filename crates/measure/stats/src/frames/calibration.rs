@@ -12,8 +12,8 @@ pub struct Calibration {
     pub group: String,
     /// Id of the cell that measured it.
     pub cell: String,
-    /// Generator ceiling: the relevant lower bound of the first goal, or the highest forwarding rate;
-    /// `null` when there is none.
+    /// Generator ceiling: the relevant lower bound of the first goal, or the highest forwarding
+    /// rate; `null` when there is none.
     pub ceiling: Option<LayerRates>,
     /// Loss floor: frames lost by frames sent in the trials whose evidence is recorded.
     pub loss_floor_ppm: Option<f64>,

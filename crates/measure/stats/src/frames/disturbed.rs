@@ -2,8 +2,8 @@
 //!
 //! Two things are sampled. What is of a whole trial (rates, shares, latency) is estimated over the
 //! repeats, as everywhere else. What is of one event (an outage, the frames that a rekey cost) is
-//! estimated over the events of all repeats together: they are what differs from one to the next, and a
-//! mean per trial would hide the worst of them.
+//! estimated over the events of all repeats together: they are what differs from one to the next,
+//! and a mean per trial would hide the worst of them.
 //!
 //! To add an event: a module here, its field in [`DisturbanceResult`], and its table in the report.
 
@@ -33,7 +33,8 @@ use serde::Serialize;
 /// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; one of the five is there.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DisturbanceResult {
-    /// The same load with nothing happening, which comes first; `null` where the procedure has none.
+    /// The same load with nothing happening, which comes first; `null` where the procedure has
+    /// none.
     pub quiet: Option<DisturbedLoad>,
     /// For `rekey`.
     pub rekey: Option<RekeyResult>,
@@ -102,7 +103,8 @@ impl DisturbanceResult {
         Some(found)
     }
 
-    /// Events after which frames were still being lost when the time was up, of all kinds of events.
+    /// Events after which frames were still being lost when the time was up, of all kinds of
+    /// events.
     #[must_use]
     pub fn not_recovered(&self) -> &[EventPlace] {
         let rekey = self.rekey.as_ref().map(|found| &found.not_recovered);

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// Latency under one load, one way, from the intended send time.
 ///
 /// Percentiles are by nearest rank over the histograms' buckets, each of which counts with its
-/// highest value: at most 0.1 % too long with three significant digits. A percentile is `null` where
-/// less than one frame would lie beyond it.
+/// highest value: at most 0.1 % too long with three significant digits. A percentile is `null`
+/// where less than one frame would lie beyond it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LoadLatency {
     /// In per cent of the throughput; `null` outside a `latency` procedure.
@@ -103,8 +103,8 @@ fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64,
     sum.into_iter().collect()
 }
 
-/// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` where less than one
-/// frame would lie beyond it.
+/// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` where less
+/// than one frame would lie beyond it.
 #[must_use]
 pub fn histogram_percentile(histogram: &[LatencyBucket], per_mille: u64) -> Option<u64> {
     percentile(&pooled(histogram), per_mille)

@@ -43,8 +43,8 @@ pub struct LossAccount {
     pub intended: u64,
     /// Of those, frames that never left the sender.
     pub not_sent: u64,
-    /// Frames that left only when the load's time was over, of trials whose generator took more than 2 %
-    /// and a millisecond longer than it should: they were offered, but not at that load.
+    /// Frames that left only when the load's time was over, of trials whose generator took more
+    /// than 2 % and a millisecond longer than it should: they were offered, but not at that load.
     pub too_late: u64,
     /// Of those intended, frames that arrived intact, each counted once.
     pub received: u64,
@@ -109,8 +109,8 @@ fn too_late(trial: &FrameTrial) -> u64 {
     trial.sent.saturating_sub(in_time)
 }
 
-/// The trials of the procedure itself, and then the one that was made for the evidence; not that by which the
-/// highest load was found.
+/// The trials of the procedure itself, and then the one that was made for the evidence; not that by
+/// which the highest load was found.
 fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     let is_evidence = |place: usize| found.evidence_trial == Some(place);
     let is_flood = |place: usize| found.flood_trial == Some(place);

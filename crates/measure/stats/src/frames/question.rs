@@ -59,8 +59,9 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     Some(judge(&question))
 }
 
-/// The suite by which a station in a gateway's place seals or opens, unless it does so as fast as the rig: the rig's
-/// own stations work by AES-256-GCM, and those beside the null engine do not encrypt.
+/// The suite by which a station in a gateway's place seals or opens, unless it does so as fast as
+/// the rig: the rig's own stations work by AES-256-GCM, and those beside the null engine do not
+/// encrypt.
 fn slower_suite(cell: &Cell, test: &FrameTest) -> Option<Suite> {
     let encryptor = cell.dut.adapter.encryptor()?;
     let as_fast = encryptor.is_null()
@@ -188,8 +189,8 @@ fn cipher_bits(test: &FrameTest, sealed: impl Fn(usize) -> usize) -> f64 {
     8.0 * round as f64 / mix.weight().max(1) as f64
 }
 
-/// What a DUT forwards while a burst arrives is known from its throughput, where the same traffic was
-/// searched in another cell.
+/// What a DUT forwards while a burst arrives is known from its throughput, where the same traffic
+/// was searched in another cell.
 fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
     let traffic = |place: usize| match &plan.cells[place].measurement {
         Measurement::Frames(test) => Some(&test.traffic),

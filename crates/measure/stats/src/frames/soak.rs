@@ -1,8 +1,9 @@
 //! Hours under one load: what became of it, and whether anything moved.
 //!
-//! `stable` is said only with evidence: the whole time was measured, no more was lost than allowed, nothing stalled, keys
-//! stayed in step, and the intervals of rate, latency and memory are within their bounds. What speaks against it
-//! makes it `unstable`; where something cannot be told, `inconclusive`.
+//! `stable` is said only with evidence: the whole time was measured, no more was lost than allowed,
+//! nothing stalled, keys stayed in step, and the intervals of rate, latency and memory are within
+//! their bounds. What speaks against it makes it `unstable`; where something cannot be told,
+//! `inconclusive`.
 
 use super::Repeats;
 use super::latency::{self, LoadLatency};
@@ -281,7 +282,8 @@ impl<'a> Segments<'a> {
 }
 
 impl Placed<'_> {
-    /// Whether it is at least half a point: those at the ends of a segment are cut off, and of too few frames.
+    /// Whether it is at least half a point: those at the ends of a segment are cut off, and of too
+    /// few frames.
     fn is_whole(&self) -> bool {
         let trial = self.trial;
         let time_ns = u128::from(trial.duration_ns.max(1));

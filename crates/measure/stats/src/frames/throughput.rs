@@ -13,7 +13,8 @@ use units::human::frame_rate;
 /// What the searches of a cell found (RFC 9971). Loads are in frames/s of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ThroughputResult {
-    /// Where the goals came from: `fast`, `rfc2544`, `tst009`; `custom`: the campaign spells them out.
+    /// Where the goals came from: `fast`, `rfc2544`, `tst009`; `custom`: the campaign spells them
+    /// out.
     pub profile: String,
     /// Each goal, in the plan's order. The first is the cell's figure.
     pub goals: Vec<GoalResult>,
@@ -238,8 +239,8 @@ fn irregular(
     told
 }
 
-/// The repeats whose lowest load failed, whose highest passed, and those that lack a bound for another
-/// reason, which can only be that there was no time to find it.
+/// The repeats whose lowest load failed, whose highest passed, and those that lack a bound for
+/// another reason, which can only be that there was no time to find it.
 fn missing(
     search: &ThroughputSearch,
     found: &[Found<'_>],

@@ -63,7 +63,8 @@ pub(crate) struct ToldOtherwise {
     pub(crate) fact: (String, u32),
 }
 
-/// The cells whose device says so, each once; invalid trials count, since it may be what made them so.
+/// The cells whose device says so, each once; invalid trials count, since it may be what made them
+/// so.
 pub(crate) fn told_otherwise(journal: &Journal) -> Vec<ToldOtherwise> {
     let trials = journal.latest_trials();
     let plan = &journal.header.plan;

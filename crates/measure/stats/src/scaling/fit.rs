@@ -1,22 +1,25 @@
 //! Laws of scaling, fitted to a few points.
 //!
-//! Both say that n of something carry `X(n) = λ n / (1 + α (n − 1) + β n (n − 1))`: λ is what one carries, α the
-//! share that is serial (contention), β what each pair costs to agree (crosstalk). Amdahl's law has β = 0; Gunther's
-//! Universal Scalability Law has both, and a peak where β > 0.
+//! Both say that n of something carry `X(n) = λ n / (1 + α (n − 1) + β n (n − 1))`: λ is what one
+//! carries, α the share that is serial (contention), β what each pair costs to agree (crosstalk).
+//! Amdahl's law has β = 0; Gunther's Universal Scalability Law has both, and a peak where β > 0.
 //!
-//! `n / X` is linear in 1/λ, α/λ and β/λ, so that least squares need no start values. Each point counts by its
-//! *relative* error, the parameters are never negative, and points that lie far from the others count less (Huber's
-//! weights), since of a few points one bad one would bend the whole curve.
+//! `n / X` is linear in 1/λ, α/λ and β/λ, so that least squares need no start values. Each point
+//! counts by its *relative* error, the parameters are never negative, and points that lie far from
+//! the others count less (Huber's weights), since of a few points one bad one would bend the whole
+//! curve.
 //!
-//! What it deliberately does not do: it extrapolates nothing, and gives no interval of a parameter; with so few
-//! points the residuals say more.
+//! What it deliberately does not do: it extrapolates nothing, and gives no interval of a parameter;
+//! with so few points the residuals say more.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The law with three parameters goes through any three points: below this many, a fit says nothing.
+/// The law with three parameters goes through any three points: below this many, a fit says
+/// nothing.
 pub const FIT_MIN_POINTS: usize = 4;
-/// A curve that misses a point by more than this, in per cent of itself, does not describe the points.
+/// A curve that misses a point by more than this, in per cent of itself, does not describe the
+/// points.
 pub const POOR_FIT_PERCENT: f64 = 10.0;
 
 /// Huber's constant: 95 % as good as least squares where errors are normal.
@@ -56,13 +59,14 @@ pub struct Fit {
     pub residuals_percent: Vec<f64>,
     /// The farthest of them, without its sign.
     pub largest_residual_percent: f64,
-    /// Whether the curve describes the points: misses none by more than 10 %, and has no more than all of it serial.
+    /// Whether the curve describes the points: misses none by more than 10 %, and has no more than
+    /// all of it serial.
     pub describes: bool,
 }
 
 impl Fit {
-    /// The law that fits these points, each a number and its throughput, all positive; `None` when there are too
-    /// few of them.
+    /// The law that fits these points, each a number and its throughput, all positive; `None` when
+    /// there are too few of them.
     pub(super) fn of(law: Law, points: &[(f64, f64)]) -> Option<Self> {
         if points.len() < FIT_MIN_POINTS {
             return None;
@@ -108,7 +112,8 @@ impl Fit {
     }
 }
 
-/// A point as the linear problem has it: its row, of which the parameters make 1 where the curve meets it.
+/// A point as the linear problem has it: its row, of which the parameters make 1 where the curve
+/// meets it.
 fn row((n, x): (f64, f64)) -> [f64; 3] {
     let weight = x / n;
     [weight, weight * (n - 1.0), weight * n * (n - 1.0)]
@@ -147,8 +152,8 @@ fn median(values: &[f64]) -> f64 {
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-/// Least squares with no parameter below 0: the best of those solutions in which some parameters are 0 and the
-/// others come out positive, one of which is it (Lawson and Hanson).
+/// Least squares with no parameter below 0: the best of those solutions in which some parameters
+/// are 0 and the others come out positive, one of which is it (Lawson and Hanson).
 fn constrained(law: Law, rows: &[[f64; 3]], weights: &[f64]) -> Option<[f64; 3]> {
     let free: &[&[usize]] = match law {
         Law::Amdahl => &[&[0, 1], &[0]],
@@ -168,7 +173,8 @@ fn constrained(law: Law, rows: &[[f64; 3]], weights: &[f64]) -> Option<[f64; 3]>
         .min_by(|a, b| cost(a).total_cmp(&cost(b)))
 }
 
-/// Least squares in the free parameters, the others 0; `None` when the points do not determine them.
+/// Least squares in the free parameters, the others 0; `None` when the points do not determine
+/// them.
 fn least_squares(rows: &[[f64; 3]], weights: &[f64], free: &[usize]) -> Option<[f64; 3]> {
     let size = free.len();
     // Columns of unit length: n (n - 1) may be a million times the constant.

@@ -1,7 +1,8 @@
 //! Which cells differ in one number only.
 //!
-//! A group's coordinates are all that varies in the campaign, as the campaign has it: cells that differ in one number
-//! have the others in common. Workers and tunnels of a device are in its settings instead.
+//! A group's coordinates are all that varies in the campaign, as the campaign has it: cells that
+//! differ in one number have the others in common. Workers and tunnels of a device are in its
+//! settings instead.
 
 use super::ScalingAxis;
 use campaign::plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, Value};
@@ -84,7 +85,7 @@ type Membership<'a> = (ScalingAxis, u32, String, Key<'a>);
 /// The series that a cell may be in.
 fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
     let of_trial = |(scaled, axis): (ScalingAxis, Axis)| {
-        let Value::Number(n) = axis.value(cell)? else {
+        let Value::Number(n) = cell.value(axis)? else {
             return None;
         };
         let n = u32::try_from(n).ok()?;

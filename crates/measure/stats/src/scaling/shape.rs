@@ -16,7 +16,8 @@ pub(crate) struct Point {
 pub(crate) struct Shape {
     /// Highest mean.
     pub(crate) peak: u32,
-    /// The smallest number that no larger one is better than; `None` when that is the largest of all.
+    /// The smallest number that no larger one is better than; `None` when that is the largest of
+    /// all.
     pub(crate) stop: Option<u32>,
     /// The smallest number from which on all are worse than the peak; past the peak.
     pub(crate) falls_from: Option<u32>,
@@ -29,7 +30,8 @@ impl Point {
     }
 }
 
-/// Whether a mean is above another by more than the farthest repeat of either, and by more than [`GAIN_MIN_PERCENT`].
+/// Whether a mean is above another by more than the farthest repeat of either, and by more than
+/// [`GAIN_MIN_PERCENT`].
 pub(crate) fn is_above((mean, spread): (f64, f64), (other, other_spread): (f64, f64)) -> bool {
     let gain = other.abs() * GAIN_MIN_PERCENT / 100.0;
     mean - other > spread.max(other_spread).max(gain)

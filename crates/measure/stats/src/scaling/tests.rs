@@ -30,9 +30,10 @@ fn analysed(axis: ScalingAxis, points: Vec<ScalingPoint>) -> Scaling {
     Scaling::of_points(axis, points, ScalingUnit::PayloadBps).unwrap()
 }
 
-/// Figures that were published of a software VPN on two servers of 20 cores (habr.com, 2016, "ViPNet Client /
-/// Coordinator"): one thread 262.5 Mbit/s; with 20 threads 3.24 and 3.36 Gbit/s by two tools, both ends
-/// loaded to 68 to 76 %; with 14 the same rate. Its authors: the product does not scale past 14 threads.
+/// Figures that were published of a software VPN on two servers of 20 cores (habr.com, 2016,
+/// "ViPNet Client / Coordinator"): one thread 262.5 Mbit/s; with 20 threads 3.24 and 3.36 Gbit/s by
+/// two tools, both ends loaded to 68 to 76 %; with 14 the same rate. Its authors: the product does
+/// not scale past 14 threads.
 fn published() -> Vec<ScalingPoint> {
     vec![
         point(1, &[0.2625, 0.2625], Some(19.0)),

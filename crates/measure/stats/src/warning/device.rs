@@ -1,4 +1,5 @@
-//! Crypto devices: wrong results, work that nobody knows the device to have done, and figures that are less than they seem.
+//! Crypto devices: wrong results, work that nobody knows the device to have done, and figures that
+//! are less than they seem.
 
 use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
@@ -28,7 +29,8 @@ fn speed(cell: &CellResult) -> Option<&DeviceSpeedResult> {
     cell.device()?.speed()
 }
 
-/// Algorithms of a functional trial with a wrong result or an error, and wrong results of a speed trial.
+/// Algorithms of a functional trial with a wrong result or an error, and wrong results of a speed
+/// trial.
 fn bad_results(cell: &CellResult) -> u64 {
     let kat = cell.device().and_then(|found| found.kat());
     let kat = kat.map_or(0, |kat| {
@@ -121,7 +123,8 @@ fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
     about(WarningKind::DeviceFailed, found, text, advice)
 }
 
-/// Neither counter nor CPU time shows that a device did the work, or its figures are those of the CPU everywhere.
+/// Neither counter nor CPU time shows that a device did the work, or its figures are those of the
+/// CPU everywhere.
 fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> {
     let flagged = |cell: &&CellResult| {
         speed(cell).is_some_and(|found| found.proof == Some(ProofResult::EqualsCpu))

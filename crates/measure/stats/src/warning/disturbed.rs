@@ -7,7 +7,8 @@ use journal::Journal;
 use journal::record::Outcome;
 use std::collections::BTreeMap;
 
-/// Below this share of the hostile packets asked for, a device was attacked by less than the tables say.
+/// Below this share of the hostile packets asked for, a device was attacked by less than the tables
+/// say.
 const HOSTILE_SHORTFALL_RATIO: f64 = 0.95;
 
 fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
@@ -19,7 +20,8 @@ fn with(cells: &[CellResult], found: impl Fn(&DisturbanceResult) -> bool) -> Vec
     cells.iter().filter(is).collect()
 }
 
-/// Of every trial, the invalid ones too, and those that were made again: what has no figure is no less a finding.
+/// Of every trial, the invalid ones too, and those that were made again: what has no figure is no
+/// less a finding.
 fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
     let mut found: BTreeMap<&str, u64> = BTreeMap::new();
     for trial in &journal.trials {

@@ -6,7 +6,8 @@ use journal::Journal;
 
 /// Cores that the tools and the DUT of a cell would use if each had its own.
 pub(crate) fn cores_wanted(cell: &Cell) -> u32 {
-    // Crypto devices have no stations; more work in parallel than there are cores is what they are asked for.
+    // Crypto devices have no stations; more work in parallel than there are cores is what they are
+    // asked for.
     let Some(stations) = cell.stations else {
         return 0;
     };

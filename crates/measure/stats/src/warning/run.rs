@@ -36,7 +36,8 @@ pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Only who asks for it has invalid trials made again; who reads the figures must know, and what spoke against the others.
+/// Only who asks for it has invalid trials made again; who reads the figures must know, and what
+/// spoke against the others.
 pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
     let latest = journal.latest_trials();
     let is_latest = |trial: &TrialRecord| {
@@ -126,7 +127,8 @@ pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Frames are spread over tunnels; what a tool sends is one pair of addresses, and so in one tunnel.
+/// Frames are spread over tunnels; what a tool sends is one pair of addresses, and so in one
+/// tunnel.
 pub(super) fn one_tunnel(journal: &Journal) -> Option<Warning> {
     let by_tool = |cell: &&Cell| !matches!(cell.measurement, Measurement::Frames(_));
     let cells = journal.header.plan.cells.iter().filter(by_tool);

@@ -83,7 +83,8 @@ fn each_suite_adds_what_its_rfc_says() {
     }
 }
 
-/// By hand: IPv4 and UDP 28, type to counter 16, tag 16, and padding to 16 that ends at the tunnel's MTU.
+/// By hand: IPv4 and UDP 28, type to counter 16, tag 16, and padding to 16 that ends at the
+/// tunnel's MTU.
 #[test]
 fn wireguard_pads_but_not_beyond_the_mtu() {
     let go = || {
@@ -184,7 +185,8 @@ fn a_line_carries_fewer_frames_of_a_suite_than_in_clear() {
     let mut run = searched(&cells);
     run.header.plan.lab.link_bps = Some(1_000_000_000);
     let results = Results::of(&run);
-    // 64 + 20 B; an IP packet of 46 B is 28 + 8 + 8 + 48 + 16 = 108 B as ESP, and 38 B are around it.
+    // 64 + 20 B; an IP packet of 46 B is 28 + 8 + 8 + 48 + 16 = 108 B as ESP, and 38 B are around
+    // it.
     for (cell, line_bytes) in [(0, 84.0), (1, 146.0)] {
         let found = results.cells[cell].ceiling.as_ref().unwrap();
         assert_close(found.frames_per_s.unwrap(), 1e9 / 8.0 / line_bytes);

@@ -162,7 +162,8 @@ fn times_without_failure_add_up_over_segments_and_end_at_the_first_failure() {
         };
         record(&mut run, &cell.id, 1, device_result(found));
     };
-    // Four hours in two parts, sound; and two cards, of which one fails 30 minutes into the second part, twice.
+    // Four hours in two parts, sound; and two cards, of which one fails 30 minutes into the second
+    // part, twice.
     add(&one, vec![segment(1, 1, &[&[]]), segment(2, 3, &[&[]])]);
     add(
         &two,

@@ -116,8 +116,8 @@ fn add_speed(run: &mut Journal, cell: &Cell, repeat: u32, speed: SpeedTrial) {
     record(run, &cell.id, repeat, device_result(found));
 }
 
-/// A run of RSA by so many at once: the CPU does 1000 a second whatever is asked, a card 33 for each up to 80, two cards
-/// twice that from 160 on.
+/// A run of RSA by so many at once: the CPU does 1000 a second whatever is asked, a card 33 for
+/// each up to 80, two cards twice that from 160 on.
 fn rsa() -> Results {
     let numbers = [1, 5, 10, 20, 40, 70, 110, 160, 200, 500];
     let mut cells = Vec::new();

@@ -1,4 +1,5 @@
-//! Loads under which something happens to a device: from events and attacks to figures and warnings.
+//! Loads under which something happens to a device: from events and attacks to figures and
+//! warnings.
 
 use crate::fixture::{SECOND_NS, journal, record};
 use crate::frame_fixture::*;

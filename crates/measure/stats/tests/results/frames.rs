@@ -226,8 +226,8 @@ fn encryption_fills_the_cipher_link_before_the_clear_one() {
     assert_eq!(limit(&results.cells[1]), Limit::DutLimited);
 }
 
-/// By hand: IPv4 and UDP 28, type to counter 16, tag 16; the padding of 1500 to 1504 ends at the tunnel's MTU. Around
-/// it 18 of Ethernet and 20 of preamble and gap.
+/// By hand: IPv4 and UDP 28, type to counter 16, tag 16; the padding of 1500 to 1504 ends at the
+/// tunnel's MTU. Around it 18 of Ethernet and 20 of preamble and gap.
 #[test]
 fn the_cipher_sides_link_is_as_full_as_wireguard_pads() {
     let bounds = [(Some(80_000), Some(80_100)); 3];

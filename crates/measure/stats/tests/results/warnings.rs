@@ -101,7 +101,8 @@ fn who_had_invalid_trials_made_again_says_so() {
         measured: Box::default(),
     };
     let mut journal = healthy();
-    // An invalid one that is the last is told in its place, and one that failed has no figure to choose.
+    // An invalid one that is the last is told in its place, and one that failed has no figure to
+    // choose.
     record(&mut journal, "tcp/box", 3, invalid());
     assert_eq!(kinds(&journal), []);
     record(&mut journal, "tcp/box", 3, invalid());

@@ -1,14 +1,16 @@
 //! Commands of iperf2.
 //!
-//! Its server ends by itself when so many streams as `-P` says have ended. Its clients send the digits over and over,
-//! unasked, behind a header that is repeated in each datagram, and in each block of a TCP stream.
+//! Its server ends by itself when so many streams as `-P` says have ended. Its clients send the
+//! digits over and over, unasked, behind a header that is repeated in each datagram, and in each
+//! block of a TCP stream.
 
 use super::{MARKER_BYTES, Share, pattern, seconds};
 use lab::protocol::Ready;
 
 /// What its client writes before the digits: up to 160 B were seen.
 const HEADER_BYTES: usize = 160;
-/// `-b` cannot be left open: without it, a client sends 1 Mbit/s. Nothing here sends so much, in bit/s.
+/// `-b` cannot be left open: without it, a client sends 1 Mbit/s. Nothing here sends so much, in
+/// bit/s.
 const FULL_SPEED_BPS: u64 = 1_000_000_000_000;
 /// Handed to a TCP socket at once, as it does unasked.
 pub(crate) const BLOCK_BYTES: u64 = 131_072;
@@ -52,7 +54,8 @@ impl Share<'_> {
     }
 }
 
-/// The digits that a datagram shows wherever they begin, when it has enough of them behind the header.
+/// The digits that a datagram shows wherever they begin, when it has enough of them behind the
+/// header.
 pub(super) fn marker(payload_bytes: usize) -> Vec<u8> {
     // In so many digits, those of the marker stand in their order at least once.
     let needed = HEADER_BYTES + 2 * MARKER_BYTES - 1;

@@ -133,7 +133,8 @@ fn stations_share_cores_only_when_there_are_too_few() {
 
 #[test]
 fn the_marker_is_what_the_tools_were_seen_to_send() {
-    // Captured from iperf3 3.12 and iputils 20221126: behind their headers both go on in the pattern.
+    // Captured from iperf3 3.12 and iputils 20221126: behind their headers both go on in the
+    // pattern.
     assert_eq!(marker(IPERF3_UDP_HEADER_BYTES, 1472), b"2345678901");
     assert_eq!(marker(IPERF3_UDP_HEADER_BYTES, 18), b"234567");
     assert_eq!(marker(IPERF3_UDP_HEADER_BYTES, 15), b"");

@@ -24,9 +24,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Of what workers said on standard error, the end.
 const LAST_WORDS_BYTES: usize = 4096;
 const LAST_WORDS_CHARS_MAX: usize = 300;
-/// When workers have written so much on standard error, all but the end is thrown away: drivers may write for weeks.
+/// When workers have written so much on standard error, all but the end is thrown away: drivers may
+/// write for weeks.
 const ERRORS_BYTES_MAX: u64 = 1 << 20;
-/// From the end of a worker's input until it is killed. It may have to remove what it made: a token of SoftHSM2.
+/// From the end of a worker's input until it is killed. It may have to remove what it made: a token
+/// of SoftHSM2.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 /// From when it is killed until nobody waits for it any more: it may hang in a driver.
 const KILLED_LIMIT: Duration = Duration::from_secs(5);
@@ -64,7 +66,8 @@ pub(super) struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// None so far. Those of one group can [begin](Self::go) at once, and none of them may be started after another has ended.
+    /// None so far. Those of one group can [begin](Self::go) at once, and none of them may be
+    /// started after another has ended.
     pub(super) fn new(context: &'a Context<'a>, is_one_group: bool) -> Result<Self, TrialError> {
         let (says, heard) = channel();
         // Whoever writes appends, so that it can be cut while they do.
@@ -151,8 +154,8 @@ impl<'a> Crew<'a> {
             .map(drop)
     }
 
-    /// Has all workers begin. Those of a group hear of it while they are stopped: else the first hundreds would leave this
-    /// process no core to tell the others.
+    /// Has all workers begin. Those of a group hear of it while they are stopped: else the first
+    /// hundreds would leave this process no core to tell the others.
     pub(super) fn go(&mut self) {
         let group = self.group.filter(|_| self.workers.len() > 1);
         let signal = |signal| {
@@ -168,7 +171,8 @@ impl<'a> Crew<'a> {
         signal(Signal::SIGCONT);
     }
 
-    /// Gives an order: `go` or `stop`. A worker that is gone does not hear it, and says so by being gone.
+    /// Gives an order: `go` or `stop`. A worker that is gone does not hear it, and says so by being
+    /// gone.
     pub(super) fn order(&mut self, worker: usize, order: &str) {
         self.write(worker, &format!("{order}\n"));
     }
@@ -227,8 +231,8 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Ends a worker that does not answer, with all that it started. Of workers of one group it ends that one only: the others
-    /// go with the crew.
+    /// Ends a worker that does not answer, with all that it started. Of workers of one group it
+    /// ends that one only: the others go with the crew.
     pub(super) fn kill(&mut self, worker: usize) {
         let is_one_group = self.is_one_group;
         let worker = &mut self.workers[worker];
@@ -245,7 +249,8 @@ impl<'a> Crew<'a> {
         self.reap_ended();
     }
 
-    /// Waits for those that have ended, as each would keep its number; not for those of one group, whose group would be lost.
+    /// Waits for those that have ended, as each would keep its number; not for those of one group,
+    /// whose group would be lost.
     fn reap_ended(&mut self) {
         if self.is_one_group {
             return;

@@ -1,10 +1,11 @@
-//! The fatigue trial: a worker a device, for hours; another one after each that died; snapshots meanwhile; stopped well when
-//! people ask for it, and taken up again.
+//! The fatigue trial: a worker a device, for hours; another one after each that died; snapshots
+//! meanwhile; stopped well when people ask for it, and taken up again.
 //!
 //! 1. What earlier starts of the run have done is taken off what there is to do.
 //! 2. All devices are opened and begin together. One that cannot be opened now fails the trial.
-//! 3. Workers tell about every second how far they are. One that dies, or that comes no further, has failed: if devices are to
-//!    be restarted another one takes its place, a few times in a row at most.
+//! 3. Workers tell about every second how far they are. One that dies, or that comes no further,
+//!    has failed: if devices are to be restarted another one takes its place, a few times in a row
+//!    at most.
 //! 4. The trial is over when every worker has come to its end.
 //!
 //! Restarts of a device whose process lives on are the worker's own affair: it tells of them.
@@ -27,8 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Until all threads of a worker are ready.
 const READY_LIMIT: Duration = Duration::from_secs(180);
-/// Workers come further within that time: of many threads that wait for one slow device one has its result. That they tell how
-/// far they are is no sign: what tells it does not wait for the device.
+/// Workers come further within that time: of many threads that wait for one slow device one has its
+/// result. That they tell how far they are is no sign: what tells it does not wait for the device.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Until a worker that was stopped has ended.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -167,7 +168,8 @@ impl Run<'_> {
         Ok(measured(self.facts(), DeviceFound::Fatigue(fatigue)))
     }
 
-    /// Starts the worker of a device, with what is left to do; where nothing is, the device is through.
+    /// Starts the worker of a device, with what is left to do; where nothing is, the device is
+    /// through.
     fn start(&mut self, index: usize) -> Result<(), TrialError> {
         let (test, member) = (self.test, &mut self.members[index]);
         let Some((loops, duration_ns)) = member.left(test) else {
@@ -185,7 +187,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits until every device is open and ready; why not, where one does not have any of the operations.
+    /// Waits until every device is open and ready; why not, where one does not have any of the
+    /// operations.
     fn open(&mut self) -> Result<Option<String>, TrialError> {
         while let Some(waiting) = self.members.iter().find(|it| it.phase == Phase::Starting) {
             let name = &waiting.device.name;
@@ -286,7 +289,8 @@ impl Run<'_> {
                     if Instant::now() >= until
                         && let Err(error) = self.start(index)
                     {
-                        // The machine may have processes and descriptors left again after a while; hours are not lost by it.
+                        // The machine may have processes and descriptors left again after a while;
+                        // hours are not lost by it.
                         let elapsed = self.began.elapsed();
                         self.members[index].failed(error.to_string(), elapsed, restart);
                     }
@@ -454,15 +458,16 @@ impl<'a> Member<'a> {
     }
 }
 
-/// Rounds through the operations that were done: as workers told, or as they would be if the device had all of the operations,
-/// which is too few where it has not.
+/// Rounds through the operations that were done: as workers told, or as they would be if the device
+/// had all of the operations, which is too few where it has not.
 fn rounds(of: &DeviceFatigue, test: &Test) -> u64 {
     let operations = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
     let each = (test.operations.len() as u64).saturating_mul(test.threads.into());
     of.rounds.unwrap_or(operations / each.max(1))
 }
 
-/// What changes when a worker comes further: what it tried, whatever came of it, and how often it began anew.
+/// What changes when a worker comes further: what it tried, whatever came of it, and how often it
+/// began anew.
 const fn progress(of: &Fatigue) -> [u64; 2] {
     let tried = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
     [tried, of.restarts]

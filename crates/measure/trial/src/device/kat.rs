@@ -9,13 +9,15 @@ use device::report::Line;
 use journal::record::{DeviceFound, KatOutcome, KatRow, Outcome};
 use std::time::Duration;
 
-/// A worker that says nothing for so long hangs: it tells every few inputs what it tries, and the slowest take seconds.
+/// A worker that says nothing for so long hangs: it tells every few inputs what it tries, and the
+/// slowest take seconds.
 const SILENCE: Duration = Duration::from_secs(120);
 /// A device whose process dies so often is not tried any further.
 const DEATHS_MAX: usize = 50;
 
 impl Context<'_> {
-    /// Rows of all devices, one after the other. A row that tells of a wrong result is a result too.
+    /// Rows of all devices, one after the other. A row that tells of a wrong result is a result
+    /// too.
     pub(super) fn kat(&self, devices: &Devices, kat: &Kat) -> Result<Outcome, TrialError> {
         let (mut members, mut all_rows) = (Vec::new(), Vec::new());
         for (index, device) in devices.members.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Times without failure, out of what a worker says of failures and restarts, and over the deaths of its process.
+//! Times without failure, out of what a worker says of failures and restarts, and over the deaths
+//! of its process.
 
 use device::report::Fatigue;
 use journal::record::{DeviceFatigue, FatiguePoint, Life};
@@ -16,8 +17,9 @@ pub(super) enum End {
     Died,
 }
 
-/// Adds what one worker process did to what those before it did, the first of its operations being `from_ns` after the segment's
-/// beginning, and its end, as far as it is known, `elapsed_ns` after that.
+/// Adds what one worker process did to what those before it did, the first of its operations being
+/// `from_ns` after the segment's beginning, and its end, as far as it is known, `elapsed_ns` after
+/// that.
 pub(super) fn add(
     to: &mut DeviceFatigue,
     from_ns: u64,

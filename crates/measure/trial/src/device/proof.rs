@@ -3,9 +3,11 @@
 use campaign::plan::DeviceSpeed as Test;
 use journal::record::{Check, Proof, SpeedTrial};
 
-/// Counts of a device and of those that use it may differ by what was under way at both ends, and by one in so many.
+/// Counts of a device and of those that use it may differ by what was under way at both ends, and
+/// by one in so many.
 const COUNT_TOLERANCE: u64 = 100;
-/// Workers must work at once for that share of the span from the first one's beginning to the last one's end, in per cent.
+/// Workers must work at once for that share of the span from the first one's beginning to the last
+/// one's end, in per cent.
 const TOGETHER_PERCENT: u64 = 50;
 
 /// Who did the work of a device that is said to take it off the CPU.
@@ -15,7 +17,8 @@ pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
         Some((counted, asked)) if counted > 0 && agree(counted, asked, test) => {
             return Proof::Counted;
         }
-        // It says itself that it did nothing. Where CPU time fell nevertheless, it was not this device that spared it.
+        // It says itself that it did nothing. Where CPU time fell nevertheless, it was not this
+        // device that spared it.
         Some((0, asked)) if asked > 0 => return Proof::EqualsCpu,
         _ => {}
     }
@@ -53,8 +56,8 @@ fn agree(counted: u64, done: u64, test: &Test) -> bool {
     counted.abs_diff(done) <= done / COUNT_TOLERANCE + under_way
 }
 
-/// All that can speak against the figure. A device that did not do the work is flagged by its [`Proof`], since what was
-/// measured was done by somebody.
+/// All that can speak against the figure. A device that did not do the work is flagged by its
+/// [`Proof`], since what was measured was done by somebody.
 pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
     let sum = |of: fn(&journal::record::DeviceSpeed) -> u64| -> u64 {
         trial.devices.iter().map(of).sum()

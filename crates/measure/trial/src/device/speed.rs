@@ -122,7 +122,8 @@ impl Context<'_> {
             for _ in 0..processes {
                 crew.start(&spec)?;
                 uses.push(index);
-                // The first opens the device before the others try: a thousand wrong PINs would lock any token.
+                // The first opens the device before the others try: a thousand wrong PINs would
+                // lock any token.
                 while facts[index].is_none() {
                     match self.next(&mut crew, limit(uses.len()), members, &uses)? {
                         (worker, Line::Open(opened)) => facts[uses[worker]] = Some(opened),
@@ -159,7 +160,8 @@ impl Context<'_> {
         })
     }
 
-    /// What a worker says next; that one failed or died ends the trial. `uses` has the device of each worker.
+    /// What a worker says next; that one failed or died ends the trial. `uses` has the device of
+    /// each worker.
     fn next(
         &self,
         crew: &mut Crew<'_>,

@@ -17,8 +17,9 @@ const NONE: &str = "none";
 const SHARING_FRAMES_PER_S: u64 = 200_000;
 const SHARING_BYTES: f64 = 512.0;
 
-/// Every gateway that was loaded told the settings of the plan; an encryptor of ours, besides, that its engine was
-/// not replaced, and where packets were to share ESP packets, they did. `trial` is the frame trial whose evidence is read, if there is one.
+/// Every gateway that was loaded told the settings of the plan; an encryptor of ours, besides, that
+/// its engine was not replaced, and where packets were to share ESP packets, they did. `trial` is
+/// the frame trial whose evidence is read, if there is one.
 pub(crate) fn dut_as_asked(
     cell: &Cell,
     facts: &BTreeMap<String, String>,
@@ -125,8 +126,8 @@ fn key_settings(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is wrong with the engine that a gateway told. Which one `auto` takes is its own affair, but it is never
-/// the control.
+/// What is wrong with the engine that a gateway told. Which one `auto` takes is its own affair, but
+/// it is never the control.
 fn other_engine(
     encryptor: &Encryptor,
     gateway: &str,
@@ -168,8 +169,9 @@ fn replaced(adapter: &Adapter, counters: &BTreeMap<String, u64>) -> Option<(bool
     })
 }
 
-/// How many packets shared ESP packets where they were asked to, and whether that can be: small frames at a high
-/// load do not all come alone. Of several tunnels, neighbours go to different ones.
+/// How many packets shared ESP packets where they were asked to, and whether that can be: small
+/// frames at a high load do not all come alone. Of several tunnels, neighbours go to different
+/// ones.
 fn shared(
     cell: &Cell,
     counters: &BTreeMap<String, u64>,

@@ -1,11 +1,13 @@
 //! How many bytes an interface must and may have carried for what the tools counted.
 //!
-//! The least is the payload in the fullest packets that the MTU allows, each with its smallest headers; the
-//! most is the payload in emptier ones, each with its largest. With offloads on, a virtual link counts a
-//! super-packet of 64 KB with one header; but what it carries sealed was sealed packet by packet.
+//! The least is the payload in the fullest packets that the MTU allows, each with its smallest
+//! headers; the most is the payload in emptier ones, each with its largest. With offloads on, a
+//! virtual link counts a super-packet of 64 KB with one header; but what it carries sealed was
+//! sealed packet by packet.
 //!
-//! Of our own encryptor every byte is known. What others add is known from the form of their packets, and
-//! bounded: the least is without padding, the most with all of it, and with what they say to one another.
+//! Of our own encryptor every byte is known. What others add is known from the form of their
+//! packets, and bounded: the least is without padding, the most with all of it, and with what they
+//! say to one another.
 
 use super::{Load, ToolObserved};
 use campaign::plan::{Adapter, Carrier, Encryptor, Form};
@@ -21,8 +23,8 @@ const TCP_HEADER_BYTES_LEAST: u64 = 20;
 const SUPER_PACKET_BYTES: u64 = 65_535;
 /// ICMP echo header (RFC 792).
 const ICMP_HEADER_BYTES: u64 = 8;
-/// What else may cross a link in a trial: each tool's control connection with its results, ARP, pure
-/// acknowledgements of that connection.
+/// What else may cross a link in a trial: each tool's control connection with its results, ARP,
+/// pure acknowledgements of that connection.
 const CONTROL_BYTES_PER_TOOL: u64 = 64 << 10;
 /// As above when the only tool is `ping`, which has no control connection.
 const CONTROL_BYTES_OF_PING: u64 = 4 << 10;
@@ -32,10 +34,11 @@ const TCP_PACKETS_PER_FULL_ONE: u64 = 2;
 const AGGREGATE_BYTES_MAX: u64 = 4;
 /// What others' gateways may say to one another in a second: keepalives, and now and then new keys.
 const TUNNEL_BYTES_PER_S: u64 = 1 << 10;
-/// The most that one of our own gateways may say while a tunnel agrees on keys: certificates and key shares of more than
-/// a kilobyte, for the peer and for a KME, and several times as much.
+/// The most that one of our own gateways may say while a tunnel agrees on keys: certificates and
+/// key shares of more than a kilobyte, for the peer and for a KME, and several times as much.
 const HANDSHAKE_BYTES: u64 = 32 << 10;
-/// Whatever is padded to is no longer: lengths that follow one another and are so many pad in every way.
+/// Whatever is padded to is no longer: lengths that follow one another and are so many pad in every
+/// way.
 const PAD_TO_BYTES_MAX: usize = 16;
 /// OpenVPN's `P_DATA_V1` is so much shorter than `P_DATA_V2`, which names a peer.
 const OPENVPN_PEER_BYTES: u64 = 3;
@@ -199,7 +202,8 @@ fn outer_bytes_least(adapter: &Adapter) -> u64 {
     ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES as u64 + udp
 }
 
-/// The least that an encryptor adds to a packet of `packet_bytes`, or to any, behind the outer headers.
+/// The least that an encryptor adds to a packet of `packet_bytes`, or to any, behind the outer
+/// headers.
 fn added_bytes_least(encryptor: &Encryptor, packet_bytes: Option<u64>) -> u64 {
     let (frame, _) = encryptor.mode.frame_bytes();
     let suite = encryptor.suite;
@@ -350,7 +354,8 @@ fn least_bytes(
     ip_bytes.saturating_add(count.saturating_mul(ETHERNET_HEADER_BYTES))
 }
 
-/// The least bytes of IP packets that the payload received makes: what both ends of a tunnel must have carried.
+/// The least bytes of IP packets that the payload received makes: what both ends of a tunnel must
+/// have carried.
 pub(super) fn received_ip_bytes(observed: &ToolObserved<'_>) -> u64 {
     let (_, mtu_most) = path_mtus(observed);
     let packets = Packets::of(observed, mtu_most);

@@ -6,7 +6,8 @@ use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters};
 
 /// Sampled frames of the DUT's form that are enough, however much traffic there was.
 const FRAMES_ENOUGH: u64 = 10;
-/// Control frames that are no objection however few frames were sampled: an ARP exchange begun by each end.
+/// Control frames that are no objection however few frames were sampled: an ARP exchange begun by
+/// each end.
 const CONTROL_FRAMES: u64 = 4;
 
 /// What was seen between the gateways in one trial.
@@ -25,7 +26,8 @@ pub struct CipherSeen<'a> {
 }
 
 impl CipherSeen<'_> {
-    /// Without an encryptor the watch must see the stations' data: the proof that it would see them with one.
+    /// Without an encryptor the watch must see the stations' data: the proof that it would see them
+    /// with one.
     pub(super) fn clear_text_visible(&self) -> Option<Check> {
         if self.marker.is_empty() {
             return None;
@@ -39,8 +41,8 @@ impl CipherSeen<'_> {
         check("clear-text-visible", passed, detail)
     }
 
-    /// All that was sampled between the gateways, control traffic apart, is what the DUT sealed; the counters
-    /// are differences over `elapsed_ns`.
+    /// All that was sampled between the gateways, control traffic apart, is what the DUT sealed;
+    /// the counters are differences over `elapsed_ns`.
     pub(super) fn encrypted(&self, adapter: &Adapter, elapsed_ns: u64) -> Option<Check> {
         let form = adapter.carrier()?.form;
         let link = self.link;
@@ -70,8 +72,8 @@ impl CipherSeen<'_> {
         check("cipher-link-encrypted", passed, detail)
     }
 
-    /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on beside, less by what
-    /// that took of the samples.
+    /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on
+    /// beside, less by what that took of the samples.
     fn frames_wanted(&self, elapsed_ns: u64) -> u64 {
         let counters = self.counters;
         let packets = u128::from(counters.rx_packets.saturating_add(counters.tx_packets));
@@ -84,8 +86,9 @@ impl CipherSeen<'_> {
         (wanted.saturating_mul(beside_channel) / link.frames.max(1)).max(1)
     }
 
-    /// No frame sampled between the gateways shows the stations' marker. Where the DUT is not to encrypt, some
-    /// frame must: else the marker would not be seen behind an encryptor that fails to encrypt, either.
+    /// No frame sampled between the gateways shows the stations' marker. Where the DUT is not to
+    /// encrypt, some frame must: else the marker would not be seen behind an encryptor that fails
+    /// to encrypt, either.
     pub(super) fn no_clear_text(&self, adapter: &Adapter) -> Option<Check> {
         if self.marker.is_empty() {
             return None;
@@ -122,8 +125,8 @@ impl CipherSeen<'_> {
         )
     }
 
-    /// Without an encryptor all traffic is foreign: the watch must have counted some, or it counts nothing
-    /// with one.
+    /// Without an encryptor all traffic is foreign: the watch must have counted some, or it counts
+    /// nothing with one.
     pub(super) fn foreign_frames_visible(&self) -> Option<Check> {
         let frames = self.watch.foreign_frames;
         let detail =
@@ -152,8 +155,8 @@ impl CipherSeen<'_> {
     }
 }
 
-/// Where nobody can look between the gateways, it is said that nothing was proven there. No objection: the figure
-/// is what it is, of a device of which its owner says that it encrypts.
+/// Where nobody can look between the gateways, it is said that nothing was proven there. No
+/// objection: the figure is what it is, of a device of which its owner says that it encrypts.
 pub(super) fn encryption_not_proven(adapter: &Adapter) -> Option<Check> {
     let carrier = adapter.carrier()?;
     let detail = format!(
@@ -174,7 +177,8 @@ const fn ids(form: Form) -> &'static str {
     }
 }
 
-/// What a DUT's gateways say to one another over TCP connections of their own, where they agree on keys so.
+/// What a DUT's gateways say to one another over TCP connections of their own, where they agree on
+/// keys so.
 fn own_channel(adapter: &Adapter) -> Option<&'static str> {
     let keys = adapter.encryptor()?.keys;
     match (keys.is_agreed(), keys.has_qkd()) {

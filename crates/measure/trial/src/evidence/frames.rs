@@ -1,5 +1,5 @@
-//! Checks of frame tests: of every frame trial of a procedure, and of the links and the DUT during the one
-//! whose evidence is read.
+//! Checks of frame tests: of every frame trial of a procedure, and of the links and the DUT during
+//! the one whose evidence is read.
 
 mod disturbed;
 mod path;
@@ -12,8 +12,8 @@ use lab::FramePath;
 
 /// Frames that others may send on a link in a trial: ARP, ND, a gateway's own.
 const CONTROL_FRAMES: u64 = 64;
-/// Of so many frames, one may be missing where two counts of them are compared that are read one after the
-/// other.
+/// Of so many frames, one may be missing where two counts of them are compared that are read one
+/// after the other.
 const COUNTED_ONE_IN: u64 = 1000;
 /// Share of the frames that may leave late before it is worth a word, in percent.
 const LATE_PERCENT: u64 = 5;
@@ -60,8 +60,9 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     checks.into_iter().flatten().collect()
 }
 
-/// The trials that a figure is read of directly. A search takes a load that was not offered for one that was
-/// not carried, and a loss curve tells what was sent and what the receiver lost at each load.
+/// The trials that a figure is read of directly. A search takes a load that was not offered for one
+/// that was not carried, and a loss curve tells what was sent and what the receiver lost at each
+/// load.
 fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     let result = observed.result;
     let end = result.evidence_trial.unwrap_or(result.trials.len());
@@ -87,7 +88,8 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     }
 }
 
-/// The load that left the station is the load that was asked for (RFC 2285 §3.5), in every frame trial.
+/// The load that left the station is the load that was asked for (RFC 2285 §3.5), in every frame
+/// trial.
 fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
     let figures = figures(observed);
     let failed = figures.iter().find(|trial| !was_offered(trial));
@@ -187,7 +189,8 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
     check("receiver-kept-up", spoilt.is_none(), detail)
 }
 
-/// Without a device no frame was damaged. What a device damages, doubles or lets be overtaken is a fact of it.
+/// Without a device no frame was damaged. What a device damages, doubles or lets be overtaken is a
+/// fact of it.
 fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
     let sum = |of: fn(&FrameTrial) -> u64| observed.result.trials.iter().map(of).sum::<u64>();
     let (received, corrupted) = (sum(|trial| trial.received), sum(|trial| trial.corrupted));
@@ -204,7 +207,8 @@ fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
     check("frames-intact", corrupted == 0 || is_device, detail)
 }
 
-/// The receiver saw next to nothing but the frames of its trial, and could open what it had to open.
+/// The receiver saw next to nothing but the frames of its trial, and could open what it had to
+/// open.
 fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
     let strays = observed.strays;
     let trials = &observed.result.trials;

@@ -4,11 +4,13 @@ use super::REPLACED_SAS;
 use journal::record::Check;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A DUT's counters are read until they stand still; what arrives just then may be counted on one side only.
+/// A DUT's counters are read until they stand still; what arrives just then may be counted on one
+/// side only.
 const IN_FLIGHT_PACKETS: u64 = 64;
 
-/// What a DUT counted from `before` to `after`, by `gateway/counter`. Engines that were replaced count from its
-/// start, which is the trial's own: the load that the figure stands on may be long over when evidence is read.
+/// What a DUT counted from `before` to `after`, by `gateway/counter`. Engines that were replaced
+/// count from its start, which is the trial's own: the load that the figure stands on may be long
+/// over when evidence is read.
 pub(crate) fn counted_since(
     after: &BTreeMap<String, u64>,
     before: &BTreeMap<String, u64>,
@@ -67,9 +69,9 @@ impl<'a> Gateway<'a> {
             .map_or(0, |&(_, value)| value)
     }
 
-    /// Whether every packet in is a packet out or a drop, and the numbers that say so. Where packets share
-    /// ESP packets (RFC 9347), those that joined one before them, and came out of one behind another, count
-    /// too.
+    /// Whether every packet in is a packet out or a drop, and the numbers that say so. Where
+    /// packets share ESP packets (RFC 9347), those that joined one before them, and came out of one
+    /// behind another, count too.
     pub(super) fn balance(&self) -> (bool, String) {
         let (into, out) = (self.packets("rx"), self.packets("tx"));
         let dropped: u64 = self.drops().map(|(_, count)| count).sum();

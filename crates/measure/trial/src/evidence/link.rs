@@ -82,9 +82,9 @@ fn payload(observed: &ToolObserved<'_>) -> String {
     }
 }
 
-/// The DUT's own counters say that it sealed and opened what the tools carried, and every packet in is a
-/// packet out or a drop. Only ours counts what it takes in and puts out in clear, and names every drop: of other
-/// devices' counters nothing is claimed here.
+/// The DUT's own counters say that it sealed and opened what the tools carried, and every packet in
+/// is a packet out or a drop. Only ours counts what it takes in and puts out in clear, and names
+/// every drop: of other devices' counters nothing is claimed here.
 pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
     observed.path.cell.dut.adapter.encryptor()?;
     let carried = received_ip_bytes(observed);

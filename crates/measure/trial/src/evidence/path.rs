@@ -1,5 +1,5 @@
-//! What was read of links and DUT while traffic crossed them, and the checks that trials by tools and frame tests
-//! make of it alike.
+//! What was read of links and DUT while traffic crossed them, and the checks that trials by tools
+//! and frame tests make of it alike.
 
 use super::check;
 use super::cipher::{CipherSeen, encryption_not_proven};
@@ -15,8 +15,8 @@ pub(super) const FEATURES: [&str; 4] = [
     "tx-udp-segmentation",
     "generic-receive-offload",
 ];
-/// Of those, the ones that must be on when offloads are on. GRO is left out: a virtual interface makes
-/// super-packets without it, and turning it on there turns on NAPI, which is another test.
+/// Of those, the ones that must be on when offloads are on. GRO is left out: a virtual interface
+/// makes super-packets without it, and turning it on there turns on NAPI, which is another test.
 const FEATURES_ON: [&str; 3] = [FEATURES[0], FEATURES[1], FEATURES[2]];
 
 /// What was read of links and DUT in a trial.

@@ -287,7 +287,8 @@ fn a_payload_with_no_room_for_a_marker_is_not_looked_for() {
 #[test]
 fn traffic_that_bypassed_the_cipher_link_is_an_objection() {
     let mut fixture = Fixture::tcp(encrypting(), 1);
-    // Payload in segments of 1460 B, each with 40 B of headers and 34 B of ESP, 28 and 14 around it.
+    // Payload in segments of 1460 B, each with 40 B of headers and 34 B of ESP, 28 and 14 around
+    // it.
     let least = 999_000_000_u64 + 999_000_000_u64.div_ceil(1460) * 116;
     fixture.counter("gw1/w0").tx_bytes = least - 1;
     assert_eq!(fixture.failing(), ["cipher-link-amount"]);

@@ -17,7 +17,8 @@ const TAKEN_PERCENT: u64 = 10;
 /// Share of the measured time by which processes may end apart, and early or late, in percent.
 const SKEW_PERCENT: u64 = 5;
 
-/// On which cores the stations' tools ran. A fact rather than a test: sharing cores biases, it does not falsify.
+/// On which cores the stations' tools ran. A fact rather than a test: sharing cores biases, it does
+/// not falsify.
 pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
     let used = |programs: &[lab::protocol::Program]| -> BTreeSet<u16> {
         programs
@@ -59,8 +60,9 @@ pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
     check("cores-of-stations", true, detail)
 }
 
-/// What else kept the machine busy. A fact rather than a test, as with shared cores. User time only: the kernel's
-/// work for the path cannot be told from others'. Our own program's and the stations' few milliseconds are in it.
+/// What else kept the machine busy. A fact rather than a test, as with shared cores. User time
+/// only: the kernel's work for the path cannot be told from others'. Our own program's and the
+/// stations' few milliseconds are in it.
 pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     // The machine's time is counted in steps of 10 ms.
     if cpu.wall_ns < MACHINE_FROM_NS {
@@ -82,8 +84,8 @@ pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     check("machine-was-ours", true, detail)
 }
 
-/// Several processes count as one load only when they send at one time. All send for as long as each other, so
-/// their ends tell; a process that is started may wait for long before it sends.
+/// Several processes count as one load only when they send at one time. All send for as long as
+/// each other, so their ends tell; a process that is started may wait for long before it sends.
 pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let processes = observed.commands.clients.len();
     if processes < 2 {
@@ -112,8 +114,8 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     check("processes-in-step", passed, detail)
 }
 
-/// The intervals add up to the tool's own summary, and no more arrived than was sent: but for a block of each
-/// stream, which newer versions of iperf3 may send and not count.
+/// The intervals add up to the tool's own summary, and no more arrived than was sent: but for a
+/// block of each stream, which newer versions of iperf3 may send and not count.
 pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
@@ -165,8 +167,8 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
     check("offered-as-intended", passed, detail)
 }
 
-/// What B's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of loss; a flood is
-/// expected to overrun somebody, and the record tells whom.
+/// What B's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of
+/// loss; a flood is expected to overrun somebody, and the record tells whom.
 pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;

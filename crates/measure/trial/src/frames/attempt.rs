@@ -1,9 +1,10 @@
 //! One frame test on a lab of stations.
 //!
-//! 1. Links set, and whether they carry the IP version; DUT brought up, earlier connections waited out.
+//! 1. Links set, and whether they carry the IP version; DUT brought up, earlier connections waited
+//!    out.
 //! 2. The procedure carried out, trial by trial, with nothing else on the path.
-//! 3. One trial more, at the load that its figures stand on: every frame of the cipher link watched, samples
-//!    of it, CPU time, counters before and after.
+//! 3. One trial more, at the load that its figures stand on: every frame of the cipher link
+//!    watched, samples of it, CPU time, counters before and after.
 //! 4. DUT taken down, every check made.
 //!
 //! What watches the cipher link takes time of every frame, so it would find another throughput.
@@ -168,8 +169,8 @@ impl Carrier<'_> {
         Ok((measured, objection))
     }
 
-    /// Whose end of the cipher link is looked at: where the DUT's kernel sends or receives. What a station in a
-    /// gateway's place sends past its own kernel is not seen there.
+    /// Whose end of the cipher link is looked at: where the DUT's kernel sends or receives. What a
+    /// station in a gateway's place sends past its own kernel is not seen there.
     fn looked_at(&self) -> Option<NodeId> {
         match (&self.trial.cell.dut.adapter, self.path.source.node) {
             (Adapter::Straight, _) => None,

@@ -1,4 +1,5 @@
-//! What is done to a DUT under a constant load: `rekey`, `failover`, `setup`, `desync` and `hostile`.
+//! What is done to a DUT under a constant load: `rekey`, `failover`, `setup`, `desync` and
+//! `hostile`.
 
 use super::RigLoad;
 use super::stand::{Stand, searched, share};
@@ -15,8 +16,8 @@ use lab::{DutAction, NodeId};
 const LEAD_NS: u64 = estimate::LEAD_RUN.as_nanos() as u64;
 /// Time that a set-up is given, as a multiple of what it took without a load.
 const SETUP_TIMES: u64 = 3;
-/// The load of the trial whose evidence is read, in per cent of the load of the others: a DUT that has
-/// recovered carries it with ease.
+/// The load of the trial whose evidence is read, in per cent of the load of the others: a DUT that
+/// has recovered carries it with ease.
 const QUIET_PERCENT: u64 = 50;
 
 /// Carries one of them out.
@@ -98,7 +99,8 @@ pub(super) fn drain_ns(load: &BaseLoad) -> u64 {
     load.search().map_or(DRAIN_NS, |search| search.drain_ns)
 }
 
-/// The search once more, with keys renewed in each of its trials. What could be tried then can be tried now.
+/// The search once more, with keys renewed in each of its trials. What could be tried then can be
+/// tried now.
 fn search_with_rekeys(
     trials: &mut Trials<'_>,
     search: &ThroughputSearch,
@@ -176,8 +178,8 @@ fn set_ups(times: u32, once_ns: u64, watch_ns: u64) -> (PlannedDisturbance, u64)
     )
 }
 
-/// One action and then the other, so much later than the first was done, so many times; and how long all of it
-/// takes.
+/// One action and then the other, so much later than the first was done, so many times; and how
+/// long all of it takes.
 fn pairs(
     (first, second): (DutAction, DutAction),
     times: u32,

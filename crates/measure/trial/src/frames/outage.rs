@@ -1,7 +1,7 @@
 //! What frames by their intended time tell of what was done to a DUT meanwhile.
 //!
-//! Bins are of one grid on CLOCK_MONOTONIC, which senders, receivers and this program share. An event's time is known
-//! to the nanosecond, what became of the frames to the bin.
+//! Bins are of one grid on CLOCK_MONOTONIC, which senders, receivers and this program share. An
+//! event's time is known to the nanosecond, what became of the frames to the bin.
 
 use journal::record::{DutEvent, TimeBin, Timeline};
 use std::ops::Range;
@@ -20,7 +20,8 @@ const ON_THEIR_WAY_NS: u64 = 20_000_000;
 /// Bins for a load of that time.
 pub(super) fn bins_for(duration_ns: u64) -> spec::Bins {
     let width_ns = BIN_NS * duration_ns.div_ceil(BIN_NS * BINS_MAX).max(1);
-    // Of which there are few by their width. A schedule may end a burst late, and begins within a bin.
+    // Of which there are few by their width. A schedule may end a burst late, and begins within a
+    // bin.
     let most = (duration_ns / width_ns) as u32 + 2;
     spec::Bins { width_ns, most }
 }
@@ -133,8 +134,9 @@ impl Bins {
             .collect()
     }
 
-    /// Where the bins of an event in bin `own` begin, which is not before `free`. A loss that leads up to an event
-    /// is its own when it is seen to begin shortly before it: when all had come until then.
+    /// Where the bins of an event in bin `own` begin, which is not before `free`. A loss that leads
+    /// up to an event is its own when it is seen to begin shortly before it: when all had come
+    /// until then.
     fn begin(&self, free: usize, own: usize) -> usize {
         let shortly_ns = ON_THEIR_WAY_NS.saturating_add(self.late_ns);
         let shortly = usize::try_from(shortly_ns.div_ceil(self.width_ns.max(1)));
@@ -151,7 +153,8 @@ impl Bins {
         index.min(self.bins.len())
     }
 
-    /// An event with its bins. The one in which it was begun is among them, unless the next was begun there too.
+    /// An event with its bins. The one in which it was begun is among them, unless the next was
+    /// begun there too.
     fn event(&self, done: &Done, own: Range<usize>) -> DutEvent {
         let begin = own.start;
         let bins = &self.bins[own];
@@ -182,7 +185,8 @@ impl Bins {
                 .iter()
                 .map(|bin| bin.intended.saturating_sub(bin.received))
                 .sum(),
-            // By when a frame came, not by when it was to leave: queues hold frames back while nothing passes.
+            // By when a frame came, not by when it was to leave: queues hold frames back while
+            // nothing passes.
             first_ns: bins
                 .iter()
                 .enumerate()
@@ -216,7 +220,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     const WIDTH: u64 = 10 * MS;
-    /// Of the bins before an event's own, those whose frames may have been on their way, when none was late.
+    /// Of the bins before an event's own, those whose frames may have been on their way, when none
+    /// was late.
     const SHORTLY: u64 = 2;
 
     /// Frames one by one: when each was to leave, and whether it came.
@@ -390,8 +395,8 @@ mod tests {
         }
     }
 
-    /// A frame each 5 ms, of which those in these ranges are lost; of each event, at its time, what it lost, its first
-    /// frame and its outage, all times in milliseconds.
+    /// A frame each 5 ms, of which those in these ranges are lost; of each event, at its time, what
+    /// it lost, its first frame and its outage, all times in milliseconds.
     fn told(lost: &[RangeInclusive<u64>], at: &[u64]) -> Vec<(u64, Option<u64>, Option<u64>)> {
         let came = |at: u64| !lost.iter().any(|lost| lost.contains(&at));
         let frames: Vec<_> = (0..40).map(|n| (5 * n * MS, came(5 * n))).collect();

@@ -1,7 +1,8 @@
 //! The timeline of a soak: what was sent, what came and what the device spent, point by point.
 //!
-//! Points are of one grid on CLOCK_MONOTONIC, as the finer bins that they are made of ([`super::outage`]). Frames are
-//! in the point of their intended time, to the nanosecond where their latency is counted and to the bin where they are.
+//! Points are of one grid on CLOCK_MONOTONIC, as the finer bins that they are made of
+//! ([`super::outage`]). Frames are in the point of their intended time, to the nanosecond where
+//! their latency is counted and to the bin where they are.
 
 use super::outage::Bins;
 use super::rig::{RigLoad, Soaked};
@@ -188,7 +189,8 @@ fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<Devi
     })
 }
 
-/// Times that a device changed to new keys, by its own counters as `gateway/counter`: the most that one gateway tells.
+/// Times that a device changed to new keys, by its own counters as `gateway/counter`: the most that
+/// one gateway tells.
 pub(crate) fn rekeys(counters: &BTreeMap<String, u64>) -> Option<u64> {
     let sums = by_gateway(counters, "epochs_established");
     let sums = match sums.is_empty() {

@@ -11,8 +11,8 @@
 //! | rekey, failover, setup, desync, hostile | a load while something is done to the device ([`super::disturbed`]) | |
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
 //!
-//! Each leaves the load that its figures stand on, for the trial whose evidence is read: that one comes
-//! after the procedure, since what watches the links costs time on the path.
+//! Each leaves the load that its figures stand on, for the trial whose evidence is read: that one
+//! comes after the procedure, since what watches the links costs time on the path.
 
 use super::disturbed::disturbed;
 use super::soak::soak;
@@ -36,8 +36,8 @@ const EVIDENCE_PERCENT_OF_MAX: u64 = 10;
 /// The last part of the time after an overload in which nothing may be lost, in per cent.
 const RECOVERED_PERCENT: u64 = 10;
 
-/// Carries out the procedure of a frame test, on a path that is up. A soak resumes after the trial's
-/// checkpoints; other procedures begin anew.
+/// Carries out the procedure of a frame test, on a path that is up. A soak resumes after the
+/// trial's checkpoints; other procedures begin anew.
 ///
 /// # Errors
 /// When a frame trial cannot be made, or the run is interrupted.
@@ -176,7 +176,8 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialErro
     trials.result.found = FrameFound::Recovery(RecoveryTrial {
         overload,
         relief,
-        // Gaps that reordering left and filled are no loss, and those of the overload were seen later.
+        // Gaps that reordering left and filled are no loss, and those of the overload were seen
+        // later.
         recovery_ns: if relief_lost > 0 {
             after.last_loss_ns
         } else {

@@ -48,7 +48,8 @@ pub trait Rig {
         })
     }
 
-    /// Does these to the DUT, one after the other, without a load; how long all took, in nanoseconds.
+    /// Does these to the DUT, one after the other, without a load; how long all took, in
+    /// nanoseconds.
     ///
     /// # Errors
     /// When that cannot be done to this DUT, or failed.
@@ -122,8 +123,8 @@ impl RigLoad {
         Duration::from_nanos(self.duration_ns.saturating_add(then_ns))
     }
 
-    /// When a sender that has not ended is told to stop, from its start. One that is later does not offer its
-    /// load, and there may be minutes of frames left.
+    /// When a sender that has not ended is told to stop, from its start. One that is later does not
+    /// offer its load, and there may be minutes of frames left.
     pub(crate) fn sender_limit(&self) -> Duration {
         let time = self.time();
         time + time / 4 + LATE_LIMIT
@@ -178,8 +179,8 @@ pub struct Relief {
     pub sent: u64,
     /// Of those, received.
     pub received: u64,
-    /// From the end of the first part to the intended time of the frame that showed the last gap, in nanoseconds; 0:
-    /// there was no gap after it.
+    /// From the end of the first part to the intended time of the frame that showed the last gap,
+    /// in nanoseconds; 0: there was no gap after it.
     pub last_loss_ns: u64,
     /// Likewise, of the last frame that was received.
     pub last_received_ns: u64,

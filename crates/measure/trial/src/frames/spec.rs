@@ -11,10 +11,11 @@ use traffic::report::{Received, Report, Sent};
 use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec, TEST_PORT};
 use wire::overhead::IPV4_HEADER_BYTES;
 
-/// Interval of the generator's schedule: the frames of each leave together at its start, in one batch, since frames
-/// that leave one by one cost a system call each. No frame waits for others: the last of a burst leaves up to
-/// this much earlier than evenly spaced frames would, and its latency counts from the burst's time. At 1 M frames/s it
-/// is 50 frames, what the fastest ports take at once.
+/// Interval of the generator's schedule: the frames of each leave together at its start, in one
+/// batch, since frames that leave one by one cost a system call each. No frame waits for others:
+/// the last of a burst leaves up to this much earlier than evenly spaced frames would, and its
+/// latency counts from the burst's time. At 1 M frames/s it is 50 frames, what the fastest ports
+/// take at once.
 pub const BURST_NS: u64 = 50_000;
 
 /// One direction of the traffic of a cell.
@@ -106,10 +107,10 @@ impl Way<'_> {
         })
     }
 
-    /// Bytes that the frames carry in clear: source and target address, where all have the same; of addresses
-    /// that are translated, the target. Of IPv6 the prefix of the target, which all tunnels have. IPv4
-    /// addresses of several tunnels have too little in common: then the UDP header's port and length, of
-    /// frames of the size that is most frequent.
+    /// Bytes that the frames carry in clear: source and target address, where all have the same; of
+    /// addresses that are translated, the target. Of IPv6 the prefix of the target, which all
+    /// tunnels have. IPv4 addresses of several tunnels have too little in common: then the UDP
+    /// header's port and length, of frames of the size that is most frequent.
     pub(super) fn marker(&self) -> Vec<u8> {
         match self.addresses() {
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
@@ -135,7 +136,8 @@ const ETHERNET_AND_FCS_BYTES: usize = 14 + 4;
 /// The network part of a /64.
 const IPV6_PREFIX_BYTES: usize = 8;
 
-/// The engine of the DUT's peer: anything but the control that does not encrypt works with anything else.
+/// The engine of the DUT's peer: anything but the control that does not encrypt works with anything
+/// else.
 pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
     match adapter {
         Adapter::Cipherbench(encryptor) if encryptor.is_null() => engine::NULL,

@@ -2,11 +2,12 @@
 //!
 //! 1. The receiver is started and waits for frames.
 //! 2. The sender is started, and sends at once.
-//! 3. The sender reports when it has sent all, or is told to stop when its time is long over. So does the
-//!    receiver when all expected frames have come, or is told to stop when the drain is over.
-//! 4. Both end. The kernel takes a while to take their ports down, so this is waited for while the receiver of
-//!    the next trial is started, and before anything is sent. A port of AF_XDP has its queue to itself: there
-//!    the next trial waits.
+//! 3. The sender reports when it has sent all, or is told to stop when its time is long over. So
+//!    does the receiver when all expected frames have come, or is told to stop when the drain is
+//!    over.
+//! 4. Both end. The kernel takes a while to take their ports down, so this is waited for while the
+//!    receiver of the next trial is started, and before anything is sent. A port of AF_XDP has its
+//!    queue to itself: there the next trial waits.
 //!
 //! With both directions loaded, each step is made for both at the same time.
 
@@ -38,7 +39,8 @@ const END_MARGIN: Duration = Duration::from_millis(20);
 const INTERRUPT_STEP: Duration = Duration::from_millis(20);
 /// It is asked this often whether all live.
 const ALIVE_STEP: Duration = Duration::from_secs(1);
-/// Given to a program that is told to stop, to print its report. A receiver waits up to 10 s until its port is quiet.
+/// Given to a program that is told to stop, to print its report. A receiver waits up to 10 s until
+/// its port is quiet.
 const REPORT_LIMIT: Duration = Duration::from_secs(13);
 /// Given to a program that has reported, to end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
@@ -117,7 +119,8 @@ impl<'a> StationRig<'a> {
 
     /// Programs that a trial starts, in the order in which they are.
     pub(super) fn programs(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
-        // Each way has a tag: what a device sends back where it came from is no frame of the other way.
+        // Each way has a tag: what a device sends back where it came from is no frame of the other
+        // way.
         let ways = self.ways.iter().zip([self.tag, self.tag + 1]);
         let receivers = ways.clone().map(|(way, tag)| {
             let node = way.path.sink.node;
@@ -130,7 +133,8 @@ impl<'a> StationRig<'a> {
         receivers.chain(senders).collect()
     }
 
-    /// The programs of the last trial as commands that a shell repeats: what they read is the last word.
+    /// The programs of the last trial as commands that a shell repeats: what they read is the last
+    /// word.
     pub(super) fn commands(&self, load: &RigLoad) -> Vec<Vec<String>> {
         let programs = self.programs(load).into_iter();
         programs
@@ -154,7 +158,8 @@ impl<'a> StationRig<'a> {
         }
     }
 
-    /// Starts a trial: when this returns, frames are being sent. Who sends hostile packets waits for them.
+    /// Starts a trial: when this returns, frames are being sent. Who sends hostile packets waits
+    /// for them.
     pub(super) fn start(
         &mut self,
         load: &RigLoad,
@@ -288,7 +293,8 @@ impl<'a> StationRig<'a> {
         Ok(())
     }
 
-    /// The report of a program, which is told to stop and print it when the time comes; `None` when it has none.
+    /// The report of a program, which is told to stop and print it when the time comes; `None` when
+    /// it has none.
     fn await_report_or_stop(
         &self,
         program: (NodeId, u64),

@@ -59,7 +59,8 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Makes and records one frame trial of a search in which something happens to the DUT all the time.
+    /// Makes and records one frame trial of a search in which something happens to the DUT all the
+    /// time.
     pub(super) fn make_disturbed(
         &mut self,
         load: &RigLoad,
@@ -137,8 +138,9 @@ impl Trials<'_> {
         self.strays.add(&run.strays);
     }
 
-    /// The highest load to try, and what bounds it: as [`journal::record::ThroughputFound::max_load_by`]. Where
-    /// none is given, it is what the generator reaches when it tries the line rate, or all it can.
+    /// The highest load to try, and what bounds it: as
+    /// [`journal::record::ThroughputFound::max_load_by`]. Where none is given, it is what the
+    /// generator reaches when it tries the line rate, or all it can.
     pub(super) fn highest_load(
         &mut self,
         given: Option<u64>,
@@ -176,11 +178,11 @@ pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
     u128::from(trial.sent) * 100 >= enough && !trial.took_too_long()
 }
 
-/// What a procedure is told of a trial: forwarded is what was received, and nothing else. What the receiving
-/// station lost itself is lost too: nobody has seen that these frames were test frames, intact, and came once. A
-/// load that the tester cannot check fails, and the verdict says whose loss it was. A generator that was too slow
-/// has not offered the load, even when it sent all frames in the end: what was received counts in the share of time
-/// that it had.
+/// What a procedure is told of a trial: forwarded is what was received, and nothing else. What the
+/// receiving station lost itself is lost too: nobody has seen that these frames were test frames,
+/// intact, and came once. A load that the tester cannot check fails, and the verdict says whose
+/// loss it was. A generator that was too slow has not offered the load, even when it sent all
+/// frames in the end: what was received counts in the share of time that it had.
 pub(super) fn counts(run: &FrameRun) -> Counts {
     let trial = &run.trial;
     let came = trial.received.min(trial.sent);

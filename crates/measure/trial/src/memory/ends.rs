@@ -1,7 +1,7 @@
 //! A station's ends of rings in memory.
 //!
-//! On its clear side a gateway takes frames as they are. On its cipher side it takes ESP; there a station's end
-//! takes the outer headers off, or puts them on.
+//! On its clear side a gateway takes frames as they are. On its cipher side it takes ESP; there a
+//! station's end takes the outer headers off, or puts them on.
 
 use port::{
     Batch, CipherPort, FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender,
@@ -20,9 +20,9 @@ const BATCH: usize = 32;
 
 /// Where a station's frames enter.
 ///
-/// A device takes them at the sender's pace: what finds no room is lost there, as in front of a queue that is
-/// full. Where the analyser's own ring is all there is, the sender waits for room instead, and is late: its
-/// highest rate is then one at which every frame was checked.
+/// A device takes them at the sender's pace: what finds no room is lost there, as in front of a
+/// queue that is full. Where the analyser's own ring is all there is, the sender waits for room
+/// instead, and is late: its highest rate is then one at which every frame was checked.
 pub(super) struct Entrance {
     target: Target,
     scratch: Box<[u8]>,
@@ -118,8 +118,8 @@ impl FrameSender for Entrance {
     }
 }
 
-/// Hands each frame to the lane of its flow, as a TUN device's queues are steered; that costs a copy. What finds no
-/// room is lost.
+/// Hands each frame to the lane of its flow, as a TUN device's queues are steered; that costs a
+/// copy. What finds no room is lost.
 fn spread(
     lanes: &mut [MemoryFrameSender],
     count: usize,
@@ -145,8 +145,8 @@ fn destination_port(frame: &[u8]) -> u16 {
     be16(frame, ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES + 2)
 }
 
-/// Where a station's frames come out; one for each lane. With several there is nothing to wait for: they are
-/// looked at in turn.
+/// Where a station's frames come out; one for each lane. With several there is nothing to wait for:
+/// they are looked at in turn.
 pub(super) enum Exit {
     Frames(Vec<MemoryFrameReceiver>),
     Cipher(Vec<CipherExit>),

@@ -121,7 +121,8 @@ impl Gateways {
         sums
     }
 
-    /// Frames so far that came through and found no room at the sink: its own loss, not the device's.
+    /// Frames so far that came through and found no room at the sink: its own loss, not the
+    /// device's.
     pub(super) fn lost_at_sink(&self) -> u64 {
         let last = self.counters.last().map(|(gateway, _)| *gateway);
         let lanes = self.counters.iter();
@@ -153,7 +154,8 @@ impl Gateways {
     }
 }
 
-/// A device that is only half up, or whose measurement has failed, leaves no thread behind, and no key file in use.
+/// A device that is only half up, or whose measurement has failed, leaves no thread behind, and no
+/// key file in use.
 impl Drop for Gateways {
     fn drop(&mut self) {
         self.join();
@@ -278,7 +280,8 @@ impl Builder<'_> {
             ..IpRules::NONE
         });
         let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
-        // In the service's words, but for blanks. Each is what was built, as far as that can be asked.
+        // In the service's words, but for blanks. Each is what was built, as far as that can be
+        // asked.
         let facts = [
             ("suite", selection.suite().to_string()),
             ("engine", selection.engine().to_owned()),
@@ -411,14 +414,15 @@ impl Keys {
     }
 }
 
-/// The longest packet that a tunnel carries; where packets share ESP packets, also how long those get.
+/// The longest packet that a tunnel carries; where packets share ESP packets, also how long those
+/// get.
 fn inner_bytes_max(encryptor: &Encryptor, mtu: u16) -> usize {
     let on_ethernet = inner_mtu(encryptor.suite, Outer::UDP_IPV4, ETHERNET_MTU.into()).unwrap_or(0);
     usize::from(mtu).max(on_ethernet)
 }
 
-/// What is behind the peers of the tunnels that lead to a side: all there is, the stations being the only ones
-/// there; of several tunnels, a test address for each.
+/// What is behind the peers of the tunnels that lead to a side: all there is, the stations being
+/// the only ones there; of several tunnels, a test address for each.
 fn selectors(tunnels: u16, side: usize) -> Vec<Selectors> {
     let networks = |addresses: [IpAddr; 2], length: [u8; 2]| {
         let networks = addresses.into_iter().zip(length);

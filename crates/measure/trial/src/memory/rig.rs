@@ -74,7 +74,8 @@ impl MemoryRig<'_> {
                 let received = receive(&mut exit, &receiving, tag, &clock, &end_receiver);
                 (received, own_cpu_ns())
             });
-            // Keys are opened and memory is taken before frames come. Without a receiver nothing is sent.
+            // Keys are opened and memory is taken before frames come. Without a receiver nothing is
+            // sent.
             if is_ready.recv().is_err() {
                 end_sender.raise();
             }
@@ -131,7 +132,8 @@ impl Rig for MemoryRig<'_> {
         self.counted(load, interrupt).map(|(run, _)| run)
     }
 
-    /// Nothing is told of the gateways: they are threads of this process, and its memory is the stations' too.
+    /// Nothing is told of the gateways: they are threads of this process, and its memory is the
+    /// stations' too.
     fn soak(
         &mut self,
         load: &RigLoad,

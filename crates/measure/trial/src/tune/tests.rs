@@ -66,7 +66,8 @@ fn search(cell: &Cell, mut device: impl FnMut(&ToolParameters) -> Gain) -> Tuned
     tuned
 }
 
-/// A device that carries most with `streams` and `window`, a tenth less for each step away from them.
+/// A device that carries most with `streams` and `window`, a tenth less for each step away from
+/// them.
 fn peak(streams: u16, window: Option<u64>) -> impl Fn(&ToolParameters) -> u64 {
     let step = |window: Option<u64>| WINDOWS_BYTES.iter().position(|w| *w == window).unwrap();
     move |found| {
@@ -78,8 +79,8 @@ fn peak(streams: u16, window: Option<u64>) -> impl Fn(&ToolParameters) -> u64 {
     }
 }
 
-/// A link of `capacity` bit/s behind a sender that offers `sender` at most and, beyond `strain`, takes time
-/// from the receiver.
+/// A link of `capacity` bit/s behind a sender that offers `sender` at most and, beyond `strain`,
+/// takes time from the receiver.
 fn udp_device(capacity: u64, sender: u64, strain: u64) -> impl Fn(&ToolParameters) -> Gain {
     move |found| {
         let intended = found.rate_bps.unwrap_or(u64::MAX);

@@ -1,4 +1,5 @@
-//! Trials of crypto devices by real worker processes: this test program is also the worker, and one that dies.
+//! Trials of crypto devices by real worker processes: this test program is also the worker, and one
+//! that dies.
 
 mod ends;
 mod trials;

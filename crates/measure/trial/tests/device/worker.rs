@@ -17,7 +17,8 @@ pub(crate) const DIES: &str = "worker-that-dies";
 pub(crate) const CHATTERS: &str = "worker-that-chatters";
 /// Says again and again how far it is, and comes no further.
 pub(crate) const HANGS: &str = "worker-that-hangs";
-/// Has a token that does not take the PIN, and notes each time that it is tried in the file that stands for its module.
+/// Has a token that does not take the PIN, and notes each time that it is tried in the file that
+/// stands for its module.
 pub(crate) const REFUSED: &str = "worker-that-is-refused";
 /// Dies of the second algorithm after it has told that it tries it.
 pub(crate) const TRIES: &str = "worker-that-tries";

@@ -1,5 +1,5 @@
-//! A bench without a lab: stations that answer with what iperf3 and ping really printed, and can be told to
-//! misbehave.
+//! A bench without a lab: stations that answer with what iperf3 and ping really printed, and can be
+//! told to misbehave.
 
 use campaign::Plan;
 use campaign::plan::{
@@ -305,7 +305,8 @@ impl FakeNode {
         })
     }
 
-    /// A client ends when its `-t` is over; ping at once, so that it is not waited for; a server never.
+    /// A client ends when its `-t` is over; ping at once, so that it is not waited for; a server
+    /// never.
     fn status(world: &World, process: u64) -> Option<Ended> {
         if process >= DUT_PROCESS {
             let died = world.script.dut_dies_after;

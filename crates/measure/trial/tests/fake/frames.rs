@@ -1,4 +1,5 @@
-//! One frame test on a fake bench: what its stations are told, and that nothing is left whatever fails.
+//! One frame test on a fake bench: what its stations are told, and that nothing is left whatever
+//! fails.
 
 use crate::stations::{Script, StationBench, cell, test};
 use campaign::plan::{Cell, Direction, FrameTest, IpVersion, Load, PortKind, Ports, Procedure};

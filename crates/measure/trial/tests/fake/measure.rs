@@ -91,7 +91,8 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
         (cpu.stations_ns, cpu.kernel_ns, cpu.busy_ns),
         (20 * MS, 60 * MS, 100 * MS)
     );
-    // All of the time between two readings is user time; a tenth of the machine's is stolen besides.
+    // All of the time between two readings is user time; a tenth of the machine's is stolen
+    // besides.
     assert_eq!((cpu.foreign_ns, cpu.steal_ns), (60 * MS, 10 * MS));
     assert!(cpu.wall_ns >= 900 * MS, "{cpu:?}");
 

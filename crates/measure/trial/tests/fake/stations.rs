@@ -1,5 +1,5 @@
-//! A bench without a lab whose stations serve frame trials: what a sender is told to send, a receiver has got
-//! after the device in between has taken its part.
+//! A bench without a lab whose stations serve frame trials: what a sender is told to send, a
+//! receiver has got after the device in between has taken its part.
 
 mod node;
 

@@ -1,4 +1,5 @@
-//! Hostile packets against real encryptors: each is refused, for the reason that it should be, and B sees none of it.
+//! Hostile packets against real encryptors: each is refused, for the reason that it should be, and
+//! B sees none of it.
 //!
 //! ```text
 //!  A ─ frames ─► gw1 ══ sealed ══► gw2 ─► B
@@ -138,8 +139,8 @@ fn stop(lab: &TestLab, id: NodeId, process: u64) -> Report {
     report
 }
 
-/// Loads a DUT and attacks it. `is_through` says by the DUT's counters, since the beginning, whether it has seen to so
-/// many packets.
+/// Loads a DUT and attacks it. `is_through` says by the DUT's counters, since the beginning,
+/// whether it has seen to so many packets.
 fn attack(
     lab: &TestLab,
     running: &RunningDut,
@@ -192,8 +193,8 @@ fn attack(
     }
 }
 
-/// What came to B is what A sent, each frame once. Some may be lost: that a DUT has less time for them is what attacks are
-/// measured for.
+/// What came to B is what A sent, each frame once. Some may be lost: that a DUT has less time for
+/// them is what attacks are measured for.
 fn assert_repelled(kind: AttackKind, outcome: &Outcome) {
     let Outcome {
         sent,

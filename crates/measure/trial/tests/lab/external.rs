@@ -1,7 +1,7 @@
 //! Boxes outside, on cables: a [`Rack`] for the boxes, and the real lab for the tester.
 //!
-//! Each scenario has a network namespace of its own for what is the machine's otherwise: this executable is started
-//! again in one.
+//! Each scenario has a network namespace of its own for what is the machine's otherwise: this
+//! executable is started again in one.
 
 mod rack;
 
@@ -341,8 +341,8 @@ fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A run that is killed when it has all of it: the interfaces come back and the boxes go down, and a run that
-/// follows at once waits for that.
+/// A run that is killed when it has all of it: the interfaces come back and the boxes go down, and
+/// a run that follows at once waits for that.
 fn killed() {
     let rack = Rack::build(true);
     let before = Rack::addresses();

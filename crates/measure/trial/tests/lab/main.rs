@@ -1,11 +1,13 @@
-//! Trials on a real lab of namespaces with the real tools; skipped, with the reason, where none can be built.
+//! Trials on a real lab of namespaces with the real tools; skipped, with the reason, where none can
+//! be built.
 //!
 //! ```text
 //!  A ---- gw1 ==== gw2 ---- B      the gateways forward in clear, or the encryptor runs on them
 //! ```
 //!
-//! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the real encryptor; `kme`,
-//! the real simulator of KMEs; and `frames`, the real generator and analyser.
+//! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
+//! real encryptor; `kme`, the real simulator of KMEs; and `frames`, the real generator and
+//! analyser.
 
 mod attacks;
 mod disturbed;

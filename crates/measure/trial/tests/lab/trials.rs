@@ -80,8 +80,9 @@ impl TestLab {
         measure(&mut self.lab, &trial, &self.interrupt).unwrap()
     }
 
-    /// Makes a trial that must pass every check. A machine that compiles at the same time may starve a
-    /// paced sender, or start processes far apart; that is found out, and not what is tested here.
+    /// Makes a trial that must pass every check. A machine that compiles at the same time may
+    /// starve a paced sender, or start processes far apart; that is found out, and not what is
+    /// tested here.
     pub(crate) fn measured(&mut self, cell: &Cell) -> Measured {
         self.measured_on(cell, links(&plan(cell), cell))
     }

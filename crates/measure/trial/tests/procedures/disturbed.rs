@@ -1,4 +1,5 @@
-//! What is done to a device under a load: which trials each procedure asks for, and what its checks say.
+//! What is done to a device under a load: which trials each procedure asks for, and what its checks
+//! say.
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test, trial};
 use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure};

@@ -1,4 +1,5 @@
-//! Searches end within their width of the truth, whatever the device does and whatever the tester does to it.
+//! Searches end within their width of the truth, whatever the device does and whatever the tester
+//! does to it.
 
 use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, search};
 use campaign::plan::{BackToBack, LossCurve, Procedure, ThroughputSearch};

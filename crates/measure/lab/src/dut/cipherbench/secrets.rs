@@ -1,5 +1,5 @@
-//! What gateways have their keys from: made for one start, never on this machine's disk, and in each gateway's own file
-//! system for its owner's eyes only.
+//! What gateways have their keys from: made for one start, never on this machine's disk, and in
+//! each gateway's own file system for its owner's eyes only.
 
 use super::KME_PORTS;
 use crate::dut::dut_error;

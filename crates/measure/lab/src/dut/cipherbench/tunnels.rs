@@ -29,7 +29,8 @@ const EPOCHS: &str = "epochs_established";
 /// Its counter of attempts that failed, by reason.
 const FAILED: &str = "handshakes_failed";
 
-/// Waits until all tunnels of these gateways have keys; facts: how long that took since `start`, and what keys are made of.
+/// Waits until all tunnels of these gateways have keys; facts: how long that took since `start`,
+/// and what keys are made of.
 pub(super) fn await_established(
     daemons: &[Daemon<'_>],
     tunnels: u16,
@@ -56,8 +57,8 @@ pub(super) fn await_established(
     Ok(facts)
 }
 
-/// Has new keys made for all tunnels, and waits until both gateways seal with them. The first is asked: a gateway asks its
-/// peer where that is the one that connects.
+/// Has new keys made for all tunnels, and waits until both gateways seal with them. The first is
+/// asked: a gateway asks its peer where that is the one that connects.
 pub(super) fn rekey(daemons: &[Daemon<'_>], tunnels: u16) -> Result<(), LabError> {
     let before = daemons.iter().map(epochs).collect::<Result<Vec<_>, _>>()?;
     if let Some(first) = daemons.first() {
@@ -83,7 +84,8 @@ fn limit(tunnels: u16) -> Duration {
     LIMIT + LIMIT_EACH * u32::from(tunnels.saturating_sub(1))
 }
 
-/// Waits until what is counted on a gateway is that much; an error says `so_far`, and why attempts failed.
+/// Waits until what is counted on a gateway is that much; an error says `so_far`, and why attempts
+/// failed.
 fn await_count(
     daemon: &Daemon<'_>,
     deadline: Deadline,

@@ -13,8 +13,8 @@ pub(super) fn fact(said: &str) -> String {
     }
 }
 
-/// Whether a word stands in it, whatever the case of its letters, and is no part of a longer one: `aes-128` is
-/// none of `aes-128-gcm`'s.
+/// Whether a word stands in it, whatever the case of its letters, and is no part of a longer one:
+/// `aes-128` is none of `aes-128-gcm`'s.
 pub(super) fn has_word(said: &str, word: &str) -> bool {
     let (said, word) = (said.to_lowercase(), word.to_lowercase());
     let of_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';

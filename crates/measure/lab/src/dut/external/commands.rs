@@ -160,8 +160,8 @@ impl<'a> CommandRunner<'a> {
     }
 }
 
-/// A shell on this machine; or what leads to the box, which takes the command as one word. `ssh` must not ask
-/// for a password: nobody is there to answer.
+/// A shell on this machine; or what leads to the box, which takes the command as one word. `ssh`
+/// must not ask for a password: nobody is there to answer.
 fn argv(via: &[String], command: String) -> Vec<String> {
     let Some((program, arguments)) = via.split_first() else {
         return vec!["sh".to_owned(), "-c".to_owned(), command];

@@ -49,7 +49,8 @@ fn at_cable(outside: &Outside, id: NodeId) -> AtCable<'_> {
     }
 }
 
-/// Has each station reach everything over its cable. Its own link keeps its address and its neighbours.
+/// Has each station reach everything over its cable. Its own link keeps its address and its
+/// neighbours.
 pub(super) fn attach(site: &Site<'_>, outside: &Outside) -> Result<(), LabError> {
     all(on_each(&site.stations, |station| {
         let AtCable {

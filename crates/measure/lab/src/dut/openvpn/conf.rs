@@ -10,8 +10,8 @@ const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
 /// After so many seconds in which it has sent nothing, it sends a packet all the same.
 const PING_S: u32 = 1;
 
-/// After so many seconds in which nothing came, it begins anew: five times longer, so that a load that
-/// loses some packets does not end the tunnel.
+/// After so many seconds in which nothing came, it begins anew: five times longer, so that a load
+/// that loses some packets does not end the tunnel.
 const PING_RESTART_S: u32 = 5;
 
 /// Lines of one kind after which it says no more: it would log each packet of a replay.

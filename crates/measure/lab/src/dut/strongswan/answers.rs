@@ -1,4 +1,5 @@
-//! What `swanctl --pretty` prints: sections, values and lists of a message, each on a line of its own.
+//! What `swanctl --pretty` prints: sections, values and lists of a message, each on a line of its
+//! own.
 
 use std::collections::BTreeMap;
 

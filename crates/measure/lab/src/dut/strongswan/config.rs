@@ -14,12 +14,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The connection's name.
 pub(super) const CONNECTION: &str = "t";
 
-/// Who sets the tunnels up: the one that a failure is made of, which so is the one that brings them back when it has
-/// been started again. The other one then forgets what it had (INITIAL_CONTACT, RFC 7296 §2.4).
+/// Who sets the tunnels up: the one that a failure is made of, which so is the one that brings them
+/// back when it has been started again. The other one then forgets what it had (INITIAL_CONTACT,
+/// RFC 7296 §2.4).
 pub(super) const INITIATOR: NodeId = NodeId::Gw2;
 
-/// After so many seconds without a packet from its peer, a gateway asks whether it lives (RFC 7296 §2.4): a default that
-/// strongSwan's own examples have. It is asked again for 165 s before it is dead, as `charon` has it by default.
+/// After so many seconds without a packet from its peer, a gateway asks whether it lives (RFC 7296
+/// §2.4): a default that strongSwan's own examples have. It is asked again for 165 s before it is
+/// dead, as `charon` has it by default.
 const DPD_DELAY_S: u32 = 30;
 
 /// Who the pre-shared key against quantum computers is said to be from.
@@ -81,8 +83,8 @@ impl<'a> Half<'a> {
         }
     }
 
-    /// Addresses in those of its networks where no interface has one. The daemon sets a route to the
-    /// peer's network only where it finds an address in its own for its source.
+    /// Addresses in those of its networks where no interface has one. The daemon sets a route to
+    /// the peer's network only where it finds an address in its own for its source.
     pub(super) fn addresses(&self) -> Vec<String> {
         let own = self.children.iter().flat_map(|child| &child.own);
         if self.plan.tunnels > 1 {
@@ -105,8 +107,8 @@ impl<'a> Half<'a> {
         (0..self.sas()).map(|n| format!("c{n}")).collect()
     }
 
-    /// `swanctl.conf`. Nothing is negotiated anew by itself while a trial runs, for neither IKE nor an SA gets old, unless
-    /// the peer is dead.
+    /// `swanctl.conf`. Nothing is negotiated anew by itself while a trial runs, for neither IKE nor
+    /// an SA gets old, unless the peer is dead.
     pub(super) fn connections(&self, secrets: &Secrets) -> String {
         let StrongSwan {
             data_path,
@@ -160,8 +162,8 @@ impl<'a> Half<'a> {
             let secret = &secrets.ppk;
             kept += &format!("  ppk-1 {{\n    id = {PPK_ID}\n    secret = 0x{secret}\n  }}\n");
         }
-        // Packets are sealed behind an interface in the kernel: the daemon sets no routes then. Without NAT between
-        // them gateways have bare ESP, which kernel-libipsec does not know.
+        // Packets are sealed behind an interface in the kernel: the daemon sets no routes then.
+        // Without NAT between them gateways have bare ESP, which kernel-libipsec does not know.
         let carrier = match data_path {
             DataPath::Kernel => format!(
                 "    encap = no\n    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n"
@@ -235,8 +237,8 @@ pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
         .collect()
 }
 
-/// `strongswan.conf`: plugins of our choice, a socket of its own, routes in the main table (they go with
-/// the TUN device then, and no rule stays behind), and a log that is had while it runs.
+/// `strongswan.conf`: plugins of our choice, a socket of its own, routes in the main table (they go
+/// with the TUN device then, and no rule stays behind), and a log that is had while it runs.
 pub(super) fn daemon(plan: &StrongSwan, socket: &str) -> String {
     format!(
         "charon {{\n  load = {}\n  install_virtual_ip = no\n  routing_table = 0\n  \

@@ -1,5 +1,5 @@
-//! Secrets of one start: random keys, or an authority with a certificate for each gateway, whose own
-//! key is thrown away at once.
+//! Secrets of one start: random keys, or an authority with a certificate for each gateway, whose
+//! own key is thrown away at once.
 
 use crate::dut::{Site, dut_error};
 use crate::protocol::Program;

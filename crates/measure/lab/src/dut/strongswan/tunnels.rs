@@ -1,8 +1,9 @@
 //! Tunnels: set up, renewed and taken down, and what they need on a gateway beside the daemon.
 //!
-//! Several tunnels have one pair of SAs each, between single test addresses. For an SA the daemon wants to find an
-//! address of its gateway's own in the network behind that gateway, for the route into it: so a gateway has each test
-//! address of its side on its loopback device, and a rule that lets packets for them pass on all the same.
+//! Several tunnels have one pair of SAs each, between single test addresses. For an SA the daemon
+//! wants to find an address of its gateway's own in the network behind that gateway, for the route
+//! into it: so a gateway has each test address of its side on its loopback device, and a rule that
+//! lets packets for them pass on all the same.
 
 use super::config::{Half, INITIATOR};
 use super::gateway::{Gateway, TOOL_LIMIT};
@@ -31,10 +32,12 @@ const REKEY_EACH: Duration = Duration::from_millis(500);
 /// From one look at the SAs to the next, at least.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A look at very many SAs takes the daemon a while. It has this many times as long for its own work in between.
+/// A look at very many SAs takes the daemon a while. It has this many times as long for its own
+/// work in between.
 const LOOK_SHARE: u32 = 3;
 
-/// Has packets for the networks `$1` (IPv4) and `$2` (IPv6, or empty) looked up in the main table first.
+/// Has packets for the networks `$1` (IPv4) and `$2` (IPv6, or empty) looked up in the main table
+/// first.
 const PASS_ON: &str = "
 pass_on() {
     $1 rule add pref 1 lookup local
@@ -57,8 +60,8 @@ undo 'ip -4' \"$1\"
 [ -z \"$2\" ] || undo 'ip -6' \"$2\"
 ";
 
-/// Renews the tunnels that its input names, several at a time, by the daemon at `$1`: each command waits until the IKE
-/// SA is free, and with one after the other nothing would be done between them.
+/// Renews the tunnels that its input names, several at a time, by the daemon at `$1`: each command
+/// waits until the IKE SA is free, and with one after the other nothing would be done between them.
 const REKEY: &str = "xargs -P 8 -I '{}' swanctl --rekey --child '{}' --uri \"$1\" > /dev/null";
 
 /// Gives a gateway the addresses that its daemon wants to find.
@@ -107,7 +110,8 @@ fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<(), LabErro
     run_tool(node, Program::new(argv))
 }
 
-/// Waits until all tunnels are up on both gateways, of which the last sets them up since `start`; facts.
+/// Waits until all tunnels are up on both gateways, of which the last sets them up since `start`;
+/// facts.
 pub(super) fn await_up(
     plan: &StrongSwan,
     site: &Site<'_>,

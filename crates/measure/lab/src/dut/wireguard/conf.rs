@@ -66,8 +66,8 @@ impl Conf<'_> {
         text
     }
 
-    /// Whether what `wg showconf` tells is the same, in whatever order. A private key may be left out,
-    /// which boringtun does: that A reaches B shows that it was taken over.
+    /// Whether what `wg showconf` tells is the same, in whatever order. A private key may be left
+    /// out, which boringtun does: that A reaches B shows that it was taken over.
     ///
     /// # Errors
     /// With the first key that is different, and both values but for secrets.

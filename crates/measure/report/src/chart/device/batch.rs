@@ -1,4 +1,5 @@
-//! A batch of devices by their times without failure: a bar for each class, those that failed apart.
+//! A batch of devices by their times without failure: a bar for each class, those that failed
+//! apart.
 
 use crate::chart::scale::Linear;
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};

@@ -1,5 +1,5 @@
-//! Speed of devices over sizes, how many at once or depths: measured points with whiskers, and marks where a device
-//! overtakes the CPU and where more at once bring nothing.
+//! Speed of devices over sizes, how many at once or depths: measured points with whiskers, and
+//! marks where a device overtakes the CPU and where more at once bring nothing.
 
 use super::{colors, legend};
 use crate::chart::scale::{Linear, Log};
@@ -137,8 +137,8 @@ impl Chart {
         }
     }
 
-    /// Where a curve crosses that of a CPU, and where it saturates; each name on a line of its own from `line` on. Returns
-    /// the next free line.
+    /// Where a curve crosses that of a CPU, and where it saturates; each name on a line of its own
+    /// from `line` on. Returns the next free line.
     fn marks(
         &mut self,
         series: &DeviceSeries,

@@ -1,5 +1,5 @@
-//! Survival curves: the share of devices that works for longer, with its interval, and ticks where devices stopped being
-//! watched.
+//! Survival curves: the share of devices that works for longer, with its interval, and ticks where
+//! devices stopped being watched.
 
 use super::{colors, legend};
 use crate::chart::scale::Linear;

@@ -44,7 +44,8 @@ struct Step {
     latency_ns: u64,
 }
 
-/// The chart of one mix; `None` when no trial has a timeline, and under attack, where nothing is done to the device.
+/// The chart of one mix; `None` when no trial has a timeline, and under attack, where nothing is
+/// done to the device.
 pub(crate) fn draw(
     run: &Run<'_>,
     set: &FrameSet<'_>,
@@ -129,8 +130,8 @@ fn time_axis(svg: &mut Svg, plot: Area, times: &Linear) {
 }
 
 impl<'a> Panel<'a> {
-    /// The first repeat in which the device did not recover, else the first that has a figure; and in it the first
-    /// trial in which something was done.
+    /// The first repeat in which the device did not recover, else the first that has a figure; and
+    /// in it the first trial in which something was done.
     fn of(run: &Run<'a>, cell: &'a CellResult, directions: f64) -> Option<Self> {
         let figures = cell.frames()?.disturbance()?;
         let worst = figures.not_recovered().first().map(|event| event.repeat);
@@ -224,7 +225,8 @@ impl<'a> Panel<'a> {
             }
             return;
         }
-        // A name that would run into another goes to the second line, or is left out; its line stays.
+        // A name that would run into another goes to the second line, or is left out; its line
+        // stays.
         let mut free = NAME_LINES.map(|_| plot.x);
         for event in events {
             let x = place(event);

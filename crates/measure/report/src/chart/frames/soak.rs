@@ -1,5 +1,5 @@
-//! A soak over time: rate and loss, latency, memory and CPU time of the device, with ticks at changes of keys. A block
-//! of panels for each device.
+//! A soak over time: rate and loss, latency, memory and CPU time of the device, with ticks at
+//! changes of keys. A block of panels for each device.
 
 use super::{devices, finish};
 use crate::chart::scale::Linear;
@@ -369,8 +369,8 @@ impl Step {
     }
 }
 
-/// The steps of each segment. A segment's last point, and its first, are cut off by its ends: where a point ends is known
-/// from the next, and of the last from its frames.
+/// The steps of each segment. A segment's last point, and its first, are cut off by its ends: where
+/// a point ends is known from the next, and of the last from its frames.
 fn parts(segments: &[SoakSegment], directions: f64) -> Vec<Vec<Step>> {
     let points: usize = segments.iter().map(|segment| segment.points.len()).sum();
     let merge = points.div_ceil(MAX_STEPS).max(1);

@@ -1,4 +1,5 @@
-//! The fatigue trial: how long each device worked without a failure, what it went through, and the batch.
+//! The fatigue trial: how long each device worked without a failure, what it went through, and the
+//! batch.
 
 use super::without_figure;
 use crate::format::{Scale, counted, percent};
@@ -216,7 +217,8 @@ fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
     systems
 }
 
-/// The curve of each device, and of its starts where there were more than one; `None` where nothing failed.
+/// The curve of each device, and of its starts where there were more than one; `None` where nothing
+/// failed.
 fn survival(run: &Run<'_>) -> Option<Table> {
     let note = "Kaplan and Meier's estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
                 device of each repeat once; each start: restarts as well";

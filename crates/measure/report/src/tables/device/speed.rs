@@ -1,5 +1,5 @@
-//! The speed trial: by size as `openssl speed` prints it, by how many work at once, what both show, and what it cost the
-//! CPU.
+//! The speed trial: by size as `openssl speed` prints it, by how many work at once, what both show,
+//! and what it cost the CPU.
 
 use super::without_figure;
 use crate::format::{Scale, percent, ratio_number, time_ns};
@@ -48,7 +48,8 @@ fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
     points.any(|point| point.cell == cell.id)
 }
 
-/// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a series.
+/// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a
+/// series.
 pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
     let note = "faster, slower: by more than the spread of either and 2 %; from some number on: at two numbers, or at one by twice \
                 that; about: read off between the numbers measured on both sides; no gain past n: the smallest n that no larger one is better than by more than that";
@@ -81,7 +82,8 @@ pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// One table for all operations that were measured at the same conditions: a row for each device, a column for each size.
+/// One table for all operations that were measured at the same conditions: a row for each device, a
+/// column for each size.
 pub(crate) fn sizes(run: &Run<'_>) -> Vec<Table> {
     let mut groups: Vec<(&str, Vec<&DeviceSeries>)> = Vec::new();
     let all = run.results.device_series.iter();
@@ -211,7 +213,8 @@ fn standings(series: &DeviceSeries) -> Vec<Ratio<'_>> {
     found
 }
 
-/// A series by how many at once or by depth: a row for each number, a column for each device and each ratio.
+/// A series by how many at once or by depth: a row for each number, a column for each device and
+/// each ratio.
 pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
     let title = match series.axis {
         DeviceAxis::AtOnce => "At once",

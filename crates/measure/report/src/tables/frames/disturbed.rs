@@ -1,7 +1,7 @@
 //! Loads under which something happens to a device.
 //!
-//! What is of an event (an outage, the frames that a rekey cost) is over the events of all repeats; what is of a
-//! trial (rates, latency) over the repeats.
+//! What is of an event (an outage, the frames that a rekey cost) is over the events of all repeats;
+//! what is of a trial (rates, latency) over the repeats.
 
 mod desync;
 mod events;
@@ -136,7 +136,8 @@ fn or_endless(times: &EventTimes, value: Option<f64>) -> Cell {
     }
 }
 
-/// The interval of the mean over events that ended; of too few, how many there are: these tables are wide.
+/// The interval of the mean over events that ended; of too few, how many there are: these tables
+/// are wide.
 fn interval(times: &EventTimes) -> Cell {
     let Some(found) = &times.ended_ns else {
         return Cell::missing();

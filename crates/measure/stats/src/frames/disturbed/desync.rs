@@ -32,7 +32,8 @@ pub struct DesyncResult {
 pub struct DesyncTold {
     /// Times that it found its keys out of step.
     pub desyncs: u64,
-    /// Packets that could not be opened until they were in step again; `null` where it does not tell.
+    /// Packets that could not be opened until they were in step again; `null` where it does not
+    /// tell.
     pub lost_packets: Option<u64>,
     /// From the first of these to the next that could be opened, over all times; `null` likewise.
     pub outage_ns: Option<u64>,

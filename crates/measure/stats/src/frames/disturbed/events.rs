@@ -16,7 +16,8 @@ pub struct EventTimes {
     pub events: u32,
     /// Over those that ended; `null` when none did.
     pub ended_ns: Option<Estimate>,
-    /// Median of all, those without an end being longer than any other; `null` when it is one of them.
+    /// Median of all, those without an end being longer than any other; `null` when it is one of
+    /// them.
     pub median_ns: Option<f64>,
     /// Longest; `null` when one has no end.
     pub max_ns: Option<f64>,
@@ -42,7 +43,8 @@ pub struct FailoverResult {
     pub failure: String,
     /// How often, over all repeats.
     pub failures: u32,
-    /// From the failure to the beginning of the mending, which is the campaign's choice; over the failures.
+    /// From the failure to the beginning of the mending, which is the campaign's choice; over the
+    /// failures.
     pub down_ns: Option<Estimate>,
     /// From the failure to the last loss, the time down included; over the failures.
     pub outage_ns: EventTimes,
@@ -71,8 +73,8 @@ pub struct SetupResult {
     pub first_frame_ns: EventTimes,
     /// From the order to the last loss: from then on all tunnels carry; over the set-ups.
     pub all_carry_ns: EventTimes,
-    /// Tunnels by that time, or by the device's own word where that came later: what it held back until then was
-    /// not lost; over the set-ups that came to it.
+    /// Tunnels by that time, or by the device's own word where that came later: what it held back
+    /// until then was not lost; over the set-ups that came to it.
     pub tunnels_per_s: Option<Estimate>,
     /// From the order to the device's word that all are up; over the set-ups.
     pub ready_ns: Option<Estimate>,

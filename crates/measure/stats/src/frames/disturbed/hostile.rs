@@ -20,10 +20,11 @@ pub struct HostileResult {
     pub attack: String,
     /// By their share of the load, rising.
     pub shares: Vec<HostileShare>,
-    /// Lowest share at which more than 0.1 % of the load was lost, over all repeats; `null` when that is
-    /// at none of them, and when that much was lost without hostile packets.
+    /// Lowest share at which more than 0.1 % of the load was lost, over all repeats; `null` when
+    /// that is at none of them, and when that much was lost without hostile packets.
     pub suffers_from_percent: Option<u16>,
-    /// Forged or replayed frames that came out of the device, over all shares and repeats: none may.
+    /// Forged or replayed frames that came out of the device, over all shares and repeats: none
+    /// may.
     pub delivered: u64,
 }
 
@@ -40,8 +41,8 @@ pub struct HostileShare {
     pub packets_per_s: Option<Estimate>,
     /// Frames of the load received by those sent; over the repeats.
     pub forwarded_ratio: Estimate,
-    /// Frames that came again, came damaged, or came so late that they may have come before, over all
-    /// repeats: what the device let through.
+    /// Frames that came again, came damaged, or came so late that they may have come before, over
+    /// all repeats: what the device let through.
     pub delivered: u64,
     /// The load beside them.
     pub disturbed: DisturbedLoad,
@@ -104,8 +105,8 @@ impl HostileShare {
     }
 }
 
-/// A copy far behind its flow cannot be told from a frame that is late; it is counted here, since in such a
-/// trial it is the likelier of the two.
+/// A copy far behind its flow cannot be told from a frame that is late; it is counted here, since
+/// in such a trial it is the likelier of the two.
 const fn delivered(trial: &FrameTrial) -> u64 {
     trial.duplicated + trial.corrupted + trial.too_late
 }

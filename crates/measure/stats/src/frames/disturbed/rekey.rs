@@ -17,8 +17,8 @@ pub struct RekeyResult {
     pub rekeys: u64,
     /// What the campaign asks for.
     pub asked_per_s: f64,
-    /// What was reached, from the beginning of the first rekey of a trial to that of its last; over the
-    /// repeats; `null` when a repeat has fewer than two.
+    /// What was reached, from the beginning of the first rekey of a trial to that of its last; over
+    /// the repeats; `null` when a repeat has fewer than two.
     pub reached_per_s: Option<Estimate>,
     /// From the order to the device's word that it is done; over the rekeys.
     pub took_ns: Option<Estimate>,
@@ -26,15 +26,15 @@ pub struct RekeyResult {
     pub lost_frames: Option<Estimate>,
     /// Rekeys that lost a frame.
     pub with_loss: u64,
-    /// From the beginning of a rekey to its last loss, 0 when it lost none; over the rekeys. Without an end:
-    /// those that still lost frames when the next began.
+    /// From the beginning of a rekey to its last loss, 0 when it lost none; over the rekeys.
+    /// Without an end: those that still lost frames when the next began.
     pub outage_ns: EventTimes,
     /// Last rekeys of a trial after which frames were still being lost at its end.
     pub not_recovered: Vec<EventPlace>,
     /// Forwarding rate with rekeys by that without, over the repeats that have both.
     pub kept_ratio: Option<Estimate>,
-    /// Throughput found with rekeys all the time by that found without, of the first goal; over the repeats that have
-    /// both; `null` where the campaign does not ask for it.
+    /// Throughput found with rekeys all the time by that found without, of the first goal; over the
+    /// repeats that have both; `null` where the campaign does not ask for it.
     pub throughput_ratio: Option<Estimate>,
     /// Median latency with rekeys less that without; over the repeats that have both.
     pub added_p50_ns: Option<Estimate>,
@@ -44,8 +44,8 @@ pub struct RekeyResult {
     pub added_max_ns: Option<Estimate>,
     /// The slowest frame from a rekey until 100 ms after it was done; over the rekeys.
     pub slowest_ns: Option<Estimate>,
-    /// The same less the slowest frame of the same times of the same load without rekeys; over the rekeys of repeats
-    /// that have both.
+    /// The same less the slowest frame of the same times of the same load without rekeys; over the
+    /// rekeys of repeats that have both.
     pub added_slowest_ns: Option<Estimate>,
     /// Those of the repeats in which the same load without rekeys lost no frame.
     pub clean: CleanRekeys,
@@ -53,8 +53,9 @@ pub struct RekeyResult {
     pub disturbed: DisturbedLoad,
 }
 
-/// Rekeys of the repeats in which the same load without rekeys lost no frame. In the others the load was more than the
-/// device carried at that time, and what it lost was not the rekeys' doing; in these it can only have been.
+/// Rekeys of the repeats in which the same load without rekeys lost no frame. In the others the
+/// load was more than the device carried at that time, and what it lost was not the rekeys' doing;
+/// in these it can only have been.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CleanRekeys {
     /// Such repeats.
@@ -203,7 +204,8 @@ fn added_slowest(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> 
     Estimate::of(samples.collect())
 }
 
-/// The slowest frame of a trial in the time that an event of another one took, and [`DutEvent::AFTER_NS`].
+/// The slowest frame of a trial in the time that an event of another one took, and
+/// [`DutEvent::AFTER_NS`].
 fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
     let bin_ns = quiet.timeline.bin_ns;
     let end_ns = event.at_ns + event.took_ns + DutEvent::AFTER_NS;

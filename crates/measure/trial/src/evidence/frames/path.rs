@@ -52,7 +52,8 @@ fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
     check("cores-of-stations", true, detail)
 }
 
-/// What the stations' interfaces carried is what the generator says it sent, and the analyser that it got.
+/// What the stations' interfaces carried is what the generator says it sent, and the analyser that
+/// it got.
 fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let trial = evidence_trial(observed)?;
     let ends = [&seen.ends.source, &seen.ends.sink];
@@ -110,8 +111,8 @@ fn dropped_on_the_way(seen: &FramesSeen<'_>) -> String {
     dropped.collect()
 }
 
-/// The DUT's own counters say that it sealed and opened what was received, and every packet in is a packet out
-/// or a drop. As for tools, of ours only.
+/// The DUT's own counters say that it sealed and opened what was received, and every packet in is a
+/// packet out or a drop. As for tools, of ours only.
 fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     seen.path.cell.dut.adapter.encryptor()?;
     let trial = evidence_trial(observed)?;

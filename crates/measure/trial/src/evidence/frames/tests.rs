@@ -1,4 +1,5 @@
-//! Every check of the path passes on what a good frame test reads, and fails on what it is there to catch.
+//! Every check of the path passes on what a good frame test reads, and fails on what it is there to
+//! catch.
 
 use super::*;
 use crate::evidence::CipherSeen;

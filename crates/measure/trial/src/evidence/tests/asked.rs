@@ -248,7 +248,8 @@ fn small_packets_at_a_high_load_must_have_joined_others_where_that_was_asked_for
 
 #[test]
 fn packets_that_share_esp_packets_count_on_both_sides_of_the_balance() {
-    // Out: 1000 packets, 900 of which joined others; in: 100 ESP packets, of which 10 held no whole one.
+    // Out: 1000 packets, 900 of which joined others; in: 100 ESP packets, of which 10 held no whole
+    // one.
     let counters = |spoilt: &str| {
         let counters = [
             ("gw1/clear_rx_packets", 1000),

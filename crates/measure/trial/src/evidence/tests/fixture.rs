@@ -300,7 +300,8 @@ pub(in crate::evidence) fn tunnels() -> [Adapter; 3] {
     ]
 }
 
-/// What an encryptor of one lane and one tunnel tells of itself on both gateways; another tunnel, its suite.
+/// What an encryptor of one lane and one tunnel tells of itself on both gateways; another tunnel,
+/// its suite.
 pub(in crate::evidence) fn told(adapter: &Adapter) -> BTreeMap<String, String> {
     let of_both = |key: &str, value: &str| {
         ["gw1", "gw2"].map(|gateway| (format!("{gateway}/{key}"), value.to_owned()))

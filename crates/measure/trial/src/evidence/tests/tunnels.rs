@@ -1,4 +1,5 @@
-//! Other people's tunnels: their packets by their name, and no word on counters that they do not have.
+//! Other people's tunnels: their packets by their name, and no word on counters that they do not
+//! have.
 
 use super::fixture::{Fixture, encrypting, tunnels};
 use super::*;
@@ -71,8 +72,8 @@ fn clear_text_is_an_objection_to_any_tunnel() {
     }
 }
 
-/// Payload in segments of 1460 B, each with 40 B of headers, at least: without padding, with the shorter of
-/// OpenVPN's headers.
+/// Payload in segments of 1460 B, each with 40 B of headers, at least: without padding, with the
+/// shorter of OpenVPN's headers.
 #[test]
 fn traffic_that_bypassed_any_tunnel_is_an_objection() {
     let added_least = [34 + 28, 32 + 28, 21 + 28];
@@ -109,7 +110,8 @@ fn packets_padded_as_far_as_the_form_does_and_what_gateways_say_are_no_objection
     }
 }
 
-/// IPsec has such suites; where one is asked for, the marker is what shows that the watch would see it.
+/// IPsec has such suites; where one is asked for, the marker is what shows that the watch would see
+/// it.
 #[test]
 fn a_tunnel_that_is_to_be_readable_must_show_the_marker() {
     let [strongswan, ..] = tunnels();

@@ -1,5 +1,5 @@
-//! Frame trials while something happens to the DUT: actions at their times, and hostile packets by a third
-//! program, on gw1.
+//! Frame trials while something happens to the DUT: actions at their times, and hostile packets by
+//! a third program, on gw1.
 
 use super::{Running, StationRig, report};
 use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
@@ -69,7 +69,8 @@ impl StationRig<'_> {
         Ok((run, disturbance))
     }
 
-    /// Does what is planned, each at its time or, when that has passed, at once; nothing is begun after the load.
+    /// Does what is planned, each at its time or, when that has passed, at once; nothing is begun
+    /// after the load.
     fn carry_out(
         &mut self,
         running: &Running<'_>,
@@ -163,7 +164,8 @@ impl StationRig<'_> {
     }
 }
 
-/// Given to an attacker beyond the load's end: it began with the first packet that the DUT had sealed.
+/// Given to an attacker beyond the load's end: it began with the first packet that the DUT had
+/// sealed.
 const ATTACKER_LIMIT: Duration = Duration::from_millis(500);
 
 /// As records have it.

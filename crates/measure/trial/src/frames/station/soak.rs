@@ -1,4 +1,5 @@
-//! Segments of a soak: what the device spends is read at the ends of points, while the load goes on.
+//! Segments of a soak: what the device spends is read at the ends of points, while the load goes
+//! on.
 
 use super::{Running, StationRig};
 use crate::error::TrialError;
@@ -51,8 +52,8 @@ impl StationRig<'_> {
         }
     }
 
-    /// What cannot be read at one moment is left out there: hours of load are not given up for it. Whether the
-    /// device lives is asked apart.
+    /// What cannot be read at one moment is left out there: hours of load are not given up for it.
+    /// Whether the device lives is asked apart.
     fn read_device(&self, clock: &impl Clock) -> DeviceReading {
         let at_ns = clock.now_ns();
         let (mut cpu_ns, mut resident_bytes) = (None, None);

@@ -9,8 +9,8 @@ use wire::Suite;
 use wire::mix::FrameMix;
 
 const MS: u64 = 1_000_000;
-/// More than there are flows, and so few that the link in memory, of 256 batches, has room for all: a machine that
-/// gives the gateway no core for a while must not lose any.
+/// More than there are flows, and so few that the link in memory, of 256 batches, has room for all:
+/// a machine that gives the gateway no core for a while must not lose any.
 const FRAMES: u64 = 250;
 
 fn cell(direction: Direction) -> Cell {

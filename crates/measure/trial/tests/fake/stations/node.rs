@@ -120,8 +120,8 @@ impl StationNode {
         })
     }
 
-    /// The report of a program: a sender's as soon as its time is over, whoever asks; a receiver's when all has
-    /// come, or it was told to stop.
+    /// The report of a program: a sender's as soon as its time is over, whoever asks; a receiver's
+    /// when all has come, or it was told to stop.
     fn line(&self, world: &World, process: u64) -> Option<String> {
         let running = &world.running[&process];
         let spec = running.spec.clone()?;

@@ -68,7 +68,8 @@ fn namespace() -> Child {
 }
 
 impl Rack {
-    /// In a network namespace that is the test's alone. Without a tap the boxes are joined to each other.
+    /// In a network namespace that is the test's alone. Without a tap the boxes are joined to each
+    /// other.
     pub(super) fn build(tapped: bool) -> Self {
         run("ip link set lo up");
         let boxes = [namespace(), namespace()];
@@ -242,8 +243,8 @@ impl Rack {
             && offloads("cable2").contains("generic-segmentation-offload: off")
     }
 
-    /// What the rack's own namespace has beside the cables, for nothing else is to change. Of IPv6 the kernel sets
-    /// some by itself, when it has time.
+    /// What the rack's own namespace has beside the cables, for nothing else is to change. Of IPv6
+    /// the kernel sets some by itself, when it has time.
     pub(super) fn addresses() -> String {
         run("ip -o -4 address show") + &run("ip -o -4 route show table all")
     }

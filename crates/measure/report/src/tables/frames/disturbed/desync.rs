@@ -7,7 +7,8 @@ use crate::layout::frames::FrameSet;
 use crate::table::Cell;
 use stats::DesyncResult;
 
-/// How long frames are lost until the device has mended it by itself, beside what it says of itself.
+/// How long frames are lost until the device has mended it by itself, beside what it says of
+/// itself.
 pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; outage: from the moment at which keys were put out of step to the last loss; lost: frames until the next; \

@@ -1,4 +1,4 @@
-//! Where a cell is in the matrix: a value on an axis.
+//! Values on axes.
 
 use crate::plan::{Direction, IpVersion, Ports, Tool, Workers};
 use crate::words::{counted, on_off};
@@ -6,68 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wire::mix::FrameMix;
 
-/// What a campaign can vary, or what tells one trial from another of its kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "the declaration of each says what it is")]
-pub enum Axis {
-    Mtu,
-    Streams,
-    Window,
-    Datagram,
-    Payload,
-    Count,
-    Interval,
-    Frame,
-    Ip,
-    Direction,
-    Duplex,
-    Flows,
-    Tunnels,
-    Cores,
-    Offloads,
-    Ports,
-    Rate,
-    Load,
-    Loads,
-    MaxLoad,
-    MinLoad,
-    Step,
-    Profile,
-    Drain,
-    Timeout,
-    Burst,
-    Bursts,
-    Overload,
-    Relief,
-    OverloadTime,
-    ReliefTime,
-    Every,
-    Failure,
-    Cause,
-    Attack,
-    Shares,
-    Times,
-    Down,
-    Watch,
-    Operation,
-    Bytes,
-    AtOnce,
-    Algorithms,
-    Operations,
-    Threads,
-    Loops,
-    Workers,
-    Depth,
-    InvalidEvery,
-    Restart,
-    Duration,
-    Warmup,
-    Tune,
-    Tool,
-}
-
-/// A value on an axis: as the campaign asks for it in a [`Coordinate`], in force by [`Axis::value`].
+/// A value on an axis: as the campaign asks for it in a [`Coordinate`](super::Coordinate), in force
+/// by [`Cell::value`](super::Cell::value).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -79,16 +19,6 @@ pub enum Value {
     Number(u64),
     /// A name, or a value of several parts; it has neither blank nor slash.
     Word(String),
-}
-
-/// Where a cell is on one axis.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Coordinate {
-    /// The axis.
-    pub axis: Axis,
-    /// As the campaign asks for it: a load of `1 Gbit/s L1` is one value, though it is another number of frames
-    /// for each size.
-    pub value: Value,
 }
 
 impl Value {

@@ -1,0 +1,12 @@
+//! The stations that traffic comes from and goes to.
+
+/// Settings of the stations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stations {
+    /// IP MTU of their interfaces, in bytes.
+    pub mtu: u16,
+    /// Cores that the tools of each may use; the affinity is real.
+    pub cores: u16,
+    /// Whether TSO, GSO and GRO are on at the links' ends.
+    pub offloads: bool,
+}
