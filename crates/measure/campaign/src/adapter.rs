@@ -1,34 +1,102 @@
 //! DUT adapters: the kinds of devices under test, their settings and what follows from these.
 //!
-//! To add a kind: its file here with its settings, its [`DutProfile`] and the reader of its keys,
-//! its variant of [`Adapter`] with one arm in [`Adapter::profile`], and its name in `dut::KINDS`;
-//! then what brings it up, in `lab`.
+//! To add a kind: its file here with its settings, its [`DutProfile`] and the reader of its keys;
+//! its variant of [`Adapter`] with one arm in [`Adapter::profile`] and one line in [`KINDS`]; its
+//! file in `lab`, which brings it up, with one arm there; and its row in `docs/campaign.md`.
 
-mod carrier;
+pub(crate) mod carrier;
 mod cipherbench;
 mod device;
 pub(crate) mod entry;
 mod external;
-pub(crate) mod forwarder;
-pub(crate) mod l2tpv3;
-pub(crate) mod openvpn;
+mod forwarder;
+mod l2tpv3;
+mod openvpn;
 mod profile;
-pub(crate) mod strongswan;
+mod strongswan;
 mod wireguard;
-pub(crate) mod xfrm;
+mod xfrm;
 
 pub use carrier::{Carrier, Form};
-pub use cipherbench::{HANDSHAKE, KME_UP};
-pub use external::{BOX_COMMAND, BOX_READY};
+pub use cipherbench::{Desync, Encryptor, HANDSHAKE, KME_UP, Mode, NO_SUITE};
+pub use external::{BOX_COMMAND, BOX_READY, External, ExternalBox, Placeholder, fill_in};
 pub use l2tpv3::{L2tpEncapsulation, L2tpv3};
 pub use openvpn::OpenVpn;
-pub use profile::{Ability, Direction, DutProfile, PacketLimit, Role};
+pub use profile::{Ability, Direction, DutProfile, GatewayTraffic, PacketLimit, Role};
 pub use strongswan::{DataPath, IkeAuth, StrongSwan, TUNNEL_SET_UP};
 pub use wireguard::{WireGuard, WireGuardProgram};
 pub use xfrm::Xfrm;
 
-use crate::plan::{Devices, Encryptor, External};
+use crate::plan::Devices;
+use entry::Entry;
 use serde::{Deserialize, Serialize};
+use std::mem;
+use yaml::{Map, Node, Place, Reported};
+
+/// The DUT that calibration measures, and the name of its cells.
+pub(crate) const STRAIGHT: &str = "straight";
+
+/// Reads the settings of one kind, each of which may be a list.
+type Reader = fn(&Map<'_>) -> Result<Entry<Adapter>, Reported>;
+
+/// The kinds that campaigns can name under `duts`.
+const KINDS: [(&str, Reader); 14] = [
+    ("direct", |map| Entry::plain(map, "direct", Adapter::Direct)),
+    (STRAIGHT, |map| {
+        Entry::plain(map, STRAIGHT, Adapter::Straight)
+    }),
+    ("router", |map| {
+        Ok(forwarder::read_router(map)?.map(|nat| Adapter::Router { nat }))
+    }),
+    ("bridge", |map| Entry::plain(map, "bridge", Adapter::Bridge)),
+    ("cipherbench", |map| {
+        Ok(cipherbench::read(map)?.map(Adapter::Cipherbench))
+    }),
+    (WireGuardProgram::Kernel.name(), |map| {
+        wireguard(map, WireGuardProgram::Kernel)
+    }),
+    (WireGuardProgram::Go.name(), |map| {
+        wireguard(map, WireGuardProgram::Go)
+    }),
+    (WireGuardProgram::Boringtun.name(), |map| {
+        wireguard(map, WireGuardProgram::Boringtun)
+    }),
+    (WireGuardProgram::Gotatun.name(), |map| {
+        wireguard(map, WireGuardProgram::Gotatun)
+    }),
+    ("strongswan", |map| {
+        Ok(strongswan::read(map)?.map(Adapter::StrongSwan))
+    }),
+    ("openvpn", |map| {
+        Ok(openvpn::read(map)?.map(Adapter::OpenVpn))
+    }),
+    ("xfrm", |map| Ok(xfrm::read(map)?.map(Adapter::Xfrm))),
+    ("l2tpv3", |map| Ok(l2tpv3::read(map)?.map(Adapter::L2tpv3))),
+    ("external", |map| {
+        Ok(external::read(map)?.map(Adapter::External))
+    }),
+];
+
+/// A program that implements WireGuard is a kind of its own.
+fn wireguard(map: &Map<'_>, program: WireGuardProgram) -> Result<Entry<Adapter>, Reported> {
+    Entry::plain(
+        map,
+        program.name(),
+        Adapter::WireGuard(WireGuard { program }),
+    )
+}
+
+/// Reads one entry of `duts`.
+pub(crate) fn read(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
+    let (reader, body) = node.variant("DUT", &KINDS)?;
+    body.map(|map| Ok((reader(map)?, map.node().place())))
+}
+
+/// Reads one entry of `devices`.
+pub(crate) fn read_devices(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
+    let (entry, place) = device::read(node)?;
+    Ok((entry.map(Adapter::Device), place))
+}
 
 /// Kinds of DUT with their settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +137,15 @@ pub enum Adapter {
     Device(Devices),
 }
 
+/// A setting that counts what works in parallel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScaledSetting {
+    /// Worker threads per gateway.
+    Workers,
+    /// Tunnels, over which frames are spread.
+    Tunnels,
+}
+
 impl Adapter {
     /// The properties that follow from its kind and settings.
     #[must_use]
@@ -86,6 +163,31 @@ impl Adapter {
             Self::L2tpv3(tunnel) => tunnel.profile(),
             Self::External(external) => external::profile(external),
             Self::Device(devices) => device::profile(devices),
+        }
+    }
+
+    /// Its settings that count what works in parallel, each with its value and the adapter
+    /// without it: adapters that differ in nothing else are equal then.
+    #[must_use]
+    pub fn scaled_settings(&self) -> Vec<(ScaledSetting, u16, Self)> {
+        match self {
+            Self::Cipherbench(encryptor) => {
+                let (mut workers, mut tunnels) = (encryptor.clone(), encryptor.clone());
+                let counts = (
+                    mem::take(&mut workers.workers),
+                    mem::take(&mut tunnels.tunnels),
+                );
+                vec![
+                    (ScaledSetting::Workers, counts.0, Self::Cipherbench(workers)),
+                    (ScaledSetting::Tunnels, counts.1, Self::Cipherbench(tunnels)),
+                ]
+            }
+            Self::StrongSwan(tunnel) => {
+                let mut others = *tunnel;
+                let count = mem::take(&mut others.tunnels);
+                vec![(ScaledSetting::Tunnels, count, Self::StrongSwan(others))]
+            }
+            _ => Vec::new(),
         }
     }
 

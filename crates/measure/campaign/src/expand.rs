@@ -15,8 +15,9 @@ mod tools;
 pub(crate) use grid::{CELLS_MAX, Grid};
 pub(crate) use point::Point;
 
+use crate::adapter::STRAIGHT;
 use crate::device;
-use crate::dut::{Listed, STRAIGHT, names, slug};
+use crate::dut::{Listed, names, slug};
 use crate::frames::{self, Given};
 use crate::plan::{
     Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, Measurement, Procedure, group_of,

@@ -5,14 +5,13 @@
 //! to be understood. It is plain data: nothing in it depends on the machine that made it.
 
 mod axis;
+mod cables;
 mod cell;
 mod claim;
 mod device;
 mod disturbed;
-mod encryptor;
-mod external;
 mod frames;
-mod keys;
+pub(crate) mod keys;
 mod published;
 mod search;
 mod soak;
@@ -21,10 +20,13 @@ mod tool;
 mod value;
 
 pub use crate::adapter::{
-    Ability, Adapter, Carrier, DataPath, Direction, DutProfile, Form, IkeAuth, L2tpEncapsulation,
-    L2tpv3, OpenVpn, PacketLimit, Role, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
+    Ability, Adapter, Carrier, DataPath, Desync, Direction, DutProfile, Encryptor, External,
+    ExternalBox, Form, GatewayTraffic, IkeAuth, L2tpEncapsulation, L2tpv3, Mode, NO_SUITE, OpenVpn,
+    PacketLimit, Placeholder, Role, ScaledSetting, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
+    fill_in,
 };
 pub use axis::{Axis, Column, Coordinate};
+pub use cables::Cables;
 pub use cell::Cell;
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
 pub use device::{
@@ -32,8 +34,6 @@ pub use device::{
     Workers,
 };
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
-pub use encryptor::{Desync, Encryptor, Mode};
-pub use external::{Cables, External, ExternalBox, Placeholder, fill_in};
 pub use keys::KeySource;
 pub use published::{Published, PublishedUnit};
 pub use soak::{DriftBounds, Soak};

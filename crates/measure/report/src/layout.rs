@@ -15,7 +15,7 @@ mod words;
 pub(crate) use names::{marked, shown};
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Cell, Dut, Measurement, Stations};
+use campaign::plan::{Cell, Dut, Measurement, Role, Stations};
 use journal::Journal;
 use journal::record::TrialRecord;
 use names::noted;
@@ -230,8 +230,8 @@ fn colors(plan: &Plan) -> BTreeMap<String, usize> {
     for cell in &plan.cells {
         colors
             .entry(shown(&cell.dut))
-            .or_insert_with(|| match cell.dut.adapter {
-                Adapter::Direct | Adapter::Straight => 0,
+            .or_insert_with(|| match cell.dut.adapter.profile().role {
+                Role::Baseline | Role::Rig => 0,
                 _ => {
                     devices += 1;
                     1 + (devices - 1) % (PALETTE_COLORS - 1)

@@ -7,7 +7,7 @@ use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
 use crate::latency::LatencyResult;
 use crate::suites::{Ceiling, Overhead};
 use crate::verdict::Verdict;
-use campaign::plan::{Adapter, Cell, Measurement, Stations};
+use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
 use journal::Journal;
 use journal::record::{FatigueProgress, Figures, Measured, Outcome, SoakProgress, ToolParameters};
 use schemars::JsonSchema;
@@ -85,10 +85,9 @@ impl Control {
     /// What a DUT is a control for; `None` for one that is measured for its own sake.
     #[must_use]
     pub fn of(adapter: &Adapter) -> Option<Self> {
-        match adapter {
-            Adapter::Straight => Some(Self::NoDevice),
-            Adapter::Cipherbench(encryptor) if encryptor.is_null() => Some(Self::NoEncryption),
-            _ => None,
+        match adapter.encryptor() {
+            Some(encryptor) if encryptor.is_null() => Some(Self::NoEncryption),
+            _ => (adapter.profile().role == Role::Rig).then_some(Self::NoDevice),
         }
     }
 
@@ -320,7 +319,7 @@ fn result(
         id: cell.id.clone(),
         group: cell.group.clone(),
         dut: cell.dut.name.clone(),
-        baseline: matches!(cell.dut.adapter, Adapter::Direct),
+        baseline: cell.dut.adapter.profile().role == Role::Baseline,
         calibration: cell.calibration,
         control: Control::of(&cell.dut.adapter),
         insecure: cell.dut.adapter.insecure().map(str::to_owned),

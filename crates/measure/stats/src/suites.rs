@@ -2,7 +2,7 @@
 //! suites of a device stand beside one another.
 
 use crate::cell::{CellResult, Parameters};
-use campaign::plan::{Adapter, Carrier, Cell, Encryptor, Form, Measurement, Mode, Plan, Procedure};
+use campaign::plan::{Adapter, Carrier, Cell, Encryptor, Measurement, Mode, Plan, Procedure};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -153,26 +153,14 @@ fn carrier(adapter: &Adapter) -> Option<Carrier> {
     }
 }
 
-/// The longest that an IP packet gets on the cipher link. WireGuard pads, but not beyond its
-/// tunnel's MTU, which a lab sets to that of the stations; that of boxes outside is not known.
-pub(crate) fn sealed_bytes(cell: &Cell, carrier: Carrier, packet: usize) -> usize {
-    let longest = carrier.cipher_packet_bytes(packet);
-    match (&cell.dut.adapter, carrier.form) {
-        (Adapter::WireGuard(_), Form::WireGuard) => {
-            let unpadded = carrier.cipher_packet_bytes(0);
-            let mtu = cell.stations.map_or(0, |stations| stations.mtu);
-            longest.min(unpadded + packet.max(mtu.into()))
-        }
-        _ => longest,
-    }
-}
-
 impl Overhead {
     pub(crate) fn of(cell: &Cell, parameters: &Parameters) -> Option<Self> {
         let carrier = carrier(&cell.dut.adapter)?;
         let packets = Packets::of(cell, parameters)?;
         let packet_bytes = packets.mean(|packet| packet as u64);
-        let sealed_bytes = packets.mean(|packet| sealed_bytes(cell, carrier, packet) as u64);
+        let profile = cell.dut.adapter.profile();
+        let mtu = cell.stations.map_or(0, |stations| stations.mtu);
+        let sealed_bytes = packets.mean(|packet| profile.carried_bytes(packet, mtu) as u64);
         let overhead_bytes = sealed_bytes - packet_bytes;
         Some(Self {
             suite: carrier.suite.name().into(),
@@ -201,12 +189,14 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let packets = Packets::of(planned, &cell.parameters)?;
     let clear_bits = packets.line_bits(|packet| packet);
     let carrier = carrier(&planned.dut.adapter);
+    let profile = planned.dut.adapter.profile();
+    let mtu = planned.stations.map_or(0, |stations| stations.mtu);
     let cipher_bits =
-        carrier.map(|carrier| packets.line_bits(|packet| sealed_bytes(planned, carrier, packet)));
+        carrier.map(|_| packets.line_bits(|packet| profile.carried_bytes(packet, mtu)));
     let figure = figure(cell);
     let (basis, baseline_cell, most) = match plan.lab.link_bps {
         // What is added in ways that are not known here leaves no ceiling.
-        Some(_) if carrier.is_none() && !planned.dut.adapter.profile().is_clear() => return None,
+        Some(_) if carrier.is_none() && !profile.is_clear() => return None,
         Some(link_bps) => {
             let packets_per_s = link_bps as f64 / cipher_bits.unwrap_or(clear_bits).max(clear_bits);
             let each = packets

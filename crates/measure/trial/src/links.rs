@@ -1,7 +1,7 @@
 //! How the links of a lab are to be for a cell.
 
 use campaign::Plan;
-use campaign::plan::{Adapter, Cell, Direction, Measurement};
+use campaign::plan::{Cell, Direction, Measurement, Role};
 use lab::Links;
 use wire::Suite;
 use wire::overhead::{Outer, outer_bytes};
@@ -12,13 +12,14 @@ use wire::overhead::{Outer, outer_bytes};
 pub fn cipher_mtu(plan: &Plan) -> u16 {
     let needed = |cell: &Cell| {
         let mtu = cell.stations?.mtu;
-        Some(match cell.dut.adapter {
+        let profile = cell.dut.adapter.profile();
+        Some(match profile.role {
             // In one direction the stations do what an encryptor would.
-            Adapter::Straight if is_one_way(&cell.measurement) => Suite::AEADS
+            Role::Rig if is_one_way(&cell.measurement) => Suite::AEADS
                 .into_iter()
                 .map(|suite| encapsulated(suite, mtu))
                 .fold(0, usize::max),
-            ref adapter => adapter.profile().cipher_packet_bytes(mtu.into()),
+            _ => profile.cipher_packet_bytes(mtu.into()),
         })
     };
     let largest = plan.cells.iter().filter_map(needed).max().unwrap_or(1500);

@@ -47,9 +47,13 @@ const WIREGUARD_BYTES: usize = 16 + 16;
 const WIREGUARD_PAD_TO_BYTES: usize = 16;
 /// Opcode with peer id and packet id in front, and a tag (OpenVPN's `P_DATA_V2` with an AEAD).
 const OPENVPN_BYTES: usize = 4 + 4 + 16;
+/// Peer id of `P_DATA_V2`: `P_DATA_V1` is shorter by it.
+const OPENVPN_PEER_BYTES: usize = 3;
+/// No suite or program pads to more.
+const PAD_TO_BYTES_MAX: usize = 16;
 
 impl Carrier {
-    /// What stands in front of the sealed packet.
+    /// Headers in front of the sealed packet.
     #[must_use]
     pub const fn outer(self) -> Outer {
         Outer {
@@ -69,6 +73,19 @@ impl Carrier {
                 outer + WIREGUARD_BYTES + padded
             }
             Form::OpenVpn => outer + OPENVPN_BYTES + packet_bytes,
+        }
+    }
+
+    /// Least bytes that it adds to a packet behind the outer headers. The padding of ESP is exact
+    /// where the packet's length is known.
+    #[must_use]
+    pub(super) fn added_bytes_least(self, packet_bytes: Option<usize>) -> usize {
+        let outer = self.outer().header_bytes();
+        let added = |inner: usize| self.cipher_packet_bytes(inner) - inner - outer;
+        match (self.form, packet_bytes) {
+            (Form::Esp, Some(bytes)) => added(bytes),
+            (Form::OpenVpn, _) => added(0) - OPENVPN_PEER_BYTES,
+            _ => (0..PAD_TO_BYTES_MAX).map(added).min().unwrap_or(0),
         }
     }
 

@@ -1,12 +1,22 @@
 //! Our own encryptor.
 
+mod read;
+mod settings;
+
+pub(super) use read::read;
+pub use settings::{Desync, Encryptor, Mode};
+
 use super::carrier::{Carrier, Form};
-use super::profile::{Ability, Direction, DutProfile, Role, insecure_in_words};
-use crate::plan::{Encryptor, Mode};
+use super::profile::{Ability, Direction, DutProfile, GatewayTraffic, Role, insecure_in_words};
 use crate::words::counted;
 use std::time::Duration;
 use units::time::print;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+
+/// The only key exchange there is.
+const KEY_EXCHANGE: &str = "X25519MLKEM768";
+/// Suite and engine that an encryptor without ESP reports.
+pub const NO_SUITE: &str = "none";
 
 /// Time for one tunnel to agree on its keys: TLS on both gateways, keys proven.
 pub const HANDSHAKE: Duration = Duration::from_millis(10);
@@ -54,6 +64,11 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
         carrier,
         frame_bytes: mode.frame_bytes(),
         outer_bytes: IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
+        aggregates: encryptor.aggregate,
+        gateway_traffic: encryptor
+            .rekey_every_ns
+            .map_or(GatewayTraffic::None, GatewayTraffic::Rekeys),
+        reported: reported(encryptor),
         carried_in: Some(carried_in(encryptor)),
         insecure,
         is_readable: encryptor.is_readable(),
@@ -77,6 +92,40 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
             in_words(encryptor) + &insecure_in_words(insecure),
         )
     }
+}
+
+/// Settings that a gateway must report, the engine apart.
+fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
+    let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    let suite = match encryptor.mode.has_esp() {
+        true => encryptor.suite.to_string(),
+        false => NO_SUITE.to_owned(),
+    };
+    let mode = match encryptor.mode {
+        // The same, without ESP.
+        Mode::L2tpv3Clear => Mode::L2tpv3,
+        mode => mode,
+    };
+    let mut settings = vec![
+        ("suite", suite),
+        ("lanes", encryptor.workers.to_string()),
+        ("tunnels", encryptor.tunnels.to_string()),
+        ("mode", mode.name().to_owned()),
+        ("aggregate", on(encryptor.aggregate)),
+        ("busy_poll", on(encryptor.busy_poll)),
+    ];
+    let keys = encryptor.keys;
+    match (keys.policy(), keys.sources()) {
+        _ if !encryptor.mode.has_esp() => {}
+        (Some(policy), Some(sources)) => settings.extend([
+            ("keys", "handshake".to_owned()),
+            ("policy", policy.to_owned()),
+            ("kx", KEY_EXCHANGE.to_owned()),
+            ("sources", sources),
+        ]),
+        _ => settings.push(("keys", "static".to_owned())),
+    }
+    settings
 }
 
 fn carried_in(encryptor: &Encryptor) -> String {

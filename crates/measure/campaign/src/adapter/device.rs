@@ -1,5 +1,9 @@
 //! Crypto devices.
 
+mod read;
+
+pub(super) use read::read;
+
 use super::profile::{DutProfile, Role};
 use crate::plan::{Device, DeviceFault, DeviceKind, DeviceModel, Devices};
 use crate::words::counted;

@@ -26,6 +26,17 @@ impl<T> Entry<T> {
             name,
         })
     }
+
+    /// The entry with each DUT's settings converted.
+    pub(crate) fn map<U>(self, convert: impl Fn(T) -> U) -> Entry<U> {
+        let duts = self.duts.into_iter();
+        Entry {
+            name: self.name,
+            duts: duts
+                .map(|(name, settings)| (name, convert(settings)))
+                .collect(),
+        }
+    }
 }
 
 /// A DUT's name: short, and without the characters that separate the parts of cell ids.

@@ -1,9 +1,16 @@
-//! Boxes outside of this machine.
+//! Third-party boxes, outside of this machine.
 
-use super::profile::{Ability, DutProfile};
-use crate::plan::{Carrier, External};
+mod read;
+mod settings;
+
+pub(super) use read::read;
+pub use settings::{External, ExternalBox, Placeholder, fill_in};
+
+use super::carrier::{Carrier, Form};
+use super::profile::{Ability, DutProfile, GatewayTraffic};
 use crate::words::counted;
 use std::time::Duration;
+use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Time for one command of a box: a login, and the command itself.
 pub const BOX_COMMAND: Duration = Duration::from_secs(1);
@@ -11,7 +18,16 @@ pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 pub const BOX_READY: Duration = Duration::from_secs(5);
 
 pub(super) fn profile(external: &External) -> DutProfile {
+    let form = external.carrier.form;
     DutProfile {
+        // It may send ESP with or without UDP.
+        outer_bytes: match form {
+            Form::Esp => IPV4_HEADER_BYTES,
+            _ => external.carrier.outer().header_bytes(),
+        },
+        gateway_traffic: GatewayTraffic::Keepalives,
+        // Boxes report in their own words.
+        reported: Vec::new(),
         // It has cores of its own.
         gateway_cores: 0,
         abilities: vec![Ability::Cut],

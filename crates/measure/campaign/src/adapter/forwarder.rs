@@ -25,10 +25,14 @@ pub(super) fn straight() -> DutProfile {
 }
 
 pub(super) fn router(nat: bool) -> DutProfile {
-    forwarder(match nat {
+    let settings = match nat {
         true => "IP forwarding by Linux with NAT",
         false => "IP forwarding by Linux",
-    })
+    };
+    DutProfile {
+        translates_addresses: nat,
+        ..forwarder(settings)
+    }
 }
 
 pub(super) fn bridge() -> DutProfile {

@@ -2,7 +2,7 @@
 
 use super::carrier::{Carrier, Form};
 use super::entry::{Entry, name, with_suffix};
-use super::profile::{Ability, DutProfile};
+use super::profile::{Ability, DutProfile, GatewayTraffic};
 use crate::axis::axis;
 use serde::{Deserialize, Serialize};
 use wire::Suite;
@@ -23,6 +23,7 @@ impl OpenVpn {
             udp: true,
         };
         let mut profile = DutProfile::tunnel(carrier, format!("OpenVPN {}", self.suite));
+        profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile
             .abilities
             .extend([Ability::Attack, Ability::Crash, Ability::SetUp]);

@@ -16,8 +16,18 @@ pub struct DutProfile {
     /// Least and most bytes that it puts around a station's IP packet before it seals the packet:
     /// the most leaves room for a VLAN tag.
     pub frame_bytes: (usize, usize),
-    /// Bytes of outer headers where there is no [`carrier`](Self::carrier) to count them.
+    /// Least bytes of the IP and UDP headers that its packets have on the cipher link.
     pub outer_bytes: usize,
+    /// Whether several packets may share one on the cipher link.
+    pub aggregates: bool,
+    /// Whether padding ends at the stations' MTU.
+    pub pads_to_mtu: bool,
+    /// Whether it translates the addresses of station A.
+    pub translates_addresses: bool,
+    /// Traffic of the gateways themselves on the cipher link.
+    pub gateway_traffic: GatewayTraffic,
+    /// Settings that each gateway must report, with the values that the campaign asks for.
+    pub reported: Vec<(&'static str, String)>,
     /// Longest IP packet that it takes, where its links take longer ones.
     pub packet_limit: Option<PacketLimit>,
     /// What it carries packets in, for messages: `ESP (aes-256-gcm)`.
@@ -56,6 +66,17 @@ pub enum Role {
     Tunnel,
     /// A crypto device: no traffic passes through it.
     Device,
+}
+
+/// Traffic of the gateways themselves on the cipher link, beside what they carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatewayTraffic {
+    /// None that evidence must allow for.
+    None,
+    /// Keepalives and an occasional rekey.
+    Keepalives,
+    /// A handshake of each tunnel at this interval, in nanoseconds, and probes of its peer.
+    Rekeys(u64),
 }
 
 /// Longest IP packet that a DUT takes.
@@ -122,6 +143,11 @@ impl DutProfile {
             carrier: None,
             frame_bytes: (0, 0),
             outer_bytes: 0,
+            aggregates: false,
+            pads_to_mtu: false,
+            translates_addresses: false,
+            gateway_traffic: GatewayTraffic::None,
+            reported: Vec::new(),
             packet_limit: None,
             carried_in: None,
             insecure: None,
@@ -145,6 +171,8 @@ impl DutProfile {
             carried_in: Some(format!("{} ({})", carrier.form.name(), carrier.suite)),
             insecure,
             is_readable: !carrier.suite.encrypts(),
+            outer_bytes: carrier.outer().header_bytes(),
+            reported: vec![("suite", carrier.suite.to_string())],
             gateway_cores: 1,
             abilities: vec![Ability::Cut],
             needs_kernel: Some("needs interfaces, and a lab in memory has none".to_owned()),
@@ -169,6 +197,34 @@ impl DutProfile {
     #[must_use]
     pub const fn is_clear(&self) -> bool {
         matches!(self.role, Role::Baseline | Role::Rig | Role::Forwarder)
+    }
+
+    /// Least bytes that it adds to a station's IP packet, outer headers apart. The padding of ESP
+    /// is exact where the packet's length is known.
+    #[must_use]
+    pub fn added_bytes_least(&self, packet_bytes: Option<usize>) -> usize {
+        let (frame, _) = self.frame_bytes;
+        let carried = packet_bytes.map(|bytes| bytes + frame);
+        frame
+            + self
+                .carrier
+                .map_or(0, |carrier| carrier.added_bytes_least(carried))
+    }
+
+    /// Longest that an IP packet of `packet_bytes`, in a frame without a tag, gets on the cipher
+    /// link when the stations have that MTU, in bytes.
+    #[must_use]
+    pub fn carried_bytes(&self, packet_bytes: usize, stations_mtu: u16) -> usize {
+        let carried = packet_bytes + self.frame_bytes.0;
+        let Some(carrier) = self.carrier else {
+            return carried + self.outer_bytes;
+        };
+        let longest = carrier.cipher_packet_bytes(carried);
+        if !self.pads_to_mtu {
+            return longest;
+        }
+        let unpadded = carrier.cipher_packet_bytes(0) + carried.max(stations_mtu.into());
+        longest.min(unpadded)
     }
 
     /// Longest that an IP packet of `packet_bytes` from a station gets on the cipher link.

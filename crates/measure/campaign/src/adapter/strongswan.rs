@@ -2,7 +2,7 @@
 
 use super::carrier::{Carrier, Form};
 use super::entry::{DUTS_MAX, Entry, common_suite, name, with_suffix};
-use super::profile::{Ability, DutProfile, PacketLimit};
+use super::profile::{Ability, DutProfile, GatewayTraffic, PacketLimit};
 use crate::axis::{axis, product};
 use crate::words::counted;
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,7 @@ impl StrongSwan {
     pub(super) fn profile(&self) -> DutProfile {
         let mut profile = DutProfile::tunnel(self.carrier(), self.in_words());
         profile.tunnels = self.tunnels.into();
+        profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile.set_up = TUNNEL_SET_UP * u32::from(self.tunnels.saturating_sub(1));
         profile.abilities.extend([
             Ability::Attack,

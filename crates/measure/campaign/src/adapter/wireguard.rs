@@ -1,7 +1,7 @@
 //! WireGuard tunnels: by the kernel or by a program in user space.
 
 use super::carrier::{Carrier, Form};
-use super::profile::{Ability, DutProfile};
+use super::profile::{Ability, DutProfile, GatewayTraffic};
 use serde::{Deserialize, Serialize};
 use wire::Suite;
 
@@ -56,6 +56,8 @@ impl WireGuard {
         };
         let settings = format!("WireGuard {} by {program}", carrier.suite);
         let mut profile = DutProfile::tunnel(carrier, settings);
+        profile.gateway_traffic = GatewayTraffic::Keepalives;
+        profile.pads_to_mtu = true;
         profile.abilities.extend([Ability::Attack, Ability::SetUp]);
         // The kernel has no process that could die.
         if self.program != WireGuardProgram::Kernel {

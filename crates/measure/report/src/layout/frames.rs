@@ -7,7 +7,7 @@
 
 use super::{Run, disturbed, soak};
 use crate::format::counted;
-use campaign::plan::{Adapter, Axis, Cell, Coordinate, FrameTest, Measurement, Procedure};
+use campaign::plan::{Axis, Cell, Coordinate, FrameTest, Measurement, Procedure, Role};
 use stats::{CellResult, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
@@ -319,8 +319,8 @@ impl<'a> Device<'a> {
         if self.calibration {
             return format!("{} (tester alone)", self.dut);
         }
-        match run.device(self.dut).map(|device| &device.adapter) {
-            Some(Adapter::Direct) => format!("{} (baseline)", self.dut),
+        match run.device(self.dut).map(|dut| dut.adapter.profile().role) {
+            Some(Role::Baseline) => format!("{} (baseline)", self.dut),
             _ => run.label(self.dut),
         }
     }

@@ -5,13 +5,11 @@ use super::rates::Lengths;
 use super::{FrameFigures, FrameOutcome, LoadResult, LossAccount};
 use crate::cell::{CellFigures, CellResult};
 use crate::estimate::Estimate;
-use crate::suites::sealed_bytes;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
-use campaign::plan::{Adapter, Cell, Direction, FrameTest, Measurement, Plan};
+use campaign::plan::{Cell, Direction, FrameTest, Measurement, Plan, Role};
 use journal::Journal;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
 use wire::Suite;
-use wire::overhead::{IPV4_HEADER_BYTES, Outer, outer_bytes};
 
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
 pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
@@ -152,22 +150,14 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
     if matches!(test.procedure, campaign::plan::Procedure::BackToBack(_)) {
         return None;
     }
-    let (side, bits) = match &cell.dut.adapter {
-        Adapter::Cipherbench(encryptor) => {
-            let sealed = |inner| outer_bytes(encryptor.suite, Outer::UDP_IPV4, inner);
-            ("cipher", cipher_bits(test, sealed))
-        }
-        Adapter::L2tpv3(tunnel) => {
-            let carried = |inner| IPV4_HEADER_BYTES + tunnel.added_bytes().0 + inner;
+    let profile = cell.dut.adapter.profile();
+    let (side, bits) = match profile.role {
+        Role::Tunnel => {
+            let mtu = cell.stations.map_or(0, |stations| stations.mtu);
+            let carried = |packet| profile.carried_bytes(packet, mtu);
             ("cipher", cipher_bits(test, carried))
         }
-        adapter => match adapter.carrier() {
-            Some(carrier) => {
-                let sealed = |inner| sealed_bytes(cell, carrier, inner);
-                ("cipher", cipher_bits(test, sealed))
-            }
-            None => ("clear", Lengths::of(&test.traffic).l1_bits()),
-        },
+        _ => ("clear", Lengths::of(&test.traffic).l1_bits()),
     };
     Some(Link {
         side,

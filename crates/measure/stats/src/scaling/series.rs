@@ -5,7 +5,7 @@
 //! settings instead.
 
 use super::ScalingAxis;
-use campaign::plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, Value};
+use campaign::plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, ScaledSetting, Value};
 
 /// Cells in rising order of their number.
 pub(super) struct Series<'a> {
@@ -100,34 +100,15 @@ fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
         })
     };
     let mut found: Vec<_> = OF_TRIALS.into_iter().filter_map(of_trial).collect();
-    let mut of_dut = |axis, n: u16, others: Adapter| {
-        found.push((axis, n.into(), cell.group.clone(), Key::Settings(others)));
-    };
     // Tools use one tunnel, however many there are.
     let spreads = matches!(cell.measurement, Measurement::Frames(_));
-    match &cell.dut.adapter {
-        Adapter::Cipherbench(encryptor) => {
-            let mut others = encryptor.clone();
-            others.workers = 0;
-            let others = Adapter::Cipherbench(others);
-            of_dut(ScalingAxis::Workers, encryptor.workers, others);
-            if spreads {
-                let mut others = encryptor.clone();
-                others.tunnels = 0;
-                let others = Adapter::Cipherbench(others);
-                of_dut(ScalingAxis::Tunnels, encryptor.tunnels, others);
-            }
-        }
-        Adapter::StrongSwan(tunnel) if spreads => {
-            let mut others = *tunnel;
-            others.tunnels = 0;
-            of_dut(
-                ScalingAxis::Tunnels,
-                tunnel.tunnels,
-                Adapter::StrongSwan(others),
-            );
-        }
-        _ => {}
+    for (setting, n, others) in cell.dut.adapter.scaled_settings() {
+        let axis = match setting {
+            ScaledSetting::Workers => ScalingAxis::Workers,
+            ScaledSetting::Tunnels if spreads => ScalingAxis::Tunnels,
+            ScaledSetting::Tunnels => continue,
+        };
+        found.push((axis, n.into(), cell.group.clone(), Key::Settings(others)));
     }
     found
 }

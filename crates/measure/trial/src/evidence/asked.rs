@@ -1,7 +1,7 @@
 //! Whether the encryptor that ran is the one that was asked for, by what it said of itself.
 
 use super::check;
-use campaign::plan::{Adapter, Cell, Direction, Encryptor, Measurement, Mode};
+use campaign::plan::{Adapter, Cell, Direction, Encryptor, Measurement, NO_SUITE};
 use dispatch::Choice;
 use journal::record::{Check, FrameTrial};
 use std::collections::BTreeMap;
@@ -9,10 +9,6 @@ use std::collections::BTreeMap;
 /// Counter of SAs whose engine failed and was replaced; the engine's name follows behind a dot.
 pub(crate) const REPLACED_SAS: &str = "engine_replaced_sas";
 
-/// The only key exchange there is.
-const KEY_EXCHANGE: &str = "X25519MLKEM768";
-/// What an encryptor without ESP tells of suite and engine.
-const NONE: &str = "none";
 /// From so many frames a second on, of that mean size or less, some arrive together.
 const SHARING_FRAMES_PER_S: u64 = 200_000;
 const SHARING_BYTES: f64 = 512.0;
@@ -27,7 +23,10 @@ pub(crate) fn dut_as_asked(
     trial: Option<&FrameTrial>,
 ) -> Option<Check> {
     let adapter = &cell.dut.adapter;
-    let settings = settings(adapter)?;
+    let settings = adapter.profile().reported;
+    if settings.is_empty() {
+        return None;
+    }
     let gateways = loaded(cell);
     let mut wrong = Vec::new();
     for gateway in gateways {
@@ -75,57 +74,6 @@ fn loaded(cell: &Cell) -> &'static [&'static str] {
     }
 }
 
-/// What a device must tell of itself; `None`: nothing.
-fn settings(adapter: &Adapter) -> Option<Vec<(&'static str, String)>> {
-    match adapter {
-        Adapter::Cipherbench(encryptor) => Some(own_settings(encryptor)),
-        // What boxes tell is in their own words.
-        Adapter::External(_) => None,
-        other => Some(vec![("suite", other.carrier()?.suite.to_string())]),
-    }
-}
-
-/// What an encryptor of ours must tell of itself, the engine apart.
-fn own_settings(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
-    let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
-    let suite = match encryptor.mode.has_esp() {
-        true => encryptor.suite.to_string(),
-        false => NONE.to_owned(),
-    };
-    let mode = match encryptor.mode {
-        // The same, without ESP.
-        Mode::L2tpv3Clear => Mode::L2tpv3,
-        mode => mode,
-    };
-    let mut settings = vec![
-        ("suite", suite),
-        ("lanes", encryptor.workers.to_string()),
-        ("tunnels", encryptor.tunnels.to_string()),
-        ("mode", mode.name().to_owned()),
-        ("aggregate", on(encryptor.aggregate)),
-        ("busy_poll", on(encryptor.busy_poll)),
-    ];
-    settings.extend(key_settings(encryptor));
-    settings
-}
-
-/// What it must tell of its keys; nothing where it has none.
-fn key_settings(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
-    let keys = encryptor.keys;
-    if !encryptor.mode.has_esp() {
-        return Vec::new();
-    }
-    let (Some(policy), Some(sources)) = (keys.policy(), keys.sources()) else {
-        return vec![("keys", "static".to_owned())];
-    };
-    vec![
-        ("keys", "handshake".to_owned()),
-        ("policy", policy.to_owned()),
-        ("kx", KEY_EXCHANGE.to_owned()),
-        ("sources", sources),
-    ]
-}
-
 /// What is wrong with the engine that a gateway told. Which one `auto` takes is its own affair, but
 /// it is never the control.
 fn other_engine(
@@ -137,10 +85,10 @@ fn other_engine(
         return Some(format!("{gateway} does not tell its engine"));
     };
     let fits = match &encryptor.engine {
-        _ if !encryptor.mode.has_esp() => found == NONE,
+        _ if !encryptor.mode.has_esp() => found == NO_SUITE,
         Choice::Named(name) => found == name,
         Choice::Threshold { small, large, .. } => found.contains(small) && found.contains(large),
-        Choice::Auto | Choice::Model { .. } => found != engine::NULL && found != NONE,
+        Choice::Auto | Choice::Model { .. } => found != engine::NULL && found != NO_SUITE,
     };
     let asked = &encryptor.engine;
     (!fits).then(|| format!("engine of {gateway} is {found}, and {asked} was asked for"))

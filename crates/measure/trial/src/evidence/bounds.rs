@@ -10,8 +10,8 @@
 //! say to one another.
 
 use super::{Load, ToolObserved};
-use campaign::plan::{Adapter, Carrier, Encryptor, Form};
-use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, esp_bytes};
+use campaign::plan::{Adapter, GatewayTraffic, Role};
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// Ethernet header; virtual links count no FCS.
 const ETHERNET_HEADER_BYTES: u64 = 14;
@@ -40,8 +40,6 @@ const HANDSHAKE_BYTES: u64 = 32 << 10;
 /// Whatever is padded to is no longer: lengths that follow one another and are so many pad in every
 /// way.
 const PAD_TO_BYTES_MAX: usize = 16;
-/// OpenVPN's `P_DATA_V1` is so much shorter than `P_DATA_V2`, which names a peer.
-const OPENVPN_PEER_BYTES: u64 = 3;
 
 /// Bytes that an interface may have carried, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,55 +164,12 @@ fn encapsulation_bytes(adapter: &Adapter) -> u64 {
     let added = |inner: usize| (profile.cipher_packet_bytes(inner) - inner) as u64;
     // Padding depends on the length.
     let most = (1000..1000 + PAD_TO_BYTES_MAX).map(added).max();
-    let aggregate = match adapter.encryptor() {
-        Some(encryptor) if encryptor.aggregate => AGGREGATE_BYTES_MAX,
-        _ => 0,
+    let aggregate = if profile.aggregates {
+        AGGREGATE_BYTES_MAX
+    } else {
+        0
     };
     most.unwrap_or(0) + aggregate
-}
-
-/// What other people's tunnels add to packets, outer headers included, for every way to pad.
-fn carrier_bytes(carrier: Carrier) -> impl Iterator<Item = u64> {
-    let added = move |inner: usize| (carrier.cipher_packet_bytes(inner) - inner) as u64;
-    (1000..1000 + PAD_TO_BYTES_MAX).map(added)
-}
-
-/// The least that other people's tunnels add to a packet, behind the outer headers.
-fn carrier_bytes_least(carrier: Carrier) -> u64 {
-    let least = carrier_bytes(carrier).min().unwrap_or(0);
-    let shorter = match carrier.form {
-        Form::OpenVpn => OPENVPN_PEER_BYTES,
-        Form::Esp | Form::WireGuard => 0,
-    };
-    least.saturating_sub(carrier.outer().header_bytes() as u64 + shorter)
-}
-
-/// The least of outer headers, Ethernet included.
-fn outer_bytes_least(adapter: &Adapter) -> u64 {
-    let is_bare = match adapter {
-        // Whether a box puts UDP around ESP is its own affair.
-        Adapter::External(external) => external.carrier.form == Form::Esp,
-        // What is added is told with all its headers.
-        Adapter::L2tpv3(_) => true,
-        adapter => adapter.carrier().is_some_and(|carrier| !carrier.udp),
-    };
-    let udp = if is_bare { 0 } else { UDP_HEADER_BYTES as u64 };
-    ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES as u64 + udp
-}
-
-/// The least that an encryptor adds to a packet of `packet_bytes`, or to any, behind the outer
-/// headers.
-fn added_bytes_least(encryptor: &Encryptor, packet_bytes: Option<u64>) -> u64 {
-    let (frame, _) = encryptor.mode.frame_bytes();
-    let suite = encryptor.suite;
-    let esp = |carried: usize| (esp_bytes(suite, carried) - carried) as u64;
-    let packet_bytes = packet_bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    let esp = match (encryptor.mode.has_esp(), packet_bytes) {
-        (false, _) => 0,
-        (true, Some(bytes)) => esp(bytes + frame),
-        (true, None) => (0..suite.pad_to_bytes()).map(esp).min().unwrap_or(0),
-    };
-    frame as u64 + esp
 }
 
 /// The payload of the tools and what rides along with it.
@@ -292,23 +247,19 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
 /// The most that the gateways themselves said to one another.
 fn tunnel_bytes(observed: &ToolObserved<'_>) -> u64 {
     let seconds = observed.path.elapsed_ns.div_ceil(1_000_000_000);
-    match &observed.path.cell.dut.adapter {
-        Adapter::Cipherbench(encryptor) => {
-            let Some(every_ns) = encryptor.rekey_every_ns else {
-                return 0;
-            };
+    let profile = observed.path.cell.dut.adapter.profile();
+    let pinged = seconds.saturating_mul(TUNNEL_BYTES_PER_S);
+    match profile.gateway_traffic {
+        GatewayTraffic::None => 0,
+        GatewayTraffic::Keepalives => pinged,
+        GatewayTraffic::Rekeys(every_ns) => {
             // Of each tunnel: one that was under way, and those that came due.
             let handshakes = 1 + observed.path.elapsed_ns.div_ceil(every_ns.max(1));
-            let said = handshakes.saturating_mul(HANDSHAKE_BYTES);
-            let pinged = seconds.saturating_mul(TUNNEL_BYTES_PER_S);
-            said.saturating_add(pinged)
-                .saturating_mul(encryptor.tunnels.into())
+            handshakes
+                .saturating_mul(HANDSHAKE_BYTES)
+                .saturating_add(pinged)
+                .saturating_mul(profile.tunnels.into())
         }
-        Adapter::WireGuard(_)
-        | Adapter::StrongSwan(_)
-        | Adapter::OpenVpn(_)
-        | Adapter::External(_) => seconds.saturating_mul(TUNNEL_BYTES_PER_S),
-        _ => 0,
     }
 }
 
@@ -320,27 +271,24 @@ fn least_bytes(
     payload_bytes: u64,
 ) -> u64 {
     let adapter = &observed.path.cell.dut.adapter;
+    let profile = adapter.profile();
     let ip_bytes = packets.ip_least(payload_bytes);
     let count = packets.packets_least(payload_bytes);
     let merged = observed.path.links.offloads;
-    let pseudowire = match adapter {
-        Adapter::L2tpv3(tunnel) => Some(tunnel.added_bytes().0 as u64),
-        _ => None,
-    };
-    let is_tunnel = adapter.encrypts() || adapter.encryptor().is_some() || pseudowire.is_some();
+    let is_tunnel = profile.role == Role::Tunnel;
     if place == Place::Cipher && is_tunnel {
-        let added = match (adapter.encryptor(), adapter.carrier()) {
-            // Of packets that share an ESP packet only the packets are sure.
-            (Some(encryptor), _) if encryptor.aggregate => return ip_bytes,
-            (Some(encryptor), _) => added_bytes_least(encryptor, packets.packet_bytes()),
-            (None, Some(carrier)) => carrier_bytes_least(carrier),
-            (None, None) => pseudowire.unwrap_or(0),
-        };
+        // Of packets that share an ESP packet only the packets are sure.
+        if profile.aggregates {
+            return ip_bytes;
+        }
+        // Other gateways may cut packets before they seal them.
+        let packet_bytes = adapter.encryptor().and(packets.packet_bytes());
+        let packet_bytes = packet_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let added = profile.added_bytes_least(packet_bytes) as u64;
         // One set of outer headers goes with a whole train of packets (`UDP_SEGMENT`).
-        let outer_bytes = if merged {
-            0
-        } else {
-            outer_bytes_least(adapter)
+        let outer_bytes = match merged {
+            true => 0,
+            false => ETHERNET_HEADER_BYTES + profile.outer_bytes as u64,
         };
         return ip_bytes.saturating_add(count.saturating_mul(added + outer_bytes));
     }

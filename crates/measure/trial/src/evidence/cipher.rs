@@ -190,8 +190,8 @@ fn own_channel(adapter: &Adapter) -> Option<&'static str> {
 
 /// What may stand beside a DUT's sealed packets. Ours agrees on keys over channels of its own.
 const fn control_traffic(adapter: &Adapter) -> &'static str {
-    match adapter {
-        Adapter::Cipherbench(_) => "ARP or ND",
-        _ => "ARP, ND or key exchange",
+    match adapter.encryptor() {
+        Some(_) => "ARP or ND",
+        None => "ARP, ND or key exchange",
     }
 }

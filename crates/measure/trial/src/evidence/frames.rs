@@ -6,7 +6,7 @@ mod path;
 
 use super::{ObservedPath, check};
 use crate::frames::{Strays, was_offered};
-use campaign::plan::{Adapter, FrameTest, Procedure};
+use campaign::plan::{FrameTest, Procedure, Role};
 use journal::record::{Check, FrameResult, FrameTrial};
 use lab::FramePath;
 
@@ -199,11 +199,8 @@ fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
         sum(|trial| trial.duplicated),
         sum(|trial| trial.reordered)
     );
-    let adapter = observed
-        .seen
-        .as_ref()
-        .map(|seen| &seen.path.cell.dut.adapter);
-    let is_device = adapter != Some(&Adapter::Straight);
+    let is_rig = |seen: &FramesSeen<'_>| seen.path.cell.dut.adapter.profile().role == Role::Rig;
+    let is_device = !observed.seen.as_ref().is_some_and(is_rig);
     check("frames-intact", corrupted == 0 || is_device, detail)
 }
 

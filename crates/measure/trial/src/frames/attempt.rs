@@ -20,7 +20,7 @@ use crate::quiet;
 use crate::reading::{Counters, offloads};
 use crate::timing::Timing;
 use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
-use campaign::plan::{Adapter, FrameTest, IpVersion, PortKind, Traffic};
+use campaign::plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
 use journal::record::{CipherWatch, Evidence, Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
@@ -172,8 +172,11 @@ impl Carrier<'_> {
     /// Whose end of the cipher link is looked at: where the DUT's kernel sends or receives. What a
     /// station in a gateway's place sends past its own kernel is not seen there.
     fn looked_at(&self) -> Option<NodeId> {
-        match (&self.trial.cell.dut.adapter, self.path.source.node) {
-            (Adapter::Straight, _) => None,
+        match (
+            self.trial.cell.dut.adapter.profile().role,
+            self.path.source.node,
+        ) {
+            (Role::Rig, _) => None,
             (_, NodeId::Gw1) => Some(NodeId::Gw2),
             _ => Some(NodeId::Gw1),
         }

@@ -115,9 +115,9 @@ impl Way<'_> {
         match self.addresses() {
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
             (IpAddr::V4(source), IpAddr::V4(target)) if self.traffic.tunnels == 1 => {
-                match self.cell.dut.adapter {
-                    Adapter::Router { nat: true } => target.octets().to_vec(),
-                    _ => [source.octets(), target.octets()].concat(),
+                match self.cell.dut.adapter.profile().translates_addresses {
+                    true => target.octets().to_vec(),
+                    false => [source.octets(), target.octets()].concat(),
                 }
             }
             (_, IpAddr::V4(_)) => {
@@ -139,8 +139,8 @@ const IPV6_PREFIX_BYTES: usize = 8;
 /// The engine of the DUT's peer: anything but the control that does not encrypt works with anything
 /// else.
 pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
-    match adapter {
-        Adapter::Cipherbench(encryptor) if encryptor.is_null() => engine::NULL,
+    match adapter.encryptor() {
+        Some(encryptor) if encryptor.is_null() => engine::NULL,
         _ => "auto",
     }
 }

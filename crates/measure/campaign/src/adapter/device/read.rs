@@ -3,13 +3,12 @@
 //! To add a kind: a variant of [`DeviceKind`], its name in [`KINDS`], a reader of its settings
 //! here, and its row in `docs/campaign.md`; what opens it is in `device`.
 
-use super::{Listed, list};
 use crate::adapter::entry::{Entry, name};
 use crate::axis::{axis, nanos};
-use crate::plan::{Adapter, Device, DeviceFault, DeviceKind, DeviceModel, Devices};
+use crate::plan::{Device, DeviceFault, DeviceKind, DeviceModel, Devices};
 use std::time::Duration;
 use units::{Layer, Ratio};
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::{Map, Node, Place, Reported, Spanned};
 
 /// Most devices that work at once.
 const COUNT_MAX: u32 = 64;
@@ -55,12 +54,12 @@ const FAULTS: [(&str, DeviceFault); 3] = [
 ];
 
 /// Reads one entry of `devices`.
-pub(super) fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
+pub(in crate::adapter) fn read(node: Node<'_>) -> Result<(Entry<Devices>, Place), Reported> {
     let (kind, body) = node.variant("device", &KINDS)?;
     body.map(|map| {
         let offload = map.with_default("offload", None, |node| node.bool().map(Some));
         if kind == Kind::Several {
-            return Ok(list(map, several(map, offload)?, Adapter::Device));
+            return Ok((several(map, offload)?, map.node().place()));
         }
         let counts = (kind != Kind::Pkcs11).then(|| {
             axis(map, "count", 1, |node: Node<'_>| {
@@ -79,7 +78,7 @@ pub(super) fn read(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
         };
         let (name, device, offload) = (name?, device?, offload?);
         let duts = identical(&name, &device, offload, &counts);
-        Ok(list(map, Entry { name, duts }, Adapter::Device))
+        Ok((Entry { name, duts }, map.node().place()))
     })
 }
 

@@ -1,8 +1,9 @@
-//! Boxes that others have built: their commands, and what they are to seal with.
+//! Reads the settings of third-party boxes.
 
+use super::settings::{External, ExternalBox, Placeholder, fill_in};
+use crate::adapter::carrier::{Carrier, Form};
 use crate::adapter::entry::{Entry, name, suite, with_suffix};
 use crate::axis::{axis, nanos};
-use crate::plan::{Carrier, External, ExternalBox, Form, Placeholder, fill_in};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::Suite;
@@ -46,7 +47,7 @@ const fn ports(form: Form) -> &'static [u16] {
 }
 
 /// A suite that varies is added to the name.
-pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
+pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     let name = name(map, "external");
     let form = map.with_default("form", Form::Esp, |node| node.one_of("form", &FORMS));
     let legacy = map.with_default("legacy", false, Node::bool);

@@ -1,8 +1,9 @@
 //! The settings of our own encryptor, each an axis, and which of them do not go together.
 
+use super::settings::{Encryptor, Mode};
 use crate::adapter::entry::{DUTS_MAX, Entry, name, suite, with_suffix};
 use crate::axis::{AxisValues, RUN_MAX, axis, nanos, product};
-use crate::plan::{Encryptor, KeySource, Mode};
+use crate::plan::keys::KeySource;
 use crate::words::{compact, compact_time};
 use choice::{Choice, CpuChoice};
 use std::time::Duration;
@@ -35,7 +36,7 @@ const MODES: [(&str, Mode); 4] = [
 
 /// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,
 /// aggregation, polling, keys, time of a rekey.
-pub(super) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Reported> {
+pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Reported> {
     let name = name(map, "cipherbench");
     let legacy = map.with_default("legacy", false, Node::bool);
     let insecure = map.with_default("insecure", false, Node::bool);

@@ -1,12 +1,11 @@
-//! Boxes in the path that Cipherbench does not run: what they are told, and the cables to them.
+//! Settings of third-party boxes in the path.
 
-use crate::adapter::Carrier;
+use crate::adapter::carrier::Carrier;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use wire::Suite;
 
-/// A pair of boxes that others have built, between the lab's [`Cables`].
+/// A pair of third-party boxes between the lab's [`Cables`](crate::plan::Cables).
 ///
 /// All of it is in the journal: nothing secret belongs here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +13,7 @@ pub struct External {
     /// The box at A's cable and the one at B's; of two that are managed in one place, only the
     /// first.
     pub boxes: Vec<ExternalBox>,
-    /// How their sealed packets must look, and what they are to seal with.
+    /// Format and suite that their sealed packets must have.
     pub carrier: Carrier,
     /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected
     /// too.
@@ -27,7 +26,7 @@ pub struct External {
     pub ready_ns: u64,
 }
 
-/// What one box is told and asked. Commands have [`Placeholder`]s in them.
+/// Commands of one box, with [`Placeholder`]s.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalBox {
     /// Program and arguments that take a command as their last argument: `ssh`, `admin@192.0.2.1`.
@@ -184,38 +183,6 @@ pub fn fill_in(
     }
     filled.push_str(rest);
     Ok(filled)
-}
-
-/// The cables to external boxes: interfaces of this machine that a run takes for its own while it
-/// lasts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cables {
-    /// The interface that leads to the first box: station A's.
-    pub station_a: String,
-    /// The interface that leads to the second box: station B's.
-    pub station_b: String,
-    /// The two ends of the link between the boxes, the first box's first: the tester joins them,
-    /// and sees all that passes. `None`: they are joined elsewhere, and nobody looks.
-    pub tap: Option<[String; 2]>,
-    /// The first box's address at A's cable.
-    pub gateway_a: Ipv4Addr,
-    /// The second box's address at B's cable.
-    pub gateway_b: Ipv4Addr,
-}
-
-impl Cables {
-    /// All interfaces, each with the key that names it.
-    pub fn interfaces(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let stations = [
-            ("station_a", &self.station_a),
-            ("station_b", &self.station_b),
-        ];
-        let tap = self.tap.iter().flatten().map(|name| ("tap", name));
-        stations
-            .into_iter()
-            .chain(tap)
-            .map(|(key, name)| (key, name.as_str()))
-    }
 }
 
 #[cfg(test)]

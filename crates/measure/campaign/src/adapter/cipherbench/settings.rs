@@ -1,6 +1,6 @@
-//! What our own encryptor is told as a device under test.
+//! Settings of our own encryptor as a device under test.
 
-use super::KeySource;
+use crate::plan::keys::KeySource;
 use choice::Choice;
 use serde::{Deserialize, Serialize, Serializer};
 use wire::Suite;
@@ -15,27 +15,27 @@ const VLAN_TAG_BYTES: usize = 4;
 /// header of its own where it goes in ESP (RFC 3931 §4.1).
 const L2TPV3_BYTES: (usize, usize) = (4, IPV4_HEADER_BYTES + l2tp::HEADER_BYTES_MAX);
 
-/// One process per gateway, and how it is configured. A journal from before a field was there has
-/// what was done then.
+/// One process per gateway, and its configuration. A field that an older journal lacks has the
+/// value that was in force then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encryptor {
-    /// ESP suite; without a meaning where [`mode`](Self::mode) has no ESP.
+    /// ESP suite; unused where [`mode`](Self::mode) has no ESP.
     pub suite: Suite,
     /// Worker threads (lanes) per gateway; at least 1.
     pub workers: u16,
-    /// What seals and opens.
+    /// Engine that seals and opens.
     #[serde(serialize_with = "engine")]
     pub engine: Choice,
     /// Tunnels (peers), each with networks of its own; at least 1.
     #[serde(default = "one")]
     pub tunnels: u16,
-    /// What is carried, and in what.
+    /// What is carried, and how it is encapsulated.
     #[serde(default)]
     pub mode: Mode,
     /// Many small packets in one ESP packet (AGGFRAG, RFC 9347).
     #[serde(default)]
     pub aggregate: bool,
-    /// Workers look for packets all the time instead of waiting for them.
+    /// Workers poll for packets instead of waiting for them.
     #[serde(default)]
     pub busy_poll: bool,
     /// Where its keys come from.
