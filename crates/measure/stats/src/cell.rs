@@ -5,7 +5,8 @@ use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
 use crate::estimate::Estimate;
 use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
 use crate::latency::LatencyResult;
-use crate::suites::{Ceiling, Overhead};
+use crate::overhead::{Ceiling, Overhead};
+use crate::parameters::Parameters;
 use crate::verdict::Verdict;
 use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
 use journal::Journal;
@@ -99,23 +100,6 @@ impl Control {
             Self::NoDevice => "control: no device",
         }
     }
-}
-
-/// Tool parameters; `null` where one does not apply or is the tool's own choice.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Parameters {
-    /// The tool of a bulk transfer: `iperf3` or `iperf2`.
-    pub tool: Option<String>,
-    /// Parallel streams over all processes (`-P`).
-    pub streams: Option<u16>,
-    /// Socket buffer (`-w`).
-    pub window_bytes: Option<u64>,
-    /// UDP payload (`-l`), or ICMP payload of a ping.
-    pub datagram_bytes: Option<u32>,
-    /// Intended load (`-b`): payload bits per second.
-    pub intended_payload_bps: Option<u64>,
-    /// Whether they were searched for before the first trial.
-    pub tuned: bool,
 }
 
 /// Whether a cell has a figure.

@@ -16,11 +16,11 @@
 
 use crate::cell::{CellResult, Status};
 use crate::compare::Comparison;
+use crate::cores::cores_wanted;
 use crate::estimate::{Estimate, Interval95};
 use crate::frames::LayerRates;
 use crate::scaling;
 use crate::verdict::Limit;
-use crate::warning::cores_wanted;
 use campaign::plan::{Bound, Claim, ClaimUnit, Percentile};
 use journal::Journal;
 use schemars::JsonSchema;

@@ -4,6 +4,9 @@ use crate::bands::TwoBands;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// A mean whose farthest repeat is farther than this, in per cent, is called widely spread.
+pub const LARGE_SPREAD_PERCENT: f64 = 10.0;
+
 /// A bootstrap interval is given from this many repeats on. Below, resampling so few values says
 /// more about their number than about the quantity.
 pub const BOOTSTRAP_MIN_REPEATS: usize = 5;

@@ -9,6 +9,7 @@ mod calibration;
 mod disturbed;
 mod latency;
 mod loads;
+mod loss;
 mod mean;
 mod question;
 mod rates;
@@ -23,7 +24,8 @@ pub use disturbed::{
     SetupResult,
 };
 pub use latency::{LoadLatency, histogram_percentile};
-pub use loads::{LoadResult, LossAccount};
+pub use loads::LoadResult;
+pub use loss::LossAccount;
 pub use mean::MeanFrameRate;
 pub use rates::LayerRates;
 pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};

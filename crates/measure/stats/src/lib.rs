@@ -16,9 +16,11 @@
 
 mod bands;
 mod bulk;
+mod ceiling;
 mod cell;
 mod claims;
 mod compare;
+mod cores;
 mod device;
 mod drift;
 mod estimate;
@@ -26,6 +28,8 @@ mod frames;
 mod hybrids;
 mod keys;
 mod latency;
+mod overhead;
+mod parameters;
 mod published;
 mod ranking;
 mod scaling;
@@ -36,7 +40,7 @@ mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
 pub use bulk::{Bulk, CpuResult, Datagrams};
-pub use cell::{CellFigures, CellResult, Control, Parameters, Reason, Repeats, Status};
+pub use cell::{CellFigures, CellResult, Control, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
 pub use device::{
@@ -47,7 +51,7 @@ pub use device::{
     ProofResult, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
 };
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
-pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, Sample};
+pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
     BackToBackResult, Calibration, CleanRekeys, DesyncResult, DesyncTold, DisturbanceResult,
     DisturbedLoad, EventPlace, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome,
@@ -59,16 +63,18 @@ pub use frames::{
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
 pub use latency::{LatencyResult, Pooled, percentile};
+pub use overhead::{Ceiling, CeilingBasis, Overhead};
+pub use parameters::Parameters;
 pub use published::PublishedResult;
 pub use ranking::{IntervalKind, Rank, RankedBy, Ranking, Standing};
 pub use scaling::{
     FIT_MIN_POINTS, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis,
     ScalingPoint, ScalingUnit, SilentCap,
 };
-pub use suites::{Ceiling, CeilingBasis, Overhead, SuiteEntry, SuiteMatrix};
+pub use suites::{SuiteEntry, SuiteMatrix};
 pub use tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
-pub use warning::{LARGE_SPREAD_PERCENT, Warning, WarningKind};
+pub use warning::{Warning, WarningKind};
 
 use journal::Journal;
 use schemars::JsonSchema;
@@ -134,7 +140,7 @@ impl Results {
     pub fn of(journal: &Journal) -> Self {
         let mut cells = cell::results(journal);
         frames::judge_all(journal, &mut cells);
-        suites::set_ceilings(journal, &mut cells);
+        ceiling::set_ceilings(journal, &mut cells);
         let cells = cells;
         let comparisons = compare::comparisons(&cells);
         let progress = Progress::of(journal, &cells);

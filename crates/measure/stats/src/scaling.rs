@@ -12,12 +12,14 @@
 
 mod cap;
 mod fit;
+mod point;
 mod series;
 mod shape;
 mod words;
 
 pub use cap::SilentCap;
 pub use fit::{FIT_MIN_POINTS, Fit, Law, POOR_FIT_PERCENT};
+pub use point::{RatioRange, ScalingAxis, ScalingPoint};
 pub use shape::GAIN_MIN_PERCENT;
 
 pub(crate) use cap::{ToldOtherwise, told_otherwise};
@@ -25,50 +27,13 @@ pub(crate) use shape::{Point as ShapePoint, Shape, is_above};
 
 use crate::cell::CellResult;
 use crate::compare::{Comparison, Metric};
+use crate::cores::cores_wanted;
 use crate::estimate::Estimate;
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
-use crate::warning::cores_wanted;
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use series::Series;
-
-/// What there is more of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScalingAxis {
-    /// Worker threads of the device.
-    Workers,
-    /// Cores of each station.
-    Cores,
-    /// Streams of a tool.
-    Streams,
-    /// Flows of frames.
-    Flows,
-    /// Tunnels.
-    Tunnels,
-}
-
-impl ScalingAxis {
-    /// For people: `workers`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Workers => "workers",
-            Self::Cores => "cores per station",
-            Self::Streams => "streams",
-            Self::Flows => "flows",
-            Self::Tunnels => "tunnels",
-        }
-    }
-
-    /// Whether twice as many could carry twice as much. Tunnels are none of that: they can only
-    /// cost.
-    #[must_use]
-    pub const fn adds(self) -> bool {
-        !matches!(self, Self::Tunnels)
-    }
-}
 
 /// What the figures of a series are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -112,88 +77,28 @@ pub struct Scaling {
     pub cap: Option<SilentCap>,
 }
 
-/// One number of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ScalingPoint {
-    /// How many.
-    pub n: u32,
-    /// Id of the cell.
-    pub cell: String,
-    /// What it carries; `null` when the cell has no figure.
-    pub figure: Option<Estimate>,
-    /// By that of the smallest number.
-    pub speedup: Option<RatioRange>,
-    /// Speed-up by how many times as many there are; `null` where more of it are not meant to carry
-    /// more.
-    pub efficiency: Option<RatioRange>,
-    /// Cores that the device's processes kept busy.
-    pub dut_cores: Option<f64>,
-    /// Cores of the machine that nothing kept busy.
-    pub idle_cores: Option<f64>,
-    /// What else than the device limits the figure: `tester` or `link`.
-    pub limited_by: Option<String>,
-    /// Whether stations and device want more cores than the machine has.
-    pub crowded: bool,
-}
-
-/// A ratio of means, and the range of the pairs of repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct RatioRange {
-    /// Mean by mean.
-    pub ratio: f64,
-    /// Smallest ratio of a pair; `null` when no repeat was measured for both.
-    pub low: Option<f64>,
-    /// Largest ratio of a pair.
-    pub high: Option<f64>,
-}
-
-impl RatioRange {
-    pub(crate) fn of(found: &Estimate, base: &Estimate) -> Option<Self> {
-        let divide = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
-        let pairs: Vec<f64> = found
-            .values
-            .iter()
-            .filter_map(|sample| divide(sample.value, base.at(sample.repeat)?))
-            .collect();
-        Some(Self {
-            ratio: divide(found.mean, base.mean)?,
-            low: pairs.iter().copied().reduce(f64::min),
-            high: pairs.iter().copied().reduce(f64::max),
-        })
-    }
-
-    fn scaled(self, factor: f64) -> Self {
-        Self {
-            ratio: factor * self.ratio,
-            low: self.low.map(|low| factor * low),
-            high: self.high.map(|high| factor * high),
-        }
-    }
-}
-
-impl ScalingPoint {
-    fn of(
-        journal: &Journal,
-        (n, place): (u32, usize),
-        cells: &[CellResult],
-        comparisons: &[Comparison],
-    ) -> Self {
-        let cell = &cells[place];
-        let cpus = journal.header.environment.cpus;
-        let cpu = cell.cpu.as_ref();
-        Self {
-            n,
-            cell: cell.id.clone(),
-            figure: cell.rate().cloned(),
-            speedup: None,
-            efficiency: None,
-            dut_cores: cpu.and_then(|cpu| Some(cpu.dut_cores.as_ref()?.mean)),
-            idle_cores: cpu
-                .filter(|_| cpus > 0)
-                .map(|cpu| (f64::from(cpus) - cpu.busy_cores.mean).max(0.0)),
-            limited_by: limited_by(cell, comparisons).map(str::to_owned),
-            crowded: cpus > 0 && cores_wanted(&journal.header.plan.cells[place]) > cpus,
-        }
+/// The point of a cell, without its ratios.
+fn point(
+    journal: &Journal,
+    (n, place): (u32, usize),
+    cells: &[CellResult],
+    comparisons: &[Comparison],
+) -> ScalingPoint {
+    let cell = &cells[place];
+    let cpus = journal.header.environment.cpus;
+    let cpu = cell.cpu.as_ref();
+    ScalingPoint {
+        n,
+        cell: cell.id.clone(),
+        figure: cell.rate().cloned(),
+        speedup: None,
+        efficiency: None,
+        dut_cores: cpu.and_then(|cpu| Some(cpu.dut_cores.as_ref()?.mean)),
+        idle_cores: cpu
+            .filter(|_| cpus > 0)
+            .map(|cpu| (f64::from(cpus) - cpu.busy_cores.mean).max(0.0)),
+        limited_by: limited_by(cell, comparisons).map(str::to_owned),
+        crowded: cpus > 0 && cores_wanted(&journal.header.plan.cells[place]) > cpus,
     }
 }
 
@@ -241,7 +146,7 @@ impl Scaling {
     ) -> Option<Self> {
         let dut = series.dut();
         let places = series.places.iter();
-        let points = places.map(|place| ScalingPoint::of(journal, *place, cells, comparisons));
+        let points = places.map(|place| point(journal, *place, cells, comparisons));
         let unit = match cells[series.places.first()?.1].traffic() {
             Some(_) => ScalingUnit::FramesPerS,
             None => ScalingUnit::PayloadBps,

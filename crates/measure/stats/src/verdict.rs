@@ -15,9 +15,8 @@
 //! 9. A station seals or opens by a suite that may be slower than the rig's: *inconclusive*.
 //! 10. Else *dut-limited*.
 
-use crate::estimate::{BOOTSTRAP_MIN_REPEATS, Estimate};
+use crate::estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, LARGE_SPREAD_PERCENT};
 use crate::frames::LossAccount;
-use crate::warning::LARGE_SPREAD_PERCENT;
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::{bit_rate, frame_rate};

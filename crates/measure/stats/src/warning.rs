@@ -11,21 +11,18 @@ mod run;
 mod scaling;
 mod tools;
 
-pub(crate) use machine::cores_wanted;
 pub(crate) use tools::disagree as tools_disagree;
 
 use crate::Progress;
 use crate::cell::{CellFigures, CellResult};
 use crate::compare::{Comparison, Metric};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, LARGE_SPREAD_PERCENT};
 use crate::scaling::{Scaling, told_otherwise};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A mean whose farthest repeat is farther than this, in per cent, is called widely spread.
-pub const LARGE_SPREAD_PERCENT: f64 = 10.0;
 /// From this share of the baseline on, the stations and not the DUT are taken to be the limit.
 const TESTER_LIMITED_RATIO: f64 = 0.95;
 /// An offered load below this share of the intended one is a shortfall.

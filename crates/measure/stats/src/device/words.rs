@@ -1,8 +1,7 @@
 //! What series of devices show, in words.
 
-use super::DeviceAxis;
 use super::curve::{Course, Crossover};
-use super::series::{DeviceCurve, DeviceGain, DeviceUnit};
+use super::series::{DeviceAxis, DeviceCurve, DeviceGain, DeviceUnit};
 
 /// What does not vary in a series: `1408 B, 40 at once, threads`; a depth of 1 goes without saying.
 pub(super) fn common(

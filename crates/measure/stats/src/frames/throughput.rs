@@ -1,7 +1,7 @@
 //! Throughput: the bounds that searches found.
 
 use super::Repeats;
-use super::loads::LossAccount;
+use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
 use crate::estimate::{Estimate, Sample};
 use campaign::plan::{Goal, ThroughputSearch};

@@ -1,7 +1,8 @@
 //! Caps that nobody asked for: a default that keeps a device from what the machine has.
 
+use super::point::{ScalingAxis, ScalingPoint};
 use super::shape::Shape;
-use super::{ScalingAxis, ScalingPoint, words};
+use super::words;
 use campaign::plan::Cell;
 use journal::Journal;
 use journal::record::{Measured, Outcome};

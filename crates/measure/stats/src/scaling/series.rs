@@ -4,7 +4,7 @@
 //! differ in one number have the others in common. Workers and tunnels of a device are in its
 //! settings instead.
 
-use super::ScalingAxis;
+use super::point::ScalingAxis;
 use campaign::plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, ScaledSetting, Value};
 
 /// Cells in rising order of their number.

@@ -1,8 +1,9 @@
 //! What a series comes to, in words.
 
+use super::fit::FIT_MIN_POINTS;
+use super::point::{ScalingAxis, ScalingPoint};
 use super::shape::Shape;
-use super::{FIT_MIN_POINTS, ScalingAxis, ScalingPoint};
-use crate::warning::LARGE_SPREAD_PERCENT;
+use crate::estimate::LARGE_SPREAD_PERCENT;
 
 /// Why no law is fitted; `None` where it is.
 pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {

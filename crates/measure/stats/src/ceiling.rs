@@ -1,0 +1,73 @@
+//! The ceiling of each cell: what the line or the baseline allows a device that adds bytes.
+
+use crate::cell::CellResult;
+use crate::overhead::{Ceiling, CeilingBasis, Packets, carrier};
+use campaign::plan::{Cell, Measurement, Plan};
+use journal::Journal;
+
+/// Gives each cell that has one its ceiling.
+pub(crate) fn set_ceilings(journal: &Journal, cells: &mut [CellResult]) {
+    let plan = &journal.header.plan;
+    let ceilings: Vec<Option<Ceiling>> = plan
+        .cells
+        .iter()
+        .zip(cells.iter())
+        .map(|(planned, cell)| ceiling(plan, planned, cell, cells))
+        .collect();
+    for (cell, ceiling) in cells.iter_mut().zip(ceilings) {
+        cell.ceiling = ceiling;
+    }
+}
+
+fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -> Option<Ceiling> {
+    let packets = Packets::of(planned, &cell.parameters)?;
+    let clear_bits = packets.line_bits(|packet| packet);
+    let carrier = carrier(&planned.dut.adapter);
+    let profile = planned.dut.adapter.profile();
+    let mtu = planned.stations.map_or(0, |stations| stations.mtu);
+    let cipher_bits =
+        carrier.map(|_| packets.line_bits(|packet| profile.carried_bytes(packet, mtu)));
+    let figure = figure(cell);
+    let (basis, baseline_cell, most) = match plan.lab.link_bps {
+        // What is added in ways that are not known here leaves no ceiling.
+        Some(_) if carrier.is_none() && !profile.is_clear() => return None,
+        Some(link_bps) => {
+            let packets_per_s = link_bps as f64 / cipher_bits.unwrap_or(clear_bits).max(clear_bits);
+            let each = packets
+                .payload_bytes
+                .map_or(1.0, |bytes| 8.0 * bytes as f64);
+            (CeilingBasis::LineRate, None, packets_per_s * each)
+        }
+        None if has_given_load(planned) => return None,
+        None => {
+            let same = |other: &&CellResult| other.baseline && other.group == cell.group;
+            let baseline = all.iter().find(same)?;
+            let most = self::figure(baseline)? * clear_bits / cipher_bits?;
+            (CeilingBasis::Baseline, Some(baseline.id.clone()), most)
+        }
+    };
+    let is_payload = packets.payload_bytes.is_some();
+    Some(Ceiling {
+        basis,
+        baseline_cell,
+        payload_bps: is_payload.then_some(most),
+        frames_per_s: (!is_payload).then_some(most),
+        reached: figure.filter(|_| most > 0.0).map(|figure| figure / most),
+    })
+}
+
+/// A load that the campaign gives bounds the baseline, whatever the path could carry.
+fn has_given_load(cell: &Cell) -> bool {
+    matches!(
+        &cell.measurement,
+        Measurement::Udp {
+            rate_bps: Some(_),
+            ..
+        }
+    )
+}
+
+/// What a ceiling is compared with.
+fn figure(cell: &CellResult) -> Option<f64> {
+    Some(cell.rate()?.mean)
+}

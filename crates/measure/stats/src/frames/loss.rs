@@ -1,0 +1,81 @@
+//! Frames sent, received and lost, over several trials.
+
+use journal::record::FrameTrial;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Frames over several trials, both directions where both are loaded. `intended` is `not_sent` and
+/// `received` and `lost`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LossAccount {
+    /// Trials.
+    pub trials: u64,
+    /// Frames that the schedule asked for.
+    pub intended: u64,
+    /// Of those, frames that never left the sender.
+    pub not_sent: u64,
+    /// Frames that left only when the load's time was over, of trials whose generator took more
+    /// than 2 % and a millisecond longer than it should: they were offered, but not at that load.
+    pub too_late: u64,
+    /// Of those intended, frames that arrived intact, each counted once.
+    pub received: u64,
+    /// Of those intended, frames that left the sender and did not arrive.
+    pub lost: u64,
+    /// Of the lost, frames that reached the receiving station and were lost in it.
+    pub receiver_dropped: u64,
+    /// Frames that arrived again.
+    pub duplicated: u64,
+    /// Frames that arrived after a later one of their flow.
+    pub reordered: u64,
+    /// Frames that arrived damaged.
+    pub corrupted: u64,
+    /// Frames that left more than a millisecond late.
+    pub late: u64,
+}
+
+impl LossAccount {
+    pub(super) fn add(&mut self, trial: &FrameTrial) {
+        // An unpaced generator intends what it sends.
+        let intended = trial.intended.max(trial.sent);
+        self.trials += 1;
+        self.intended += intended;
+        self.not_sent += intended - trial.sent;
+        self.too_late += too_late(trial);
+        self.received += trial.received;
+        self.lost += trial.lost();
+        self.receiver_dropped += trial.receiver_dropped.min(trial.lost());
+        self.duplicated += trial.duplicated;
+        self.reordered += trial.reordered;
+        self.corrupted += trial.corrupted;
+        self.late += trial.late_frames;
+    }
+
+    pub(super) fn of<'a>(trials: impl Iterator<Item = &'a FrameTrial>) -> Self {
+        let mut sum = Self::default();
+        trials.for_each(|trial| sum.add(trial));
+        sum
+    }
+
+    /// Frames lost between the stations: neither kept back by the one nor dropped by the other.
+    #[must_use]
+    pub const fn lost_on_the_way(&self) -> u64 {
+        self.lost.saturating_sub(self.receiver_dropped)
+    }
+
+    /// Frames that the stations themselves did not offer or did not count.
+    #[must_use]
+    pub const fn lost_by_tester(&self) -> u64 {
+        self.not_sent + self.too_late + self.receiver_dropped
+    }
+}
+
+/// Frames that left after the load's time, as if they had left evenly.
+fn too_late(trial: &FrameTrial) -> u64 {
+    if !trial.took_too_long() {
+        return 0;
+    }
+    let in_time = u128::from(trial.sent) * u128::from(trial.duration_ns);
+    // No more than were sent, which fits.
+    let in_time = (in_time / u128::from(trial.elapsed_ns)) as u64;
+    trial.sent.saturating_sub(in_time)
+}
