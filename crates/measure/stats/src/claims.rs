@@ -21,7 +21,7 @@ use crate::estimate::{Estimate, Interval95};
 use crate::frames::LayerRates;
 use crate::scaling;
 use crate::verdict::Limit;
-use campaign::plan::{Bound, Claim, ClaimUnit, Percentile};
+use campaign::plan::{Bound, Claim, ClaimUnit, Measurement, Percentile, Procedure};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -130,7 +130,7 @@ impl Judge<'_> {
             .iter()
             .filter_map(|id| self.cells.iter().position(|cell| cell.id == *id));
         let of_cell = |place: usize| {
-            let figures = self.figures(claim, &self.cells[place]);
+            let figures = self.figures(claim, place);
             figures
                 .into_iter()
                 .map(move |figure| self.result(claim, place, figure))
@@ -179,26 +179,33 @@ impl Judge<'_> {
     }
 
     /// The figures of a cell that a claim is about; at least one, which may be empty.
-    fn figures(&self, claim: &Claim, cell: &CellResult) -> Vec<Figure> {
+    fn figures(&self, claim: &Claim, place: usize) -> Vec<Figure> {
+        let cell = &self.cells[place];
+        let measurement = &self.journal.header.plan.cells[place].measurement;
+        let procedure = match measurement {
+            Measurement::Frames(test) => Some(&test.procedure),
+            _ => None,
+        };
         let group = || self.cells.iter().filter(|other| other.group == cell.group);
-        let found: Vec<Figure> = match claim.trial.as_str() {
-            "tcp" | "udp" => cell
+        let found: Vec<Figure> = match (measurement, procedure) {
+            (Measurement::Tcp { .. } | Measurement::Udp { .. }, _) => cell
                 .bulk()
                 .into_iter()
                 .map(|bulk| Figure {
                     value: Some(bulk.payload_throughput_bps.clone()),
-                    offered: (claim.trial == "udp").then_some(bulk.offered_payload_bps.mean),
+                    offered: matches!(measurement, Measurement::Udp { .. })
+                        .then_some(bulk.offered_payload_bps.mean),
                     ..Figure::default()
                 })
                 .collect(),
-            "ping" => vec![Figure {
+            (Measurement::Ping { .. }, _) => vec![Figure {
                 value: round_trip(cell, claim.percentile),
                 floor: group()
                     .find(|other| other.baseline && other.id != cell.id)
                     .and_then(|direct| Some(round_trip(direct, claim.percentile)?.mean)),
                 ..Figure::default()
             }],
-            "latency" => {
+            (_, Some(Procedure::Latency(_))) => {
                 let own = |other: &CellResult| one_way(other, claim);
                 let rig = group().find(|other| other.measures_rig());
                 let floors = rig.map_or_else(Vec::new, own);
@@ -213,7 +220,7 @@ impl Judge<'_> {
                     })
                     .collect()
             }
-            "recovery" => {
+            (_, Some(Procedure::Recovery(_))) => {
                 let recovery = cell.frames().and_then(|found| found.recovery());
                 let value = recovery.and_then(|found| found.recovery_ns.clone());
                 vec![Figure {

@@ -1,0 +1,212 @@
+//! No circles between the files of a crate: a file that imports from another is not imported from
+//! by it, directly or through others.
+//!
+//! Imports are `use` items; those through a re-export count for the file that has the item. A file
+//! and the parent that declares it may call each other by path: that is how a crate is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use syn::{Item, UseTree, Visibility};
+
+/// A module's path within its crate, or that of an item in it.
+type Names = Vec<String>;
+
+/// What one file imports.
+#[derive(Default)]
+struct Imports {
+    private: Vec<Names>,
+    /// Its re-exports, by their name here.
+    public: BTreeMap<String, Names>,
+}
+
+type Files = BTreeMap<Names, Imports>;
+
+fn root() -> PathBuf {
+    let ancestors = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    ancestors.clone().nth(2).expect("two folders deep").into()
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder of the tree");
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a readable entry").path())
+        .collect();
+    found.sort();
+    found
+}
+
+/// The `src` folders of all crates.
+fn crates() -> Vec<PathBuf> {
+    let mut folders = children(&root().join("crates"));
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        if folder.join("Cargo.toml").exists() {
+            found.push(folder.join("src"));
+        } else if folder.is_dir() {
+            folders.extend(children(&folder));
+        }
+    }
+    found
+}
+
+fn files(src: &Path) -> Files {
+    let mut paths = children(src);
+    let mut found = BTreeMap::new();
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(children(&path));
+            continue;
+        }
+        let module = path.with_extension("");
+        let module: Names = module
+            .strip_prefix(src)
+            .expect("below the crate")
+            .iter()
+            .map(|name| name.to_str().expect("UTF-8").to_owned())
+            .filter(|name| name != "lib" && name != "main")
+            .collect();
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        if is_rust && !module.iter().any(|name| name == "tests") {
+            found.insert(module, path);
+        }
+    }
+    let modules: BTreeSet<Names> = found.keys().cloned().collect();
+    found
+        .into_iter()
+        .map(|(module, path)| {
+            let text = std::fs::read_to_string(&path).expect("a readable file");
+            let file = syn::parse_file(&text).expect("a file that compiles");
+            let mut imports = Imports::default();
+            for item in &file.items {
+                let Item::Use(item) = item else { continue };
+                let is_public = !matches!(item.vis, Visibility::Inherited);
+                for path in flattened(&item.tree) {
+                    let Some(path) = in_crate(&module, path, &modules) else {
+                        continue;
+                    };
+                    match (is_public, path.last()) {
+                        (true, Some(name)) => _ = imports.public.insert(name.clone(), path),
+                        _ => imports.private.push(path),
+                    }
+                }
+            }
+            (module, imports)
+        })
+        .collect()
+}
+
+/// The paths of a `use` item, by their original names.
+fn flattened(tree: &UseTree) -> Vec<Names> {
+    let leaf = |name: String| vec![vec![name]];
+    match tree {
+        UseTree::Path(path) => {
+            let mut below = flattened(&path.tree);
+            for names in &mut below {
+                names.insert(0, path.ident.to_string());
+            }
+            below
+        }
+        UseTree::Name(name) => leaf(name.ident.to_string()),
+        UseTree::Rename(rename) => leaf(rename.ident.to_string()),
+        UseTree::Glob(_) => leaf("*".into()),
+        UseTree::Group(group) => group.items.iter().flat_map(flattened).collect(),
+    }
+}
+
+/// A path as seen from the crate's root; `None` for one that leads out of the crate.
+fn in_crate(module: &[String], path: Names, modules: &BTreeSet<Names>) -> Option<Names> {
+    let mut base = module.to_vec();
+    let mut rest = path.as_slice();
+    match rest[0].as_str() {
+        "crate" => base.clear(),
+        "self" | "super" => {
+            while rest[0] == "super" && rest.len() > 1 && rest[1] == "super" {
+                base.pop();
+                rest = &rest[1..];
+            }
+            if rest[0] == "super" {
+                base.pop();
+            }
+        }
+        child => {
+            let child: Names = base.iter().cloned().chain([child.to_owned()]).collect();
+            return modules.contains(&child).then(|| [base, path].concat());
+        }
+    }
+    base.extend_from_slice(&rest[1..]);
+    Some(base)
+}
+
+/// The file that has the item of that path.
+fn home(files: &Files, mut path: Names) -> Names {
+    // Re-exports of re-exports are few.
+    for _ in 0..8 {
+        let place = (0..=path.len()).rfind(|end| files.contains_key(&path[..*end]));
+        let place = place.expect("the root is a file");
+        let (module, rest) = path.split_at(place);
+        let exported = rest
+            .iter()
+            .find(|name| *name != "self")
+            .and_then(|name| files[module].public.get(name));
+        match exported {
+            Some(target) => path = [target.as_slice(), &rest[1..]].concat(),
+            None => return module.to_vec(),
+        }
+    }
+    panic!("re-exports in a circle: {path:?}");
+}
+
+/// The shortest way from a file back to itself.
+fn circle(imported: &BTreeMap<&Names, BTreeSet<Names>>, start: &Names) -> Option<Vec<Names>> {
+    let mut ways = vec![vec![start.clone()]];
+    let mut seen = BTreeSet::new();
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            for next in &imported[&way[way.len() - 1]] {
+                if next == start {
+                    return Some(way);
+                }
+                if seen.insert(next) {
+                    longer.push([way.as_slice(), std::slice::from_ref(next)].concat());
+                }
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let mut circles = BTreeSet::new();
+    let (mut crates_read, mut imports_read) = (0, 0);
+    for src in crates() {
+        let files = files(&src);
+        crates_read += 1;
+        let imported = files.iter().map(|(module, imports)| {
+            let homes = imports
+                .private
+                .iter()
+                .map(|path| home(&files, path.clone()));
+            // Everything may use what the root declares.
+            let others = homes.filter(|home| home != module && !home.is_empty());
+            (module, others.collect::<BTreeSet<Names>>())
+        });
+        let imported: BTreeMap<&Names, BTreeSet<Names>> = imported.collect();
+        imports_read += imported.values().map(BTreeSet::len).sum::<usize>();
+        for module in files.keys() {
+            if let Some(way) = circle(&imported, module) {
+                let mut names: Vec<String> = way.iter().map(|names| names.join("::")).collect();
+                names.sort();
+                circles.insert(format!("{}: {}", src.display(), names.join(", ")));
+            }
+        }
+    }
+    assert!(
+        crates_read > 20 && imports_read > 500,
+        "{crates_read} crates and {imports_read} imports were read"
+    );
+    let circles: Vec<String> = circles.into_iter().collect();
+    assert!(circles.is_empty(), "circles:\n{}", circles.join("\n"));
+}
