@@ -35,6 +35,13 @@ impl<T> AxisValues<T> {
         self.outcome.is_ok()
     }
 
+    /// The values, or the error of something else that they depend on.
+    #[must_use]
+    pub(crate) fn and<U>(self, other: Result<U, Reported>) -> Self {
+        let outcome = self.outcome.and(other.map(drop));
+        Self { outcome, ..self }
+    }
+
     /// All values, at least one.
     ///
     /// # Errors
@@ -288,38 +295,4 @@ pub(crate) fn window(node: Node<'_>) -> Result<u64, Reported> {
 pub(crate) fn rate(node: Node<'_>) -> Result<u64, Reported> {
     node.bit_rate(Layer::Payload, 1_000..=1_000_000_000_000)
         .map(|rate| rate.bps())
-}
-
-/// All combinations of indexes below `lengths`, the last varying fastest.
-pub(crate) fn product<const N: usize>(lengths: [usize; N]) -> impl Iterator<Item = [usize; N]> {
-    let total = lengths.into_iter().fold(1, usize::saturating_mul);
-    (0..total).map(move |mut number| {
-        let mut indexes = [0; N];
-        for (index, length) in indexes.iter_mut().zip(lengths).rev() {
-            *index = number % length;
-            number /= length;
-        }
-        indexes
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_axis_varies_fastest() {
-        let all: Vec<_> = product([2, 1, 3]).collect();
-        assert_eq!(
-            all,
-            [
-                [0, 0, 0],
-                [0, 0, 1],
-                [0, 0, 2],
-                [1, 0, 0],
-                [1, 0, 1],
-                [1, 0, 2]
-            ]
-        );
-    }
 }

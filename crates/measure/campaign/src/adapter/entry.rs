@@ -1,5 +1,6 @@
 //! One entry of `duts`: its name and, where settings are lists, one DUT for each combination.
 
+use crate::axis::{AxisValues, axis};
 use wire::Suite;
 use yaml::{Map, Node, Reported};
 
@@ -53,11 +54,95 @@ pub(crate) fn name(map: &Map<'_>, default: &str) -> Result<String, Reported> {
     })
 }
 
-/// The entry's name followed by the settings that vary; of switches, by those that are on.
-pub(crate) fn with_suffix<const N: usize>(name: &str, words: [(bool, &str); N]) -> String {
-    let varying = words.into_iter().filter(|(varies, _)| *varies);
-    let suffix: String = varying.map(|(_, word)| format!(" {word}")).collect();
-    format!("{name}{suffix}")
+/// The DUTs of an entry while axes multiply them, the last axis varying fastest.
+#[derive(Debug)]
+pub(crate) struct Variants<T> {
+    /// What follows the entry's name, and the settings.
+    duts: Vec<(String, T)>,
+    outcome: Result<(), Reported>,
+}
+
+impl<T: Clone + PartialEq> Variants<T> {
+    /// One DUT with these settings.
+    pub(crate) fn of(settings: T) -> Self {
+        Self {
+            duts: vec![(String::new(), settings)],
+            outcome: Ok(()),
+        }
+    }
+
+    /// Multiplies by an axis. `set` makes a value part of the settings and returns the word that
+    /// names it where the axis varies; empty: none. Values that make the same settings make one
+    /// DUT. No more DUTs are kept than are enough to report too many.
+    pub(crate) fn by<V: Clone, W: AsRef<str>>(
+        mut self,
+        axis: AxisValues<V>,
+        set: impl Fn(&mut T, V) -> W,
+    ) -> Self {
+        let values = match axis.all() {
+            Ok(values) => values,
+            Err(reported) => {
+                self.outcome = Err(reported);
+                return self;
+            }
+        };
+        let mut duts: Vec<(String, T)> = Vec::new();
+        for (suffix, settings) in self.duts {
+            let first = duts.len();
+            for value in &values {
+                let mut settings = settings.clone();
+                let word = set(&mut settings, value.value.clone());
+                let blank = match (values.len() > 1, word.as_ref()) {
+                    (false, _) | (_, "") => String::new(),
+                    (true, word) => format!(" {word}"),
+                };
+                if duts[first..].iter().all(|(_, known)| *known != settings) {
+                    duts.push((format!("{suffix}{blank}"), settings));
+                }
+            }
+        }
+        duts.truncate(DUTS_MAX + 1);
+        Self { duts, ..self }
+    }
+
+    /// The entry with that name.
+    pub(crate) fn named(self, name: Result<String, Reported>) -> Result<Entry<T>, Reported> {
+        let name = name?;
+        self.outcome?;
+        let duts = self.duts.into_iter();
+        let duts = duts.map(|(suffix, settings)| (format!("{name}{suffix}"), settings));
+        Ok(Entry {
+            duts: duts.collect(),
+            name,
+        })
+    }
+}
+
+/// The flags that allow suites which protect badly.
+#[derive(Debug)]
+pub(crate) struct WeakAllowed {
+    legacy: Result<bool, Reported>,
+    insecure: Result<bool, Reported>,
+}
+
+impl WeakAllowed {
+    pub(crate) fn read(map: &Map<'_>) -> Self {
+        Self {
+            legacy: map.with_default("legacy", false, Node::bool),
+            insecure: map.with_default("insecure", false, Node::bool),
+        }
+    }
+}
+
+/// Reads the axis `suite`.
+pub(crate) fn suites<'d>(
+    map: &Map<'d>,
+    usual: Suite,
+    allowed: &WeakAllowed,
+    read: impl Fn(Node<'d>, &WeakAllowed) -> Result<Suite, Reported>,
+) -> AxisValues<Suite> {
+    let suites = axis(map, "suite", usual, |node| read(node, allowed));
+    suites.and(allowed.legacy).and(allowed.insecure)
 }
 
 /// Reads a suite. Weak suites need `legacy: true` beside them, suites without encryption
@@ -65,8 +150,7 @@ pub(crate) fn with_suffix<const N: usize>(name: &str, words: [(bool, &str); N]) 
 pub(crate) fn suite(
     node: Node<'_>,
     known: &[Suite],
-    legacy: &Result<bool, Reported>,
-    insecure: &Result<bool, Reported>,
+    WeakAllowed { legacy, insecure }: &WeakAllowed,
 ) -> Result<Suite, Reported> {
     let suites: Vec<_> = known.iter().map(|suite| (suite.name(), *suite)).collect();
     let suite = node.one_of("suite", &suites)?;
@@ -84,15 +168,11 @@ pub(crate) fn suite(
 }
 
 /// Reads a suite that IPsec implementations other than ours have too.
-pub(crate) fn common_suite(
-    node: Node<'_>,
-    legacy: &Result<bool, Reported>,
-    insecure: &Result<bool, Reported>,
-) -> Result<Suite, Reported> {
+pub(crate) fn common_suite(node: Node<'_>, allowed: &WeakAllowed) -> Result<Suite, Reported> {
     let ours = Suite::from_name(node.text()?).filter(|suite| !Suite::COMMON.contains(suite));
     if let Some(ours) = ours {
         let what = format!("neither strongSwan nor the kernel has `{ours}`");
         return Err(node.mistake(what, "to measure it use `cipherbench`"));
     }
-    suite(node, &Suite::COMMON, legacy, insecure)
+    suite(node, &Suite::COMMON, allowed)
 }

@@ -1,6 +1,6 @@
 //! DUTs that do not encrypt: the baseline, the tester alone, and boxes that forward in clear.
 
-use super::entry::{Entry, name};
+use super::entry::{Entry, Variants, name};
 use super::profile::{Ability, Direction, DutProfile, Role};
 use crate::axis::axis;
 use yaml::{Map, Node, Reported};
@@ -49,16 +49,10 @@ fn forwarder(settings: &str) -> DutProfile {
 /// Reads a router: whether it translates addresses. Of two, the one that does has it in its name.
 pub(crate) fn read_router(map: &Map<'_>) -> Result<Entry<bool>, Reported> {
     let name = name(map, "router");
-    let nat = axis(map, "nat", false, Node::bool);
-    let (name, nats) = (name?, nat.all()?);
-    let routers = nats.iter().map(|nat| {
-        let suffix = if nats.len() > 1 && nat.value {
-            " nat"
-        } else {
-            ""
-        };
-        (format!("{name}{suffix}"), nat.value)
-    });
-    let duts = routers.collect();
-    Ok(Entry { name, duts })
+    let nats = axis(map, "nat", false, Node::bool);
+    let set = |it: &mut bool, nat: bool| {
+        *it = nat;
+        if nat { "nat" } else { "" }
+    };
+    Variants::of(false).by(nats, set).named(name)
 }

@@ -1,6 +1,6 @@
 //! L2TPv3 by the kernel.
 
-use super::entry::{Entry, name, with_suffix};
+use super::entry::{Entry, Variants, name};
 use super::profile::{Ability, DutProfile, Role, insecure_in_words};
 use crate::axis::axis;
 use serde::{Deserialize, Serialize};
@@ -87,22 +87,21 @@ impl L2tpv3 {
 
 /// An encapsulation that varies is added to the name.
 pub(crate) fn read(map: &Map<'_>) -> Result<Entry<L2tpv3>, Reported> {
-    const KNOWN: [(&str, L2tpEncapsulation); 2] = [
-        (L2tpEncapsulation::Udp.name(), L2tpEncapsulation::Udp),
-        (L2tpEncapsulation::Ip.name(), L2tpEncapsulation::Ip),
-    ];
     let name = name(map, "l2tpv3");
-    let encapsulations = axis(map, "encapsulation", L2tpEncapsulation::Udp, |node| {
-        node.one_of("encapsulation", &KNOWN)
+    let known = L2tpEncapsulation::ALL.map(|it| (it.name(), it));
+    let usual = L2tpEncapsulation::Udp;
+    let encapsulations = axis(map, "encapsulation", usual, |node| {
+        node.one_of("encapsulation", &known)
     });
-    let (name, encapsulations) = (name?, encapsulations.all()?);
-    let duts = encapsulations.iter().map(|encapsulation| {
-        let encapsulation = encapsulation.value;
-        let words = [(encapsulations.len() > 1, encapsulation.name())];
-        (with_suffix(&name, words), L2tpv3 { encapsulation })
-    });
-    let duts = duts.collect();
-    Ok(Entry { name, duts })
+    let settings = L2tpv3 {
+        encapsulation: usual,
+    };
+    Variants::of(settings)
+        .by(encapsulations, |it, encapsulation| {
+            it.encapsulation = encapsulation;
+            encapsulation.name()
+        })
+        .named(name)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! OpenVPN.
 
 use super::carrier::{Carrier, Form};
-use super::entry::{Entry, name, with_suffix};
+use super::entry::{Entry, Variants, name};
 use super::profile::{Ability, DutProfile, GatewayTraffic};
 use crate::axis::axis;
 use serde::{Deserialize, Serialize};
@@ -35,13 +35,15 @@ impl OpenVpn {
 pub(crate) fn read(map: &Map<'_>) -> Result<Entry<OpenVpn>, Reported> {
     let name = name(map, "openvpn");
     let suites = axis(map, "suite", Suite::Aes256Gcm, aead);
-    let (name, suites) = (name?, suites.all()?);
-    let duts = suites.iter().map(|suite| {
-        let words = [(suites.len() > 1, suite.value.name())];
-        (with_suffix(&name, words), OpenVpn { suite: suite.value })
-    });
-    let duts = duts.collect();
-    Ok(Entry { name, duts })
+    let settings = OpenVpn {
+        suite: Suite::Aes256Gcm,
+    };
+    Variants::of(settings)
+        .by(suites, |it, suite| {
+            it.suite = suite;
+            suite.name()
+        })
+        .named(name)
 }
 
 /// An AEAD: OpenVPN has had its other data-channel ciphers as obsolete since 2.5.

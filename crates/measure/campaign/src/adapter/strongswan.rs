@@ -1,9 +1,9 @@
 //! IPsec by strongSwan.
 
 use super::carrier::{Carrier, Form};
-use super::entry::{DUTS_MAX, Entry, common_suite, name, with_suffix};
+use super::entry::{Entry, Variants, WeakAllowed, common_suite, name, suites};
 use super::profile::{Ability, DutProfile, GatewayTraffic, PacketLimit};
-use crate::axis::{axis, product};
+use crate::axis::axis;
 use crate::words::counted;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -44,6 +44,9 @@ pub enum DataPath {
 }
 
 impl DataPath {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Libipsec, Self::Kernel];
+
     /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -65,6 +68,9 @@ pub enum IkeAuth {
 }
 
 impl IkeAuth {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Psk, Self::Certificates];
+
     /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -138,70 +144,55 @@ impl StrongSwan {
     }
 }
 
-const DATA_PATHS: [(&str, DataPath); 2] = [
-    (DataPath::Libipsec.name(), DataPath::Libipsec),
-    (DataPath::Kernel.name(), DataPath::Kernel),
-];
-
-const AUTHS: [(&str, IkeAuth); 2] = [
-    (IkeAuth::Psk.name(), IkeAuth::Psk),
-    (IkeAuth::Certificates.name(), IkeAuth::Certificates),
-];
-
 /// Settings that vary are added to the name, in this order: data path, suite, authentication, PPK,
 /// ML-KEM, tunnels.
 pub(crate) fn read(map: &Map<'_>) -> Result<Entry<StrongSwan>, Reported> {
     let name = name(map, "strongswan");
-    let legacy = map.with_default("legacy", false, Node::bool);
-    let insecure = map.with_default("insecure", false, Node::bool);
+    let allowed = WeakAllowed::read(map);
     let data_path = axis(map, "data_path", DataPath::Libipsec, |node| {
-        node.one_of("data path", &DATA_PATHS)
+        node.one_of("data path", &DataPath::ALL.map(|it| (it.name(), it)))
     });
-    let suite = axis(map, "suite", Suite::Aes256Gcm, |node| {
-        common_suite(node, &legacy, &insecure)
-    });
+    let suite = suites(map, Suite::Aes256Gcm, &allowed, common_suite);
     let auth = axis(map, "auth", IkeAuth::Psk, |node| {
-        node.one_of("authentication", &AUTHS)
+        node.one_of("authentication", &IkeAuth::ALL.map(|it| (it.name(), it)))
     });
     let ppk = axis(map, "ppk", false, Node::bool);
     let ml_kem = axis(map, "ml_kem", false, Node::bool);
     let tunnels = axis(map, "tunnels", 1, |node| {
         node.integer(1..=StrongSwan::TUNNELS_MAX)
     });
-    let name = name?;
-    let (data_path, suite, auth) = (data_path.all()?, suite.all()?, auth.all()?);
-    let (ppk, ml_kem, tunnels) = (ppk.all()?, ml_kem.all()?, tunnels.all()?);
-    legacy?;
-    insecure?;
-    let combinations = product([
-        data_path.len(),
-        suite.len(),
-        auth.len(),
-        ppk.len(),
-        ml_kem.len(),
-        tunnels.len(),
-    ]);
-    // One more than the limit is enough to report it.
-    let duts = combinations.take(DUTS_MAX + 1).map(|at| {
-        let tunnel = StrongSwan {
-            data_path: data_path[at[0]].value,
-            suite: suite[at[1]].value,
-            auth: auth[at[2]].value,
-            ppk: ppk[at[3]].value,
-            ml_kem: ml_kem[at[4]].value,
-            tunnels: tunnels[at[5]].value,
-        };
-        let count = format!("t{}", tunnel.tunnels);
-        let words = [
-            (data_path.len() > 1, tunnel.data_path.name()),
-            (suite.len() > 1, tunnel.suite.name()),
-            (auth.len() > 1, tunnel.auth.name()),
-            (ppk.len() > 1 && tunnel.ppk, "ppk"),
-            (ml_kem.len() > 1 && tunnel.ml_kem, "ml-kem"),
-            (tunnels.len() > 1, &count),
-        ];
-        (with_suffix(&name, words), tunnel)
-    });
-    let duts = duts.collect();
-    Ok(Entry { name, duts })
+    let settings = StrongSwan {
+        data_path: DataPath::Libipsec,
+        suite: Suite::Aes256Gcm,
+        auth: IkeAuth::Psk,
+        ppk: false,
+        ml_kem: false,
+        tunnels: 1,
+    };
+    Variants::of(settings)
+        .by(data_path, |it, data_path| {
+            it.data_path = data_path;
+            data_path.name()
+        })
+        .by(suite, |it, suite| {
+            it.suite = suite;
+            suite.name()
+        })
+        .by(auth, |it, auth| {
+            it.auth = auth;
+            auth.name()
+        })
+        .by(ppk, |it, ppk| {
+            it.ppk = ppk;
+            if ppk { "ppk" } else { "" }
+        })
+        .by(ml_kem, |it, ml_kem| {
+            it.ml_kem = ml_kem;
+            if ml_kem { "ml-kem" } else { "" }
+        })
+        .by(tunnels, |it, tunnels| {
+            it.tunnels = tunnels;
+            format!("t{tunnels}")
+        })
+        .named(name)
 }

@@ -1,12 +1,11 @@
 //! IPsec by the kernel's XFRM.
 
 use super::carrier::{Carrier, Form};
-use super::entry::{Entry, common_suite, name, with_suffix};
+use super::entry::{Entry, Variants, WeakAllowed, common_suite, name, suites};
 use super::profile::DutProfile;
-use crate::axis::axis;
 use serde::{Deserialize, Serialize};
 use wire::Suite;
-use yaml::{Map, Node, Reported};
+use yaml::{Map, Reported};
 
 /// IPsec by the kernel's XFRM with static keys, new at each start: bare ESP, since no program holds
 /// a socket for UDP.
@@ -31,18 +30,15 @@ impl Xfrm {
 /// A suite that varies is added to the name.
 pub(crate) fn read(map: &Map<'_>) -> Result<Entry<Xfrm>, Reported> {
     let name = name(map, "xfrm");
-    let legacy = map.with_default("legacy", false, Node::bool);
-    let insecure = map.with_default("insecure", false, Node::bool);
-    let suites = axis(map, "suite", Suite::Aes256Gcm, |node| {
-        common_suite(node, &legacy, &insecure)
-    });
-    let (name, suites) = (name?, suites.all()?);
-    legacy?;
-    insecure?;
-    let duts = suites.iter().map(|suite| {
-        let words = [(suites.len() > 1, suite.value.name())];
-        (with_suffix(&name, words), Xfrm { suite: suite.value })
-    });
-    let duts = duts.collect();
-    Ok(Entry { name, duts })
+    let allowed = WeakAllowed::read(map);
+    let suites = suites(map, Suite::Aes256Gcm, &allowed, common_suite);
+    let settings = Xfrm {
+        suite: Suite::Aes256Gcm,
+    };
+    Variants::of(settings)
+        .by(suites, |it, suite| {
+            it.suite = suite;
+            suite.name()
+        })
+        .named(name)
 }

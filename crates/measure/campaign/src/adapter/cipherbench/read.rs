@@ -1,15 +1,15 @@
 //! The settings of our own encryptor, each an axis, and which of them do not go together.
 
 use super::settings::{Encryptor, Mode};
-use crate::adapter::entry::{DUTS_MAX, Entry, name, suite, with_suffix};
-use crate::axis::{AxisValues, RUN_MAX, axis, nanos, product};
+use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
+use crate::axis::{AxisValues, RUN_MAX, axis, nanos};
 use crate::plan::keys::KeySource;
 use crate::words::{compact, compact_time};
 use choice::{Choice, CpuChoice};
 use std::time::Duration;
 use units::{BitRate, Layer};
 use wire::Suite;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::{Map, Node, Reported};
 
 /// Most worker threads per gateway.
 const WORKERS_MAX: u16 = 256;
@@ -19,31 +19,17 @@ const TUNNELS_MAX: u16 = 1000;
 /// Keys that are agreed on are used no shorter: a handshake of each tunnel takes milliseconds.
 const REKEY_EVERY_MIN: Duration = Duration::from_millis(100);
 
-const KEY_SOURCES: [(&str, KeySource); 5] = [
-    (KeySource::Static.name(), KeySource::Static),
-    (KeySource::Pqc.name(), KeySource::Pqc),
-    (KeySource::Ppk.name(), KeySource::Ppk),
-    (KeySource::Qkd.name(), KeySource::Qkd),
-    (KeySource::Both.name(), KeySource::Both),
-];
-
-const MODES: [(&str, Mode); 4] = [
-    (Mode::L3.name(), Mode::L3),
-    (Mode::L2.name(), Mode::L2),
-    (Mode::L2tpv3.name(), Mode::L2tpv3),
-    (Mode::L2tpv3Clear.name(), Mode::L2tpv3Clear),
-];
-
 /// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,
 /// aggregation, polling, keys, time of a rekey.
 pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Reported> {
     let name = name(map, "cipherbench");
-    let legacy = map.with_default("legacy", false, Node::bool);
-    let insecure = map.with_default("insecure", false, Node::bool);
+    let allowed = WeakAllowed::read(map);
     let axes = Axes {
-        mode: axis(map, "mode", Mode::L3, |node| node.one_of("mode", &MODES)),
-        suite: axis(map, "suite", Suite::Aes256Gcm, |node| {
-            suite(node, &Suite::ALL, &legacy, &insecure)
+        mode: axis(map, "mode", Mode::L3, |node| {
+            node.one_of("mode", &Mode::ALL.map(|mode| (mode.name(), mode)))
+        }),
+        suite: suites(map, Suite::Aes256Gcm, &allowed, |node, allowed| {
+            suite(node, &Suite::ALL, allowed)
         }),
         workers: axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX)),
         tunnels: axis(map, "tunnels", 1, |node| node.integer(1..=TUNNELS_MAX)),
@@ -51,18 +37,17 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Report
         aggregate: axis(map, "aggregate", false, Node::bool),
         busy_poll: axis(map, "busy_poll", false, Node::bool),
         keys: axis(map, "keys", KeySource::Static, |node| {
-            node.one_of("key source", &KEY_SOURCES)
+            node.one_of(
+                "key source",
+                &KeySource::ALL.map(|keys| (keys.name(), keys)),
+            )
         }),
         rekey_every: axis(map, "rekey_every", KeySource::REKEY_EVERY, |node| {
             node.duration(REKEY_EVERY_MIN..=RUN_MAX)
         }),
     };
     axes.check(map.node());
-    let (name, values) = (name?, axes.all()?);
-    legacy?;
-    insecure?;
-    let duts = values.duts(&name);
-    Ok(Entry { name, duts })
+    axes.variants().named(name)
 }
 
 struct Axes {
@@ -75,18 +60,6 @@ struct Axes {
     busy_poll: AxisValues<bool>,
     keys: AxisValues<KeySource>,
     rekey_every: AxisValues<Duration>,
-}
-
-struct Values {
-    mode: Vec<Spanned<Mode>>,
-    suite: Vec<Spanned<Suite>>,
-    workers: Vec<Spanned<u16>>,
-    tunnels: Vec<Spanned<u16>>,
-    engine: Vec<Spanned<Choice>>,
-    aggregate: Vec<Spanned<bool>>,
-    busy_poll: Vec<Spanned<bool>>,
-    keys: Vec<Spanned<KeySource>>,
-    rekey_every: Vec<Spanned<Duration>>,
 }
 
 /// A name, or a map as the encryptor's configuration has it. The control stands alone: its packets
@@ -231,101 +204,47 @@ impl Axes {
         }
     }
 
-    fn all(self) -> Result<Values, Reported> {
-        let Self {
-            mode,
-            suite,
-            workers,
-            tunnels,
-            engine,
-            aggregate,
-            busy_poll,
-            keys,
-            rekey_every,
-        } = self;
-        Ok(Values {
-            mode: mode.all()?,
-            suite: suite.all()?,
-            workers: workers.all()?,
-            tunnels: tunnels.all()?,
-            engine: engine.all()?,
-            aggregate: aggregate.all()?,
-            busy_poll: busy_poll.all()?,
-            keys: keys.all()?,
-            rekey_every: rekey_every.all()?,
-        })
-    }
-}
-
-impl Values {
-    /// One more than there may be is enough to tell. Static keys are not renewed by time: the first
-    /// of several times stands for all.
-    fn duts(&self, name: &str) -> Vec<(String, Encryptor)> {
-        let combinations = product([
-            self.mode.len(),
-            self.suite.len(),
-            self.workers.len(),
-            self.tunnels.len(),
-            self.engine.len(),
-            self.aggregate.len(),
-            self.busy_poll.len(),
-            self.keys.len(),
-            self.rekey_every.len(),
-        ]);
-        let is_agreed = |keys: usize| self.keys[keys].value.is_agreed();
-        let combinations =
-            combinations.filter(|[.., keys, rekey_every]| *rekey_every == 0 || is_agreed(*keys));
-        let mut duts = Vec::new();
-        for [
-            mode,
-            suite,
-            workers,
-            tunnels,
-            engine,
-            aggregate,
-            busy_poll,
-            keys,
-            rekey_every,
-        ] in combinations.take(DUTS_MAX + 1)
-        {
-            let engine = &self.engine[engine].value;
-            let rekey_every = is_agreed(keys).then(|| self.rekey_every[rekey_every].value);
-            let encryptor = Encryptor {
-                mode: self.mode[mode].value,
-                suite: self.suite[suite].value,
-                workers: self.workers[workers].value,
-                tunnels: self.tunnels[tunnels].value,
-                engine: engine.clone(),
-                aggregate: self.aggregate[aggregate].value,
-                busy_poll: self.busy_poll[busy_poll].value,
-                keys: self.keys[keys].value,
-                rekey_every_ns: rekey_every.map(nanos),
-                fault: None,
-            };
-            duts.push((self.name(name, &encryptor, &word(engine)), encryptor));
-        }
-        duts
-    }
-
-    /// The name with the settings that vary.
-    fn name(&self, name: &str, encryptor: &Encryptor, engine: &str) -> String {
-        let workers = format!("w{}", encryptor.workers);
-        let tunnels = format!("t{}", encryptor.tunnels);
-        let every = encryptor.rekey_every_ns.map(Duration::from_nanos);
-        let every_word = every.map_or_else(String::new, |every| {
-            format!("every {}", compact_time(every))
-        });
-        let words = [
-            (self.mode.len() > 1, encryptor.mode.name()),
-            (self.suite.len() > 1, encryptor.suite.name()),
-            (self.workers.len() > 1, &workers),
-            (self.tunnels.len() > 1, &tunnels),
-            (self.engine.len() > 1, engine),
-            (self.aggregate.len() > 1 && encryptor.aggregate, "aggregate"),
-            (self.busy_poll.len() > 1 && encryptor.busy_poll, "polling"),
-            (self.keys.len() > 1, encryptor.keys.name()),
-            (self.rekey_every.len() > 1 && every.is_some(), &every_word),
-        ];
-        with_suffix(name, words)
+    /// Static keys are not renewed by time: all times make one DUT of them.
+    fn variants(self) -> Variants<Encryptor> {
+        Variants::of(Encryptor::new(Suite::Aes256Gcm))
+            .by(self.mode, |it, mode| {
+                it.mode = mode;
+                mode.name()
+            })
+            .by(self.suite, |it, suite| {
+                it.suite = suite;
+                suite.name()
+            })
+            .by(self.workers, |it, workers| {
+                it.workers = workers;
+                format!("w{workers}")
+            })
+            .by(self.tunnels, |it, tunnels| {
+                it.tunnels = tunnels;
+                format!("t{tunnels}")
+            })
+            .by(self.engine, |it, engine| {
+                it.engine = engine;
+                word(&it.engine)
+            })
+            .by(self.aggregate, |it, aggregate| {
+                it.aggregate = aggregate;
+                if aggregate { "aggregate" } else { "" }
+            })
+            .by(self.busy_poll, |it, busy_poll| {
+                it.busy_poll = busy_poll;
+                if busy_poll { "polling" } else { "" }
+            })
+            .by(self.keys, |it, keys| {
+                it.keys = keys;
+                keys.name()
+            })
+            .by(self.rekey_every, |it, every| {
+                it.rekey_every_ns = it.keys.is_agreed().then(|| nanos(every));
+                match it.rekey_every_ns {
+                    Some(_) => format!("every {}", compact_time(every)),
+                    None => String::new(),
+                }
+            })
     }
 }

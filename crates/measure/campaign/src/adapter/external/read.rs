@@ -2,8 +2,8 @@
 
 use super::settings::{External, ExternalBox, Placeholder, fill_in};
 use crate::adapter::carrier::{Carrier, Form};
-use crate::adapter::entry::{Entry, name, suite, with_suffix};
-use crate::axis::{axis, nanos};
+use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
+use crate::axis::nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::Suite;
@@ -29,7 +29,7 @@ const FORMS: [(&str, Form); 3] = [
 ];
 
 /// What a form is sealed with, if not with anything; the first is the default.
-const fn suites(form: Form) -> &'static [Suite] {
+const fn form_suites(form: Form) -> &'static [Suite] {
     match form {
         Form::WireGuard => &[Suite::ChaCha20Poly1305],
         Form::OpenVpn => &Suite::AEADS,
@@ -50,41 +50,37 @@ const fn ports(form: Form) -> &'static [u16] {
 pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     let name = name(map, "external");
     let form = map.with_default("form", Form::Esp, |node| node.one_of("form", &FORMS));
-    let legacy = map.with_default("legacy", false, Node::bool);
-    let insecure = map.with_default("insecure", false, Node::bool);
-    let known = form.as_ref().map_or(&[][..], |form| suites(*form));
+    let allowed = WeakAllowed::read(map);
+    let known = form.as_ref().map_or(&[][..], |form| form_suites(*form));
     let usual = known.first().copied().unwrap_or(Suite::Aes256Gcm);
-    let suites = axis(map, "suite", usual, |node| {
-        let suite = suite(node, &Suite::ALL, &legacy, &insecure)?;
-        of_form(node, suite, known)
+    let suites = suites(map, usual, &allowed, |node, allowed| {
+        of_form(node, suite(node, &Suite::ALL, allowed)?, known)
     });
     let words = map.with_default("suite_words", BTreeMap::new(), read_words);
     let given_ports = map.with_default("ports", None, |node| read_ports(node).map(Some));
     let limit = map.with_default("limit", LIMIT_DEFAULT, read_limit);
     let ready = map.with_default("ready", READY_DEFAULT, read_limit);
     let boxes = map.required("boxes").and_then(read_boxes);
-    let (name, form, suites, words) = (name?, form?, suites.all()?, words?);
-    let (given_ports, limit, ready, boxes) = (given_ports?, limit?, ready?, boxes?);
-    legacy?;
-    insecure?;
-    let duts = suites.iter().map(|suite| {
-        let boxes = External {
-            boxes: boxes.clone(),
-            carrier: Carrier {
-                form,
-                suite: suite.value,
-                udp: true,
-            },
-            ports: given_ports.clone().unwrap_or_else(|| ports(form).to_vec()),
-            suite_word: words.get(suite.value.name()).cloned(),
-            limit_ns: nanos(limit),
-            ready_ns: nanos(ready),
-        };
-        let varying = [(suites.len() > 1, suite.value.name())];
-        (with_suffix(&name, varying), boxes)
-    });
-    let duts = duts.collect();
-    Ok(Entry { name, duts })
+    let (form, words, given_ports) = (form?, words?, given_ports?);
+    let settings = External {
+        boxes: boxes?,
+        carrier: Carrier {
+            form,
+            suite: usual,
+            udp: true,
+        },
+        ports: given_ports.unwrap_or_else(|| ports(form).to_vec()),
+        suite_word: None,
+        limit_ns: nanos(limit?),
+        ready_ns: nanos(ready?),
+    };
+    Variants::of(settings)
+        .by(suites, |it, suite| {
+            it.carrier.suite = suite;
+            it.suite_word = words.get(suite.name()).cloned();
+            suite.name()
+        })
+        .named(name)
 }
 
 /// Where a form has suites of its own, one of them.
