@@ -48,18 +48,14 @@ pub(crate) struct Fatigue {
     restart: bool,
 }
 
-/// Names of the trials.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Name {
-    Kat,
-    Speed,
-    Fatigue,
-}
+/// Reads the keys of a trial.
+pub(crate) type Reader = fn(&Map<'_>) -> Result<DeviceTrial, Reported>;
 
-pub(crate) const NAMES: [(&str, Name); 3] = [
-    ("kat", Name::Kat),
-    ("speed", Name::Speed),
-    ("fatigue", Name::Fatigue),
+/// The trials, by name.
+pub(crate) const TRIALS: [(&str, Reader); 3] = [
+    ("kat", kat),
+    ("speed", |map| speed(map).map(DeviceTrial::Speed)),
+    ("fatigue", |map| fatigue(map).map(DeviceTrial::Fatigue)),
 ];
 
 /// Most threads or processes at once, as the report of the crypto card has them.
@@ -87,19 +83,12 @@ const WORKERS: [(&str, Workers); 2] = [
     (Workers::Processes.name(), Workers::Processes),
 ];
 
-/// Reads a trial of that name.
-pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<DeviceTrial, Reported> {
-    match name {
-        Name::Kat => {
-            let algorithms = map.optional("algorithms").map(read_algorithms);
-            let all = || operation::ALGORITHMS.to_vec();
-            Ok(DeviceTrial::Kat(
-                algorithms.transpose()?.unwrap_or_else(all),
-            ))
-        }
-        Name::Speed => speed(map).map(DeviceTrial::Speed),
-        Name::Fatigue => fatigue(map).map(DeviceTrial::Fatigue),
-    }
+fn kat(map: &Map<'_>) -> Result<DeviceTrial, Reported> {
+    let algorithms = map.optional("algorithms").map(read_algorithms);
+    let all = || operation::ALGORITHMS.to_vec();
+    Ok(DeviceTrial::Kat(
+        algorithms.transpose()?.unwrap_or_else(all),
+    ))
 }
 
 fn speed(map: &Map<'_>) -> Result<Speed, Reported> {

@@ -16,7 +16,7 @@ mod soak;
 
 pub(crate) use check::for_duts;
 pub(crate) use given::Given;
-pub(crate) use procedure::{NAMES, Name};
+pub(crate) use procedure::{PROCEDURES, Reader};
 
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
 use crate::expand::{Grid, Point};
@@ -45,18 +45,6 @@ const FLOWS_PER_TUNNEL_MAX: u32 = 32_768;
 const TUNNELS_MAX: u32 = 65_535;
 
 pub(crate) const IP_VERSIONS: [(&str, IpVersion); 2] = [("4", IpVersion::V4), ("6", IpVersion::V6)];
-pub(crate) const DIRECTIONS: [(&str, Direction); 3] = [
-    (Direction::Encrypt.name(), Direction::Encrypt),
-    (Direction::Decrypt.name(), Direction::Decrypt),
-    (Direction::Both.name(), Direction::Both),
-];
-const PORT_KINDS: [(&str, PortKind); 4] = [
-    (PortKind::Xdp.name(), PortKind::Xdp),
-    (PortKind::Packet.name(), PortKind::Packet),
-    (PortKind::Socket.name(), PortKind::Socket),
-    (PortKind::Memory.name(), PortKind::Memory),
-];
-
 /// As many flows for each tunnel, one for each core at least.
 pub(crate) fn flows_for(tunnels: u32, cores: u16) -> u32 {
     let wanted = FLOWS_DEFAULT.max(cores.into());
@@ -79,8 +67,8 @@ pub(crate) struct TrafficAxes {
     offloads: AxisValues<bool>,
 }
 
-/// Reads a frame trial of that kind.
-pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
+/// Reads a frame trial whose procedures `reader` reads.
+pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported> {
     let node = map.node();
     let traffic = TrafficAxes {
         frame: required_axis(map, "frame", mix::read),
@@ -88,7 +76,7 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
             node.one_of("IP version", &IP_VERSIONS)
         }),
         direction: axis(map, "direction", Direction::Both, |node| {
-            node.one_of("direction", &DIRECTIONS)
+            node.one_of("direction", &Direction::ALL.map(|it| (it.name(), it)))
         }),
         cores: axis(map, "cores", 1, |node| node.integer(1..=CORES_MAX)),
         flows: axis(map, "flows", None, |node| {
@@ -101,12 +89,12 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
         ports: axis(map, "ports", Ports::default(), ports),
         offloads: axis(map, "offloads", false, Node::bool),
     };
-    let procedures = procedure::read(map, name);
+    let procedures = reader.read(map);
     traffic.check(node);
     for asked in procedures.iter().flatten() {
         asked.check(node, &traffic.frame);
     }
-    if name.is_disturbed() {
+    if matches!(reader, Reader::Disturbed(_)) {
         traffic.check_whole(node);
     }
     // Mistakes of any axis were reported; without one all values are there.
@@ -119,7 +107,11 @@ pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<FrameTrial, Reported> {
 
 /// `auto`, one kind for both ends, or each end's own.
 fn ports(node: Node<'_>) -> Result<Ports, Reported> {
-    let kind = |node: Node<'_>| node.word_or("auto", |node| node.one_of("port kind", &PORT_KINDS));
+    let kind = |node: Node<'_>| {
+        node.word_or("auto", |node| {
+            node.one_of("port kind", &PortKind::ALL.map(|it| (it.name(), it)))
+        })
+    };
     if !node.is_map() {
         return kind(node).map(|kind| Ports { tx: kind, rx: kind });
     }

@@ -70,24 +70,16 @@ pub(crate) struct Load {
     pub(crate) tune: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Name {
-    Tool(ToolName),
-    Frames(frames::Name),
-}
+/// Reads the keys that only one tool has; with the MTUs.
+type ToolReader = fn(&Map<'_>, &AxisValues<u16>) -> Result<Tool, Reported>;
 
 #[derive(Debug, Clone, Copy)]
-enum ToolName {
-    Tcp,
-    Udp,
-    Ping,
+enum Reader {
+    Tool(ToolReader),
+    Frames(frames::Reader),
 }
 
-const TOOLS: [(&str, ToolName); 3] = [
-    ("tcp", ToolName::Tcp),
-    ("udp", ToolName::Udp),
-    ("ping", ToolName::Ping),
-];
+const TOOLS: [(&str, ToolReader); 3] = [("tcp", |map, _| tcp(map)), ("udp", udp), ("ping", ping)];
 
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const WARMUP_DEFAULT: Duration = Duration::from_secs(1);
@@ -106,14 +98,14 @@ const ICMP_HEADER_BYTES: usize = 8;
 
 /// Reads one entry of `trials`.
 pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
-    let tools = TOOLS.map(|(name, tool)| (name, Name::Tool(tool)));
-    let frames = frames::NAMES.map(|(name, kind)| (name, Name::Frames(kind)));
-    let names: Vec<_> = tools.into_iter().chain(frames).collect();
-    let (name, body) = node.variant("trial", &names)?;
+    let tools = TOOLS.map(|(name, reader)| (name, Reader::Tool(reader)));
+    let frames = frames::PROCEDURES.map(|(name, reader)| (name, Reader::Frames(reader)));
+    let kinds: Vec<_> = tools.into_iter().chain(frames).collect();
+    let (reader, body) = node.variant("trial", &kinds)?;
     body.map(|map| {
-        let kind = match name {
-            Name::Frames(kind) => frames::read(map, kind).map(Kind::Frames),
-            Name::Tool(name) => tool(map, name).map(Kind::Tool),
+        let kind = match reader {
+            Reader::Frames(reader) => frames::read(map, reader).map(Kind::Frames),
+            Reader::Tool(reader) => tool(map, reader).map(Kind::Tool),
         };
         let duts = map.optional("duts").map(dut_names).transpose();
         Ok(Trial {
@@ -126,9 +118,9 @@ pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
 
 /// Reads one entry of the `trials` of crypto devices.
 pub(crate) fn read_of_devices(node: Node<'_>) -> Result<Trial, Reported> {
-    let (name, body) = node.variant("device trial", &device::NAMES)?;
+    let (reader, body) = node.variant("device trial", &device::TRIALS)?;
     body.map(|map| {
-        let kind = device::read(map, name).map(Kind::Device);
+        let kind = reader(map).map(Kind::Device);
         let devices = map.optional("devices").map(dut_names).transpose();
         Ok(Trial {
             place: body.place(),
@@ -143,14 +135,10 @@ fn dut_names(node: Node<'_>) -> Result<Vec<Spanned<String>>, Reported> {
     node.one_or_many(|item| Ok(item.spanned(item.text()?.to_owned())))
 }
 
-fn tool(map: &Map<'_>, name: ToolName) -> Result<ToolTrial, Reported> {
+fn tool(map: &Map<'_>, reader: ToolReader) -> Result<ToolTrial, Reported> {
     let mtu = required_axis(map, "mtu", |node| axis::mtu(node, axis::MTU_MAX));
     let offloads = axis(map, "offloads", true, Node::bool);
-    let tool = match name {
-        ToolName::Tcp => tcp(map),
-        ToolName::Udp => udp(map, &mtu),
-        ToolName::Ping => ping(map, &mtu),
-    };
+    let tool = reader(map, &mtu);
     Ok(ToolTrial {
         mtu: mtu.all()?,
         offloads: offloads.all()?,

@@ -3,7 +3,7 @@
 use crate::axis::{self, CORES_MAX, STREAMS_MAX};
 use crate::expand::Draft;
 use crate::frames::{self, mix};
-use crate::plan::{Axis, Cell, Coordinate, Measurement, Value};
+use crate::plan::{Axis, Cell, Coordinate, Direction, Measurement, Value};
 use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};
 
@@ -26,7 +26,7 @@ const SELECTORS: [(Axis, Read); 13] = [
     }),
     (Axis::Frame, |node| mix::read(node).map(Value::from)),
     (Axis::Direction, |node| {
-        let direction = node.one_of("direction", &frames::DIRECTIONS);
+        let direction = node.one_of("direction", &Direction::ALL.map(|it| (it.name(), it)));
         direction.map(Value::from)
     }),
     (Axis::Ip, |node| {

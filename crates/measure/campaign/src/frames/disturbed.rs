@@ -47,20 +47,6 @@ const SHARES_DEFAULT: [u16; 5] = [1, 10, 50, 100, 200];
 const SHARE_MAX: u16 = 1000;
 const HOSTILE_DURATION_DEFAULT: Duration = Duration::from_secs(5);
 
-const FAILURES: [(&str, Failure); 2] = [
-    (Failure::Crash.name(), Failure::Crash),
-    (Failure::Link.name(), Failure::Link),
-];
-const DESYNCS: [(&str, Desync); 2] = [
-    (Desync::WrongKeys.name(), Desync::WrongKeys),
-    (Desync::MissedRollover.name(), Desync::MissedRollover),
-];
-const ATTACKS: [(&str, Attack); 3] = [
-    (Attack::BadIcv.name(), Attack::BadIcv),
-    (Attack::Replay.name(), Attack::Replay),
-    (Attack::Garbage.name(), Attack::Garbage),
-];
-
 pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let load = Load::read(map);
     let every = map.with_default("every", map.node().spanned(REKEY_EVERY_DEFAULT), |node| {
@@ -116,7 +102,9 @@ fn searched_again(map: &Map<'_>, load: &Result<Load, Reported>) -> Result<bool, 
 
 pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let load = Load::read(map);
-    let failures = required_axis(map, "failure", |node| node.one_of("failure", &FAILURES));
+    let failures = required_axis(map, "failure", |node| {
+        node.one_of("failure", &Failure::ALL.map(|it| (it.name(), it)))
+    });
     let times = times(map, FAILURES_DEFAULT);
     let down = map.with_default("down", DOWN_DEFAULT, phase);
     let watch = map.with_default("watch", FAILOVER_WATCH_DEFAULT, phase);
@@ -147,7 +135,9 @@ pub(super) fn setup(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
 
 pub(super) fn desync(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let load = Load::read(map);
-    let causes = required_axis(map, "cause", |node| node.one_of("cause", &DESYNCS));
+    let causes = required_axis(map, "cause", |node| {
+        node.one_of("cause", &Desync::ALL.map(|it| (it.name(), it)))
+    });
     let times = times(map, DESYNCS_DEFAULT);
     let watch = map.with_default("watch", DESYNC_WATCH_DEFAULT, phase);
     let (load, times, watch) = (load?, times?, watch?);
@@ -165,7 +155,9 @@ pub(super) fn desync(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
 
 pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let load = Load::read(map);
-    let attacks = required_axis(map, "attack", |node| node.one_of("attack", &ATTACKS));
+    let attacks = required_axis(map, "attack", |node| {
+        node.one_of("attack", &Attack::ALL.map(|it| (it.name(), it)))
+    });
     let percents = map.with_default("shares", SHARES_DEFAULT.to_vec(), shares);
     let duration = map.with_default("duration", HOSTILE_DURATION_DEFAULT, trial_time);
     let (load, percents, duration) = (load?, percents?, duration?);

@@ -13,48 +13,41 @@ use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
 
-/// Kinds of frame trials.
+type Read<T> = Result<Vec<T>, Reported>;
+
+/// Reads the keys of a kind: one procedure, or one for each value of its axes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Name {
-    Load,
-    Throughput,
-    LossCurve,
-    BackToBack,
-    Latency,
-    Recovery,
-    Rekey,
-    Failover,
-    Setup,
-    Desync,
-    Hostile,
-    Soak,
+pub(crate) enum Reader {
+    /// Of a procedure during which nothing happens to the DUT.
+    Steady(fn(&Map<'_>) -> Read<Asked>),
+    /// Of one during which something happens to both of its ends.
+    Disturbed(fn(&Map<'_>) -> Read<disturbed::Asked>),
 }
 
-/// Names of the kinds: those of their procedures.
-pub(crate) const NAMES: [(&str, Name); 12] = [
-    ("load", Name::Load),
-    ("throughput", Name::Throughput),
-    ("loss-curve", Name::LossCurve),
-    ("back-to-back", Name::BackToBack),
-    ("latency", Name::Latency),
-    ("recovery", Name::Recovery),
-    ("rekey", Name::Rekey),
-    ("failover", Name::Failover),
-    ("setup", Name::Setup),
-    ("desync", Name::Desync),
-    ("hostile", Name::Hostile),
-    ("soak", Name::Soak),
-];
-
-impl Name {
-    /// Whether something happens to the DUT: to both of its ends.
-    pub(super) const fn is_disturbed(self) -> bool {
-        matches!(
-            self,
-            Self::Rekey | Self::Failover | Self::Setup | Self::Desync | Self::Hostile
-        )
+impl Reader {
+    pub(super) fn read(self, map: &Map<'_>) -> Read<Asked> {
+        match self {
+            Self::Steady(read) => read(map),
+            Self::Disturbed(read) => Ok(read(map)?.into_iter().map(Asked::Disturbed).collect()),
+        }
     }
 }
+
+/// The kinds of frame trials, by the names of their procedures.
+pub(crate) const PROCEDURES: [(&str, Reader); 12] = [
+    ("load", Reader::Steady(loads)),
+    ("throughput", Reader::Steady(throughput)),
+    ("loss-curve", Reader::Steady(loss_curve)),
+    ("back-to-back", Reader::Steady(back_to_back)),
+    ("latency", Reader::Steady(latency)),
+    ("recovery", Reader::Steady(recovery)),
+    ("rekey", Reader::Disturbed(disturbed::rekey)),
+    ("failover", Reader::Disturbed(disturbed::failover)),
+    ("setup", Reader::Disturbed(disturbed::setup)),
+    ("desync", Reader::Disturbed(disturbed::desync)),
+    ("hostile", Reader::Disturbed(disturbed::hostile)),
+    ("soak", Reader::Steady(soaks)),
+];
 
 /// A procedure as a campaign asks for it: loads may still be bit rates.
 #[derive(Debug, Clone)]
@@ -102,29 +95,7 @@ const LATENCY_PERCENTS: [u8; 4] = [0, 10, 50, 90];
 const OVERLOAD_PERCENT: u16 = 110;
 const RELIEF_PERCENT: u16 = 50;
 
-/// Reads the keys of a kind: one procedure, or one for each value of its axes.
-pub(crate) fn read(map: &Map<'_>, name: Name) -> Result<Vec<Asked>, Reported> {
-    match name {
-        Name::Load => loads(map),
-        Name::Throughput => Search::read(map).map(|search| vec![Asked::Throughput(search)]),
-        Name::LossCurve => loss_curve(map).map(|asked| vec![asked]),
-        Name::BackToBack => back_to_back(map).map(|asked| vec![asked]),
-        Name::Latency => latency(map).map(|asked| vec![asked]),
-        Name::Recovery => recovery(map).map(|asked| vec![asked]),
-        Name::Rekey => disturbed::rekey(map).map(all_disturbed),
-        Name::Failover => disturbed::failover(map).map(all_disturbed),
-        Name::Setup => disturbed::setup(map).map(all_disturbed),
-        Name::Desync => disturbed::desync(map).map(all_disturbed),
-        Name::Hostile => disturbed::hostile(map).map(all_disturbed),
-        Name::Soak => soak::read(map).map(|asked| asked.into_iter().map(Asked::Soak).collect()),
-    }
-}
-
-fn all_disturbed(asked: Vec<disturbed::Asked>) -> Vec<Asked> {
-    asked.into_iter().map(Asked::Disturbed).collect()
-}
-
-fn loads(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+fn loads(map: &Map<'_>) -> Read<Asked> {
     let rates = axis(map, "rate", None, |node| node.word_or("max", rate::read));
     let durations: AxisValues<Duration> = axis(map, "duration", LOAD_DURATION_DEFAULT, trial_time);
     let (rates, durations) = (rates.all()?, durations.all()?);
@@ -140,7 +111,15 @@ fn loads(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     Ok(pairs.collect())
 }
 
-fn loss_curve(map: &Map<'_>) -> Result<Asked, Reported> {
+fn throughput(map: &Map<'_>) -> Read<Asked> {
+    Ok(vec![Asked::Throughput(Search::read(map)?)])
+}
+
+fn soaks(map: &Map<'_>) -> Read<Asked> {
+    Ok(soak::read(map)?.into_iter().map(Asked::Soak).collect())
+}
+
+fn loss_curve(map: &Map<'_>) -> Read<Asked> {
     let max_load = max_load(map);
     let step = map.with_default("step", STEP_PERCENT_DEFAULT, |node| {
         // In range, so it fits.
@@ -148,15 +127,15 @@ fn loss_curve(map: &Map<'_>) -> Result<Asked, Reported> {
     });
     let trial = map.with_default("duration", TRIAL_DEFAULT, trial_time);
     let drain = drain(map, Profile::Fast.times().drain);
-    Ok(Asked::LossCurve {
+    Ok(vec![Asked::LossCurve {
         max_load: max_load?,
         step_percent: step?,
         trial: trial?,
         drain: drain?,
-    })
+    }])
 }
 
-fn back_to_back(map: &Map<'_>) -> Result<Asked, Reported> {
+fn back_to_back(map: &Map<'_>) -> Read<Asked> {
     let burst = map.with_default("burst", BURST_DEFAULT, |node| {
         node.duration(BURST_MIN..=BURST_MAX)
     });
@@ -164,14 +143,14 @@ fn back_to_back(map: &Map<'_>) -> Result<Asked, Reported> {
         node.integer(1..=BURSTS_MAX)
     });
     let drain = drain(map, Profile::Fast.times().drain);
-    Ok(Asked::BackToBack(BackToBack {
+    Ok(vec![Asked::BackToBack(BackToBack {
         burst_ns_max: nanos(burst?),
         bursts: bursts?,
         drain_ns: nanos(drain?),
-    }))
+    })])
 }
 
-fn latency(map: &Map<'_>) -> Result<Asked, Reported> {
+fn latency(map: &Map<'_>) -> Read<Asked> {
     let search = Search::read(map);
     let percents = map.with_default("loads", LATENCY_PERCENTS.to_vec(), |node| {
         let mut percents: Vec<u8> = Vec::new();
@@ -188,14 +167,14 @@ fn latency(map: &Map<'_>) -> Result<Asked, Reported> {
     });
     let times = Search::times(&search);
     let trial = map.with_default("duration", times.latency, trial_time);
-    Ok(Asked::Latency {
+    Ok(vec![Asked::Latency {
         search: search?,
         percents: percents?,
         trial: trial?,
-    })
+    }])
 }
 
-fn recovery(map: &Map<'_>) -> Result<Asked, Reported> {
+fn recovery(map: &Map<'_>) -> Read<Asked> {
     let search = Search::read(map);
     let times = Search::times(&search);
     let overload = map.with_default("overload", OVERLOAD_PERCENT, |node| {
@@ -204,13 +183,13 @@ fn recovery(map: &Map<'_>) -> Result<Asked, Reported> {
     let relief = map.with_default("relief", RELIEF_PERCENT, |node| whole_percent(node, 1..=99));
     let overload_time = map.with_default("overload_time", times.recovery, trial_time);
     let relief_time = map.with_default("relief_time", times.recovery, trial_time);
-    Ok(Asked::Recovery {
+    Ok(vec![Asked::Recovery {
         search: search?,
         overload_percent: overload?,
         relief_percent: relief?,
         overload: overload_time?,
         relief: relief_time?,
-    })
+    }])
 }
 
 impl Asked {

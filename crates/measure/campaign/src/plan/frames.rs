@@ -135,6 +135,9 @@ pub enum PortKind {
 }
 
 impl PortKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Xdp, Self::Packet, Self::Socket, Self::Memory];
+
     /// As campaigns have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
