@@ -8,19 +8,23 @@
 //! in `html`.
 
 pub(crate) mod cpu;
+mod curves;
 pub(crate) mod datagrams;
 pub(crate) mod device;
 pub(crate) mod frames;
 pub(crate) mod latency;
 pub(crate) mod ranking;
+mod rows;
 mod scale;
 pub(crate) mod scaling;
 pub(crate) mod suites;
 pub(crate) mod throughput;
+mod time;
 pub(crate) mod timeline;
 
 use maud::{Markup, PreEscaped};
-use scale::Linear;
+use scale::{Linear, Log, short_time};
+use stats::{CellResult, Status};
 use std::fmt::Write;
 
 /// Width of every chart in its own units; the page scales it.
@@ -68,7 +72,7 @@ impl Svg {
         ))
     }
 
-    fn element(&mut self, name: &str, class: &str, attributes: &[(&str, &str)], tooltip: &str) {
+    fn element(&mut self, name: &str, class: &str, attributes: &[(&str, String)], tooltip: &str) {
         let mut text = format!("<{name} class=\"{class}\"");
         for (key, value) in attributes {
             // Writing to a string cannot fail.
@@ -82,30 +86,19 @@ impl Svg {
     }
 
     fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
-        let values = [x1, y1, x2, y2].map(number);
-        let attributes: Vec<_> = ["x1", "y1", "x2", "y2"]
-            .into_iter()
-            .zip(values.iter().map(String::as_str))
-            .collect();
-        self.element("line", class, &attributes, "");
+        let places = [("x1", x1), ("y1", y1), ("x2", x2), ("y2", y2)];
+        let places = places.map(|(key, value)| (key, number(value)));
+        self.element("line", class, &places, "");
     }
 
     fn rect(&mut self, class: &str, area: Area, tooltip: &str) {
-        let values = [area.x, area.y, area.width.max(0.0), area.height.max(0.0)].map(number);
-        let attributes: Vec<_> = ["x", "y", "width", "height"]
-            .into_iter()
-            .zip(values.iter().map(String::as_str))
-            .collect();
-        self.element("rect", class, &attributes, tooltip);
+        self.element("rect", class, &area.attributes(), tooltip);
     }
 
     fn dot(&mut self, class: &str, (x, y): (f64, f64), radius: f64, tooltip: &str) {
-        let values = [x, y, radius].map(number);
-        let attributes: Vec<_> = ["cx", "cy", "r"]
-            .into_iter()
-            .zip(values.iter().map(String::as_str))
-            .collect();
-        self.element("circle", class, &attributes, tooltip);
+        let places = [("cx", x), ("cy", y), ("r", radius)];
+        let places = places.map(|(key, value)| (key, number(value)));
+        self.element("circle", class, &places, tooltip);
     }
 
     /// A line through points.
@@ -114,7 +107,7 @@ impl Svg {
             .iter()
             .map(|(x, y)| format!("{},{}", number(*x), number(*y)))
             .collect();
-        self.element("polyline", class, &[("points", &points.join(" "))], tooltip);
+        self.element("polyline", class, &[("points", points.join(" "))], tooltip);
     }
 
     fn text(&mut self, class: &str, position: (f64, f64), anchor: Anchor, text: &str) {
@@ -148,23 +141,27 @@ impl Svg {
     }
 
     /// Swatches and names in one line from the left; returns where it ends.
-    fn legend(&mut self, entries: &[(String, &str)]) -> f64 {
+    fn legend(
+        &mut self,
+        entries: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
+    ) -> f64 {
         let mut x = 0.0;
         for (class, name) in entries {
-            self.rect(
-                class,
-                Area {
-                    x,
-                    y: 4.0,
-                    width: 14.0,
-                    height: 11.0,
-                },
-                "",
-            );
+            let name = name.as_ref();
+            self.rect(class.as_ref(), Area::new(x, 4.0, 14.0, 11.0), "");
             self.text("label", (x + 20.0, 14.0), Anchor::Start, name);
             x += 20.0 + text_width(name) + 22.0;
         }
         x
+    }
+
+    /// A legend of devices by their places in the palette; long names are cut.
+    fn legend_of_colors(&mut self, entries: impl Iterator<Item = (usize, String)>) {
+        let entry = |(color, name): (usize, String)| {
+            let name = shortened_name(&name, 260.0);
+            (format!("fill-{color}"), name)
+        };
+        self.legend(entries.map(entry));
     }
 
     /// The farthest repeat's distance, above and below a standing bar's end; nothing where there is
@@ -177,34 +174,63 @@ impl Svg {
         }
     }
 
-    /// The same, left and right of a lying bar's end.
-    fn side_whisker(&mut self, (x, y): (f64, f64), reach: f64) {
-        if reach >= 0.05 {
-            self.line("whisker", (x - reach, y), (x + reach, y));
-            self.line("whisker", (x - reach, y - 4.0), (x - reach, y + 4.0));
-            self.line("whisker", (x + reach, y - 4.0), (x + reach, y + 4.0));
+    /// The same, from the left to the right of a lying bar's end.
+    fn side_whisker(&mut self, low: f64, high: f64, y: f64) {
+        if high - low >= 0.1 {
+            self.line("whisker", (low, y), (high, y));
+            for end in [low, high] {
+                self.line("whisker", (end, y - 4.0), (end, y + 4.0));
+            }
+        }
+    }
+
+    /// The value above a standing bar: turned where the bar is narrower than the first width, and
+    /// left to the table below the second.
+    fn bar_value(&mut self, class: &str, bar: Area, above: f64, widths: [f64; 2], value: &str) {
+        if bar.width >= widths[0] {
+            self.text(class, (bar.middle(), above), Anchor::Middle, value);
+        } else if bar.width >= widths[1] {
+            let position = (bar.middle() + 4.0, above);
+            self.turned_text(class, position, Anchor::Start, value, -90);
         }
     }
 
     /// Horizontal grid with its numbers at the left, and the unit above them.
     fn y_axis(&mut self, plot: Area, axis: &Linear, unit: &str) {
         for (value, label) in axis.ticks() {
-            let y = plot.bottom() - plot.height * axis.share(value);
             let class = if value > 0.0 { "grid" } else { "axis" };
-            self.line(class, (plot.x, y), (plot.right(), y));
-            self.text("tick", (plot.x - 7.0, y + 4.0), Anchor::End, &label);
+            self.y_tick(class, plot, plot.y_at(axis.share(value)), &label);
         }
         self.text("tick", (plot.x - 7.0, plot.y - 10.0), Anchor::End, unit);
+    }
+
+    /// The same for times in nanoseconds on a logarithmic axis.
+    fn y_times(&mut self, plot: Area, axis: &Log) {
+        for value in axis.ticks() {
+            let y = plot.y_at(axis.share(value));
+            self.y_tick("grid", plot, y, &short_time(value));
+        }
+    }
+
+    fn y_tick(&mut self, class: &str, plot: Area, y: f64, label: &str) {
+        self.line(class, (plot.x, y), (plot.right(), y));
+        self.text("tick", (plot.x - 7.0, y + 4.0), Anchor::End, label);
     }
 
     /// Vertical grid with its numbers below.
     fn x_axis(&mut self, plot: Area, axis: &Linear) {
         for (value, label) in axis.ticks() {
-            let x = plot.x + plot.width * axis.share(value);
+            let x = plot.x_at(axis.share(value));
             let class = if value > 0.0 { "grid" } else { "axis" };
             self.line(class, (x, plot.y), (x, plot.bottom()));
             self.text("tick", (x, plot.bottom() + 16.0), Anchor::Middle, &label);
         }
+    }
+
+    /// What an axis below a plot shows.
+    fn x_title(&mut self, plot: Area, below: f64, title: &str) {
+        let position = (plot.middle(), plot.bottom() + below);
+        self.text("tick", position, Anchor::Middle, title);
     }
 }
 
@@ -218,12 +244,68 @@ struct Area {
 }
 
 impl Area {
+    const fn new(x: f64, y: f64, width: f64, height: f64) -> Self {
+        Self {
+            x,
+            y,
+            width,
+            height,
+        }
+    }
+
+    /// The plot of a chart of that height: what margins at the top (below the legend), right, bottom
+    /// and left leave.
+    const fn plot(height: f64, [top, right, bottom, left]: [f64; 4]) -> Self {
+        let y = LEGEND_HEIGHT + top;
+        Self::new(left, y, WIDTH - left - right, height - y - bottom)
+    }
+
+    /// The part of that width and height whose top is `y`.
+    const fn bar(self, y: f64, width: f64, height: f64) -> Self {
+        Self::new(self.x, y, width, height)
+    }
+
     fn right(self) -> f64 {
         self.x + self.width
     }
 
     fn bottom(self) -> f64 {
         self.y + self.height
+    }
+
+    fn middle(self) -> f64 {
+        self.x + self.width / 2.0
+    }
+
+    /// From 0 at the left to 1 at the right.
+    fn x_at(self, share: f64) -> f64 {
+        self.x + self.width * share
+    }
+
+    /// From 0 at the bottom to 1 at the top.
+    fn y_at(self, share: f64) -> f64 {
+        self.bottom() - self.height * share
+    }
+
+    fn attributes(self) -> [(&'static str, String); 4] {
+        let (width, height) = (self.width.max(0.0), self.height.max(0.0));
+        let values = [
+            ("x", self.x),
+            ("y", self.y),
+            ("width", width),
+            ("height", height),
+        ];
+        values.map(|(key, value)| (key, number(value)))
+    }
+}
+
+/// Why a cell has no bar; `otherwise` where it was measured.
+fn absence(cell: &CellResult, otherwise: &'static str) -> &'static str {
+    match cell.status {
+        Status::Invalid => "invalid",
+        Status::Failed => "failed",
+        Status::NotRun => "not run",
+        Status::Measured | Status::Partly => otherwise,
     }
 }
 
@@ -290,17 +372,8 @@ mod tests {
         let evil = "</text><script>\"&'";
         let mut svg = Svg::new("x", 10.0);
         svg.text("label", (1.0, 2.0), Anchor::End, evil);
-        svg.rect(
-            "bar",
-            Area {
-                x: 0.0,
-                y: 0.0,
-                width: 1.0,
-                height: -1.0,
-            },
-            evil,
-        );
-        svg.legend(&[("bar".into(), evil)]);
+        svg.rect("bar", Area::new(0.0, 0.0, 1.0, -1.0), evil);
+        svg.legend([("bar", evil)]);
         let text = svg.finish(evil, evil).into_string();
         let read = roxmltree::Document::parse(&text).unwrap();
         let texts = read

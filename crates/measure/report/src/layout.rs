@@ -389,7 +389,8 @@ pub(crate) fn payload_name(payload: Option<u32>) -> String {
     payload.map_or_else(|| "largest".into(), |bytes| format!("{bytes} B"))
 }
 
-fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+/// Each value once, in rising order.
+pub(crate) fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut values: Vec<T> = values.collect();
     values.sort();
     values.dedup();

@@ -8,48 +8,47 @@ pub(crate) mod outages;
 pub(crate) mod soak;
 pub(crate) mod throughput;
 
-use super::{Anchor, Area, Svg, shortened, shortened_name, text_width};
+use super::{Anchor, Area, Svg, shortened, text_width};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
 use maud::Markup;
 use stats::CellResult;
 
+/// One mix of a set: what most charts are of.
+#[derive(Clone, Copy)]
+pub(crate) struct Mix<'r> {
+    pub(crate) run: &'r Run<'r>,
+    pub(crate) set: &'r FrameSet<'r>,
+    pub(crate) point: &'r FramePoint<'r>,
+}
+
+impl<'r> Mix<'r> {
+    /// The devices' cells in which there is something to draw, in the set's order, the rig's own
+    /// last.
+    fn found<T>(self, of: impl Fn(&'r CellResult) -> Option<T>) -> Vec<(&'r CellResult, T)> {
+        let devices = self.set.devices.iter();
+        let cells = devices.filter_map(|device| self.point.cell(*device));
+        cells.filter_map(|cell| Some((cell, of(cell)?))).collect()
+    }
+
+    /// Cells of the devices but the rig.
+    fn cells(self) -> impl Iterator<Item = &'r CellResult> {
+        let devices = devices(self.set).into_iter();
+        devices.filter_map(move |device| self.point.cell(device))
+    }
+
+    /// The finished chart, described by the words of each device.
+    fn finish(self, svg: Svg, title: &str, words: impl Iterator<Item = String>) -> Markup {
+        let (name, words) = (self.point.name(), words.collect::<Vec<_>>().join("; "));
+        let description = format!("{name}, {}. {words}.", self.set.common);
+        svg.finish(title, &description)
+    }
+}
+
 /// Swatches of the devices, the rig's own last.
 fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) {
-    let labels: Vec<(String, String)> = devices
-        .iter()
-        .map(|device| {
-            let label = shortened_name(&device.label(run), 260.0);
-            (format!("fill-{}", run.color(device.dut)), label)
-        })
-        .collect();
-    let entries: Vec<(String, &str)> = labels
-        .iter()
-        .map(|(class, label)| (class.clone(), label.as_str()))
-        .collect();
-    svg.legend(&entries);
-}
-
-/// Each device of the set with a cell in which there is something to draw, in the set's order.
-fn found<'a, T>(
-    set: &FrameSet<'a>,
-    point: &FramePoint<'a>,
-    of: impl Fn(&'a CellResult) -> Option<T>,
-) -> Vec<(&'a CellResult, T)> {
-    let cells = set.devices.iter().filter_map(|device| point.cell(*device));
-    cells.filter_map(|cell| Some((cell, of(cell)?))).collect()
-}
-
-/// The finished chart of one mix, told in the words of each device.
-fn finish(
-    svg: Svg,
-    title: &str,
-    (set, point): (&FrameSet<'_>, &FramePoint<'_>),
-    words: impl Iterator<Item = String>,
-) -> Markup {
-    let words: Vec<String> = words.collect();
-    let description = format!("{}, {}. {}.", point.name(), set.common, words.join("; "));
-    svg.finish(title, &description)
+    let devices = devices.iter();
+    svg.legend_of_colors(devices.map(|device| (run.color(device.dut), device.label(run))));
 }
 
 /// A point of a curve.
@@ -70,12 +69,8 @@ fn curve(svg: &mut Svg, run: &Run<'_>, cell: &CellResult, dots: &[Dot]) {
             true => ("ring stroke", 4.0),
             false => ("fill", 3.5),
         };
-        svg.dot(
-            &format!("{class}-{color}"),
-            dot.position,
-            radius,
-            &dot.tooltip,
-        );
+        let class = format!("{class}-{color}");
+        svg.dot(&class, dot.position, radius, &dot.tooltip);
     }
 }
 
@@ -87,14 +82,9 @@ fn devices<'a>(set: &FrameSet<'a>) -> Vec<Device<'a>> {
 
 /// A band's name below the plot, and a rule before it.
 fn band_name(svg: &mut Svg, plot: Area, band: Area, name: &str) {
-    let middle = band.x + band.width / 2.0;
     let label = shortened(name, band.width.max(text_width("1518 B")));
-    svg.text(
-        "label strong",
-        (middle, plot.bottom() + 20.0),
-        Anchor::Middle,
-        &label,
-    );
+    let position = (band.middle(), plot.bottom() + 20.0);
+    svg.text("label strong", position, Anchor::Middle, &label);
     if band.x > plot.x {
         svg.line("grid", (band.x, plot.y), (band.x, plot.bottom() + 24.0));
     }

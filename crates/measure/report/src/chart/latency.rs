@@ -1,7 +1,7 @@
 //! Round-trip times by percentile: how bad the slow ones are, and how many there are of them.
 
 use super::scale::Log;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened_name};
+use super::{Anchor, Area, Svg, shortened_name};
 use crate::format::time_ns;
 use crate::layout::{Point, Run, Set};
 use maud::Markup;
@@ -10,12 +10,7 @@ use stats::CellResult;
 const HEIGHT: f64 = 380.0;
 /// Room for the names at the lines' ends.
 const NAMES: f64 = 150.0;
-const PLOT: Area = Area {
-    x: 60.0,
-    y: LEGEND_HEIGHT - 12.0,
-    width: WIDTH - 60.0 - NAMES,
-    height: HEIGHT - LEGEND_HEIGHT + 12.0 - 46.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [-12.0, NAMES, 46.0, 60.0]);
 /// Percentiles on the axis, as the share that lies beyond them.
 const TICKS: [(f64, &str); 6] = [
     (1.0, "0"),
@@ -74,16 +69,7 @@ fn describe(cell: &CellResult, times: &[u64]) -> String {
 }
 
 fn frame(svg: &mut Svg, axis: &Log, decades: f64) {
-    for value in axis.ticks() {
-        let y = PLOT.bottom() - PLOT.height * axis.share(value);
-        svg.line("grid", (PLOT.x, y), (PLOT.right(), y));
-        svg.text(
-            "tick",
-            (PLOT.x - 7.0, y + 4.0),
-            Anchor::End,
-            &short_time(value),
-        );
-    }
+    svg.y_times(PLOT, axis);
     for (beyond, label) in TICKS {
         let decade = -f64::log10(beyond);
         if decade <= decades + 0.05 {
@@ -97,28 +83,16 @@ fn frame(svg: &mut Svg, axis: &Log, decades: f64) {
         (PLOT.x, PLOT.bottom()),
         (PLOT.right(), PLOT.bottom()),
     );
-    let middle = PLOT.x + PLOT.width / 2.0;
-    svg.text(
-        "tick",
-        (middle, PLOT.bottom() + 38.0),
-        Anchor::Middle,
+    svg.x_title(
+        PLOT,
+        38.0,
         "percentile: per cent of replies that were no slower",
     );
 }
 
-/// Ticks are round: no decimals.
-pub(super) fn short_time(value_ns: f64) -> String {
-    match value_ns {
-        value if value >= 0.999e9 => format!("{:.0} s", value / 1e9),
-        value if value >= 0.999e6 => format!("{:.0} ms", value / 1e6),
-        value if value >= 0.999e3 => format!("{:.0} µs", value / 1e3),
-        value => format!("{value:.0} ns"),
-    }
-}
-
 /// Each nine takes the same width.
 fn place(decade: f64, decades: f64) -> f64 {
-    PLOT.x + PLOT.width * (decade / decades).clamp(0.0, 1.0)
+    PLOT.x_at((decade / decades).clamp(0.0, 1.0))
 }
 
 /// The round trip that a share of `beyond` exceeds, by nearest rank.
@@ -128,7 +102,7 @@ fn at(sorted: &[u64], beyond: f64) -> u64 {
 }
 
 fn height(axis: &Log, value_ns: u64) -> f64 {
-    PLOT.bottom() - PLOT.height * axis.share(value_ns.max(1) as f64)
+    PLOT.y_at(axis.share(value_ns.max(1) as f64))
 }
 
 /// Draws the line of a cell; returns where it ends.
@@ -166,12 +140,8 @@ fn marks(svg: &mut Svg, axis: &Log, decades: f64, times: &[u64], color: usize) {
         let value = at(times, beyond);
         let (x, y) = (place(-f64::log10(beyond), decades), height(axis, value));
         let text = time_ns(value as f64);
-        svg.dot(
-            &format!("fill-{color}"),
-            (x, y),
-            4.0,
-            &format!("{name}: {text}"),
-        );
+        let (class, tooltip) = (format!("fill-{color}"), format!("{name}: {text}"));
+        svg.dot(&class, (x, y), 4.0, &tooltip);
         svg.text("value", (x - 6.0, y - 9.0), Anchor::End, &text);
     }
 }
@@ -183,11 +153,8 @@ fn labels(svg: &mut Svg, mut names: Vec<((f64, f64), usize, &str)>) {
     for ((x, y), color, name) in names {
         let y = y.max(free);
         free = y + NAME_HEIGHT;
-        svg.text(
-            &format!("label strong fill-{color}"),
-            (x + 9.0, y + 4.0),
-            Anchor::Start,
-            &shortened_name(name, NAMES - 9.0),
-        );
+        let class = format!("label strong fill-{color}");
+        let (position, name) = ((x + 9.0, y + 4.0), shortened_name(name, NAMES - 9.0));
+        svg.text(&class, position, Anchor::Start, &name);
     }
 }

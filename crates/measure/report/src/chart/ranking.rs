@@ -48,17 +48,9 @@ pub(crate) fn draw(run: &Run<'_>, found: &Ranked<'_>, id: &str) -> Markup {
         Some(_) => EFFICIENCY + VALUES,
         None => 0.0,
     };
-    let left = Area {
-        x: RANKS + NAMES,
-        y: HEAD,
-        width: WIDTH - RANKS - NAMES - VALUES - efficiency,
-        height: ROW * rows as f64 + gap,
-    };
-    let right = Area {
-        x: left.right() + VALUES,
-        width: EFFICIENCY,
-        ..left
-    };
+    let width = WIDTH - RANKS - NAMES - VALUES - efficiency;
+    let left = Area::new(RANKS + NAMES, HEAD, width, ROW * rows as f64 + gap);
+    let right = Area::new(left.right() + VALUES, HEAD, EFFICIENCY, left.height);
     let mut chart = Chart {
         svg: Svg::new(id, left.bottom() + 26.0),
         run,
@@ -117,14 +109,11 @@ impl<'r> Half<'r> {
 
 impl Chart<'_, '_> {
     fn frame(&mut self) {
-        for half in [Some(&self.left), self.right.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for half in [&self.left].into_iter().chain(&self.right) {
             self.svg.x_axis(half.plot, &half.axis);
             let position = (half.plot.x, half.plot.y - 9.0);
-            self.svg
-                .text("tick", position, Anchor::Start, &half.title());
+            let title = half.title();
+            self.svg.text("tick", position, Anchor::Start, &title);
         }
     }
 
@@ -168,7 +157,7 @@ impl Chart<'_, '_> {
 }
 
 fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, class: &str, y: f64) {
-    let at = |value: f64| half.plot.x + half.plot.width * half.axis.share(value);
+    let at = |value: f64| half.plot.x_at(half.axis.share(value));
     let top = y + (ROW - BAR) / 2.0;
     let value = half.scale.number(place.value);
     let tooltip = format!(
@@ -179,20 +168,11 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, class: &str, y: f64) {
         half.scale.number(place.low),
         half.scale.number(place.high)
     );
-    let area = Area {
-        x: half.plot.x,
-        y: top,
-        width: at(place.value) - half.plot.x,
-        height: BAR,
-    };
+    let area = half.plot.bar(top, at(place.value) - half.plot.x, BAR);
     svg.rect(class, area, &tooltip);
     let (low, high) = (at(place.low), at(place.high));
-    if place.interval != IntervalKind::Single && high - low >= 0.1 {
-        let middle = top + BAR / 2.0;
-        svg.line("whisker", (low, middle), (high, middle));
-        for end in [low, high] {
-            svg.line("whisker", (end, middle - 4.0), (end, middle + 4.0));
-        }
+    if place.interval != IntervalKind::Single {
+        svg.side_whisker(low, high, top + BAR / 2.0);
     }
     let text = match place.rank {
         Some(rank) if half.ranking.by.is_efficiency() => {

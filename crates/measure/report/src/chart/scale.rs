@@ -132,6 +132,16 @@ impl Log {
     }
 }
 
+/// A round time: no decimals.
+pub(super) fn short_time(value_ns: f64) -> String {
+    match value_ns {
+        value if value >= 0.999e9 => format!("{:.0} s", value / 1e9),
+        value if value >= 0.999e6 => format!("{:.0} ms", value / 1e6),
+        value if value >= 0.999e3 => format!("{:.0} µs", value / 1e3),
+        value => format!("{value:.0} ns"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -42,23 +42,15 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
         true => "bit/s",
         false => "pps",
     };
-    let plot = Area {
-        x: NAMES,
-        y: LEGEND_HEIGHT + 22.0,
-        width: WIDTH - NAMES - VALUES - OVERHEAD - REACHED,
-        height: ROW * rows.len() as f64,
-    };
+    let width = WIDTH - NAMES - VALUES - OVERHEAD - REACHED;
+    let plot = Area::new(NAMES, LEGEND_HEIGHT + 22.0, width, ROW * rows.len() as f64);
     let axis = Linear::si(highest, 5.0, unit);
     let scale = Scale::si(highest, unit);
     let mut svg = Svg::new(id, plot.bottom() + 26.0);
     frame(&mut svg, &axis, plot, &rows);
     let mut described = Vec::new();
     for (row, (entry, cell)) in rows.iter().enumerate() {
-        let place = Area {
-            y: plot.y + ROW * row as f64,
-            height: ROW,
-            ..plot
-        };
+        let place = plot.bar(plot.y + ROW * row as f64, plot.width, ROW);
         let value = self::row(&mut svg, (&axis, &scale), place, entry, cell);
         described.push(format!("{}: {value}", entry_name(entry)));
     }
@@ -85,10 +77,12 @@ fn frame(svg: &mut Svg, axis: &Linear, plot: Area, rows: &[(&SuiteEntry, &CellRe
         let mut rows = rows.iter();
         rows.any(|(entry, _)| entry.insecure.is_some() == insecure)
     };
-    let mut legend = Vec::new();
-    legend.extend(is(false).then(|| ("fill-1".to_owned(), "protects")));
-    legend.extend(is(true).then(|| ("ring stroke-2".to_owned(), "insecure")));
-    svg.legend(&legend);
+    let legend = [
+        (false, "fill-1", "protects"),
+        (true, "ring stroke-2", "insecure"),
+    ];
+    let shown = legend.iter().filter(|(insecure, ..)| is(*insecure));
+    svg.legend(shown.map(|(_, class, name)| (class, name)));
     svg.x_axis(plot, axis);
     let head = plot.y - 9.0;
     svg.text("tick", (plot.x, head), Anchor::Start, axis.unit());
@@ -130,16 +124,12 @@ fn row(
         None => "fill-1",
     };
     let value = scale.value(mean);
-    let bar = Area {
-        y: place.y + (ROW - BAR) / 2.0,
-        width: width(mean),
-        height: BAR,
-        ..place
-    };
+    let bar = place.bar(place.y + (ROW - BAR) / 2.0, width(mean), BAR);
     svg.rect(class, bar, &format!("{}: {value}", cell.id));
     let middle = bar.y + BAR / 2.0;
-    svg.side_whisker((bar.right(), middle), width(reach));
-    let mut end = bar.right() + width(reach);
+    let (low, high) = (bar.right() - width(reach), bar.right() + width(reach));
+    svg.side_whisker(low, high, middle);
+    let mut end = high;
     if let Some(most) = ceiling(cell).filter(|most| axis.share(*most) <= 1.0 + 1e-9) {
         let x = place.x + width(most);
         svg.line("ceiling", (x, bar.y - 2.0), (x, bar.bottom() + 2.0));
@@ -149,12 +139,8 @@ fn row(
         }
     }
     let number = scale.number(mean);
-    svg.text(
-        "value halo",
-        (end + 7.0, baseline - 1.0),
-        Anchor::Start,
-        &number,
-    );
+    let position = (end + 7.0, baseline - 1.0);
+    svg.text("value halo", position, Anchor::Start, &number);
     let reached = cell.ceiling.as_ref().and_then(|found| found.reached);
     if let Some(share) = reached {
         right(svg, VALUES + OVERHEAD + REACHED, &percent(100.0 * share));

@@ -2,19 +2,14 @@
 //! farthest repeat.
 
 use super::scale::Linear;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, text_width};
+use super::{Anchor, Area, Svg, absence, text_width};
 use crate::format::{self, Scale, counted};
 use crate::layout::{Point, Run, Set};
 use maud::Markup;
 use stats::{CellResult, Estimate, Metric, Status};
 
 const HEIGHT: f64 = 390.0;
-const PLOT: Area = Area {
-    x: 46.0,
-    y: LEGEND_HEIGHT + 34.0,
-    width: WIDTH - 46.0,
-    height: HEIGHT - LEGEND_HEIGHT - 34.0 - 48.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [34.0, 0.0, 48.0, 46.0]);
 /// Left and right of the groups of one MTU.
 const MARGIN: f64 = 12.0;
 /// Bars are no wider than this, and a ratio inside them needs this height.
@@ -23,6 +18,8 @@ const RATIO_HEIGHT: f64 = 24.0;
 /// Below these widths a value is turned, and then left to the table.
 const UPRIGHT_BAR: f64 = 30.0;
 const TURNED_BAR: f64 = 10.0;
+/// Why there is no bar where no trial failed.
+const NOT_RUN: &str = "not run";
 
 struct Chart<'r, 'a> {
     svg: Svg,
@@ -57,20 +54,10 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
     let band = PLOT.width / mtus.len() as f64;
     for (index, mtu) in mtus.into_iter().enumerate() {
         let x = PLOT.x + band * index as f64;
-        let here: Vec<&Point<'_>> = points
-            .iter()
-            .copied()
-            .filter(|point| point.mtu == mtu)
-            .collect();
-        chart.band(
-            mtu,
-            &here,
-            Area {
-                x,
-                width: band,
-                ..PLOT
-            },
-        );
+        let here = points.iter().copied().filter(|point| point.mtu == mtu);
+        let here: Vec<&Point<'_>> = here.collect();
+        let area = Area::new(x, PLOT.y, band, PLOT.height);
+        chart.band(mtu, &here, area);
     }
     let title = format!(
         "{} payload throughput by MTU and cores per station",
@@ -87,7 +74,7 @@ fn description(set: &Set<'_>, points: &[&Point<'_>]) -> String {
     let values = cells.map(|(point, cell)| {
         let value = cell
             .throughput_bps()
-            .map_or_else(|| word(cell).to_owned(), format::bit_rate);
+            .map_or_else(|| absence(cell, NOT_RUN).to_owned(), format::bit_rate);
         let cores = counted(point.cores.into(), "core");
         format!("MTU {} B, {cores}, {}: {value}", point.mtu, cell.dut)
     });
@@ -95,22 +82,11 @@ fn description(set: &Set<'_>, points: &[&Point<'_>]) -> String {
     format!("Bars of the mean, {}. {}.", set.common, values.join("; "))
 }
 
-/// Why there is no bar.
-fn word(cell: &CellResult) -> &'static str {
-    match cell.status {
-        Status::Invalid => "invalid",
-        Status::Failed => "failed",
-        Status::NotRun | Status::Measured | Status::Partly => "not run",
-    }
-}
-
 impl Chart<'_, '_> {
     fn frame(&mut self) {
-        let run = self.run;
-        let fill = |dut: &str| format!("fill-{}", run.color(dut));
-        let names: Vec<(String, &str)> =
-            self.set.duts.iter().map(|dut| (fill(dut), *dut)).collect();
-        self.svg.legend(&names);
+        let (run, duts) = (self.run, self.set.duts.iter());
+        self.svg
+            .legend(duts.map(|dut| (format!("fill-{}", run.color(dut)), dut)));
         self.svg.y_axis(PLOT, &self.axis, self.axis.unit());
     }
 
@@ -121,14 +97,10 @@ impl Chart<'_, '_> {
             let x = area.x + MARGIN + width * index as f64;
             self.group(point, Area { x, width, ..area });
         }
-        let middle = area.x + area.width / 2.0;
         let label = format!("MTU {mtu} B");
-        self.svg.text(
-            "label strong",
-            (middle, PLOT.bottom() + 40.0),
-            Anchor::Middle,
-            &label,
-        );
+        let position = (area.middle(), PLOT.bottom() + 40.0);
+        self.svg
+            .text("label strong", position, Anchor::Middle, &label);
         if area.x > PLOT.x {
             self.svg
                 .line("grid", (area.x, PLOT.y), (area.x, PLOT.bottom() + 44.0));
@@ -149,16 +121,7 @@ impl Chart<'_, '_> {
                 Some(found) => {
                     let height = area.height * self.axis.share(found.mean);
                     let y = area.bottom() - height;
-                    self.bar(
-                        cell,
-                        found,
-                        Area {
-                            x: x + 1.0,
-                            y,
-                            width: width - 2.0,
-                            height,
-                        },
-                    );
+                    self.bar(cell, found, Area::new(x + 1.0, y, width - 2.0, height));
                 }
                 None => self.absent(cell, (x + width / 2.0, area.bottom())),
             }
@@ -166,31 +129,21 @@ impl Chart<'_, '_> {
         let cores = counted(point.cores.into(), "core");
         let fits = text_width(&cores) <= area.width;
         let cores = if fits { cores } else { point.cores.to_string() };
-        let middle = area.x + area.width / 2.0;
-        self.svg.text(
-            "label",
-            (middle, area.bottom() + 19.0),
-            Anchor::Middle,
-            &cores,
-        );
+        let position = (area.middle(), area.bottom() + 19.0);
+        self.svg.text("label", position, Anchor::Middle, &cores);
     }
 
     fn bar(&mut self, cell: &CellResult, found: &Estimate, bar: Area) {
         let color = self.run.color(&cell.dut);
         let tooltip = format!("{}: {}", cell.id, format::bit_rate(found));
         self.svg.rect(&format!("fill-{color}"), bar, &tooltip);
-        let middle = bar.x + bar.width / 2.0;
+        let middle = bar.middle();
         let reach = PLOT.height * self.axis.share(found.largest_distance);
         self.svg
             .whisker((middle, bar.y), reach, (0.22 * bar.width).min(7.0));
         let (above, value) = (bar.y - reach - 6.0, self.scale.number(found.mean));
-        if bar.width >= UPRIGHT_BAR {
-            self.svg
-                .text("value", (middle, above), Anchor::Middle, &value);
-        } else if bar.width >= TURNED_BAR {
-            self.svg
-                .turned_text("value", (middle + 4.0, above), Anchor::Start, &value, -90);
-        }
+        let widths = [UPRIGHT_BAR, TURNED_BAR];
+        self.svg.bar_value("value", bar, above, widths, &value);
         let comparison = self.run.comparison(cell, Metric::PayloadThroughput);
         if let Some(comparison) = comparison
             && bar.width >= UPRIGHT_BAR
@@ -210,7 +163,8 @@ impl Chart<'_, '_> {
         } else {
             "reason"
         };
+        let (position, word) = ((x + 4.0, y - 8.0), absence(cell, NOT_RUN));
         self.svg
-            .turned_text(class, (x + 4.0, y - 8.0), Anchor::Start, word(cell), -90);
+            .turned_text(class, position, Anchor::Start, word, -90);
     }
 }

@@ -1,8 +1,8 @@
 //! Small multiples: throughput over the time of each trial, a panel per point, a line per repeat.
 
 use super::scale::Linear;
+use super::time::{TimePlot, Times};
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
-use crate::format::Scale;
 use crate::layout::{Point, Run, Set};
 use journal::record::{Interval, Outcome};
 use maud::Markup;
@@ -59,15 +59,11 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     // Rates of different datagram sizes are far apart: each size has a scale of its own.
     let own_scales = set.payloads().len() > 1;
     let grid = Grid::new(set, panels.len(), own_scales);
-    let times = Linear::ending_at(end_s, (grid.width / 45.0).min(6.0), Scale::plain());
+    let times = Times::seconds(end_s, (grid.width / 45.0).min(6.0));
 
     let mut svg = Svg::new(id, grid.height());
-    let legend: Vec<(String, &str)> = set
-        .duts
-        .iter()
-        .map(|dut| (format!("fill-{}", run.color(dut)), *dut))
-        .collect();
-    svg.legend(&legend);
+    let duts = set.duts.iter();
+    svg.legend(duts.map(|dut| (format!("fill-{}", run.color(dut)), dut)));
     for (index, panel) in panels.iter().enumerate() {
         let alike = panels.iter().filter(|other| other.payload == panel.payload);
         let highest = alike
@@ -75,11 +71,19 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
             .map(|step| step.bps)
             .fold(0.0, f64::max);
         let rates = Linear::si(highest, 3.0, "bit/s");
-        let plot = grid.plot(index);
+        let (plot, axis) = (grid.plot(index), &rates);
         let numbered = own_scales || index % grid.columns == 0;
-        frame(&mut svg, plot, &panel.name, &rates, &times, numbered);
+        frame(&mut svg, plot, &panel.name, axis, &times, numbered);
+        let plot = TimePlot {
+            plot,
+            times: &times,
+            axis,
+        };
         for line in &panel.lines {
-            trace(&mut svg, plot, line, &rates, &times);
+            let steps = line.steps.iter();
+            let corners = plot.corners(steps.map(|step| (step.start_s, step.end_s, step.bps)));
+            let class = format!("trace stroke-{}", line.color);
+            svg.polyline(&class, &corners, &line.tooltip);
         }
     }
     let lines: usize = panels.iter().map(|panel| panel.lines.len()).sum();
@@ -123,64 +127,36 @@ impl Grid {
 
     fn plot(&self, index: usize) -> Area {
         let (row, column) = ((index / self.columns) as f64, (index % self.columns) as f64);
-        Area {
-            x: LEFT + column * (self.width + self.gap),
-            y: LEGEND_HEIGHT + ABOVE + row * (ABOVE + PANEL_HEIGHT + BELOW),
-            width: self.width,
-            height: PANEL_HEIGHT,
-        }
+        let x = LEFT + column * (self.width + self.gap);
+        let y = LEGEND_HEIGHT + ABOVE + row * (ABOVE + PANEL_HEIGHT + BELOW);
+        Area::new(x, y, self.width, PANEL_HEIGHT)
     }
 }
 
-fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Linear, numbered: bool) {
+fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Times, numbered: bool) {
     svg.text("label strong", (plot.x, plot.y - 10.0), Anchor::Start, name);
     if numbered {
-        svg.text(
-            "tick",
-            (plot.x - 7.0, plot.y - 10.0),
-            Anchor::End,
-            rates.unit(),
-        );
+        let position = (plot.x - 7.0, plot.y - 10.0);
+        svg.text("tick", position, Anchor::End, rates.unit());
     }
     for (value, label) in rates.ticks() {
-        let y = plot.bottom() - plot.height * rates.share(value);
+        let y = plot.y_at(rates.share(value));
         let class = if value > 0.0 { "grid" } else { "axis" };
-        svg.line(class, (plot.x, y), (plot.right(), y));
-        if numbered {
-            svg.text("tick", (plot.x - 7.0, y + 4.0), Anchor::End, &label);
+        match numbered {
+            true => svg.y_tick(class, plot, y, &label),
+            false => svg.line(class, (plot.x, y), (plot.right(), y)),
         }
     }
-    let ticks = times.ticks();
-    for (index, (value, label)) in ticks.iter().enumerate() {
-        let last = index + 1 == ticks.len();
-        let x = plot.x + plot.width * times.share(*value);
-        let label = if last {
-            format!("{label} s")
-        } else {
-            label.clone()
-        };
+    let ticks = times.ticks(plot, " s");
+    for (index, (x, label)) in ticks.iter().enumerate() {
         let anchor = match index {
             0 => Anchor::Start,
-            _ if last => Anchor::End,
+            _ if index + 1 == ticks.len() => Anchor::End,
             _ => Anchor::Middle,
         };
-        svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
-        svg.text("tick", (x, plot.bottom() + 17.0), anchor, &label);
+        svg.line("axis", (*x, plot.bottom()), (*x, plot.bottom() + 4.0));
+        svg.text("tick", (*x, plot.bottom() + 17.0), anchor, label);
     }
-}
-
-/// Steps, not slopes: an interval's rate is a mean over it.
-fn trace(svg: &mut Svg, plot: Area, line: &Line, rates: &Linear, times: &Linear) {
-    let corners = line.steps.iter().flat_map(|step| {
-        let y = plot.bottom() - plot.height * rates.share(step.bps);
-        [step.start_s, step.end_s].map(|moment| (plot.x + plot.width * times.share(moment), y))
-    });
-    let corners: Vec<(f64, f64)> = corners.collect();
-    svg.polyline(
-        &format!("trace stroke-{}", line.color),
-        &corners,
-        &line.tooltip,
-    );
 }
 
 impl Panel {

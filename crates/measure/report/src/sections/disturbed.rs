@@ -57,22 +57,23 @@ fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
         };
         for (index, point) in set.points.iter().enumerate() {
             let name = point.name();
+            let mix = chart::Mix { run, set, point };
             out.chart(
                 format!("{what}, frames of {name}: how long, event by event"),
                 outages(kind),
-                || chart::outages::draw(run, set, point, &format!("{id}-{index}-events")),
+                || chart::outages::draw(mix, &format!("{id}-{index}-events")),
             );
             out.chart(
                 format!("{what}, frames of {name}: how much of it is forwarded"),
                 "Dots: mean of the repeats. Rings: no frame was lost in any repeat. \
                  Crosses: hostile packets came out of the device, which none may. The axis begins \
                  where the worst figure needs it to.",
-                || chart::hostile::draw(run, set, point, &format!("{id}-{index}-shares")),
+                || chart::hostile::draw(mix, &format!("{id}-{index}-shares")),
             );
             out.chart(
                 format!("{what}, frames of {name}: over time"),
                 timeline(kind),
-                || chart::disturbed::draw(run, set, point, &format!("{id}-{index}-time")),
+                || chart::disturbed::draw(mix, &format!("{id}-{index}-time")),
             );
         }
         out.tables(tables::disturbed(run, set, out.is_short()));

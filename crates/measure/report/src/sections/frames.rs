@@ -46,6 +46,7 @@ pub(super) const LOSS: Section = Section {
         each(run, out, "frame-loss", &kinds, |out, set, id| {
             let is_curve = set.kind == FrameKind::LossCurve;
             for (index, point) in set.points.iter().enumerate().filter(|_| is_curve) {
+                let mix = chart::Mix { run, set, point };
                 out.chart(
                     format!(
                         "Frames of {}: loss by offered load, {}",
@@ -53,7 +54,7 @@ pub(super) const LOSS: Section = Section {
                         set.common
                     ),
                     "Dots: mean of the repeats at one load. Rings: no frame was lost in any repeat.",
-                    || chart::loss::draw(run, set, point, &format!("{id}-{index}")),
+                    || chart::loss::draw(mix, &format!("{id}-{index}")),
                 );
             }
             out.table(tables::loads(run, set));
@@ -74,6 +75,7 @@ pub(super) const LATENCY: Section = Section {
             &[FrameKind::Latency],
             |out, set, id| {
                 for (index, point) in set.points.iter().enumerate() {
+                    let mix = chart::Mix { run, set, point };
                     out.chart(
                         format!(
                             "Frames of {}: latency by load, {}",
@@ -84,7 +86,7 @@ pub(super) const LATENCY: Section = Section {
                      the slowest frame, with a mark at the 99.9th percentile. All \
                      repeats pooled; one way, from the intended send time; the \
                      axis is logarithmic.",
-                        || chart::latency::draw(run, set, point, &format!("{id}-{index}")),
+                        || chart::latency::draw(mix, &format!("{id}-{index}")),
                     );
                 }
                 out.table(tables::latency(run, set));

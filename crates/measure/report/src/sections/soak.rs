@@ -2,7 +2,7 @@
 
 use super::search::{each, goals};
 use super::{RESULTS, Section};
-use crate::chart::frames::soak;
+use crate::chart::frames::{Mix, soak};
 use crate::layout::frames::FrameKind;
 use crate::tables::frames as tables;
 
@@ -20,7 +20,7 @@ pub(super) const SECTION: Section = Section {
                      received. Red: frames lost. Ticks: new keys, by the device's own word; red lines: \
                      keys out of step. Latency: median in grey, 99th percentile in the device's \
                      colour, the slowest frame in red. Gaps: no load.",
-                    || soak::draw(run, set, point, &format!("{id}-{index}")),
+                    || soak::draw(Mix { run, set, point }, &format!("{id}-{index}")),
                 );
             }
             out.tables(tables::soak(run, set, out.is_short()));

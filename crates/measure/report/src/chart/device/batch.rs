@@ -2,7 +2,7 @@
 //! apart.
 
 use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use crate::chart::{Anchor, Area, Svg, shortened};
 use crate::format::{Scale, counted, percent};
 use crate::layout::Run;
 use crate::tables::device::{batch_name, class_name};
@@ -10,12 +10,7 @@ use maud::Markup;
 use stats::FatigueBatch;
 
 const HEIGHT: f64 = 260.0;
-const PLOT: Area = Area {
-    x: 46.0,
-    y: LEGEND_HEIGHT + 26.0,
-    width: WIDTH - 46.0 - 8.0,
-    height: HEIGHT - LEGEND_HEIGHT - 26.0 - 26.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [26.0, 8.0, 26.0, 46.0]);
 /// No bar is wider.
 const BAR_MAX: f64 = 90.0;
 
@@ -27,11 +22,10 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
     let most = found.classes.iter().map(|class| class.devices).max()?;
     let axis = Linear::new(1.1 * f64::from(most), 4.0, Scale::plain());
     let mut svg = Svg::new(id, HEIGHT);
-    let entries = [
+    svg.legend([
         ("fill-1", "no failure until the end"),
         ("lost-area", "failed"),
-    ];
-    svg.legend(&entries.map(|(class, name)| (class.to_owned(), name)));
+    ]);
     svg.y_axis(PLOT, &axis, "devices");
     let pitch = PLOT.width / found.classes.len().max(1) as f64;
     let width = (0.7 * pitch).min(BAR_MAX);
@@ -51,12 +45,7 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
         for (style, devices) in [("fill-1", sound), ("lost-area", class.failed)] {
             if devices > 0 {
                 bottom -= height(devices);
-                let bar = Area {
-                    x: middle - width / 2.0,
-                    y: bottom,
-                    width,
-                    height: height(devices),
-                };
+                let bar = Area::new(middle - width / 2.0, bottom, width, height(devices));
                 svg.rect(style, bar, &words);
             }
         }

@@ -1,9 +1,10 @@
 //! Survival curves: the share of devices that works for longer, with its interval, and ticks where
 //! devices stopped being watched.
 
-use super::{colors, legend};
+use super::colors;
 use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::chart::time::Times;
+use crate::chart::{Anchor, Area, Svg};
 use crate::format::{Scale, percent};
 use crate::layout::Run;
 use crate::layout::device::{DeviceKind, fatigue};
@@ -12,12 +13,7 @@ use stats::{CellResult, FatigueResult, Survival};
 use units::human::duration_ns;
 
 const HEIGHT: f64 = 330.0;
-const PLOT: Area = Area {
-    x: 56.0,
-    y: LEGEND_HEIGHT + 26.0,
-    width: WIDTH - 56.0 - 24.0,
-    height: HEIGHT - LEGEND_HEIGHT - 26.0 - 34.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [26.0, 24.0, 34.0, 56.0]);
 
 /// The curves of all fatigue trials until the first failure; `None` when there is none.
 pub(crate) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
@@ -27,31 +23,20 @@ pub(crate) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
         .collect();
     let longest = drawn.iter().map(|(_, found)| found.survival.longest_ns);
     let longest = longest.max().filter(|longest| *longest > 0)? as f64;
-    let (unit_ns, unit) = time_unit(longest);
-    let times = Linear::ending_at(longest / unit_ns, 8.0, Scale::plain());
+    let times = Times::new(longest / 1e9, 8.0);
     let shares = Linear::new(100.0, 5.0, Scale::plain());
     let mut svg = Svg::new(id, HEIGHT);
-    let duts: Vec<&str> = drawn.iter().map(|(cell, _)| cell.dut.as_str()).collect();
-    let colors = colors(run, &duts);
-    let names = legend(run, &duts, &colors);
-    let entries: Vec<(String, &str)> = names
-        .iter()
-        .map(|(class, name)| (class.clone(), name.as_str()))
-        .collect();
-    svg.legend(&entries);
+    let colors = colors(run, drawn.iter().map(|(cell, _)| &cell.dut));
+    let devices = drawn.iter().zip(&colors);
+    svg.legend_of_colors(devices.map(|((cell, _), color)| (*color, run.label(&cell.dut))));
     svg.y_axis(PLOT, &shares, "%");
-    for (value, label) in times.ticks() {
-        let x = PLOT.x + PLOT.width * times.share(value);
-        svg.line("axis", (x, PLOT.bottom()), (x, PLOT.bottom() + 4.0));
-        let position = (x, PLOT.bottom() + 17.0);
-        svg.text("tick", position, Anchor::Middle, &label);
-    }
+    times.draw(&mut svg, PLOT, "");
     let position = (PLOT.right(), PLOT.bottom() + 31.0);
-    let name = format!("{unit} under load");
+    let name = format!("{} under load", times.unit);
     svg.text("tick", position, Anchor::End, &name);
     let place = |ns: u64, share: f64| {
-        let x = PLOT.x + PLOT.width * times.share(ns as f64 / unit_ns);
-        (x, PLOT.bottom() - PLOT.height * share)
+        let x = PLOT.x_at(times.share(ns as f64 / 1e9));
+        (x, PLOT.y_at(share))
     };
     for ((cell, found), color) in drawn.iter().zip(&colors) {
         one(&mut svg, cell, found, *color, place);
@@ -77,12 +62,7 @@ fn one(
         if let (Some(low), Some(high)) = (step.low, step.high) {
             let (left, top) = place(step.at_ns, high);
             let (right, bottom) = place(end, low);
-            let area = Area {
-                x: left,
-                y: top,
-                width: right - left,
-                height: bottom - top,
-            };
+            let area = Area::new(left, top, right - left, bottom - top);
             svg.rect(&format!("area fill-{color}"), area, "");
         }
     }
@@ -111,13 +91,4 @@ fn words(dut: &str, curve: &Survival) -> String {
         percent(100.0 * end),
         duration_ns(curve.longest_ns as f64)
     )
-}
-
-/// Of a time axis, seconds or more: how many nanoseconds, and its name.
-fn time_unit(longest_ns: f64) -> (f64, &'static str) {
-    match longest_ns / 1e9 {
-        short if short < 300.0 => (1e9, "s"),
-        minutes if minutes < 3.0 * 3600.0 => (60e9, "min"),
-        _ => (3600e9, "h"),
-    }
 }

@@ -1,11 +1,12 @@
 //! A load over time, with marks at what was done to the device: a panel for each device.
 
-use super::{devices, finish};
+use super::Mix;
 use crate::chart::scale::Linear;
+use crate::chart::time::{TimePlot, Times};
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, text_width};
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FramePoint, FrameSet};
+use crate::layout::frames::FrameKind;
 use journal::record::{Disturbance, DutEvent, FrameResult, Outcome, Timeline};
 use maud::Markup;
 use stats::CellResult;
@@ -46,26 +47,19 @@ struct Step {
 
 /// The chart of one mix; `None` when no trial has a timeline, and under attack, where nothing is
 /// done to the device.
-pub(crate) fn draw(
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    point: &FramePoint<'_>,
-    id: &str,
-) -> Option<Markup> {
-    if set.kind == FrameKind::Hostile {
+pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    if mix.set.kind == FrameKind::Hostile {
         return None;
     }
-    let directions = if point.traffic.duplex { 2.0 } else { 1.0 };
-    let panels: Vec<Panel<'_>> = devices(set)
-        .iter()
-        .filter_map(|device| Panel::of(run, point.cell(*device)?, directions))
-        .collect();
+    let directions = if mix.point.traffic.duplex { 2.0 } else { 1.0 };
+    let panel = |cell| Panel::of(mix.run, cell, directions);
+    let panels: Vec<Panel<'_>> = mix.cells().filter_map(panel).collect();
     let all = || panels.iter().flat_map(|panel| &panel.steps);
     let end_s = all().map(|step| step.end_s).fold(0.0, f64::max);
     if end_s <= 0.0 {
         return None;
     }
-    let with_latency = set.kind == FrameKind::Rekey;
+    let with_latency = mix.set.kind == FrameKind::Rekey;
     let below = if with_latency {
         GAP + LATENCY_HEIGHT
     } else {
@@ -73,60 +67,28 @@ pub(crate) fn draw(
     };
     let panel_height = ABOVE + RATE_HEIGHT + below + BELOW;
     let height = LEGEND_HEIGHT + panel_height * panels.len() as f64;
-    let times = Linear::ending_at(end_s, 10.0, Scale::plain());
+    let times = Times::seconds(end_s, 10.0);
     let highest = all().map(|step| step.intended.max(step.received));
     let rates = Linear::si(1.05 * highest.fold(0.0, f64::max), 3.0, "pps");
     let mut svg = Svg::new(id, height);
-    let entries = [("lost-area", "lost"), ("mark-key", "what was done")];
-    svg.legend(&entries.map(|(class, name)| (class.to_owned(), name)));
+    svg.legend([("lost-area", "lost"), ("mark-key", "what was done")]);
     for (index, panel) in panels.iter().enumerate() {
-        let plot = Area {
-            x: LEFT,
-            y: LEGEND_HEIGHT + panel_height * index as f64 + ABOVE,
-            width: WIDTH - LEFT - 8.0,
-            height: RATE_HEIGHT,
-        };
-        let whole = Area {
-            height: RATE_HEIGHT + below,
-            ..plot
-        };
-        panel.name(&mut svg, run, plot);
+        let top = LEGEND_HEIGHT + panel_height * index as f64 + ABOVE;
+        let plot = Area::new(LEFT, top, WIDTH - LEFT - 8.0, RATE_HEIGHT);
+        let whole = plot.bar(top, plot.width, RATE_HEIGHT + below);
+        panel.name(&mut svg, mix.run, plot);
         svg.y_axis(plot, &rates, rates.unit());
-        panel.rates(&mut svg, run, plot, &rates, &times);
+        panel.rates(&mut svg, mix.run, plot, &rates, &times);
         if with_latency {
-            let plot = Area {
-                y: plot.bottom() + GAP,
-                height: LATENCY_HEIGHT,
-                ..plot
-            };
-            panel.latency(&mut svg, run, plot, &times);
+            let plot = plot.bar(plot.bottom() + GAP, plot.width, LATENCY_HEIGHT);
+            panel.latency(&mut svg, mix.run, plot, &times);
         }
-        time_axis(&mut svg, whole, &times);
+        times.draw(&mut svg, whole, " s");
         panel.marks(&mut svg, whole, &times);
     }
-    let title = format!("{}: frames received over time", set.kind.name());
+    let title = format!("{}: frames received over time", mix.set.kind.name());
     let words = panels.iter().map(Panel::words);
-    Some(finish(svg, &title, (set, point), words))
-}
-
-/// Seconds below a panel.
-fn time_axis(svg: &mut Svg, plot: Area, times: &Linear) {
-    let ticks = times.ticks();
-    let last = ticks.len() - 1;
-    for (index, (value, label)) in ticks.into_iter().enumerate() {
-        let x = plot.x + plot.width * times.share(value);
-        let label = if index == last {
-            format!("{label} s")
-        } else {
-            label
-        };
-        svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
-        let (x, anchor) = match x + text_width(&label) / 2.0 > WIDTH {
-            true => (WIDTH, Anchor::End),
-            false => (x, Anchor::Middle),
-        };
-        svg.text("tick", (x, plot.bottom() + 17.0), anchor, &label);
-    }
+    Some(mix.finish(svg, &title, words))
 }
 
 impl<'a> Panel<'a> {
@@ -160,41 +122,25 @@ impl<'a> Panel<'a> {
 
     fn name(&self, svg: &mut Svg, run: &Run<'_>, plot: Area) {
         let name = format!("{}, repeat {}", run.label(&self.cell.dut), self.repeat);
+        let name = shortened(&name, 400.0);
         let position = (plot.x, plot.y - 36.0);
-        svg.text(
-            "label strong",
-            position,
-            Anchor::Start,
-            &shortened(&name, 400.0),
-        );
+        svg.text("label strong", position, Anchor::Start, &name);
     }
 
-    /// What was received as an area, what was lost on top of it.
-    fn rates(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, rates: &Linear, times: &Linear) {
-        let color = run.color(&self.cell.dut);
-        let x = |moment: f64| plot.x + plot.width * times.share(moment);
-        let y = |rate: f64| plot.bottom() - plot.height * rates.share(rate);
-        let line = |value: &dyn Fn(&Step) -> f64| -> Vec<(f64, f64)> {
-            let corners = self.steps.iter().flat_map(|step| {
-                let y = y(value(step));
-                [(x(step.start_s), y), (x(step.end_s), y)]
-            });
-            corners.collect()
+    fn rates(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, axis: &Linear, times: &Times) {
+        let rates = |of: fn(&Step) -> f64| {
+            let steps = self.steps.iter();
+            steps.map(move |step| (step.start_s, step.end_s, of(step)))
         };
-        let received = line(&|step| step.received);
-        let floor = |end: Option<&(f64, f64)>| end.map(|(x, _)| (*x, plot.bottom()));
-        let mut area = received.clone();
-        area.extend(floor(received.last()));
-        area.extend(floor(received.first()));
-        svg.polyline(&format!("area fill-{color}"), &area, &self.cell.dut);
-        let mut lost = line(&|step| step.intended.max(step.received));
-        lost.extend(received.iter().rev());
-        svg.polyline("lost-area", &lost, "lost");
-        svg.polyline(&format!("trace stroke-{color}"), &received, "");
+        let received = rates(|step| step.received);
+        let intended = rates(|step| step.intended.max(step.received));
+        let device = (&*self.cell.dut, run.color(&self.cell.dut));
+        let plot = TimePlot { plot, times, axis };
+        plot.received_and_lost(svg, device, received, Some(intended));
     }
 
     /// The slowest frame of each step, and of the quiet trial's.
-    fn latency(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, times: &Linear) {
+    fn latency(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, times: &Times) {
         let quiet = self
             .quiet
             .map_or_else(Vec::new, |quiet| steps(&quiet.timeline, self.directions));
@@ -205,19 +151,21 @@ impl<'a> Panel<'a> {
         let color = format!("trace stroke-{}", run.color(&self.cell.dut));
         for (class, steps) in [("trace stroke-0", &quiet), (&color, &self.steps)] {
             let within = steps.iter().filter(|step| times.share(step.end_s) <= 1.0);
-            let corners = within.flat_map(|step| {
-                let y = plot.bottom() - plot.height * axis.share(step.latency_ns as f64);
-                [step.start_s, step.end_s].map(|at| (plot.x + plot.width * times.share(at), y))
-            });
-            let corners: Vec<(f64, f64)> = corners.collect();
+            let values = within.map(|step| (step.start_s, step.end_s, step.latency_ns as f64));
+            let corners = TimePlot {
+                plot,
+                times,
+                axis: &axis,
+            }
+            .corners(values);
             svg.polyline(class, &corners, "slowest frame");
         }
     }
 
     /// A line at each event; what lasted is named with its time.
-    fn marks(&self, svg: &mut Svg, plot: Area, times: &Linear) {
+    fn marks(&self, svg: &mut Svg, plot: Area, times: &Times) {
         let events = &self.disturbance.events;
-        let place = |event: &DutEvent| plot.x + plot.width * times.share(event.at_ns as f64 / 1e9);
+        let place = |event: &DutEvent| plot.x_at(times.share(event.at_ns as f64 / 1e9));
         if events.len() > MAX_NAMED {
             for event in events {
                 let x = place(event);

@@ -1,22 +1,16 @@
 //! How much of a load is forwarded, by the share of hostile packets beside it.
 
-use super::{Dot, curve, finish, found, legend};
+use super::{Dot, Mix, curve, legend};
 use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::chart::{Anchor, Area, Svg};
 use crate::format::{Scale, counted};
 use crate::layout::Run;
-use crate::layout::frames::{FramePoint, FrameSet};
 use crate::tables::frames::percent_name;
 use maud::Markup;
 use stats::{CellResult, DisturbanceResult};
 
 const HEIGHT: f64 = 350.0;
-const PLOT: Area = Area {
-    x: 56.0,
-    y: LEGEND_HEIGHT + 30.0,
-    width: WIDTH - 56.0 - 24.0,
-    height: HEIGHT - LEGEND_HEIGHT - 30.0 - 48.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
 
 /// A share, and what became of the load beside it.
 struct Share {
@@ -28,13 +22,8 @@ struct Share {
 }
 
 /// The chart of one mix; `None` when no device was attacked.
-pub(crate) fn draw(
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    point: &FramePoint<'_>,
-    id: &str,
-) -> Option<Markup> {
-    let curves = found(set, point, |cell| dots(cell.frames()?.disturbance()?));
+pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    let curves = mix.found(|cell| dots(cell.frames()?.disturbance()?));
     let all = || curves.iter().flat_map(|(_, dots)| dots);
     let most = all().map(|dot| dot.percent).max()?;
     let x_axis = Linear::new(f64::from(most), 8.0, Scale::plain());
@@ -42,18 +31,17 @@ pub(crate) fn draw(
     let lost = all().map(|dot| 100.0 - dot.forwarded).fold(1.0, f64::max);
     let y_axis = Linear::new(lost, 5.0, Scale::plain());
     let mut svg = Svg::new(id, HEIGHT);
-    legend(&mut svg, run, &set.devices);
+    legend(&mut svg, mix.run, &mix.set.devices);
     forwarded_axis(&mut svg, &y_axis);
     svg.x_axis(PLOT, &x_axis);
-    let middle = (PLOT.x + PLOT.width / 2.0, PLOT.bottom() + 38.0);
     let what = "hostile packets, in per cent of the load";
-    svg.text("tick", middle, Anchor::Middle, what);
+    svg.x_title(PLOT, 38.0, what);
     for (cell, shares) in &curves {
-        draw_shares(&mut svg, run, cell, shares, (&x_axis, &y_axis));
+        draw_shares(&mut svg, mix.run, cell, shares, (&x_axis, &y_axis));
     }
     let words = curves.iter().map(|(cell, shares)| words(cell, shares));
     let title = "Load forwarded by share of hostile packets";
-    Some(finish(svg, title, (set, point), words))
+    Some(mix.finish(svg, title, words))
 }
 
 /// The control first, where there is one.
@@ -80,8 +68,7 @@ fn forwarded_axis(svg: &mut Svg, lost: &Linear) {
         let y = height(lost, value);
         let decimals = label.split('.').nth(1).map_or(0, str::len);
         let label = format!("{:.decimals$}", 100.0 - value);
-        svg.line("grid", (PLOT.x, y), (PLOT.right(), y));
-        svg.text("tick", (PLOT.x - 7.0, y + 4.0), Anchor::End, &label);
+        svg.y_tick("grid", PLOT, y, &label);
     }
     let position = (PLOT.x - 7.0, PLOT.y - 12.0);
     svg.text("tick", position, Anchor::End, "% of it");
@@ -100,7 +87,7 @@ fn draw_shares(
 ) {
     let dot = |share: &Share| Dot {
         position: (
-            PLOT.x + PLOT.width * x_axis.share(f64::from(share.percent)),
+            PLOT.x_at(x_axis.share(f64::from(share.percent))),
             height(y_axis, 100.0 - share.forwarded),
         ),
         lossless: share.lossless,

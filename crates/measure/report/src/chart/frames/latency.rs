@@ -1,49 +1,30 @@
 //! Latency by load: for each load and device from the median to the slowest frame.
 
-use super::{band_name, finish, found, legend};
-use crate::chart::latency::short_time;
+use super::{Mix, band_name, legend};
 use crate::chart::scale::Log;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::chart::{Anchor, Area, Svg};
 use crate::format::time_ns;
-use crate::layout::Run;
-use crate::layout::frames::{FramePoint, FrameSet};
+use crate::layout::distinct;
 use maud::Markup;
 use stats::{CellResult, LoadLatency};
 
 const HEIGHT: f64 = 390.0;
-const PLOT: Area = Area {
-    x: 60.0,
-    y: LEGEND_HEIGHT + 12.0,
-    width: WIDTH - 60.0,
-    height: HEIGHT - LEGEND_HEIGHT - 12.0 - 48.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [12.0, 0.0, 48.0, 60.0]);
 /// Between devices of one load.
 const MAX_STEP: f64 = 62.0;
 const BAR: f64 = 14.0;
 
 /// The chart of one mix; `None` when no cell has latencies.
-pub(crate) fn draw(
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    point: &FramePoint<'_>,
-    id: &str,
-) -> Option<Markup> {
-    let cells = found(set, point, |cell| Some(cell.frames()?.latency.as_slice()));
+pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    let cells = mix.found(|cell| Some(cell.frames()?.latency.as_slice()));
     let all = || cells.iter().flat_map(|(_, loads)| loads.iter());
     let low = all().map(|load| load.p50_ns).min()?;
     let high = all().map(|load| load.max_ns).max()?;
     let axis = Log::new(0.75 * low as f64, high as f64);
-    let mut shares: Vec<u8> = all().filter_map(|load| load.percent).collect();
-    shares.sort_unstable();
-    shares.dedup();
+    let shares: Vec<u8> = distinct(all().filter_map(|load| load.percent));
     let mut svg = Svg::new(id, HEIGHT);
-    legend(&mut svg, run, &set.devices);
-    for value in axis.ticks() {
-        let y = place(&axis, value);
-        svg.line("grid", (PLOT.x, y), (PLOT.right(), y));
-        let position = (PLOT.x - 7.0, y + 4.0);
-        svg.text("tick", position, Anchor::End, &short_time(value));
-    }
+    legend(&mut svg, mix.run, &mix.set.devices);
+    svg.y_times(PLOT, &axis);
     let width = PLOT.width / shares.len().max(1) as f64;
     for (index, share) in shares.iter().enumerate() {
         let x = PLOT.x + width * index as f64;
@@ -56,22 +37,14 @@ pub(crate) fn draw(
                 continue;
             };
             let middle = start + step * (index as f64 + 0.5);
-            one(
-                &mut svg,
-                &axis,
-                cell,
-                load,
-                run.color(&cell.dut),
-                middle,
-                step,
-            );
+            let color = mix.run.color(&cell.dut);
+            one(&mut svg, &axis, cell, load, color, middle, step);
         }
     }
-    let middle = PLOT.x + PLOT.width / 2.0;
-    let what = "load in per cent of each device's own throughput";
-    svg.text("tick", (middle, PLOT.bottom() + 40.0), Anchor::Middle, what);
+    let title = "load in per cent of each device's own throughput";
+    svg.x_title(PLOT, 40.0, title);
     let words = cells.iter().map(|(cell, loads)| words(cell, loads));
-    Some(finish(svg, "Latency by load", (set, point), words))
+    Some(mix.finish(svg, "Latency by load", words))
 }
 
 fn share_name(share: u8) -> String {
@@ -82,7 +55,7 @@ fn share_name(share: u8) -> String {
 }
 
 fn place(axis: &Log, value_ns: f64) -> f64 {
-    PLOT.bottom() - PLOT.height * axis.share(value_ns.max(1.0))
+    PLOT.y_at(axis.share(value_ns.max(1.0)))
 }
 
 /// A bar from the median to the 99th percentile, a line on to the slowest frame, a mark at 99.9.
@@ -98,24 +71,16 @@ fn one(
     let at = |value: u64| place(axis, value as f64);
     let tooltip = format!("{}: {}", cell.dut, quantiles(load));
     let (median, slowest) = (at(load.p50_ns), at(load.max_ns));
-    svg.line(&format!("stem stroke-{color}"), (x, median), (x, slowest));
-    svg.line(
-        &format!("stem stroke-{color}"),
-        (x - 5.0, slowest),
-        (x + 5.0, slowest),
-    );
+    let stem = format!("stem stroke-{color}");
+    svg.line(&stem, (x, median), (x, slowest));
+    svg.line(&stem, (x - 5.0, slowest), (x + 5.0, slowest));
     if let Some(p99) = load.p99_ns {
-        let bar = Area {
-            x: x - BAR / 2.0,
-            y: at(p99),
-            width: BAR,
-            height: median - at(p99),
-        };
+        let bar = Area::new(x - BAR / 2.0, at(p99), BAR, median - at(p99));
         svg.rect(&format!("fill-{color}"), bar, &tooltip);
     }
     if let Some(p99_9) = load.p99_9_ns {
         let y = at(p99_9);
-        svg.line(&format!("stem stroke-{color}"), (x - 7.0, y), (x + 7.0, y));
+        svg.line(&stem, (x - 7.0, y), (x + 7.0, y));
     }
     svg.dot("median", (x, median), 3.6, &tooltip);
     if step >= 44.0 {

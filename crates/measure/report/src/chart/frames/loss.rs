@@ -1,32 +1,20 @@
 //! Loss by load: where it begins, and how fast it grows.
 
-use super::{Dot, curve, finish, found, legend};
+use super::{Dot, Mix, curve, legend};
 use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::chart::{Area, Svg};
 use crate::format::{Scale, percent};
-use crate::layout::Run;
-use crate::layout::frames::{FramePoint, FrameSet};
 use crate::tables::frames::mean_rate;
 use maud::Markup;
 use stats::{CellResult, LoadResult};
 
 const HEIGHT: f64 = 340.0;
-const PLOT: Area = Area {
-    x: 56.0,
-    y: LEGEND_HEIGHT + 30.0,
-    width: WIDTH - 56.0 - 24.0,
-    height: HEIGHT - LEGEND_HEIGHT - 30.0 - 48.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
 const PPM_PER_PERCENT: f64 = 1e4;
 
 /// The chart of one mix; `None` when no cell has two loads.
-pub(crate) fn draw(
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    point: &FramePoint<'_>,
-    id: &str,
-) -> Option<Markup> {
-    let curves = found(set, point, |cell| {
+pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    let curves = mix.found(|cell| {
         let loads = cell.frames()?.loads();
         (loads.len() > 1).then_some(loads)
     });
@@ -39,25 +27,19 @@ pub(crate) fn draw(
     let x_axis = Linear::si(fastest, 8.0, "pps");
     let y_axis = Linear::new(most.max(1.0), 5.0, Scale::plain());
     let mut svg = Svg::new(id, HEIGHT);
-    legend(&mut svg, run, &set.devices);
+    legend(&mut svg, mix.run, &mix.set.devices);
     svg.y_axis(PLOT, &y_axis, "% lost");
     svg.x_axis(PLOT, &x_axis);
-    let middle = PLOT.x + PLOT.width / 2.0;
-    let unit = format!("offered load, {}", x_axis.unit());
-    svg.text(
-        "tick",
-        (middle, PLOT.bottom() + 38.0),
-        Anchor::Middle,
-        &unit,
-    );
+    let title = format!("offered load, {}", x_axis.unit());
+    svg.x_title(PLOT, 38.0, &title);
     for (cell, loads) in &curves {
         let dot = |load: &LoadResult| {
             let lost = load.lost_ppm.mean / PPM_PER_PERCENT;
             let offered = &load.offered.frames_per_s;
             Dot {
                 position: (
-                    PLOT.x + PLOT.width * x_axis.share(offered.mean),
-                    PLOT.bottom() - PLOT.height * y_axis.share(lost),
+                    PLOT.x_at(x_axis.share(offered.mean)),
+                    PLOT.y_at(y_axis.share(lost)),
                 ),
                 lossless: load.account.lost == 0,
                 tooltip: format!(
@@ -69,15 +51,10 @@ pub(crate) fn draw(
             }
         };
         let dots: Vec<Dot> = loads.iter().map(dot).collect();
-        curve(&mut svg, run, cell, &dots);
+        curve(&mut svg, mix.run, cell, &dots);
     }
     let words = curves.iter().map(|(cell, loads)| words(cell, loads));
-    Some(finish(
-        svg,
-        "Frame loss by offered load",
-        (set, point),
-        words,
-    ))
+    Some(mix.finish(svg, "Frame loss by offered load", words))
 }
 
 fn words(cell: &CellResult, loads: &[LoadResult]) -> String {

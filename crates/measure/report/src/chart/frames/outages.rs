@@ -1,12 +1,10 @@
 //! How long events last: a row for each device, a dot for each event.
 
-use super::{devices, finish};
-use crate::chart::latency::short_time;
-use crate::chart::scale::Log;
+use super::Mix;
+use crate::chart::scale::{Log, short_time};
 use crate::chart::{Anchor, Area, Svg, WIDTH, shortened_name};
 use crate::format::time_ns;
 use crate::layout::Run;
-use crate::layout::frames::{FramePoint, FrameSet};
 use maud::Markup;
 use stats::{CellResult, EventTimes};
 
@@ -25,16 +23,8 @@ struct Row<'a> {
 }
 
 /// The chart of one mix; `None` for other procedures, and when no event ended.
-pub(crate) fn draw(
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    point: &FramePoint<'_>,
-    id: &str,
-) -> Option<Markup> {
-    let rows: Vec<Row<'_>> = devices(set)
-        .iter()
-        .filter_map(|device| Row::of(point.cell(*device)?))
-        .collect();
+pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    let rows: Vec<Row<'_>> = mix.cells().filter_map(Row::of).collect();
     let all = || rows.iter().flat_map(|row| [row.times.0, row.times.1]);
     let values = || all().flat_map(values).filter(|value| *value > 0.0);
     let (low, high) = (
@@ -45,25 +35,21 @@ pub(crate) fn draw(
         return None;
     }
     let axis = Log::new(0.8 * low, 1.1 * high);
-    let plot = Area {
-        x: LEFT,
-        y: TOP,
-        width: WIDTH - LEFT - RIGHT,
-        height: ROW_HEIGHT * rows.len() as f64,
-    };
-    let mut svg = Svg::new(id, TOP + plot.height + BOTTOM);
+    let height = ROW_HEIGHT * rows.len() as f64;
+    let plot = Area::new(LEFT, TOP, WIDTH - LEFT - RIGHT, height);
+    let mut svg = Svg::new(id, plot.bottom() + BOTTOM);
     for value in axis.ticks() {
-        let x = plot.x + plot.width * axis.share(value);
+        let x = plot.x_at(axis.share(value));
         svg.line("grid", (x, plot.y), (x, plot.bottom()));
         let position = (x, plot.bottom() + 17.0);
         svg.text("tick", position, Anchor::Middle, &short_time(value));
     }
     for (index, row) in rows.iter().enumerate() {
         let y = plot.y + ROW_HEIGHT * (index as f64 + 0.5);
-        row.draw(&mut svg, run, &axis, Area { y, ..plot });
+        row.draw(&mut svg, mix.run, &axis, Area { y, ..plot });
     }
     let words = rows.iter().map(Row::words);
-    Some(finish(svg, set.kind.name(), (set, point), words))
+    Some(mix.finish(svg, mix.set.kind.name(), words))
 }
 
 fn values(times: &EventTimes) -> impl Iterator<Item = f64> {
@@ -90,45 +76,29 @@ impl<'a> Row<'a> {
         let color = run.color(&self.cell.dut);
         let (times, first) = self.times;
         let y = area.y;
-        let place = |value: f64| area.x + area.width * axis.share(value).max(0.0);
+        let place = |value: f64| area.x_at(axis.share(value).max(0.0));
         let name = shortened_name(&run.label(&self.cell.dut), LEFT - 16.0);
         svg.text("label strong", (0.0, y + 4.0), Anchor::Start, &name);
         svg.line("axis", (area.x, y), (area.right(), y));
         for value in values(first) {
             let tooltip = format!("first frame after {}", time_ns(value));
-            svg.dot(
-                &format!("ring stroke-{color}"),
-                (place(value), y),
-                3.5,
-                &tooltip,
-            );
+            let class = format!("ring stroke-{color}");
+            svg.dot(&class, (place(value), y), 3.5, &tooltip);
         }
         for value in values(times) {
-            svg.dot(
-                &format!("fill-{color}"),
-                (place(value), y),
-                4.5,
-                &time_ns(value),
-            );
+            let class = format!("fill-{color}");
+            svg.dot(&class, (place(value), y), 4.5, &time_ns(value));
         }
         if let Some(median) = times.median_ns {
             let x = place(median);
             svg.line("upper", (x, y - 11.0), (x, y + 11.0));
-            svg.text(
-                "value halo",
-                (x, y - 13.0),
-                Anchor::Middle,
-                &time_ns(median),
-            );
+            let text = time_ns(median);
+            svg.text("value halo", (x, y - 13.0), Anchor::Middle, &text);
         }
         if times.endless() > 0 {
             let text = format!("{} of {} no end", times.endless(), times.events);
-            svg.text(
-                "reason",
-                (area.right() + 8.0, y + 4.0),
-                Anchor::Start,
-                &text,
-            );
+            let position = (area.right() + 8.0, y + 4.0);
+            svg.text("reason", position, Anchor::Start, &text);
         }
     }
 

@@ -1,12 +1,12 @@
 //! A soak over time: rate and loss, latency, memory and CPU time of the device, with ticks at
 //! changes of keys. A block of panels for each device.
 
-use super::{devices, finish};
+use super::Mix;
 use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, text_width};
+use crate::chart::time::{TimePlot, Times};
+use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
-use crate::layout::frames::{FramePoint, FrameSet};
 use journal::record::{FrameResult, Outcome, SoakPoint, SoakSegment};
 use maud::Markup;
 use stats::{CellResult, SoakVerdict};
@@ -89,85 +89,31 @@ static PANELS: [Lines; 3] = [
 ];
 
 /// The chart of one mix; `None` when no trial has a timeline.
-pub(crate) fn draw(
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    point: &FramePoint<'_>,
-    id: &str,
-) -> Option<Markup> {
-    let blocks: Vec<Block<'_>> = devices(set)
-        .iter()
-        .filter_map(|device| Block::of(run, point.cell(*device)?))
-        .collect();
+pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    let block = |cell| Block::of(mix.run, cell);
+    let blocks: Vec<Block<'_>> = mix.cells().filter_map(block).collect();
     let all = || blocks.iter().flat_map(Block::steps);
     let end_s = all().map(|step| step.end_s).fold(0.0, f64::max);
     if end_s <= 0.0 {
         return None;
     }
-    let (unit_s, unit) = time_unit(end_s);
-    let times = Linear::ending_at(end_s / unit_s, 10.0, Scale::plain());
-    let times = Times {
-        axis: times,
-        unit_s,
-        unit,
-    };
+    let times = Times::new(end_s, 10.0);
     let highest = all().map(|step| step.rate).fold(0.0, f64::max);
     let rates = Linear::si(1.05 * highest, 3.0, "pps");
     let heights: Vec<f64> = blocks.iter().map(Block::height).collect();
     let mut svg = Svg::new(id, LEGEND_HEIGHT + heights.iter().sum::<f64>());
-    let entries = [
+    svg.legend([
         ("lost-area", "lost"),
         ("mark-key", "new keys"),
         ("fill-0", "p50"),
-    ];
-    svg.legend(&entries.map(|(class, name)| (class.to_owned(), name)));
+    ]);
     let mut top = LEGEND_HEIGHT;
     for (block, height) in blocks.iter().zip(heights) {
-        block.draw(&mut svg, run, top, &rates, &times);
+        block.draw(&mut svg, mix.run, top, &rates, &times);
         top += height;
     }
     let words = blocks.iter().map(Block::words);
-    Some(finish(svg, "Soak over time", (set, point), words))
-}
-
-/// Of a time axis, seconds or more.
-fn time_unit(end_s: f64) -> (f64, &'static str) {
-    match end_s {
-        short if short < 300.0 => (1.0, "s"),
-        minutes if minutes < 3.0 * 3600.0 => (60.0, "min"),
-        _ => (3600.0, "h"),
-    }
-}
-
-struct Times {
-    axis: Linear,
-    unit_s: f64,
-    unit: &'static str,
-}
-
-impl Times {
-    fn place(&self, plot: Area, second: f64) -> f64 {
-        plot.x + plot.width * self.axis.share(second / self.unit_s)
-    }
-
-    /// Below a block.
-    fn draw(&self, svg: &mut Svg, plot: Area) {
-        let ticks = self.axis.ticks();
-        let last = ticks.len() - 1;
-        for (index, (value, label)) in ticks.into_iter().enumerate() {
-            let x = plot.x + plot.width * self.axis.share(value);
-            let label = match index == last {
-                true => format!("{label} {}", self.unit),
-                false => label,
-            };
-            svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
-            let (x, anchor) = match x + text_width(&label) / 2.0 > WIDTH {
-                true => (WIDTH, Anchor::End),
-                false => (x, Anchor::Middle),
-            };
-            svg.text("tick", (x, plot.bottom() + 17.0), anchor, &label);
-        }
-    }
+    Some(mix.finish(svg, "Soak over time", words))
 }
 
 impl<'a> Block<'a> {
@@ -216,64 +162,38 @@ impl<'a> Block<'a> {
     }
 
     fn draw(&self, svg: &mut Svg, run: &Run<'_>, top: f64, rates: &Linear, times: &Times) {
-        let mut plot = Area {
-            x: LEFT,
-            y: top + ABOVE,
-            width: WIDTH - LEFT - 8.0,
-            height: RATE_HEIGHT,
-        };
+        let width = WIDTH - LEFT - 8.0;
+        let mut plot = Area::new(LEFT, top + ABOVE, width, RATE_HEIGHT);
         let name = format!(
             "{}, repeat {}: {}",
             run.label(&self.cell.dut),
             self.repeat,
             self.verdict.name()
         );
-        let position = (0.0, plot.y - 26.0);
-        svg.text(
-            "label strong",
-            position,
-            Anchor::Start,
-            &shortened(&name, 600.0),
-        );
+        let (position, name) = ((0.0, plot.y - 26.0), shortened(&name, 600.0));
+        svg.text("label strong", position, Anchor::Start, &name);
         self.marks(svg, plot, times);
         svg.y_axis(plot, rates, rates.unit());
         self.rates(svg, run, plot, rates, times);
         for (name, values, scale) in self.panels() {
-            plot = Area {
-                y: plot.bottom() + GAP,
-                height: SMALL_HEIGHT,
-                ..plot
-            };
+            plot = plot.bar(plot.bottom() + GAP, plot.width, SMALL_HEIGHT);
             svg.text("tick", (plot.x + 4.0, plot.y - 6.0), Anchor::Start, name);
             self.lines(svg, run, plot, (*values, *scale), times);
         }
-        times.draw(svg, plot);
+        times.draw(svg, plot, &format!(" {}", times.unit));
     }
 
-    /// What was received as an area, what was lost on top of it.
-    fn rates(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, rates: &Linear, times: &Times) {
-        let color = run.color(&self.cell.dut);
-        let y = |rate: f64| plot.bottom() - plot.height * rates.share(rate);
+    fn rates(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, axis: &Linear, times: &Times) {
+        let device = (&*self.cell.dut, run.color(&self.cell.dut));
+        let plot = TimePlot { plot, times, axis };
         for part in &self.parts {
-            let line = |value: fn(&Step) -> f64| -> Vec<(f64, f64)> {
-                let corners = part.iter().flat_map(|step| {
-                    let y = y(value(step));
-                    [step.start_s, step.end_s].map(|at| (times.place(plot, at), y))
-                });
-                corners.collect()
+            let rates = |of: fn(&Step) -> f64| {
+                let steps = part.iter();
+                steps.map(move |step| (step.start_s, step.end_s, of(step)))
             };
-            let received = line(Step::received_rate);
-            let floor = |end: Option<&(f64, f64)>| end.map(|(x, _)| (*x, plot.bottom()));
-            let mut area = received.clone();
-            area.extend(floor(received.last()));
-            area.extend(floor(received.first()));
-            svg.polyline(&format!("area fill-{color}"), &area, &self.cell.dut);
-            if part.iter().any(|step| step.received < step.intended) {
-                let mut lost = line(|step| step.rate.max(step.received_rate()));
-                lost.extend(received.iter().rev());
-                svg.polyline("lost-area", &lost, "lost");
-            }
-            svg.polyline(&format!("trace stroke-{color}"), &received, "");
+            let has_lost = part.iter().any(|step| step.received < step.intended);
+            let intended = has_lost.then(|| rates(|step| step.rate.max(step.received_rate())));
+            plot.received_and_lost(svg, device, rates(Step::received_rate), intended);
         }
     }
 
@@ -295,15 +215,15 @@ impl<'a> Block<'a> {
             true => ["trace stroke-0", &color, "breach-thin"],
             false => [&*color, &color, &color],
         };
+        let plot = TimePlot {
+            plot,
+            times,
+            axis: &axis,
+        };
         for (index, class) in classes.into_iter().enumerate() {
             for part in &self.parts {
-                let corners = part.iter().flat_map(|step| {
-                    let value = values(step)[index];
-                    let y = value.map(|value| plot.bottom() - plot.height * axis.share(value));
-                    let ends = [step.start_s, step.end_s].map(|at| times.place(plot, at));
-                    y.into_iter().flat_map(move |y| ends.map(|x| (x, y)))
-                });
-                let corners: Vec<(f64, f64)> = corners.collect();
+                let value = |step: &Step| Some((step.start_s, step.end_s, values(step)[index]?));
+                let corners = plot.corners(part.iter().filter_map(value));
                 if !corners.is_empty() {
                     svg.polyline(class, &corners, "");
                 }
@@ -314,7 +234,7 @@ impl<'a> Block<'a> {
     /// A tick for each step in which keys changed, a long one where they fell out of step.
     fn marks(&self, svg: &mut Svg, plot: Area, times: &Times) {
         for step in self.steps() {
-            let x = times.place(plot, f64::midpoint(step.start_s, step.end_s));
+            let x = plot.x_at(times.share(f64::midpoint(step.start_s, step.end_s)));
             if step.desyncs > 0 {
                 svg.line("breach", (x, plot.y - 12.0), (x, plot.bottom()));
             } else if step.rekeys > 0 {

@@ -3,7 +3,7 @@
 
 use super::{band_name, devices, legend};
 use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, text_width};
+use crate::chart::{Anchor, Area, Svg, absence, text_width};
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
@@ -12,17 +12,14 @@ use maud::Markup;
 use stats::{CellResult, GoalResult, Limit};
 
 const HEIGHT: f64 = 402.0;
-const PLOT: Area = Area {
-    x: 56.0,
-    y: LEGEND_HEIGHT + 42.0,
-    width: WIDTH - 56.0,
-    height: HEIGHT - LEGEND_HEIGHT - 42.0 - 32.0,
-};
+const PLOT: Area = Area::plot(HEIGHT, [42.0, 0.0, 32.0, 56.0]);
 const MAX_BAR: f64 = 58.0;
 /// Narrower bars have their value turned.
 const UPRIGHT_BAR: f64 = 50.0;
 /// Narrower bars have their value in the table only.
 const TURNED_BAR: f64 = 11.0;
+/// Why there is no bar where trials were measured.
+const UNBOUNDED: &str = "no lower bound";
 /// A line rate this far above everything else is not drawn: it would press the bars flat.
 const LINE_RATE_REACH: f64 = 1.25;
 
@@ -87,19 +84,9 @@ fn top(goal: &GoalResult) -> Option<f64> {
 fn words(point: &FramePoint<'_>, cell: &CellResult) -> String {
     let figure = match goal(cell).and_then(|goal| goal.lower.as_ref()) {
         Some(lower) => mean_rate(&lower.frames_per_s),
-        None => word(cell).to_owned(),
+        None => absence(cell, UNBOUNDED).to_owned(),
     };
     format!("{}, {}: {figure}", point.name(), cell.dut)
-}
-
-/// Why there is no bar.
-fn word(cell: &CellResult) -> &'static str {
-    match cell.status {
-        stats::Status::Invalid => "invalid",
-        stats::Status::Failed => "failed",
-        stats::Status::NotRun => "not run",
-        stats::Status::Measured | stats::Status::Partly => "no lower bound",
-    }
 }
 
 /// What the lines mean, below the devices' swatches; nothing of those that are not drawn.
@@ -132,16 +119,13 @@ fn bars(
             continue;
         };
         let x = start + width * index as f64;
-        let bar = Area {
-            x: x + 1.0,
-            width: width - 2.0,
-            ..band
-        };
+        let bar = Area::new(x + 1.0, band.y, width - 2.0, band.height);
         match goal(cell).filter(|goal| goal.lower.is_some()) {
             Some(goal) => one(svg, run, axis, cell, goal, bar),
             None => {
                 let position = (x + width / 2.0 + 4.0, band.bottom() - 8.0);
-                svg.turned_text("reason", position, Anchor::Start, word(cell), -90);
+                let word = absence(cell, UNBOUNDED);
+                svg.turned_text("reason", position, Anchor::Start, word, -90);
             }
         }
     }
@@ -159,20 +143,16 @@ fn one(
         return;
     };
     let height = area.height * axis.share(lower.mean);
-    let bar = Area {
-        y: area.bottom() - height,
-        height,
-        ..area
-    };
+    let bar = area.bar(area.bottom() - height, area.width, height);
     let limit = cell.verdict().map_or("", |verdict| verdict.limit.name());
     let tooltip = format!("{}: {} {limit}", cell.id, mean_rate(lower));
     svg.rect(&format!("fill-{}", run.color(&cell.dut)), bar, &tooltip);
-    let middle = bar.x + bar.width / 2.0;
     let reach = area.height * axis.share(lower.largest_distance);
-    svg.whisker((middle, bar.y), reach, (0.2 * bar.width).min(6.0));
+    let cap = (0.2 * bar.width).min(6.0);
+    svg.whisker((bar.middle(), bar.y), reach, cap);
     let mut above = bar.y - reach;
     if let Some(upper) = &goal.upper {
-        let y = area.bottom() - area.height * axis.share(upper.frames_per_s.mean);
+        let y = area.y_at(axis.share(upper.frames_per_s.mean));
         svg.line("upper", (bar.x, y), (bar.right(), y));
         above = above.min(y);
     }
@@ -186,12 +166,8 @@ fn one(
     // Values of one chart may have different prefixes: the letter tells.
     let unit = scale.unit.trim_end_matches("pps");
     let value = format!("{}{unit}{mark}", scale.number(lower.mean));
-    if bar.width >= UPRIGHT_BAR {
-        svg.text("value halo", (middle, above - 6.0), Anchor::Middle, &value);
-    } else if bar.width >= TURNED_BAR {
-        let position = (middle + 4.0, above - 6.0);
-        svg.turned_text("value halo", position, Anchor::Start, &value, -90);
-    }
+    let widths = [UPRIGHT_BAR, TURNED_BAR];
+    svg.bar_value("value halo", bar, above - 6.0, widths, &value);
 }
 
 /// What the tester does without a device, and what the line carries.
@@ -203,7 +179,7 @@ fn limits(
     band: Area,
     line: Option<f64>,
 ) {
-    let place = |rate: f64| band.bottom() - band.height * axis.share(rate);
+    let place = |rate: f64| band.y_at(axis.share(rate));
     let ends = (band.x + 0.04 * band.width, band.right() - 0.04 * band.width);
     let rig = set.devices.iter().find(|device| device.calibration);
     let rig = rig.and_then(|device| goal(point.cell(*device)?)?.lower.as_ref());

@@ -1,0 +1,111 @@
+//! Curves over numbers of something: measured points with whiskers, and marks at numbers.
+
+use super::scale::{Linear, Log};
+use super::{Anchor, Area, Svg, text_width};
+use crate::layout::{PALETTE_COLORS, distinct};
+use stats::Estimate;
+
+/// Height of the line that names a mark.
+const MARK_HEIGHT: f64 = 15.0;
+
+/// The axis of numbers.
+pub(super) enum Numbers {
+    Linear(f64, f64),
+    Log(Log),
+}
+
+pub(super) struct Curves {
+    pub(super) svg: Svg,
+    pub(super) plot: Area,
+    pub(super) numbers: Numbers,
+    pub(super) axis: Linear,
+}
+
+impl Curves {
+    /// Legend and axes; `numbers` are those that were measured.
+    pub(super) fn frame(
+        &mut self,
+        devices: impl Iterator<Item = (usize, String)>,
+        numbers: impl Iterator<Item = u32>,
+        title: &str,
+    ) {
+        self.svg.legend_of_colors(devices);
+        self.svg.y_axis(self.plot, &self.axis, self.axis.unit());
+        let bottom = self.plot.bottom();
+        let mut free_from = f64::NEG_INFINITY;
+        for n in distinct(numbers) {
+            let (x, label) = (self.x(f64::from(n)), n.to_string());
+            let half = text_width(&label) / 2.0 + 3.0;
+            self.svg.line("grid", (x, bottom), (x, bottom + 4.0));
+            if x - half >= free_from {
+                let position = (x, bottom + 17.0);
+                self.svg.text("tick", position, Anchor::Middle, &label);
+                free_from = x + half;
+            }
+        }
+        self.svg.x_title(self.plot, 38.0, title);
+    }
+
+    fn x(&self, n: f64) -> f64 {
+        self.plot.x_at(match &self.numbers {
+            Numbers::Linear(low, high) => (n - low) / (high - low),
+            Numbers::Log(axis) => axis.share(n),
+        })
+    }
+
+    pub(super) fn place(&self, n: f64, value: f64) -> (f64, f64) {
+        (self.x(n), self.plot.y_at(self.axis.share(value)))
+    }
+
+    /// Measured figures, with the farthest repeat's distance.
+    pub(super) fn points<'e>(
+        &mut self,
+        color: usize,
+        figures: impl Iterator<Item = (f64, &'e Estimate)>,
+        tooltip: impl Fn(f64, &Estimate) -> String,
+    ) {
+        for (n, found) in figures {
+            let place = self.place(n, found.mean);
+            let reach = self.plot.height * self.axis.share(found.largest_distance);
+            self.svg.whisker(place, reach, 5.0);
+            let class = format!("fill-{color}");
+            self.svg.dot(&class, place, 4.5, &tooltip(n, found));
+        }
+    }
+
+    /// A line at a number, and its name on a line of text below the top. The name stands left of
+    /// it where it lies beyond the share `turn` of the plot's width.
+    pub(super) fn mark(&mut self, n: f64, line: usize, color: usize, turn: f64, text: &str) {
+        let (plot, x) = (self.plot, self.x(n));
+        let y = plot.y + MARK_HEIGHT * (line as f64 + 0.8);
+        let class = format!("stop stroke-{color}");
+        self.svg.line(&class, (x, plot.y), (x, plot.bottom()));
+        let (x, anchor) = match x > plot.x_at(turn) {
+            true => (x - 6.0, Anchor::End),
+            false => (x + 6.0, Anchor::Start),
+        };
+        self.svg.text("label strong halo", (x, y), anchor, text);
+    }
+}
+
+/// The smallest and the largest number, and the highest end of a whisker; `None` without a figure.
+pub(super) fn extent<'e>(
+    figures: impl Iterator<Item = (f64, &'e Estimate)>,
+) -> Option<(f64, f64, f64)> {
+    figures
+        .map(|(n, found)| (n, n, found.mean + found.largest_distance))
+        .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1), a.2.max(b.2)))
+}
+
+/// Colours of devices, given their places in the palette: where two have the same, the later one
+/// takes the next that is free.
+pub(super) fn distinct_colors(own: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut taken: Vec<usize> = Vec::new();
+    for own in own {
+        let free = |color: &usize| !taken.contains(color);
+        let others = 1..PALETTE_COLORS;
+        let color = [own].into_iter().chain(others).find(free).unwrap_or(own);
+        taken.push(color);
+    }
+    taken
+}

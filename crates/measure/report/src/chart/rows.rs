@@ -1,0 +1,57 @@
+//! A row for each cell of a set, below the name of its point.
+
+use super::{Anchor, Svg, shortened, shortened_name};
+use crate::layout::Set;
+use stats::CellResult;
+
+/// Sizes of rows and of their columns of names.
+pub(super) struct Rows {
+    pub(super) height: f64,
+    /// Between points.
+    pub(super) gap: f64,
+    pub(super) point_names: f64,
+    pub(super) dut_names: f64,
+    /// From the top of a row to the baselines of these names.
+    pub(super) baselines: [f64; 2],
+}
+
+impl Rows {
+    /// Left of what a row shows.
+    pub(super) const fn names(&self) -> f64 {
+        self.point_names + self.dut_names
+    }
+
+    /// Of all rows.
+    pub(super) fn total_height(&self, set: &Set<'_>) -> f64 {
+        let cells: usize = set.points.iter().map(|point| point.cells.len()).sum();
+        self.height * cells as f64 + self.gap * (set.points.len() - 1) as f64
+    }
+
+    /// Names rows from `top` on; `row` draws the rest of one and returns it in words. Returns the
+    /// words of all.
+    pub(super) fn draw(
+        &self,
+        svg: &mut Svg,
+        set: &Set<'_>,
+        top: f64,
+        row: impl Fn(&mut Svg, &CellResult, f64) -> String,
+    ) -> String {
+        let mut described = Vec::new();
+        let mut y = top;
+        for point in &set.points {
+            let name = set.name_of(point);
+            let label = shortened(&name, self.point_names - 8.0);
+            let position = (0.0, y + self.baselines[0]);
+            svg.text("label strong", position, Anchor::Start, &label);
+            for cell in &point.cells {
+                let label = shortened_name(&cell.dut, self.dut_names - 14.0);
+                let position = (self.names() - 8.0, y + self.baselines[1]);
+                svg.text("label", position, Anchor::End, &label);
+                described.push(format!("{name}, {}: {}", cell.dut, row(svg, cell, y)));
+                y += self.height;
+            }
+            y += self.gap;
+        }
+        format!("{}.", described.join("; "))
+    }
+}

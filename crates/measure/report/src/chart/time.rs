@@ -1,0 +1,106 @@
+//! Plots over time: their axis, and values that hold from one moment to another.
+
+use super::scale::Linear;
+use super::{Anchor, Area, Svg, WIDTH, text_width};
+use crate::format::Scale;
+
+/// A time axis from 0.
+pub(super) struct Times {
+    axis: Linear,
+    unit_s: f64,
+    pub(super) unit: &'static str,
+}
+
+impl Times {
+    /// In seconds, minutes or hours, whatever suits the end.
+    pub(super) fn new(end_s: f64, ticks: f64) -> Self {
+        let (unit_s, unit) = match end_s {
+            short if short < 300.0 => (1.0, "s"),
+            minutes if minutes < 3.0 * 3600.0 => (60.0, "min"),
+            _ => (3600.0, "h"),
+        };
+        Self {
+            axis: Linear::ending_at(end_s / unit_s, ticks, Scale::plain()),
+            unit_s,
+            unit,
+        }
+    }
+
+    pub(super) fn seconds(end_s: f64, ticks: f64) -> Self {
+        Self {
+            axis: Linear::ending_at(end_s, ticks, Scale::plain()),
+            unit_s: 1.0,
+            unit: "s",
+        }
+    }
+
+    /// From 0 at the beginning of the axis to 1 at its end.
+    pub(super) fn share(&self, second: f64) -> f64 {
+        self.axis.share(second / self.unit_s)
+    }
+
+    /// Places and labels of the ticks below a plot, the last one with `unit`.
+    pub(super) fn ticks(&self, plot: Area, unit: &str) -> Vec<(f64, String)> {
+        let mut ticks = self.axis.ticks();
+        for (value, _) in &mut ticks {
+            *value = plot.x_at(self.axis.share(*value));
+        }
+        if let Some((_, label)) = ticks.last_mut() {
+            label.push_str(unit);
+        }
+        ticks
+    }
+
+    /// Ticks below a plot; the last label ends with `unit`, and no label leaves the chart.
+    pub(super) fn draw(&self, svg: &mut Svg, plot: Area, unit: &str) {
+        for (x, label) in self.ticks(plot, unit) {
+            svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
+            let (x, anchor) = match x + text_width(&label) / 2.0 > WIDTH {
+                true => (WIDTH, Anchor::End),
+                false => (x, Anchor::Middle),
+            };
+            svg.text("tick", (x, plot.bottom() + 17.0), anchor, &label);
+        }
+    }
+}
+
+/// A plot of values over time. A value holds from one second to another.
+#[derive(Clone, Copy)]
+pub(super) struct TimePlot<'t> {
+    pub(super) plot: Area,
+    pub(super) times: &'t Times,
+    pub(super) axis: &'t Linear,
+}
+
+impl TimePlot<'_> {
+    /// Corners of the line through values: steps, not slopes, since each is a mean over its time.
+    pub(super) fn corners(&self, values: impl Iterator<Item = (f64, f64, f64)>) -> Vec<(f64, f64)> {
+        let corners = values.flat_map(|(start_s, end_s, value)| {
+            let y = self.plot.y_at(self.axis.share(value));
+            [start_s, end_s].map(|at| (self.plot.x_at(self.times.share(at)), y))
+        });
+        corners.collect()
+    }
+
+    /// The received rate as an area in the device's colour, the lost one on top of it.
+    pub(super) fn received_and_lost(
+        &self,
+        svg: &mut Svg,
+        (dut, color): (&str, usize),
+        received: impl Iterator<Item = (f64, f64, f64)>,
+        intended: Option<impl Iterator<Item = (f64, f64, f64)>>,
+    ) {
+        let received = self.corners(received);
+        let floor = |end: Option<&(f64, f64)>| end.map(|(x, _)| (*x, self.plot.bottom()));
+        let mut area = received.clone();
+        area.extend(floor(received.last()));
+        area.extend(floor(received.first()));
+        svg.polyline(&format!("area fill-{color}"), &area, dut);
+        if let Some(intended) = intended {
+            let mut lost = self.corners(intended);
+            lost.extend(received.iter().rev());
+            svg.polyline("lost-area", &lost, "lost");
+        }
+        svg.polyline(&format!("trace stroke-{color}"), &received, "");
+    }
+}
