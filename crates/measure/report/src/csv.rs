@@ -8,12 +8,14 @@ mod claims;
 mod compared;
 mod device;
 mod disturbed;
+mod figure;
 mod frames;
 mod soak;
 
+use crate::evidence::{measured, outcome_name};
 use crate::layout::Run;
 use campaign::plan::{Axis, Cell};
-use journal::record::{Cpu, Latency, Measured, Outcome, Transfer, TrialRecord};
+use journal::record::{Cpu, Latency, Outcome, Transfer, TrialRecord};
 use stats::{CellResult, ClaimResult, percentile};
 use std::fmt::Write;
 
@@ -26,7 +28,7 @@ struct Context<'a> {
     /// Whether no later record of the same trial replaces this one.
     counts: bool,
     /// What this row is of, where a trial has several figures.
-    figure: Option<frames::Figure<'a>>,
+    figure: Option<figure::Figure<'a>>,
     /// Where the cell stands among others.
     standings: compared::Standings<'a>,
     /// The cell of the plan.
@@ -109,7 +111,7 @@ const TRIAL: &[Declared] = &[
         text(row.trial.duration_ns)
     }),
     ("outcome", "measured, invalid or failed", |row| {
-        text(outcome(row.trial))
+        text(outcome_name(row.trial))
     }),
     (
         "counts",
@@ -261,7 +263,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
         let Some(cell) = run.cell(&trial.cell) else {
             continue;
         };
-        for figure in frames::figures(trial) {
+        for figure in figure::figures(trial) {
             let row = Context {
                 cell,
                 dut: run
@@ -319,14 +321,6 @@ fn text(value: impl ToString) -> Option<String> {
     Some(value.to_string())
 }
 
-fn outcome(trial: &TrialRecord) -> &'static str {
-    match trial.outcome {
-        Outcome::Measured(_) => "measured",
-        Outcome::Invalid { .. } => "invalid",
-        Outcome::Failed { .. } => "failed",
-    }
-}
-
 fn reasons(trial: &TrialRecord) -> Option<String> {
     match &trial.outcome {
         Outcome::Measured(_) => None,
@@ -335,24 +329,16 @@ fn reasons(trial: &TrialRecord) -> Option<String> {
     }
 }
 
-/// Only what was measured and passed all checks is a figure.
-fn measured<'a>(row: &Context<'a>) -> Option<&'a Measured> {
-    match &row.trial.outcome {
-        Outcome::Measured(measured) => Some(measured),
-        Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
-    }
-}
-
 fn transfer<'a>(row: &Context<'a>) -> Option<&'a Transfer> {
-    measured(row)?.transfer()
+    measured(row.trial)?.transfer()
 }
 
 fn latency<'a>(row: &Context<'a>) -> Option<&'a Latency> {
-    measured(row)?.latency()
+    measured(row.trial)?.latency()
 }
 
 fn cpu<'a>(row: &Context<'a>) -> Option<&'a Cpu> {
-    measured(row).map(|found| &found.cpu)
+    measured(row.trial).map(|found| &found.cpu)
 }
 
 fn bps(transfer: &Transfer, bytes: fn(&Transfer) -> u64) -> Option<String> {

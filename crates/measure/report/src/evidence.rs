@@ -2,7 +2,7 @@
 
 use crate::layout::Run;
 use campaign::plan::Form;
-use journal::record::{Evidence, Outcome, TrialRecord};
+use journal::record::{Evidence, Measured, Outcome, TrialRecord};
 use stats::CellResult;
 
 /// Checks and sampled frames over all repeats of a cell.
@@ -45,6 +45,23 @@ impl Summary {
                 esp_frames: sum.esp_frames + cell.esp_frames,
                 marker_frames: sum.marker_frames + cell.marker_frames,
             })
+    }
+}
+
+/// What a trial measured, if it passed all checks: only that is a figure.
+pub(crate) fn measured(trial: &TrialRecord) -> Option<&Measured> {
+    match &trial.outcome {
+        Outcome::Measured(measured) => Some(measured),
+        Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
+    }
+}
+
+/// What became of a trial, in a word.
+pub(crate) const fn outcome_name(trial: &TrialRecord) -> &'static str {
+    match trial.outcome {
+        Outcome::Measured(_) => "measured",
+        Outcome::Invalid { .. } => "invalid",
+        Outcome::Failed { .. } => "failed",
     }
 }
 

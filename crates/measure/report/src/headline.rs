@@ -8,6 +8,7 @@ mod soak;
 use crate::evidence::Summary;
 use crate::format::{self, Scale, counted};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
+use crate::order::unique;
 use crate::table::Cell;
 use campaign::plan::Measurement;
 use stats::{CellResult, Comparison, Metric};
@@ -42,13 +43,8 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     let only_baselines = cells
         .iter()
         .all(|cell| cell.baseline || cell.measures_rig());
-    let mut names: Vec<&str> = Vec::new();
     let counts = |cell: &&CellResult| only_baselines || !(cell.baseline || cell.measures_rig());
-    for cell in cells.iter().filter(counts) {
-        if !names.contains(&cell.dut.as_str()) {
-            names.push(&cell.dut);
-        }
-    }
+    let names = unique(cells.iter().filter(counts).map(|cell| cell.dut.as_str()));
     let sets = run.sets();
     let headline = |name: &str| {
         let of = |protocol: Protocol| sets.iter().filter(move |set| set.protocol == protocol);

@@ -9,11 +9,11 @@ pub(crate) mod disturbed;
 pub(crate) mod frames;
 pub(crate) mod groups;
 mod names;
-mod soak;
 mod words;
 
 pub(crate) use names::{marked, shown};
 
+use crate::order::sorted;
 use campaign::Plan;
 use campaign::plan::{Cell, Dut, Measurement, Role, Stations};
 use journal::Journal;
@@ -342,17 +342,17 @@ impl<'a> Set<'a> {
 
     /// MTUs in rising order.
     pub(crate) fn mtus(&self) -> Vec<u16> {
-        distinct(self.points.iter().map(|point| point.mtu))
+        sorted(self.points.iter().map(|point| point.mtu))
     }
 
     /// Core counts in rising order.
     pub(crate) fn cores(&self) -> Vec<u16> {
-        distinct(self.points.iter().map(|point| point.cores))
+        sorted(self.points.iter().map(|point| point.cores))
     }
 
     /// Payload sizes in rising order.
     pub(crate) fn payloads(&self) -> Vec<Option<u32>> {
-        distinct(self.points.iter().map(|point| point.payload))
+        sorted(self.points.iter().map(|point| point.payload))
     }
 
     /// What tells a point from the others of its set, for people: `MTU 1500 B, 2 cores`.
@@ -387,12 +387,4 @@ impl<'a> Point<'a> {
 /// `1400 B`, or that the tool fills the MTU.
 pub(crate) fn payload_name(payload: Option<u32>) -> String {
     payload.map_or_else(|| "largest".into(), |bytes| format!("{bytes} B"))
-}
-
-/// Each value once, in rising order.
-pub(crate) fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut values: Vec<T> = values.collect();
-    values.sort();
-    values.dedup();
-    values
 }

@@ -21,6 +21,7 @@ mod format;
 mod headline;
 mod html;
 mod layout;
+mod order;
 mod prose;
 mod result;
 mod rich;

@@ -175,7 +175,7 @@ impl RunResult {
             run: RunInfo::of(run),
             environment: EnvironmentInfo::of(&run.journal.header.environment),
             progress: results.progress,
-            cells: results.cells.into_iter().map(Into::into).collect(),
+            cells: results.cells.into_iter().map(CellInfo::of).collect(),
             comparisons: results.comparisons,
             suites: results.suites,
             rankings: results.rankings,

@@ -1,5 +1,7 @@
 //! A table before it is printed: the same for Markdown, the terminal and HTML.
 
+use crate::format::time_ns;
+
 /// A table with its caption.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table {
@@ -67,31 +69,48 @@ impl Table {
     }
 
     /// Adds a column that names rows; before any other.
-    pub(crate) fn label(mut self, title: impl Into<String>) -> Self {
-        self.columns.push(Column {
-            title: title.into(),
-            right: false,
-        });
-        self.labels = self.columns.len();
-        self
+    pub(crate) fn label(self, title: impl Into<String>) -> Self {
+        self.labels([title])
+    }
+
+    /// Adds columns that name rows; before any other.
+    pub(crate) fn labels(self, titles: impl IntoIterator<Item: Into<String>>) -> Self {
+        let mut table = self.columns(titles, false);
+        table.labels = table.columns.len();
+        table
     }
 
     /// Adds a column of figures.
-    pub(crate) fn figure(mut self, title: impl Into<String>) -> Self {
-        self.columns.push(Column {
-            title: title.into(),
-            right: true,
-        });
-        self
+    pub(crate) fn figure(self, title: impl Into<String>) -> Self {
+        self.figures([title])
+    }
+
+    /// Adds columns of figures.
+    pub(crate) fn figures(self, titles: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.columns(titles, true)
     }
 
     /// Adds a column of text.
-    pub(crate) fn text(mut self, title: impl Into<String>) -> Self {
-        self.columns.push(Column {
-            title: title.into(),
-            right: false,
-        });
+    pub(crate) fn text(self, title: impl Into<String>) -> Self {
+        self.texts([title])
+    }
+
+    /// Adds columns of text.
+    pub(crate) fn texts(self, titles: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.columns(titles, false)
+    }
+
+    fn columns(mut self, titles: impl IntoIterator<Item: Into<String>>, right: bool) -> Self {
+        for title in titles {
+            let title = title.into();
+            self.columns.push(Column { title, right });
+        }
         self
+    }
+
+    /// The table, unless it has no row.
+    pub(crate) fn with_rows(self) -> Option<Self> {
+        (!self.rows.is_empty()).then_some(self)
     }
 
     /// Adds a row. A label that the row above has too, with all labels left of it the same, is
@@ -122,56 +141,63 @@ impl Table {
 }
 
 impl Cell {
+    fn of(kind: Kind, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { text, kind }
+    }
+
     pub(crate) fn label(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            kind: Kind::Label,
-        }
+        Self::of(Kind::Label, text)
     }
 
     pub(crate) fn plain(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            kind: Kind::Plain,
-        }
+        Self::of(Kind::Plain, text)
     }
 
     pub(crate) fn term(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            kind: Kind::Term,
-        }
+        Self::of(Kind::Term, text)
     }
 
     pub(crate) fn derived(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            kind: Kind::Derived,
-        }
+        Self::of(Kind::Derived, text)
     }
 
     /// Why there is no figure; lines of it, as what failed and what to do about it, stand in one.
     pub(crate) fn reason(text: impl AsRef<str>) -> Self {
         let lines = text.as_ref().lines().map(str::trim);
         let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-        Self {
-            text: lines.join("; "),
-            kind: Kind::Reason,
-        }
+        Self::of(Kind::Reason, lines.join("; "))
     }
 
     pub(crate) fn word(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            kind: Kind::Word,
-        }
+        Self::of(Kind::Word, text)
     }
 
     pub(crate) fn missing() -> Self {
-        Self {
-            text: "–".into(),
-            kind: Kind::Missing,
+        Self::absent("–")
+    }
+
+    /// In place of a figure that is missing for no fault: what to know of it.
+    pub(crate) fn absent(text: impl Into<String>) -> Self {
+        Self::of(Kind::Missing, text)
+    }
+
+    /// A count of faults: set apart unless it is 0.
+    pub(crate) fn faults(count: u64) -> Self {
+        match count {
+            0 => Self::plain("0"),
+            count => Self::word(count.to_string()),
         }
+    }
+
+    /// A time in nanoseconds, where there is one.
+    pub(crate) fn time(value_ns: Option<u64>) -> Self {
+        Self::or_missing(value_ns.map(|value| time_ns(value as f64)))
+    }
+
+    /// A figure that is derived from others, where there is one.
+    pub(crate) fn derived_or_missing(text: Option<String>) -> Self {
+        text.map_or_else(Self::missing, Self::derived)
     }
 
     /// The text, or that there is none.

@@ -68,19 +68,13 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
         // The whole is in the table of reasons.
         Status::Invalid => Cell::reason(format!("invalid: {}", in_brief(first))),
         Status::Failed => Cell::reason(format!("failed: {first}")),
-        Status::NotRun => Cell {
-            text: "not run".into(),
-            ..Cell::missing()
-        },
+        Status::NotRun => Cell::absent("not run"),
         Status::Measured | Status::Partly => Cell::missing(),
     }
 }
 
 fn ratio_cell(run: &Run<'_>, cell: &CellResult, metric: Metric) -> Cell {
-    match run.comparison(cell, metric) {
-        Some(found) => Cell::derived(format::ratio(found)),
-        None => Cell::missing(),
-    }
+    Cell::derived_or_missing(run.comparison(cell, metric).map(format::ratio))
 }
 
 /// The mean alone.
@@ -95,11 +89,37 @@ fn of_baseline(set: &Set<'_>, what: &str) -> String {
     })
 }
 
-/// Every cell of a set with its point, in order.
-fn rows<'s, 'a>(set: &'s Set<'a>) -> impl Iterator<Item = (&'s Point<'a>, &'a CellResult)> {
-    set.points
-        .iter()
-        .flat_map(|point| point.cells.iter().map(move |cell| (point, *cell)))
+/// A table with a row for each cell of a set: labels, the `figures` below `titles` (or why there are
+/// none), and where a metric is given its ratio to the baseline.
+fn cell_table(
+    run: &Run<'_>,
+    set: &Set<'_>,
+    table: Table,
+    titles: &[&str],
+    metric: Option<Metric>,
+    figures: impl Fn(&CellResult) -> Vec<Cell>,
+) -> Table {
+    let labels = Labels::of(set);
+    let metric = metric.filter(|_| set.compared_with().is_some());
+    let mut table = labels.head(table);
+    table = table
+        .figures(titles.iter().copied())
+        .figures(metric.map(|_| "Ratio"));
+    for point in &set.points {
+        for cell in &point.cells {
+            let mut cells = labels.cells(point, cell);
+            cells.extend(figures(cell));
+            cells.extend(metric.map(|metric| ratio_cell(run, cell, metric)));
+            table.push(cells);
+        }
+    }
+    table
+}
+
+/// In place of a row's figures: why there are none.
+pub(crate) fn without_figure(cell: &CellResult, columns: usize) -> Vec<Cell> {
+    let missing = (1..columns).map(|_| Cell::missing());
+    [reason_cell(cell)].into_iter().chain(missing).collect()
 }
 
 /// The label columns of tables with a row per cell: those axes that vary, then the device.

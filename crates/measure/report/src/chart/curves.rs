@@ -2,7 +2,8 @@
 
 use super::scale::{Linear, Log};
 use super::{Anchor, Area, Svg, text_width};
-use crate::layout::{PALETTE_COLORS, distinct};
+use crate::layout::PALETTE_COLORS;
+use crate::order::sorted;
 use stats::Estimate;
 
 /// Height of the line that names a mark.
@@ -33,7 +34,7 @@ impl Curves {
         self.svg.y_axis(self.plot, &self.axis, self.axis.unit());
         let bottom = self.plot.bottom();
         let mut free_from = f64::NEG_INFINITY;
-        for n in distinct(numbers) {
+        for n in sorted(numbers) {
             let (x, label) = (self.x(f64::from(n)), n.to_string());
             let half = text_width(&label) / 2.0 + 3.0;
             self.svg.line("grid", (x, bottom), (x, bottom + 4.0));

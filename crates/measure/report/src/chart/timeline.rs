@@ -3,8 +3,9 @@
 use super::scale::Linear;
 use super::time::{TimePlot, Times};
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use crate::evidence::measured;
 use crate::layout::{Point, Run, Set};
-use journal::record::{Interval, Outcome};
+use journal::record::Interval;
 use maud::Markup;
 
 /// Panels in a row, at most.
@@ -166,10 +167,7 @@ impl Panel {
         let lines = shown.flat_map(|cell| {
             let color = run.color(&cell.dut);
             run.trials(cell).filter_map(move |trial| {
-                let Outcome::Measured(measured) = &trial.outcome else {
-                    return None;
-                };
-                let steps = steps(&measured.transfer()?.intervals);
+                let steps = steps(&measured(trial)?.transfer()?.intervals);
                 let tooltip = format!("{}, repeat {}", cell.dut, trial.repeat);
                 (!steps.is_empty()).then_some(Line {
                     color,

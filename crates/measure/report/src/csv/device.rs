@@ -3,26 +3,10 @@
 //! A functional trial has a row for each case of each algorithm (`known-answer`), a speed trial one
 //! for each device (`speed`), a fatigue trial one for each device and start (`fatigue`).
 
-use super::frames::Figure;
+use super::figure::Figure;
 use super::{Context, Declared, text};
-use journal::record::{
-    DeviceFatigue, DeviceResult, DeviceSpeed, FatigueSegment, KatOutcome, KatRow, SpeedTrial,
-};
+use journal::record::{DeviceFatigue, DeviceSpeed, FatigueSegment, KatOutcome, KatRow, SpeedTrial};
 use stats::{DeviceTestInfo, KatVerdict, ProofResult};
-
-/// The rows of a result.
-pub(super) fn figures(found: &DeviceResult) -> impl Iterator<Item = Figure<'_>> {
-    let known = found.kat().iter().map(Figure::KnownAnswer);
-    let speeds = found.speed().into_iter().flat_map(|trial| {
-        let devices = trial.devices.iter();
-        devices.map(move |device| Figure::Speed(trial, device))
-    });
-    let fatigue = found.fatigue().iter().flat_map(|segment| {
-        let devices = segment.devices.iter();
-        devices.map(move |device| Figure::Fatigue(segment, device))
-    });
-    known.chain(speeds).chain(fatigue)
-}
 
 pub(super) const COLUMNS: &[Declared] = &[
     (

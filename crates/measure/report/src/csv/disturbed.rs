@@ -3,29 +3,9 @@
 //! Such a trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one
 //! for each event in it (`event`).
 
-use super::frames::Figure;
+use super::figure::Figure;
 use super::{Context, Declared, text};
-use journal::record::{AttackTrial, Disturbance, DutEvent, FrameResult};
-
-/// The rows of a result: each frame trial, with its events behind it.
-pub(super) fn figures(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
-    found.disturbances().iter().flat_map(|one| {
-        let trial = found.trials.get(one.trial);
-        let trial = trial.map(|trial| Figure::Disturbance(one, trial));
-        trial
-            .into_iter()
-            .chain(one.events.iter().map(Figure::Event))
-    })
-}
-
-/// What the row of a frame trial is of.
-pub(super) const fn name(found: &Disturbance) -> &'static str {
-    match (found.events.is_empty(), found.attack.is_some()) {
-        (_, true) => "hostile",
-        (false, _) => "disturbed",
-        (true, _) => "quiet",
-    }
-}
+use journal::record::{AttackTrial, DutEvent};
 
 pub(super) const COLUMNS: &[Declared] = &[
     (

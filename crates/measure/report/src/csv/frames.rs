@@ -1,73 +1,9 @@
-//! The columns of frame tests, and which rows a trial has.
+//! The columns of frame tests.
 
-use super::{Context, Declared, device, disturbed, soak, text};
-use journal::record::{
-    DeviceFatigue, DeviceSpeed, Disturbance, DutEvent, FatigueSegment, FrameResult, FrameTrial,
-    GoalBounds, KatRow, LatencyBucket, LatencyTrial, Outcome, RecoveryTrial, SoakPoint,
-    SoakSegment, SpeedTrial, TrialRecord,
-};
+use super::figure::Figure;
+use super::{Context, Declared, soak, text};
+use journal::record::{FrameTrial, GoalBounds, LatencyBucket};
 use stats::{TrafficInfo, histogram_percentile};
-
-/// What a row is of.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Figure<'a> {
-    /// A goal of a search.
-    Goal(&'a GoalBounds),
-    /// A load of a `load` test or a loss curve.
-    Load(&'a FrameTrial),
-    /// Latency under a load.
-    Latency(&'a LatencyTrial),
-    /// The longest burst without loss.
-    Burst(u64),
-    /// Recovery from an overload.
-    Recovery(&'a RecoveryTrial),
-    /// A load under which something happened to the device, or nothing.
-    Disturbance(&'a Disturbance, &'a FrameTrial),
-    /// What happened.
-    Event(&'a DutEvent),
-    /// A segment of a soak.
-    Segment(&'a SoakSegment, &'a FrameTrial),
-    /// A point of one.
-    Point(&'a SoakSegment, &'a SoakPoint),
-    /// A case of a functional trial.
-    KnownAnswer(&'a KatRow),
-    /// A crypto device's part of a speed trial.
-    Speed(&'a SpeedTrial, &'a DeviceSpeed),
-    /// A crypto device's part of a fatigue trial.
-    Fatigue(&'a FatigueSegment, &'a DeviceFatigue),
-}
-
-/// The rows of a trial; one without a figure for other trials, and for those that have none.
-pub(super) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
-    let measured = match &trial.outcome {
-        Outcome::Measured(measured) => Some(measured),
-        Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
-    };
-    let frames = measured.and_then(|found| found.frames());
-    let mut figures = frames.map_or_else(Vec::new, of_result);
-    let devices = measured.and_then(|found| found.device());
-    figures.extend(devices.into_iter().flat_map(device::figures));
-    match figures.is_empty() {
-        true => vec![None],
-        false => figures.into_iter().map(Some).collect(),
-    }
-}
-
-fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
-    let goals = found.throughput.iter().flat_map(|found| &found.goals);
-    let mut figures: Vec<Figure<'_>> = goals.map(Figure::Goal).collect();
-    let shares = found.latency.iter().filter(|trial| trial.percent.is_some());
-    figures.extend(shares.map(Figure::Latency));
-    figures.extend(found.recovery().map(Figure::Recovery));
-    figures.extend(stats::longest_burst(found).map(Figure::Burst));
-    figures.extend(disturbed::figures(found));
-    figures.extend(soak::figures(found));
-    // The trials of a search, or beside bursts, are in the journal.
-    if figures.is_empty() {
-        figures.extend(found.trials.iter().map(Figure::Load));
-    }
-    figures
-}
 
 /// Rates are of one direction, sizes include the FCS.
 pub(super) const TRAFFIC: &[Declared] = &[
@@ -92,22 +28,7 @@ pub(super) const COLUMNS: &[Declared] = &[
         "figure",
         "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point; \
          known-answer, speed or fatigue",
-        |row| {
-            text(match row.figure? {
-                Figure::Goal(_) => "goal",
-                Figure::Load(_) => "load",
-                Figure::Latency(_) => "latency",
-                Figure::Burst(_) => "burst",
-                Figure::Recovery(_) => "recovery",
-                Figure::Disturbance(found, _) => disturbed::name(found),
-                Figure::Event(_) => "event",
-                Figure::Segment(..) => "segment",
-                Figure::Point(..) => "point",
-                Figure::KnownAnswer(_) => "known-answer",
-                Figure::Speed(..) => "speed",
-                Figure::Fatigue(..) => "fatigue",
-            })
-        },
+        |row| text(row.figure?.name()),
     ),
     ("goal", "name of the search goal", |row| {
         match row.figure? {

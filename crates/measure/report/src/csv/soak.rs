@@ -3,21 +3,9 @@
 //! Such a trial has a row for each of its segments (`segment`), and one for each point in it
 //! (`point`).
 
-use super::frames::Figure;
+use super::figure::Figure;
 use super::{Context, Declared, text};
-use journal::record::{DevicePoint, FrameResult, SoakPoint, SoakSegment};
-
-/// The rows of a result: each segment, with its points behind it.
-pub(super) fn figures(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
-    found.soak().iter().flat_map(|segment| {
-        let trial = found.trials.get(segment.trial);
-        let whole = trial.map(|trial| Figure::Segment(segment, trial));
-        let points = segment.points.iter();
-        whole
-            .into_iter()
-            .chain(points.map(move |point| Figure::Point(segment, point)))
-    })
-}
+use journal::record::{DevicePoint, SoakPoint, SoakSegment};
 
 pub(super) const COLUMNS: &[Declared] = &[
     (

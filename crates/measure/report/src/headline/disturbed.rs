@@ -4,13 +4,16 @@ use super::Fact;
 use crate::format::{Scale, counted, percent, time_ns};
 use crate::layout::Run;
 use crate::layout::disturbed::{attack_name, title};
-use crate::layout::frames::{Device, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::tables::frames::{mean_rate, percent_name};
 use campaign::plan::{Event, Failure, Procedure};
 use stats::{
-    CellResult, DesyncResult, DisturbanceResult, EventTimes, FailoverResult, HostileResult,
-    RekeyResult, SetupResult,
+    DesyncResult, DisturbanceResult, EventTimes, FailoverResult, HostileResult, RekeyResult,
+    SetupResult,
 };
+
+/// Figure, unit and detail of a fact.
+type Words = (String, String, String);
 
 /// One fact for each set that the device has a figure in.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
@@ -23,16 +26,12 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let Procedure::Disturbed(test) = &set.test.procedure else {
         return None;
     };
-    let own = |cell: &&CellResult| {
-        let found = Device::of(cell);
-        found.dut == device && !found.calibration && cell.frames().is_some()
-    };
-    let cell = set.rows().map(|(_, cell)| cell).find(own)?;
+    let cell = set.own_cell(device)?;
     let found = cell.frames()?.disturbance()?;
     let load = set
         .load()
         .map_or_else(String::new, |load| format!(", {load}"));
-    let fact = match &test.event {
+    let (figure, unit, detail) = match &test.event {
         Event::Rekey { .. } => rekey(found, found.rekey.as_ref()?)?,
         Event::Failover { failure, .. } => failover(*failure, found.failover.as_ref()?)?,
         Event::Setup { .. } => setup(found.setup.as_ref()?)?,
@@ -44,11 +43,13 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     };
     Some(Fact {
         label: format!("{}{load}", title(&test.event)),
-        ..fact
+        figure,
+        unit,
+        detail,
     })
 }
 
-fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Fact> {
+fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Words> {
     let lost = rekey.lost_frames.as_ref()?;
     let worst = match lost.max {
         most if most > 0.0 => format!("at most {most:.0} lost by one"),
@@ -87,12 +88,8 @@ fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Fact> {
             time_ns(without as f64)
         ));
     }
-    Some(Fact {
-        label: String::new(),
-        figure: Scale::plain().number(lost.mean),
-        unit: "frames lost per rekey".into(),
-        detail: parts.join("; "),
-    })
+    let figure = Scale::plain().number(lost.mean);
+    Some((figure, "frames lost per rekey".into(), parts.join("; ")))
 }
 
 /// The median, or that most events have none.
@@ -114,7 +111,7 @@ fn endless(times: &EventTimes) -> String {
     }
 }
 
-fn failover(failure: Failure, found: &FailoverResult) -> Option<Fact> {
+fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
     (found.outage_ns.events > 0).then_some(())?;
     let (figure, unit) = figure(&found.outage_ns);
     let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
@@ -133,15 +130,10 @@ fn failover(failure: Failure, found: &FailoverResult) -> Option<Fact> {
         detail.push_str(&format!("; first frame {} later", time_ns(first)));
     }
     detail.push_str(&endless(&found.outage_ns));
-    Some(Fact {
-        label: String::new(),
-        figure,
-        unit,
-        detail,
-    })
+    Some((figure, unit, detail))
 }
 
-fn setup(found: &SetupResult) -> Option<Fact> {
+fn setup(found: &SetupResult) -> Option<Words> {
     (found.all_carry_ns.events > 0).then_some(())?;
     let (figure, unit) = figure(&found.all_carry_ns);
     let mut detail = format!(
@@ -160,15 +152,10 @@ fn setup(found: &SetupResult) -> Option<Fact> {
         detail.push_str(&format!("; {rate} tunnels/s"));
     }
     detail.push_str(&endless(&found.all_carry_ns));
-    Some(Fact {
-        label: String::new(),
-        figure,
-        unit,
-        detail,
-    })
+    Some((figure, unit, detail))
 }
 
-fn desync(found: &DesyncResult) -> Option<Fact> {
+fn desync(found: &DesyncResult) -> Option<Words> {
     (found.outage_ns.events > 0).then_some(())?;
     let (figure, unit) = figure(&found.outage_ns);
     let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
@@ -186,15 +173,10 @@ fn desync(found: &DesyncResult) -> Option<Fact> {
         ));
     }
     detail.push_str(&endless(&found.outage_ns));
-    Some(Fact {
-        label: String::new(),
-        figure,
-        unit,
-        detail,
-    })
+    Some((figure, unit, detail))
 }
 
-fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Option<Fact> {
+fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Option<Words> {
     let last = hostile.shares.last()?;
     let lost = |share: &stats::HostileShare| percent(100.0 * (1.0 - share.forwarded_ratio.mean));
     let sent = last.packets_per_s.as_ref();
@@ -228,10 +210,5 @@ fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Op
         0 => "none came through".to_owned(),
         frames => format!("{} CAME THROUGH", counted(frames, "hostile packet")),
     };
-    Some(Fact {
-        label: String::new(),
-        figure,
-        unit,
-        detail: format!("{detail}; {came}"),
-    })
+    Some((figure, unit, format!("{detail}; {came}")))
 }

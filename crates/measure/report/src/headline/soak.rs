@@ -3,9 +3,9 @@
 use super::Fact;
 use crate::format::{Scale, counted};
 use crate::layout::Run;
-use crate::layout::frames::{Device, FrameKind, FrameSet};
+use crate::layout::frames::{FrameKind, FrameSet};
 use crate::tables::frames::change;
-use stats::{CellResult, SoakRun};
+use stats::SoakRun;
 use units::human::duration_ns;
 
 /// One fact for each soak of the device.
@@ -15,11 +15,7 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
 }
 
 fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
-    let own = |cell: &&CellResult| {
-        let found = Device::of(cell);
-        found.dut == device && !found.calibration && cell.frames().is_some()
-    };
-    let cell = set.rows().map(|(_, cell)| cell).find(own)?;
+    let cell = set.own_cell(device)?;
     let found = cell.frames()?.soak()?;
     let worst = found.runs.iter().max_by_key(|run| run.verdict)?;
     let rate = found.load.forwarded.frames_per_s.mean;

@@ -2,9 +2,10 @@
 //! figure.
 
 use super::parts::{rich, table};
-use crate::evidence::{form, key_name, of_trial};
+use crate::evidence::{form, key_name, of_trial, outcome_name};
 use crate::format::{self, command_line, counted};
 use crate::layout::Run;
+use crate::order::grouped;
 use crate::table::{Cell, Table};
 use campaign::plan::Form;
 use journal::record::{Evidence, Outcome, ToolParameters, TrialRecord, Tuned};
@@ -71,19 +72,10 @@ fn verdict(cell: &CellResult) -> String {
 
 /// Each different list of commands once, with the repeats that ran it.
 fn commands(trials: &[&TrialRecord]) -> Markup {
-    let mut different: Vec<(Vec<u32>, &[Vec<String>])> = Vec::new();
-    for trial in trials.iter().filter(|trial| !trial.commands.is_empty()) {
-        match different
-            .iter_mut()
-            .find(|(_, commands)| *commands == trial.commands)
-        {
-            Some((repeats, _)) => repeats.push(trial.repeat),
-            None => different.push((vec![trial.repeat], &trial.commands)),
-        }
-    }
+    let ran = trials.iter().filter(|trial| !trial.commands.is_empty());
+    let different = grouped(ran.map(|trial| (&trial.commands, trial.repeat.to_string())));
     html! {
-        @for (repeats, commands) in different {
-            @let repeats: Vec<String> = repeats.iter().map(u32::to_string).collect();
+        @for (commands, repeats) in different {
             p.small { "Commands of repeat " (repeats.join(", ")) }
             pre { code { @for words in commands { (command_line(words)) "\n" } } }
         }
@@ -91,16 +83,11 @@ fn commands(trials: &[&TrialRecord]) -> Markup {
 }
 
 fn one_trial(trial: &TrialRecord, form: Form) -> Markup {
-    let outcome = match &trial.outcome {
-        Outcome::Measured(_) => "measured",
-        Outcome::Invalid { .. } => "invalid",
-        Outcome::Failed { .. } => "failed",
-    };
     let began = journal::time::utc(trial.started_unix_ns);
     let took = units::human::duration_ns(trial.duration_ns as f64);
     html! {
         h4 {
-            "Repeat " (trial.repeat) ": " (outcome)
+            "Repeat " (trial.repeat) ": " (outcome_name(trial))
             span.note { " began " (began) ", took " (took) }
         }
         @match &trial.outcome {
@@ -199,9 +186,7 @@ fn offloads(offloads: &BTreeMap<String, BTreeMap<String, String>>) -> Table {
 fn dut_counters(found: &[(u32, &Evidence)]) -> Table {
     let mut table =
         Table::new("The device's counters", "differences over each trial").label("Counter");
-    for (repeat, _) in found {
-        table = table.figure(format!("Repeat {repeat}"));
-    }
+    table = table.figures(found.iter().map(|(repeat, _)| format!("Repeat {repeat}")));
     let names: BTreeSet<&String> = found
         .iter()
         .flat_map(|(_, evidence)| evidence.dut_counters.keys())
@@ -220,14 +205,9 @@ fn interfaces(found: &[(u32, &Evidence)]) -> Table {
         "Interface counters",
         "differences over each trial; packets may be super-packets",
     )
-    .label("Interface")
-    .label("Repeat")
-    .figure("Sent, B")
-    .figure("Sent, packets")
-    .figure("Received, B")
-    .figure("Received, packets")
-    .figure("Dropped")
-    .figure("Errors");
+    .labels(["Interface", "Repeat"])
+    .figures(["Sent, B", "Sent, packets", "Received, B"])
+    .figures(["Received, packets", "Dropped", "Errors"]);
     let names: BTreeSet<&String> = found
         .iter()
         .flat_map(|(_, evidence)| evidence.interfaces.keys())
@@ -260,8 +240,7 @@ fn attempts(tuned: &Tuned) -> Table {
         format!("best: {}", parameters(&tuned.best)),
     )
     .label("Parameters")
-    .figure("Payload received")
-    .figure("Lost")
+    .figures(["Payload received", "Lost"])
     .text("Error");
     for attempt in &tuned.attempts {
         let lost = attempt

@@ -1,6 +1,7 @@
 //! Which trials of crypto devices stand together.
 
 use super::Run;
+use crate::order::grouped;
 use campaign::plan::{DeviceTest, Measurement};
 use stats::{CellResult, DeviceFigures, DeviceTestInfo, FatigueResult};
 
@@ -42,17 +43,9 @@ impl Run<'_> {
         &self,
         kind: DeviceKind,
     ) -> Vec<Vec<(&CellResult, &DeviceTestInfo)>> {
-        let mut groups: Vec<Vec<(&CellResult, &DeviceTestInfo)>> = Vec::new();
-        for found in self.device_cells(kind) {
-            match groups
-                .iter_mut()
-                .find(|group| group[0].0.group == found.0.group)
-            {
-                Some(group) => group.push(found),
-                None => groups.push(vec![found]),
-            }
-        }
-        groups
+        let cells = self.device_cells(kind);
+        let groups = grouped(cells.map(|found| (&found.0.group, found)));
+        groups.into_iter().map(|(_, own)| own).collect()
     }
 
     /// Whether crypto devices are all that is measured.

@@ -1,30 +1,9 @@
-//! Loads under which something happens to a device: which stand together, and in what words.
+//! Loads under which something happens to a device, and soaks, in words.
 
-use super::frames::FrameKind;
 use crate::format::counted;
-use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure};
+use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Soak};
+use units::Ratio;
 use units::human::duration_ns;
-
-impl FrameKind {
-    /// By what happens.
-    pub(super) const fn of_event(event: &Event) -> Self {
-        match event {
-            Event::Rekey { .. } => Self::Rekey,
-            Event::Failover { .. } => Self::Failover,
-            Event::Setup { .. } => Self::Setup,
-            Event::Desync { .. } => Self::Desync,
-            Event::Hostile { .. } => Self::Hostile,
-        }
-    }
-
-    /// Whether something happens to the device.
-    pub(crate) const fn is_disturbed(self) -> bool {
-        matches!(
-            self,
-            Self::Rekey | Self::Failover | Self::Setup | Self::Desync | Self::Hostile
-        )
-    }
-}
 
 /// What a table of such cells is called: `Failover after a crash`.
 pub(crate) fn title(event: &Event) -> String {
@@ -63,11 +42,19 @@ pub(crate) const fn attack_name(attack: Attack) -> &'static str {
 }
 
 /// The load that the campaign gives, in frames/s.
-pub(super) fn given_load(test: &Disturbed) -> Option<u64> {
-    match &test.load {
+pub(super) const fn given_load(load: &BaseLoad) -> Option<u64> {
+    match load {
         BaseLoad::Given { frames_per_s } => Some(*frames_per_s),
         // What the search may try at most is not the load.
         BaseLoad::Share { .. } => None,
+    }
+}
+
+/// The load that is a share of the throughput.
+fn share(load: &BaseLoad) -> Option<String> {
+    match load {
+        BaseLoad::Given { .. } => None,
+        BaseLoad::Share { percent, .. } => Some(format!("load: {percent} % of the throughput")),
     }
 }
 
@@ -82,10 +69,7 @@ pub(super) fn level(load: &mut BaseLoad) {
 /// What all cells of a set have in common.
 pub(super) fn words(test: &Disturbed) -> Vec<String> {
     let time = |ns: u64| duration_ns(ns as f64);
-    let mut words = Vec::new();
-    if let BaseLoad::Share { percent, .. } = &test.load {
-        words.push(format!("load: {percent} % of the throughput"));
-    }
+    let mut words: Vec<String> = share(&test.load).into_iter().collect();
     words.extend(match &test.event {
         Event::Rekey {
             every_ns,
@@ -124,4 +108,16 @@ pub(super) fn words(test: &Disturbed) -> Vec<String> {
         ],
     });
     words
+}
+
+/// What all soaks of a set have in common.
+pub(super) fn soak_words(test: &Soak) -> Vec<String> {
+    let time = |ns: u64| duration_ns(ns as f64);
+    let goal = Ratio::from_ppm(test.loss_ppm.into());
+    let own = [
+        time(test.duration_ns),
+        format!("points of {}", time(test.point_ns)),
+        format!("loss goal {goal}"),
+    ];
+    share(&test.load).into_iter().chain(own).collect()
 }

@@ -5,9 +5,9 @@
 //! these numbers that sets are told apart, but by the series of the plan. A set has at most one
 //! cell for each mix and device, so that no table leaves one out.
 
-use super::{Run, disturbed, soak};
+use super::{Run, disturbed};
 use crate::format::counted;
-use campaign::plan::{Axis, Cell, Coordinate, FrameTest, Measurement, Procedure, Role};
+use campaign::plan::{Axis, Cell, Coordinate, Event, FrameTest, Measurement, Procedure, Role};
 use stats::{CellResult, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
@@ -67,10 +67,24 @@ impl FrameKind {
             Procedure::Latency(_) => Self::Latency,
             Procedure::BackToBack(_) => Self::BackToBack,
             Procedure::Recovery(_) => Self::Recovery,
-            Procedure::Disturbed(test) => Self::of_event(&test.event),
+            Procedure::Disturbed(test) => match &test.event {
+                Event::Rekey { .. } => Self::Rekey,
+                Event::Failover { .. } => Self::Failover,
+                Event::Setup { .. } => Self::Setup,
+                Event::Desync { .. } => Self::Desync,
+                Event::Hostile { .. } => Self::Hostile,
+            },
             Procedure::Soak(_) => Self::Soak,
             _ => Self::Load,
         }
+    }
+
+    /// Whether something happens to the device.
+    pub(crate) const fn is_disturbed(self) -> bool {
+        matches!(
+            self,
+            Self::Rekey | Self::Failover | Self::Setup | Self::Desync | Self::Hostile
+        )
     }
 
     /// For people.
@@ -262,6 +276,13 @@ impl<'a> FrameSet<'a> {
         })
     }
 
+    /// The first cell of a device under test that has a figure.
+    pub(crate) fn own_cell(&self, dut: &str) -> Option<&'a CellResult> {
+        let own =
+            |cell: &&CellResult| cell.dut == dut && !cell.measures_rig() && cell.frames().is_some();
+        self.rows().map(|(_, cell)| cell).find(own)
+    }
+
     /// Goals of the search, where there is one.
     pub(crate) fn goals(&self) -> &'a [campaign::plan::Goal] {
         self.test
@@ -331,8 +352,8 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
     match procedure {
         Procedure::Load(load) => load.frames_per_s,
         Procedure::LossCurve(curve) => curve.max_load,
-        Procedure::Disturbed(test) => disturbed::given_load(test),
-        Procedure::Soak(test) => soak::given_load(test),
+        Procedure::Disturbed(test) => disturbed::given_load(&test.load),
+        Procedure::Soak(test) => disturbed::given_load(&test.load),
         procedure => procedure.search()?.max_load,
     }
 }
@@ -368,7 +389,7 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
             parts.push(time(load.duration_ns));
         }
         Procedure::Disturbed(test) => parts.extend(disturbed::words(test)),
-        Procedure::Soak(test) => parts.extend(soak::words(test)),
+        Procedure::Soak(test) => parts.extend(disturbed::soak_words(test)),
         _ => {}
     }
     parts.push(counted(repeats.into(), "repeat"));

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{
-    BackToBackResult, Bulk, Ceiling, CellFigures, CellResult, Control, CpuResult, DeviceFigures,
-    DeviceMember, DeviceOutcome, DeviceSpeedResult, DeviceTestInfo, DisturbanceResult,
-    FatigueResult, FrameFigures, FrameOutcome, KatResult, LatencyResult, LoadLatency, LoadResult,
-    Overhead, Parameters, PortUsed, Reason, RecoveryResult, Repeats, SoakResult, Status,
-    ThroughputResult, TrafficInfo, Verdict,
+    BackToBackResult, Bulk, Ceiling, CellResult, Control, CpuResult, DeviceFigures, DeviceMember,
+    DeviceSpeedResult, DeviceTestInfo, DisturbanceResult, FatigueResult, FrameFigures, KatResult,
+    LatencyResult, LoadLatency, LoadResult, Overhead, Parameters, PortUsed, Reason, RecoveryResult,
+    Repeats, SoakResult, Status, ThroughputResult, TrafficInfo, Verdict,
 };
 
 /// What the trials of a cell say together.
@@ -113,9 +112,19 @@ pub struct DeviceInfo {
     pub fatigue: Option<FatigueResult>,
 }
 
-impl From<CellResult> for CellInfo {
-    fn from(cell: CellResult) -> Self {
-        let mut info = Self {
+impl CellInfo {
+    pub(super) fn of(cell: CellResult) -> Self {
+        Self {
+            mtu_bytes: cell.stations.map(|stations| stations.mtu),
+            cores_per_station: cell.stations.map(|stations| stations.cores),
+            offloads: cell.stations.map(|stations| stations.offloads),
+            bulk: cell.bulk().cloned(),
+            latency: cell.latency().cloned(),
+            traffic: cell.traffic().cloned(),
+            frames: cell.frames().map(FrameInfo::of),
+            device_test: cell.device_test().cloned(),
+            device: cell.device().map(DeviceInfo::of),
+            verdict: cell.verdict().cloned(),
             id: cell.id,
             group: cell.group,
             dut: cell.dut,
@@ -124,83 +133,42 @@ impl From<CellResult> for CellInfo {
             control: cell.control,
             insecure: cell.insecure,
             protocol: cell.protocol,
-            mtu_bytes: cell.stations.map(|stations| stations.mtu),
-            cores_per_station: cell.stations.map(|stations| stations.cores),
-            offloads: cell.stations.map(|stations| stations.offloads),
             parameters: cell.parameters,
             status: cell.status,
             reasons: cell.reasons,
             repeats: cell.repeats,
-            bulk: None,
-            latency: None,
-            traffic: None,
-            frames: None,
-            device_test: None,
-            device: None,
-            verdict: None,
             cpu: cell.cpu,
             overhead: cell.overhead,
             ceiling: cell.ceiling,
-        };
-        match cell.figures {
-            CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => info.bulk = bulk,
-            CellFigures::Ping(latency) => info.latency = latency,
-            CellFigures::Frames(frames) => {
-                info.traffic = Some(frames.traffic);
-                info.frames = frames.figures.map(Into::into);
-                info.verdict = frames.verdict;
-            }
-            CellFigures::Device(device) => {
-                info.device_test = Some(device.test);
-                info.device = device.figures.map(Into::into);
-            }
         }
-        info
     }
 }
 
-impl From<FrameFigures> for FrameInfo {
-    fn from(figures: FrameFigures) -> Self {
-        let mut info = Self {
-            throughput: figures.throughput,
-            loads: Vec::new(),
-            latency: figures.latency,
-            back_to_back: None,
-            recovery: None,
-            disturbance: None,
-            soak: None,
-            at_evidence: figures.at_evidence,
-            sender: figures.sender,
-            receiver: figures.receiver,
-        };
-        match figures.found {
-            FrameOutcome::Nothing | FrameOutcome::Throughput => {}
-            FrameOutcome::Load(load) => info.loads = vec![*load],
-            FrameOutcome::LossCurve(loads) => info.loads = loads,
-            FrameOutcome::BackToBack(found) => info.back_to_back = Some(found),
-            FrameOutcome::Recovery(found) => info.recovery = Some(found),
-            FrameOutcome::Disturbance(found) => info.disturbance = Some(*found),
-            FrameOutcome::Soak(found) => info.soak = Some(*found),
+impl FrameInfo {
+    fn of(figures: &FrameFigures) -> Self {
+        Self {
+            throughput: figures.throughput.clone(),
+            loads: figures.loads().to_vec(),
+            latency: figures.latency.clone(),
+            back_to_back: figures.back_to_back().cloned(),
+            recovery: figures.recovery().cloned(),
+            disturbance: figures.disturbance().cloned(),
+            soak: figures.soak().cloned(),
+            at_evidence: figures.at_evidence.clone(),
+            sender: figures.sender.clone(),
+            receiver: figures.receiver.clone(),
         }
-        info
     }
 }
 
-impl From<DeviceFigures> for DeviceInfo {
-    fn from(figures: DeviceFigures) -> Self {
-        let mut info = Self {
-            members: figures.members,
-            not_offered: figures.not_offered,
-            kat: None,
-            speed: None,
-            fatigue: None,
-        };
-        match figures.found {
-            None => {}
-            Some(DeviceOutcome::Kat(found)) => info.kat = Some(found),
-            Some(DeviceOutcome::Speed(found)) => info.speed = Some(*found),
-            Some(DeviceOutcome::Fatigue(found)) => info.fatigue = Some(*found),
+impl DeviceInfo {
+    fn of(figures: &DeviceFigures) -> Self {
+        Self {
+            members: figures.members.clone(),
+            not_offered: figures.not_offered.clone(),
+            kat: figures.kat().cloned(),
+            speed: figures.speed().cloned(),
+            fatigue: figures.fatigue().cloned(),
         }
-        info
     }
 }

@@ -12,7 +12,11 @@ pub(super) const SECTION: Section = Section {
     // The CPU time of crypto devices stands with their speed.
     blocks: |run, out| {
         for (index, set) in run.sets().iter().enumerate() {
-            let title = format!("{}, {}", capitalized(set.protocol.name()), set.common);
+            let title = format!(
+                "{}, {}",
+                format::capitalized(set.protocol.name()),
+                set.common
+            );
             out.chart(title, reading(run, set), || {
                 chart::cpu::draw(run, set, &format!("cpu-{index}"))
             });
@@ -35,11 +39,4 @@ fn reading(run: &Run<'_>, set: &Set<'_>) -> String {
              whole machine."
         ),
     }
-}
-
-fn capitalized(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
 }

@@ -3,7 +3,7 @@
 use super::search::{each, goals};
 use super::{RESULTS, Section};
 use crate::chart::frames as chart;
-use crate::layout::frames::FrameKind;
+use crate::layout::frames::FrameKind::{self, Latency, Throughput};
 use crate::tables::frames::{self as tables, Quantity};
 
 pub(super) const THROUGHPUT: Section = Section {
@@ -12,27 +12,21 @@ pub(super) const THROUGHPUT: Section = Section {
     title: "Throughput by frame size",
     chapter: RESULTS,
     blocks: |run, out| {
-        each(
-            run,
-            out,
-            "frames",
-            &[FrameKind::Throughput],
-            |out, set, id| {
-                out.chart(
+        each(run, out, "frames", &[Throughput], |out, set, id| {
+            out.chart(
                 format!("Throughput by frame size: {}", set.common),
                 "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the \
                  farthest repeat; the line on a bar: the upper bound. Limited by: T the tester, L the \
                  link, ? cannot be told, else the device. A line rate far above all figures is not drawn.",
                 || chart::throughput::draw(run, set, &format!("{id}-bars")),
             );
-                out.table(tables::vendor(run, set, Quantity::Frames));
-                if !out.is_short() {
-                    out.table(tables::vendor(run, set, Quantity::L2));
-                    out.table(tables::layers(run, set));
-                }
-                goals(run, out, set);
-            },
-        );
+            out.table(tables::vendor(run, set, Quantity::Frames));
+            if !out.is_short() {
+                out.table(tables::vendor(run, set, Quantity::L2));
+                out.table(tables::layers(run, set));
+            }
+            goals(run, out, set);
+        });
     },
 };
 
@@ -68,30 +62,24 @@ pub(super) const LATENCY: Section = Section {
     title: "Latency under load",
     chapter: RESULTS,
     blocks: |run, out| {
-        each(
-            run,
-            out,
-            "frame-latency",
-            &[FrameKind::Latency],
-            |out, set, id| {
-                for (index, point) in set.points.iter().enumerate() {
-                    let mix = chart::Mix { run, set, point };
-                    out.chart(
-                        format!(
-                            "Frames of {}: latency by load, {}",
-                            point.name(),
-                            set.common
-                        ),
-                        "Dots: median. Bars: up to the 99th percentile. Lines: up to \
+        each(run, out, "frame-latency", &[Latency], |out, set, id| {
+            for (index, point) in set.points.iter().enumerate() {
+                let mix = chart::Mix { run, set, point };
+                out.chart(
+                    format!(
+                        "Frames of {}: latency by load, {}",
+                        point.name(),
+                        set.common
+                    ),
+                    "Dots: median. Bars: up to the 99th percentile. Lines: up to \
                      the slowest frame, with a mark at the 99.9th percentile. All \
                      repeats pooled; one way, from the intended send time; the \
                      axis is logarithmic.",
-                        || chart::latency::draw(mix, &format!("{id}-{index}")),
-                    );
-                }
-                out.table(tables::latency(run, set));
-                goals(run, out, set);
-            },
-        );
+                    || chart::latency::draw(mix, &format!("{id}-{index}")),
+                );
+            }
+            out.table(tables::latency(run, set));
+            goals(run, out, set);
+        });
     },
 };

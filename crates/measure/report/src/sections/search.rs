@@ -2,7 +2,8 @@
 
 use super::{Blocks, RESULTS, Section};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameKind::{self, BackToBack, Recovery};
+use crate::layout::frames::FrameSet;
 use crate::tables::frames as tables;
 
 pub(super) const BURSTS: Section = Section {
@@ -11,15 +12,9 @@ pub(super) const BURSTS: Section = Section {
     title: "Back-to-back frames",
     chapter: RESULTS,
     blocks: |run, out| {
-        each(
-            run,
-            out,
-            "bursts",
-            &[FrameKind::BackToBack],
-            |out, set, _| {
-                out.table(tables::back_to_back(run, set));
-            },
-        );
+        each(run, out, "bursts", &[BackToBack], |out, set, _| {
+            out.table(tables::back_to_back(run, set));
+        });
     },
 };
 
@@ -29,16 +24,10 @@ pub(super) const RECOVERY: Section = Section {
     title: "Recovery from overload",
     chapter: RESULTS,
     blocks: |run, out| {
-        each(
-            run,
-            out,
-            "recovery",
-            &[FrameKind::Recovery],
-            |out, set, _| {
-                out.table(tables::recovery(run, set));
-                goals(run, out, set);
-            },
-        );
+        each(run, out, "recovery", &[Recovery], |out, set, _| {
+            out.table(tables::recovery(run, set));
+            goals(run, out, set);
+        });
     },
 };
 

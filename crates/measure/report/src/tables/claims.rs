@@ -23,8 +23,7 @@ const NOTE: &str = "measured: mean ± largest distance from it; ratio: measured 
 fn verdicts(run: &Run<'_>, short: bool) -> Table {
     let note = if short { "" } else { NOTE };
     let mut table = Table::new("Claims beside what was measured", note)
-        .label("No.")
-        .label("Device")
+        .labels(["No.", "Device"])
         .text("Claim");
     if !short {
         table = table.figure("Measured").figure("Ratio");
@@ -42,7 +41,7 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
         if !short {
             let ratio = claim.ratio.map(ratio_number);
             cells.push(Cell::or_missing(measured(claim)));
-            cells.push(ratio.map_or_else(Cell::missing, Cell::derived));
+            cells.push(Cell::derived_or_missing(ratio));
         }
         cells.extend([
             match claim.verdict {
@@ -73,17 +72,11 @@ fn measured(claim: &ClaimResult) -> Option<String> {
 fn conditions(found: &[ClaimResult]) -> Table {
     let mut table = Table::new("Claims: sources and conditions", "")
         .label("No.")
-        .text("Source")
-        .text("Conditions there")
-        .text("Cell")
-        .text("Conditions here");
+        .texts(["Source", "Conditions there", "Cell", "Conditions here"]);
     for (index, claim) in found.iter().enumerate() {
         let there = match &claim.conditions {
             Some(told) => Cell::plain(told),
-            None => Cell {
-                text: "not stated".into(),
-                ..Cell::missing()
-            },
+            None => Cell::absent("not stated"),
         };
         table.push(vec![
             Cell::label((index + 1).to_string()),

@@ -1,6 +1,6 @@
 //! CPU time, and what it bought.
 
-use super::{Labels, mean, ratio_cell, reason_cell, rows};
+use super::{cell_table, mean, without_figure};
 use crate::format::{Scale, counted};
 use crate::layout::{Protocol, Run, Set};
 use crate::table::{Cell, Table};
@@ -9,47 +9,33 @@ use stats::{CpuResult, Estimate, Metric};
 /// CPU by role and payload bits per CPU-second of every cell of a set.
 pub(crate) fn cpu(run: &Run<'_>, set: &Set<'_>) -> Table {
     let bulk = set.protocol != Protocol::Ping;
-    let ratio = bulk && set.compared_with().is_some();
-    let mut table = Labels::of(set)
-        .head(Table::new(
-            format!("CPU by role, {}", set.protocol.name()),
-            note(run, set, bulk),
-        ))
-        .figure("A")
-        .figure("B")
-        .figure("Device")
-        .figure("Kernel")
-        .figure("Busy");
-    if bulk {
-        table = table.figure("Per CPU-second").figure("Device's");
-    }
-    if ratio {
-        table = table.figure("Ratio");
-    }
-    for (point, cell) in rows(set) {
-        let mut cells = Labels::of(set).cells(point, cell);
-        match &cell.cpu {
-            Some(cpu) => {
-                cells.extend(roles(cpu).map(role_cell));
-                if bulk {
-                    let machine = cpu.payload_bits_per_cpu_s.as_ref();
-                    let machine = machine.map(|found| Scale::si(found.mean, "bit").estimate(found));
-                    let device = cpu.payload_bits_per_dut_cpu_s.as_ref();
-                    let device = device.map(|found| mean(found, "bit"));
-                    cells.extend([machine, device].map(Cell::or_missing));
-                }
-            }
-            None => {
-                cells.push(reason_cell(cell));
-                cells.extend((1..if bulk { 7 } else { 5 }).map(|_| Cell::missing()));
-            }
+    let caption = format!("CPU by role, {}", set.protocol.name());
+    let table = Table::new(caption, note(run, set, bulk));
+    let titles = [
+        "A",
+        "B",
+        "Device",
+        "Kernel",
+        "Busy",
+        "Per CPU-second",
+        "Device's",
+    ];
+    let titles = &titles[..if bulk { 7 } else { 5 }];
+    let metric = bulk.then_some(Metric::PayloadBitsPerCpuSecond);
+    cell_table(run, set, table, titles, metric, |cell| {
+        let Some(cpu) = &cell.cpu else {
+            return without_figure(cell, titles.len());
+        };
+        let mut cells: Vec<Cell> = roles(cpu).map(role_cell).into();
+        if bulk {
+            let machine = cpu.payload_bits_per_cpu_s.as_ref();
+            let machine = machine.map(|found| Scale::si(found.mean, "bit").estimate(found));
+            let device = cpu.payload_bits_per_dut_cpu_s.as_ref();
+            let device = device.map(|found| mean(found, "bit"));
+            cells.extend([machine, device].map(Cell::or_missing));
         }
-        if ratio {
-            cells.push(ratio_cell(run, cell, Metric::PayloadBitsPerCpuSecond));
-        }
-        table.push(cells);
-    }
-    table
+        cells
+    })
 }
 
 fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {

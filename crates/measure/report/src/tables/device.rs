@@ -9,6 +9,7 @@ pub(crate) use kat::{kat, kat_cases};
 pub(crate) use speed::{cells, cells_outside_series, curves, findings, scale, series_name, sizes};
 
 use crate::layout::Run;
+use crate::order::grouped;
 use crate::table::{Cell, Table};
 use stats::CellResult;
 
@@ -16,32 +17,24 @@ use stats::CellResult;
 pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new("Devices: what they say of themselves", "")
         .label("Device")
-        .text("Name")
-        .text("Version")
-        .text("More");
-    let mut told: Vec<&str> = Vec::new();
-    let cells = run.results.cells.iter();
-    for one in cells
-        .filter_map(|cell| cell.device())
-        .flat_map(|found| &found.members)
-    {
-        if told.contains(&one.member.as_str()) {
-            continue;
-        }
-        told.push(&one.member);
+        .texts(["Name", "Version", "More"]);
+    let found = run.results.cells.iter().filter_map(|cell| cell.device());
+    let members = found.flat_map(|found| &found.members);
+    for (name, own) in grouped(members.map(|one| (one.member.as_str(), one))) {
+        let one = own[0];
         let more: Vec<String> = one
             .more
             .iter()
-            .map(|(name, value)| format!("{name}: {value}"))
+            .map(|(what, value)| format!("{what}: {value}"))
             .collect();
         table.push(vec![
-            Cell::label(&one.member),
+            Cell::label(name),
             Cell::plain(&one.name),
             Cell::plain(&one.version),
             Cell::plain(more.join("; ")),
         ]);
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 /// The figure that a cell is there for, in a few words; `None` of one that has none.
@@ -69,8 +62,5 @@ fn without_figure(cell: &CellResult) -> Cell {
 }
 
 fn not_offered_cell() -> Cell {
-    Cell {
-        text: "not offered".into(),
-        ..Cell::missing()
-    }
+    Cell::absent("not offered")
 }

@@ -2,6 +2,7 @@
 
 use crate::evidence::{Summary, common_form};
 use crate::layout::Run;
+use crate::order::grouped;
 use crate::table::{Cell, Table};
 use campaign::plan::Form;
 use stats::{CellResult, Status};
@@ -79,18 +80,11 @@ pub(crate) fn reasons(run: &Run<'_>) -> Table {
         "Invalid and failed trials",
         "their figures are not reported; cipherbench resume RUN --invalid makes them again",
     )
-    .label("Cell")
-    .label("Repeat")
+    .labels(["Cell", "Repeat"])
     .text("Reason");
     for cell in &run.results.cells {
-        let mut different: Vec<(&str, Vec<String>)> = Vec::new();
-        for reason in &cell.reasons {
-            let repeat = reason.repeat.to_string();
-            match different.iter_mut().find(|(text, _)| *text == reason.text) {
-                Some((_, repeats)) => repeats.push(repeat),
-                None => different.push((&reason.text, vec![repeat])),
-            }
-        }
+        let reasons = cell.reasons.iter();
+        let different = grouped(reasons.map(|reason| (&reason.text, reason.repeat.to_string())));
         for (text, repeats) in different {
             let labels = [Cell::label(&cell.id), Cell::label(repeats.join(", "))];
             table.push(labels.into_iter().chain([Cell::reason(text)]).collect());

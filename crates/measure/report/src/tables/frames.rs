@@ -20,7 +20,7 @@ pub(crate) use soak::{bytes, change, soak};
 pub(crate) use timing::{back_to_back, latency, recovery};
 pub(crate) use vendor::{Quantity, vendor};
 
-use super::reason_cell;
+use super::{reason_cell, without_figure};
 use crate::format::{self, Scale};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
@@ -50,10 +50,22 @@ fn labels(
     }
 }
 
-/// In place of a row's figures: why there are none.
-fn without_figure(cell: &CellResult, columns: usize) -> Vec<Cell> {
-    let missing = (1..columns).map(|_| Cell::missing());
-    [reason_cell(cell)].into_iter().chain(missing).collect()
+/// A row for each cell: its figures, or why it has none.
+fn fill<const FIGURES: usize>(
+    mut table: Table,
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    figures: impl Fn(&CellResult) -> Option<[Cell; FIGURES]>,
+) -> Table {
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        match figures(cell) {
+            Some(figures) => cells.extend(figures),
+            None => cells.extend(without_figure(cell, FIGURES)),
+        }
+        table.push(cells);
+    }
+    table
 }
 
 /// The figure that a frame test is there for, in a few words; `None` when it has none.
@@ -82,6 +94,16 @@ fn verdict(cell: &CellResult) -> Cell {
         None => Cell::missing(),
         Some(limit @ Limit::Inconclusive) => Cell::word(limit.name()),
         Some(limit) => Cell::term(limit.name()),
+    }
+}
+
+/// The letter behind a figure that the device does not limit.
+pub(crate) fn limit_mark(cell: &CellResult) -> &'static str {
+    match cell.verdict().map(|verdict| verdict.limit) {
+        Some(Limit::TesterLimited) => " T",
+        Some(Limit::LinkLimited) => " L",
+        Some(Limit::Inconclusive) => " ?",
+        Some(Limit::DutLimited) | None => "",
     }
 }
 

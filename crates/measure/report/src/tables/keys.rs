@@ -4,6 +4,7 @@
 use crate::format::{counted, ratio_number};
 use crate::layout::Run;
 use crate::layout::groups::words_of;
+use crate::order::grouped;
 use crate::table::{Cell, Table};
 use stats::{Estimate, HybridGain, Interval95, KeyCost, Metric};
 use units::human::duration_ns;
@@ -19,14 +20,11 @@ pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
         return None;
     }
     let mut table = Table::new("Sources of keys beside static keys", NOTE)
-        .label("Measured")
-        .label("Quantity")
-        .label("Keys")
-        .figure("By static keys")
-        .figure("95 % interval")
+        .labels(["Measured", "Quantity", "Keys"])
+        .figures(["By static keys", "95 % interval"])
         .text("Difference");
     let words = run.group_words();
-    for (group, own) in grouped(found, |cost| (&cost.group, cost.metric)) {
+    for ((group, _), own) in grouped(found.iter().map(|cost| ((&cost.group, cost.metric), cost))) {
         for cost in own {
             table.push(row(&words_of(&words, group).name, cost));
         }
@@ -44,15 +42,11 @@ pub(crate) fn hybrids(run: &Run<'_>) -> Option<Table> {
         return None;
     }
     let mut table = Table::new("Hybrids of engines beside each engine alone", HYBRIDS_NOTE)
-        .label("Measured")
-        .label("Quantity")
-        .label("Hybrid")
-        .label("Engine alone")
-        .figure("By the engine alone")
-        .figure("95 % interval")
+        .labels(["Measured", "Quantity", "Hybrid", "Engine alone"])
+        .figures(["By the engine alone", "95 % interval"])
         .text("Gain");
     let words = run.group_words();
-    for (group, own) in grouped(found, |gain| (&gain.group, gain.metric)) {
+    for ((group, _), own) in grouped(found.iter().map(|gain| ((&gain.group, gain.metric), gain))) {
         for gain in own {
             table.push(vec![
                 Cell::label(words_of(&words, group).name.clone()),
@@ -79,25 +73,6 @@ fn verdict(gain: &HybridGain) -> Cell {
         Some(true) => Cell::word("loss"),
         None => undecided(&gain.ratio),
     }
-}
-
-/// In the order in which each group and quantity comes first.
-fn grouped<'f, T>(
-    found: &'f [T],
-    of: impl Fn(&'f T) -> (&'f String, Metric),
-) -> Vec<(&'f str, Vec<&'f T>)> {
-    let mut groups: Vec<((&String, Metric), Vec<&T>)> = Vec::new();
-    for one in found {
-        let group = of(one);
-        match groups.iter_mut().find(|(known, _)| *known == group) {
-            Some((_, own)) => own.push(one),
-            None => groups.push((group, vec![one])),
-        }
-    }
-    let named = groups.into_iter();
-    named
-        .map(|((group, _), own)| (group.as_str(), own))
-        .collect()
 }
 
 fn row(group: &str, cost: &KeyCost) -> Vec<Cell> {

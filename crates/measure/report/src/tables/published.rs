@@ -2,6 +2,7 @@
 
 use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
+use crate::order::unique;
 use crate::table::{Cell, Table};
 use stats::PublishedResult;
 
@@ -10,25 +11,16 @@ pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
     // Shares of devices stand beside those of their batch.
     let found = run.results.published.iter();
     let found: Vec<&PublishedResult> = found.filter(|one| !is_share(one)).collect();
-    let first = found.first()?;
-    let mut sources: Vec<&str> = vec![&first.source];
-    for one in &found {
-        if !sources.contains(&one.source.as_str()) {
-            sources.push(&one.source);
-        }
-    }
+    found.first()?;
+    let sources = unique(found.iter().map(|one| one.source.as_str()));
     let note = format!(
         "published: {}; measured: mean ± largest distance from it; ratio: measured by published. Other machines made them: \
          nothing is judged by it",
         sources.join("; ")
     );
     let mut table = Table::new("Published figures beside measured ones", note)
-        .label("What")
-        .label("System")
-        .label("Published")
-        .label("Device here")
-        .figure("Measured")
-        .figure("Ratio");
+        .labels(["What", "System", "Published", "Device here"])
+        .figures(["Measured", "Ratio"]);
     for one in found {
         let scale = scale(one);
         let measured = match (&one.measured, run.cell(&one.cell)) {
@@ -42,8 +34,7 @@ pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
             Cell::label(scale.value(one.published)),
             Cell::label(run.cell(&one.cell).map_or(&one.dut, |cell| &cell.dut)),
             measured,
-            one.ratio
-                .map_or_else(Cell::missing, |ratio| Cell::derived(ratio_number(ratio))),
+            Cell::derived_or_missing(one.ratio.map(ratio_number)),
         ]);
     }
     Some(table)

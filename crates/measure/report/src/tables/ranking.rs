@@ -42,8 +42,7 @@ pub(crate) fn rankings(run: &Run<'_>, short: bool) -> Vec<Table> {
 fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
     let main = found.main;
     let mut table = Table::new(format!("Ranking: {}", caption(found)), note(run, found))
-        .label("Rank")
-        .label("Device")
+        .labels(["Rank", "Device"])
         .figure("Mean")
         .figure(interval_title(main))
         .figure("Of the best");
@@ -151,10 +150,7 @@ fn has_yardstick(ranking: &Ranking) -> bool {
 fn row(run: &Run<'_>, found: &Ranked<'_>, place: &Standing, yardstick: bool) -> Vec<Cell> {
     let by = found.main.by;
     let scale = scale(by, place.value);
-    let ratio = |ratio: Option<f64>| match ratio {
-        Some(ratio) => Cell::derived(ratio_number(ratio)),
-        None => Cell::missing(),
-    };
+    let ratio = |ratio: Option<f64>| Cell::derived_or_missing(ratio.map(ratio_number));
     let mut cells = vec![
         Cell::label(rank_text(place.rank)),
         Cell::label(name(run, place)),

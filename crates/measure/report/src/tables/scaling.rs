@@ -1,25 +1,17 @@
 //! What more workers, cores, streams, flows or tunnels bring.
 
 use super::{FORMAT, reason_cell};
-use crate::format::{Scale, ratio_number};
+use crate::format::{Scale, capitalized, ratio_number};
 use crate::layout::Run;
+use crate::order::grouped;
 use crate::table::{Cell, Table};
 use stats::{Fit, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis, ScalingUnit};
 
 /// Series of several devices that are one measurement, in their order; none is empty.
 pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
-    let mut found: Vec<Vec<&Scaling>> = Vec::new();
-    for series in &run.results.scalings {
-        let is_of = |all: &&mut Vec<&Scaling>| {
-            all.first()
-                .is_some_and(|first| (first.axis, &first.series) == (series.axis, &series.series))
-        };
-        match found.iter_mut().find(is_of) {
-            Some(all) => all.push(series),
-            None => found.push(vec![series]),
-        }
-    }
-    found
+    let all = run.results.scalings.iter();
+    let groups = grouped(all.map(|series| ((series.axis, &series.series), series)));
+    groups.into_iter().map(|(_, own)| own).collect()
 }
 
 /// The scale of a series' figures.
@@ -41,9 +33,8 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
                 and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
                 and by Amdahl's law β = 0; fitted to relative errors, the residual is the farthest point's";
     let note = if short { "" } else { note };
-    let mut table = Table::new("Scaling: where more stops to help", note)
-        .label("Measurement")
-        .label("Device");
+    let mut table =
+        Table::new("Scaling: where more stops to help", note).labels(["Measurement", "Device"]);
     if !short {
         table = table.label("By");
     }
@@ -73,10 +64,7 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
             row(law_name(fit.law), Cell::plain(told));
         }
         if let Some(why) = &series.no_fit {
-            let why = Cell {
-                text: format!("{axis}: not fitted: {why}"),
-                ..Cell::missing()
-            };
+            let why = Cell::absent(format!("{axis}: not fitted: {why}"));
             row("laws", why);
         }
     }
@@ -191,12 +179,5 @@ fn range(found: Option<RatioRange>) -> Cell {
             format!("{ratio} ({}–{})", ratio_number(low), ratio_number(high))
         }
         _ => ratio,
-    })
-}
-
-fn capitalized(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
     })
 }

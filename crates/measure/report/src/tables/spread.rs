@@ -20,10 +20,7 @@ pub(crate) fn spread(run: &Run<'_>) -> Option<Table> {
     let has_bands = figures.iter().any(|(_, figure, _)| figure.bands.is_some());
     let mut table = Table::new("Spread of the repeats", note)
         .label("Cell")
-        .figure("Mean")
-        .figure("Median")
-        .figure("Deviation")
-        .figure("95 % interval");
+        .figures(["Mean", "Median", "Deviation", "95 % interval"]);
     if has_bands {
         table = table.text("Two bands");
     }
@@ -85,10 +82,9 @@ pub(super) fn interval(estimate: &Estimate, scale: &Scale) -> Cell {
         Interval95::Bootstrap { low, high } => {
             Cell::plain(format!("{}–{}", scale.number(low), scale.value(high)))
         }
-        Interval95::TooFewRepeats { .. } => Cell {
-            text: format!("n = {}: too few for an interval", estimate.n),
-            ..Cell::missing()
-        },
+        Interval95::TooFewRepeats { .. } => {
+            Cell::absent(format!("n = {}: too few for an interval", estimate.n))
+        }
     }
 }
 

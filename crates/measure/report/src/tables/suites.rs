@@ -5,6 +5,7 @@ use super::{FORMAT, reason_cell, with_repeats};
 use crate::format::{self, Scale};
 use crate::layout::groups::{GroupWords, words_of};
 use crate::layout::{Run, marked};
+use crate::order::unique;
 use crate::table::{Cell, Table};
 use stats::{CeilingBasis, CellResult, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
@@ -49,7 +50,7 @@ pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
 
 /// Whether a cipher stands beside two hashes.
 fn is_crossed(matrix: &SuiteMatrix) -> bool {
-    let ciphers = distinct(matrix.entries.iter().map(|entry| entry.cipher.as_str()));
+    let ciphers = unique(matrix.entries.iter().map(|entry| entry.cipher.as_str()));
     ciphers.len() < matrix.entries.len()
 }
 
@@ -60,9 +61,7 @@ fn list(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
         note(run, matrix, words),
     )
     .label("Suite")
-    .figure("Throughput")
-    .figure("Overhead")
-    .figure("Reached");
+    .figures(["Throughput", "Overhead", "Reached"]);
     for entry in &matrix.entries {
         let Some(cell) = run.cell(&entry.cell) else {
             continue;
@@ -92,18 +91,15 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
         format!("Suites of {}: {}", matrix.device, words.name),
         note(run, matrix, words),
     )
-    .label("Cipher")
-    .label("");
+    .labels(["Cipher", ""]);
     let has = |title: &&str| matrix.entries.iter().any(|entry| hash(entry) == *title);
     let hashes: Vec<&str> = HASHES.into_iter().filter(has).collect();
     let is_insecure = |title: &str| {
         let mut own = matrix.entries.iter().filter(|entry| hash(entry) == title);
         own.any(has_insecure_hash)
     };
-    for title in &hashes {
-        table = table.figure(marked(title, is_insecure(title)));
-    }
-    for cipher in distinct(matrix.entries.iter().map(|entry| entry.cipher.as_str())) {
+    table = table.figures(hashes.iter().map(|title| marked(title, is_insecure(title))));
+    for cipher in unique(matrix.entries.iter().map(|entry| entry.cipher.as_str())) {
         let at = |title: &str| {
             let mut entries = matrix.entries.iter();
             entries.find(|entry| entry.cipher == cipher && hash(entry) == title)
@@ -121,17 +117,6 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
         }
     }
     table
-}
-
-/// In the order of their first place.
-fn distinct<'m>(values: impl Iterator<Item = &'m str>) -> Vec<&'m str> {
-    let mut found: Vec<&str> = Vec::new();
-    for value in values {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-    }
-    found
 }
 
 /// Whether it is the cipher that protects badly, whatever hash is beside it.
@@ -234,8 +219,5 @@ fn ceiling(cell: &CellResult) -> Cell {
 
 fn reached(cell: &CellResult) -> Cell {
     let share = cell.ceiling.as_ref().and_then(|found| found.reached);
-    match share {
-        Some(share) => Cell::derived(format::percent(100.0 * share)),
-        None => Cell::missing(),
-    }
+    Cell::derived_or_missing(share.map(|share| format::percent(100.0 * share)))
 }

@@ -1,6 +1,6 @@
 //! Throughput by cores and MTU, and UDP by datagram size.
 
-use super::{FORMAT, Labels, mean, of_baseline, ratio_cell, reason_cell, rows, throughput_cell};
+use super::{FORMAT, cell_table, mean, of_baseline, ratio_cell, reason_cell, throughput_cell};
 use crate::format;
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use crate::table::{Cell, Table};
@@ -32,12 +32,8 @@ pub(crate) fn throughput(run: &Run<'_>, set: &Set<'_>) -> Vec<Table> {
 /// One table: cores down, MTU across.
 fn matrix(run: &Run<'_>, set: &Set<'_>, points: &[&Point<'_>], device: Option<&str>) -> Table {
     let note = format!("{}; rows: cores per station; {FORMAT}", set.common);
-    let mut table = Table::new(caption(set, points, device), note)
-        .label("Cores")
-        .label("Device");
-    for mtu in set.mtus() {
-        table = table.figure(format!("MTU {mtu} B"));
-    }
+    let mut table = Table::new(caption(set, points, device), note).labels(["Cores", "Device"]);
+    table = table.figures(set.mtus().iter().map(|mtu| format!("MTU {mtu} B")));
     let figure =
         |point: &Point<'_>, dut: &str| point.cell(dut).map_or_else(Cell::missing, throughput_cell);
     let ratio = |point: &Point<'_>, dut: &str| {
@@ -87,39 +83,22 @@ fn caption(set: &Set<'_>, points: &[&Point<'_>], device: Option<&str>) -> String
 
 /// Offered, received and lost of every UDP cell of a set.
 pub(crate) fn datagrams(run: &Run<'_>, set: &Set<'_>) -> Table {
-    let ratio = set.compared_with().is_some();
     let note = format!(
         "{}; payload and datagrams per second; received: {FORMAT}{}",
         set.common,
         of_baseline(set, "received")
     );
-    let mut table = Labels::of(set)
-        .head(Table::new(
-            "UDP by datagram size: offered, received and lost",
-            note,
-        ))
-        .figure("Offered")
-        .figure("Received")
-        .figure("Datagrams")
-        .figure("Lost");
-    if ratio {
-        table = table.figure("Ratio");
-    }
-    for (point, cell) in rows(set) {
-        let mut cells = Labels::of(set).cells(point, cell);
-        match cell.bulk() {
-            Some(bulk) => cells.extend(datagram_cells(cell, bulk)),
-            None => {
-                let (missing, reason) = (Cell::missing, reason_cell(cell));
-                cells.extend([missing(), reason, missing(), missing()]);
-            }
+    let caption = "UDP by datagram size: offered, received and lost";
+    let table = Table::new(caption, note);
+    let titles = ["Offered", "Received", "Datagrams", "Lost"];
+    let metric = Some(Metric::PayloadThroughput);
+    cell_table(run, set, table, &titles, metric, |cell| match cell.bulk() {
+        Some(bulk) => datagram_cells(cell, bulk).into(),
+        None => {
+            let (missing, reason) = (Cell::missing, reason_cell(cell));
+            vec![missing(), reason, missing(), missing()]
         }
-        if ratio {
-            cells.push(ratio_cell(run, cell, Metric::PayloadThroughput));
-        }
-        table.push(cells);
-    }
-    table
+    })
 }
 
 fn datagram_cells(cell: &CellResult, bulk: &Bulk) -> [Cell; 4] {

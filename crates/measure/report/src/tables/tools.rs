@@ -16,13 +16,9 @@ pub(crate) fn tools(run: &Run<'_>) -> Option<Table> {
         return None;
     }
     let mut table = Table::new("Cross-check of tools", NOTE)
-        .label("Transfer")
-        .label("Device")
-        .label("Tool")
-        .figure("Received")
-        .figure("Difference")
-        .text("Tools")
-        .text("Likely reason");
+        .labels(["Transfer", "Device", "Tool"])
+        .figures(["Received", "Difference"])
+        .texts(["Tools", "Likely reason"]);
     found.iter().for_each(|check| rows(&mut table, check));
     Some(table)
 }

@@ -4,10 +4,11 @@ use super::Mix;
 use crate::chart::scale::Linear;
 use crate::chart::time::{TimePlot, Times};
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, text_width};
+use crate::evidence::measured;
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameKind;
-use journal::record::{Disturbance, DutEvent, FrameResult, Outcome, Timeline};
+use journal::record::{Disturbance, DutEvent, FrameResult, Timeline};
 use maud::Markup;
 use stats::CellResult;
 
@@ -102,10 +103,7 @@ impl<'a> Panel<'a> {
             if worst.is_some_and(|worst| worst != trial.repeat) {
                 return None;
             }
-            let Outcome::Measured(measured) = &trial.outcome else {
-                return None;
-            };
-            let found: &FrameResult = measured.frames()?;
+            let found: &FrameResult = measured(trial)?.frames()?;
             let all = || found.disturbances().iter();
             let disturbance = all().find(|one| !one.events.is_empty())?;
             let steps = steps(&disturbance.timeline, directions);

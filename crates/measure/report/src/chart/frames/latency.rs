@@ -4,7 +4,7 @@ use super::{Mix, band_name, legend};
 use crate::chart::scale::Log;
 use crate::chart::{Anchor, Area, Svg};
 use crate::format::time_ns;
-use crate::layout::distinct;
+use crate::order::sorted;
 use maud::Markup;
 use stats::{CellResult, LoadLatency};
 
@@ -21,7 +21,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let low = all().map(|load| load.p50_ns).min()?;
     let high = all().map(|load| load.max_ns).max()?;
     let axis = Log::new(0.75 * low as f64, high as f64);
-    let shares: Vec<u8> = distinct(all().filter_map(|load| load.percent));
+    let shares: Vec<u8> = sorted(all().filter_map(|load| load.percent));
     let mut svg = Svg::new(id, HEIGHT);
     legend(&mut svg, mix.run, &mix.set.devices);
     svg.y_times(PLOT, &axis);

@@ -5,9 +5,10 @@ use super::Mix;
 use crate::chart::scale::Linear;
 use crate::chart::time::{TimePlot, Times};
 use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use crate::evidence::measured;
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
-use journal::record::{FrameResult, Outcome, SoakPoint, SoakSegment};
+use journal::record::{FrameResult, SoakPoint, SoakSegment};
 use maud::Markup;
 use stats::{CellResult, SoakVerdict};
 
@@ -130,10 +131,7 @@ impl<'a> Block<'a> {
             if trial.repeat != shown.repeat {
                 return None;
             }
-            let Outcome::Measured(measured) = &trial.outcome else {
-                return None;
-            };
-            let found: &FrameResult = measured.frames()?;
+            let found: &FrameResult = measured(trial)?.frames()?;
             let parts = parts(found.soak(), directions);
             (!parts.is_empty()).then_some(Self {
                 cell,

@@ -7,9 +7,9 @@ use crate::chart::{Anchor, Area, Svg, absence, text_width};
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
-use crate::tables::frames::mean_rate;
+use crate::tables::frames::{limit_mark, mean_rate};
 use maud::Markup;
-use stats::{CellResult, GoalResult, Limit};
+use stats::{CellResult, GoalResult};
 
 const HEIGHT: f64 = 402.0;
 const PLOT: Area = Area::plot(HEIGHT, [42.0, 0.0, 32.0, 56.0]);
@@ -157,12 +157,7 @@ fn one(
         above = above.min(y);
     }
     let scale = Scale::si(lower.mean, "pps");
-    let mark = match cell.verdict().map(|verdict| verdict.limit) {
-        Some(Limit::TesterLimited) => " T",
-        Some(Limit::LinkLimited) => " L",
-        Some(Limit::Inconclusive) => " ?",
-        Some(Limit::DutLimited) | None => "",
-    };
+    let mark = limit_mark(cell);
     // Values of one chart may have different prefixes: the letter tells.
     let unit = scale.unit.trim_end_matches("pps");
     let value = format!("{}{unit}{mark}", scale.number(lower.mean));

@@ -5,6 +5,7 @@ use super::without_figure;
 use crate::format::{Scale, counted, percent};
 use crate::layout::Run;
 use crate::layout::device::{DeviceKind, fatigue as figures};
+use crate::order::grouped;
 use crate::table::{Cell, Table};
 use crate::tables::frames::bytes;
 use crate::tables::is_share;
@@ -90,18 +91,9 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
     };
     let mut table = Table::new(title, note)
         .label("Device")
-        .text("Repeat")
-        .text("Result")
-        .figure("Threads")
-        .figure("Under load")
-        .figure("Without failure")
-        .figure("Right")
-        .figure("Rate")
-        .figure("Wrong")
-        .figure("Failed")
-        .figure("Refused")
-        .figure("Let in")
-        .figure("Restarts")
+        .texts(["Repeat", "Result"])
+        .figures(["Threads", "Under load", "Without failure", "Right"])
+        .figures(["Rate", "Wrong", "Failed", "Refused", "Let in", "Restarts"])
         .figure("Memory");
     for (cell, info) in run.device_cells(DeviceKind::Fatigue) {
         let found = figures(cell).map_or(&[][..], |found| &found.devices);
@@ -125,10 +117,6 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
 }
 
 fn device_cells(found: &FatigueDevice) -> [Cell; 12] {
-    let bad = |count: u64| match count {
-        0 => Cell::plain("0"),
-        count => Cell::word(count.to_string()),
-    };
     let without = time(found.without_failure_ns);
     [
         match found.has_failed {
@@ -146,10 +134,10 @@ fn device_cells(found: &FatigueDevice) -> [Cell; 12] {
         }),
         Cell::plain(found.right.to_string()),
         Cell::plain(Scale::si(found.operations_per_s, "op/s").value(found.operations_per_s)),
-        bad(found.wrong),
-        bad(found.failed),
+        Cell::faults(found.wrong),
+        Cell::faults(found.failed),
         Cell::plain(found.refused.to_string()),
-        bad(found.passed_invalid),
+        Cell::faults(found.passed_invalid),
         Cell::plain(match found.crashes {
             0 => found.restarts.to_string(),
             crashes => format!("{} ({crashes})", found.restarts),
@@ -173,27 +161,24 @@ fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
     );
     let mut table = Table::new(title, note)
         .label("Time without failure")
-        .figure("Devices")
-        .figure("Share")
-        .figure("Of those, failed");
+        .figures(["Devices", "Share", "Of those, failed"]);
     let published = published(run, found);
-    for (system, _) in &published {
-        table = table.figure(format!("Published: {system}"));
-    }
+    table = table.figures(
+        published
+            .iter()
+            .map(|(system, _)| format!("Published: {system}")),
+    );
     for class in &found.classes {
         let mut row = vec![
             Cell::label(class_name(class)),
             Cell::plain(class.devices.to_string()),
             Cell::derived(percent(100.0 * class.ratio)),
-            match class.failed {
-                0 => Cell::plain("0"),
-                failed => Cell::word(failed.to_string()),
-            },
+            Cell::faults(class.failed.into()),
         ];
         let name = class_name(class);
         row.extend(published.iter().map(|(_, shares)| {
             let share = shares.iter().find(|(what, _)| *what == name);
-            share.map_or_else(Cell::missing, |(_, share)| Cell::plain(percent(*share)))
+            Cell::or_missing(share.map(|(_, share)| percent(*share)))
         }));
         table.push(row);
     }
@@ -205,16 +190,9 @@ type Shares<'r> = (&'r str, Vec<(&'r str, f64)>);
 
 /// How many devices others have told to work how long in such a trial.
 fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
-    let mut systems: Vec<Shares<'r>> = Vec::new();
     let own = run.results.published.iter().filter(|one| is_share(one));
-    for one in own.filter(|one| batch.cells.contains(&one.cell)) {
-        let share = (one.what.as_str(), one.published);
-        match systems.iter_mut().find(|(system, _)| *system == one.system) {
-            Some((_, shares)) => shares.push(share),
-            None => systems.push((&one.system, vec![share])),
-        }
-    }
-    systems
+    let own = own.filter(|one| batch.cells.contains(&one.cell));
+    grouped(own.map(|one| (one.system.as_str(), (one.what.as_str(), one.published))))
 }
 
 /// The curve of each device, and of its starts where there were more than one; `None` where nothing
@@ -223,13 +201,8 @@ fn survival(run: &Run<'_>) -> Option<Table> {
     let note = "Kaplan and Meier's estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
                 device of each repeat once; each start: restarts as well";
     let mut table = Table::new("Survival", note)
-        .label("Device")
-        .label("Of")
-        .label("After")
-        .figure("At risk")
-        .figure("Failed")
-        .figure("Survives")
-        .figure("95 % interval");
+        .labels(["Device", "Of", "After"])
+        .figures(["At risk", "Failed", "Survives", "95 % interval"]);
     for (cell, _) in run.device_cells(DeviceKind::Fatigue) {
         let Some(found) = figures(cell) else { continue };
         let curves = [
@@ -254,7 +227,7 @@ fn survival(run: &Run<'_>) -> Option<Table> {
             }
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 /// `each start`, `each start, first 1000 of 123456`.
@@ -284,8 +257,7 @@ fn reasons(run: &Run<'_>) -> Option<Table> {
         "Fatigue: what went wrong first",
         "in the device's own words, at most 20 of each",
     )
-    .label("Device")
-    .label("Repeat")
+    .labels(["Device", "Repeat"])
     .text("What");
     for (cell, _) in run.device_cells(DeviceKind::Fatigue) {
         let found = figures(cell).map_or(&[][..], |found| &found.devices);
@@ -299,5 +271,5 @@ fn reasons(run: &Run<'_>) -> Option<Table> {
             }
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }

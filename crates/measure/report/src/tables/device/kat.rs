@@ -4,6 +4,7 @@ use super::{not_offered_cell, without_figure};
 use crate::format::counted;
 use crate::layout::Run;
 use crate::layout::device::DeviceKind;
+use crate::order::unique;
 use crate::table::{Cell, Table};
 use stats::{CellResult, DeviceTestInfo, KatAlgorithm, KatCase, KatResult, KatVerdict, family};
 
@@ -71,30 +72,18 @@ fn columns<'r>(run: &Run<'_>, cell: &'r CellResult, info: &'r DeviceTestInfo) ->
 
 /// Names of all algorithms in their order, each once.
 fn names<'r>(columns: &[Column<'r>]) -> Vec<&'r str> {
-    let mut names: Vec<&str> = Vec::new();
-    for one in columns.iter().flat_map(|column| &column.found) {
-        if !names.contains(&one.algorithm.as_str()) {
-            names.push(&one.algorithm);
-        }
-    }
+    let found = columns.iter().flat_map(|column| &column.found);
+    let mut names = unique(found.map(|one| one.algorithm.as_str()));
     // Families stand together, in the order in which the first of each comes.
-    let mut families: Vec<&str> = Vec::new();
-    for name in &names {
-        if !families.contains(&family(name)) {
-            families.push(family(name));
-        }
-    }
+    let families = unique(names.iter().map(|name| family(name)));
     names.sort_by_key(|name| families.iter().position(|known| *known == family(name)));
     names
 }
 
 fn matrix(columns: &[Column<'_>]) -> Table {
     let mut table = Table::new("Functional trial", NOTE)
-        .label("Type")
-        .label("Algorithm");
-    for column in columns {
-        table = table.text(&column.name);
-    }
+        .labels(["Type", "Algorithm"])
+        .texts(columns.iter().map(|column| &column.name));
     let names = names(columns);
     for name in &names {
         let mut cells = vec![Cell::label(family(name)), Cell::label(*name)];
@@ -147,9 +136,7 @@ fn failures(columns: &[Column<'_>]) -> Option<Table> {
         "Functional trial: what did not pass",
         "the first input of each case whose result was wrong; bytes count from 0",
     )
-    .label("Device")
-    .label("Algorithm")
-    .label("Case")
+    .labels(["Device", "Algorithm", "Case"])
     .text("Input")
     .figure("First wrong byte")
     .text("What came");
@@ -168,7 +155,7 @@ fn failures(columns: &[Column<'_>]) -> Option<Table> {
             }
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 /// Every case with how many inputs it tried.
@@ -177,23 +164,15 @@ fn cases(columns: &[Column<'_>]) -> Table {
         "Functional trial: what was tried",
         "inputs tried in each repeat; the worst repeat's result",
     )
-    .label("Algorithm")
-    .label("Case");
-    for column in columns {
-        table = table.figure(&column.name);
-    }
+    .labels(["Algorithm", "Case"])
+    .figures(columns.iter().map(|column| &column.name));
     for name in names(columns) {
         let of = |column: &Column<'_>| -> Vec<KatCase> {
             let found = column.found.iter().find(|one| one.algorithm == name);
             found.map_or_else(Vec::new, |found| found.cases.clone())
         };
         let all: Vec<Vec<KatCase>> = columns.iter().map(of).collect();
-        let mut different: Vec<&str> = Vec::new();
-        for case in all.iter().flatten() {
-            if !different.contains(&case.case.as_str()) {
-                different.push(&case.case);
-            }
-        }
+        let different = unique(all.iter().flatten().map(|case| case.case.as_str()));
         for case in different {
             let mut cells = vec![Cell::label(name), Cell::label(case)];
             cells.extend(all.iter().map(|own| {
@@ -210,10 +189,7 @@ fn tried(case: &KatCase) -> Cell {
     match case.verdict {
         KatVerdict::Pass => Cell::plain(case.tried.to_string()),
         KatVerdict::NotOffered => not_offered_cell(),
-        KatVerdict::NonePublished => Cell {
-            text: case.verdict.name().into(),
-            ..Cell::missing()
-        },
+        KatVerdict::NonePublished => Cell::absent(case.verdict.name()),
         KatVerdict::Error | KatVerdict::Wrong => {
             Cell::word(format!("{} of {}", case.verdict.name(), case.tried))
         }

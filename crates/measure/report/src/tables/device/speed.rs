@@ -5,6 +5,7 @@ use super::without_figure;
 use crate::format::{Scale, percent, ratio_number, time_ns};
 use crate::layout::Run;
 use crate::layout::device::DeviceKind;
+use crate::order::{grouped, sorted};
 use crate::table::{Cell, Table};
 use crate::tables::{published_scale, with_repeats};
 use stats::{
@@ -54,8 +55,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
     let note = "faster, slower: by more than the spread of either and 2 %; from some number on: at two numbers, or at one by twice \
                 that; about: read off between the numbers measured on both sides; no gain past n: the smallest n that no larger one is better than by more than that";
     let mut table = Table::new("Speed: where curves cross and end", note)
-        .label("Operation")
-        .label("Device")
+        .labels(["Operation", "Device"])
         .text("What it shows");
     for series in &run.results.device_series {
         let name = series_name(series);
@@ -79,44 +79,28 @@ pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
             }
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 /// One table for all operations that were measured at the same conditions: a row for each device, a
 /// column for each size.
 pub(crate) fn sizes(run: &Run<'_>) -> Vec<Table> {
-    let mut groups: Vec<(&str, Vec<&DeviceSeries>)> = Vec::new();
     let all = run.results.device_series.iter();
-    for series in all.filter(|series| series.axis == DeviceAxis::Bytes) {
-        match groups
-            .iter_mut()
-            .find(|(common, _)| *common == series.common)
-        {
-            Some((_, all)) => all.push(series),
-            None => groups.push((&series.common, vec![series])),
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(common, all)| by_size(run, common, &all))
+    let by_bytes = all.filter(|series| series.axis == DeviceAxis::Bytes);
+    let groups = grouped(by_bytes.map(|series| (series.common.as_str(), series)));
+    let tables = groups.iter();
+    tables
+        .map(|(common, all)| by_size(run, common, all))
         .collect()
 }
 
 fn by_size(run: &Run<'_>, common: &str, all: &[&DeviceSeries]) -> Table {
-    let mut numbers: Vec<u32> = all
-        .iter()
-        .flat_map(|series| &series.curves)
-        .flat_map(|curve| curve.points.iter().map(|point| point.n))
-        .collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+    let curves = all.iter().flat_map(|series| &series.curves);
+    let numbers = numbers(curves);
     let note = "bytes of input per second, mean of the repeats and the farthest repeat's distance in per cent";
     let mut table = Table::new(format!("Speed by size of input: {common}"), note)
-        .label("Operation")
-        .label("Device");
-    for n in &numbers {
-        table = table.figure(format!("{n} B"));
-    }
+        .labels(["Operation", "Device"]);
+    table = table.figures(numbers.iter().map(|n| format!("{n} B")));
     for series in all {
         for (system, figures) in published(run, series) {
             let mut cells = vec![
@@ -139,6 +123,11 @@ fn by_size(run: &Run<'_>, common: &str, all: &[&DeviceSeries]) -> Table {
         }
     }
     table
+}
+
+/// The numbers at which any of the curves was measured.
+fn numbers<'c>(curves: impl Iterator<Item = &'c DeviceCurve>) -> Vec<u32> {
+    sorted(curves.flat_map(|curve| curve.points.iter().map(|point| point.n)))
 }
 
 /// What others have published of the same operation by size: each system, and its figures.
@@ -194,23 +183,16 @@ type Ratio<'s> = (String, &'s [stats::CrossoverPoint]);
 
 /// The ratios of a series, devices by CPU first.
 fn standings(series: &DeviceSeries) -> Vec<Ratio<'_>> {
-    let mut found: Vec<Ratio<'_>> = series
-        .comparisons
-        .iter()
-        .map(|found| {
-            (
-                format!("{} / {}", found.dut, found.cpu),
-                found.crossover.points.as_slice(),
-            )
-        })
-        .collect();
-    found.extend(series.gains.iter().map(|gain| {
-        (
-            format!("{} / {}", gain.dut, gain.of),
-            gain.points.as_slice(),
-        )
-    }));
-    found
+    let comparisons = series.comparisons.iter();
+    let by_cpu = comparisons.map(|found| {
+        let title = format!("{} / {}", found.dut, found.cpu);
+        (title, found.crossover.points.as_slice())
+    });
+    let gains = series.gains.iter().map(|gain| {
+        let title = format!("{} / {}", gain.dut, gain.of);
+        (title, gain.points.as_slice())
+    });
+    by_cpu.chain(gains).collect()
 }
 
 /// A series by how many at once or by depth: a row for each number, a column for each device and
@@ -225,21 +207,11 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
                 it is so by no more than the spread and 2 %; not together: processes worked at once for too little of the \
                 time to be compared";
     let mut table = Table::new(format!("Speed: {}", series_name(series)), note).label(title);
-    for curve in &series.curves {
-        table = table.figure(&curve.dut);
-    }
     let ratios = standings(series);
-    for (title, _) in &ratios {
-        table = table.figure(title);
-    }
-    let mut numbers: Vec<u32> = series
-        .curves
-        .iter()
-        .flat_map(|curve| curve.points.iter().map(|point| point.n))
-        .collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    for n in numbers {
+    table = table
+        .figures(series.curves.iter().map(|curve| &curve.dut))
+        .figures(ratios.iter().map(|(title, _)| title));
+    for n in numbers(series.curves.iter()) {
         let mut cells = vec![Cell::label(n.to_string())];
         cells.extend(series.curves.iter().map(|curve: &DeviceCurve| {
             let point = curve.points.iter().find(|point| point.n == n);
@@ -274,16 +246,8 @@ fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Tab
     let note = "CPU: time of the worker processes for one operation, and in brackets by that of our own engines, where the \
                 device is said to spare the CPU; latency of an operation; checked: results looked at afterwards, and wrong ones";
     let mut table = Table::new("Speed: every measurement", note)
-        .label("Operation")
-        .label("Input")
-        .label("At once")
-        .label("Device")
-        .figure("Speed")
-        .figure("CPU")
-        .figure("p50")
-        .figure("p99")
-        .figure("Failed")
-        .figure("Checked")
+        .labels(["Operation", "Input", "At once", "Device"])
+        .figures(["Speed", "CPU", "p50", "p99", "Failed", "Checked"])
         .text("Who did the work");
     for (cell, info) in run.device_cells(DeviceKind::Speed) {
         if !wanted(cell) {
@@ -299,7 +263,7 @@ fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Tab
         }
         table.push(row);
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 fn labels(run: &Run<'_>, cell: &CellResult, info: &DeviceTestInfo) -> Vec<Cell> {
@@ -333,10 +297,7 @@ fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
         Cell::plain(format!("{cpu}{share}")),
         Cell::plain(time_ns(found.latency_p50_ns.mean)),
         Cell::plain(time_ns(found.latency_p99_ns.mean)),
-        match found.failed {
-            0 => Cell::plain("0"),
-            failed => Cell::word(failed.to_string()),
-        },
+        Cell::faults(found.failed),
         match found.wrong {
             0 => Cell::plain(found.checked.to_string()),
             wrong => Cell::word(format!("{}, {wrong} wrong", found.checked)),

@@ -1,7 +1,7 @@
 //! What the rig does without a device.
 
 use super::{mean_rate, share};
-use crate::format::{Scale, time_ns};
+use crate::format::Scale;
 use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::Calibration;
@@ -15,12 +15,7 @@ pub(crate) fn calibration(run: &Run<'_>) -> Option<Table> {
                 recorded; latency: at the lowest load that was timed, one way; jitter: p99 − p50";
     let mut table = Table::new("Calibration: the tester alone", note)
         .label("Group")
-        .figure("Ceiling")
-        .figure("L1")
-        .figure("Loss floor")
-        .figure("Timed at")
-        .figure("p50")
-        .figure("p99")
+        .figures(["Ceiling", "L1", "Loss floor", "Timed at", "p50", "p99"])
         .figure("Jitter");
     for one in found {
         let mut cells = vec![Cell::label(&one.group)];
@@ -31,7 +26,6 @@ pub(crate) fn calibration(run: &Run<'_>) -> Option<Table> {
 }
 
 fn figures(found: &Calibration) -> [Cell; 7] {
-    let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
     let ceiling = found.ceiling.as_ref();
     let loss = match (found.sent, found.lost) {
         (0, _) => Cell::missing(),
@@ -49,8 +43,8 @@ fn figures(found: &Calibration) -> [Cell; 7] {
         ),
         loss,
         Cell::or_missing(load.map(|load| Scale::si(load, "pps").value(load))),
-        time(found.latency_p50_ns),
-        time(found.latency_p99_ns),
-        time(found.latency_jitter_ns),
+        Cell::time(found.latency_p50_ns),
+        Cell::time(found.latency_p99_ns),
+        Cell::time(found.latency_jitter_ns),
     ]
 }

@@ -21,13 +21,8 @@ pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         Table::new(super::caption(set, "Relevant bounds"), note),
     )
     .label("Goal")
-    .figure("Lower bound")
-    .figure("Median")
-    .figure("95 % interval")
-    .figure("Upper bound")
-    .figure("Conditional")
-    .figure("Trials")
-    .figure("Search");
+    .figures(["Lower bound", "Median", "95 % interval", "Upper bound"])
+    .figures(["Conditional", "Trials", "Search"]);
     for (point, cell) in set.rows() {
         let Some(throughput) = throughput(cell) else {
             let goal = Cell::label(set.goals().first().map_or("", |goal| &goal.name));
@@ -83,12 +78,7 @@ pub(crate) fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let mut table = head(set, Table::new(super::caption(set, "Rates by layer"), note))
-        .figure("Frames/s")
-        .figure("L1")
-        .figure("L2")
-        .figure("IP")
-        .figure("Of link")
-        .figure("Of tester")
+        .figures(["Frames/s", "L1", "L2", "IP", "Of link", "Of tester"])
         .text("Verdict");
     for (point, cell) in set.rows() {
         let mut cells = labels(run, set, point, cell);
@@ -143,12 +133,8 @@ pub(crate) fn goals(set: &FrameSet<'_>) -> Option<Table> {
     );
     let mut table = Table::new(super::caption(set, "Search goals"), note)
         .label("Goal")
-        .figure("Loss ratio")
-        .figure("Exceed ratio")
-        .figure("Initial trial")
-        .figure("Final trial")
-        .figure("Duration sum")
-        .figure("Width");
+        .figures(["Loss ratio", "Exceed ratio", "Initial trial"])
+        .figures(["Final trial", "Duration sum", "Width"]);
     let percent = |ppm: u32| format!("{} %", f64::from(ppm) / 1e4);
     for goal in &search.goals {
         table.push(vec![
@@ -189,8 +175,7 @@ pub(crate) fn verdicts(run: &Run<'_>) -> Option<Table> {
     );
     let mut table = Table::new("What limits each figure", note)
         .label("Cell")
-        .text("Verdict")
-        .text("Because");
+        .texts(["Verdict", "Because"]);
     for (cell, found) in judged() {
         table.push(vec![
             Cell::label(&cell.id),

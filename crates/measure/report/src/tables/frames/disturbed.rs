@@ -96,20 +96,12 @@ fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
 
 /// A row for each device: its figures, or why it has none.
 fn fill<const FIGURES: usize>(
-    mut table: Table,
+    table: Table,
     run: &Run<'_>,
     set: &FrameSet<'_>,
     figures: impl Fn(&DisturbanceResult) -> Option<[Cell; FIGURES]>,
 ) -> Table {
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        match of(cell).and_then(&figures) {
-            Some(figures) => cells.extend(figures),
-            None => cells.extend(without_figure(cell, FIGURES)),
-        }
-        table.push(cells);
-    }
-    table
+    super::fill(table, run, set, |cell| figures(of(cell)?))
 }
 
 /// `1.20 s`; `no end` where half of the events or more have none.
@@ -146,10 +138,7 @@ fn interval(times: &EventTimes) -> Cell {
         Interval95::Bootstrap { .. } => {
             crate::tables::spread::interval(found, &Scale::time(found.mean))
         }
-        Interval95::TooFewRepeats { .. } => Cell {
-            text: format!("n = {}", found.n),
-            ..Cell::missing()
-        },
+        Interval95::TooFewRepeats { .. } => Cell::absent(format!("n = {}", found.n)),
     }
 }
 
@@ -176,15 +165,14 @@ fn kept(ratio: &Estimate) -> String {
 
 /// What a load came to: forwarded, lost, median, 99th and 99.9th percentile, slowest.
 fn load_cells(found: &DisturbedLoad) -> [Cell; 6] {
-    let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
     let latency = found.latency.as_ref();
     [
         Cell::plain(mean_rate(&found.load.forwarded.frames_per_s)),
         Cell::plain(share(found.load.account.lost, found.load.lost_ppm.mean)),
-        time(latency.map(|found| found.p50_ns)),
-        time(latency.and_then(|found| found.p99_ns)),
-        time(latency.and_then(|found| found.p99_9_ns)),
-        time(latency.map(|found| found.max_ns)),
+        Cell::time(latency.map(|found| found.p50_ns)),
+        Cell::time(latency.and_then(|found| found.p99_ns)),
+        Cell::time(latency.and_then(|found| found.p99_9_ns)),
+        Cell::time(latency.map(|found| found.max_ns)),
     ]
 }
 

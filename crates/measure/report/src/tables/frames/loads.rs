@@ -20,14 +20,8 @@ pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         table = table.label("Load");
     }
     table = table
-        .figure("Offered")
-        .figure("Forwarded")
-        .figure("Lost")
-        .figure("Not sent")
-        .figure("Sent too late")
-        .figure("Reordered")
-        .figure("Duplicated")
-        .figure("Corrupted")
+        .figures(["Offered", "Forwarded", "Lost", "Not sent"])
+        .figures(["Sent too late", "Reordered", "Duplicated", "Corrupted"])
         .text("Verdict");
     for (point, cell) in set.rows() {
         let loads = cell.frames().map_or(&[][..], |found| found.loads());

@@ -1,9 +1,10 @@
 //! What the tester was made of: ports, mixes, and the CPU time of it all.
 
-use super::{head, labels, without_figure};
+use super::{fill, head};
 use crate::format::counted;
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
+use crate::order::grouped;
 use crate::table::{Cell, Table};
 use crate::tables::cpu::{role_cell, roles};
 use stats::PortUsed;
@@ -12,8 +13,7 @@ use stats::PortUsed;
 pub(crate) fn ports(run: &Run<'_>) -> Option<Table> {
     let note = "the fastest that works is taken unless the campaign says otherwise";
     let mut table = Table::new("Ports of the tester", note)
-        .label("End")
-        .label("Port")
+        .labels(["End", "Port"])
         .figure("Threads")
         .text("Crypto")
         .figure("Cells")
@@ -22,14 +22,8 @@ pub(crate) fn ports(run: &Run<'_>) -> Option<Table> {
         ("sender", sender as fn(&stats::FrameFigures) -> &PortUsed),
         ("receiver", |found| &found.receiver),
     ] {
-        let mut different: Vec<(&PortUsed, u64)> = Vec::new();
-        for found in run.results.cells.iter().filter_map(|cell| cell.frames()) {
-            let used = port(found);
-            match different.iter_mut().find(|(known, _)| *known == used) {
-                Some((_, cells)) => *cells += 1,
-                None => different.push((used, 1)),
-            }
-        }
+        let found = run.results.cells.iter().filter_map(|cell| cell.frames());
+        let different = grouped(found.map(|found| (port(found), ())));
         for (used, cells) in different {
             let why = match used.passed_over.is_empty() {
                 true => "–".to_owned(),
@@ -40,12 +34,12 @@ pub(crate) fn ports(run: &Run<'_>) -> Option<Table> {
                 Cell::label(used.ports.join(", ")),
                 Cell::plain(used.threads.to_string()),
                 Cell::or_missing(used.engine.clone()),
-                Cell::plain(cells.to_string()),
+                Cell::plain(cells.len().to_string()),
                 Cell::plain(why),
             ]);
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 fn sender(found: &stats::FrameFigures) -> &PortUsed {
@@ -59,18 +53,16 @@ pub(crate) fn mixes(run: &Run<'_>) -> Option<Table> {
         .label("Mix")
         .text("Genome")
         .figure("Mean size");
-    let mut told: Vec<&str> = Vec::new();
-    for traffic in run.results.cells.iter().filter_map(|cell| cell.traffic()) {
-        if traffic.frame_bytes.is_none() && !told.contains(&traffic.genome.as_str()) {
-            told.push(&traffic.genome);
-            table.push(vec![
-                Cell::label(&traffic.mix),
-                Cell::plain(&traffic.genome),
-                Cell::plain(format!("{:.1} B", traffic.mean_frame_bytes)),
-            ]);
-        }
+    let traffic = run.results.cells.iter().filter_map(|cell| cell.traffic());
+    let mixes = traffic.filter(|traffic| traffic.frame_bytes.is_none());
+    for (genome, alike) in grouped(mixes.map(|traffic| (&traffic.genome, traffic))) {
+        table.push(vec![
+            Cell::label(&alike[0].mix),
+            Cell::plain(genome),
+            Cell::plain(format!("{:.1} B", alike[0].mean_frame_bytes)),
+        ]);
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 /// Cores kept busy, by role, in the trials whose evidence is recorded.
@@ -84,21 +76,9 @@ pub(crate) fn cpu(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let title = format!("CPU by role, {}", set.kind.name().to_lowercase());
-    let mut table = head(set, Table::new(super::caption(set, &title), note))
-        .figure("A")
-        .figure("B")
-        .figure("Device")
-        .figure("Kernel")
-        .figure("Busy");
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        match &cell.cpu {
-            Some(cpu) => {
-                cells.extend(roles(cpu).map(role_cell));
-            }
-            None => cells.extend(without_figure(cell, 5)),
-        }
-        table.push(cells);
-    }
-    table
+    let table = head(set, Table::new(super::caption(set, &title), note))
+        .figures(["A", "B", "Device", "Kernel", "Busy"]);
+    fill(table, run, set, |cell| {
+        Some(roles(cell.cpu.as_ref()?).map(role_cell))
+    })
 }

@@ -32,6 +32,21 @@ fn of(cell: &CellResult) -> Option<&SoakResult> {
     cell.frames()?.soak()
 }
 
+/// Each repeat of each device, with the labels of its row.
+fn runs<'s>(
+    run: &Run<'_>,
+    set: &'s FrameSet<'_>,
+) -> impl Iterator<Item = (Vec<Cell>, &'s SoakRun)> {
+    set.rows().flat_map(move |(point, cell)| {
+        let runs = of(cell).map_or(&[][..], |found| &found.runs);
+        runs.iter().map(move |one| {
+            let mut labels = labels(run, set, point, cell);
+            labels.push(Cell::label(one.repeat.to_string()));
+            (labels, one)
+        })
+    })
+}
+
 /// A row for each repeat of each device.
 fn fill<const FIGURES: usize>(
     mut table: Table,
@@ -67,12 +82,7 @@ fn verdicts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let table = head(set, Table::new(caption(set, "Soak"), note))
         .label("Repeat")
         .text("Verdict")
-        .figure("Time")
-        .figure("Rate")
-        .figure("Lost")
-        .figure("Stalls")
-        .figure("Silence")
-        .figure("Rekeys")
+        .figures(["Time", "Rate", "Lost", "Stalls", "Silence", "Rekeys"])
         .figure("Pauses");
     fill(table, run, set, verdict_cells)
 }
@@ -102,37 +112,28 @@ fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = "change over the whole time by Theil and Sen's slope, in per cent of the median, and its 95 % interval; p: Mann \
                 and Kendall's test; judged steady where the whole interval is within the bound";
     let mut table = head(set, Table::new(caption(set, "Soak: drift"), note))
-        .label("Repeat")
-        .label("Of")
-        .figure("Median")
-        .figure("Change")
-        .figure("95 % interval")
-        .figure("p")
-        .figure("Allowed")
+        .labels(["Repeat", "Of"])
+        .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
         .figure("Points")
         .text("Judged");
-    for (point, cell) in set.rows() {
-        let runs = of(cell).map_or(&[][..], |found| &found.runs);
-        for one in runs {
-            for (name, drift, median) in [
-                ("rate", &one.rate_drift, rate as fn(f64) -> String),
-                (
-                    "median latency",
-                    &one.latency_drift,
-                    time_ns as fn(f64) -> String,
-                ),
-                (
-                    "device's memory",
-                    &one.memory_drift,
-                    bytes as fn(f64) -> String,
-                ),
-            ] {
-                let mut cells = labels(run, set, point, cell);
-                cells.push(Cell::label(one.repeat.to_string()));
-                cells.push(Cell::label(name));
-                cells.extend(drift_cells(drift.as_ref(), median));
-                table.push(cells);
-            }
+    for (labels, one) in runs(run, set) {
+        for (name, drift, median) in [
+            ("rate", &one.rate_drift, rate as fn(f64) -> String),
+            (
+                "median latency",
+                &one.latency_drift,
+                time_ns as fn(f64) -> String,
+            ),
+            (
+                "device's memory",
+                &one.memory_drift,
+                bytes as fn(f64) -> String,
+            ),
+        ] {
+            let mut cells = labels.clone();
+            cells.push(Cell::label(name));
+            cells.extend(drift_cells(drift.as_ref(), median));
+            table.push(cells);
         }
     }
     table
@@ -174,26 +175,19 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         Table::new(caption(set, "Soak: latency and device"), note),
     )
     .label("Repeat")
-    .figure("p50")
-    .figure("p99")
-    .figure("p99.9")
-    .figure("Max")
-    .figure("Cores")
-    .figure("Memory")
-    .figure("Out of step")
-    .figure("Starts");
+    .figures(["p50", "p99", "p99.9", "Max", "Cores", "Memory"])
+    .figures(["Out of step", "Starts"]);
     for (point, cell) in set.rows() {
         let Some(found) = of(cell) else { continue };
         let latency = found.latency.as_ref();
-        let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
         for one in &found.runs {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(one.repeat.to_string()));
             cells.extend([
-                time(latency.map(|found| found.p50_ns)),
-                time(latency.and_then(|found| found.p99_ns)),
-                time(latency.and_then(|found| found.p99_9_ns)),
-                time(latency.map(|found| found.max_ns)),
+                Cell::time(latency.map(|found| found.p50_ns)),
+                Cell::time(latency.and_then(|found| found.p99_ns)),
+                Cell::time(latency.and_then(|found| found.p99_9_ns)),
+                Cell::time(latency.map(|found| found.max_ns)),
                 Cell::or_missing(one.cpu_cores.map(|cores| format!("{cores:.2}"))),
                 Cell::or_missing(one.resident_bytes_max.map(|most| bytes(most as f64))),
                 Cell::or_missing(one.desyncs.map(|times| times.to_string())),
@@ -211,18 +205,13 @@ fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let mut table = head(set, Table::new(caption(set, "Soak: why not stable"), note))
         .label("Repeat")
         .text("Why");
-    for (point, cell) in set.rows() {
-        let runs = of(cell).map_or(&[][..], |found| &found.runs);
-        for one in runs {
-            for reason in &one.reasons {
-                let mut cells = labels(run, set, point, cell);
-                cells.push(Cell::label(one.repeat.to_string()));
-                cells.push(Cell::plain(reason.as_str()));
-                table.push(cells);
-            }
+    for (labels, one) in runs(run, set) {
+        for reason in &one.reasons {
+            let reason = Cell::plain(reason.as_str());
+            table.push(labels.iter().cloned().chain([reason]).collect());
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 fn rate(frames_per_s: f64) -> String {

@@ -1,11 +1,11 @@
 //! Latency under load, bursts and recovery.
 
-use super::{head, labels, mean_rate, verdict, without_figure};
+use super::{fill, head, labels, mean_rate, verdict, without_figure};
 use crate::format::{self, Scale, counted, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
-use stats::{BackToBackResult, CellResult, FrameFigures, LoadLatency, RecoveryResult};
+use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult};
 
 /// Percentiles by share of the throughput.
 pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
@@ -17,13 +17,7 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .label("Load")
-        .figure("Frames")
-        .figure("p50")
-        .figure("p90")
-        .figure("p99")
-        .figure("p99.9")
-        .figure("Max")
-        .figure("Jitter")
+        .figures(["Frames", "p50", "p90", "p99", "p99.9", "Max", "Jitter"])
         .text("Verdict");
     for (point, cell) in set.rows() {
         let found = cell.frames().map_or(&[][..], |found| &found.latency);
@@ -57,15 +51,14 @@ fn load_name(latency: &LoadLatency) -> String {
 }
 
 fn latency_cells(latency: &LoadLatency) -> [Cell; 7] {
-    let time = |value: Option<u64>| Cell::or_missing(value.map(|value| time_ns(value as f64)));
     [
         Cell::plain(latency.frames.to_string()),
         Cell::plain(format::time(&latency.p50_each_ns)),
-        time(latency.p90_ns),
-        time(latency.p99_ns),
-        time(latency.p99_9_ns),
-        time(Some(latency.max_ns)),
-        time(latency.jitter_ns),
+        Cell::time(latency.p90_ns),
+        Cell::time(latency.p99_ns),
+        Cell::time(latency.p99_9_ns),
+        Cell::time(Some(latency.max_ns)),
+        Cell::time(latency.jitter_ns),
     ]
 }
 
@@ -79,14 +72,11 @@ pub(crate) fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(super::caption(set, set.kind.name()), note))
-        .figure("Burst, frames")
-        .figure("Rate")
-        .figure("Implied buffer")
-        .figure("Corrected buffer")
-        .figure("With loss")
+        .figures(["Burst, frames", "Rate", "Implied buffer"])
+        .figures(["Corrected buffer", "With loss"])
         .text("Verdict");
-    fill(table, run, set, |cell, frames| {
-        Some(burst_cells(cell, frames.back_to_back()?))
+    fill(table, run, set, |cell| {
+        Some(burst_cells(cell, cell.frames()?.back_to_back()?))
     })
 }
 
@@ -114,25 +104,6 @@ fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
     ]
 }
 
-/// A row for each cell: its figures, or why it has none.
-fn fill<const FIGURES: usize>(
-    mut table: Table,
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    figures: impl Fn(&CellResult, &FrameFigures) -> Option<[Cell; FIGURES]>,
-) -> Table {
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        let found = cell.frames();
-        match found.and_then(|frames| figures(cell, frames)) {
-            Some(figures) => cells.extend(figures),
-            None => cells.extend(without_figure(cell, FIGURES)),
-        }
-        table.push(cells);
-    }
-    table
-}
-
 /// How long loss goes on after an overload.
 pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
@@ -141,14 +112,11 @@ pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(super::caption(set, set.kind.name()), note))
-        .figure("Overload")
-        .figure("Relief")
-        .figure("Recovery")
-        .figure("Lost in overload")
+        .figures(["Overload", "Relief", "Recovery", "Lost in overload"])
         .figure("Lost afterwards")
         .text("Verdict");
-    fill(table, run, set, |cell, frames| {
-        Some(recovery_cells(cell, frames.recovery()?))
+    fill(table, run, set, |cell| {
+        Some(recovery_cells(cell, cell.frames()?.recovery()?))
     })
 }
 

@@ -1,10 +1,10 @@
 //! Throughput as vendors print it: devices down, frame sizes across, and the mean frame rate.
 
-use super::{caption, reason_cell};
+use super::{caption, limit_mark, reason_cell};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FrameSet};
 use crate::table::{Cell, Table};
-use stats::{CellResult, LayerRates, Limit, MeanFrameRate, Status};
+use stats::{CellResult, LayerRates, MeanFrameRate, Status};
 
 /// What a vendor's table is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,12 +150,7 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
         1 => String::new(),
         _ => format!(" ± {distance:.decimals$}"),
     };
-    let mark = match cell.verdict().map(|verdict| verdict.limit) {
-        Some(Limit::TesterLimited) => " T",
-        Some(Limit::LinkLimited) => " L",
-        Some(Limit::Inconclusive) => " ?",
-        Some(Limit::DutLimited) | None => "",
-    };
+    let mark = limit_mark(cell);
     Cell::plain(format!("{mean:.decimals$}{spread}{mark}"))
 }
 

@@ -18,16 +18,9 @@ pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
-        .figure("Times")
-        .figure("Outage, median")
-        .figure("Longest")
-        .figure("95 % interval")
-        .figure("Lost, mean")
-        .figure("Lost, most")
-        .figure("Without recovery")
-        .figure("Found")
-        .figure("Packets")
-        .figure("Time");
+        .figures(["Times", "Outage, median", "Longest", "95 % interval"])
+        .figures(["Lost, mean", "Lost, most", "Without recovery", "Found"])
+        .figures(["Packets", "Time"]);
     fill(table, run, set, |found| Some(cells(found.desync.as_ref()?)))
 }
 

@@ -18,14 +18,8 @@ pub(super) fn failover(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
-        .figure("Failures")
-        .figure("Outage, median")
-        .figure("Longest")
-        .figure("95 % interval")
-        .figure("First frame")
-        .figure("Last loss")
-        .figure("Lost, mean")
-        .figure("Lost, most")
+        .figures(["Failures", "Outage, median", "Longest", "95 % interval"])
+        .figures(["First frame", "Last loss", "Lost, mean", "Lost, most"])
         .figure("Without recovery");
     fill(table, run, set, |found| {
         Some(failover_cells(found.failover.as_ref()?))
@@ -55,14 +49,8 @@ pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
-        .figure("Tunnels")
-        .figure("Set-ups")
-        .figure("First frame")
-        .figure("All carry, median")
-        .figure("Longest")
-        .figure("95 % interval")
-        .figure("Tunnels/s")
-        .figure("Said")
+        .figures(["Tunnels", "Set-ups", "First frame", "All carry, median"])
+        .figures(["Longest", "95 % interval", "Tunnels/s", "Said"])
         .figure("Without recovery");
     fill(table, run, set, |found| {
         Some(setup_cells(found.setup.as_ref()?))
@@ -97,8 +85,7 @@ pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> 
                 first frame on";
     let mut table = head(set, Table::new(caption(set, "without recovery"), note))
         .text("Event")
-        .figure("Repeat")
-        .figure("At");
+        .figures(["Repeat", "At"]);
     for (point, cell) in set.rows() {
         let found = of(cell).map_or(&[][..], stats::DisturbanceResult::not_recovered);
         for event in found {
@@ -115,5 +102,5 @@ pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> 
             table.push(cells);
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }

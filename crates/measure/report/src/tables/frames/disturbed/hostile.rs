@@ -45,7 +45,7 @@ pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
                 share.map(|share| kept(&share.forwarded_ratio)),
             ));
         }
-        cells.extend([suffers(quiet, hostile), came_through(hostile.delivered)]);
+        cells.extend([suffers(quiet, hostile), Cell::faults(hostile.delivered)]);
         table.push(cells);
     }
     table
@@ -82,13 +82,6 @@ fn suffers(quiet: Option<&DisturbedLoad>, found: &HostileResult) -> Cell {
     }
 }
 
-fn came_through(frames: u64) -> Cell {
-    match frames {
-        0 => Cell::plain("0"),
-        some => Cell::word(some.to_string()),
-    }
-}
-
 /// Every share: what was sent, and what became of the load.
 pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
@@ -98,14 +91,8 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
         .label("Share")
-        .figure("Hostile")
-        .figure("Forwarded")
-        .figure("Lost")
-        .figure("p50")
-        .figure("p99")
-        .figure("p99.9")
-        .figure("Max")
-        .figure("Came through");
+        .figures(["Hostile", "Forwarded", "Lost", "p50", "p99", "p99.9"])
+        .figures(["Max", "Came through"]);
     for (point, cell) in set.rows() {
         let found = of(cell);
         let mut push = |name: String, figures: Vec<Cell>| {
@@ -122,7 +109,7 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             let account = &quiet.load.account;
             let odd = account.duplicated + account.corrupted;
             let cells = [Cell::plain("0")].into_iter().chain(load_cells(quiet));
-            push("none".into(), cells.chain([came_through(odd)]).collect());
+            push("none".into(), cells.chain([Cell::faults(odd)]).collect());
         }
         for share in &hostile.shares {
             push(percent_name(share.percent), share_cells(share));
@@ -136,6 +123,6 @@ fn share_cells(share: &HostileShare) -> Vec<Cell> {
     [Cell::or_missing(sent)]
         .into_iter()
         .chain(load_cells(&share.disturbed))
-        .chain([came_through(share.delivered)])
+        .chain([Cell::faults(share.delivered)])
         .collect()
 }

@@ -20,16 +20,9 @@ pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
-        .figure("Rekeys")
-        .figure("Asked, 1/s")
-        .figure("Reached, 1/s")
-        .figure("Took")
-        .figure("Lost, mean")
-        .figure("Lost, most")
-        .figure("Longest gap")
-        .figure("Throughput kept")
-        .figure("Clean repeats")
-        .figure("Rekeys in them")
+        .figures(["Rekeys", "Asked, 1/s", "Reached, 1/s", "Took"])
+        .figures(["Lost, mean", "Lost, most", "Longest gap"])
+        .figures(["Throughput kept", "Clean repeats", "Rekeys in them"])
         .figure("Lost in them");
     fill(table, run, set, |found| Some(cells(found.rekey.as_ref()?)))
 }
@@ -60,13 +53,8 @@ pub(super) fn added(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
                 until 100 ms after it was done, less the slowest of the same time without rekeys, over the rekeys; \
                 throughput: that found with rekeys all the time by that found without, of the first goal";
     let table = head(set, Table::new(caption(set, "added latency"), note))
-        .figure("p50")
-        .figure("p99")
-        .figure("Max")
-        .figure("Around a rekey, mean")
-        .figure("Most")
-        .figure("Throughput ratio")
-        .figure("95 % interval");
+        .figures(["p50", "p99", "Max", "Around a rekey, mean", "Most"])
+        .figures(["Throughput ratio", "95 % interval"]);
     fill(table, run, set, |found| {
         Some(added_cells(found.rekey.as_ref()?))
     })
@@ -85,10 +73,7 @@ fn added_cells(found: &RekeyResult) -> [Cell; 7] {
         Cell::or_missing(ratio.map(|one| format!("{:.4}", one.mean))),
         ratio.map_or_else(Cell::missing, |one| match one.interval_95 {
             Interval95::Bootstrap { low, high } => Cell::plain(format!("{low:.4}–{high:.4}")),
-            Interval95::TooFewRepeats { .. } => Cell {
-                text: format!("n = {}", one.n),
-                ..Cell::missing()
-            },
+            Interval95::TooFewRepeats { .. } => Cell::absent(format!("n = {}", one.n)),
         }),
     ]
 }
@@ -108,12 +93,7 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
         .label("Keys")
-        .figure("Forwarded")
-        .figure("Lost")
-        .figure("p50")
-        .figure("p99")
-        .figure("p99.9")
-        .figure("Max");
+        .figures(["Forwarded", "Lost", "p50", "p99", "p99.9", "Max"]);
     for (point, cell) in set.rows() {
         let found = of(cell);
         let quiet = found.and_then(|found| found.quiet.as_ref());
