@@ -1,8 +1,8 @@
 //! Charts as inline SVG.
 //!
 //! Colours and fonts are classes of the page's style sheet, so that a chart follows light, dark and
-//! print. Every chart has a title and a description for those who cannot see it, and its figures
-//! stand in a table beside it.
+//! print. Every chart has a title and a description for screen readers, and its figures are in a
+//! table beside it.
 //!
 //! To add one: a module with a function from a `Run` to `Markup` by way of [`Svg`], and its place
 //! in `html`.
@@ -41,7 +41,7 @@ pub(crate) struct Svg {
     body: String,
 }
 
-/// Which point of a text its position is.
+/// Alignment of a text to its position.
 #[derive(Debug, Clone, Copy)]
 enum Anchor {
     Start,
@@ -59,7 +59,7 @@ impl Svg {
         }
     }
 
-    /// The finished drawing, with what a screen reader says of it.
+    /// The finished drawing, with title and description for screen readers.
     fn finish(self, title: &str, description: &str) -> Markup {
         let Self { id, height, body } = self;
         let (title, description) = (escaped(title), escaped(description));
@@ -227,7 +227,7 @@ impl Svg {
         }
     }
 
-    /// What an axis below a plot shows.
+    /// Title of the axis below a plot.
     fn x_title(&mut self, plot: Area, below: f64, title: &str) {
         let position = (plot.middle(), plot.bottom() + below);
         self.text("tick", position, Anchor::Middle, title);
@@ -253,8 +253,8 @@ impl Area {
         }
     }
 
-    /// The plot of a chart of that height: what margins at the top (below the legend), right, bottom
-    /// and left leave.
+    /// The plot of a chart of that height: what margins at the top (below the legend), right,
+    /// bottom and left leave.
     const fn plot(height: f64, [top, right, bottom, left]: [f64; 4]) -> Self {
         let y = LEGEND_HEIGHT + top;
         Self::new(left, y, WIDTH - left - right, height - y - bottom)
@@ -337,7 +337,7 @@ fn shortened(text: &str, width: f64) -> String {
 }
 
 /// A device's name cut to a width. Cuts the mark in brackets at its end only where it takes most of
-/// the room, and never one that says that the device is insecure.
+/// the room, and never the mark of an insecure device.
 fn shortened_name(name: &str, width: f64) -> String {
     let mark = name.rfind(" (").filter(|_| name.ends_with(')'));
     let (name, mark) = name.split_at(mark.unwrap_or(name.len()));

@@ -19,21 +19,21 @@ use journal::record::{Cpu, Latency, Outcome, Transfer, TrialRecord};
 use stats::{CellResult, ClaimResult, percentile};
 use std::fmt::Write;
 
-/// A trial and what belongs to it.
+/// A trial and the data of its row.
 struct Context<'a> {
     cell: &'a CellResult,
     /// The DUT's name in the plan.
     dut: &'a str,
     trial: &'a TrialRecord,
-    /// Whether no later record of the same trial replaces this one.
+    /// Whether no later record replaces this one.
     counts: bool,
-    /// What this row is of, where a trial has several figures.
+    /// The figure of this row, where a trial has several.
     figure: Option<figure::Figure<'a>>,
-    /// Where the cell stands among others.
+    /// Ranks of the cell.
     standings: compared::Standings<'a>,
     /// The cell of the plan.
     planned: Option<&'a Cell>,
-    /// What is claimed of it.
+    /// Claims about the cell.
     claims: &'a [&'a ClaimResult],
 }
 
@@ -85,7 +85,7 @@ const CELL: &[Declared] = &[
     ("dut", "device under test", |row| Some(row.dut.to_owned())),
     (
         "insecure",
-        "why nobody should protect anything with the device; empty where it protects, or was never meant to",
+        "why the device must not protect data; empty where it may, or is not meant to",
         |row| row.cell.insecure.clone(),
     ),
     ("baseline", "true where nothing is encrypted", |row| {
@@ -101,7 +101,7 @@ const CELL: &[Declared] = &[
 /// Axes of all traffic; the others are of frame tests.
 const STATIONS: [Axis; 3] = [Axis::Mtu, Axis::Cores, Axis::Offloads];
 
-/// What became of the trial, and the figures of tools.
+/// The trial's outcome, and the figures of tools.
 const TRIAL: &[Declared] = &[
     ("repeat", "from 1", |row| text(row.trial.repeat)),
     ("started_utc", "moment at which the trial began", |row| {
@@ -287,7 +287,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     page
 }
 
-/// What the columns mean, as Markdown.
+/// Documentation of the columns, as Markdown.
 pub(crate) fn documentation() -> String {
     let mut page = String::from(
         "# results.csv\n\nOne row per trial, in the order made; of a frame test, one per goal, load \

@@ -33,12 +33,12 @@ pub struct Documents {
 
 /// A document cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}\nhelp: the journal holds everything; mend the cause, then: \
+#[error("cannot write {}: {source}\nhelp: the journal holds everything; fix the cause, then: \
          cipherbench report RUN", path.display())]
 pub struct WriteError {
-    /// Which.
+    /// Path of the document.
     pub path: PathBuf,
-    /// What the operating system said.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
@@ -54,8 +54,9 @@ impl Documents {
         }
     }
 
-    /// Writes all documents into a folder, over those that are there. Each appears whole or not at
-    /// all: it is written under another name first. Returns their paths, the HTML report first.
+    /// Writes all documents into a folder, over existing ones. Each is written under a temporary
+    /// name first, so that it appears whole or not at all. Returns their paths, the HTML report
+    /// first.
     ///
     /// # Errors
     /// When one cannot be written; those before it are in place.
@@ -74,7 +75,7 @@ impl Documents {
     }
 }
 
-/// The result as it stands in `results.json`: readable, keys in the order of the schema.
+/// The text of `results.json`: indented, keys in the order of the schema.
 pub(crate) fn json(result: &RunResult) -> String {
     // Plain data with string keys always has a JSON form.
     let mut text = serde_json::to_string_pretty(result).expect("a result can be written as JSON");
@@ -82,9 +83,9 @@ pub(crate) fn json(result: &RunResult) -> String {
     text
 }
 
-/// Puts a file in place at once.
+/// Replaces a file atomically.
 fn replace(path: &Path, content: &str) -> io::Result<()> {
-    // The process id keeps two programs that rebuild one run apart.
+    // With the process id, two programs that rebuild one run do not share a file.
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written = File::create(&part)
         .and_then(|mut file| {

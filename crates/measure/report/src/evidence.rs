@@ -1,4 +1,4 @@
-//! What the trials of a cell prove, summed up.
+//! Evidence of a cell's trials, summed up.
 
 use crate::layout::Run;
 use campaign::plan::Form;
@@ -48,7 +48,7 @@ impl Summary {
     }
 }
 
-/// What a trial measured, if it passed all checks: only that is a figure.
+/// The measurement of a trial that passed all checks.
 pub(crate) fn measured(trial: &TrialRecord) -> Option<&Measured> {
     match &trial.outcome {
         Outcome::Measured(measured) => Some(measured),
@@ -56,7 +56,7 @@ pub(crate) fn measured(trial: &TrialRecord) -> Option<&Measured> {
     }
 }
 
-/// What became of a trial, in a word.
+/// The outcome of a trial, in a word.
 pub(crate) const fn outcome_name(trial: &TrialRecord) -> &'static str {
     match trial.outcome {
         Outcome::Measured(_) => "measured",
@@ -65,7 +65,7 @@ pub(crate) const fn outcome_name(trial: &TrialRecord) -> &'static str {
     }
 }
 
-/// What a trial left as evidence; a failed one left none.
+/// The evidence of a trial; a failed one has none.
 pub(crate) fn of_trial(trial: &TrialRecord) -> Option<&Evidence> {
     match &trial.outcome {
         Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => Some(&measured.evidence),
@@ -73,8 +73,7 @@ pub(crate) fn of_trial(trial: &TrialRecord) -> Option<&Evidence> {
     }
 }
 
-/// The form that the sealed packets of all cells have: ESP where nothing is sealed; `None`:
-/// several.
+/// The form of sealed packets that all cells share; ESP where nothing is sealed, `None` if several.
 pub(crate) fn common_form(run: &Run<'_>) -> Option<Form> {
     let cells = run.plan().cells.iter();
     let mut forms = cells.filter_map(|cell| Some(cell.dut.adapter.carrier()?.form));
@@ -82,7 +81,7 @@ pub(crate) fn common_form(run: &Run<'_>) -> Option<Form> {
     forms.all(|form| form == first).then_some(first)
 }
 
-/// The form of a cell's sealed packets; a cell that seals nothing is looked through for ESP.
+/// The form of a cell's sealed packets; ESP for a cell that seals nothing.
 pub(crate) fn form(run: &Run<'_>, cell: &CellResult) -> Form {
     let carrier = run
         .planned(cell)
@@ -90,8 +89,8 @@ pub(crate) fn form(run: &Run<'_>, cell: &CellResult) -> Form {
     carrier.map_or(Form::Esp, |carrier| carrier.form)
 }
 
-/// What names the keys of sealed packets: [`journal::record::CipherLink::spis`] has them for each
-/// form.
+/// The field that identifies the keys of sealed packets: [`journal::record::CipherLink::spis`] has
+/// them for each form.
 pub(crate) const fn key_name(form: Form) -> &'static str {
     match form {
         Form::Esp => "SPI",

@@ -13,7 +13,7 @@ use crate::table::Cell;
 use campaign::plan::Measurement;
 use stats::{CellResult, Comparison, Metric};
 
-/// What a device came to.
+/// Summary of a device.
 pub(crate) struct Headline {
     /// Its name.
     pub(crate) device: String,
@@ -31,9 +31,9 @@ pub(crate) struct Fact {
     pub(crate) label: String,
     /// The figure to remember.
     pub(crate) figure: String,
-    /// What it is counted in, where that is not part of it: `× direct`.
+    /// Unit, where it is not part of the figure: `× direct`.
     pub(crate) unit: String,
-    /// What it is of.
+    /// Conditions and further figures.
     pub(crate) detail: String,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     names.into_iter().map(headline).collect()
 }
 
-/// Why a device came to nothing, by the first of its trials that tells.
+/// Why a device has no figure: the first reason that any of its trials recorded.
 fn without(run: &Run<'_>, device: &str) -> String {
     let mut cells = run.results.cells.iter().filter(|cell| cell.dut == device);
     match cells.find_map(|cell| cell.reasons.first()) {
@@ -203,7 +203,7 @@ fn is_tcp(run: &Run<'_>, cell: &CellResult) -> bool {
         .is_some_and(|planned| matches!(planned.measurement, Measurement::Tcp { .. }))
 }
 
-/// The first median of a set, and what it adds to the baseline's.
+/// The first median of a set, and its distance from the baseline's.
 fn latency(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
     let cell = set
         .points

@@ -1,4 +1,4 @@
-//! Which cells stand together: in one table, in one chart.
+//! Grouping of cells into tables and charts.
 //!
 //! A [`Set`] holds the cells of one protocol that differ only in DUT, MTU, cores and datagram size.
 //! Within a set, a [`Point`] is one such combination, with a result for each DUT: the rows of a
@@ -22,7 +22,7 @@ use names::noted;
 use stats::{CellResult, Comparison, Metric, Results};
 use std::collections::BTreeMap;
 
-/// A journal and what it comes to: what every document is made from.
+/// A journal and its results: the input of every document.
 pub(crate) struct Run<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) results: Results,
@@ -52,7 +52,7 @@ pub(crate) struct Set<'a> {
     pub(crate) baseline: Option<&'a str>,
 }
 
-/// What a set measures. Protocols that a later plan may bring are shown as TCP is: by throughput.
+/// What a set measures. Protocols of a later plan are shown as TCP: by throughput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Tcp,
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
         self.duts.get(dut).copied()
     }
 
-    /// A device's name where it stands for itself: of a control, with what it is a control for.
+    /// A device's name; that of a control with its purpose.
     pub(crate) fn label(&self, dut: &str) -> String {
         let found = self.device(dut);
         match found.and_then(|found| stats::Control::of(&found.adapter)) {
@@ -307,7 +307,7 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// Baselines first; what the plan had in order stays so.
+    /// Puts baselines first and otherwise keeps the plan's order.
     fn sort(&mut self) {
         for point in &mut self.points {
             point.cells.sort_by_key(|cell| !cell.baseline);
@@ -316,8 +316,7 @@ impl<'a> Set<'a> {
         self.duts.sort_by_key(|dut| Some(*dut) != baseline);
     }
 
-    /// The words of [`Set::common`] that not all of those sets share: what tells this one from
-    /// them.
+    /// The words of [`Set::common`] that not all of these sets share.
     pub(crate) fn own_words<'w>(&'w self, all: &'w [&Set<'_>]) -> impl Iterator<Item = &'w str> {
         let shared = |word: &str| {
             all.iter()
@@ -355,7 +354,7 @@ impl<'a> Set<'a> {
         sorted(self.points.iter().map(|point| point.payload))
     }
 
-    /// What tells a point from the others of its set, for people: `MTU 1500 B, 2 cores`.
+    /// What distinguishes a point from the others of its set, for people: `MTU 1500 B, 2 cores`.
     pub(crate) fn name_of(&self, point: &Point<'_>) -> String {
         let varies = [
             self.payloads().len() > 1,

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Every document is a pure function of the journal: no clock, no environment, no order that
-//! changes. The tables are made once and printed by each document in its own way, so that all say
-//! the same. Whatever a journal holds is text here: it is escaped, never obeyed.
+//! changes. Each table is built once and printed by every document, so that all agree. All texts of
+//! a journal are escaped.
 //!
 //! To add a section: a file in `sections/` and its line in `sections.rs`, which every document
 //! reads; its tables in `tables`, its charts in `chart`.
@@ -40,7 +40,7 @@ use layout::Run;
 use stats::Results;
 use std::path::Path;
 
-/// Builds every document of a run, as far as it came.
+/// Builds every document of a run, complete or not.
 #[must_use]
 pub fn build(journal: &Journal) -> Documents {
     Documents::of(journal)
@@ -53,9 +53,9 @@ pub fn result(journal: &Journal) -> RunResult {
     RunResult::of(&Run::with(journal, results.clone()), results)
 }
 
-/// What a run ends with on a terminal of that many columns. `files` is the folder that its
-/// documents are in; `None` when none were written. With `color`, ANSI escapes; without, plain
-/// text.
+/// The summary printed at the end of a run, for a terminal of `width` columns. `files` is the
+/// folder of its documents; `None` when none were written. With `color`, ANSI escapes; without,
+/// plain text.
 #[must_use]
 pub fn terminal(journal: &Journal, files: Option<&Path>, width: usize, color: bool) -> String {
     text::terminal::write(&Run::of(journal), files, width, color)

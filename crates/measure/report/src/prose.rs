@@ -1,5 +1,4 @@
-//! What a report says about itself: how figures are made, and what they do not mean. A name and its
-//! text.
+//! Method and limits of the figures, as named paragraphs.
 
 use crate::layout::Run;
 use crate::layout::device::DeviceKind;
@@ -69,7 +68,7 @@ pub(crate) fn limits(run: &Run<'_>) -> Vec<Paragraph> {
     all.filter(fits).collect()
 }
 
-/// Of what sets devices and suites beside one another, where there is any.
+/// Paragraphs about rankings and ceilings, where the run has them.
 fn compared(run: &Run<'_>) -> &'static [Paragraph] {
     let results = &run.results;
     match (results.rankings.is_empty(), results.suites.is_empty()) {
@@ -83,9 +82,9 @@ fn compared(run: &Run<'_>) -> &'static [Paragraph] {
 const COMPARED: &[Paragraph] = &[
     (
         "Ranking",
-        "A rank is 1 and as many devices as are surely better: their whole interval lies on the better side. The \
-         second number is the worst rank that the device could have. Overlapping is not transitive, so devices are \
-         not cut into groups; one that varies much has a wide span, not a good place. Intervals are 95 % bootstrap \
+        "A device's rank is 1 plus the number of devices whose whole interval is better. The \
+        second number is its worst possible rank. Overlap is not transitive, so devices are not \
+        cut into groups; a device with a wide spread gets a wide span of ranks, not a good one. Intervals are 95 % bootstrap \
          intervals of the mean from 5 repeats on, and below that the range. The path without an encryptor and \
          controls are not ranked.",
     ),
@@ -93,9 +92,9 @@ const COMPARED: &[Paragraph] = &[
         "Ceilings",
         "What a suite adds follows from its headers, IV, padding and tag. A ceiling is the links' rate by the \
          length of packets on the fuller link, which nothing exceeds for long. Where links have no rate it is the \
-         baseline's figure less what the longer packets would take of a line that it had filled: that is no bound, \
-         and a device that has something which the baseline has not may exceed it. It tells how much of the \
-         distance to the baseline is the suite's bytes.",
+         baseline's figure less what the longer packets would take of a line that it had filled: that \
+         is no bound, and a device with an advantage that the baseline lacks may exceed it. It \
+         shows how much of the distance to the baseline is due to the suite's bytes.",
     ),
 ];
 
@@ -115,7 +114,7 @@ const MEMORY: Paragraph = (
 const DEVICE_LAB: Paragraph = (
     "Lab",
     "None: each device is opened by worker processes on this machine, so that one that crashes is a counted failure and \
-     not the end of the run. They begin together when all of them have their keys in place.",
+     not the end of the run. They start together once all of them have their keys.",
 );
 
 const KAT: &[Paragraph] = &[(
@@ -129,30 +128,31 @@ const DEVICE_SPEED: &[Paragraph] = &[
     (
         "Speed",
         "Operations by the time from the first worker's beginning to the last one's end, in which each does one operation after \
-         the other with a key that is in place. Bytes are those of the input, MB are millions of bytes. Results are looked at \
-         afterwards, as a device that does nothing is fast.",
+         the other with a key that is in place. Bytes are those of the input, MB are millions of bytes. Results \
+         are checked afterwards, since a device that does nothing is fast.",
     ),
     (
         "Faster, slower, the same",
-        "One figure is above another where it is so by more than the farthest repeat of either, and by more than 2 %. A \
-         device overtakes the CPU from the smallest number on from which it is above it at all larger ones; where that lies \
-         between two numbers is read off the line that joins their ratios on logarithmic axes. It saturates at the smallest \
-         number that no larger one is above.",
+        "One figure is above another where the difference exceeds the farthest repeat of either, \
+        and 2 %. A device overtakes the CPU from the smallest number on from which it is above \
+        it at all larger ones; between two numbers, the point is interpolated on the line that \
+        joins their ratios on logarithmic axes. It saturates at the smallest number that no \
+        larger one is above.",
     ),
     (
         "Who did the work",
-        "Of a device that is said to spare the CPU there must be proof: its own counter, or CPU time of the workers that is less than \
-         half of what our own engines need for the operation. Where there is neither the card equals the CPU, and its figures \
-         are not called the device's.",
+        "A device that is declared to spare the CPU must prove it: by its own counter, or by CPU \
+        time of the workers below half of what our own engines need for the operation. Without \
+        either the card equals the CPU, and its figures are not attributed to the device.",
     ),
 ];
 
 const FATIGUE: &[Paragraph] = &[(
     "Fatigue",
-    "Every thread does each operation in turn and looks at every result; some inputs are invalid on purpose, and must be \
-     refused. A wrong result, an operation that failed, an invalid input that passed and a process that died are failures. \
-     Devices that worked until the end would have worked longer: Kaplan and Meier's estimate counts them for as long as they \
-     were watched. Time between two parts of a run that was taken up again does not count.",
+    "Every thread runs the operations in turn and checks every result; some inputs are invalid \
+    on purpose and must be refused. A wrong result, an operation that failed, an invalid input that passed and a process that died are failures. \
+     Devices that worked until the end are censored: the Kaplan-Meier estimate counts them for \
+     as long as they were observed. Time between the parts of a resumed run does not count.",
 )];
 
 const DEVICE_LIMITS: &[Paragraph] = &[
@@ -163,26 +163,27 @@ const DEVICE_LIMITS: &[Paragraph] = &[
     ),
     (
         "Models",
-        "A modelled coprocessor gives real results in the times that the campaign sets: it shows what such a device would do to \
-         the curves, and says nothing about one that can be bought.",
+        "A modelled coprocessor gives real results in the times that the campaign sets: it shows \
+        how such a device would shape the curves, and says nothing about real products.",
     ),
     (
         "Hours",
-        "A trial says nothing of times longer than it ran. The least mean time between failures holds only where failures \
-         come at a constant rate, which worn-out and new-born devices do not keep to.",
+        "A trial says nothing about times longer than its own. The lower bound of the mean time \
+        between failures holds only for a constant failure rate, which new and worn-out devices \
+        do not have.",
     ),
     (
         "No claim of security",
-        "Right results say nothing of side channels, of how keys are kept, or of the randomness they are made of.",
+        "Correct results say nothing about side channels, key storage or the randomness of keys.",
     ),
 ];
 
 const FRAMES: &[Paragraph] = &[
     (
         "Frames",
-        "Made and checked by the tester itself. Each carries flow, sequence number, intended send \
+        "Generated and checked by the tester itself. Each carries flow, sequence number, intended send \
          time and checksum, so that loss, reordering (RFC 4737), duplication and corruption are \
-         counted apart. Lost is what left the sender and did not arrive intact. A search counts \
+         counted separately. Lost is what left the sender and did not arrive intact. A search counts \
          frames that were not sent in time as lost too: a load that was not offered was not carried; \
          what the receiving station dropped is lost too, and the verdict says so.",
     ),
@@ -190,7 +191,7 @@ const FRAMES: &[Paragraph] = &[
         "Throughput",
         "Searched by MLRsearch (RFC 9971), all goals at once. The relevant lower bound is the \
          highest load known to meet the goal, the upper bound the lowest known not to. A missing \
-         bound is told, never filled in.",
+         bound is reported as missing, never estimated.",
     ),
     (
         "One-way latency",
@@ -217,28 +218,29 @@ const FRAMES: &[Paragraph] = &[
 
 const DISTURBED: &[Paragraph] = &[(
     "Disturbed loads",
-    "One load, never stopped, while something happens to the device. What is of one event (an outage, the \
-     frames that a rekey cost) is estimated over the events of all repeats; what is of a trial (rates, latency) \
-     over the repeats. Times count in the frames' intended time: an outage ends with the last frame that never \
-     came. An event after which frames were lost to the end has no time; medians count it as longer than any \
-     other. Rekeys and hostile packets are held against the same load with nothing happening, measured first.",
+    "One load, never stopped, while something happens to the device. Figures of one event (an \
+    outage, the frames that a rekey cost) are estimated over the events of all repeats; figures \
+    of a trial (rates, latency) over the repeats. Times are in the frames' intended time: an \
+    outage ends with the last frame that never arrived. An event after which frames were lost to \
+    the end has no time; medians count it as longer than any other. Rekeys and hostile packets \
+    are compared with the same load without events, measured first.",
 )];
 
 const SOAK: &[Paragraph] = &[(
     "Soaks",
-    "One load for the whole time, in segments with a short pause between them, each told point by point. A soak is \
-     stable only where the whole time was measured, no more was lost than the goal allows, nothing came to a halt for 100 ms, \
+    "One load for the whole time, in segments with a short pause between them, each recorded point by point. A soak is \
+     stable only where the whole time was measured, no more was lost than the goal allows, traffic never stopped for 100 ms, \
      keys stayed in step, and the 95 % intervals of the drift of rate, median latency and the device's memory over the whole time \
-     (Theil and Sen's slope) are within their bounds, from 30 points on. What speaks against it makes it unstable; where \
-     something could not be shown, it is inconclusive. Points next to each other that are alike make an interval narrower \
-     than it should be.",
+     (Theil and Sen's slope) are within their bounds, from 30 points on. A condition that is \
+     violated makes it unstable; one that could not be shown makes it inconclusive. Correlated \
+     neighbouring points make an interval too narrow.",
 )];
 
 const METHOD: &[Paragraph] = &[
     (
         "Order",
-        "All cells are measured once, then all again: a drift of the machine falls on device and \
-         baseline alike. Repeats of both pair up, and the range given with a ratio is the range \
+        "All cells are measured once, then all again, so that drift of the machine affects \
+        device and baseline equally. Repeats of both pair up, and the range given with a ratio is the range \
          of those pairs.",
     ),
     (
@@ -265,7 +267,7 @@ const METHOD: &[Paragraph] = &[
         "During each trial frames between the gateways are sampled and read: an encrypting device \
          must show packets in the form that it seals them in (ESP, WireGuard, OpenVPN) and never \
          the stations' marker, the baseline must show the marker. Interface counters must agree \
-         with what the tool says it moved. A trial that fails a check is invalid, and its cell has \
+         with what the tool reports. A trial that fails a check is invalid, and its cell has \
          no figure.",
     ),
 ];
@@ -291,7 +293,7 @@ const LIMITS: &[Paragraph] = &[
     ),
     (
         "No claim of security",
-        "The checks show that what was sampled looks as sealed packets do and carries no marker in \
-         clear. They do not judge the cipher, its keys or its implementation.",
+        "The checks show that the sampled frames look like sealed packets and carry no marker in \
+        clear. They do not judge the cipher, its keys or its implementation.",
     ),
 ];

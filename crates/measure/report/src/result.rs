@@ -31,9 +31,9 @@ pub struct RunResult {
     pub run: RunInfo,
     /// The machine at the start of the run.
     pub environment: EnvironmentInfo,
-    /// How far the run came.
+    /// Progress of the run.
     pub progress: Progress,
-    /// What each cell came to, in the plan's order.
+    /// Result of each cell, in the plan's order.
     pub cells: Vec<CellInfo>,
     /// Each DUT against the baseline of its group.
     pub comparisons: Vec<Comparison>,
@@ -43,21 +43,21 @@ pub struct RunResult {
     pub rankings: Vec<Ranking>,
     /// What more workers, cores, streams, flows or tunnels bring.
     pub scalings: Vec<Scaling>,
-    /// What is claimed of the devices beside what was measured.
+    /// Claims about the devices beside measured figures.
     pub claims: Vec<ClaimResult>,
-    /// What sources of keys cost beside static ones.
+    /// Cost of key sources against static keys.
     pub key_costs: Vec<KeyCost>,
     /// What hybrids of engines gain over each of them alone, in the plan's order.
     pub hybrid_gains: Vec<HybridGain>,
     /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
-    /// What others have published of systems of their own beside what was measured.
+    /// Published figures of other systems beside measured ones.
     pub published: Vec<PublishedResult>,
-    /// Crypto devices over sizes, or over so many at once, beside one another.
+    /// Crypto devices over sizes, concurrency or queue depths, side by side.
     pub device_series: Vec<DeviceSeries>,
     /// Crypto devices that went through one fatigue trial.
     pub fatigue_batches: Vec<FatigueBatch>,
-    /// What to know before using the figures.
+    /// Warnings about the figures.
     pub warnings: Vec<Warning>,
     /// The trials that count, in the order made.
     pub trials: Vec<TrialInfo>,
@@ -88,9 +88,9 @@ pub struct RunInfo {
     pub program: String,
     /// Moment at which the run began, ISO 8601.
     pub started_utc: String,
-    /// Moments at which it was taken up again.
+    /// Moments at which it was resumed.
     pub resumed_utc: Vec<String>,
-    /// Moment at which it came to its end; `null` while it has not.
+    /// Moment at which it ended; `null` while it has not.
     pub ended_utc: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub struct EnvironmentInfo {
     pub os: String,
     /// Hypervisor; empty on bare metal.
     pub hypervisor: String,
-    /// Privilege that the run had.
+    /// Privilege of the run.
     pub privilege: String,
     /// Sysctls that bear on results.
     pub sysctls: BTreeMap<String, String>,
@@ -134,7 +134,7 @@ pub struct TrialInfo {
     pub started_utc: String,
     /// Wall time of the whole trial, bringing the DUT up included.
     pub duration_ns: u64,
-    /// What came of it.
+    /// Outcome.
     pub outcome: OutcomeKind,
     /// Why it is invalid or failed; empty when measured.
     pub reasons: Vec<String>,
@@ -144,13 +144,13 @@ pub struct TrialInfo {
     pub checks: Vec<CheckInfo>,
 }
 
-/// What came of a trial.
+/// Outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
     /// Measured, all checks passed.
     Measured,
-    /// Measured, but evidence speaks against it: it has no figure.
+    /// Measured, but a check of the evidence failed: it has no figure.
     Invalid,
     /// Could not be measured.
     Failed,
@@ -163,12 +163,12 @@ pub struct CheckInfo {
     pub name: String,
     /// Whether it passed.
     pub passed: bool,
-    /// A sentence with the numbers that say so.
+    /// A sentence with the numbers that decided it.
     pub detail: String,
 }
 
 impl RunResult {
-    /// Takes the results as they are: DUTs have the names of the plan here.
+    /// Takes the unmarked results: DUTs have the names of the plan here.
     pub(crate) fn of(run: &Run<'_>, results: Results) -> Self {
         Self {
             schema: SchemaVersion::V1,
@@ -245,7 +245,7 @@ pub(crate) fn json_schema() -> String {
     text
 }
 
-/// Doc comments are wrapped for the source's sake: that is no part of what they say.
+/// Joins the lines of doc comments and keeps their first paragraph.
 fn unwrap_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

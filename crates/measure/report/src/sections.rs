@@ -92,7 +92,7 @@ const RESULTS: &str = "Results";
 /// Chapter of the sections that compare measured figures with one another or with published ones.
 const COMPARISONS: &str = "Comparisons";
 
-/// What a section consists of.
+/// A part of a section.
 pub(crate) enum Block {
     Table(Table),
     /// A drawn chart; only in HTML.

@@ -5,7 +5,7 @@ use crate::format::time_ns;
 /// A table with its caption.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table {
-    /// What it shows; without a full stop.
+    /// Title, without a full stop.
     pub(crate) caption: String,
     /// Conditions and how to read it; may be empty.
     pub(crate) note: String,
@@ -17,14 +17,14 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
 }
 
-/// A column's heading and where its cells stand.
+/// A column's heading and alignment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
     pub(crate) title: String,
     pub(crate) right: bool,
 }
 
-/// A row, and whether it begins a new block (a rule or a gap stands before it).
+/// A row, and whether it begins a new block (after a rule or a gap).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
@@ -38,7 +38,7 @@ pub(crate) struct Cell {
     pub(crate) kind: Kind,
 }
 
-/// What a cell is, so that each document can set it apart in its own way.
+/// The kind of a cell, which each document formats in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Names the row.
@@ -53,9 +53,9 @@ pub(crate) enum Kind {
     Derived,
     /// Why there is no figure.
     Reason,
-    /// The same in a word, which stands where a figure would.
+    /// The same in a word, in place of a figure.
     Word,
-    /// A figure that is missing for no fault.
+    /// A figure that is missing without a fault.
     Missing,
 }
 
@@ -119,7 +119,7 @@ impl Table {
         debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.caption);
         let mut begins_block = !self.rows.is_empty();
         if let Some(above) = self.rows.last() {
-            // The last label tells rows of a block apart: it is always printed.
+            // The last label distinguishes the rows of a block: it is always printed.
             for (cell, above) in cells
                 .iter_mut()
                 .zip(&above.cells)
@@ -162,7 +162,7 @@ impl Cell {
         Self::of(Kind::Derived, text)
     }
 
-    /// Why there is no figure; lines of it, as what failed and what to do about it, stand in one.
+    /// Why there is no figure; joins the lines of an error and its help.
     pub(crate) fn reason(text: impl AsRef<str>) -> Self {
         let lines = text.as_ref().lines().map(str::trim);
         let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
@@ -177,12 +177,12 @@ impl Cell {
         Self::absent("–")
     }
 
-    /// In place of a figure that is missing for no fault: what to know of it.
+    /// A note in place of a figure that is missing without a fault.
     pub(crate) fn absent(text: impl Into<String>) -> Self {
         Self::of(Kind::Missing, text)
     }
 
-    /// A count of faults: set apart unless it is 0.
+    /// A count of faults, highlighted unless it is 0.
     pub(crate) fn faults(count: u64) -> Self {
         match count {
             0 => Self::plain("0"),
@@ -200,7 +200,7 @@ impl Cell {
         text.map_or_else(Self::missing, Self::derived)
     }
 
-    /// The text, or that there is none.
+    /// The text, or a dash.
     pub(crate) fn or_missing(text: Option<String>) -> Self {
         text.map_or_else(Self::missing, Self::plain)
     }

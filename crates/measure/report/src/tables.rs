@@ -34,7 +34,7 @@ use crate::table::{Cell, Table};
 use journal::record::in_brief;
 use stats::{CellResult, Estimate, Metric, Status};
 
-/// How the figures of a table are to be read.
+/// How to read the figures of a table.
 const FORMAT: &str = "mean ± largest distance from it (per cent of the mean)";
 
 fn throughput_cell(cell: &CellResult) -> Cell {
@@ -58,7 +58,7 @@ fn with_repeats(figure: String, cell: &CellResult) -> String {
     }
 }
 
-/// What stands in place of a figure.
+/// In place of a figure: the reason why there is none.
 pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
     let first = cell
         .reasons
@@ -82,15 +82,15 @@ fn mean(estimate: &Estimate, unit: &str) -> String {
     Scale::si(estimate.mean, unit).value(estimate.mean)
 }
 
-/// What the column of ratios is of.
+/// Explanation of the column of ratios.
 fn of_baseline(set: &Set<'_>, what: &str) -> String {
     set.compared_with().map_or_else(String::new, |baseline| {
         format!("; ratio: {what} by that of {baseline}, with the range of the repeats")
     })
 }
 
-/// A table with a row for each cell of a set: labels, the `figures` below `titles` (or why there are
-/// none), and where a metric is given its ratio to the baseline.
+/// A table with a row for each cell of a set: labels, the `figures` below `titles` (or why there
+/// are none), and where a metric is given its ratio to the baseline.
 fn cell_table(
     run: &Run<'_>,
     set: &Set<'_>,

@@ -23,7 +23,7 @@ pub(crate) fn provenance(run: &Run<'_>) -> String {
     parts.join(", ")
 }
 
-/// The command that made the run.
+/// The command line of the run.
 pub(crate) fn command(run: &Run<'_>) -> String {
     command_line(&run.journal.header.command)
 }

@@ -1,5 +1,4 @@
-//! Who used the cores, and what came of it: stacked bars by role, and payload bits per CPU-second
-//! beside them.
+//! CPU time by role as stacked bars, and payload bits per CPU-second beside them.
 
 use super::rows::Rows;
 use super::scale::Linear;
@@ -21,7 +20,7 @@ const ROWS: Rows = Rows {
 /// Bars and values of the right half.
 const EFFICIENCY: f64 = 300.0;
 const VALUES: f64 = 78.0;
-/// Between the halves: the sums of the left one stand here.
+/// Between the halves, for the sums of the left one.
 const GUTTER: f64 = 64.0;
 
 /// A role: its class, its name, and its share of the cores. The device has its own colour, so no

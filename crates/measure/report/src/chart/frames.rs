@@ -54,7 +54,7 @@ fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) {
 /// A point of a curve.
 struct Dot {
     position: (f64, f64),
-    /// No frame was lost: a ring, to be told from hardly any.
+    /// No frame was lost: drawn as a ring, to distinguish none from hardly any.
     lossless: bool,
     tooltip: String,
 }

@@ -1,4 +1,4 @@
-//! Round-trip times by percentile: how bad the slow ones are, and how many there are of them.
+//! Round-trip times by percentile.
 
 use super::scale::Log;
 use super::{Anchor, Area, Svg, shortened_name};
@@ -22,7 +22,7 @@ const TICKS: [(f64, &str); 6] = [
 ];
 /// Points of a line.
 const STEPS: u32 = 320;
-/// Names closer than this are pushed apart.
+/// Names keep at least this distance.
 const NAME_HEIGHT: f64 = 16.0;
 
 /// The chart of one point; `None` when no cell has round trips.
@@ -131,7 +131,7 @@ fn curve(
     points[points.len() - 1]
 }
 
-/// Dots with values at the percentiles that people quote.
+/// Dots with values at the usual percentiles.
 fn marks(svg: &mut Svg, axis: &Log, decades: f64, times: &[u64], color: usize) {
     for (beyond, name) in [(0.5, "p50"), (0.1, "p90"), (0.01, "p99")] {
         if (times.len() as f64) * beyond < 1.0 {

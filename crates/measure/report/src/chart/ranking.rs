@@ -1,4 +1,4 @@
-//! Devices in the order of their ranks: lying bars with their intervals, and what the work cost
+//! Devices in the order of their ranks: horizontal bars with intervals, and payload per CPU-second
 //! beside them.
 
 use super::scale::Linear;

@@ -16,7 +16,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Left of what a row shows.
+    /// Width of both columns of names.
     pub(super) const fn names(&self) -> f64 {
         self.point_names + self.dut_names
     }

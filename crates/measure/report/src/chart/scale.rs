@@ -26,8 +26,7 @@ impl Linear {
         }
     }
 
-    /// Ends at `max` itself and not at the round number above: for time, where nothing lies beyond
-    /// the end.
+    /// Ends at `max` itself and not at the round number above: for time axes.
     pub(super) fn ending_at(max: f64, ticks: f64, scale: Scale) -> Self {
         let axis = Self::new(max, ticks, scale);
         Self {
@@ -71,7 +70,7 @@ impl Linear {
 /// The smallest of 1, 2, 5 times a power of ten that is not below.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
-    // A hair of tolerance: 0.2 / 0.1 must not become 5.
+    // Tolerance for rounding: 0.2 / 0.1 must not become 5.
     let factor = [1.0, 2.0, 5.0]
         .into_iter()
         .find(|factor| factor * power >= step * 0.999_999);
@@ -99,7 +98,7 @@ impl Log {
         }
     }
 
-    /// From `low` to `high` themselves; both positive, and apart.
+    /// Exactly from `low` to `high`; both positive and different.
     pub(super) const fn between(low: f64, high: f64) -> Self {
         Self { low, high }
     }

@@ -1,5 +1,5 @@
-//! What more of something brings: measured points with whiskers, the line of one for one, the law
-//! that fits, and a mark where it stops.
+//! Scaling: measured points with whiskers, linear scaling, the fitted law, and a mark where scaling
+//! stops.
 
 use super::curves::{Curves, Numbers, distinct_colors, extent};
 use super::scale::{Linear, Log};
@@ -58,8 +58,8 @@ pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> 
     for (index, (series, color)) in drawn.iter().zip(colors).enumerate() {
         draw_series(&mut chart, series, index, color);
     }
-    let told: Vec<String> = drawn.iter().map(|series| words(series)).collect();
-    let description = format!("{}. {}.", first.series, told.join("; "));
+    let described: Vec<String> = drawn.iter().map(|series| words(series)).collect();
+    let description = format!("{}. {}.", first.series, described.join("; "));
     let title = format!("Throughput by {}", first.axis.name());
     Some(chart.svg.finish(&title, &description))
 }

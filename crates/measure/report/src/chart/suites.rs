@@ -1,5 +1,5 @@
-//! Suites from the oldest to the strongest: lying bars, with the ceiling that each one's length of
-//! packets leaves.
+//! Suites from the oldest to the strongest: horizontal bars, with the ceiling for each suite's
+//! packet length.
 
 use super::scale::Linear;
 use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, shortened_name};
@@ -33,7 +33,7 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     if most <= 0.0 {
         return None;
     }
-    // A ceiling far above all figures would leave no room to tell them apart.
+    // A ceiling far above all figures would press the bars together.
     let ceilings = rows.iter().filter_map(|(_, cell)| ceiling(cell));
     let highest = ceilings
         .filter(|found| *found <= 4.0 * most)
@@ -95,7 +95,7 @@ fn frame(svg: &mut Svg, axis: &Linear, plot: Area, rows: &[(&SuiteEntry, &CellRe
     }
 }
 
-/// Draws a row, and says its figure.
+/// Draws a row; returns its figure.
 fn row(
     svg: &mut Svg,
     (axis, scale): (&Linear, &Scale),
@@ -133,7 +133,7 @@ fn row(
     if let Some(most) = ceiling(cell).filter(|most| axis.share(*most) <= 1.0 + 1e-9) {
         let x = place.x + width(most);
         svg.line("ceiling", (x, bar.y - 2.0), (x, bar.bottom() + 2.0));
-        // The number stands where neither the bar nor its ceiling is.
+        // The number must not overlap the bar or its ceiling.
         if x > end - 2.0 && x < end + VALUES - 14.0 {
             end = x;
         }

@@ -66,7 +66,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
     chart.svg.finish(&title, &description(set, &points))
 }
 
-/// What the chart shows, for those who cannot see it.
+/// Description of the chart for screen readers.
 fn description(set: &Set<'_>, points: &[&Point<'_>]) -> String {
     let cells = points
         .iter()

@@ -57,7 +57,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     if end_s <= 0.0 {
         return None;
     }
-    // Rates of different datagram sizes are far apart: each size has a scale of its own.
+    // Rates of different datagram sizes differ widely: each size has its own scale.
     let own_scales = set.payloads().len() > 1;
     let grid = Grid::new(set, panels.len(), own_scales);
     let times = Times::seconds(end_s, (grid.width / 45.0).min(6.0));
@@ -97,7 +97,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     Some(svg.finish(&title, &description))
 }
 
-/// Where the panels stand.
+/// Positions of the panels.
 struct Grid {
     columns: usize,
     rows: usize,

@@ -1,4 +1,4 @@
-//! What a trial's cell scales with, and what is claimed of it: the same in each of its rows.
+//! Scaling coordinates and claims of a trial's cell: the same in each of its rows.
 
 use super::{Context, Declared, text};
 use campaign::plan::Encryptor;

@@ -1,15 +1,15 @@
-//! What a trial's cell comes to beside others: the same in each of its rows.
+//! Overhead, ceiling and ranks of a trial's cell: the same in each of its rows.
 
 use super::{Context, Declared, text};
 use stats::{Ceiling, CeilingBasis, Overhead, Ranking, Standing};
 use std::collections::BTreeMap;
 
-/// Where a cell stands.
+/// Ranks of a cell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Standings<'a> {
-    /// By how much or how fast it was.
+    /// By throughput or latency.
     main: Option<&'a Standing>,
-    /// By what it cost.
+    /// By CPU time.
     efficiency: Option<&'a Standing>,
 }
 
@@ -66,10 +66,10 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "rank",
-        "the cell's best rank in its group: 1 and as many devices as are surely better",
+        "the cell's best rank in its group: 1 plus the number of devices that are surely better",
         |row| text(main(row)?.rank?.first),
     ),
-    ("rank_last", "the worst rank that it could have", |row| {
+    ("rank_last", "its worst possible rank", |row| {
         text(main(row)?.rank?.last)
     }),
     (
@@ -84,7 +84,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "efficiency_rank_last",
-        "the worst rank that it could have by that",
+        "its worst possible rank by that",
         |row| text(row.standings.efficiency?.rank?.last),
     ),
 ];

@@ -42,7 +42,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "at_once",
-        "how many work at once: of a speed trial over all devices, of a fatigue trial on each",
+        "workers in parallel: of a speed trial over all devices, of a fatigue trial on each",
         |row| text(info(row)?.concurrency?),
     ),
     (
@@ -52,7 +52,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "queue_depth",
-        "operations that each of them keeps in the device at once",
+        "operations that each of them keeps in flight",
         |row| text(info(row)?.depth?),
     ),
     ("known_answer_case", "what was tried", |row| {
@@ -132,7 +132,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "cpu_reference_ns_per_operation",
-        "CPU time of our own engines for one such operation; empty where it was not measured",
+        "CPU time of our own engines for one operation; empty where it was not measured",
         |row| {
             let found = speed(row)?.0.reference?;
             (found.operations > 0)
@@ -152,12 +152,12 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "device_counted",
-        "operations that the device says it did; empty where it does not count",
+        "operations that the device counted; empty where it does not count",
         |row| text(speed(row)?.1.device_operations?),
     ),
     (
         "work_shown",
-        "who did the work of a device that is said to spare the CPU, and how it is known",
+        "who did the work of a device that is declared to spare the CPU, and the proof",
         |row| {
             let proof = speed(row)?.0.proof?;
             text(ProofResult::of(proof).name())
@@ -174,7 +174,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "results_wrong",
-        "wrong results; of a speed trial, among those that were looked at afterwards",
+        "wrong results; of a speed trial, among those that were checked afterwards",
         |row| match row.figure? {
             Figure::Speed(_, found) => text(found.wrong),
             Figure::Fatigue(_, found) => text(found.wrong),
@@ -183,20 +183,22 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "results_checked",
-        "results of a speed trial that were looked at afterwards",
+        "results of a speed trial that were checked afterwards",
         |row| text(speed(row)?.1.checked),
     ),
     (
         "invalid_refused",
-        "invalid inputs that were refused, as they should be",
+        "invalid inputs that were refused, as required",
         |row| text(fatigue(row)?.1.refused),
     ),
-    ("invalid_passed", "invalid inputs that passed", |row| {
-        text(fatigue(row)?.1.passed_invalid)
-    }),
+    (
+        "invalid_passed",
+        "invalid inputs that were accepted",
+        |row| text(fatigue(row)?.1.passed_invalid),
+    ),
     (
         "fatigue_start",
-        "1, and one more each time that the run was taken up again",
+        "1, and one more for each time that the run was resumed",
         |row| text(fatigue(row)?.0.start),
     ),
     ("under_load_ns", "time under load", |row| {
@@ -213,7 +215,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "restarts",
-        "times that it was opened anew after a failure",
+        "times that it was reopened after a failure",
         |row| text(fatigue(row)?.1.restarts),
     ),
     (

@@ -1,6 +1,6 @@
 //! The columns of loads under which something happens to a device.
 //!
-//! Such a trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one
+//! A trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one
 //! for each event in it (`event`).
 
 use super::figure::Figure;
@@ -33,7 +33,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "event_took_ns",
-        "until the device said that it was done",
+        "until the device reported completion",
         |row| text(event(row)?.took_ns),
     ),
     (

@@ -1,4 +1,4 @@
-//! What rows of `results.csv` are of.
+//! The figures that a trial's rows of `results.csv` show.
 
 use crate::evidence::measured;
 use journal::record::{
@@ -7,7 +7,7 @@ use journal::record::{
     SpeedTrial, TrialRecord,
 };
 
-/// What a row is of.
+/// The figure of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Figure<'a> {
     /// A goal of a search.
@@ -22,7 +22,7 @@ pub(super) enum Figure<'a> {
     Recovery(&'a RecoveryTrial),
     /// A load under which something happened to the device, or nothing.
     Disturbance(&'a Disturbance, &'a FrameTrial),
-    /// What happened.
+    /// An event under such a load.
     Event(&'a DutEvent),
     /// A segment of a soak.
     Segment(&'a SoakSegment, &'a FrameTrial),
@@ -37,7 +37,7 @@ pub(super) enum Figure<'a> {
 }
 
 impl Figure<'_> {
-    /// As the column of that name has it.
+    /// Value of the `figure` column.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Goal(_) => "goal",
@@ -95,7 +95,7 @@ fn disturbances(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
     })
 }
 
-/// What the row of a frame trial is of.
+/// Name of the row of a frame trial.
 const fn disturbance_name(found: &Disturbance) -> &'static str {
     match (found.events.is_empty(), found.attack.is_some()) {
         (_, true) => "hostile",

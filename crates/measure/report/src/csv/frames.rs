@@ -22,7 +22,7 @@ pub(super) const TRAFFIC: &[Declared] = &[
     }),
 ];
 
-/// What the row is of, and its figures.
+/// The kind of row, and its figures.
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "figure",

@@ -1,6 +1,6 @@
 //! The columns of soaks.
 //!
-//! Such a trial has a row for each of its segments (`segment`), and one for each point in it
+//! A trial has a row for each of its segments (`segment`), and one for each point in it
 //! (`point`).
 
 use super::figure::Figure;
@@ -35,22 +35,22 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "device_cpu_ns",
-        "CPU time of its processes in that time; empty where it does not tell",
+        "CPU time of its processes in that time; empty where it does not report it",
         |row| text(device(row)?.cpu_ns?),
     ),
     (
         "device_resident_bytes",
-        "memory of its processes in RAM at the end of that time, likewise",
+        "memory of its processes in RAM at the end of that time; empty likewise",
         |row| text(device(row)?.resident_bytes?),
     ),
     (
         "device_rekeys",
-        "times that it changed to new keys in that time, likewise",
+        "times that it changed to new keys in that time; empty likewise",
         |row| text(device(row)?.rekeys?),
     ),
     (
         "device_desyncs",
-        "times that it found its keys out of step in that time, likewise",
+        "times that it found its keys out of step in that time; empty likewise",
         |row| text(device(row)?.desyncs?),
     ),
     (

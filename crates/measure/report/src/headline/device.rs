@@ -8,10 +8,10 @@ use crate::tables::device::{scale, series_name};
 use stats::{CellResult, DeviceAxis, DeviceSeries, KatResult, KatVerdict};
 use units::human::duration_ns;
 
-/// Operations that are told of; more stand in the tables.
-const OPERATIONS_TOLD: usize = 6;
+/// Operations in the summary; the tables have all.
+const OPERATIONS_SHOWN: usize = 6;
 
-/// What came of the functional trials, where the device is fast, and how long it lasted.
+/// Results of the functional, speed and fatigue trials.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
     let own = |kind| {
         let cells = run.device_cells(kind).map(|(cell, _)| cell);
@@ -58,18 +58,18 @@ fn failures(found: &KatResult) -> String {
 
 /// Of each operation the widest series: many at once where that was measured, sizes otherwise.
 fn speeds(run: &Run<'_>, device: &str) -> Vec<Fact> {
-    let mut told: Vec<&DeviceSeries> = Vec::new();
+    let mut shown: Vec<&DeviceSeries> = Vec::new();
     let all = || run.results.device_series.iter();
     let by_many = all().filter(|series| series.axis == DeviceAxis::AtOnce);
     let by_other = all().filter(|series| series.axis != DeviceAxis::AtOnce);
     for series in by_many.chain(by_other) {
-        let known = told.iter().any(|one| one.operation == series.operation);
+        let known = shown.iter().any(|one| one.operation == series.operation);
         if !known && series.curve(device).is_some() {
-            told.push(series);
+            shown.push(series);
         }
     }
-    let facts = told.into_iter().filter_map(|series| speed(series, device));
-    facts.take(OPERATIONS_TOLD).collect()
+    let facts = shown.into_iter().filter_map(|series| speed(series, device));
+    facts.take(OPERATIONS_SHOWN).collect()
 }
 
 fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {

@@ -6,7 +6,7 @@ use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
 use stats::{CellResult, LoadLatency};
 
-/// What a device's frame tests came to: throughput of the smallest frames by direction, and latency
+/// Summary of a device's frame tests: throughput of the smallest frames by direction, and latency
 /// at the middle load.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
     let sets = run.frame_sets();

@@ -1,5 +1,4 @@
-//! Every cell with its commands, its trials and what they prove: folded, for whoever looks into a
-//! figure.
+//! Every cell with its commands, trials and evidence, folded.
 
 use super::parts::{rich, table};
 use crate::evidence::{form, key_name, of_trial, outcome_name};
@@ -148,7 +147,7 @@ fn last_evidence(trials: &[&TrialRecord]) -> Markup {
 }
 
 fn facts(facts: &BTreeMap<String, String>) -> Table {
-    let mut table = Table::new("What the device says of itself", "")
+    let mut table = Table::new("Facts reported by the device", "")
         .label("Fact")
         .text("Value");
     for (name, value) in facts {
@@ -233,7 +232,7 @@ fn interfaces(found: &[(u32, &Evidence)]) -> Table {
     table
 }
 
-/// What the search for tool parameters tried, and what it chose.
+/// The attempts of the search for tool parameters, and its choice.
 fn attempts(tuned: &Tuned) -> Table {
     let mut table = Table::new(
         "Search for the tool's parameters",

@@ -4,9 +4,9 @@ use crate::rich::{Span, spans};
 use crate::table::{Cell, Kind, Row, Table};
 use maud::{Markup, html};
 
-/// From so many columns on, a table is set smaller.
+/// Tables with at least this many columns use a smaller font.
 const MANY_COLUMNS: usize = 9;
-/// So is one whose figures take more characters than that side by side.
+/// So do tables whose figures are together wider than this.
 const WIDE_CHARACTERS: usize = 100;
 
 /// A chart with its caption.
@@ -119,7 +119,7 @@ fn class(column: usize, right: bool, kind: Option<&str>) -> Option<String> {
     (!classes.is_empty()).then(|| classes.join(" "))
 }
 
-/// Rows that a label stands for, where it is more than its own.
+/// Number of rows that a label spans, if more than one.
 fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
     let below = rows[row + 1..].iter();
     let repeated = below

@@ -1,4 +1,4 @@
-//! A card for each device: what it came to.
+//! A summary card for each device.
 
 use super::parts::rich;
 use crate::headline::{self, Fact, Headline};

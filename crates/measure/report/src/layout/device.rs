@@ -1,11 +1,11 @@
-//! Which trials of crypto devices stand together.
+//! Grouping of the trials of crypto devices.
 
 use super::Run;
 use crate::order::grouped;
 use campaign::plan::{DeviceTest, Measurement};
 use stats::{CellResult, DeviceFigures, DeviceTestInfo, FatigueResult};
 
-/// What a trial asks of crypto devices.
+/// The kind of trial of crypto devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeviceKind {
     Kat,
@@ -60,7 +60,7 @@ pub(crate) fn figures(cell: &CellResult) -> Option<&DeviceFigures> {
     cell.device()
 }
 
-/// What a fatigue cell came to.
+/// The result of a fatigue cell.
 pub(crate) fn fatigue(cell: &CellResult) -> Option<&FatigueResult> {
     figures(cell)?.fatigue()
 }

@@ -5,7 +5,7 @@ use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Soak};
 use units::Ratio;
 use units::human::duration_ns;
 
-/// What a table of such cells is called: `Failover after a crash`.
+/// Title of a table of such cells: `Failover after a crash`.
 pub(crate) fn title(event: &Event) -> String {
     match event {
         Event::Rekey { .. } => "Rekeys under load".into(),
@@ -45,7 +45,7 @@ pub(crate) const fn attack_name(attack: Attack) -> &'static str {
 pub(super) const fn given_load(load: &BaseLoad) -> Option<u64> {
     match load {
         BaseLoad::Given { frames_per_s } => Some(*frames_per_s),
-        // What the search may try at most is not the load.
+        // The search's upper limit is not the load.
         BaseLoad::Share { .. } => None,
     }
 }

@@ -1,9 +1,9 @@
-//! Which cells of frame tests stand together.
+//! Grouping of the cells of frame tests.
 //!
 //! A [`FrameSet`] holds cells that differ in DUT and mix only; a [`FramePoint`] those of one mix.
-//! Loads that are given as bit rates are other numbers of frames for each mix, so it is not by
-//! these numbers that sets are told apart, but by the series of the plan. A set has at most one
-//! cell for each mix and device, so that no table leaves one out.
+//! A load given as a bit rate is a different number of frames for each mix, so the plan's series,
+//! not the load, identifies a set. A set has at most one cell for each mix and device, so that no
+//! table leaves one out.
 
 use super::{Run, disturbed};
 use crate::format::counted;
@@ -14,7 +14,7 @@ use wire::mix::FrameMix;
 
 /// Frame-test cells that differ in DUT and mix only.
 pub(crate) struct FrameSet<'a> {
-    /// What is done with the frames.
+    /// The kind of procedure.
     pub(crate) kind: FrameKind,
     /// What all cells have in common, for people: `direction encrypt, IPv4, 64 flows, 5 repeats`.
     pub(crate) common: String,
@@ -38,11 +38,11 @@ pub(crate) struct FramePoint<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Device<'a> {
     pub(crate) dut: &'a str,
-    /// Whether it is the rig, measured to know the tester.
+    /// Whether it is the rig without a device, measured to calibrate the tester.
     pub(crate) calibration: bool,
 }
 
-/// What is done with the frames. A procedure that a later plan may bring is shown as a load is.
+/// The kind of procedure. An unknown procedure of a later plan is shown as a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Throughput,
@@ -168,7 +168,7 @@ impl Key {
     fn of(cell: &Cell, test: &FrameTest) -> Self {
         let mut test = test.clone();
         test.traffic.mix = FrameMix::fixed(0);
-        // As many tunnels as the DUT has, and flows for them: where it is not so, the series says.
+        // Tunnels and flows follow from the DUT; where they do not, the series has them.
         (test.traffic.tunnels, test.traffic.flows) = (0, 0);
         match &mut test.procedure {
             Procedure::Throughput(search) => (search.max_load, search.min_load) = (None, 0),
@@ -202,7 +202,7 @@ impl Key {
     }
 }
 
-/// What tells a set from others of the same words, as cell ids have it: `, min_load=2kpps`.
+/// The coordinates that distinguish a set from others with the same words: `, min_load=2kpps`.
 fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     let words = |at: usize| (sets[at].kind, &sets[at].common, sets[at].load());
     let same = (0..sets.len()).filter(|other| *other != at && words(*other) == words(at));
@@ -335,7 +335,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Name in tables: what is no device under test is marked as what it is.
+    /// Name in tables, with the role of what is not a device under test.
     pub(crate) fn label(self, run: &Run<'_>) -> String {
         if self.calibration {
             return format!("{} (tester alone)", self.dut);

@@ -1,4 +1,4 @@
-//! What the cells of a group measure, in words: for rankings and suites, which look at one group
+//! What the cells of a group measure, in words: for rankings and suites, which show one group
 //! each.
 
 use super::{Protocol, Run, payload_name};
@@ -7,7 +7,7 @@ use crate::format::counted;
 /// A group for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GroupWords {
-    /// What tells it from the others: `TCP, MTU 1400 B, 1 core`.
+    /// What distinguishes it from the others: `TCP, MTU 1400 B, 1 core`.
     pub(crate) name: String,
     /// What else it was measured with: `4 streams, offloads on, 3 × 10 s`.
     pub(crate) common: String,

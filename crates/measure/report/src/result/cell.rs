@@ -9,7 +9,7 @@ use stats::{
     Repeats, SoakResult, Status, ThroughputResult, TrafficInfo, Verdict,
 };
 
-/// What the trials of a cell say together.
+/// Results of a cell over its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CellResult")]
 pub struct CellInfo {
@@ -25,8 +25,7 @@ pub struct CellInfo {
     pub calibration: bool,
     /// What makes it a control, where it is one.
     pub control: Option<Control>,
-    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never
-    /// meant to.
+    /// Why this DUT must not protect data; `null` where it may, or is not meant to.
     pub insecure: Option<String>,
     /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or
     /// `fatigue`.
@@ -54,9 +53,9 @@ pub struct CellInfo {
     pub traffic: Option<TrafficInfo>,
     /// Figures of a frame test; `null` when the cell has none.
     pub frames: Option<FrameInfo>,
-    /// What is asked of which devices, for trials of crypto devices.
+    /// Operation and devices, for trials of crypto devices.
     pub device_test: Option<DeviceTestInfo>,
-    /// Figures of such a trial; `null` when the cell has none.
+    /// Figures of a trial of crypto devices; `null` when the cell has none.
     pub device: Option<DeviceInfo>,
     /// What limits the figure, for frame tests; `null` when the cell has none.
     pub verdict: Option<Verdict>,
@@ -66,7 +65,7 @@ pub struct CellInfo {
     /// encrypts, where packets are fragmented, and where it depends on more than the packet.
     pub overhead: Option<Overhead>,
     /// What the path could carry of such packets, for the same; `null` where neither line rate nor
-    /// baseline tells.
+    /// baseline is known.
     pub ceiling: Option<Ceiling>,
 }
 
@@ -100,7 +99,7 @@ pub struct FrameInfo {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "DeviceFigures")]
 pub struct DeviceInfo {
-    /// What the devices say of themselves, by the last repeat.
+    /// What the devices report about themselves, by the last repeat.
     pub members: Vec<DeviceMember>,
     /// Why there is no figure though nothing failed: the device does not have the operation.
     pub not_offered: Option<String>,

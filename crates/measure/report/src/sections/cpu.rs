@@ -9,7 +9,7 @@ pub(super) const SECTION: Section = Section {
     name: "CPU",
     title: "CPU",
     chapter: "CPU",
-    // The CPU time of crypto devices stands with their speed.
+    // The CPU time of crypto devices is in the section on their speed.
     blocks: |run, out| {
         for (index, set) in run.sets().iter().enumerate() {
             let title = format!(

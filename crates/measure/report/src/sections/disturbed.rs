@@ -66,8 +66,8 @@ fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
             out.chart(
                 format!("{what}, frames of {name}: how much of it is forwarded"),
                 "Dots: mean of the repeats. Rings: no frame was lost in any repeat. \
-                 Crosses: hostile packets came out of the device, which none may. The axis begins \
-                 where the worst figure needs it to.",
+                 Crosses: hostile packets came out of the device, which must not happen. The \
+                 axis begins at the worst figure.",
                 || chart::hostile::draw(mix, &format!("{id}-{index}-shares")),
             );
             out.chart(
@@ -92,8 +92,8 @@ const fn outages(kind: FrameKind) -> &'static str {
              through. Lines: the median. The axis is logarithmic."
         }
         _ => {
-            "A dot for each failure: from it to the last loss. Lines: the median. Rings: from the beginning of the \
-             mending to the first frame. The axis is logarithmic."
+            "A dot for each failure: from it to the last loss. Lines: the median. Rings: from \
+            the start of the recovery to the first frame. The axis is logarithmic."
         }
     }
 }

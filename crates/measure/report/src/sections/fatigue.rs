@@ -12,7 +12,7 @@ pub(super) const SECTION: Section = Section {
     blocks: |run, out| {
         out.chart(
             "Survival: share of devices that work for longer",
-            "Line: Kaplan and Meier's estimate, until the first failure of each device. Shaded: its 95 % interval. \
+            "Line: Kaplan-Meier estimate, until the first failure of each device. Shaded: its 95 % interval. \
              Ticks: devices without a failure when the trial was over.",
             || chart::survival::draw(run, "fatigue-survival"),
         );

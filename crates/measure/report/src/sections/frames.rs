@@ -17,7 +17,7 @@ pub(super) const THROUGHPUT: Section = Section {
                 format!("Throughput by frame size: {}", set.common),
                 "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the \
                  farthest repeat; the line on a bar: the upper bound. Limited by: T the tester, L the \
-                 link, ? cannot be told, else the device. A line rate far above all figures is not drawn.",
+                 link, ? inconclusive, else the device. A line rate far above all figures is not drawn.",
                 || chart::throughput::draw(run, set, &format!("{id}-bars")),
             );
             out.table(tables::vendor(run, set, Quantity::Frames));

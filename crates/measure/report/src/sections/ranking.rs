@@ -3,9 +3,9 @@
 use super::{RESULTS, Section};
 use crate::{chart, tables::ranking};
 
-const READING: &str = "Bars: mean of the repeats. Lines: its interval; devices whose lines overlap are not told \
-                       apart, and the number in front of a name is from the best to the worst rank that it could \
-                       have. Outlined: insecure. Without a number: for reference.";
+const READING: &str = "Bars: mean of the repeats. Lines: its interval; devices whose lines \
+                       overlap are not distinguishable, and the number before a name is the \
+                       range from its best to its worst possible rank. Outlined: insecure. Without a number: for reference.";
 
 pub(super) const SECTION: Section = Section {
     id: "ranking",

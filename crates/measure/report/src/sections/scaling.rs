@@ -34,12 +34,13 @@ pub(super) const SECTION: Section = Section {
 fn how_to_read(axis: ScalingAxis) -> &'static str {
     match axis.adds() {
         true => {
-            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: one for one, as many times \
-             as much. Line: the law that fits, where one does. Dashed: where more of them bring no more."
+            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: linear \
+            scaling. Line: the fitted law, where one describes the points. Dashed: where scaling \
+            stops."
         }
         false => {
-            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: nothing lost. Dashed: where \
-             it falls."
+            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: no \
+            loss. Dashed: where the figure falls."
         }
     }
 }

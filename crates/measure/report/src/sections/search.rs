@@ -45,7 +45,7 @@ pub(super) fn each(
     }
 }
 
-/// What is folded under the tables of a search.
+/// Folded details under the tables of a search.
 pub(super) fn goals(run: &Run<'_>, out: &mut Blocks, set: &FrameSet<'_>) {
     if let Some(goals) = tables::goals(set) {
         let tables = vec![goals, tables::bounds(run, set)];

@@ -17,7 +17,7 @@ pub(super) const SECTION: Section = Section {
                 out.chart(
                     format!("Soak, frames of {}: over time", point.name()),
                     "The worst repeat of each device, by the frames' intended time. Filled: frames \
-                     received. Red: frames lost. Ticks: new keys, by the device's own word; red lines: \
+                     received. Red: frames lost. Ticks: new keys, as the device reports them; red lines: \
                      keys out of step. Latency: median in grey, 99th percentile in the device's \
                      colour, the slowest frame in red. Gaps: no load.",
                     || soak::draw(Mix { run, set, point }, &format!("{id}-{index}")),

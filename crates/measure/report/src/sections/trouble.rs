@@ -21,7 +21,7 @@ pub(super) const SECTION: Section = Section {
             p {
                 (count(Status::Invalid)) " of " (cells.len()) " cells invalid, " (count(Status::Failed))
                 " failed. Where a cell has no figure, the tables below say so in its place. "
-                code { "cipherbench resume RUN --invalid" } " makes these trials again."
+                code { "cipherbench resume RUN --invalid" } " repeats these trials."
             }
         });
         out.table(reasons);

@@ -1,4 +1,4 @@
-//! What data sheets say beside what was measured.
+//! Claims of data sheets beside measured figures.
 
 use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
@@ -37,7 +37,7 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
             Cell::label(device),
             Cell::plain(format!("{}: {}", claim.measure, claim.claim)),
         ];
-        // The reason says what was measured.
+        // The reason has the measured figure.
         if !short {
             let ratio = claim.ratio.map(ratio_number);
             cells.push(Cell::or_missing(measured(claim)));
@@ -68,14 +68,14 @@ fn measured(claim: &ClaimResult) -> Option<String> {
     Some(scale.estimate(found))
 }
 
-/// Where each stands, under which conditions it is said to hold, and under which it was measured.
+/// Source of each claim, the conditions it states, and those of the measurement.
 fn conditions(found: &[ClaimResult]) -> Table {
     let mut table = Table::new("Claims: sources and conditions", "")
         .label("No.")
         .texts(["Source", "Conditions there", "Cell", "Conditions here"]);
     for (index, claim) in found.iter().enumerate() {
         let there = match &claim.conditions {
-            Some(told) => Cell::plain(told),
+            Some(stated) => Cell::plain(stated),
             None => Cell::absent("not stated"),
         };
         table.push(vec![

@@ -1,4 +1,4 @@
-//! CPU time, and what it bought.
+//! CPU time by role, and payload per CPU-second.
 
 use super::{cell_table, mean, without_figure};
 use crate::format::{Scale, counted};

@@ -13,9 +13,9 @@ use crate::order::grouped;
 use crate::table::{Cell, Table};
 use stats::CellResult;
 
-/// What the devices say of themselves, each once; `None` where none says anything.
+/// What each device reports about itself; `None` where none reports anything.
 pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {
-    let mut table = Table::new("Devices: what they say of themselves", "")
+    let mut table = Table::new("Devices: reported facts", "")
         .label("Device")
         .texts(["Name", "Version", "More"]);
     let found = run.results.cells.iter().filter_map(|cell| cell.device());
@@ -37,7 +37,7 @@ pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// The figure that a cell is there for, in a few words; `None` of one that has none.
+/// The main figure of a cell, in a few words; `None` when it has none.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     let found = cell.device()?;
     if found.not_offered.is_some() {
@@ -52,7 +52,7 @@ pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     found.fatigue().map(fatigue::summary)
 }
 
-/// What stands in place of a figure: that the device does not have it, or why there is none.
+/// In place of a figure: that the device does not offer it, or why there is none.
 fn without_figure(cell: &CellResult) -> Cell {
     let not_offered = cell.device().and_then(|found| found.not_offered.as_ref());
     match not_offered {

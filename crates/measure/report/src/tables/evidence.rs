@@ -1,4 +1,4 @@
-//! What the checks found, and why there is no figure where there is none.
+//! Results of the checks, and reasons for missing figures.
 
 use crate::evidence::{Summary, common_form};
 use crate::layout::Run;
@@ -7,7 +7,7 @@ use crate::table::{Cell, Table};
 use campaign::plan::Form;
 use stats::{CellResult, Status};
 
-/// What the checks found, a row per cell.
+/// Results of the checks, a row per cell.
 pub(crate) fn evidence(run: &Run<'_>) -> Table {
     if run.only_devices() {
         return checks(run);
@@ -78,7 +78,7 @@ fn verdict(cell: &CellResult) -> Cell {
 pub(crate) fn reasons(run: &Run<'_>) -> Table {
     let mut table = Table::new(
         "Invalid and failed trials",
-        "their figures are not reported; cipherbench resume RUN --invalid makes them again",
+        "their figures are not reported; cipherbench resume RUN --invalid repeats them",
     )
     .labels(["Cell", "Repeat"])
     .text("Reason");

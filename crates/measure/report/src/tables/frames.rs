@@ -1,4 +1,4 @@
-//! Frame tests: throughput as vendors print it, and all that stands behind it.
+//! Frame tests: throughput as vendors print it, and its details.
 //!
 //! Rates are of one direction, sizes include the FCS.
 
@@ -68,7 +68,7 @@ fn fill<const FIGURES: usize>(
     table
 }
 
-/// The figure that a frame test is there for, in a few words; `None` when it has none.
+/// The main figure of a frame test, in a few words; `None` when it has none.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     let found = cell.frames()?;
     if let Some(disturbance) = &found.disturbance() {

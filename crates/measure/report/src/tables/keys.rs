@@ -10,8 +10,8 @@ use stats::{Estimate, HybridGain, Interval95, KeyCost, Metric};
 use units::human::duration_ns;
 
 const NOTE: &str = "each by the same device with static keys in the same repeat: mean of these quotients, and its 95 % \
-                    bootstrap interval; where the interval has 1 in it, no difference was measured, and a difference \
-                    beyond the interval would have been";
+                    bootstrap interval; where the interval includes 1, no difference was \
+                    measured; one beyond the interval would have been";
 
 /// Each source in each group; `None` where none was measured beside static keys.
 pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
@@ -33,7 +33,7 @@ pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
 }
 
 const HYBRIDS_NOTE: &str = "each by the same device with that engine alone in the same repeat: mean of these quotients, and its \
-                            95 % bootstrap interval; a gain is one where the interval leaves out 1";
+                            95 % bootstrap interval; a gain counts where the interval excludes 1";
 
 /// Each hybrid beside each of its engines; `None` where the campaign has no such devices.
 pub(crate) fn hybrids(run: &Run<'_>) -> Option<Table> {
@@ -111,11 +111,11 @@ fn interval(ratio: &Estimate) -> Option<String> {
     })
 }
 
-/// Why it cannot be told whether a quotient differs from 1.
+/// Why it is undecided whether a quotient differs from 1.
 fn undecided(ratio: &Estimate) -> Cell {
     Cell::plain(match ratio.interval_95 {
-        Interval95::TooFewRepeats { needed } => format!("not told: it takes {needed} repeats"),
-        Interval95::Bootstrap { .. } => "not told".into(),
+        Interval95::TooFewRepeats { needed } => format!("undecided: needs {needed} repeats"),
+        Interval95::Bootstrap { .. } => "undecided".into(),
     })
 }
 

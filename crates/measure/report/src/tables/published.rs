@@ -1,4 +1,4 @@
-//! What others have published of systems of their own, beside what was measured here.
+//! Figures that others published for their systems, beside those measured here.
 
 use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
@@ -8,14 +8,14 @@ use stats::PublishedResult;
 
 /// Every published figure that a cell measures as well; `None` where nothing is published.
 pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
-    // Shares of devices stand beside those of their batch.
+    // Shares of devices are in the table of their batch.
     let found = run.results.published.iter();
     let found: Vec<&PublishedResult> = found.filter(|one| !is_share(one)).collect();
     found.first()?;
     let sources = unique(found.iter().map(|one| one.source.as_str()));
     let note = format!(
-        "published: {}; measured: mean ± largest distance from it; ratio: measured by published. Other machines made them: \
-         nothing is judged by it",
+        "published: {}; measured: mean ± largest distance from it; ratio: measured by published. They \
+        come from other machines, so nothing is judged by them",
         sources.join("; ")
     );
     let mut table = Table::new("Published figures beside measured ones", note)

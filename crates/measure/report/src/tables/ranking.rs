@@ -7,7 +7,7 @@ use crate::layout::groups::{GroupWords, words_of};
 use crate::table::{Cell, Table};
 use stats::{IntervalKind, Rank, RankedBy, Ranking, Standing};
 
-/// A ranking, and that of the same group by what the work cost, where there is one.
+/// A ranking, and that of the same group by CPU time, where there is one.
 pub(crate) struct Ranked<'r> {
     pub(crate) main: &'r Ranking,
     pub(crate) efficiency: Option<&'r Ranking>,
@@ -29,7 +29,7 @@ pub(crate) fn ranked<'r>(run: &'r Run<'_>) -> Vec<Ranked<'r>> {
     main.map(of).collect()
 }
 
-/// One table per group; `short`: without what it is by other yardsticks.
+/// One table per group; `short`: without the rank by CPU time and the ratio to the yardstick.
 pub(crate) fn rankings(run: &Run<'_>, short: bool) -> Vec<Table> {
     let mut ranked = ranked(run);
     if short {
@@ -102,18 +102,15 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
             "intervals are the range of the repeats, which are too few ({}) for 95 %",
             run.plan().repeats
         ),
-        Some(IntervalKind::Single) => {
-            "one repeat: there is no interval, and any difference counts".into()
-        }
+        Some(IntervalKind::Single) => "one repeat: no interval, so any difference counts".into(),
         None => "intervals are 95 % of the mean, or the range where repeats are too few".into(),
     });
     parts.push(
-        "a rank is from the best to the worst that it could be, where intervals overlap".into(),
+        "where intervals overlap, a rank is the range from the best to the worst possible".into(),
     );
     if found.efficiency.is_some() {
         parts.push(
-            "CPU-seconds are those of the whole machine, and behind them stands the rank by them"
-                .into(),
+            "CPU-seconds are those of the whole machine, followed by the rank by them".into(),
         );
     }
     parts.retain(|part: &String| !part.is_empty());
@@ -127,7 +124,7 @@ fn common_interval(ranking: &Ranking) -> Option<IntervalKind> {
     all.then_some(first)
 }
 
-/// What stands over the intervals.
+/// Heading of the intervals.
 fn interval_title(ranking: &Ranking) -> &'static str {
     match common_interval(ranking) {
         Some(IntervalKind::Bootstrap95) => "95 % interval",
@@ -136,7 +133,7 @@ fn interval_title(ranking: &Ranking) -> &'static str {
     }
 }
 
-/// Whether the ratio to the yardstick says more than that to the best.
+/// Whether the ratio to the yardstick differs from the ratio to the best.
 fn has_yardstick(ranking: &Ranking) -> bool {
     let own = ranking.places.iter();
     let mut own = own.filter(|place| place.dut == ranking.yardstick);
@@ -214,7 +211,7 @@ pub(crate) fn rank_text(rank: Option<Rank>) -> String {
     }
 }
 
-/// The device's name, marked for what it is.
+/// The device's name, with its role where it is a baseline or a control.
 pub(crate) fn name(run: &Run<'_>, place: &Standing) -> String {
     let Some(cell) = run.cell(&place.cell) else {
         return place.dut.clone();

@@ -27,18 +27,17 @@ pub(crate) fn scale(series: &Scaling) -> Scale {
     }
 }
 
-/// A row for what each series does, and one for each law.
+/// A row for the verdict on each series, and one for each law.
 pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
-    let note = "no gain past n: the smallest n that no larger one is better than by more than the farthest repeat \
-                and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
-                and by Amdahl's law β = 0; fitted to relative errors, the residual is the farthest point's";
+    let note = "no gain past n: the smallest n that no larger one exceeds by more than the \
+                farthest repeat and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
+                and by Amdahl's law β = 0; fitted to relative errors; residual: that of the farthest point";
     let note = if short { "" } else { note };
-    let mut table =
-        Table::new("Scaling: where more stops to help", note).labels(["Measurement", "Device"]);
+    let mut table = Table::new("Scaling: where it stops", note).labels(["Measurement", "Device"]);
     if !short {
         table = table.label("By");
     }
-    table = table.text("What it does");
+    table = table.text("Verdict");
     for series in found {
         let mut row = |by: &str, what: Cell| {
             let mut cells = vec![
@@ -60,8 +59,8 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
             continue;
         }
         for fit in &series.fits {
-            let told = format!("{axis}: {}", law(series, fit));
-            row(law_name(fit.law), Cell::plain(told));
+            let text = format!("{axis}: {}", law(series, fit));
+            row(law_name(fit.law), Cell::plain(text));
         }
         if let Some(why) = &series.no_fit {
             let why = Cell::absent(format!("{axis}: not fitted: {why}"));
@@ -93,7 +92,7 @@ fn law(series: &Scaling, fit: &Fit) -> String {
     text.push_str(&format!("; residual {:.1} %", fit.largest_residual_percent));
     if !fit.describes {
         let why = match fit.alpha > 1.0 {
-            true => "; more than all of it would be serial".to_owned(),
+            true => "; the serial share would exceed 1".to_owned(),
             false => format!(", more than {POOR_FIT_PERCENT} %"),
         };
         text.push_str(&format!("{why}: it does not describe the points"));
@@ -101,7 +100,7 @@ fn law(series: &Scaling, fit: &Fit) -> String {
     text
 }
 
-/// Where the curve ends; what nobody measured is said to be so.
+/// The limit of the curve, marked as an extrapolation where it lies beyond the measured points.
 fn end(series: &Scaling, fit: &Fit) -> String {
     let scale = scale(series);
     let measured = series.points.iter().filter(|point| point.figure.is_some());
@@ -113,11 +112,11 @@ fn end(series: &Scaling, fit: &Fit) -> String {
         (peak, Some(limit)) => {
             let at = peak.map_or_else(String::new, |peak| format!(" at {peak:.0}"));
             format!(
-                "; drawn on past {most}, where nothing was measured, the curve ends at {}{at}",
+                "; extrapolated past {most}, where nothing was measured, the curve ends at {}{at}",
                 scale.value(limit)
             )
         }
-        (_, None) => "; without an end".into(),
+        (_, None) => "; without a limit".into(),
     }
 }
 
@@ -127,12 +126,12 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
         (first.axis, first.series.as_str())
     });
     let last = match axis.adds() {
-        true => "efficiency: speed-up by how many times as many there are",
+        true => "efficiency: speed-up divided by the increase in number",
         false => "kept: what is left of the figure with fewest",
     };
     let note = format!(
         "{FORMAT}; speed-up against the fewest, with the range of the pairs of repeats; {last}; busy: cores that the \
-         device's processes keep busy; idle: cores of the machine that nothing does"
+         device's processes keep busy; idle: cores of the machine that are idle"
     );
     let mut table = Table::new(format!("By {}: {measurement}", axis.name()), note)
         .label("Device")

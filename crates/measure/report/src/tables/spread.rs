@@ -1,4 +1,4 @@
-//! How far the repeats of every figure lie apart.
+//! Spread of the repeats of every figure.
 
 use crate::format::Scale;
 use crate::layout::Run;
@@ -44,7 +44,7 @@ pub(crate) fn spread(run: &Run<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// What a figure is counted in.
+/// Unit of a figure.
 #[derive(Clone, Copy)]
 enum Unit {
     Bits,

@@ -10,10 +10,10 @@ use crate::table::{Cell, Table};
 use stats::{CeilingBasis, CellResult, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
 
-/// What stands over the suites that have no hash of their own.
+/// Heading of the suites that have no hash of their own.
 const AEAD: &str = "none (AEAD)";
 
-/// Columns, from the oldest to the strongest; those of GOST ciphers behind the others.
+/// Columns, from the oldest hash to the strongest; those of GOST ciphers last.
 const HASHES: [&str; 8] = [
     "MD5",
     "SHA-1",
@@ -48,7 +48,7 @@ pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
     run.results.suites.iter().map(of).collect()
 }
 
-/// Whether a cipher stands beside two hashes.
+/// Whether any cipher is combined with two hashes.
 fn is_crossed(matrix: &SuiteMatrix) -> bool {
     let ciphers = unique(matrix.entries.iter().map(|entry| entry.cipher.as_str()));
     ciphers.len() < matrix.entries.len()
@@ -119,7 +119,7 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
     table
 }
 
-/// Whether it is the cipher that protects badly, whatever hash is beside it.
+/// Whether the cipher is insecure with any hash.
 fn has_insecure_cipher(entry: &SuiteEntry) -> bool {
     match Suite::from_name(&entry.suite) {
         Some(Suite::EncryptThenMac(cipher, _)) => Suite::EncryptThenMac(cipher, Hmac::Sha256)
@@ -129,7 +129,7 @@ fn has_insecure_cipher(entry: &SuiteEntry) -> bool {
     }
 }
 
-/// Whether it is the hash, whatever cipher is beside it.
+/// Whether the hash is insecure with any cipher.
 fn has_insecure_hash(entry: &SuiteEntry) -> bool {
     match Suite::from_name(&entry.suite) {
         Some(Suite::EncryptThenMac(_, hmac)) => Suite::EncryptThenMac(Cipher::Aes256Cbc, hmac)
@@ -176,8 +176,8 @@ pub(crate) fn basis_words(run: &Run<'_>, ceiling: &stats::Ceiling) -> String {
             let id = ceiling.baseline_cell.as_deref().unwrap_or_default();
             let name = run.cell(id).map_or("the baseline", |cell| &cell.dut);
             format!(
-                "ceiling: the links have no rate, so that it is the figure of {name}, less what the \
-                 longer packets would take of a line that it had filled"
+                "ceiling: the links have no rate, so it is the figure of {name}, less the share \
+                that the longer packets would take of a full line"
             )
         }
     }

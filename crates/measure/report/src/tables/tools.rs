@@ -6,10 +6,10 @@ use crate::table::{Cell, Table};
 use stats::ToolCheck;
 
 const NOTE: &str = "payload received: mean ± largest distance from it; difference: of the farthest medians, in per cent of \
-                    the larger; frames: our own generator at the same load; tools agree within their spreads together, \
-                    5 % at least";
+                    the larger; frames: our own generator at the same load; tools agree within \
+                    the sum of their spreads, at least 5 %";
 
-/// What each tool found of each transfer that several made; `None` when none was.
+/// The result of each tool for transfers that several tools made; `None` without such a transfer.
 pub(crate) fn tools(run: &Run<'_>) -> Option<Table> {
     let found = &run.results.tool_checks;
     if found.is_empty() {
@@ -30,7 +30,7 @@ fn rows(table: &mut Table, check: &ToolCheck) {
         let (word, reason) = match (check.agree, &check.reason) {
             (true, _) => (Cell::term("agree"), Cell::plain("")),
             (false, Some(reason)) => (Cell::word("disagree"), Cell::plain(reason)),
-            (false, None) => (Cell::word("disagree"), Cell::plain("none was found")),
+            (false, None) => (Cell::word("disagree"), Cell::plain("none found")),
         };
         table.push(vec![
             Cell::label(&check.question),

@@ -10,11 +10,11 @@ use unicode_width::UnicodeWidthStr;
 
 /// Between columns.
 const GAP: usize = 2;
-/// Text that stands in place of a figure is wrapped to this.
+/// Text in place of a figure is wrapped to this width.
 const REASON_WIDTH: usize = 26;
 /// A last column of text is not squeezed below this.
 const MIN_TEXT_WIDTH: usize = 20;
-/// No narrower than this, whatever the terminal says.
+/// Smallest width used, whatever the terminal reports.
 const MIN_WIDTH: usize = 40;
 
 /// Writes everything; `files` is the folder that the documents are in.
@@ -169,7 +169,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A paragraph, its first line behind `first`, the others behind `indent`.
+    /// A paragraph; its first line follows `first`, the others `indent`.
     fn wrapped(&mut self, first: &str, indent: &str, text: &str, style: fn(Style, &str) -> String) {
         let room = self
             .width

@@ -75,10 +75,7 @@ fn where_nothing_is_to_be_compared_there_is_no_section() {
 #[test]
 fn each_number_of_repeats_says_what_its_intervals_are() {
     for (repeats, words) in [
-        (
-            1,
-            "one repeat: there is no interval, and any difference counts",
-        ),
+        (1, "one repeat: no interval, so any difference counts"),
         (
             3,
             "intervals are the range of the repeats, which are too few (3) for 95 %",
@@ -139,7 +136,7 @@ fn a_ceiling_is_of_the_line_where_it_has_a_rate_and_else_of_the_baseline() {
         (
             None,
             "baseline",
-            "ceiling: the links have no rate, so that it is the figure of direct",
+            "ceiling: the links have no rate, so it is the figure of direct",
         ),
     ] {
         let journal = fixture::suites(link_bps);

@@ -1,5 +1,4 @@
-//! A batch of devices by their times without failure: a bar for each class, those that failed
-//! apart.
+//! A batch of devices by time without failure: a bar for each class, failed devices in red.
 
 use crate::chart::scale::Linear;
 use crate::chart::{Anchor, Area, Svg, shortened};
@@ -29,7 +28,7 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
     svg.y_axis(PLOT, &axis, "devices");
     let pitch = PLOT.width / found.classes.len().max(1) as f64;
     let width = (0.7 * pitch).min(BAR_MAX);
-    let mut told = Vec::new();
+    let mut described = Vec::new();
     for (place, class) in found.classes.iter().enumerate() {
         let middle = PLOT.x + pitch * (place as f64 + 0.5);
         let height = |devices: u32| PLOT.height * axis.share(f64::from(devices));
@@ -56,8 +55,8 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
         let label = shortened(&name, pitch);
         let position = (middle, PLOT.bottom() + 17.0);
         svg.text("tick", position, Anchor::Middle, &label);
-        told.push(words);
+        described.push(words);
     }
     let title = format!("Time without failure: {}", batch_name(run, found));
-    Some(svg.finish(&title, &format!("{}.", told.join("; "))))
+    Some(svg.finish(&title, &format!("{}.", described.join("; "))))
 }

@@ -1,5 +1,5 @@
-//! Speed of devices over sizes, how many at once or depths: measured points with whiskers, and
-//! marks where a device overtakes the CPU and where more at once bring nothing.
+//! Speed of devices over sizes, concurrency or queue depths: measured points with whiskers, and
+//! marks where a device overtakes the CPU and where scaling stops.
 
 use super::colors;
 use crate::chart::curves::{Curves, Numbers, extent};
@@ -56,8 +56,8 @@ pub(crate) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
     for (line, (color, (n, text))) in marks.enumerate() {
         chart.mark(n, line, color, 0.6, &text);
     }
-    let told: Vec<String> = drawn.iter().map(|curve| words(series, curve)).collect();
-    let description = format!("{}.", told.join("; "));
+    let described: Vec<String> = drawn.iter().map(|curve| words(series, curve)).collect();
+    let description = format!("{}.", described.join("; "));
     let title = format!("Speed: {}", series_name(series));
     Some(chart.svg.finish(&title, &description))
 }

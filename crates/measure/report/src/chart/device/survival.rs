@@ -41,11 +41,11 @@ pub(crate) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
     for ((cell, found), color) in drawn.iter().zip(&colors) {
         one(&mut svg, cell, found, *color, place);
     }
-    let told: Vec<String> = drawn
+    let described: Vec<String> = drawn
         .iter()
         .map(|(cell, found)| words(&cell.dut, &found.survival))
         .collect();
-    let description = format!("{}.", told.join("; "));
+    let description = format!("{}.", described.join("; "));
     Some(svg.finish("Share of devices that work for longer", &description))
 }
 

@@ -1,4 +1,4 @@
-//! A load over time, with marks at what was done to the device: a panel for each device.
+//! A load over time, with marks at events: a panel for each device.
 
 use super::Mix;
 use crate::chart::scale::Linear;
@@ -20,7 +20,7 @@ const BELOW: f64 = 30.0;
 const RATE_HEIGHT: f64 = 110.0;
 const LATENCY_HEIGHT: f64 = 80.0;
 const GAP: f64 = 26.0;
-/// Steps of one line; longer timelines are put together.
+/// Steps of one line; longer timelines are merged.
 const MAX_STEPS: usize = 450;
 /// More events than this are ticks without a name.
 const MAX_NAMED: usize = 12;
@@ -214,7 +214,7 @@ fn words(event: &DutEvent) -> String {
     }
 }
 
-/// Rates of the bins, put together where there are too many to draw.
+/// Rates of the bins, merged where there are too many to draw.
 fn steps(timeline: &Timeline, directions: f64) -> Vec<Step> {
     let merge = timeline.bins.len().div_ceil(MAX_STEPS).max(1);
     let second = |bins: usize| (bins as u64 * timeline.bin_ns) as f64 / 1e9;

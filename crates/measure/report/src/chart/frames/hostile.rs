@@ -27,7 +27,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let all = || curves.iter().flat_map(|(_, dots)| dots);
     let most = all().map(|dot| dot.percent).max()?;
     let x_axis = Linear::new(f64::from(most), 8.0, Scale::plain());
-    // From what is lost: a loss of 1 % would not be seen on an axis that begins at 0.
+    // An axis of losses: a loss of 1 % would not be visible on an axis that begins at 0.
     let lost = all().map(|dot| 100.0 - dot.forwarded).fold(1.0, f64::max);
     let y_axis = Linear::new(lost, 5.0, Scale::plain());
     let mut svg = Svg::new(id, HEIGHT);

@@ -15,7 +15,7 @@ const RIGHT: f64 = 130.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 28.0;
 
-/// What a row shows.
+/// A row of the chart.
 struct Row<'a> {
     cell: &'a CellResult,
     /// The events' times, and those of the first frames.
@@ -65,7 +65,7 @@ impl<'a> Row<'a> {
         let setup = found.setup.as_ref();
         let setup = setup.map(|found| (&found.all_carry_ns, &found.first_frame_ns));
         let desync = found.desync.as_ref();
-        // When the first frame came tells nothing there: frames may come all the time.
+        // The time of the first frame means nothing there: frames may arrive all the time.
         let desync = desync.map(|found| (&found.outage_ns, &found.outage_ns));
         let times = failover.or(setup).or(desync)?;
         (times.0.events > 0).then_some(Self { cell, times })

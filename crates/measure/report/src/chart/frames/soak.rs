@@ -19,7 +19,7 @@ const BELOW: f64 = 30.0;
 const RATE_HEIGHT: f64 = 90.0;
 const SMALL_HEIGHT: f64 = 62.0;
 const GAP: f64 = 24.0;
-/// Steps of one line; longer timelines are put together.
+/// Steps of one line; longer timelines are merged.
 const MAX_STEPS: usize = 480;
 
 /// What up to three lines show of a step.
@@ -34,7 +34,7 @@ struct Block<'a> {
     parts: Vec<Vec<Step>>,
 }
 
-/// Points of a timeline, put together where there are too many to draw.
+/// Points of a timeline, merged where there are too many to draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     start_s: f64,
@@ -52,7 +52,7 @@ struct Step {
     desyncs: u64,
 }
 
-/// What a panel below the rate shows: its name, its values of a step, and their unit.
+/// A panel below the rate: its name, its values of a step, and their unit.
 type Lines = (
     &'static str,
     fn(&Step) -> [Option<f64>; 3],
@@ -118,7 +118,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
 }
 
 impl<'a> Block<'a> {
-    /// The worst repeat, and of those alike the first.
+    /// The first of the repeats with the worst verdict.
     fn of(run: &Run<'a>, cell: &'a CellResult) -> Option<Self> {
         let runs = &cell.frames()?.soak()?.runs;
         let worst = runs.iter().map(|one| one.verdict).max()?;

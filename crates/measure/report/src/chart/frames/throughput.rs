@@ -71,7 +71,7 @@ fn goal(cell: &CellResult) -> Option<&GoalResult> {
     cell.frames()?.throughput.as_ref()?.goals.first()
 }
 
-/// What the axis must reach.
+/// The highest value that the axis must show.
 fn top(goal: &GoalResult) -> Option<f64> {
     let lower = &goal.lower.as_ref()?.frames_per_s;
     let upper = goal
@@ -89,7 +89,7 @@ fn words(point: &FramePoint<'_>, cell: &CellResult) -> String {
     format!("{}, {}: {figure}", point.name(), cell.dut)
 }
 
-/// What the lines mean, below the devices' swatches; nothing of those that are not drawn.
+/// Legend of the lines that are drawn, below the devices' swatches.
 fn marks(svg: &mut Svg, has_rig: bool, has_line: bool) {
     let mut x = 0.0;
     for (drawn, class, name) in [
@@ -158,14 +158,14 @@ fn one(
     }
     let scale = Scale::si(lower.mean, "pps");
     let mark = limit_mark(cell);
-    // Values of one chart may have different prefixes: the letter tells.
+    // Values of one chart may have different SI prefixes.
     let unit = scale.unit.trim_end_matches("pps");
     let value = format!("{}{unit}{mark}", scale.number(lower.mean));
     let widths = [UPRIGHT_BAR, TURNED_BAR];
     svg.bar_value("value halo", bar, above - 6.0, widths, &value);
 }
 
-/// What the tester does without a device, and what the line carries.
+/// Lines at the tester's throughput without a device, and at the line rate.
 fn limits(
     svg: &mut Svg,
     axis: &Linear,

@@ -1,5 +1,4 @@
-//! The fatigue trial: how long each device worked without a failure, what it went through, and the
-//! batch.
+//! The fatigue trial: time without a failure and operations of each device, and the batch.
 
 use super::without_figure;
 use crate::format::{Scale, counted, percent};
@@ -19,7 +18,7 @@ const STEPS_PRINTED: usize = 12;
 /// Rows of a batch that the end of a run prints; of more, those that failed.
 const BATCH_PRINTED: usize = 12;
 
-/// What each device came to, the batch, and what went wrong; unless `short`, the curves' steps.
+/// Result of each device, the batch, and the failures; unless `short`, the curves' steps.
 pub(crate) fn fatigue(run: &Run<'_>, short: bool) -> Vec<Table> {
     if run.device_cells(DeviceKind::Fatigue).next().is_none() {
         return Vec::new();
@@ -56,7 +55,7 @@ pub(super) fn summary(found: &FatigueResult) -> String {
     }
 }
 
-/// What a batch is of: the devices of its cells.
+/// Name of a batch: the devices of its cells.
 pub(crate) fn batch_name(run: &Run<'_>, batch: &FatigueBatch) -> String {
     let names = batch.cells.iter().filter_map(|id| run.cell(id));
     let names: Vec<&str> = names.map(|cell| cell.dut.as_str()).collect();
@@ -82,8 +81,8 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
     let cells = run.device_cells(DeviceKind::Fatigue);
     let all = cells.filter_map(|(cell, _)| Some(figures(cell)?.devices.len()));
     let only_failed = short && all.sum::<usize>() > BATCH_PRINTED;
-    let note = "without failure: time under load until the first one; right: operations whose result was right; refused: invalid \
-                inputs, as they should be; let in: invalid inputs that passed; restarts: in brackets, those after its process died; \
+    let note = "without failure: time under load until the first one; right: operations whose result was right; refused: \
+                invalid inputs refused, as required; let in: invalid inputs accepted; restarts: in brackets, those after its process died; \
                 memory: most of its processes in RAM";
     let title = match only_failed {
         true => "Fatigue: devices that failed",
@@ -188,7 +187,7 @@ fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
 /// A system, and its per cents of devices by the names of their classes.
 type Shares<'r> = (&'r str, Vec<(&'r str, f64)>);
 
-/// How many devices others have told to work how long in such a trial.
+/// Published shares of devices by time without failure.
 fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
     let own = run.results.published.iter().filter(|one| is_share(one));
     let own = own.filter(|one| batch.cells.contains(&one.cell));
@@ -198,7 +197,7 @@ fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
 /// The curve of each device, and of its starts where there were more than one; `None` where nothing
 /// failed.
 fn survival(run: &Run<'_>) -> Option<Table> {
-    let note = "Kaplan and Meier's estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
+    let note = "Kaplan-Meier estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
                 device of each repeat once; each start: restarts as well";
     let mut table = Table::new("Survival", note)
         .labels(["Device", "Of", "After"])
@@ -255,7 +254,7 @@ fn printed(curve: &Survival) -> Vec<stats::SurvivalStep> {
 fn reasons(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new(
         "Fatigue: what went wrong first",
-        "in the device's own words, at most 20 of each",
+        "as the device reports it, at most 20 of each",
     )
     .labels(["Device", "Repeat"])
     .text("What");

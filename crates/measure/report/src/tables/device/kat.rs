@@ -9,8 +9,8 @@ use crate::table::{Cell, Table};
 use stats::{CellResult, DeviceTestInfo, KatAlgorithm, KatCase, KatResult, KatVerdict, family};
 
 const NOTE: &str = "pass: every input of every case and repeat gave the right result; wrong: with the offset of the first differing \
-                    byte; error: the device said that it failed, or nobody knows; no vectors: nobody has published any for it, so that \
-                    it was tried against the CPU alone";
+                    byte; error: the device reported a failure, or the result is unknown; no vectors: \
+                    none are published, so it was tried against the CPU alone";
 
 /// A column: a device, the cell it is in, and its algorithms.
 struct Column<'r> {
@@ -29,7 +29,7 @@ pub(crate) fn kat(run: &Run<'_>) -> Vec<Table> {
     tables
 }
 
-/// Every case that was tried, of each group: long, for whoever looks into a figure.
+/// Every case that was tried, of each group.
 pub(crate) fn kat_cases(run: &Run<'_>) -> Vec<Table> {
     groups(run).map(|columns| cases(&columns)).collect()
 }
@@ -74,7 +74,7 @@ fn columns<'r>(run: &Run<'_>, cell: &'r CellResult, info: &'r DeviceTestInfo) ->
 fn names<'r>(columns: &[Column<'r>]) -> Vec<&'r str> {
     let found = columns.iter().flat_map(|column| &column.found);
     let mut names = unique(found.map(|one| one.algorithm.as_str()));
-    // Families stand together, in the order in which the first of each comes.
+    // Algorithms of a family are adjacent; families are in the order of their first algorithm.
     let families = unique(names.iter().map(|name| family(name)));
     names.sort_by_key(|name| families.iter().position(|known| *known == family(name)));
     names

@@ -1,5 +1,4 @@
-//! The speed trial: by size as `openssl speed` prints it, by how many work at once, what both show,
-//! and what it cost the CPU.
+//! The speed trial: by size as `openssl speed` prints it, by concurrency, findings, and CPU time.
 
 use super::without_figure;
 use crate::format::{Scale, percent, ratio_number, time_ns};
@@ -22,7 +21,7 @@ pub(super) fn figure(found: &DeviceSpeedResult) -> String {
     scale(unit, found.figure().mean).estimate(found.figure())
 }
 
-/// The scale of figures in such a unit.
+/// The scale of figures in this unit.
 pub(crate) fn scale(unit: DeviceUnit, value: f64) -> Scale {
     match unit {
         DeviceUnit::BytesPerS => Scale::si(value, "B/s"),
@@ -30,7 +29,7 @@ pub(crate) fn scale(unit: DeviceUnit, value: f64) -> Scale {
     }
 }
 
-/// What a series is of: `rsa-2048 sign, by threads at once`.
+/// Name of a series: `rsa-2048 sign, by threads at once`.
 pub(crate) fn series_name(series: &DeviceSeries) -> String {
     let by = match series.axis {
         DeviceAxis::Bytes => "by size of input",
@@ -52,8 +51,10 @@ fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
 /// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a
 /// series.
 pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
-    let note = "faster, slower: by more than the spread of either and 2 %; from some number on: at two numbers, or at one by twice \
-                that; about: read off between the numbers measured on both sides; no gain past n: the smallest n that no larger one is better than by more than that";
+    let note = "faster, slower: by more than the spread of either and 2 %; from some number on: \
+                at two numbers, or at one by twice that; about: interpolated between the numbers \
+                measured on both sides; no gain past n: the smallest n that no larger one \
+                exceeds by more than that";
     let mut table = Table::new("Speed: where curves cross and end", note)
         .labels(["Operation", "Device"])
         .text("What it shows");
@@ -130,7 +131,7 @@ fn numbers<'c>(curves: impl Iterator<Item = &'c DeviceCurve>) -> Vec<u32> {
     sorted(curves.flat_map(|curve| curve.points.iter().map(|point| point.n)))
 }
 
-/// What others have published of the same operation by size: each system, and its figures.
+/// Published figures of the same operation by size: each system, and its figures.
 fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(u32, String)>)> {
     let points = || series.curves.iter().flat_map(|curve| &curve.points);
     let mut systems: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
@@ -203,9 +204,9 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
         DeviceAxis::Depth => "Depth",
         DeviceAxis::Bytes => "Bytes",
     };
-    let note = "mean of the repeats and the farthest repeat's distance; ratios of means: above 1 the first is faster, = where \
-                it is so by no more than the spread and 2 %; not together: processes worked at once for too little of the \
-                time to be compared";
+    let note = "mean of the repeats and the farthest repeat's distance; ratios of means: above 1 the first is faster, = \
+                where the difference is within the spread and 2 %; not together: processes \
+                overlapped for too little of the time to be compared";
     let mut table = Table::new(format!("Speed: {}", series_name(series)), note).label(title);
     let ratios = standings(series);
     table = table
@@ -232,7 +233,7 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
     table
 }
 
-/// Every speed cell with what it cost the CPU and who did the work; `None` without any.
+/// Every speed cell with its CPU time and the proof of who did the work; `None` without any.
 pub(crate) fn cells(run: &Run<'_>) -> Option<Table> {
     some_cells(run, |_| true)
 }
@@ -243,8 +244,8 @@ pub(crate) fn cells_outside_series(run: &Run<'_>) -> Option<Table> {
 }
 
 fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
-    let note = "CPU: time of the worker processes for one operation, and in brackets by that of our own engines, where the \
-                device is said to spare the CPU; latency of an operation; checked: results looked at afterwards, and wrong ones";
+    let note = "CPU: time of the worker processes for one operation, and in brackets by that of our own engines, where \
+                the device is declared to spare the CPU; latency of an operation; checked: results checked afterwards, and wrong ones";
     let mut table = Table::new("Speed: every measurement", note)
         .labels(["Operation", "Input", "At once", "Device"])
         .figures(["Speed", "CPU", "p50", "p99", "Failed", "Checked"])

@@ -1,4 +1,4 @@
-//! What the rig does without a device.
+//! Limits of the rig without a device.
 
 use super::{mean_rate, share};
 use crate::format::Scale;

@@ -1,4 +1,4 @@
-//! What stands behind throughput: bounds, trials, layers, goals, verdicts.
+//! Details of throughput: bounds, trials, layers, goals, verdicts.
 
 use super::{head, interval, labels, mean_rate, rate, verdict, without_figure};
 use crate::format::{Scale, counted, time_ns};
@@ -8,7 +8,7 @@ use crate::table::{Cell, Table};
 use stats::{CellResult, GoalResult, ThroughputResult};
 use units::human::duration_ns;
 
-/// Both bounds of every goal, and what it took to find them.
+/// Both bounds of every goal, with the trials and the time of the search.
 pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; lower: mean ± largest distance from it (per cent of the \
@@ -115,7 +115,7 @@ pub(crate) fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     table
 }
 
-/// What the searches asked for.
+/// The goals of the searches.
 pub(crate) fn goals(set: &FrameSet<'_>) -> Option<Table> {
     let search = set.test.procedure.search()?;
     let highest = set.rows().find_map(|(_, cell)| throughput(cell));

@@ -1,7 +1,7 @@
 //! Loads under which something happens to a device.
 //!
-//! What is of an event (an outage, the frames that a rekey cost) is over the events of all repeats;
-//! what is of a trial (rates, latency) over the repeats.
+//! Figures of an event (an outage, the frames that a rekey cost) are taken over the events of all
+//! repeats; figures of a trial (rates, latency) over the repeats.
 
 mod desync;
 mod events;
@@ -40,7 +40,7 @@ pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<T
     found
 }
 
-/// The figure that such a cell is there for, in a few words.
+/// The main figure of such a cell, in a few words.
 pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
     if let Some(rekey) = &found.rekey {
         let lost = rekey.lost_frames.as_ref()?;
@@ -73,7 +73,7 @@ pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
     })
 }
 
-/// What the set's event is.
+/// The set's event.
 fn event<'a>(set: &FrameSet<'a>) -> Option<&'a Event> {
     match &set.test.procedure {
         Procedure::Disturbed(test) => Some(&test.event),
@@ -163,7 +163,7 @@ fn kept(ratio: &Estimate) -> String {
     }
 }
 
-/// What a load came to: forwarded, lost, median, 99th and 99.9th percentile, slowest.
+/// Figures of a load: forwarded, lost, median, 99th and 99.9th percentile, slowest.
 fn load_cells(found: &DisturbedLoad) -> [Cell; 6] {
     let latency = found.latency.as_ref();
     [

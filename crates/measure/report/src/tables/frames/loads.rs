@@ -1,4 +1,4 @@
-//! Loads: loss, reordering, duplication and corruption, counted apart.
+//! Loads: loss, reordering, duplication and corruption, counted separately.
 
 use super::{head, labels, mean_rate, share, verdict, without_figure};
 use crate::layout::Run;

@@ -1,4 +1,4 @@
-//! What the tester was made of: ports, mixes, and the CPU time of it all.
+//! The tester's ports, frame mixes and CPU time.
 
 use super::{fill, head};
 use crate::format::counted;
@@ -46,7 +46,7 @@ fn sender(found: &stats::FrameFigures) -> &PortUsed {
     &found.sender
 }
 
-/// What each mix is made of; `None` when all frames of a test are of one size.
+/// Composition of each mix; `None` when every test uses a fixed frame size.
 pub(crate) fn mixes(run: &Run<'_>) -> Option<Table> {
     let note = "sizes include the FCS; numbers are of frames";
     let mut table = Table::new("Mixes of frame sizes", note)

@@ -1,4 +1,4 @@
-//! Hours under one load: the verdict and what it stands on, what drifted, and why it is not stable.
+//! Soaks: the verdict and its figures, drifts, and why a soak is not stable.
 
 use super::{Table, caption, head, labels, mean_rate, share, without_figure};
 use crate::format::{Scale, percent, time_ns};
@@ -19,7 +19,7 @@ pub(crate) fn soak(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table>
     found
 }
 
-/// The figure that such a cell is there for, in a few words.
+/// The main figure of such a cell, in a few words.
 pub(super) fn figure(found: &SoakResult) -> String {
     format!(
         "{}, {}",
@@ -74,8 +74,8 @@ fn fill<const FIGURES: usize>(
 
 fn verdicts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; time: under load, all segments together; rate: mean over that time; stalls: nothing came for 100 ms, or \
-         what came was held back so long; silence: longest time of whose frames none came; pauses: between \
+        "{}; time: under load, all segments together; rate: mean over that time; stalls: nothing \
+        arrived for 100 ms, or frames were held back for that long; silence: longest time without a received frame; pauses: between \
          segments, without load",
         set.common
     );
@@ -109,8 +109,8 @@ fn verdict_cells(found: &SoakRun) -> [Cell; 8] {
 }
 
 fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
-    let note = "change over the whole time by Theil and Sen's slope, in per cent of the median, and its 95 % interval; p: Mann \
-                and Kendall's test; judged steady where the whole interval is within the bound";
+    let note = "change over the whole time by the Theil-Sen slope, in per cent of the median, and its 95 % interval; p: \
+                Mann-Kendall test; judged steady where the whole interval is within the bound";
     let mut table = head(set, Table::new(caption(set, "Soak: drift"), note))
         .labels(["Repeat", "Of"])
         .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
@@ -160,15 +160,15 @@ fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [Cell; 7] {
         match drift.judged {
             DriftJudgement::Steady => Cell::term("steady"),
             DriftJudgement::Drifts => Cell::word("drifts"),
-            DriftJudgement::Unclear => Cell::word("cannot be told"),
+            DriftJudgement::Unclear => Cell::word("inconclusive"),
         },
     ]
 }
 
-/// Latency over the whole time, and what the device spent.
+/// Latency over the whole time, and the device's CPU and memory.
 fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = "latency one way, from the intended send time, all repeats pooled; cores: that the device's processes kept busy; \
-                memory: of its processes in RAM, at most; out of step: keys that did not fit, by the device's own word; starts: \
+                memory: of its processes in RAM, at most; out of step: keys out of step, as the device reports them; starts: \
                 of the device, more than one where the run had broken off";
     let mut table = head(
         set,
@@ -201,7 +201,7 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 
 /// Why soaks are not stable; `None` when all are.
 fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
-    let note = "what speaks against it, and what could not be shown";
+    let note = "violated conditions, and those that could not be shown";
     let mut table = head(set, Table::new(caption(set, "Soak: why not stable"), note))
         .label("Repeat")
         .text("Why");

@@ -94,7 +94,7 @@ fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
         Cell::plain(format!("{least}{burst}")),
         Cell::or_missing(rate.map(|rate| Scale::si(rate, "pps").value(rate))),
         Cell::or_missing(implied.map(|time| format!("{least}{}", time_ns(time)))),
-        // A burst that ended with the trial says nothing of what was forwarded beside it.
+        // A burst that ended with the trial gives no bound on what was forwarded meanwhile.
         Cell::or_missing(corrected.map(time_ns)),
         Cell::plain(format!(
             "{} of {}",

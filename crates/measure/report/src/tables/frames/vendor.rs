@@ -6,7 +6,7 @@ use crate::layout::frames::{Device, FrameSet};
 use crate::table::{Cell, Table};
 use stats::{CellResult, LayerRates, MeanFrameRate, Status};
 
-/// What a vendor's table is in.
+/// Unit of a vendor's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
     /// Frames per second, in thousands.
@@ -43,7 +43,7 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
     let means = means(run, set, quantity);
     let note = format!(
         "{}; {goal}; relevant lower bound, mean ± largest distance from it; limited by: T the \
-         tester, L the link, ? cannot be told, else the device; none: no lower bound{}",
+         tester, L the link, ? inconclusive, else the device; none: no lower bound{}",
         set.common,
         left_out(&means)
     );
@@ -100,7 +100,7 @@ fn means<'r>(
     set.devices.iter().filter_map(of).collect()
 }
 
-/// What the means are of.
+/// Which frame sizes the means leave out.
 fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
     if means.is_empty() {
         return String::new();

@@ -7,14 +7,13 @@ use crate::layout::frames::FrameSet;
 use crate::table::Cell;
 use stats::DesyncResult;
 
-/// How long frames are lost until the device has mended it by itself, beside what it says of
-/// itself.
+/// How long frames are lost until the device resynchronizes by itself, and its own counters.
 pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; outage: from the moment at which keys were put out of step to the last loss; lost: frames until the next; \
          over the times of all repeats; found, packets, time: what the device itself counted, over both gateways and \
-         all repeats: times that it found its keys out of step, packets that it could not open, and from the first of \
-         these to the next that it could",
+         all repeats: times that it found its keys out of step, packets that it could not open, \
+         and the time from the first of these to the next that it could",
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))

@@ -1,4 +1,4 @@
-//! What fails and is mended, what is taken down and set up, and what never recovered.
+//! Failover, tunnel set-up, and events without recovery.
 
 use super::{
     Table, caption, device, fill, head, interval, longest, mean_count, mean_time, median, most, of,
@@ -12,8 +12,8 @@ use stats::{EventTimes, FailoverResult, SetupResult};
 /// How long frames are lost.
 pub(super) fn failover(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; outage: from the failure to the last loss, the time down included; first frame, last loss: from the \
-         beginning of the mending on; lost: frames per failure; over the failures of all repeats; medians count \
+        "{}; outage: from the failure to the last loss, the time down included; first frame, last loss: from \
+        the start of the recovery on; lost: frames per failure; over the failures of all repeats; medians count \
          those without recovery as longest, the interval leaves them out",
         set.common
     );
@@ -43,9 +43,9 @@ fn failover_cells(found: &FailoverResult) -> [Cell; 9] {
 /// How soon tunnels carry.
 pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; all times from the order to set all tunnels up; first frame: intended time of the first that came \
-         through; all carry: nothing is lost from then on; tunnels/s: by that, or by what the device said if later; said: when the device said \
-         that they were up, mean; over the set-ups of all repeats",
+        "{}; all times from the order to set all tunnels up; first frame: intended time of the \
+        first received; all carry: nothing is lost from then on; tunnels/s: by that time, or by the \
+         device's report if later; said: when the device reported them up, mean; over the set-ups of all repeats",
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))

@@ -17,7 +17,7 @@ pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; columns: hostile packets in per cent of the load; figures: frames of the load received by those sent, \
          mean of the repeats; suffers: lowest share at which more than 0.1 % of the load was lost; came through: \
-         forged or replayed frames that the device let out, of which there may be none",
+         forged or replayed frames that the device forwarded, which must be none",
         set.common
     );
     let percents = percents(set);
@@ -85,7 +85,7 @@ fn suffers(quiet: Option<&DisturbedLoad>, found: &HostileResult) -> Cell {
 /// Every share: what was sent, and what became of the load.
 pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; hostile: packets/s really sent; came through: of those that came again, came damaged, or came so late \
+        "{}; hostile: packets/s actually sent; came through: of those that came again, came damaged, or came so late \
          that they may have come before; latency one way, from the intended send time, all repeats pooled",
         set.common
     );

@@ -10,13 +10,13 @@ use crate::layout::frames::FrameSet;
 use crate::table::Cell;
 use stats::{Estimate, Interval95, RekeyResult};
 
-/// What a rekey costs.
+/// Cost of a rekey.
 pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; took: until the device said that it was done; lost: frames from one rekey to the next; gap: from a \
+        "{}; took: until the device reported completion; lost: frames from one rekey to the next; gap: from a \
          rekey to its last loss; all three over the rekeys of all repeats; kept: forwarding rate by that of the \
-         same load without rekeys; clean: of the repeats whose load lost nothing without rekeys, so that what was lost \
-         with them is theirs",
+         same load without rekeys; clean: of the repeats whose load lost nothing without rekeys, so \
+         that loss with rekeys is due to them",
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
@@ -51,7 +51,7 @@ fn cells(found: &RekeyResult) -> [Cell; 11] {
 pub(super) fn added(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = "latency with rekeys less that without: of the whole trials, over the repeats; around a rekey: its slowest frame, \
                 until 100 ms after it was done, less the slowest of the same time without rekeys, over the rekeys; \
-                throughput: that found with rekeys all the time by that found without, of the first goal";
+                throughput: with continuous rekeys by that without, of the first goal";
     let table = head(set, Table::new(caption(set, "added latency"), note))
         .figures(["p50", "p99", "Max", "Around a rekey, mean", "Most"])
         .figures(["Throughput ratio", "95 % interval"]);
@@ -87,7 +87,7 @@ fn signed(ns: f64) -> String {
 /// The load with rekeys, and without.
 pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; the same load for the same time, first with the keys left alone; latency one way, from the intended \
+        "{}; the same load for the same time, first without rekeys; latency one way, from the intended \
          send time, all repeats pooled",
         set.common
     );
