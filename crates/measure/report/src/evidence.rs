@@ -19,8 +19,17 @@ pub(crate) struct Summary {
 
 impl Summary {
     pub(crate) fn of(run: &Run<'_>, cell: &CellResult) -> Self {
+        Self::over(run, std::iter::once(cell))
+    }
+
+    /// Over all cells.
+    pub(crate) fn total(run: &Run<'_>) -> Self {
+        Self::over(run, run.results.cells.iter())
+    }
+
+    fn over<'c>(run: &Run<'_>, cells: impl Iterator<Item = &'c CellResult>) -> Self {
         let mut sum = Self::default();
-        for evidence in run.trials(cell).filter_map(of_trial) {
+        for evidence in cells.flat_map(|cell| run.trials(cell)).filter_map(of_trial) {
             sum.trials += 1;
             sum.checks += evidence.checks.len();
             sum.passed += evidence.checks.iter().filter(|check| check.passed).count();
@@ -29,22 +38,6 @@ impl Summary {
             sum.marker_frames += evidence.cipher_link.marker_frames;
         }
         sum
-    }
-
-    /// Over all cells.
-    pub(crate) fn total(run: &Run<'_>) -> Self {
-        run.results
-            .cells
-            .iter()
-            .map(|cell| Self::of(run, cell))
-            .fold(Self::default(), |sum, cell| Self {
-                trials: sum.trials + cell.trials,
-                checks: sum.checks + cell.checks,
-                passed: sum.passed + cell.passed,
-                frames: sum.frames + cell.frames,
-                esp_frames: sum.esp_frames + cell.esp_frames,
-                marker_frames: sum.marker_frames + cell.marker_frames,
-            })
     }
 }
 

@@ -149,28 +149,23 @@ fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> O
         cells.iter().map(|(_, cell)| *cell),
         Metric::PayloadThroughput,
     );
-    Some(match compared {
+    let (figure, unit, detail) = match compared {
         Some((figure, unit)) => {
             let at_most = if cells.len() > 1 { "at most " } else { "" };
             let detail = format!("{at_most}{}: {words}", format::bit_rate(best));
-            Fact {
-                label,
-                figure,
-                unit,
-                detail,
-            }
+            (figure, unit, detail)
         }
         None => {
             let scale = Scale::si(best.mean, "bit/s");
-            let spread = format::spread(best);
-            let detail = format!("at most: {words}{spread}");
-            Fact {
-                label,
-                figure: scale.number(best.mean),
-                unit: scale.unit,
-                detail,
-            }
+            let detail = format!("at most: {words}{}", format::spread(best));
+            (scale.number(best.mean), scale.unit, detail)
         }
+    };
+    Some(Fact {
+        label,
+        figure,
+        unit,
+        detail,
     })
 }
 

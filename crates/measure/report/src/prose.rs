@@ -18,17 +18,12 @@ pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
         LabKind::Device => DEVICE_LAB,
         _ => NAMESPACES,
     };
-    let has_frames = !run.frame_sets().is_empty();
-    let frames = if has_frames { FRAMES } else { &[] };
     let sets = run.frame_sets();
-    let disturbed = match sets.iter().any(|set| set.kind.is_disturbed()) {
-        true => DISTURBED,
-        false => &[],
-    };
-    let soak = match sets.iter().any(|set| set.kind == FrameKind::Soak) {
-        true => SOAK,
-        false => &[],
-    };
+    let when = |has: bool, text: &'static [Paragraph]| if has { text } else { &[] };
+    let frames = when(!sets.is_empty(), FRAMES);
+    let is_disturbed = sets.iter().any(|set| set.kind.is_disturbed());
+    let disturbed = when(is_disturbed, DISTURBED);
+    let soak = when(sets.iter().any(|set| set.kind == FrameKind::Soak), SOAK);
     let devices = devices(run);
     [
         &[lab],

@@ -60,7 +60,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     // Rates of different datagram sizes differ widely: each size has its own scale.
     let own_scales = set.payloads().len() > 1;
     let grid = Grid::new(set, panels.len(), own_scales);
-    let times = Times::seconds(end_s, (grid.width / 45.0).min(6.0));
+    let times = &Times::seconds(end_s, (grid.width / 45.0).min(6.0));
 
     let mut svg = Svg::new(id, grid.height());
     let duts = set.duts.iter();
@@ -74,12 +74,8 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
         let rates = Linear::si(highest, 3.0, "bit/s");
         let (plot, axis) = (grid.plot(index), &rates);
         let numbered = own_scales || index % grid.columns == 0;
-        frame(&mut svg, plot, &panel.name, axis, &times, numbered);
-        let plot = TimePlot {
-            plot,
-            times: &times,
-            axis,
-        };
+        frame(&mut svg, plot, &panel.name, axis, times, numbered);
+        let plot = TimePlot { plot, times, axis };
         for line in &panel.lines {
             let steps = line.steps.iter();
             let corners = plot.corners(steps.map(|step| (step.start_s, step.end_s, step.bps)));

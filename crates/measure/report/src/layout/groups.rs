@@ -52,12 +52,10 @@ impl Run<'_> {
                         set.kind.name(),
                         point.name()
                     ),
-                    common: load
-                        .iter()
-                        .chain([&set.common])
-                        .cloned()
-                        .collect::<Vec<_>>()
-                        .join(", "),
+                    common: match &load {
+                        Some(load) => format!("{load}, {}", set.common),
+                        None => set.common.clone(),
+                    },
                 };
                 found.push((self.group_of(&cell.id), words));
             }
@@ -73,11 +71,9 @@ impl Run<'_> {
 /// The words of a group; its own name where it has none.
 pub(crate) fn words_of(all: &[(&str, GroupWords)], group: &str) -> GroupWords {
     let found = all.iter().find(|(known, _)| *known == group);
-    match found {
-        Some((_, words)) => words.clone(),
-        None => GroupWords {
-            name: group.to_owned(),
-            common: String::new(),
-        },
-    }
+    let own_name = || GroupWords {
+        name: group.to_owned(),
+        ..GroupWords::default()
+    };
+    found.map_or_else(own_name, |(_, words)| words.clone())
 }

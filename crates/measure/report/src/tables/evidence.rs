@@ -9,20 +9,22 @@ use stats::{CellResult, Status};
 
 /// Results of the checks, a row per cell.
 pub(crate) fn evidence(run: &Run<'_>) -> Table {
-    if run.only_devices() {
-        return checks(run);
+    let mut note = "checks passed over all repeats".to_owned();
+    let mut titles = vec!["Checks"];
+    // Of crypto devices nothing passes between gateways.
+    let has_link = !run.only_devices();
+    if has_link {
+        let form = common_form(run).map(Form::name);
+        titles.extend([form.unwrap_or("Sealed"), "Clear marker"]);
+        note.push_str(&format!(
+            "; of the frames sampled between the gateways, those that were {} and those that \
+             showed the stations' marker in clear",
+            form.unwrap_or("sealed by the device")
+        ));
     }
-    let form = common_form(run);
-    let sealed = form.map_or("sealed by the device", Form::name);
-    let note = format!(
-        "checks passed over all repeats; of the frames sampled between the gateways, those that \
-         were {sealed} and those that showed the stations' marker in clear"
-    );
     let mut table = Table::new("Evidence", note)
         .label("Cell")
-        .figure("Checks")
-        .figure(form.map_or("Sealed", Form::name))
-        .figure("Clear marker")
+        .figures(titles)
         .text("Verdict");
     for cell in &run.results.cells {
         let found = Summary::of(run, cell);
@@ -30,33 +32,16 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
             0 => Cell::missing(),
             _ => Cell::plain(format!("{part} of {whole}")),
         };
-        table.push(vec![
+        let mut cells = vec![
             Cell::label(&cell.id),
             of(found.passed as u64, found.checks as u64),
-            of(found.esp_frames, found.frames),
-            of(found.marker_frames, found.frames),
-            verdict(cell),
-        ]);
-    }
-    table
-}
-
-/// Of crypto devices: nothing passes between gateways.
-fn checks(run: &Run<'_>) -> Table {
-    let mut table = Table::new("Evidence", "checks passed over all repeats")
-        .label("Cell")
-        .figure("Checks")
-        .text("Verdict");
-    for cell in &run.results.cells {
-        let found = Summary::of(run, cell);
-        table.push(vec![
-            Cell::label(&cell.id),
-            match found.checks {
-                0 => Cell::missing(),
-                checks => Cell::plain(format!("{} of {checks}", found.passed)),
-            },
-            verdict(cell),
-        ]);
+        ];
+        if has_link {
+            cells.push(of(found.esp_frames, found.frames));
+            cells.push(of(found.marker_frames, found.frames));
+        }
+        cells.push(verdict(cell));
+        table.push(cells);
     }
     table
 }

@@ -150,12 +150,8 @@ impl<'a> Panel<'a> {
         for (class, steps) in [("trace stroke-0", &quiet), (&color, &self.steps)] {
             let within = steps.iter().filter(|step| times.share(step.end_s) <= 1.0);
             let values = within.map(|step| (step.start_s, step.end_s, step.latency_ns as f64));
-            let corners = TimePlot {
-                plot,
-                times,
-                axis: &axis,
-            }
-            .corners(values);
+            let axis = &axis;
+            let corners = TimePlot { plot, times, axis }.corners(values);
             svg.polyline(class, &corners, "slowest frame");
         }
     }

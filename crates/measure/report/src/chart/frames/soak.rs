@@ -213,11 +213,8 @@ impl<'a> Block<'a> {
             true => ["trace stroke-0", &color, "breach-thin"],
             false => [&*color, &color, &color],
         };
-        let plot = TimePlot {
-            plot,
-            times,
-            axis: &axis,
-        };
+        let axis = &axis;
+        let plot = TimePlot { plot, times, axis };
         for (index, class) in classes.into_iter().enumerate() {
             for part in &self.parts {
                 let value = |step: &Step| Some((step.start_s, step.end_s, values(step)[index]?));
