@@ -12,7 +12,7 @@ use crate::offloads;
 use crate::on_node::{ip, run_tool};
 use crate::protocol::{Lent, Program, Request, Response};
 use crate::switch;
-use crate::{Interrupt, LabError, Links, Node, NodeId, Station};
+use crate::{Interrupt, LabError, Links, Node, NodeId, Result, Station};
 use campaign::plan::Cables;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ impl Outside {
         desk: Station,
         interrupt: Interrupt,
         station: impl Fn(NodeId) -> &'a Station,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self> {
         let uplinks = default_routes(&desk)?;
         let mut found = Vec::new();
         for (key, name) in cables.interfaces() {
@@ -126,7 +126,7 @@ impl Outside {
 
     /// Sets MTU and offloads of a node's. Hardware may lack an offload: what is in force is read
     /// with every trial.
-    pub(crate) fn configure(&self, node: &dyn Node, links: Links) -> Result<(), LabError> {
+    pub(crate) fn configure(&self, node: &dyn Node, links: Links) -> Result<()> {
         let id = node.id();
         let mtu = match id {
             NodeId::Tap => links.cipher_mtu,
@@ -160,12 +160,12 @@ fn refused(key: &str, what: String, help: String) -> LabError {
 }
 
 /// What a tool prints on the desk; an error when it fails.
-fn read(desk: &dyn Node, argv: &[&str]) -> Result<Option<String>, LabError> {
+fn read(desk: &dyn Node, argv: &[&str]) -> Result<Option<String>> {
     let ended = desk.run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
     Ok((ended.code == Some(0)).then_some(ended.stdout))
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>, LabError> {
+fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>> {
     let text = if text.trim().is_empty() { "[]" } else { text };
     serde_json::from_str(text).map_err(|error| LabError::CannotBuild {
         what: format!("cannot read what `{what}` prints: {error}"),
@@ -174,7 +174,7 @@ fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>,
 }
 
 /// The interfaces that default routes lead to.
-fn default_routes(desk: &dyn Node) -> Result<Vec<String>, LabError> {
+fn default_routes(desk: &dyn Node) -> Result<Vec<String>> {
     let mut uplinks = Vec::new();
     for version in ["-4", "-6"] {
         let argv = ["ip", version, "-json", "route", "show", "default"];
@@ -187,7 +187,7 @@ fn default_routes(desk: &dyn Node) -> Result<Vec<String>, LabError> {
     Ok(uplinks)
 }
 
-fn look_at(desk: &dyn Node, key: &str, name: &str) -> Result<Found, LabError> {
+fn look_at(desk: &dyn Node, key: &str, name: &str) -> Result<Found> {
     let argv = ["ip", "-json", "address", "show", "dev", name];
     if let Some(text) = read(desk, &argv)? {
         let found: Vec<Found> = parse("ip address", &text)?;
@@ -204,7 +204,7 @@ fn look_at(desk: &dyn Node, key: &str, name: &str) -> Result<Found, LabError> {
 }
 
 /// By its entry in `/sys`, or by the old list where `/sys` is another namespace's.
-fn is_wireless(desk: &dyn Node, name: &str) -> Result<bool, LabError> {
+fn is_wireless(desk: &dyn Node, name: &str) -> Result<bool> {
     let script = "test -e \"/sys/class/net/$1/phy80211\" || grep -q \"^ *$1:\" /proc/net/wireless";
     let argv = ["sh", "-c", script, "sh", name];
     Ok(read(desk, &argv)?.is_some())
@@ -253,7 +253,7 @@ fn objection(found: &Found, name: &str, wireless: bool, uplink: bool) -> Option<
 }
 
 /// Moves a station's interfaces to it, once it has noted how they were.
-fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<(), LabError> {
+fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<()> {
     let mut lent = Vec::new();
     for found in found {
         lent.push(Lent {
@@ -280,7 +280,7 @@ fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<(), LabEr
 }
 
 /// Those that a lab sets, as they are.
-fn offloads_of(desk: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>, LabError> {
+fn offloads_of(desk: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>> {
     let text = read(desk, &["ethtool", "-k", interface])?.unwrap_or_default();
     let found = offloads::parse(&text);
     let settable = offloads::SETTABLE

@@ -4,7 +4,7 @@ use crate::kill::kill_tree;
 use crate::procfs::ProcessStat;
 use crate::protocol::{Call, PROTOCOL_VERSION, Reply, Request, Response};
 use crate::sync::{Deadline, lock};
-use crate::{Interrupt, LabError, Node, NodeId};
+use crate::{Interrupt, LabError, Node, NodeId, Result};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::setsid;
@@ -67,11 +67,7 @@ impl Station {
     ///
     /// # Errors
     /// [`LabError::CannotBuild`] when the command cannot be started.
-    pub fn start(
-        id: NodeId,
-        mut command: Command,
-        interrupt: &Interrupt,
-    ) -> Result<Self, LabError> {
+    pub fn start(id: NodeId, mut command: Command, interrupt: &Interrupt) -> Result<Self> {
         let program = command.get_program().to_owned();
         let cannot_start = |error: io::Error| LabError::CannotBuild {
             what: format!(
@@ -135,7 +131,7 @@ impl Station {
     /// # Errors
     /// [`LabError::Node`] with what it said instead: it could not be set up, or speaks another
     /// protocol.
-    pub fn hello(&self) -> Result<Response, LabError> {
+    pub fn hello(&self) -> Result<Response> {
         self.call(Request::Hello {
             protocol: PROTOCOL_VERSION,
         })
@@ -152,7 +148,7 @@ impl Station {
         lock(&self.input).take();
     }
 
-    fn send(&self, call: &Call) -> Result<(), LabError> {
+    fn send(&self, call: &Call) -> Result<()> {
         let mut line = serde_json::to_vec(call)
             .unwrap_or_else(|error| unreachable!("a call is maps, texts and numbers: {error}"));
         line.push(b'\n');
@@ -170,7 +166,7 @@ impl Station {
     }
 
     /// Writes all; a station that is stopped takes no more than its pipe holds.
-    fn write(&self, pipe: &mut ChildStdin, mut bytes: &[u8]) -> Result<(), LabError> {
+    fn write(&self, pipe: &mut ChildStdin, mut bytes: &[u8]) -> Result<()> {
         let deadline = Deadline::after(PATIENCE);
         while !bytes.is_empty() {
             match pipe.write(bytes) {
@@ -221,7 +217,7 @@ impl Node for Station {
         self.id
     }
 
-    fn call(&self, request: Request) -> Result<Response, LabError> {
+    fn call(&self, request: Request) -> Result<Response> {
         self.interrupt.check()?;
         let limit = limit(&request).saturating_add(PATIENCE);
         let deadline = Deadline::after(limit);

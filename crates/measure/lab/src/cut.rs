@@ -6,7 +6,7 @@
 use crate::on_node::ip;
 use crate::protocol::Program;
 use crate::sync::lock;
-use crate::{LabError, Node};
+use crate::{LabError, Node, Result};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// Sets an interface down; nothing when it was cut before.
-    pub(crate) fn cut(&self, node: &dyn Node, interface: &str) -> Result<(), LabError> {
+    pub(crate) fn cut(&self, node: &dyn Node, interface: &str) -> Result<()> {
         let mut kept = lock(&self.kept);
         if kept.is_none() {
             let batch = keep(node, interface)?;
@@ -41,7 +41,7 @@ impl Cut {
     }
 
     /// Sets it up, and all that the kernel had forgotten; nothing when it is whole.
-    pub(crate) fn join(&self, node: &dyn Node, interface: &str) -> Result<(), LabError> {
+    pub(crate) fn join(&self, node: &dyn Node, interface: &str) -> Result<()> {
         let mut kept = lock(&self.kept);
         if let Some(batch) = &*kept {
             ip(node, format!("link set {interface} up\n{batch}"))?;
@@ -52,7 +52,7 @@ impl Cut {
 }
 
 /// Neighbours and routes of an interface, as commands that set them.
-fn keep(node: &dyn Node, interface: &str) -> Result<String, LabError> {
+fn keep(node: &dyn Node, interface: &str) -> Result<String> {
     let show = |words: &[&str]| {
         let what = ["show", "dev", interface];
         let argv = ["ip"].iter().chain(words).chain(&what);

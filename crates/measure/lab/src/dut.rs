@@ -28,7 +28,7 @@ mod xfrm;
 pub(crate) use daemon::Daemon;
 pub(crate) use site::Site;
 
-use crate::{DutAction, LabError, RunningDut};
+use crate::{DutAction, LabError, Result, RunningDut};
 use campaign::plan::{self, Dut};
 use std::collections::BTreeMap;
 use std::thread::ScopedJoinHandle;
@@ -43,7 +43,7 @@ const PATH_INTERVAL: Duration = Duration::from_millis(10);
 /// One kind of DUT, from its start to its stop.
 pub(crate) trait Adapter: Send + Sync {
     /// Brings it up on the gateways that are loaded; nothing of it is left when that fails.
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError>;
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut>;
 
     /// What came up, or nothing of it when something failed: why it did says more than how the rest
     /// went down.
@@ -51,8 +51,8 @@ pub(crate) trait Adapter: Send + Sync {
         &mut self,
         site: &Site<'_>,
         dut: RunningDut,
-        up: Result<(), LabError>,
-    ) -> Result<RunningDut, LabError> {
+        up: Result<()>,
+    ) -> Result<RunningDut> {
         match up {
             Ok(()) => Ok(dut),
             Err(error) => {
@@ -63,38 +63,29 @@ pub(crate) trait Adapter: Send + Sync {
     }
 
     /// Waits until it forwards, once it is up.
-    fn await_ready(&self, site: &Site<'_>) -> Result<(), LabError> {
+    fn await_ready(&self, site: &Site<'_>) -> Result<()> {
         site.await_path()
     }
 
     /// Its counters, by `gateway/counter`; empty when it has none.
-    fn counters(
-        &self,
-        _site: &Site<'_>,
-        _dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, _site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         Ok(BTreeMap::new())
     }
 
     /// Does something to it; `dut.processes` are those that run afterwards.
-    fn act(
-        &self,
-        site: &Site<'_>,
-        _dut: &mut RunningDut,
-        action: DutAction,
-    ) -> Result<(), LabError> {
+    fn act(&self, site: &Site<'_>, _dut: &mut RunningDut, action: DutAction) -> Result<()> {
         Err(daemon::refused(site, action))
     }
 
     /// Takes it down, dead or alive; an error when it was dead.
-    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<(), LabError>;
+    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()>;
 }
 
 /// The adapter for a DUT.
 ///
 /// # Errors
 /// When this version has none for it.
-pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>, LabError> {
+pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>> {
     Ok(match &dut.adapter {
         plan::Adapter::Direct => Box::new(direct::Direct::default()),
         plan::Adapter::Straight => Box::new(straight::Straight::default()),

@@ -15,7 +15,7 @@ pub use machine::Machine;
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub use verdicts::judge;
 
-use crate::{LabError, Privilege};
+use crate::{Privilege, Result};
 use journal::record::Environment;
 use std::thread;
 
@@ -50,7 +50,7 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
 /// [`privilege::acquire`](crate::privilege::acquire) said: with the privilege, kernel features are
 /// tried in a namespace of their own.
 #[must_use]
-pub fn doctor(privilege: Result<Privilege, LabError>) -> Vec<Finding> {
+pub fn doctor(privilege: Result<Privilege>) -> Vec<Finding> {
     let probes = privilege.is_ok().then(Probes::try_out).transpose();
     judge(&Facts {
         privilege,

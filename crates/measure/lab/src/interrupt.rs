@@ -1,6 +1,6 @@
 //! Ctrl-C, as a lab sees it.
 
-use crate::LabError;
+use crate::{LabError, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,7 +37,7 @@ impl Interrupt {
 
     /// # Errors
     /// [`LabError::Interrupted`] when it is set.
-    pub fn check(&self) -> Result<(), LabError> {
+    pub fn check(&self) -> Result<()> {
         if self.is_set() {
             Err(LabError::Interrupted)
         } else {

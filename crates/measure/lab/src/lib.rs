@@ -64,6 +64,9 @@ use protocol::{ControlPort, CpuTime, Ended, Program, Request, Response, SealedPo
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The result of a lab's operation.
+pub type Result<T, E = LabError> = std::result::Result<T, E>;
+
 /// What went wrong in a lab. The texts are for people: what, where, what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -117,7 +120,7 @@ pub trait Node: Send + Sync {
     ///
     /// # Errors
     /// [`LabError::Node`] with what the station said, or that it is gone.
-    fn call(&self, request: Request) -> Result<Response, LabError>;
+    fn call(&self, request: Request) -> Result<Response>;
 }
 
 /// How the links of a lab are to be for the next cells.
@@ -280,13 +283,13 @@ pub trait Bench {
     ///
     /// # Errors
     /// When the kernel refuses.
-    fn configure(&mut self, links: Links) -> Result<(), LabError>;
+    fn configure(&mut self, links: Links) -> Result<()>;
 
     /// Whether test frames of an IP version can pass the links.
     ///
     /// # Errors
     /// When they cannot, with the reason and what to do.
-    fn check_ip(&self, _version: IpVersion, _links: Links) -> Result<(), LabError> {
+    fn check_ip(&self, _version: IpVersion, _links: Links) -> Result<()> {
         Ok(())
     }
 
@@ -296,24 +299,19 @@ pub trait Bench {
     ///
     /// # Errors
     /// When it does not come up, or cannot be loaded in that direction: nothing of it is left then.
-    fn start_dut(
-        &mut self,
-        dut: &Dut,
-        links: Links,
-        direction: Direction,
-    ) -> Result<RunningDut, LabError>;
+    fn start_dut(&mut self, dut: &Dut, links: Links, direction: Direction) -> Result<RunningDut>;
 
     /// The DUT's counters since it came up, by `gateway/counter`; empty when it has none.
     ///
     /// # Errors
     /// When the DUT has died or does not answer.
-    fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>, LabError>;
+    fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>>;
 
     /// Does something to the DUT. [`RunningDut::processes`] are those that run afterwards.
     ///
     /// # Errors
     /// When it cannot do that, or did not.
-    fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<(), LabError> {
+    fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let _ = dut;
         Err(LabError::CannotBuild {
             what: format!("this lab cannot do {action:?} to a device under test"),
@@ -326,7 +324,7 @@ pub trait Bench {
     /// # Errors
     /// [`LabError::Dut`] with its last words when it was dead already; it is cleaned up all the
     /// same.
-    fn stop_dut(&mut self, dut: RunningDut) -> Result<(), LabError>;
+    fn stop_dut(&mut self, dut: RunningDut) -> Result<()>;
 }
 
 impl dyn Node + '_ {
@@ -334,7 +332,7 @@ impl dyn Node + '_ {
     ///
     /// # Errors
     /// When it cannot be started or is not ready in time.
-    pub fn start(&self, program: Program, limit: Duration) -> Result<u64, LabError> {
+    pub fn start(&self, program: Program, limit: Duration) -> Result<u64> {
         match self.call(Request::Start {
             program,
             limit_ms: millis(limit),
@@ -348,7 +346,7 @@ impl dyn Node + '_ {
     ///
     /// # Errors
     /// When the station does not know it.
-    pub fn wait(&self, process: u64, limit: Duration) -> Result<Ended, LabError> {
+    pub fn wait(&self, process: u64, limit: Duration) -> Result<Ended> {
         match self.call(Request::Wait {
             process,
             limit_ms: millis(limit),
@@ -362,7 +360,7 @@ impl dyn Node + '_ {
     ///
     /// # Errors
     /// When the station does not know it.
-    pub fn stop(&self, process: u64, grace: Duration) -> Result<Ended, LabError> {
+    pub fn stop(&self, process: u64, grace: Duration) -> Result<Ended> {
         match self.call(Request::Stop {
             process,
             grace_ms: millis(grace),
@@ -376,7 +374,7 @@ impl dyn Node + '_ {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn run(&self, program: Program, limit: Duration) -> Result<Ended, LabError> {
+    pub fn run(&self, program: Program, limit: Duration) -> Result<Ended> {
         let process = self.start(program, limit)?;
         self.wait(process, limit)
     }
@@ -385,7 +383,7 @@ impl dyn Node + '_ {
     ///
     /// # Errors
     /// When the station does not know the program.
-    pub fn cpu_time(&self, process: Option<u64>) -> Result<CpuTime, LabError> {
+    pub fn cpu_time(&self, process: Option<u64>) -> Result<CpuTime> {
         match self.call(Request::CpuTime { process })? {
             Response::CpuTime(time) => Ok(time),
             other => Err(self.unexpected(&other)),
@@ -396,7 +394,7 @@ impl dyn Node + '_ {
     ///
     /// # Errors
     /// When the station does not know the program, or it has ended.
-    pub fn resident_bytes(&self, process: u64) -> Result<u64, LabError> {
+    pub fn resident_bytes(&self, process: u64) -> Result<u64> {
         match self.call(Request::Resident { process })? {
             Response::Resident(bytes) => Ok(bytes),
             other => Err(self.unexpected(&other)),

@@ -13,8 +13,8 @@ use crate::state::{self, Hold};
 use crate::switch;
 use crate::topology::{CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES};
 use crate::{
-    Bench, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, RunningDut,
-    Station,
+    Bench, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, Result,
+    RunningDut, Station,
 };
 use campaign::plan::{Cables, Direction, Dut, Element, IpVersion, LabPlan};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ impl Setup {
     ///
     /// # Errors
     /// When the state folder cannot be made.
-    pub fn new(privilege: Privilege, interrupt: Interrupt) -> Result<Self, LabError> {
+    pub fn new(privilege: Privilege, interrupt: Interrupt) -> Result<Self> {
         Ok(Self {
             state_folder: state::folder(privilege)?,
             interrupt,
@@ -82,7 +82,7 @@ impl NamespaceLab {
     /// # Errors
     /// [`LabError::Taken`], [`LabError::CannotBuild`] with what to do, or
     /// [`LabError::Interrupted`]. Nothing is left then.
-    pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self, LabError> {
+    pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self> {
         if let Some(prefix) = Map::taken(&plan.addresses) {
             return Err(LabError::CannotBuild {
                 what: format!("the lab's network {prefix}/24 is one that the lab has a use for"),
@@ -153,7 +153,7 @@ impl NamespaceLab {
     }
 
     /// Takes the cables to external boxes.
-    fn connect(&mut self, cables: &Cables, setup: &Setup) -> Result<Outside, LabError> {
+    fn connect(&mut self, cables: &Cables, setup: &Setup) -> Result<Outside> {
         let mut command = Command::new(THIS_PROGRAM);
         command
             .arg0(THIS_PROGRAM_NAME)
@@ -192,7 +192,7 @@ impl NamespaceLab {
             .unwrap_or_else(|| panic!("this lab has no {}", id.name()))
     }
 
-    fn join(&self) -> Result<(), LabError> {
+    fn join(&self) -> Result<()> {
         let pid = |id| self.station(id).pid();
         self.on_all(|node| ip(node, self.map.make_links(node.id(), pid)))?;
         self.on_all(|node| match bridge(node.id()) {
@@ -213,10 +213,7 @@ impl NamespaceLab {
     }
 
     /// Does something on all nodes at the same time.
-    fn on_all(
-        &self,
-        action: impl Fn(&dyn Node) -> Result<(), LabError> + Sync,
-    ) -> Result<(), LabError> {
+    fn on_all(&self, action: impl Fn(&dyn Node) -> Result<()> + Sync) -> Result<()> {
         thread::scope(|scope| {
             let pending: Vec<_> = self
                 .stations
@@ -291,7 +288,7 @@ impl Bench for NamespaceLab {
         }
     }
 
-    fn configure(&mut self, links: Links) -> Result<(), LabError> {
+    fn configure(&mut self, links: Links) -> Result<()> {
         if self.links == Some(links) {
             return Ok(());
         }
@@ -330,7 +327,7 @@ impl Bench for NamespaceLab {
         Ok(())
     }
 
-    fn check_ip(&self, version: IpVersion, links: Links) -> Result<(), LabError> {
+    fn check_ip(&self, version: IpVersion, links: Links) -> Result<()> {
         let refuse = |what: String, help: &str| {
             Err(LabError::CannotBuild {
                 what,
@@ -355,12 +352,7 @@ impl Bench for NamespaceLab {
         }
     }
 
-    fn start_dut(
-        &mut self,
-        dut: &Dut,
-        links: Links,
-        direction: Direction,
-    ) -> Result<RunningDut, LabError> {
+    fn start_dut(&mut self, dut: &Dut, links: Links, direction: Direction) -> Result<RunningDut> {
         if !dut.adapter.profile().directions.contains(&direction) {
             return Err(LabError::Dut {
                 dut: dut.name.clone(),
@@ -397,14 +389,14 @@ impl Bench for NamespaceLab {
         Ok(running)
     }
 
-    fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>, LabError> {
+    fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         match &self.dut {
             Some(up) => up.adapter.counters(&self.site_of(up), dut),
             None => Ok(BTreeMap::new()),
         }
     }
 
-    fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<(), LabError> {
+    fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let Some(up) = &self.dut else {
             return Ok(());
         };
@@ -432,7 +424,7 @@ impl Bench for NamespaceLab {
         }
     }
 
-    fn stop_dut(&mut self, mut dut: RunningDut) -> Result<(), LabError> {
+    fn stop_dut(&mut self, mut dut: RunningDut) -> Result<()> {
         // The links are as they were for the next one.
         let joined = match self.cut.is_cut() {
             true => self.act(&mut dut, DutAction::JoinLink),

@@ -1,14 +1,14 @@
 //! Tools run on nodes, which must succeed.
 
 use crate::protocol::Program;
-use crate::{LabError, Node};
+use crate::{LabError, Node, Result};
 use std::time::Duration;
 
 /// How long one may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs a batch of `ip` commands; nothing when there is none.
-pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<(), LabError> {
+pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<()> {
     if batch.is_empty() {
         return Ok(());
     }
@@ -22,7 +22,7 @@ pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<(), LabError> {
 }
 
 /// Runs a batch of `tc` commands.
-pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<(), LabError> {
+pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<()> {
     let program = Program {
         stdin: batch,
         ..Program::new(["tc", "-batch", "-"])
@@ -42,13 +42,13 @@ pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<(), LabError> {
 }
 
 /// The version of a node's kernel, which is that of this machine.
-pub(crate) fn kernel_version(node: &dyn Node) -> Result<String, LabError> {
+pub(crate) fn kernel_version(node: &dyn Node) -> Result<String> {
     let ended = node.run(Program::new(["uname", "-r"]), TOOL_LIMIT)?;
     Ok(ended.stdout.trim().to_owned())
 }
 
 /// Runs a program that must succeed.
-pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<(), LabError> {
+pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<()> {
     let what = program.argv.join(" ");
     let input = program.stdin.clone();
     let ended = node.run(program, TOOL_LIMIT)?;

@@ -1,6 +1,6 @@
 //! The privilege that a lab of namespaces needs: root, or root in a user namespace of one's own.
 
-use crate::{LabError, state};
+use crate::{LabError, Result, state};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, getegid, geteuid};
@@ -42,7 +42,7 @@ impl Privilege {
 /// # Errors
 /// [`LabError::CannotBuild`] with the command that mends it: the kernel forbids user namespaces, or
 /// `/dev/net/tun` cannot be opened.
-pub fn acquire() -> Result<Privilege, LabError> {
+pub fn acquire() -> Result<Privilege> {
     let privilege = match current() {
         Some(privilege) => privilege,
         None => enter_user_namespace()?,
@@ -93,7 +93,7 @@ fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
     })
 }
 
-fn enter_user_namespace() -> Result<Privilege, LabError> {
+fn enter_user_namespace() -> Result<Privilege> {
     state::look_from_outside();
     let (uid, gid) = (geteuid(), getegid());
     let refused = |error: io::Error| LabError::CannotBuild {
@@ -119,7 +119,7 @@ fn enter_user_namespace() -> Result<Privilege, LabError> {
     Ok(Privilege::UserNamespace { uid: uid.as_raw() })
 }
 
-fn open_tun() -> Result<(), LabError> {
+fn open_tun() -> Result<()> {
     let open = fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -1,7 +1,7 @@
 //! What a station that was killed leaves in its network namespace.
 
 use crate::kill::kill_all;
-use crate::{LabError, Node, Station, procfs};
+use crate::{LabError, Node, Result, Station, procfs};
 use std::fs::File;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    pub(crate) fn of(station: &Station) -> Result<Self, LabError> {
+    pub(crate) fn of(station: &Station) -> Result<Self> {
         let failed = |reason: String| LabError::Node {
             node: station.id().name(),
             reason,

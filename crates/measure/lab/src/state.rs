@@ -9,7 +9,7 @@
 use crate::kill::{kill_all, kill_tree};
 use crate::procfs::{self, ProcessStat};
 use crate::sync::Deadline;
-use crate::{LabError, NodeId, Privilege};
+use crate::{LabError, NodeId, Privilege, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -109,7 +109,7 @@ pub(crate) struct Hold {
 ///
 /// # Errors
 /// [`LabError::CannotBuild`] when it cannot be made, or belongs to somebody else.
-pub fn folder(privilege: Privilege) -> Result<PathBuf, LabError> {
+pub fn folder(privilege: Privilege) -> Result<PathBuf> {
     let path = match privilege {
         Privilege::Root => PathBuf::from("/run/cipherbench"),
         Privilege::UserNamespace { uid } => {
@@ -150,7 +150,7 @@ fn is_private(path: &Path) -> bool {
 impl Hold {
     /// Takes the lab name, and removes what an earlier run of that name has left; a sentence for
     /// each.
-    pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>), LabError> {
+    pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>)> {
         let path = folder.join(format!("{lab}.json"));
         let failed = |error: io::Error| LabError::CannotBuild {
             what: format!(
@@ -197,18 +197,18 @@ impl Hold {
     }
 
     /// Adds a process of the lab.
-    pub(crate) fn record(&mut self, node: NodeId, pid: u32) -> Result<(), LabError> {
+    pub(crate) fn record(&mut self, node: NodeId, pid: u32) -> Result<()> {
         self.state.stations.push(Process::now(node.name(), pid));
         self.put()
     }
 
     /// Says that stations will have interfaces of the machine, or boxes outside to take down.
-    pub(crate) fn expect_returns(&mut self) -> Result<(), LabError> {
+    pub(crate) fn expect_returns(&mut self) -> Result<()> {
         self.state.returns = true;
         self.put()
     }
 
-    fn put(&mut self) -> Result<(), LabError> {
+    fn put(&mut self) -> Result<()> {
         self.write().map_err(|error| LabError::CannotBuild {
             what: format!(
                 "cannot write the lab's state file {}: {error}",

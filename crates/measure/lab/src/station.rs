@@ -16,7 +16,7 @@ mod requests;
 
 use crate::protocol::{Call, Reply, Request, Response};
 use crate::sync::lock;
-use crate::{LabError, NodeId};
+use crate::{LabError, NodeId, Result};
 use ending::Ending;
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
@@ -45,7 +45,7 @@ pub fn serve(
     node: Option<NodeId>,
     input: impl Read,
     output: impl Write + Send + 'static,
-) -> Result<(), LabError> {
+) -> Result<()> {
     let cannot_build = |error: std::io::Error| LabError::CannotBuild {
         what: format!("the station cannot be set up: {error}"),
         help: "see whether the machine has processes, descriptors and disk space left".to_owned(),

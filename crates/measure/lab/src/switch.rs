@@ -4,7 +4,7 @@ use crate::on_node::{ip, run_tool};
 use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::mac;
-use crate::{LabError, Node};
+use crate::{LabError, Node, Result};
 use serde::Deserialize;
 use std::thread;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) struct Port {
 
 /// Makes a bridge of two interfaces. What is behind them is written down, so that no frame is
 /// flooded.
-pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<(), LabError> {
+pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
     join(node, ports.each_ref().map(|port| port.interface))?;
     let mut known = String::new();
     for Port {
@@ -52,7 +52,7 @@ pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<(), LabError> {
 }
 
 /// Makes a bridge of two interfaces that learns what is behind them.
-pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<(), LabError> {
+pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<()> {
     let batch = format!(
         "link add {NAME} type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
          link set {near} master {NAME} up\n\
@@ -71,12 +71,12 @@ pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<(), LabErr
 }
 
 /// Removes it. Its ports are free again with it; their addresses have stayed.
-pub(crate) fn remove(node: &dyn Node) -> Result<(), LabError> {
+pub(crate) fn remove(node: &dyn Node) -> Result<()> {
     ip(node, format!("link del {NAME}\n"))
 }
 
 /// Waits until both ports forward; whether they do within [`READY_LIMIT`].
-pub(crate) fn forwards(node: &dyn Node) -> Result<bool, LabError> {
+pub(crate) fn forwards(node: &dyn Node) -> Result<bool> {
     let deadline = Deadline::after(READY_LIMIT);
     while !ports_forward(node)? {
         if deadline.is_over() {
@@ -94,7 +94,7 @@ struct PortState {
     state: String,
 }
 
-fn ports_forward(node: &dyn Node) -> Result<bool, LabError> {
+fn ports_forward(node: &dyn Node) -> Result<bool> {
     let program = Program::new(["bridge", "-json", "link", "show"]);
     let ended = node.run(program, TOOL_LIMIT)?;
     let ports: Vec<PortState> =

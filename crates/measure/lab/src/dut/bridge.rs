@@ -6,7 +6,7 @@ use super::{Adapter, Site, dut_error};
 use crate::on_node::ip;
 use crate::switch::{self, Port, READY_LIMIT};
 use crate::topology::{A0, A1, W0, W1};
-use crate::{FramePath, LabError, RunningDut};
+use crate::{FramePath, Result, RunningDut};
 use std::collections::BTreeMap;
 
 /// A Linux bridge between gw1's two interfaces.
@@ -16,7 +16,7 @@ pub(super) struct Bridge {
 }
 
 impl Adapter for Bridge {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let site = &site.one_box();
         let switch = site.gateways[0];
         let path = frame_path(site);
@@ -41,7 +41,7 @@ impl Adapter for Bridge {
         })
     }
 
-    fn await_ready(&self, site: &Site<'_>) -> Result<(), LabError> {
+    fn await_ready(&self, site: &Site<'_>) -> Result<()> {
         if switch::forwards(site.gateways[0])? {
             return Ok(());
         }
@@ -50,15 +50,11 @@ impl Adapter for Bridge {
         Err(dut_error(site.dut, reason))
     }
 
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        _dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         self.interfaces.since(site, site.gateways[0])
     }
 
-    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let site = &site.one_box();
         let removed = switch::remove(site.gateways[0]);
         let unrouted = on_each(&site.routers(), |router| {
@@ -93,7 +89,7 @@ fn ports(path: &FramePath) -> [Port; 2] {
 }
 
 /// The routers of the path lead to the stations themselves.
-fn route_behind(site: &Site<'_>) -> Result<(), LabError> {
+fn route_behind(site: &Site<'_>) -> Result<()> {
     let stations = [A0, W1].map(|end| site.map.station_hop(end));
     all(on_each(&site.routers(), |router| {
         let routes = site.map.route_in_clear(router.id(), site.links, stations);

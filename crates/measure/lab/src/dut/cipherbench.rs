@@ -16,7 +16,7 @@ use super::{Adapter, Daemon, Site, daemon, dut_error, prometheus};
 use crate::protocol::{ControlPort, Request, Response, SealedPort, THIS_PROGRAM};
 use crate::sync::Deadline;
 use crate::topology::{A1, B1, End, W0, W1};
-use crate::{DutAction, FramePath, LabError, Node, NodeId, RunningDut, StationEsp};
+use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationEsp};
 use campaign::plan::Encryptor;
 use nix::sys::signal::Signal;
 use secrets::Secrets;
@@ -77,12 +77,7 @@ impl Cipherbench {
     }
 
     /// Writes secrets and configuration of a gateway; where the latter is.
-    fn write_files(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-        secrets: &Secrets,
-    ) -> Result<String, LabError> {
+    fn write_files(&self, site: &Site<'_>, node: &dyn Node, secrets: &Secrets) -> Result<String> {
         let id = node.id();
         let key_config = secrets.write(node)?;
         let config = config::text(&self.encryptor, site, id, &key_config);
@@ -90,7 +85,7 @@ impl Cipherbench {
     }
 
     /// Starts the KMEs, where the key source has any.
-    fn start_kmes(&mut self, site: &Site<'_>, secrets: &Secrets) -> Result<(), LabError> {
+    fn start_kmes(&mut self, site: &Site<'_>, secrets: &Secrets) -> Result<()> {
         let [gw1, _] = site.gateways;
         let Some(config) = secrets.write_kmes(gw1)? else {
             return Ok(());
@@ -113,7 +108,7 @@ impl Cipherbench {
 
     /// Starts it with the files that were written; what it printed. Each start has its own epoch of
     /// the keys.
-    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<(u64, String), LabError> {
+    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<(u64, String)> {
         let Some(config) = self.configs.get(&node.id()) else {
             let reason = format!("has no configuration on {}", node.id().name());
             return Err(dut_error(site.dut, reason));
@@ -125,12 +120,7 @@ impl Cipherbench {
     }
 
     /// Starts it on gateways; those where it came up are in `dut` also when one did not.
-    fn start_all(
-        &self,
-        site: &Site<'_>,
-        nodes: &[&dyn Node],
-        dut: &mut RunningDut,
-    ) -> Result<(), LabError> {
+    fn start_all(&self, site: &Site<'_>, nodes: &[&dyn Node], dut: &mut RunningDut) -> Result<()> {
         let started = on_each(nodes, |node| self.start_on(site, node));
         let mut failure = Ok(());
         for (node, started) in nodes.iter().zip(started) {
@@ -146,7 +136,7 @@ impl Cipherbench {
     }
 
     /// All that is to be there before anything is forwarded.
-    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let (source, every_ns) = (self.encryptor.keys, self.encryptor.rekey_every_ns);
         let every = Duration::from_nanos(every_ns.unwrap_or_default());
         let secrets = Secrets::make(site.dut, source, every, site.map.address(W0))?;
@@ -164,7 +154,7 @@ impl Cipherbench {
     }
 
     /// Starts it on all gateways, and waits until they have agreed on keys, where they do.
-    fn set_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+    fn set_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let start = Instant::now();
         self.start_all(site, site.loaded(), dut)?;
         if self.encryptor.keys.is_agreed() {
@@ -196,7 +186,7 @@ impl Cipherbench {
     }
 
     /// Has all keys renewed. Of static ones each gateway renews those that it seals with.
-    fn rekey_all(&self, site: &Site<'_>, dut: &RunningDut) -> Result<(), LabError> {
+    fn rekey_all(&self, site: &Site<'_>, dut: &RunningDut) -> Result<()> {
         let daemons = daemon::running(site, dut);
         if self.encryptor.keys.is_agreed() {
             return tunnels::rekey(&daemons, self.encryptor.tunnels);
@@ -209,7 +199,7 @@ impl Cipherbench {
 
     /// Has a gateway's static keys renewed, and waits until all of its lanes seal with them; the
     /// peer opens with them by the first packet.
-    fn rekey(daemon: &Daemon<'_>) -> Result<(), LabError> {
+    fn rekey(daemon: &Daemon<'_>) -> Result<()> {
         let rekeys = || {
             let counters = read_counters(daemon)?;
             Ok(counters.get(REKEYS).copied().unwrap_or(0))
@@ -229,7 +219,7 @@ impl Cipherbench {
     }
 
     /// The path of test frames; a station in a gateway's place gets that gateway's keys.
-    fn frame_path(&self, site: &Site<'_>, secrets: &Secrets) -> Result<FramePath, LabError> {
+    fn frame_path(&self, site: &Site<'_>, secrets: &Secrets) -> Result<FramePath> {
         let mut path = match self.encryptor.mode.bridges() {
             true => site.bridged_frame_path(),
             false => site.frame_path(),
@@ -262,7 +252,7 @@ impl Cipherbench {
 }
 
 impl Adapter for Cipherbench {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let lanes = match self.encryptor.mode.has_esp() {
             true => self.encryptor.workers,
             false => 0,
@@ -278,11 +268,7 @@ impl Adapter for Cipherbench {
         self.up_or_stopped(site, dut, up)
     }
 
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         if let Some(kmes) = self.kmes(site) {
             kmes.check_alive()?;
         }
@@ -296,12 +282,7 @@ impl Adapter for Cipherbench {
     }
 
     /// It has no tunnels apart from its processes: taking them down is stopping both gateways.
-    fn act(
-        &self,
-        site: &Site<'_>,
-        dut: &mut RunningDut,
-        action: DutAction,
-    ) -> Result<(), LabError> {
+    fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         match action {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
             DutAction::Restart(id) => self.start_all(site, &[daemon::loaded(site, id)?], dut),
@@ -317,7 +298,7 @@ impl Adapter for Cipherbench {
         }
     }
 
-    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
         // Its interface goes with it, and the routes with the interface.
         let stopped = daemon::stop_all(site, &mut dut);
         let kmes = self.kmes(site).map_or(Ok(()), |kmes| kmes.stop());
@@ -331,12 +312,12 @@ impl Adapter for Cipherbench {
 }
 
 /// What one of them counts, by its own names.
-fn read_counters(daemon: &Daemon<'_>) -> Result<BTreeMap<String, u64>, LabError> {
+fn read_counters(daemon: &Daemon<'_>) -> Result<BTreeMap<String, u64>> {
     Ok(prometheus::counters(&metrics(daemon)?))
 }
 
 /// What one of them serves of itself.
-fn metrics(daemon: &Daemon<'_>) -> Result<String, LabError> {
+fn metrics(daemon: &Daemon<'_>) -> Result<String> {
     let request = Request::HttpGet {
         port: METRICS_PORT,
         path: "/metrics".to_owned(),

@@ -4,7 +4,7 @@ use super::dut_error;
 use super::site::{Site, all, on_each};
 use crate::protocol::{Ended, Program, Ready, Request, Response};
 use crate::sync::Deadline;
-use crate::{DutAction, LabError, Node, NodeId, RunningDut};
+use crate::{DutAction, LabError, Node, NodeId, Result, RunningDut};
 use nix::sys::signal::Signal;
 use std::thread;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl<'a> Daemon<'a> {
         argv: Vec<String>,
         ready: &str,
         limit: Duration,
-    ) -> Result<(Self, String), LabError> {
+    ) -> Result<(Self, String)> {
         let program = Program {
             argv,
             ready: Ready::Line(ready.to_owned()),
@@ -52,7 +52,7 @@ impl<'a> Daemon<'a> {
 
     /// # Errors
     /// [`LabError::Dut`] with its last words when it is dead, or is so within [`DEATH_LIMIT`].
-    pub(crate) fn check_dying(&self) -> Result<(), LabError> {
+    pub(crate) fn check_dying(&self) -> Result<()> {
         let deadline = Deadline::after(DEATH_LIMIT);
         while !deadline.is_over() {
             self.check_alive()?;
@@ -63,7 +63,7 @@ impl<'a> Daemon<'a> {
 
     /// # Errors
     /// [`LabError::Dut`] with its last words when it is dead.
-    pub(crate) fn check_alive(&self) -> Result<(), LabError> {
+    pub(crate) fn check_alive(&self) -> Result<()> {
         match self.node.call(Request::Status {
             process: self.process,
         })? {
@@ -77,7 +77,7 @@ impl<'a> Daemon<'a> {
     ///
     /// # Errors
     /// [`LabError::Dut`] with its last words when it was dead, or had to be killed.
-    pub(crate) fn stop(&self) -> Result<(), LabError> {
+    pub(crate) fn stop(&self) -> Result<()> {
         let alive = self.check_alive();
         let ended = self.node.stop(self.process, STOP_GRACE)?;
         alive?;
@@ -96,7 +96,7 @@ impl<'a> Daemon<'a> {
     ///
     /// # Errors
     /// [`LabError::Dut`] with its last words when it was dead already.
-    pub(crate) fn kill(&self) -> Result<(), LabError> {
+    pub(crate) fn kill(&self) -> Result<()> {
         self.check_alive()?;
         self.signal(Signal::SIGKILL)?;
         let ended = self.node.wait(self.process, STOP_GRACE)?;
@@ -107,7 +107,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// Sends it a signal.
-    pub(crate) fn signal(&self, signal: Signal) -> Result<(), LabError> {
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         let (process, signal) = (self.process, signal as i32);
         match self.node.call(Request::Signal { process, signal })? {
             Response::Signalled => Ok(()),
@@ -148,7 +148,7 @@ pub(crate) fn taken<'a>(site: &Site<'a>, dut: &mut RunningDut, on: NodeId) -> Ve
 ///
 /// # Errors
 /// When there are none, or one was dead already.
-pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<(), LabError> {
+pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<()> {
     let killed = taken(site, dut, on);
     if killed.is_empty() {
         let reason = format!("has no process on {} that could be killed", on.name());
@@ -161,7 +161,7 @@ pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<
 ///
 /// # Errors
 /// When one was dead, or had to be killed; the others are stopped all the same.
-pub(crate) fn stop_all(site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+pub(crate) fn stop_all(site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
     let stopped = running(site, dut);
     dut.processes.clear();
     all(on_each(site.loaded(), |node| {
@@ -174,7 +174,7 @@ pub(crate) fn stop_all(site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabE
 ///
 /// # Errors
 /// When the DUT does not run there.
-pub(crate) fn loaded<'a>(site: &Site<'a>, id: NodeId) -> Result<&'a dyn Node, LabError> {
+pub(crate) fn loaded<'a>(site: &Site<'a>, id: NodeId) -> Result<&'a dyn Node> {
     let mut loaded = site.loaded().iter().copied();
     loaded
         .find(|node| node.id() == id)

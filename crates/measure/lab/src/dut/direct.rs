@@ -3,14 +3,14 @@
 use super::site::{all, on_each};
 use super::{Adapter, Site};
 use crate::on_node::ip;
-use crate::{LabError, RunningDut};
+use crate::{Result, RunningDut};
 
 /// Routes over the cipher link.
 #[derive(Debug, Default)]
 pub(super) struct Direct {}
 
 impl Adapter for Direct {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let last = site.last_hops();
         let routed = on_each(&site.forwarding(), |node| {
             let routes = site.map.route_in_clear(node.id(), site.links, last);
@@ -27,7 +27,7 @@ impl Adapter for Direct {
         })
     }
 
-    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let unrouted = on_each(&site.forwarding(), |node| {
             ip(node, site.map.unroute(node.id(), site.links))
         });

@@ -17,7 +17,7 @@ use super::{Adapter, Site, dut_error};
 use crate::cables::Outside;
 use crate::protocol::SealedPort;
 use crate::switch;
-use crate::{LabError, NodeId, RunningDut};
+use crate::{NodeId, Result, RunningDut};
 use campaign::plan::{self, ExternalBox};
 use commands::CommandRunner;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl External {
         [NodeId::Gw1, NodeId::Gw2].into_iter().zip(&self.plan.boxes)
     }
 
-    fn runner<'a>(&'a self, site: &'a Site<'a>) -> Result<CommandRunner<'a>, LabError> {
+    fn runner<'a>(&'a self, site: &'a Site<'a>) -> Result<CommandRunner<'a>> {
         let Some(outside) = site.outside else {
             let reason = "is outside of this machine, and the lab has no cables to it\n\
                           help: write `external: { station_a: eth1, station_b: eth2 }` in the lab's file";
@@ -51,7 +51,7 @@ impl External {
     }
 
     /// Brings all up, and fills in what is known then.
-    fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+    fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let runner = self.runner(site)?;
         let outside = runner.outside;
         runner.leave_behind(self.boxes())?;
@@ -100,7 +100,7 @@ impl External {
 }
 
 impl Adapter for External {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let form = self.plan.carrier.form;
         let sealed = |&port: &u16| SealedPort {
             port,
@@ -117,15 +117,11 @@ impl Adapter for External {
     }
 
     /// A has reached B by the end of the start.
-    fn await_ready(&self, _site: &Site<'_>) -> Result<(), LabError> {
+    fn await_ready(&self, _site: &Site<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        _dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let runner = self.runner(site)?;
         let mut counters = BTreeMap::new();
         for (id, its) in self.boxes() {
@@ -154,7 +150,7 @@ impl Adapter for External {
         Ok(counters)
     }
 
-    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let runner = self.runner(site)?;
         // An interrupted run's stations take no more calls, and are about to end.
         let detached = stations::detach(site, runner.outside);
@@ -171,7 +167,7 @@ impl Adapter for External {
 }
 
 /// Waits until the tap passes frames on: its cables must be in.
-fn tap_forwards(site: &Site<'_>, outside: &Outside) -> Result<(), LabError> {
+fn tap_forwards(site: &Site<'_>, outside: &Outside) -> Result<()> {
     let (Some(tap), Some([first, second])) = (site.tap, &outside.cables.tap) else {
         return Ok(());
     };

@@ -3,7 +3,7 @@
 
 use super::Site;
 use crate::protocol::{Program, Request, Response};
-use crate::{LabError, Node};
+use crate::{LabError, Node, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,17 +27,13 @@ pub(super) struct Interfaces {
 
 impl Interfaces {
     /// From now on.
-    pub(super) fn watch(site: &Site<'_>, node: &dyn Node) -> Result<Self, LabError> {
+    pub(super) fn watch(site: &Site<'_>, node: &dyn Node) -> Result<Self> {
         let before = read(site, node)?;
         Ok(Self { before })
     }
 
     /// What was counted since, by `gateway/interface_counter` (`gw1/a1_rx_dropped`).
-    pub(super) fn since(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    pub(super) fn since(&self, site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>> {
         let mut counters = read(site, node)?;
         for (name, value) in &mut counters {
             let before = self.before.get(name).copied().unwrap_or(0);
@@ -47,7 +43,7 @@ impl Interfaces {
     }
 }
 
-fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>, LabError> {
+fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>> {
     let found = match node.call(Request::InterfaceCounters)? {
         Response::InterfaceCounters(found) => found,
         other => return Err(node.unexpected(&other)),
@@ -75,7 +71,7 @@ fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>, LabEr
 }
 
 /// Frames that an interface's shaper had no room for, which no interface counts.
-fn queue_drops(node: &dyn Node, interface: &str) -> Result<u64, LabError> {
+fn queue_drops(node: &dyn Node, interface: &str) -> Result<u64> {
     let program = Program::new([
         "tc", "-s", "-json", "qdisc", "show", "dev", interface, "root",
     ]);

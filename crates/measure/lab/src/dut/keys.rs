@@ -2,19 +2,19 @@
 //! stations.
 
 use crate::protocol::{Request, Response};
-use crate::{LabError, Node, NodeId};
+use crate::{Node, NodeId, Result};
 use keying::FileTexts;
 use std::fs::File;
 use std::io::Read;
 
 /// The texts of a fresh pair of key files, for A's side and B's side.
-pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2], LabError> {
+pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2]> {
     keying::pair_texts().map_err(|error| super::dut_error(dut, format!("got no keys: {error}")))
 }
 
 /// Writes a node's half of a pair, with its epoch file beside it, for the owner's eyes only; where
 /// the key file is.
-pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<String, LabError> {
+pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<String> {
     let id = node.id();
     let keys = match id {
         NodeId::Gw2 | NodeId::B => b,
@@ -27,7 +27,7 @@ pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<Str
 }
 
 /// So many random bytes, in hexadecimal.
-pub(super) fn random_hex(dut: &str, bytes: usize) -> Result<String, LabError> {
+pub(super) fn random_hex(dut: &str, bytes: usize) -> Result<String> {
     let mut random = vec![0; bytes];
     let filled = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
     filled.map_err(|error| super::dut_error(dut, format!("got no random secret: {error}")))?;
@@ -40,7 +40,7 @@ pub(super) fn write_file(
     name: &str,
     content: &str,
     secret: bool,
-) -> Result<String, LabError> {
+) -> Result<String> {
     let (name, content) = (name.to_owned(), content.to_owned());
     match node.call(Request::WriteFile {
         name,

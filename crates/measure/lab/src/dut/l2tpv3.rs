@@ -11,7 +11,7 @@ use crate::protocol::{Program, Request, Response};
 use crate::switch::{self, Port};
 use crate::sync::Deadline;
 use crate::topology::{A0, B0};
-use crate::{LabError, Node, NodeId, RunningDut};
+use crate::{LabError, Node, NodeId, Result, RunningDut};
 use campaign::plan;
 use campaign::plan::L2tpEncapsulation;
 use serde::Deserialize;
@@ -84,11 +84,7 @@ impl L2tpv3 {
     }
 
     /// Makes the pseudowire on a gateway and bridges it; facts.
-    fn set_up(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-    ) -> Result<BTreeMap<String, String>, LabError> {
+    fn set_up(&self, site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let (own, peer) = cipher_ends(node.id());
         let [local, remote] = [own, peer].map(|end| site.map.address(end));
         let encapsulation = self.encapsulation.name();
@@ -152,7 +148,7 @@ impl L2tpv3 {
     }
 
     /// Whether the kernel has the tunnel and the session as they were asked for.
-    fn compare(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    fn compare(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let fail = |what: String| {
             let gateway = node.id().name();
             let reason = format!("is not as asked for on {gateway}: {what}");
@@ -179,7 +175,7 @@ impl L2tpv3 {
     }
 
     /// Removes what is there of it on a gateway.
-    fn take_down(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    fn take_down(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let mut batch = String::new();
         let interfaces = interfaces(node)?;
         if interfaces.contains_key(switch::NAME) {
@@ -208,7 +204,7 @@ impl L2tpv3 {
 }
 
 impl Adapter for L2tpv3 {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let mut dut = RunningDut {
             frame_path: Some(site.bridged_frame_path()),
             ..RunningDut::default()
@@ -219,11 +215,7 @@ impl Adapter for L2tpv3 {
     }
 
     /// Frames into the pseudowire (`tx`) and out of it (`rx`), in clear.
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        _dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for &node in site.loaded() {
             let gateway = node.id().name();
@@ -245,7 +237,7 @@ impl Adapter for L2tpv3 {
         Ok(counters)
     }
 
-    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let down = on_each(site.loaded(), |node| self.take_down(site, node));
         all(down).and(site.part_stations())
     }
@@ -264,9 +256,7 @@ fn ports_of(id: NodeId) -> [Port; 2] {
     [port(clear_end(id).interface, near), port(INTERFACE, far)]
 }
 
-fn interfaces(
-    node: &dyn Node,
-) -> Result<BTreeMap<String, journal::record::InterfaceCounters>, LabError> {
+fn interfaces(node: &dyn Node) -> Result<BTreeMap<String, journal::record::InterfaceCounters>> {
     match node.call(Request::InterfaceCounters)? {
         Response::InterfaceCounters(told) => Ok(told),
         other => Err(node.unexpected(&other)),
@@ -278,7 +268,7 @@ fn show<T: for<'a> Deserialize<'a>>(
     site: &Site<'_>,
     node: &dyn Node,
     kind: &str,
-) -> Result<Vec<T>, LabError> {
+) -> Result<Vec<T>> {
     let program = Program::new(["ip", "-json", "l2tp", "show", kind]);
     let ended = node.run(program, TOOL_LIMIT)?;
     if ended.stdout.trim().is_empty() {

@@ -24,7 +24,7 @@ use super::{Adapter, Daemon, Site, daemon, dut_error};
 use crate::on_node::ip;
 use crate::protocol::{Request, Response, SealedPort};
 use crate::topology::Side;
-use crate::{DutAction, LabError, Node, NodeId, RunningDut};
+use crate::{DutAction, Node, NodeId, Result, RunningDut};
 use campaign::plan::Form;
 use conf::{Conf, Role};
 use identity::Identity;
@@ -70,7 +70,7 @@ impl OpenVpn {
     }
 
     /// Brings both up, one after the other; what came up is in `dut` also when the rest did not.
-    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let cipher = self.cipher(site)?;
         let made = on_each(&site.gateways, |node| Identity::make(site.dut, node));
         let made: Vec<_> = made.into_iter().collect::<Result<_, _>>()?;
@@ -95,7 +95,7 @@ impl OpenVpn {
     }
 
     /// What it calls the suite.
-    fn cipher(&self, site: &Site<'_>) -> Result<&'static str, LabError> {
+    fn cipher(&self, site: &Site<'_>) -> Result<&'static str> {
         conf::cipher(self.suite).ok_or_else(|| {
             let reason = format!(
                 "has no data channel with {}\nhelp: it has {}",
@@ -112,7 +112,7 @@ impl OpenVpn {
         site: &Site<'a>,
         node: &'a dyn Node,
         dut: &mut RunningDut,
-    ) -> Result<Daemon<'a>, LabError> {
+    ) -> Result<Daemon<'a>> {
         let gateway = node.id().name();
         let Some(conf) = self.confs.get(&node.id()) else {
             let reason = format!("has no configuration on {gateway}");
@@ -129,7 +129,7 @@ impl OpenVpn {
     }
 
     /// Waits until a gateway has a data channel; its suite, which is the one asked for.
-    fn agreed(&self, daemon: &Daemon<'_>, cipher: &str) -> Result<Suite, LabError> {
+    fn agreed(&self, daemon: &Daemon<'_>, cipher: &str) -> Result<Suite> {
         let line = await_line(daemon, log::DATA_CHANNEL)?;
         match log::agreed_cipher(&line) {
             Some(agreed) if agreed == cipher => Ok(self.suite),
@@ -143,7 +143,7 @@ impl OpenVpn {
 }
 
 impl Adapter for OpenVpn {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let mut dut = RunningDut {
             sealed_ports: vec![SealedPort {
                 port: PORT,
@@ -160,11 +160,7 @@ impl Adapter for OpenVpn {
     /// What it took in and put out in clear, as the kernel counts it when it hands packets to the
     /// program and takes them from it: the same bytes as in the program's own statistics, which it
     /// brings up to date once a second only. Beside them, what the kernel could not hand over.
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
             daemon.check_alive()?;
@@ -193,12 +189,7 @@ impl Adapter for OpenVpn {
 
     /// Its tunnel is the client's: that comes and goes, and the server waits for it. New keys it
     /// takes by itself, by the hour.
-    fn act(
-        &self,
-        site: &Site<'_>,
-        dut: &mut RunningDut,
-        action: DutAction,
-    ) -> Result<(), LabError> {
+    fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let client = site.gateways[0];
         match action {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
@@ -217,7 +208,7 @@ impl Adapter for OpenVpn {
         }
     }
 
-    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
         // Its interface goes with it, and the routes with the interface.
         daemon::stop_all(site, &mut dut)
     }
@@ -230,7 +221,7 @@ fn write_conf(
     role: Role,
     cipher: &str,
     [own, peer]: [&Identity; 2],
-) -> Result<String, LabError> {
+) -> Result<String> {
     let (local, remote) = cipher_ends(node.id());
     let conf = Conf {
         role,
@@ -250,7 +241,7 @@ fn write_conf(
 }
 
 /// Sets a gateway's interface up and routes the networks beyond into it.
-fn set_up(site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+fn set_up(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let mtu = site.links.mtu;
     let mut batch = format!("link set {INTERFACE} mtu {mtu} up\n");
     let (_, peer) = cipher_ends(node.id());
@@ -263,7 +254,7 @@ fn set_up(site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
 
 /// Waits until it prints a line that begins so. One that does not in time is stopped, for its last
 /// words.
-fn await_line(daemon: &Daemon<'_>, prefix: &str) -> Result<String, LabError> {
+fn await_line(daemon: &Daemon<'_>, prefix: &str) -> Result<String> {
     let node = daemon.node;
     let request = Request::AwaitLine {
         process: daemon.process,

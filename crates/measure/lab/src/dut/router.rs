@@ -6,7 +6,7 @@ use super::{Adapter, Site};
 use crate::on_node::run_tool;
 use crate::protocol::Program;
 use crate::topology::W0;
-use crate::{LabError, Node, RunningDut};
+use crate::{LabError, Node, Result, RunningDut};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Router {
         }
     }
 
-    fn translate(&self, node: &dyn Node) -> Result<(), LabError> {
+    fn translate(&self, node: &dyn Node) -> Result<()> {
         if !self.nat {
             return Ok(());
         }
@@ -50,7 +50,7 @@ impl Router {
 }
 
 impl Adapter for Router {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let site = &site.one_box();
         let router = site.gateways[0];
         let mut dut = self.routes.start(site)?;
@@ -71,19 +71,15 @@ impl Adapter for Router {
     }
 
     /// Routes are there when they are set, and neighbours are known.
-    fn await_ready(&self, _site: &Site<'_>) -> Result<(), LabError> {
+    fn await_ready(&self, _site: &Site<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        _dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         self.interfaces.since(site, site.gateways[0])
     }
 
-    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()> {
         let site = &site.one_box();
         let translated = if self.nat {
             // There is a table to delete then, also when its rules were refused.
@@ -98,8 +94,8 @@ impl Adapter for Router {
 
 impl Router {
     /// What the kernel itself says of how it forwards.
-    fn facts(&self, node: &dyn Node) -> Result<BTreeMap<String, String>, LabError> {
-        let parameter = |name: &str| -> Result<String, LabError> {
+    fn facts(&self, node: &dyn Node) -> Result<BTreeMap<String, String>> {
+        let parameter = |name: &str| -> Result<String> {
             let path = format!("/proc/sys/net/{name}");
             let ended = node.run(Program::new(["cat", &path]), TOOL_LIMIT)?;
             Ok(ended.stdout.trim().to_owned())
@@ -151,7 +147,7 @@ fn rules() -> String {
     )
 }
 
-fn run_nft(node: &dyn Node, rules: String) -> Result<(), LabError> {
+fn run_nft(node: &dyn Node, rules: String) -> Result<()> {
     run_tool(
         node,
         Program {

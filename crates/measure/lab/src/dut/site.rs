@@ -6,7 +6,7 @@ use crate::on_node::ip;
 use crate::protocol::{Program, Request, Response};
 use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Hop, Map, W0, W1};
-use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Station};
+use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result, Station};
 use campaign::plan::Direction;
 use std::collections::BTreeMap;
 use std::thread;
@@ -115,17 +115,17 @@ impl<'a> Site<'a> {
     }
 
     /// Makes the stations neighbours on their links: what is between them carries Ethernet.
-    pub(crate) fn join_stations(&self) -> Result<(), LabError> {
+    pub(crate) fn join_stations(&self) -> Result<()> {
         self.on_stations(|own, other| self.map.join(own, other))
     }
 
     /// Undoes it, whether or not it was done.
-    pub(crate) fn part_stations(&self) -> Result<(), LabError> {
+    pub(crate) fn part_stations(&self) -> Result<()> {
         self.on_stations(|own, other| self.map.part(own, other))
     }
 
     /// Runs `ip` on both stations with what is for each, told its own end and the other's.
-    fn on_stations(&self, batch: impl Fn(End, End) -> String + Sync) -> Result<(), LabError> {
+    fn on_stations(&self, batch: impl Fn(End, End) -> String + Sync) -> Result<()> {
         all(on_each(&self.stations, |station| {
             let (own, other) = match station.id() {
                 NodeId::A => (A0, B0),
@@ -136,7 +136,7 @@ impl<'a> Site<'a> {
     }
 
     /// Waits until A reaches B; with a station in a gateway's place there is nothing to wait for.
-    pub(crate) fn await_path(&self) -> Result<(), LabError> {
+    pub(crate) fn await_path(&self) -> Result<()> {
         if self.stand_in().is_some() {
             return Ok(());
         }
@@ -147,11 +147,7 @@ impl<'a> Site<'a> {
     }
 
     /// Waits until A reaches B, at most this long, or until the run is interrupted.
-    pub(crate) fn await_path_within(
-        &self,
-        limit: Duration,
-        interrupt: &Interrupt,
-    ) -> Result<(), LabError> {
+    pub(crate) fn await_path_within(&self, limit: Duration, interrupt: &Interrupt) -> Result<()> {
         let deadline = Deadline::after(limit);
         while !self.reaches(PATH_LIMIT.min(limit))? {
             interrupt.check()?;
@@ -163,7 +159,7 @@ impl<'a> Site<'a> {
     }
 
     /// Whether A reaches B within a time.
-    fn reaches(&self, limit: Duration) -> Result<bool, LabError> {
+    fn reaches(&self, limit: Duration) -> Result<bool> {
         let target = self.map.b().to_string();
         let (interval, seconds) = (PATH_INTERVAL.as_secs_f64(), limit.as_secs().max(1));
         // With a deadline it goes on until one answer has come.
@@ -215,8 +211,8 @@ impl<'a> Site<'a> {
 /// Does something on several nodes at the same time; the answers in their order.
 pub(crate) fn on_each<T: Send>(
     nodes: &[&dyn Node],
-    action: impl Fn(&dyn Node) -> Result<T, LabError> + Sync,
-) -> Vec<Result<T, LabError>> {
+    action: impl Fn(&dyn Node) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
     let action = &action;
     thread::scope(|scope| {
         let pending: Vec<_> = nodes
@@ -228,15 +224,15 @@ pub(crate) fn on_each<T: Send>(
 }
 
 /// All of them, or the first error; every one is waited for.
-pub(crate) fn all(results: Vec<Result<(), LabError>>) -> Result<(), LabError> {
+pub(crate) fn all(results: Vec<Result<()>>) -> Result<()> {
     results.into_iter().fold(Ok(()), Result::and)
 }
 
 /// Adds the facts of all nodes that told any; the first error.
 pub(crate) fn gather(
-    results: Vec<Result<BTreeMap<String, String>, LabError>>,
+    results: Vec<Result<BTreeMap<String, String>>>,
     facts: &mut BTreeMap<String, String>,
-) -> Result<(), LabError> {
+) -> Result<()> {
     all(results
         .into_iter()
         .map(|told| told.map(|told| facts.extend(told)))

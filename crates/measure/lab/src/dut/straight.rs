@@ -4,7 +4,7 @@
 use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};
 use crate::topology::{C0, C1};
-use crate::{FrameEnd, FramePath, LabError, RunningDut, StationEsp};
+use crate::{FrameEnd, FramePath, Result, RunningDut, StationEsp};
 use campaign::plan::Direction;
 use wire::Suite;
 
@@ -21,7 +21,7 @@ pub(super) struct Straight {}
 impl Adapter for Straight {
     /// In direction `Both` frames go in clear. In the others each end seals and opens, so that the
     /// cost of that is in what is reached.
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let mut path = FramePath {
             source: site.map.frame_end(C0),
             sink: site.map.frame_end(C1),
@@ -43,11 +43,11 @@ impl Adapter for Straight {
     }
 
     /// A veth pair that is up forwards.
-    fn await_ready(&self, _site: &Site<'_>) -> Result<(), LabError> {
+    fn await_ready(&self, _site: &Site<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn stop(&mut self, _site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, _site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ use super::xfrm::{add_interface, flush, missing_esp, remove_interface};
 use super::{Adapter, Daemon, Site, daemon, dut_error};
 use crate::on_node::ip;
 use crate::protocol::{Program, SealedPort};
-use crate::{DutAction, LabError, Node, NodeId, RunningDut};
+use crate::{DutAction, Node, NodeId, Result, RunningDut};
 use campaign::plan::{DataPath, Form, StrongSwan};
 use config::{Half, INITIATOR};
 use gateway::{Gateway, TOOL_LIMIT};
@@ -94,7 +94,7 @@ impl Strongswan {
     }
 
     /// All up to and with the proof.
-    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<(), LabError> {
+    fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let mut programs = Vec::new();
         for node in site.loaded() {
             programs.push(self.check_node(site, *node)?);
@@ -140,12 +140,7 @@ impl Strongswan {
     }
 
     /// Sees that all SAs are as asked for; facts of them.
-    fn prove(
-        &self,
-        site: &Site<'_>,
-        gateways: &[Gateway<'_>],
-        dut: &mut RunningDut,
-    ) -> Result<(), LabError> {
+    fn prove(&self, site: &Site<'_>, gateways: &[Gateway<'_>], dut: &mut RunningDut) -> Result<()> {
         for gateway in gateways {
             let expected = Half::of(&self.plan, site, gateway.node).sas();
             let told = proof::look(gateway, &self.plan, expected)?;
@@ -157,7 +152,7 @@ impl Strongswan {
     }
 
     /// The gateway that waits for the other one to set the tunnels up, and that one.
-    fn roles<'a>(&'a self, site: &Site<'a>) -> Result<[Gateway<'a>; 2], LabError> {
+    fn roles<'a>(&'a self, site: &Site<'a>) -> Result<[Gateway<'a>; 2]> {
         let [one, other] = site.gateways;
         let (responder, initiator) = match one.id() == INITIATOR {
             true => (other, one),
@@ -170,12 +165,7 @@ impl Strongswan {
     }
 
     /// Starts a daemon once more where one was killed, and gives it its configuration.
-    fn restart(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-        dut: &mut RunningDut,
-    ) -> Result<(), LabError> {
+    fn restart(&self, site: &Site<'_>, node: &dyn Node, dut: &mut RunningDut) -> Result<()> {
         let gateway = self.gateway(site, node)?;
         // What a daemon that was killed leaves; the kernel's SAs outlive it, and would be in the
         // way.
@@ -192,7 +182,7 @@ impl Strongswan {
     }
 
     /// Where its daemon is on a node, once nothing that was asked for is known to be missing there.
-    fn check_node(&self, site: &Site<'_>, node: &dyn Node) -> Result<String, LabError> {
+    fn check_node(&self, site: &Site<'_>, node: &dyn Node) -> Result<String> {
         let name = node.id().name();
         let refuse = |reason: String| Err(dut_error(site.dut, reason));
         let run = |words: &[&str]| node.run(Program::new(words.iter().copied()), TOOL_LIMIT);
@@ -233,12 +223,7 @@ impl Strongswan {
 
     /// Writes a gateway's files; where they are. `swanctl` takes certificates and keys from folders
     /// beside its file.
-    fn write_files(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-        secrets: &Secrets,
-    ) -> Result<String, LabError> {
+    fn write_files(&self, site: &Site<'_>, node: &dyn Node, secrets: &Secrets) -> Result<String> {
         let half = Half::of(&self.plan, site, node);
         let path = write_file(node, "swanctl.conf", &half.connections(secrets), true)?;
         let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
@@ -267,7 +252,7 @@ impl Strongswan {
     }
 
     /// Starts its daemon on a gateway that was prepared.
-    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<u64, LabError> {
+    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<u64> {
         let gateway = self.gateway(site, node)?;
         if self.plan.data_path == DataPath::Libipsec && gateway.has_interface(TUN)? {
             let name = node.id().name();
@@ -289,7 +274,7 @@ impl Strongswan {
         &self,
         site: &Site<'_>,
         node: &dyn Node,
-    ) -> Result<Vec<(&'static str, String)>, LabError> {
+    ) -> Result<Vec<(&'static str, String)>> {
         let gateway = self.gateway(site, node)?;
         let name = node.id().name();
         let version = gateway.ask(&["--version", "--daemon"])?;
@@ -356,7 +341,7 @@ impl Strongswan {
     }
 
     /// Gives a daemon its configuration and asks for it again.
-    fn load(&self, gateway: &Gateway<'_>, site: &Site<'_>) -> Result<(), LabError> {
+    fn load(&self, gateway: &Gateway<'_>, site: &Site<'_>) -> Result<()> {
         let name = gateway.node.id().name();
         let file = gateway.configuration();
         gateway.swanctl(&["--load-all", "--noprompt", "--file", &file])?;
@@ -374,7 +359,7 @@ impl Strongswan {
     }
 
     /// A gateway whose files are written.
-    fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>, LabError> {
+    fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>> {
         let (dut, id) = (site.dut, node.id());
         let place = self.places.iter().find(|place| place.id == id);
         let place = place
@@ -403,7 +388,7 @@ impl Strongswan {
 
     /// Removes what does not go with a daemon, however it ended: keys and SAs too where something
     /// else cannot be removed.
-    fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let mut cleaned = vec![tunnels::undo(&self.plan, site, node)];
         if self.plan.data_path == DataPath::Kernel {
             cleaned.extend([remove_interface(node), flush(node)]);
@@ -419,7 +404,7 @@ impl Strongswan {
 }
 
 impl Adapter for Strongswan {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let mut dut = RunningDut {
             sealed_ports: self.sealed_ports(),
             frame_path: Some(site.frame_path()),
@@ -438,11 +423,7 @@ impl Adapter for Strongswan {
         }
     }
 
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
             let told = match proof::counters(&self.gateway(site, daemon.node)?) {
@@ -461,12 +442,7 @@ impl Adapter for Strongswan {
         Ok(counters)
     }
 
-    fn act(
-        &self,
-        site: &Site<'_>,
-        dut: &mut RunningDut,
-        action: DutAction,
-    ) -> Result<(), LabError> {
+    fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         match action {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
             DutAction::Restart(id) => self.restart(site, daemon::loaded(site, id)?, dut),
@@ -489,7 +465,7 @@ impl Adapter for Strongswan {
         }
     }
 
-    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
         let stopped = daemon::stop_all(site, &mut dut);
         let cleaned = all(on_each(site.loaded(), |node| self.clean(site, node)));
         self.places.clear();

@@ -21,7 +21,7 @@ use crate::on_node::{ip, run_tool};
 use crate::protocol::{Program, Request, Response, SealedPort};
 use crate::sync::Deadline;
 use crate::topology::{End, Side, W0, W1};
-use crate::{DutAction, LabError, Node, NodeId, RunningDut};
+use crate::{DutAction, LabError, Node, NodeId, Result, RunningDut};
 use campaign::plan::{Form, WireGuardProgram};
 use conf::{Conf, KeyPair, Peer};
 use implementation::Implementation;
@@ -73,7 +73,7 @@ impl WireGuard {
     }
 
     /// Starts it on a gateway; nothing of it is left there when that fails.
-    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<Up, LabError> {
+    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<Up> {
         let mut facts = self.implementation.facts(site.dut, node)?;
         facts.insert("txqueuelen".to_owned(), QUEUE_PACKETS.to_string());
         let process = self.make_interface(site, node)?;
@@ -102,7 +102,7 @@ impl WireGuard {
     }
 
     /// Has the kernel make the interface, or starts the program that does; its process then.
-    fn make_interface(&self, site: &Site<'_>, node: &dyn Node) -> Result<Option<u64>, LabError> {
+    fn make_interface(&self, site: &Site<'_>, node: &dyn Node) -> Result<Option<u64>> {
         let Some(argv) = self.implementation.argv(INTERFACE) else {
             let add = format!("link add {INTERFACE} type wireguard\n");
             return match ip(node, add) {
@@ -122,7 +122,7 @@ impl WireGuard {
     }
 
     /// Removes it from a gateway, dead or alive; an error when it was dead.
-    fn take_down(&self, node: &dyn Node, daemons: &[Daemon<'_>]) -> Result<(), LabError> {
+    fn take_down(&self, node: &dyn Node, daemons: &[Daemon<'_>]) -> Result<()> {
         // The routes go with the interface, and a program's interface with the program.
         if self.implementation.is_kernel() {
             return ip(node, format!("link del {INTERFACE}\n"));
@@ -132,7 +132,7 @@ impl WireGuard {
     }
 
     /// Gives an interface that answers its configuration, and sees whether it took all of it.
-    fn configure(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    fn configure(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let (peer, peer_end) = peer_of(node.id());
         let (Some(own_keys), Some(peer_keys)) = (self.keys.get(&node.id()), self.keys.get(&peer))
         else {
@@ -159,7 +159,7 @@ impl WireGuard {
     }
 
     /// Takes the peer out of a gateway's configuration, and with it all that was agreed on with it.
-    fn remove_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    fn remove_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let (peer, _) = peer_of(node.id());
         let Some(keys) = self.keys.get(&peer) else {
             return Err(dut_error(site.dut, "was never brought up".to_owned()));
@@ -176,7 +176,7 @@ impl WireGuard {
 }
 
 impl Adapter for WireGuard {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         for node in site.loaded() {
             let keys = KeyPair::generate(site.dut, *node)?;
             self.keys.insert(node.id(), keys);
@@ -218,11 +218,7 @@ impl Adapter for WireGuard {
 
     /// What the interface counts, each program in its own way: with or without what WireGuard adds.
     /// So not the same as bytes in clear.
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         let daemons = daemon::running(site, dut);
         for &node in site.loaded() {
@@ -255,12 +251,7 @@ impl Adapter for WireGuard {
 
     /// Its tunnel is the peer in its configuration; once that is there again, the first packet
     /// brings a handshake. New keys it takes by itself, every two minutes.
-    fn act(
-        &self,
-        site: &Site<'_>,
-        dut: &mut RunningDut,
-        action: DutAction,
-    ) -> Result<(), LabError> {
+    fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         match action {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
             DutAction::Restart(id) if !self.implementation.is_kernel() => {
@@ -277,7 +268,7 @@ impl Adapter for WireGuard {
         }
     }
 
-    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
         let running: BTreeMap<_, _> = site
             .loaded()
             .iter()
@@ -298,7 +289,7 @@ const fn peer_of(gateway: NodeId) -> (NodeId, End) {
 }
 
 /// Sets an interface up, and routes into it.
-fn route(site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+fn route(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let mtu = site.links.mtu;
     let mut batch = format!("link set {INTERFACE} mtu {mtu} txqueuelen {QUEUE_PACKETS} up\n");
     let (_, peer_end) = peer_of(node.id());
@@ -309,16 +300,12 @@ fn route(site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
 }
 
 /// A program that was killed leaves its socket.
-fn remove_socket(node: &dyn Node) -> Result<(), LabError> {
+fn remove_socket(node: &dyn Node) -> Result<()> {
     run_tool(node, Program::new(["rm", "-f", SOCKET]))
 }
 
 /// Waits until the interface can be asked; the kernel's can from the first.
-fn await_answer(
-    site: &Site<'_>,
-    node: &dyn Node,
-    daemon: Option<&Daemon<'_>>,
-) -> Result<(), LabError> {
+fn await_answer(site: &Site<'_>, node: &dyn Node, daemon: Option<&Daemon<'_>>) -> Result<()> {
     let deadline = Deadline::after(READY_LIMIT);
     loop {
         // `wg` takes a socket that does not listen yet for one of a dead program, and removes it.
@@ -343,7 +330,7 @@ fn await_answer(
 
 /// Whether a program listens at the socket that `wg` asks: as the kernel lists them, by
 /// `__SO_ACCEPTCON`.
-fn listens(node: &dyn Node) -> Result<bool, LabError> {
+fn listens(node: &dyn Node) -> Result<bool> {
     // Some write two slashes.
     let pattern = format!(" 00010000 .*/wireguard/*{INTERFACE}\\.sock$");
     let program = Program::new(["grep", "-q", pattern.as_str(), "/proc/net/unix"]);
@@ -351,12 +338,12 @@ fn listens(node: &dyn Node) -> Result<bool, LabError> {
 }
 
 /// Runs `wg`, which must succeed; what it printed. Neither words nor errors of it carry a key.
-fn wg(dut: &str, node: &dyn Node, words: &[&str]) -> Result<String, LabError> {
+fn wg(dut: &str, node: &dyn Node, words: &[&str]) -> Result<String> {
     wg_with(dut, node, words, String::new())
 }
 
 /// The same with something on its standard input.
-fn wg_with(dut: &str, node: &dyn Node, words: &[&str], stdin: String) -> Result<String, LabError> {
+fn wg_with(dut: &str, node: &dyn Node, words: &[&str], stdin: String) -> Result<String> {
     let program = Program {
         stdin,
         ..Program::new(["wg"].iter().chain(words).copied())

@@ -27,7 +27,7 @@ use super::{Adapter, Site, dut_error};
 use crate::on_node::{ip, kernel_version};
 use crate::protocol::{Ended, Program, Request, Response};
 use crate::topology::{Side, W0, W1};
-use crate::{LabError, Node, NodeId, RunningDut};
+use crate::{LabError, Node, NodeId, Result, RunningDut};
 use algorithms::Algorithms;
 use campaign::plan;
 use sa_state::SaState;
@@ -79,7 +79,7 @@ impl Xfrm {
         site: &Site<'_>,
         node: &dyn Node,
         keys: &Keys,
-    ) -> Result<BTreeMap<String, String>, LabError> {
+    ) -> Result<BTreeMap<String, String>> {
         let ended = run(node, self.states(site, keys))?;
         if ended.code != Some(0) {
             return Err(self.refused(site, node, &ended, keys));
@@ -145,7 +145,7 @@ impl Xfrm {
     }
 
     /// Checks that the kernel installed the requested SAs.
-    fn prove(&self, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+    fn prove(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let sas = sas(site, node, &["list"])?;
         let fail = |what: String| {
             let gateway = node.id().name();
@@ -175,7 +175,7 @@ impl Xfrm {
 }
 
 impl Adapter for Xfrm {
-    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut, LabError> {
+    fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         for node in site.loaded() {
             if let Some(said) = missing_esp(*node)? {
                 return Err(dut_error(
@@ -201,11 +201,7 @@ impl Adapter for Xfrm {
     }
 
     /// Bytes are as the kernel counts them: of IP packets sealed, with outer headers or without.
-    fn counters(
-        &self,
-        site: &Site<'_>,
-        _dut: &RunningDut,
-    ) -> Result<BTreeMap<String, u64>, LabError> {
+    fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for &node in site.loaded() {
             let out = SPIS[usize::from(node.id() == NodeId::Gw2)];
@@ -226,7 +222,7 @@ impl Adapter for Xfrm {
         Ok(counters)
     }
 
-    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<(), LabError> {
+    fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         all(on_each(site.loaded(), |node| {
             let removed = remove_interface(node);
             flush(node).and(removed)
@@ -235,13 +231,13 @@ impl Adapter for Xfrm {
 }
 
 /// Why a node's kernel takes no SA; `None` where it does.
-pub(super) fn missing_esp(node: &dyn Node) -> Result<Option<String>, LabError> {
+pub(super) fn missing_esp(node: &dyn Node) -> Result<Option<String>> {
     let ended = run(node, PROBE.to_owned())?;
     Ok((ended.code != Some(0)).then(|| ended.last_words()))
 }
 
 /// Makes the interface on a gateway, and routes into it what is behind the other one.
-pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let (own, peer) = cipher_ends(node.id());
     let (below, mtu) = (own.interface, site.links.mtu);
     let mut batch = format!(
@@ -265,7 +261,7 @@ pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<(), LabE
 }
 
 /// Removes it where it is; the routes go with it.
-pub(super) fn remove_interface(node: &dyn Node) -> Result<(), LabError> {
+pub(super) fn remove_interface(node: &dyn Node) -> Result<()> {
     match node.call(Request::InterfaceCounters)? {
         Response::InterfaceCounters(told) if told.contains_key(INTERFACE) => {
             ip(node, format!("link del {INTERFACE}\n"))
@@ -276,7 +272,7 @@ pub(super) fn remove_interface(node: &dyn Node) -> Result<(), LabError> {
 }
 
 /// Removes all SAs and policies of a node. One that fails does not keep the other from being tried.
-pub(super) fn flush(node: &dyn Node) -> Result<(), LabError> {
+pub(super) fn flush(node: &dyn Node) -> Result<()> {
     let flushed = ["policy", "state"].map(|what| ip(node, format!("xfrm {what} flush\n")));
     all(flushed.into())
 }
@@ -323,7 +319,7 @@ fn is_ipv6(network: &str) -> bool {
 }
 
 /// A gateway's SAs. Of its keys only their lengths are kept.
-fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<SaState>, LabError> {
+fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<SaState>> {
     let list = [&["ip", "-s", "xfrm", "state"], list].concat();
     let ended = node.run(Program::new(list.iter().copied()), TOOL_LIMIT)?;
     if ended.code == Some(0) {
@@ -339,7 +335,7 @@ fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<SaState>, 
 }
 
 /// Runs a batch of `ip` that has keys in it: unlike [`ip`], no error tells it.
-fn run(node: &dyn Node, batch: String) -> Result<Ended, LabError> {
+fn run(node: &dyn Node, batch: String) -> Result<Ended> {
     let program = Program {
         stdin: batch,
         ..Program::new(["ip", "-batch", "-"])
@@ -348,6 +344,6 @@ fn run(node: &dyn Node, batch: String) -> Result<Ended, LabError> {
 }
 
 /// A file of the kernel's.
-fn read(node: &dyn Node, path: &str) -> Result<String, LabError> {
+fn read(node: &dyn Node, path: &str) -> Result<String> {
     Ok(node.run(Program::new(["cat", path]), TOOL_LIMIT)?.stdout)
 }

@@ -3,7 +3,7 @@
 use super::machine::Machine;
 use super::probes::Probes;
 use super::tuning::Change;
-use crate::{LabError, Privilege};
+use crate::{Privilege, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 #[derive(Debug)]
 pub struct Facts {
     /// What [`privilege::acquire`](crate::privilege::acquire) said.
-    pub privilege: Result<Privilege, LabError>,
+    pub privilege: Result<Privilege>,
     /// The machine.
     pub machine: Machine,
     /// Tools with their versions.

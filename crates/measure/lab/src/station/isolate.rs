@@ -1,7 +1,7 @@
 //! A network and mount namespace of the station's own, without a name: it goes with its last
 //! process.
 
-use crate::{LabError, NodeId, privilege};
+use crate::{LabError, NodeId, Result, privilege};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -53,7 +53,7 @@ const ROUTER_SYSCTLS: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// [`LabError::CannotBuild`] with what the kernel refused and what to do.
-pub(super) fn isolate(node: NodeId) -> Result<(), LabError> {
+pub(super) fn isolate(node: NodeId) -> Result<()> {
     let refused = |what: &str, errno: Errno| LabError::CannotBuild {
         what: format!("station {} cannot {what}: {}", node.name(), errno.desc()),
         help: privilege::how_to_get_namespaces(),
@@ -96,7 +96,7 @@ fn can_do_without_sys(errno: Errno) -> bool {
     matches!(errno, Errno::EPERM | Errno::EACCES)
 }
 
-fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<(), LabError> {
+fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<()> {
     match fs::write(&path, value) {
         Ok(()) => Ok(()),
         // A kernel without IPv6 needs none of it turned off; before 6.12 it has limits of ICMP

@@ -4,7 +4,7 @@
 use super::KME_PORTS;
 use crate::dut::dut_error;
 use crate::dut::keys::{fresh_pair, write_file, write_keys};
-use crate::{LabError, Node, NodeId};
+use crate::{Node, NodeId, Result};
 use campaign::plan::KeySource;
 use control::certificates::{Authority, CertificateError, Texts, days_from_now};
 use keying::FileTexts;
@@ -63,7 +63,7 @@ impl Secrets {
         keys: KeySource,
         every: Duration,
         kmes: Ipv4Addr,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self> {
         if !keys.is_agreed() {
             return fresh_pair(dut).map(Self::Static);
         }
@@ -73,7 +73,7 @@ impl Secrets {
     }
 
     /// Writes a gateway's share.
-    pub(super) fn write(&self, node: &dyn Node) -> Result<KeyConfig, LabError> {
+    pub(super) fn write(&self, node: &dyn Node) -> Result<KeyConfig> {
         match self {
             Self::Static(pair) => {
                 let key_file = write_keys(node, pair)?;
@@ -87,7 +87,7 @@ impl Secrets {
     }
 
     /// Writes what the KMEs need, and where their configuration is; `None` where there are none.
-    pub(super) fn write_kmes(&self, node: &dyn Node) -> Result<Option<String>, LabError> {
+    pub(super) fn write_kmes(&self, node: &dyn Node) -> Result<Option<String>> {
         match self {
             Self::Agreed(agreed) => agreed
                 .qkd
@@ -121,7 +121,7 @@ impl Agreed {
         })
     }
 
-    fn write(&self, node: &dyn Node) -> Result<KeyConfig, LabError> {
+    fn write(&self, node: &dyn Node) -> Result<KeyConfig> {
         let (own, peer) = names(node.id());
         let side = side(node.id());
         let public = |name: &str, text: &str| write_file(node, name, text, false);
@@ -169,7 +169,7 @@ impl Qkd {
         })
     }
 
-    fn write_kmes(&self, node: &dyn Node) -> Result<String, LabError> {
+    fn write_kmes(&self, node: &dyn Node) -> Result<String> {
         let ca = write_file(node, "kme-ca.pem", &self.authority, false)?;
         let mut config = "kmes:\n".to_owned();
         for (side, (name, texts)) in KMES.into_iter().zip(&self.kmes).enumerate() {

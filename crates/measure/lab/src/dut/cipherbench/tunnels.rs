@@ -1,7 +1,7 @@
 //! Tunnels that agree on keys: until all have some, and until all have new ones.
 
 use super::{REKEY, metrics, read_counters};
-use crate::LabError;
+use crate::Result;
 use crate::dut::{Daemon, dut_error, prometheus};
 use crate::sync::Deadline;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) fn await_established(
     daemons: &[Daemon<'_>],
     tunnels: u16,
     start: Instant,
-) -> Result<BTreeMap<String, String>, LabError> {
+) -> Result<BTreeMap<String, String>> {
     let deadline = Deadline::after(limit(tunnels));
     for daemon in daemons {
         await_count(daemon, deadline, established, tunnels.into(), |count| {
@@ -59,7 +59,7 @@ pub(super) fn await_established(
 
 /// Has new keys made for all tunnels, and waits until both gateways seal with them. The first is
 /// asked: a gateway asks its peer where that is the one that connects.
-pub(super) fn rekey(daemons: &[Daemon<'_>], tunnels: u16) -> Result<(), LabError> {
+pub(super) fn rekey(daemons: &[Daemon<'_>], tunnels: u16) -> Result<()> {
     let before = daemons.iter().map(epochs).collect::<Result<Vec<_>, _>>()?;
     if let Some(first) = daemons.first() {
         first.signal(REKEY)?;
@@ -89,10 +89,10 @@ fn limit(tunnels: u16) -> Duration {
 fn await_count(
     daemon: &Daemon<'_>,
     deadline: Deadline,
-    count: impl Fn(&Daemon<'_>) -> Result<u64, LabError>,
+    count: impl Fn(&Daemon<'_>) -> Result<u64>,
     wanted: u64,
     so_far: impl Fn(u64) -> String,
-) -> Result<(), LabError> {
+) -> Result<()> {
     loop {
         let counted = count(daemon)?;
         if counted >= wanted {
@@ -110,19 +110,19 @@ fn await_count(
 }
 
 /// Tunnels that have keys now.
-fn established(daemon: &Daemon<'_>) -> Result<u64, LabError> {
+fn established(daemon: &Daemon<'_>) -> Result<u64> {
     Ok(prometheus::gauge(&metrics(daemon)?, ESTABLISHED))
 }
 
 /// Epochs that it has agreed on since its start, of all tunnels.
-fn epochs(daemon: &Daemon<'_>) -> Result<u64, LabError> {
+fn epochs(daemon: &Daemon<'_>) -> Result<u64> {
     Ok(parts(&read_counters(daemon)?, EPOCHS)
         .map(|(_, count)| count)
         .sum())
 }
 
 /// Why attempts failed, as far as any did: `; attempts failed: policy 3`.
-fn failures(daemon: &Daemon<'_>) -> Result<String, LabError> {
+fn failures(daemon: &Daemon<'_>) -> Result<String> {
     let counters = read_counters(daemon)?;
     let failed = parts(&counters, FAILED).filter(|(_, count)| *count > 0);
     let failed: Vec<_> = failed

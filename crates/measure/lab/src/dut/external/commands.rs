@@ -6,7 +6,7 @@ use crate::cables::Outside;
 use crate::protocol::{Ended, Program, Request, Response};
 use crate::sync::Deadline;
 use crate::topology::Side;
-use crate::{Interrupt, LabError, Node, NodeId};
+use crate::{Interrupt, LabError, Node, NodeId, Result};
 use campaign::plan::{self, ExternalBox, Placeholder, fill_in};
 use std::thread;
 use std::time::Duration;
@@ -38,22 +38,12 @@ impl<'a> CommandRunner<'a> {
     }
 
     /// Returns the output of a command that must succeed; stops when the run is interrupted.
-    pub(super) fn run(
-        &self,
-        id: NodeId,
-        via: &[String],
-        command: &str,
-    ) -> Result<String, LabError> {
+    pub(super) fn run(&self, id: NodeId, via: &[String], command: &str) -> Result<String> {
         self.carry_out(id, via, command, Some(&self.outside.interrupt))
     }
 
     /// Runs a required command to its end even when the run is interrupted.
-    pub(super) fn run_to_the_end(
-        &self,
-        id: NodeId,
-        via: &[String],
-        command: &str,
-    ) -> Result<(), LabError> {
+    pub(super) fn run_to_the_end(&self, id: NodeId, via: &[String], command: &str) -> Result<()> {
         self.carry_out(id, via, command, None).map(drop)
     }
 
@@ -62,7 +52,7 @@ impl<'a> CommandRunner<'a> {
     pub(super) fn leave_behind<'b>(
         &self,
         boxes: impl Iterator<Item = (NodeId, &'b ExternalBox)>,
-    ) -> Result<(), LabError> {
+    ) -> Result<()> {
         let mut programs = Vec::new();
         for (_, its) in boxes {
             for command in &its.down {
@@ -86,7 +76,7 @@ impl<'a> CommandRunner<'a> {
         via: &[String],
         command: &str,
         interrupt: Option<&Interrupt>,
-    ) -> Result<String, LabError> {
+    ) -> Result<String> {
         let desk: &dyn Node = &self.outside.desk;
         let limit = Duration::from_nanos(self.plan.limit_ns);
         let deadline = Deadline::after(limit);
@@ -128,7 +118,7 @@ impl<'a> CommandRunner<'a> {
         }
     }
 
-    fn program(&self, via: &[String], command: &str) -> Result<Program, LabError> {
+    fn program(&self, via: &[String], command: &str) -> Result<Program> {
         let command = fill_in(command, |placeholder| self.value(placeholder)).map_err(|word| {
             dut_error(
                 self.site.dut,

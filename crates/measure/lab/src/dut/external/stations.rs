@@ -7,7 +7,7 @@ use crate::on_node::ip;
 use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Side};
-use crate::{FrameEnd, FramePath, LabError, Node, NodeId};
+use crate::{FrameEnd, FramePath, Node, NodeId, Result};
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 use std::thread;
@@ -51,7 +51,7 @@ fn at_cable(outside: &Outside, id: NodeId) -> AtCable<'_> {
 
 /// Has each station reach everything over its cable. Its own link keeps its address and its
 /// neighbours.
-pub(super) fn attach(site: &Site<'_>, outside: &Outside) -> Result<(), LabError> {
+pub(super) fn attach(site: &Site<'_>, outside: &Outside) -> Result<()> {
     all(on_each(&site.stations, |station| {
         let AtCable {
             interface,
@@ -72,7 +72,7 @@ pub(super) fn attach(site: &Site<'_>, outside: &Outside) -> Result<(), LabError>
 }
 
 /// Undoes it, whether or not it was done.
-pub(super) fn detach(site: &Site<'_>, outside: &Outside) -> Result<(), LabError> {
+pub(super) fn detach(site: &Site<'_>, outside: &Outside) -> Result<()> {
     all(on_each(&site.stations, |station| {
         let AtCable { interface, end, .. } = at_cable(outside, station.id());
         let gateway = site.map.gateway_of(end);
@@ -89,11 +89,7 @@ pub(super) fn detach(site: &Site<'_>, outside: &Outside) -> Result<(), LabError>
 }
 
 /// The path of test frames, with the boxes' own addresses.
-pub(super) fn frame_path(
-    site: &Site<'_>,
-    outside: &Outside,
-    limit: Duration,
-) -> Result<FramePath, LabError> {
+pub(super) fn frame_path(site: &Site<'_>, outside: &Outside, limit: Duration) -> Result<FramePath> {
     let mut ends = Vec::new();
     for end in on_each(&site.stations, |station| {
         frame_end(site, outside, station, limit)
@@ -111,7 +107,7 @@ fn frame_end(
     outside: &Outside,
     station: &dyn Node,
     limit: Duration,
-) -> Result<FrameEnd, LabError> {
+) -> Result<FrameEnd> {
     let at = at_cable(outside, station.id());
     let next_hop_mac = neighbour(site, outside, station, &at, limit)?;
     Ok(FrameEnd {
@@ -135,7 +131,7 @@ fn neighbour(
     station: &dyn Node,
     at: &AtCable<'_>,
     limit: Duration,
-) -> Result<[u8; 6], LabError> {
+) -> Result<[u8; 6]> {
     let AtCable {
         interface, gateway, ..
     } = at;

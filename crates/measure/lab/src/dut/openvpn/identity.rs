@@ -3,7 +3,7 @@
 use super::super::dut_error;
 use super::super::keys::write_file;
 use crate::protocol::{Ended, Program};
-use crate::{LabError, Node};
+use crate::{LabError, Node, Result};
 use std::time::Duration;
 
 /// How long `openssl` may take.
@@ -25,7 +25,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Makes one on a gateway. The key is written there and goes nowhere.
-    pub(super) fn make(dut: &str, node: &dyn Node) -> Result<Self, LabError> {
+    pub(super) fn make(dut: &str, node: &dyn Node) -> Result<Self> {
         let name = node.id().name();
         // `openssl` writes into the files, whose modes stay.
         let key = write_file(node, &format!("{name}.openvpn.key"), "", true)?;
@@ -76,7 +76,7 @@ impl Identity {
     }
 }
 
-fn openssl(dut: &str, node: &dyn Node, arguments: &[&str]) -> Result<Ended, LabError> {
+fn openssl(dut: &str, node: &dyn Node, arguments: &[&str]) -> Result<Ended> {
     let words = ["openssl"].into_iter().chain(arguments.iter().copied());
     let name = node.id().name();
     let refused = |why: String| dut_error(dut, format!("got no certificate on {name}: {why}"));

@@ -3,7 +3,7 @@
 use super::answers::{self, Answer};
 use crate::dut::dut_error;
 use crate::protocol::{Program, Request, Response};
-use crate::{LabError, Node};
+use crate::{LabError, Node, Result};
 use std::time::Duration;
 
 /// How long one command may take.
@@ -35,7 +35,7 @@ impl Gateway<'_> {
         format!("{}/swanctl.conf", self.folder)
     }
 
-    pub(super) fn has_interface(&self, name: &str) -> Result<bool, LabError> {
+    pub(super) fn has_interface(&self, name: &str) -> Result<bool> {
         match self.node.call(Request::InterfaceCounters)? {
             Response::InterfaceCounters(counters) => Ok(counters.contains_key(name)),
             other => Err(self.node.unexpected(&other)),
@@ -43,13 +43,13 @@ impl Gateway<'_> {
     }
 
     /// What its daemon answers.
-    pub(super) fn ask(&self, words: &[&str]) -> Result<Answer, LabError> {
+    pub(super) fn ask(&self, words: &[&str]) -> Result<Answer> {
         let words: Vec<&str> = words.iter().copied().chain(["--pretty"]).collect();
         Ok(answers::parse(&self.swanctl(&words)?))
     }
 
     /// What `swanctl` prints; the command and its arguments.
-    pub(super) fn swanctl(&self, words: &[&str]) -> Result<String, LabError> {
+    pub(super) fn swanctl(&self, words: &[&str]) -> Result<String> {
         let uri = self.uri();
         let argv: Vec<&str> = ["swanctl"]
             .into_iter()
@@ -60,16 +60,12 @@ impl Gateway<'_> {
     }
 
     /// What a program prints that must succeed.
-    pub(super) fn run(&self, argv: &[&str]) -> Result<String, LabError> {
+    pub(super) fn run(&self, argv: &[&str]) -> Result<String> {
         self.run_program(TOOL_LIMIT, Program::new(argv.iter().copied()))
     }
 
     /// The same with more time, of a program that may have an input.
-    pub(super) fn run_program(
-        &self,
-        limit: Duration,
-        program: Program,
-    ) -> Result<String, LabError> {
+    pub(super) fn run_program(&self, limit: Duration, program: Program) -> Result<String> {
         let what: String = program.argv.join(" ").chars().take(COMMAND_CHARS).collect();
         let ended = self.node.run(program, limit)?;
         if ended.code == Some(0) {

@@ -4,7 +4,7 @@ use super::answers::{self, Answer};
 use super::config::CONNECTION;
 use super::gateway::Gateway;
 use super::suites;
-use crate::LabError;
+use crate::Result;
 use campaign::plan::StrongSwan;
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) fn look(
     gateway: &Gateway<'_>,
     plan: &StrongSwan,
     expected: usize,
-) -> Result<Vec<(&'static str, String)>, LabError> {
+) -> Result<Vec<(&'static str, String)>> {
     let name = gateway.node.id().name();
     let told = gateway.ask(&["--list-sas"])?;
     let of_ike = |key: &str| {
@@ -110,7 +110,7 @@ pub(super) struct Standing {
 }
 
 /// How far a gateway's SAs are now.
-pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing, LabError> {
+pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing> {
     let told = gateway.ask(&["--list-sas"])?;
     let mut standing = Standing {
         ikes: usize::from(told.contains_key(&format!("{CONNECTION}/state"))),
@@ -130,7 +130,7 @@ pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing, LabError> {
 }
 
 /// A gateway's counters.
-pub(super) fn counters(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, u64)>, LabError> {
+pub(super) fn counters(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, u64)>> {
     let told = gateway.ask(&["--list-sas"])?;
     let summed = COUNTERS.map(|(key, counter)| (counter, sum(&told, key)));
     Ok(summed.to_vec())

@@ -3,7 +3,7 @@
 
 use crate::dut::{Site, dut_error};
 use crate::protocol::Program;
-use crate::{LabError, NodeId};
+use crate::{NodeId, Result};
 use campaign::plan::{IkeAuth, StrongSwan};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -66,7 +66,7 @@ impl Secrets {
     pub(super) const AUTHORITY: &'static str = "CN=Cipherbench";
 
     /// Fresh ones; certificates only when they are asked for.
-    pub(super) fn fresh(plan: &StrongSwan, site: &Site<'_>) -> Result<Self, LabError> {
+    pub(super) fn fresh(plan: &StrongSwan, site: &Site<'_>) -> Result<Self> {
         let random = || {
             random_hex()
                 .map_err(|error| dut_error(site.dut, format!("got no random secret: {error}")))
@@ -106,7 +106,7 @@ fn random_hex() -> std::io::Result<String> {
     }))
 }
 
-fn certificates(site: &Site<'_>) -> Result<Vec<String>, LabError> {
+fn certificates(site: &Site<'_>) -> Result<Vec<String>> {
     let node = site.gateways[0];
     let program = Program {
         stdin: OPENSSL_CONFIG.to_owned(),

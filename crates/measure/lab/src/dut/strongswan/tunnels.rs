@@ -14,7 +14,7 @@ use crate::on_node::{ip, run_tool};
 use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::Side;
-use crate::{LabError, Node};
+use crate::{LabError, Node, Result};
 use campaign::plan::StrongSwan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -65,7 +65,7 @@ undo 'ip -4' \"$1\"
 const REKEY: &str = "xargs -P 8 -I '{}' swanctl --rekey --child '{}' --uri \"$1\" > /dev/null";
 
 /// Gives a gateway the addresses that its daemon wants to find.
-pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     if plan.tunnels > 1 {
         pass_on(PASS_ON, site, node)?;
     }
@@ -81,7 +81,7 @@ pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Re
 }
 
 /// Takes them away, whether or not they were given.
-pub(super) fn undo(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+pub(super) fn undo(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let addresses = Half::of(plan, site, node).addresses();
     // There is one to delete then.
     let batch = addresses.iter();
@@ -97,7 +97,7 @@ pub(super) fn undo(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Resul
     }
 }
 
-fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<(), LabError> {
+fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let (own, _) = cipher_ends(node.id());
     let networks = site.map.networks_behind(Side::of(own), site.links);
     let of = |is_ipv6: bool| {
@@ -117,7 +117,7 @@ pub(super) fn await_up(
     site: &Site<'_>,
     gateways: &[Gateway<'_>],
     start: Instant,
-) -> Result<BTreeMap<String, String>, LabError> {
+) -> Result<BTreeMap<String, String>> {
     let expected = |gateway: &Gateway<'_>| Half::of(plan, site, gateway.node).sas();
     let limit = limit(plan);
     for gateway in gateways {
@@ -163,11 +163,7 @@ fn explain(
 }
 
 /// Renews the keys of all tunnels, and waits until nothing is sealed with the old ones.
-pub(super) fn rekey(
-    plan: &StrongSwan,
-    site: &Site<'_>,
-    gateways: &[Gateway<'_>; 2],
-) -> Result<(), LabError> {
+pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let mut before = Vec::new();
     for gateway in gateways {
         before.push(proof::standing(gateway)?.spis);
@@ -200,7 +196,7 @@ pub(super) fn rekey(
 }
 
 /// Takes all tunnels down, and has them stay so: the initiator forgets its configuration.
-pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Result<(), LabError> {
+pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let [_, initiator] = gateways;
     initiator.swanctl(&["--terminate", "--ike", super::config::CONNECTION])?;
     initiator.swanctl(&["--load-conns", "--file", "/dev/null"])?;
@@ -221,7 +217,7 @@ fn await_standing(
     gateway: &Gateway<'_>,
     limit: Duration,
     is_it: impl Fn(&Standing) -> bool,
-) -> Result<Standing, LabError> {
+) -> Result<Standing> {
     let deadline = Deadline::after(limit);
     loop {
         let look = Instant::now();

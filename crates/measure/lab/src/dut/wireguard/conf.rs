@@ -1,7 +1,7 @@
 //! Keys, and the configuration as `wg setconf` reads it and `wg showconf` prints it.
 
 use super::{wg, wg_with};
-use crate::{LabError, Node};
+use crate::{Node, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ pub(super) struct KeyPair {
 
 impl KeyPair {
     /// Has a node make a fresh pair.
-    pub(super) fn generate(dut: &str, node: &dyn Node) -> Result<Self, LabError> {
+    pub(super) fn generate(dut: &str, node: &dyn Node) -> Result<Self> {
         let private = wg(dut, node, &["genkey"])?.trim().to_owned();
         let public = wg_with(dut, node, &["pubkey"], format!("{private}\n"))?;
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use super::{TOOL_LIMIT, dut_error};
 use crate::protocol::Program;
-use crate::{LabError, Node, tools};
+use crate::{LabError, Node, Result, tools};
 use campaign::plan::WireGuardProgram;
 use std::collections::BTreeMap;
 use wire::Suite;
@@ -77,11 +77,7 @@ impl Implementation {
     }
 
     /// Program, version, suite and the options it is started with.
-    pub(super) fn facts(
-        &self,
-        dut: &str,
-        node: &dyn Node,
-    ) -> Result<BTreeMap<String, String>, LabError> {
+    pub(super) fn facts(&self, dut: &str, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let ask = match &self.userspace {
             Some(userspace) => Program::new([userspace.command.as_str(), "--version"]),
             None => Program::new(["uname", "-r"]),
