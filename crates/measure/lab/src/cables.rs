@@ -136,8 +136,7 @@ impl Outside {
         let mut batch = String::new();
         for interface in self.interfaces(id).chain(bridge) {
             batch += &format!("link set {interface} mtu {mtu}\n");
-            let program = Program::new(offloads::arguments(interface, links.offloads));
-            node.run(program, TOOL_LIMIT)?;
+            node.run(offloads::set(interface, links.offloads), TOOL_LIMIT)?;
         }
         ip(node, batch)
     }
@@ -153,10 +152,7 @@ fn owner(key: &str) -> NodeId {
 }
 
 fn refused(key: &str, what: String, help: String) -> LabError {
-    LabError::CannotBuild {
-        what: format!("the lab's `{key}`: {what}"),
-        help,
-    }
+    LabError::cannot_build(format!("the lab's `{key}`: {what}"), help)
 }
 
 /// What a tool prints on the desk; an error when it fails.
@@ -167,9 +163,9 @@ fn read(desk: &dyn Node, argv: &[&str]) -> Result<Option<String>> {
 
 fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>> {
     let text = if text.trim().is_empty() { "[]" } else { text };
-    serde_json::from_str(text).map_err(|error| LabError::CannotBuild {
-        what: format!("cannot read what `{what}` prints: {error}"),
-        help: "install iproute2 6 or newer".to_owned(),
+    serde_json::from_str(text).map_err(|error| {
+        let what = format!("cannot read what `{what}` prints: {error}");
+        LabError::cannot_build(what, "install iproute2 6 or newer")
     })
 }
 
@@ -270,9 +266,12 @@ fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<()> {
     for Found { ifname, .. } in found {
         let pid = station.pid().to_string();
         let argv = ["ip", "link", "set", "dev", ifname, "netns", &pid];
-        run_tool(desk, Program::new(argv)).map_err(|error| LabError::CannotBuild {
-            what: format!("`{ifname}` cannot be taken into the lab: {error}"),
-            help: "external boxes need root on this machine: run with sudo".to_owned(),
+        run_tool(desk, Program::new(argv)).map_err(|error| {
+            let what = format!("`{ifname}` cannot be taken into the lab: {error}");
+            LabError::cannot_build(
+                what,
+                "external boxes need root on this machine: run with sudo",
+            )
         })?;
         ip(station, format!("link set {ifname} up\n"))?;
     }

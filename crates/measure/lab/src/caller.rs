@@ -3,12 +3,13 @@
 use crate::kill::kill_tree;
 use crate::procfs::ProcessStat;
 use crate::protocol::{Call, PROTOCOL_VERSION, Reply, Request, Response};
-use crate::sync::{Deadline, lock};
+use crate::sync::{Deadline, await_true, lock};
 use crate::{Interrupt, LabError, Node, NodeId, Result};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::setsid;
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -69,13 +70,12 @@ impl Station {
     /// [`LabError::CannotBuild`] when the command cannot be started.
     pub fn start(id: NodeId, mut command: Command, interrupt: &Interrupt) -> Result<Self> {
         let program = command.get_program().to_owned();
-        let cannot_start = |error: io::Error| LabError::CannotBuild {
-            what: format!(
-                "cannot start station {} ({}): {error}",
-                id.name(),
-                program.display()
-            ),
-            help: "see whether the program is there and can be executed".to_owned(),
+        let cannot_start = |error: io::Error| {
+            let (id, program) = (id.name(), program.display());
+            LabError::cannot_build(
+                format!("cannot start station {id} ({program}): {error}"),
+                "see whether the program is there and can be executed",
+            )
         };
         command
             .stdin(Stdio::piped())
@@ -190,10 +190,7 @@ impl Station {
     }
 
     fn error(&self, reason: String) -> LabError {
-        LabError::Node {
-            node: self.id.name(),
-            reason,
-        }
+        (self as &dyn Node).error(reason)
     }
 
     /// The error for a station that has ended by itself, with its last words.
@@ -266,14 +263,9 @@ impl Drop for Station {
 
 /// Waits for a child to end, up to `limit`; whether there is nothing more to wait for.
 fn reap(child: &mut Child, limit: Duration) -> bool {
-    let deadline = Deadline::after(limit);
-    while matches!(child.try_wait(), Ok(None)) {
-        if deadline.is_over() {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    true
+    let is_over = || Ok::<_, Infallible>(!matches!(child.try_wait(), Ok(None)));
+    let Ok(is_over) = await_true(limit, Duration::from_millis(1), is_over);
+    is_over
 }
 
 /// How long the station itself may take for an answer.

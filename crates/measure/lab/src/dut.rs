@@ -26,7 +26,7 @@ mod wireguard;
 mod xfrm;
 
 pub(crate) use daemon::Daemon;
-pub(crate) use site::Site;
+pub(crate) use site::{Site, all, on_each};
 
 use crate::{DutAction, LabError, Result, RunningDut};
 use campaign::plan::{self, Dut};
@@ -101,19 +101,10 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>> {
         plan::Adapter::StrongSwan(tunnel) => Box::new(strongswan::Strongswan::new(*tunnel)),
         plan::Adapter::External(boxes) => Box::new(external::External::new(boxes.clone())),
         other => {
-            return Err(dut_error(
-                &dut.name,
-                format!("has no adapter in this lab: {other:?}"),
-            ));
+            let reason = format!("has no adapter in this lab: {other:?}");
+            return Err(LabError::dut(&dut.name, reason));
         }
     })
-}
-
-pub(crate) fn dut_error(dut: &str, reason: String) -> LabError {
-    LabError::Dut {
-        dut: dut.to_owned(),
-        reason,
-    }
 }
 
 /// Waits for a thread; its panic is ours.

@@ -37,6 +37,7 @@ pub mod host;
 mod http;
 mod interrupt;
 mod kill;
+mod mark;
 mod namespaces;
 mod node_id;
 mod offloads;
@@ -60,6 +61,7 @@ pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
 
 use campaign::plan::{Desync, Direction, Dut, IpVersion};
+use journal::record::InterfaceCounters;
 use protocol::{ControlPort, CpuTime, Ended, Program, Request, Response, SealedPort};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -108,6 +110,40 @@ pub enum LabError {
     /// The run was interrupted (Ctrl-C).
     #[error("interrupted")]
     Interrupted,
+}
+
+impl LabError {
+    pub(crate) fn cannot_build(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::CannotBuild {
+            what: what.into(),
+            help: help.into(),
+        }
+    }
+
+    pub(crate) fn dut(dut: &str, reason: impl Into<String>) -> Self {
+        Self::Dut {
+            dut: dut.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Adds what to do to a station's or a DUT's error whose reason contains `words`.
+    pub(crate) fn help_for(mut self, words: &str, help: &str) -> Self {
+        if let Self::Node { reason, .. } | Self::Dut { reason, .. } = &mut self
+            && reason.contains(words)
+        {
+            *reason += &format!("\nhelp: {help}");
+        }
+        self
+    }
+
+    /// Turns a station's error into the DUT's; `reason` gets the station's name and its reason.
+    pub(crate) fn into_dut(self, dut: &str, reason: impl FnOnce(&str, &str) -> String) -> Self {
+        match self {
+            Self::Node { node, reason: said } => Self::dut(dut, reason(node, &said)),
+            error => error,
+        }
+    }
 }
 
 /// A place where programs run and counters are read. Implemented by `Station`, and by fakes in
@@ -313,10 +349,10 @@ pub trait Bench {
     /// When it cannot do that, or did not.
     fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let _ = dut;
-        Err(LabError::CannotBuild {
-            what: format!("this lab cannot do {action:?} to a device under test"),
-            help: "use the lab of namespaces".to_owned(),
-        })
+        Err(LabError::cannot_build(
+            format!("this lab cannot do {action:?} to a device under test"),
+            "use the lab of namespaces",
+        ))
     }
 
     /// Takes the DUT down. An error when it had died before.
@@ -401,13 +437,37 @@ impl dyn Node + '_ {
         }
     }
 
+    /// How a program ended; `None` while it runs.
+    pub(crate) fn status(&self, process: u64) -> Result<Option<Ended>> {
+        match self.call(Request::Status { process })? {
+            Response::Status(ended) => Ok(ended),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Counters by interface, without `lo`.
+    pub(crate) fn interface_counters(&self) -> Result<BTreeMap<String, InterfaceCounters>> {
+        match self.call(Request::InterfaceCounters)? {
+            Response::InterfaceCounters(counters) => Ok(counters),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.id().name()
+    }
+
+    pub(crate) fn error(&self, reason: impl Into<String>) -> LabError {
+        LabError::Node {
+            node: self.name(),
+            reason: reason.into(),
+        }
+    }
+
     /// The error for an answer that does not fit its request.
     #[must_use]
     pub fn unexpected(&self, response: &Response) -> LabError {
-        LabError::Node {
-            node: self.id().name(),
-            reason: format!("unexpected answer {response:?}"),
-        }
+        self.error(format!("unexpected answer {response:?}"))
     }
 }
 

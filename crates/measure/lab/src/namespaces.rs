@@ -4,10 +4,11 @@
 use crate::cables::Outside;
 use crate::cut::Cut;
 use crate::dut::{self, Site};
+use crate::mark::MARK;
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
-use crate::protocol::{Program, THIS_PROGRAM, THIS_PROGRAM_NAME};
+use crate::protocol::{THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::remains::Remains;
 use crate::state::{self, Hold};
 use crate::switch;
@@ -22,7 +23,6 @@ use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread;
 
 /// What a lab is built with, beside its plan. The stations are this very program, run as `station
 /// --node NAME`, and our encryptor is it as `encrypt --config FILE`.
@@ -84,19 +84,18 @@ impl NamespaceLab {
     /// [`LabError::Interrupted`]. Nothing is left then.
     pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self> {
         if let Some(prefix) = Map::taken(&plan.addresses) {
-            return Err(LabError::CannotBuild {
-                what: format!("the lab's network {prefix}/24 is one that the lab has a use for"),
-                help: "take another than those of 198.18.0.0/15, where test frames come from, and \
-                       169.254.0.0/16"
-                    .to_owned(),
-            });
+            return Err(LabError::cannot_build(
+                format!("the lab's network {prefix}/24 is one that the lab has a use for"),
+                "take another than those of 198.18.0.0/15, where test frames come from, and \
+                 169.254.0.0/16",
+            ));
         }
         let most = LabPlan::ELEMENTS_MAX;
         if plan.path.len() > most {
-            return Err(LabError::CannotBuild {
-                what: format!("the path has {} elements", plan.path.len()),
-                help: format!("write {most} at most"),
-            });
+            return Err(LabError::cannot_build(
+                format!("the path has {} elements", plan.path.len()),
+                format!("write {most} at most"),
+            ));
         }
         let map = Map::new(plan, procfs::has_ipv6());
         let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
@@ -104,11 +103,8 @@ impl NamespaceLab {
             hold.expect_returns()?;
         }
         let start = |id: NodeId| {
-            let mut command = Command::new(THIS_PROGRAM);
-            command
-                .arg0(THIS_PROGRAM_NAME)
-                .args(["station", "--node", id.name()])
-                .env(state::MARK, hold.mark());
+            let mut command = station_command(&hold);
+            command.args(["--node", id.name()]);
             Station::start(id, command, &setup.interrupt)
         };
         // All at once: each takes some time to get ready.
@@ -154,12 +150,8 @@ impl NamespaceLab {
 
     /// Takes the cables to external boxes.
     fn connect(&mut self, cables: &Cables, setup: &Setup) -> Result<Outside> {
-        let mut command = Command::new(THIS_PROGRAM);
-        command
-            .arg0(THIS_PROGRAM_NAME)
-            .arg("station")
-            .env(state::MARK, self.hold.mark());
         // What takes the boxes down runs after an interrupt too.
+        let command = station_command(&self.hold);
         let desk = Station::start(NodeId::Desk, command, &Interrupt::new())?;
         self.hold.record(NodeId::Desk, desk.pid())?;
         desk.hello()?;
@@ -201,27 +193,18 @@ impl NamespaceLab {
         })?;
         // Both ends of every link are up.
         self.on_all(|node| match bridge(node.id()) {
-            Some(_) if !switch::forwards(node)? => Err(LabError::Node {
-                node: node.id().name(),
-                reason: format!(
-                    "its ports do not forward within {} s",
-                    switch::READY_LIMIT.as_secs()
-                ),
-            }),
+            Some(_) if !switch::forwards(node)? => Err(node.error(format!(
+                "its ports do not forward within {} s",
+                switch::READY_LIMIT.as_secs()
+            ))),
             _ => Ok(()),
         })
     }
 
     /// Does something on all nodes at the same time.
     fn on_all(&self, action: impl Fn(&dyn Node) -> Result<()> + Sync) -> Result<()> {
-        thread::scope(|scope| {
-            let pending: Vec<_> = self
-                .stations
-                .iter()
-                .map(|station| scope.spawn(|| action(station as &dyn Node)))
-                .collect();
-            pending.into_iter().try_for_each(dut::join)
-        })
+        let nodes: Vec<_> = self.stations.iter().map(|it| it as &dyn Node).collect();
+        dut::all(dut::on_each(&nodes, action))
     }
 
     fn site<'a>(&'a self, dut: &'a str, links: Links, direction: Direction) -> Site<'a> {
@@ -311,8 +294,7 @@ impl Bench for NamespaceLab {
                 .chain(own)
                 .filter(|_| !same_offloads)
             {
-                let program = Program::new(offloads::arguments(interface, links.offloads));
-                run_tool(node, program)?;
+                run_tool(node, offloads::set(interface, links.offloads))?;
             }
             if shape {
                 tc(node, self.map.shape(id, links))?;
@@ -328,12 +310,7 @@ impl Bench for NamespaceLab {
     }
 
     fn check_ip(&self, version: IpVersion, links: Links) -> Result<()> {
-        let refuse = |what: String, help: &str| {
-            Err(LabError::CannotBuild {
-                what,
-                help: help.to_owned(),
-            })
-        };
+        let refuse = |what: String, help: &str| Err(LabError::cannot_build(what, help));
         match version {
             IpVersion::V6 if !self.map.has_ipv6() => refuse(
                 "this kernel has no IPv6, or was started without it".to_owned(),
@@ -354,16 +331,12 @@ impl Bench for NamespaceLab {
 
     fn start_dut(&mut self, dut: &Dut, links: Links, direction: Direction) -> Result<RunningDut> {
         if !dut.adapter.profile().directions.contains(&direction) {
-            return Err(LabError::Dut {
-                dut: dut.name.clone(),
-                reason: format!("cannot be loaded in direction `{}`", direction.name()),
-            });
+            let reason = format!("cannot be loaded in direction `{}`", direction.name());
+            return Err(LabError::dut(&dut.name, reason));
         }
         if self.dut.is_some() {
-            return Err(LabError::Dut {
-                dut: dut.name.clone(),
-                reason: "cannot be started: another one is up".to_owned(),
-            });
+            let reason = "cannot be started: another one is up";
+            return Err(LabError::dut(&dut.name, reason));
         }
         let mut adapter = dut::adapter(dut)?;
         let site = self.site(&dut.name, links, direction);
@@ -408,7 +381,7 @@ impl Bench for NamespaceLab {
             end.map(|(node, interface)| (self.station(node), interface))
                 .ok_or_else(|| {
                     let reason = "has a link that cannot be cut: the lab has no tap in it";
-                    dut::dut_error(&up.name, reason.to_owned())
+                    LabError::dut(&up.name, reason)
                 })
         };
         match action {
@@ -462,6 +435,16 @@ impl Drop for NamespaceLab {
     }
 }
 
+/// A station of this lab: this program, with the lab's mark in its environment.
+fn station_command(hold: &Hold) -> Command {
+    let mut command = Command::new(THIS_PROGRAM);
+    command
+        .arg0(THIS_PROGRAM_NAME)
+        .arg("station")
+        .env(MARK, hold.mark());
+    command
+}
+
 /// The element that a node is, if that is a bridge.
 fn bridge(node: NodeId) -> Option<ElementId> {
     match node {
@@ -474,17 +457,9 @@ fn bridge(node: NodeId) -> Option<ElementId> {
 fn cannot_build(error: LabError) -> LabError {
     match error {
         LabError::Node { node, reason } => {
-            let (what, help) = match reason.rsplit_once("\nhelp: ") {
-                Some((what, help)) => (what.to_owned(), help.to_owned()),
-                None => (
-                    reason,
-                    "`cipherbench doctor` tells what this machine lacks".to_owned(),
-                ),
-            };
-            LabError::CannotBuild {
-                what: format!("station {node}: {what}"),
-                help,
-            }
+            let help = "`cipherbench doctor` lists what this machine lacks";
+            let (what, help) = reason.rsplit_once("\nhelp: ").unwrap_or((&reason, help));
+            LabError::cannot_build(format!("station {node}: {what}"), help)
         }
         error => error,
     }

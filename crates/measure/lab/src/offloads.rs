@@ -1,5 +1,6 @@
 //! Offloads of an interface: what `ethtool -k` prints, and what bears on results.
 
+use crate::protocol::Program;
 use std::collections::BTreeMap;
 
 /// Features that bear on results, by the names that ethtool prints.
@@ -17,7 +18,7 @@ const FEATURES: &[&str] = &[
     "tx-udp-segmentation",
 ];
 
-/// Those that [`arguments`] sets: as `ethtool -K` takes them, and as `ethtool -k` prints them.
+/// Those that [`set`] sets: as `ethtool -K` takes them, and as `ethtool -k` prints them.
 pub(crate) const SETTABLE: [(&str, &str); 4] = [
     ("tso", "tcp-segmentation-offload"),
     ("gso", "generic-segmentation-offload"),
@@ -40,27 +41,17 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Arguments of `ethtool -K` for one interface.
+/// `ethtool -K` for one interface.
 ///
 /// GRO stays off, as veth has it by default, when the others are on: a veth hands super-packets on
 /// whole, so there is nothing to merge, and the NAPI hop that GRO brings costs most of the
 /// throughput of several streams (a third was left when it was measured on two cores).
-pub(crate) fn arguments(interface: &str, on: bool) -> Vec<String> {
-    let segmentation = if on { "on" } else { "off" };
-    let words = [
-        "ethtool",
-        "-K",
-        interface,
-        "tso",
-        segmentation,
-        "gso",
-        segmentation,
-        "tx-udp-segmentation",
-        segmentation,
-        "gro",
-        "off",
-    ];
-    words.map(str::to_owned).to_vec()
+pub(crate) fn set(interface: &str, on: bool) -> Program {
+    let settings = SETTABLE.iter().flat_map(|(word, _)| match *word {
+        "gro" => ["gro", "off"],
+        segmentation => [segmentation, if on { "on" } else { "off" }],
+    });
+    Program::new(["ethtool", "-K", interface].into_iter().chain(settings))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Tools run on nodes, which must succeed.
 
-use crate::protocol::Program;
-use crate::{LabError, Node, Result};
+use crate::protocol::{Ended, Program};
+use crate::{Node, Result};
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 /// How long one may take.
@@ -12,33 +13,14 @@ pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<()> {
     if batch.is_empty() {
         return Ok(());
     }
-    run_tool(
-        node,
-        Program {
-            stdin: batch,
-            ..Program::new(["ip", "-batch", "-"])
-        },
-    )
+    run_tool(node, Program::new(["ip", "-batch", "-"]).with_input(batch))
 }
 
 /// Runs a batch of `tc` commands.
 pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<()> {
-    let program = Program {
-        stdin: batch,
-        ..Program::new(["tc", "-batch", "-"])
-    };
-    run_tool(node, program).map_err(|error| match error {
-        LabError::Node { node, reason } if reason.contains("qdisc kind is unknown") => {
-            LabError::Node {
-                node,
-                reason: format!(
-                    "{reason}\nhelp: this kernel lacks the shaper: sudo modprobe sch_tbf; or \
-                     leave the links' rate out"
-                ),
-            }
-        }
-        error => error,
-    })
+    let program = Program::new(["tc", "-batch", "-"]).with_input(batch);
+    let help = "this kernel lacks the shaper: sudo modprobe sch_tbf; or leave the links' rate out";
+    run_tool(node, program).map_err(|error| error.help_for("qdisc kind is unknown", help))
 }
 
 /// The version of a node's kernel, which is that of this machine.
@@ -60,13 +42,18 @@ pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<()> {
     } else {
         format!(" with\n{}\n", input.trim_end())
     };
-    let reason = format!(
-        "`{what}`{input} failed ({}){}",
-        ended.how(),
-        ended.last_words()
-    );
-    Err(LabError::Node {
-        node: node.id().name(),
-        reason,
+    let (how, said) = (ended.how(), ended.last_words());
+    Err(node.error(format!("`{what}`{input} failed ({how}){said}")))
+}
+
+/// The list that a tool printed as JSON.
+pub(crate) fn parse_json<T: DeserializeOwned>(
+    node: &dyn Node,
+    what: &str,
+    printed: &Ended,
+) -> Result<Vec<T>> {
+    serde_json::from_str(&printed.stdout).map_err(|error| {
+        let (how, said) = (printed.how(), printed.last_words());
+        node.error(format!("cannot read {what}: {error} ({how}){said}"))
     })
 }

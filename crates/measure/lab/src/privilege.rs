@@ -1,6 +1,6 @@
 //! The privilege that a lab of namespaces needs: root, or root in a user namespace of one's own.
 
-use crate::{LabError, Result, state};
+use crate::{LabError, Result, mark};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, getegid, geteuid};
@@ -94,20 +94,20 @@ fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
 }
 
 fn enter_user_namespace() -> Result<Privilege> {
-    state::look_from_outside();
+    mark::look_from_outside();
     let (uid, gid) = (geteuid(), getegid());
-    let refused = |error: io::Error| LabError::CannotBuild {
-        what: format!(
+    let refused = |error: io::Error| {
+        let what = format!(
             "user {uid} may not build a lab: entering a user namespace failed ({error}), and the \
              process is not root"
-        ),
-        help: how_to_get_namespaces(),
+        );
+        LabError::cannot_build(what, how_to_get_namespaces())
     };
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|errno| match errno {
-        Errno::EINVAL => LabError::CannotBuild {
-            what: "a process with several threads cannot enter a user namespace".to_owned(),
-            help: "run as root".to_owned(),
-        },
+        Errno::EINVAL => LabError::cannot_build(
+            "a process with several threads cannot enter a user namespace",
+            "run as root",
+        ),
         // What the kernel calls "no space left on device".
         Errno::ENOSPC => refused(io::Error::other("the limit of user namespaces is reached")),
         errno => refused(errno.into()),
@@ -124,9 +124,9 @@ fn open_tun() -> Result<()> {
         .read(true)
         .write(true)
         .open(TUN_DEVICE);
-    open.map(drop).map_err(|error| LabError::CannotBuild {
-        what: format!("cannot open {TUN_DEVICE}, which software encryptors need: {error}"),
-        help: how_to_open_tun(error.kind()).to_owned(),
+    open.map(drop).map_err(|error| {
+        let what = format!("cannot open {TUN_DEVICE}, which software encryptors need: {error}");
+        LabError::cannot_build(what, how_to_open_tun(error.kind()))
     })
 }
 

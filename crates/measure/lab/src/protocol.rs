@@ -80,6 +80,15 @@ impl Program {
             ..Self::default()
         }
     }
+
+    /// The same program with `stdin` on its standard input.
+    #[must_use]
+    pub fn with_input(self, stdin: impl Into<String>) -> Self {
+        Self {
+            stdin: stdin.into(),
+            ..self
+        }
+    }
 }
 
 /// A UDP port that carries what a DUT sealed, and in what form.

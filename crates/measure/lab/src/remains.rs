@@ -1,7 +1,7 @@
 //! What a station that was killed leaves in its network namespace.
 
 use crate::kill::kill_all;
-use crate::{LabError, Node, Result, Station, procfs};
+use crate::{Node, Result, Station, procfs};
 use std::fs::File;
 use std::time::Duration;
 
@@ -18,21 +18,17 @@ pub(crate) struct Remains {
 
 impl Remains {
     pub(crate) fn of(station: &Station) -> Result<Self> {
-        let failed = |reason: String| LabError::Node {
-            node: station.id().name(),
-            reason,
-        };
+        let node: &dyn Node = station;
         let look = |pid| {
-            procfs::network_namespace(pid)
-                .map_err(|error| failed(format!("cannot look at its network namespace: {error}")))
+            procfs::network_namespace(pid).map_err(|error| {
+                node.error(format!("cannot look at its network namespace: {error}"))
+            })
         };
         let (file, id) = look(station.pid())?;
         let (_, own) = look(std::process::id())?;
         // All that is in it will be killed: not for anything may it be the machine's own.
         if id == own {
-            return Err(failed(
-                "it is in the same network namespace as the run".to_owned(),
-            ));
+            return Err(node.error("it is in the same network namespace as the run"));
         }
         Ok(Self { _file: file, id })
     }

@@ -7,6 +7,7 @@
 //! and links go with their last process.
 
 use crate::kill::{kill_all, kill_tree};
+use crate::mark::marked;
 use crate::procfs::{self, ProcessStat};
 use crate::sync::Deadline;
 use crate::{LabError, NodeId, Privilege, Result};
@@ -15,7 +16,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How long a process and everything below it may take to be gone once they were killed.
@@ -29,31 +29,6 @@ const RETURN_STEP: Duration = Duration::from_millis(5);
 /// Runs that end at the same moment can take the file away under us so often.
 const LOCK_ATTEMPTS: usize = 100;
 
-/// Environment variable that marks the processes of a lab.
-pub(crate) const MARK: &str = "CIPHERBENCH_RUN";
-
-/// Marked processes that were seen before this process entered a user namespace.
-static SEEN_FROM_OUTSIDE: OnceLock<Vec<(ProcessStat, String)>> = OnceLock::new();
-
-/// Remembers all marked processes. To be called before a user namespace is entered: from inside,
-/// the kernel shows nobody's environment in the namespace of an earlier run, a sibling.
-pub(crate) fn look_from_outside() {
-    // Entered once: the first look is the last that can see them.
-    SEEN_FROM_OUTSIDE.get_or_init(|| procfs::marked(MARK));
-}
-
-/// Processes that have this mark.
-fn marked(mark: &str) -> Vec<ProcessStat> {
-    let seen = SEEN_FROM_OUTSIDE.get().into_iter().flatten().cloned();
-    let still_alive = seen.filter(|(process, _)| process.is_alive());
-    procfs::marked(MARK)
-        .into_iter()
-        .chain(still_alive)
-        .filter(|(_, value)| value == mark)
-        .map(|(process, _)| process)
-        .collect()
-}
-
 /// The file's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
@@ -61,7 +36,7 @@ struct State {
     boot_id: String,
     /// The run.
     run: Process,
-    /// What its processes have as [`MARK`]: as unique as the run itself.
+    /// What its processes have as [`MARK`](crate::mark::MARK): as unique as the run itself.
     #[serde(default)]
     mark: String,
     /// Its stations.
@@ -128,15 +103,13 @@ pub fn folder(privilege: Privilege) -> Result<PathBuf> {
         || "it must be a folder of this user that nobody else can write to".to_owned(),
         |error| error.to_string(),
     );
-    Err(LabError::CannotBuild {
-        what: format!(
+    Err(LabError::cannot_build(
+        format!(
             "cannot use the folder {} for lab names: {reason}",
             path.display()
         ),
-        help:
-            "remove it if it is a left-over, or set TMPDIR or XDG_RUNTIME_DIR to a folder of yours"
-                .to_owned(),
-    })
+        "remove it if it is a left-over, or set TMPDIR or XDG_RUNTIME_DIR to a folder of yours",
+    ))
 }
 
 /// A folder, no link, of this user, that nobody else writes to: another user could plant process
@@ -152,12 +125,13 @@ impl Hold {
     /// each.
     pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>)> {
         let path = folder.join(format!("{lab}.json"));
-        let failed = |error: io::Error| LabError::CannotBuild {
-            what: format!(
+        let failed = |error: io::Error| {
+            let what = format!(
                 "cannot use the lab's state file {}: {error}",
                 path.display()
-            ),
-            help: "see whether its folder can be written to and its disk has space left".to_owned(),
+            );
+            let help = "see whether its folder can be written to and its disk has space left";
+            LabError::cannot_build(what, help)
         };
         let Some(mut file) = lock_file(&path).map_err(failed)? else {
             let holder = fs::read_to_string(&path).ok();
@@ -191,7 +165,7 @@ impl Hold {
         Ok((hold, swept))
     }
 
-    /// What every process of the lab is to have as [`MARK`] in its environment.
+    /// The value of [`MARK`](crate::mark::MARK) in the environment of every process of the lab.
     pub(crate) fn mark(&self) -> &str {
         &self.state.mark
     }
@@ -209,12 +183,10 @@ impl Hold {
     }
 
     fn put(&mut self) -> Result<()> {
-        self.write().map_err(|error| LabError::CannotBuild {
-            what: format!(
-                "cannot write the lab's state file {}: {error}",
-                self.path.display()
-            ),
-            help: "see whether its disk has space left".to_owned(),
+        self.write().map_err(|error| {
+            let file = self.path.display();
+            let what = format!("cannot write the lab's state file {file}: {error}");
+            LabError::cannot_build(what, "see whether its disk has space left")
         })
     }
 

@@ -46,9 +46,9 @@ pub fn serve(
     input: impl Read,
     output: impl Write + Send + 'static,
 ) -> Result<()> {
-    let cannot_build = |error: std::io::Error| LabError::CannotBuild {
-        what: format!("the station cannot be set up: {error}"),
-        help: "see whether the machine has processes, descriptors and disk space left".to_owned(),
+    let cannot_build = |error: std::io::Error| {
+        let help = "see whether the machine has processes, descriptors and disk space left";
+        LabError::cannot_build(format!("the station cannot be set up: {error}"), help)
     };
     let buffer_limits = BufferLimits::read();
     let mut folder_for_files = std::env::temp_dir();

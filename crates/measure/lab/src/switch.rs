@@ -1,12 +1,11 @@
 //! A Linux bridge on a node: as a DUT, and as an element of the path.
 
-use crate::on_node::{ip, run_tool};
+use crate::on_node::{ip, parse_json, run_tool};
 use crate::protocol::Program;
-use crate::sync::Deadline;
+use crate::sync::await_true;
 use crate::topology::mac;
-use crate::{LabError, Node, Result};
+use crate::{Node, Result};
 use serde::Deserialize;
-use std::thread;
 use std::time::Duration;
 
 /// The bridge's own interface.
@@ -44,10 +43,7 @@ pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
     }
     run_tool(
         node,
-        Program {
-            stdin: known,
-            ..Program::new(["bridge", "-batch", "-"])
-        },
+        Program::new(["bridge", "-batch", "-"]).with_input(known),
     )
 }
 
@@ -59,15 +55,8 @@ pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<()> {
          link set {far} master {NAME} up\n\
          link set {NAME} up\n"
     );
-    ip(node, batch).map_err(|error| match error {
-        LabError::Node { node, reason } if reason.contains("Unknown device type") => {
-            LabError::Node {
-                node,
-                reason: format!("{reason}\nhelp: this kernel lacks bridges: sudo modprobe bridge"),
-            }
-        }
-        error => error,
-    })
+    let help = "this kernel lacks bridges: sudo modprobe bridge";
+    ip(node, batch).map_err(|error| error.help_for("Unknown device type", help))
 }
 
 /// Removes it. Its ports are free again with it; their addresses have stayed.
@@ -77,14 +66,7 @@ pub(crate) fn remove(node: &dyn Node) -> Result<()> {
 
 /// Waits until both ports forward; whether they do within [`READY_LIMIT`].
 pub(crate) fn forwards(node: &dyn Node) -> Result<bool> {
-    let deadline = Deadline::after(READY_LIMIT);
-    while !ports_forward(node)? {
-        if deadline.is_over() {
-            return Ok(false);
-        }
-        thread::sleep(READY_INTERVAL);
-    }
-    Ok(true)
+    await_true(READY_LIMIT, READY_INTERVAL, || ports_forward(node))
 }
 
 /// A port's state, as `bridge -json` has it.
@@ -97,14 +79,6 @@ struct PortState {
 fn ports_forward(node: &dyn Node) -> Result<bool> {
     let program = Program::new(["bridge", "-json", "link", "show"]);
     let ended = node.run(program, TOOL_LIMIT)?;
-    let ports: Vec<PortState> =
-        serde_json::from_str(&ended.stdout).map_err(|error| LabError::Node {
-            node: node.id().name(),
-            reason: format!(
-                "cannot read the state of the bridge's ports: {error} ({}){}",
-                ended.how(),
-                ended.last_words()
-            ),
-        })?;
+    let ports: Vec<PortState> = parse_json(node, "the state of the bridge's ports", &ended)?;
     Ok(ports.len() == 2 && ports.iter().all(|port| port.state == "forwarding"))
 }

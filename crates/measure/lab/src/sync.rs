@@ -25,6 +25,22 @@ pub(crate) fn wait<'a, T>(
     }
 }
 
+/// Repeats `look` every `interval` until it returns true; false once `limit` is over.
+pub(crate) fn await_true<E>(
+    limit: Duration,
+    interval: Duration,
+    mut look: impl FnMut() -> Result<bool, E>,
+) -> Result<bool, E> {
+    let deadline = Deadline::after(limit);
+    while !look()? {
+        if deadline.is_over() {
+            return Ok(false);
+        }
+        std::thread::sleep(interval);
+    }
+    Ok(true)
+}
+
 /// A moment after which nothing is waited for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Option<Instant>);

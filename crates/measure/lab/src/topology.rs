@@ -34,7 +34,6 @@ pub(crate) use test_networks::{Hop, IPV6_MTU_MIN};
 use crate::node_id::{ElementId, NodeId};
 use crate::{FrameEnd, Links};
 use campaign::plan::{Addresses, LabPlan};
-use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 /// Interfaces of the cipher link: gw1's and gw2's end.
@@ -71,6 +70,22 @@ pub(crate) const B1: End = end(NodeId::Gw2, "b1", 0xb1);
 pub(crate) const B0: End = end(NodeId::B, "b0", 0xb0);
 pub(crate) const C0: End = end(NodeId::A, "c0", 0xd0);
 pub(crate) const C1: End = end(NodeId::B, "c1", 0xd1);
+
+/// The cipher link's ends as a gateway has them: its own and its peer's.
+pub(crate) fn cipher_ends(gateway: NodeId) -> (End, End) {
+    match gateway {
+        NodeId::Gw2 => (W1, W0),
+        _ => (W0, W1),
+    }
+}
+
+/// A gateway's end of the link to its station.
+pub(crate) fn clear_end(gateway: NodeId) -> End {
+    match gateway {
+        NodeId::Gw2 => B1,
+        _ => A1,
+    }
+}
 
 /// A veth pair: made by one node, its other end at once in another's namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,16 +264,10 @@ impl Map {
     pub(crate) fn join(&self, own: End, other: End) -> String {
         let (address, interface) = (self.address(other), own.interface);
         let mut batch = String::new();
-        line(
-            &mut batch,
-            format_args!("route replace {address}/32 dev {interface} scope link"),
-        );
-        line(
-            &mut batch,
-            format_args!(
-                "neigh replace {address} lladdr {} dev {interface} nud permanent",
-                mac(other.mac)
-            ),
+        batch += &format!("route replace {address}/32 dev {interface} scope link\n");
+        batch += &format!(
+            "neigh replace {address} lladdr {} dev {interface} nud permanent\n",
+            mac(other.mac)
         );
         batch
     }
@@ -268,11 +277,8 @@ impl Map {
         let address = self.address(other);
         // There is one to delete then.
         let mut batch = self.join(own, other);
-        line(
-            &mut batch,
-            format_args!("neigh del {address} dev {}", own.interface),
-        );
-        line(&mut batch, format_args!("route del {address}/32"));
+        batch += &format!("neigh del {address} dev {}\n", own.interface);
+        batch += &format!("route del {address}/32\n");
         batch
     }
 
@@ -305,16 +311,13 @@ impl Map {
     pub(crate) fn make_links(&self, node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
         let mut batch = "link set lo up\n".to_owned();
         for Link { near, far, .. } in self.links.iter().filter(|link| link.near.node == node) {
-            line(
-                &mut batch,
-                format_args!(
-                    "link add {} address {} type veth peer name {} address {} netns {}",
-                    near.interface,
-                    mac(near.mac),
-                    far.interface,
-                    mac(far.mac),
-                    pid(far.node)
-                ),
+            batch += &format!(
+                "link add {} address {} type veth peer name {} address {} netns {}\n",
+                near.interface,
+                mac(near.mac),
+                far.interface,
+                mac(far.mac),
+                pid(far.node)
             );
         }
         batch
@@ -330,16 +333,10 @@ impl Map {
             let (interface, prefix) = (own.interface, prefix_length(own));
             let (address, neighbour) = (self.address(own), self.address(other));
             let neighbour_mac = mac(other.mac);
-            line(
-                &mut batch,
-                format_args!("address add {address}/{prefix} dev {interface}"),
-            );
-            line(&mut batch, format_args!("link set {interface} up"));
-            line(
-                &mut batch,
-                format_args!(
-                    "neigh replace {neighbour} lladdr {neighbour_mac} dev {interface} nud permanent"
-                ),
+            batch += &format!("address add {address}/{prefix} dev {interface}\n");
+            batch += &format!("link set {interface} up\n");
+            batch += &format!(
+                "neigh replace {neighbour} lladdr {neighbour_mac} dev {interface} nud permanent\n"
             );
         }
         let gateway = match node {
@@ -350,7 +347,7 @@ impl Map {
                 return batch;
             }
         };
-        line(&mut batch, format_args!("route add default via {gateway}"));
+        batch += &format!("route add default via {gateway}\n");
         batch
     }
 
@@ -360,9 +357,9 @@ impl Map {
         let mut batch = String::new();
         for (End { interface, .. }, _, link) in self.ends(node) {
             let mtu = link.mtu(links);
-            line(&mut batch, format_args!("link set {interface} mtu {mtu}"));
+            batch += &format!("link set {interface} mtu {mtu}\n");
         }
-        line(&mut batch, format_args!("route flush cache"));
+        batch += "route flush cache\n";
         batch
     }
 }
@@ -377,11 +374,6 @@ fn prefix_length(end: End) -> u8 {
 
 pub(crate) fn mac(bytes: [u8; 6]) -> String {
     bytes.map(|byte| format!("{byte:02x}")).join(":")
-}
-
-fn line(batch: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(batch, "{line}");
 }
 
 /// Host `number` of the /24 that `prefix` is in.

@@ -1,8 +1,8 @@
 //! One box that switches Ethernet: a Linux bridge on gw1, with the station in gw2's place.
 
 use super::interfaces::Interfaces;
-use super::site::{all, on_each};
-use super::{Adapter, Site, dut_error};
+use super::site::{all, by_node, on_each};
+use super::{Adapter, Site};
 use crate::on_node::ip;
 use crate::switch::{self, Port, READY_LIMIT};
 use crate::topology::{A0, A1, W0, W1};
@@ -31,11 +31,9 @@ impl Adapter for Bridge {
             }
         }
         let facts = [("forwarding", "Ethernet"), ("stp", "off")];
-        let named = |(name, value): (&str, &str)| {
-            (format!("{}/{name}", switch.id().name()), value.to_owned())
-        };
+        let facts = facts.map(|(name, value)| (name, value.to_owned()));
         Ok(RunningDut {
-            facts: facts.map(named).into(),
+            facts: by_node(switch.id(), facts).collect(),
             frame_path: Some(path),
             ..RunningDut::default()
         })
@@ -46,8 +44,9 @@ impl Adapter for Bridge {
             return Ok(());
         }
         let limit = READY_LIMIT.as_secs();
-        let reason = format!("is up, but its ports do not forward within {limit} s");
-        Err(dut_error(site.dut, reason))
+        Err(site.error(format!(
+            "is up, but its ports do not forward within {limit} s"
+        )))
     }
 
     fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {

@@ -7,35 +7,30 @@
 //! it, and its CPU time is that of others.
 
 mod config;
+mod metrics;
 mod secrets;
 mod tunnels;
 
 use super::keys::{write_file, write_keys};
-use super::site::{all, on_each};
-use super::{Adapter, Daemon, Site, daemon, dut_error, prometheus};
-use crate::protocol::{ControlPort, Request, Response, SealedPort, THIS_PROGRAM};
-use crate::sync::Deadline;
-use crate::topology::{A1, B1, End, W0, W1};
+use super::site::{all, by_node, on_each};
+use super::{Adapter, Daemon, Site, daemon};
+use crate::protocol::{ControlPort, SealedPort, THIS_PROGRAM};
+use crate::sync::await_true;
+use crate::topology::{W0, W1, cipher_ends};
 use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationEsp};
 use campaign::plan::Encryptor;
+use metrics::read_counters;
 use nix::sys::signal::Signal;
-use secrets::Secrets;
+use secrets::{KME_PORTS, Secrets};
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// UDP port of the first lane; lane i has the i-th after it. Keys are agreed on by TCP on the same
 /// port.
 const PORT: u16 = 4500;
 
-/// TCP ports of gw1's KME and of gw2's.
-const KME_PORTS: [u16; 2] = [8443, 8444];
-
 /// How long the KMEs may take until they answer.
 const KME_LIMIT: Duration = Duration::from_secs(15);
-
-/// Where it serves its counters.
-const METRICS_PORT: u16 = 9464;
 
 /// How long it may take until it forwards: known answers of its engine, interfaces, probes.
 const READY_LIMIT: Duration = Duration::from_secs(15);
@@ -78,10 +73,9 @@ impl Cipherbench {
 
     /// Writes secrets and configuration of a gateway; where the latter is.
     fn write_files(&self, site: &Site<'_>, node: &dyn Node, secrets: &Secrets) -> Result<String> {
-        let id = node.id();
         let key_config = secrets.write(node)?;
-        let config = config::text(&self.encryptor, site, id, &key_config);
-        write_file(node, &format!("{}.yaml", id.name()), &config, false)
+        let config = config::text(&self.encryptor, site, node.id(), &key_config);
+        write_file(node, &format!("{}.yaml", node.name()), &config, false)
     }
 
     /// Starts the KMEs, where the key source has any.
@@ -110,8 +104,7 @@ impl Cipherbench {
     /// the keys.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<(u64, String)> {
         let Some(config) = self.configs.get(&node.id()) else {
-            let reason = format!("has no configuration on {}", node.id().name());
-            return Err(dut_error(site.dut, reason));
+            return Err(site.error(format!("has no configuration on {}", node.name())));
         };
         let argv = [THIS_PROGRAM, "encrypt", "--config", config];
         let argv = argv.map(str::to_owned).to_vec();
@@ -121,18 +114,12 @@ impl Cipherbench {
 
     /// Starts it on gateways; those where it came up are in `dut` also when one did not.
     fn start_all(&self, site: &Site<'_>, nodes: &[&dyn Node], dut: &mut RunningDut) -> Result<()> {
-        let started = on_each(nodes, |node| self.start_on(site, node));
-        let mut failure = Ok(());
-        for (node, started) in nodes.iter().zip(started) {
-            match started {
-                Ok((process, stdout)) => {
-                    dut.processes.push((node.id(), process));
-                    dut.facts.extend(facts(node.id(), &stdout));
-                }
-                Err(error) => failure = failure.and(Err(error)),
-            }
-        }
-        failure
+        let started = daemon::start_all(nodes, dut, |node| {
+            let (process, stdout) = self.start_on(site, node)?;
+            Ok((process, facts(node.id(), &stdout)))
+        })?;
+        dut.facts.extend(started.into_iter().flatten());
+        Ok(())
     }
 
     /// All that is to be there before anything is forwarded.
@@ -206,16 +193,11 @@ impl Cipherbench {
         };
         let before = rekeys()?;
         daemon.signal(REKEY)?;
-        let deadline = Deadline::after(REKEY_LIMIT);
-        while rekeys()? == before {
-            if deadline.is_over() {
-                let (node, limit) = (daemon.node.id().name(), REKEY_LIMIT.as_secs());
-                let reason = format!("did not renew its keys on {node} within {limit} s");
-                return Err(dut_error(daemon.dut, reason));
-            }
-            thread::sleep(REKEY_INTERVAL);
+        if await_true(REKEY_LIMIT, REKEY_INTERVAL, || Ok(rekeys()? != before))? {
+            return Ok(());
         }
-        Ok(())
+        let (node, limit) = (daemon.gateway(), REKEY_LIMIT.as_secs());
+        Err(daemon.error(format!("did not renew its keys on {node} within {limit} s")))
     }
 
     /// The path of test frames; a station in a gateway's place gets that gateway's keys.
@@ -229,7 +211,7 @@ impl Cipherbench {
         };
         let Secrets::Static(keys) = secrets else {
             let reason = "agrees on keys, which the station in a gateway's place does not";
-            return Err(dut_error(site.dut, reason.to_owned()));
+            return Err(site.error(reason));
         };
         let (own, peer) = cipher_ends(node.id());
         let esp = StationEsp {
@@ -274,9 +256,7 @@ impl Adapter for Cipherbench {
         }
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
-            let gateway = daemon.node.id().name();
-            let named = |(name, value)| (format!("{gateway}/{name}"), value);
-            counters.extend(read_counters(&daemon)?.into_iter().map(named));
+            counters.extend(by_node(daemon.node.id(), read_counters(&daemon)?));
         }
         Ok(counters)
     }
@@ -311,43 +291,6 @@ impl Adapter for Cipherbench {
     }
 }
 
-/// What one of them counts, by its own names.
-fn read_counters(daemon: &Daemon<'_>) -> Result<BTreeMap<String, u64>> {
-    Ok(prometheus::counters(&metrics(daemon)?))
-}
-
-/// What one of them serves of itself.
-fn metrics(daemon: &Daemon<'_>) -> Result<String> {
-    let request = Request::HttpGet {
-        port: METRICS_PORT,
-        path: "/metrics".to_owned(),
-    };
-    match daemon.node.call(request) {
-        Ok(Response::Body(text)) => Ok(text),
-        Ok(other) => Err(daemon.node.unexpected(&other)),
-        Err(error) => {
-            daemon.check_dying()?;
-            Err(error)
-        }
-    }
-}
-
-/// The cipher link's ends as a gateway has them: its own and its peer's.
-pub(super) fn cipher_ends(id: NodeId) -> (End, End) {
-    match id {
-        NodeId::Gw2 => (W1, W0),
-        _ => (W0, W1),
-    }
-}
-
-/// A gateway's end of the link to its station.
-pub(super) fn clear_end(id: NodeId) -> End {
-    match id {
-        NodeId::Gw2 => B1,
-        _ => A1,
-    }
-}
-
 /// What it says of itself on its line: `ready version=0.1.0 suite=aes-256-gcm …`.
 fn facts(id: NodeId, stdout: &str) -> BTreeMap<String, String> {
     let line = stdout
@@ -357,9 +300,7 @@ fn facts(id: NodeId, stdout: &str) -> BTreeMap<String, String> {
     let pairs = line
         .split_ascii_whitespace()
         .filter_map(|word| word.split_once('='));
-    pairs
-        .map(|(key, value)| (format!("{}/{key}", id.name()), value.to_owned()))
-        .collect()
+    by_node(id, pairs.map(|(key, value)| (key, value.to_owned()))).collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Processes of a DUT: started, asked whether they live, killed and stopped.
 
-use super::dut_error;
 use super::site::{Site, all, on_each};
 use crate::protocol::{Ended, Program, Ready, Request, Response};
-use crate::sync::Deadline;
+use crate::sync::await_true;
 use crate::{DutAction, LabError, Node, NodeId, Result, RunningDut};
 use nix::sys::signal::Signal;
-use std::thread;
 use std::time::Duration;
 
 /// From SIGTERM to SIGKILL.
@@ -36,40 +34,35 @@ impl<'a> Daemon<'a> {
             ready: Ready::Line(ready.to_owned()),
             ..Program::default()
         };
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let limit_ms = crate::millis(limit);
         match node.call(Request::Start { program, limit_ms }) {
             Ok(Response::Started {
                 process, stdout, ..
             }) => Ok((Self { dut, node, process }, stdout)),
             Ok(other) => Err(node.unexpected(&other)),
-            Err(LabError::Node { node, reason }) => Err(dut_error(
-                dut,
-                format!("did not come up on {node}: {reason}"),
-            )),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into_dut(dut, did_not_come_up)),
         }
     }
 
     /// # Errors
     /// [`LabError::Dut`] with its last words when it is dead, or is so within [`DEATH_LIMIT`].
     pub(crate) fn check_dying(&self) -> Result<()> {
-        let deadline = Deadline::after(DEATH_LIMIT);
-        while !deadline.is_over() {
-            self.check_alive()?;
-            thread::sleep(Duration::from_millis(5));
-        }
-        self.check_alive()
+        let is_dead = || self.check_alive().map(|()| false);
+        await_true(DEATH_LIMIT, Duration::from_millis(5), is_dead).map(drop)
+    }
+
+    /// Returns that it has died, which says more than the error of a request to it; otherwise the
+    /// error.
+    pub(crate) fn died_or(&self, error: LabError) -> LabError {
+        self.check_dying().err().unwrap_or(error)
     }
 
     /// # Errors
     /// [`LabError::Dut`] with its last words when it is dead.
     pub(crate) fn check_alive(&self) -> Result<()> {
-        match self.node.call(Request::Status {
-            process: self.process,
-        })? {
-            Response::Status(None) => Ok(()),
-            Response::Status(Some(ended)) => Err(self.died(&ended)),
-            other => Err(self.node.unexpected(&other)),
+        match self.node.status(self.process)? {
+            None => Ok(()),
+            Some(ended) => Err(self.died(&ended)),
         }
     }
 
@@ -82,12 +75,8 @@ impl<'a> Daemon<'a> {
         let ended = self.node.stop(self.process, STOP_GRACE)?;
         alive?;
         if ended.timed_out {
-            let (node, grace) = (self.node.id().name(), STOP_GRACE.as_secs());
-            let reason = format!(
-                "did not stop on {node} within {grace} s{}",
-                ended.last_words()
-            );
-            return Err(dut_error(self.dut, reason));
+            let (node, grace, said) = (self.gateway(), STOP_GRACE.as_secs(), ended.last_words());
+            return Err(self.error(format!("did not stop on {node} within {grace} s{said}")));
         }
         Ok(())
     }
@@ -116,12 +105,45 @@ impl<'a> Daemon<'a> {
     }
 
     fn died(&self, ended: &Ended) -> LabError {
-        let node = self.node.id().name();
-        dut_error(
-            self.dut,
-            format!("died on {node} ({}){}", ended.how(), ended.last_words()),
-        )
+        let (node, how, said) = (self.gateway(), ended.how(), ended.last_words());
+        self.error(format!("died on {node} ({how}){said}"))
     }
+
+    /// Name of its gateway.
+    pub(crate) fn gateway(&self) -> &'static str {
+        self.node.name()
+    }
+
+    pub(crate) fn error(&self, reason: impl Into<String>) -> LabError {
+        LabError::dut(self.dut, reason)
+    }
+}
+
+/// The reason for a DUT that a node could not start.
+pub(crate) fn did_not_come_up(node: &str, reason: &str) -> String {
+    format!("did not come up on {node}: {reason}")
+}
+
+/// Starts a DUT on several nodes at the same time; the processes of those where it came up are in
+/// `dut` also when one did not. Returns what each start returned beside its process.
+pub(crate) fn start_all<T: Send>(
+    nodes: &[&dyn Node],
+    dut: &mut RunningDut,
+    start: impl Fn(&dyn Node) -> Result<(u64, T)> + Sync,
+) -> Result<Vec<T>> {
+    let mut all = Ok(Vec::new());
+    for (node, started) in nodes.iter().zip(on_each(nodes, start)) {
+        match started {
+            Ok((process, value)) => {
+                dut.processes.push((node.id(), process));
+                if let Ok(values) = &mut all {
+                    values.push(value);
+                }
+            }
+            Err(error) => all = all.and(Err(error)),
+        }
+    }
+    all
 }
 
 /// All that run.
@@ -151,8 +173,10 @@ pub(crate) fn taken<'a>(site: &Site<'a>, dut: &mut RunningDut, on: NodeId) -> Ve
 pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<()> {
     let killed = taken(site, dut, on);
     if killed.is_empty() {
-        let reason = format!("has no process on {} that could be killed", on.name());
-        return Err(dut_error(site.dut, reason));
+        return Err(site.error(format!(
+            "has no process on {} that could be killed",
+            on.name()
+        )));
     }
     all(killed.iter().map(Daemon::kill).collect())
 }
@@ -178,10 +202,10 @@ pub(crate) fn loaded<'a>(site: &Site<'a>, id: NodeId) -> Result<&'a dyn Node> {
     let mut loaded = site.loaded().iter().copied();
     loaded
         .find(|node| node.id() == id)
-        .ok_or_else(|| dut_error(site.dut, format!("does not run on {}", id.name())))
+        .ok_or_else(|| site.error(format!("does not run on {}", id.name())))
 }
 
 /// What a DUT says to an action that it does not know.
 pub(crate) fn refused(site: &Site<'_>, action: DutAction) -> LabError {
-    dut_error(site.dut, format!("cannot do {action:?}"))
+    site.error(format!("cannot do {action:?}"))
 }

@@ -13,7 +13,7 @@ mod answers;
 mod commands;
 mod stations;
 
-use super::{Adapter, Site, dut_error};
+use super::{Adapter, Site};
 use crate::cables::Outside;
 use crate::protocol::SealedPort;
 use crate::switch;
@@ -45,7 +45,7 @@ impl External {
         let Some(outside) = site.outside else {
             let reason = "is outside of this machine, and the lab has no cables to it\n\
                           help: write `external: { station_a: eth1, station_b: eth2 }` in the lab's file";
-            return Err(dut_error(site.dut, reason.to_owned()));
+            return Err(site.error(reason));
         };
         Ok(CommandRunner::new(site, outside, &self.plan))
     }
@@ -85,7 +85,7 @@ impl External {
                          help: see what `{command}` prints; `suite_words` has what the box calls a suite",
                         id.name()
                     );
-                    return Err(dut_error(site.dut, reason));
+                    return Err(site.error(reason));
                 }
                 fact("suite", self.plan.suite().to_string());
                 fact("suite_told", answers::fact(&said));
@@ -136,7 +136,7 @@ impl Adapter for External {
                         id.name(),
                         answers::fact(&said)
                     );
-                    return Err(dut_error(site.dut, reason));
+                    return Err(site.error(reason));
                 };
                 count(name, value);
             }
@@ -179,5 +179,5 @@ fn tap_forwards(site: &Site<'_>, outside: &Outside) -> Result<()> {
         "is configured, but the tap's interfaces `{first}` and `{second}` do not pass frames on within {limit} s\n\
          help: see whether both cables are in, and the boxes' ports are up"
     );
-    Err(dut_error(site.dut, reason))
+    Err(site.error(reason))
 }

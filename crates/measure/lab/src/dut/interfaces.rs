@@ -2,8 +2,9 @@
 //! got lost.
 
 use super::Site;
-use crate::protocol::{Program, Request, Response};
-use crate::{LabError, Node, Result};
+use crate::on_node::parse_json;
+use crate::protocol::Program;
+use crate::{Node, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,11 +45,8 @@ impl Interfaces {
 }
 
 fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>> {
-    let found = match node.call(Request::InterfaceCounters)? {
-        Response::InterfaceCounters(found) => found,
-        other => return Err(node.unexpected(&other)),
-    };
-    let gateway = node.id().name();
+    let found = node.interface_counters()?;
+    let gateway = node.name();
     let mut counters = BTreeMap::new();
     for interface in site.map.interfaces(node.id()) {
         let Some(found) = found.get(interface) else {
@@ -76,14 +74,7 @@ fn queue_drops(node: &dyn Node, interface: &str) -> Result<u64> {
         "tc", "-s", "-json", "qdisc", "show", "dev", interface, "root",
     ]);
     let ended = node.run(program, TOOL_LIMIT)?;
-    let disciplines: Vec<Discipline> =
-        serde_json::from_str(&ended.stdout).map_err(|error| LabError::Node {
-            node: node.id().name(),
-            reason: format!(
-                "cannot read the queue of `{interface}`: {error} ({}){}",
-                ended.how(),
-                ended.last_words()
-            ),
-        })?;
+    let what = format!("the queue of `{interface}`");
+    let disciplines: Vec<Discipline> = parse_json(node, &what, &ended)?;
     Ok(disciplines.iter().map(|discipline| discipline.drops).sum())
 }

@@ -2,14 +2,14 @@
 //! stations.
 
 use crate::protocol::{Request, Response};
-use crate::{Node, NodeId, Result};
+use crate::{LabError, Node, NodeId, Result};
 use keying::FileTexts;
 use std::fs::File;
 use std::io::Read;
 
 /// The texts of a fresh pair of key files, for A's side and B's side.
 pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2]> {
-    keying::pair_texts().map_err(|error| super::dut_error(dut, format!("got no keys: {error}")))
+    keying::pair_texts().map_err(|error| LabError::dut(dut, format!("got no keys: {error}")))
 }
 
 /// Writes a node's half of a pair, with its epoch file beside it, for the owner's eyes only; where
@@ -26,11 +26,11 @@ pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<Str
     Ok(key_file)
 }
 
-/// So many random bytes, in hexadecimal.
+/// Returns `bytes` random bytes in hexadecimal.
 pub(super) fn random_hex(dut: &str, bytes: usize) -> Result<String> {
     let mut random = vec![0; bytes];
     let filled = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-    filled.map_err(|error| super::dut_error(dut, format!("got no random secret: {error}")))?;
+    filled.map_err(|error| LabError::dut(dut, format!("got no random secret: {error}")))?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -49,5 +49,17 @@ pub(super) fn write_file(
     })? {
         Response::Written { path } => Ok(path),
         other => Err(node.unexpected(&other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::random_hex;
+
+    #[test]
+    fn random_secrets_have_the_requested_length_and_differ() {
+        let [one, other] = [32, 32].map(|bytes| random_hex("dut", bytes).unwrap());
+        assert_eq!((one.len(), other.len()), (64, 64));
+        assert_ne!(one, other);
     }
 }

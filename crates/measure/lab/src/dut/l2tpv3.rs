@@ -3,20 +3,20 @@
 //!
 //! As our own encryptor's: cookies of 8 bytes, no L2-specific sublayer, and so no sequence numbers.
 
-use super::cipherbench::{cipher_ends, clear_end};
-use super::site::{all, gather, on_each};
-use super::{Adapter, Site, dut_error};
-use crate::on_node::{ip, kernel_version};
-use crate::protocol::{Program, Request, Response};
+use super::daemon::did_not_come_up;
+use super::site::{all, by_node, gather, on_each};
+use super::{Adapter, Site};
+use crate::on_node::{ip, kernel_version, parse_json};
+use crate::protocol::Program;
 use crate::switch::{self, Port};
-use crate::sync::Deadline;
-use crate::topology::{A0, B0};
+use crate::sync::await_true;
+use crate::topology::{A0, B0, cipher_ends, clear_end};
 use crate::{LabError, Node, NodeId, Result, RunningDut};
 use campaign::plan;
 use campaign::plan::L2tpEncapsulation;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::Duration;
 use wire::l2tp::UDP_PORT;
 
@@ -113,50 +113,44 @@ impl L2tpv3 {
         ip(node, format!("link set {INTERFACE} mtu {mtu}\n"))?;
         self.compare(site, node)?;
         switch::make(node, &ports_of(node.id()))?;
-        let gateway = node.id().name();
         let facts = [
             ("program", "l2tpv3".to_owned()),
             ("version", kernel_version(node)?),
             ("encapsulation", encapsulation.to_owned()),
             ("suite", "none".to_owned()),
         ];
-        let named = |(name, value)| (format!("{gateway}/{name}"), value);
-        Ok(facts.into_iter().map(named).collect())
+        Ok(by_node(node.id(), facts).collect())
     }
 
     /// What is missing, where that is why it did not come up.
     fn explain(&self, site: &Site<'_>, error: LabError) -> LabError {
-        let LabError::Node { node, reason } = error else {
-            return error;
-        };
-        // No family of that name, no protocol, no type of session.
-        let is_missing = ["No such file", "not supported", "talking to the kernel"]
-            .iter()
-            .any(|words| reason.contains(words));
-        if !is_missing {
-            return dut_error(site.dut, format!("did not come up on {node}: {reason}"));
-        }
         let modules = match self.encapsulation {
             L2tpEncapsulation::Udp => "l2tp_eth",
             L2tpEncapsulation::Ip => "l2tp_eth l2tp_ip",
         };
-        let reason = format!(
-            "needs L2TPv3 in the kernel, which {node} does not have: {reason}\n\
-             help: sudo modprobe -a {modules}; or take our own: `cipherbench` with `mode: l2tpv3-clear`"
-        );
-        dut_error(site.dut, reason)
+        // No family of that name, no protocol, no type of session.
+        let missing = ["No such file", "not supported", "talking to the kernel"];
+        error.into_dut(site.dut, |node, reason| {
+            if !missing.iter().any(|words| reason.contains(words)) {
+                return did_not_come_up(node, reason);
+            }
+            format!(
+                "needs L2TPv3 in the kernel, which {node} does not have: {reason}\n\
+                 help: sudo modprobe -a {modules}; or take our own: `cipherbench` with \
+                 `mode: l2tpv3-clear`"
+            )
+        })
     }
 
     /// Whether the kernel has the tunnel and the session as they were asked for.
     fn compare(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let fail = |what: String| {
-            let gateway = node.id().name();
-            let reason = format!("is not as asked for on {gateway}: {what}");
-            Err(dut_error(site.dut, reason))
+            let gateway = node.name();
+            Err(site.error(format!("is not as asked for on {gateway}: {what}")))
         };
-        let told: Vec<Tunnel> = show(site, node, "tunnel")?;
+        let tunnels: Vec<Tunnel> = show(site, node, "tunnel")?;
         let encapsulation = self.encapsulation.name();
-        match &*told {
+        match &*tunnels {
             [tunnel]
                 if tunnel.tunnel_id == TUNNEL
                     && tunnel.encap.eq_ignore_ascii_case(encapsulation) => {}
@@ -164,20 +158,19 @@ impl L2tpv3 {
                 let Tunnel { tunnel_id, encap } = tunnel;
                 return fail(format!("tunnel {tunnel_id} is in {encap}"));
             }
-            told => return fail(format!("it has {} tunnels", told.len())),
+            tunnels => return fail(format!("it has {} tunnels", tunnels.len())),
         }
-        let told: Vec<Session> = show(site, node, "session")?;
-        let expected = [Session::of(node.id())];
-        match told == expected {
-            true => Ok(()),
-            false => fail(format!("it has the sessions {told:?}")),
+        let sessions: Vec<Session> = show(site, node, "session")?;
+        if sessions != [Session::of(node.id())] {
+            return fail(format!("it has the sessions {sessions:?}"));
         }
+        Ok(())
     }
 
     /// Removes what is there of it on a gateway.
     fn take_down(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let mut batch = String::new();
-        let interfaces = interfaces(node)?;
+        let interfaces = node.interface_counters()?;
         if interfaces.contains_key(switch::NAME) {
             switch::remove(node)?;
         }
@@ -185,21 +178,16 @@ impl L2tpv3 {
             let session = Session::of(node.id()).session_id;
             batch += &format!("l2tp del session tunnel_id {TUNNEL} session_id {session}\n");
         }
-        let tunnels = || show::<Tunnel>(site, node, "tunnel");
-        if !tunnels()?.is_empty() {
+        let is_gone = || Ok(show::<Tunnel>(site, node, "tunnel")?.is_empty());
+        if !is_gone()? {
             batch += &format!("l2tp del tunnel tunnel_id {TUNNEL}\n");
         }
         ip(node, batch)?;
-        let deadline = Deadline::after(GONE_LIMIT);
-        while !tunnels()?.is_empty() {
-            if deadline.is_over() {
-                let (gateway, limit) = (node.id().name(), GONE_LIMIT.as_secs());
-                let reason = format!("its tunnel on {gateway} is still there after {limit} s");
-                return Err(dut_error(site.dut, reason));
-            }
-            thread::sleep(GONE_INTERVAL);
+        if await_true(GONE_LIMIT, GONE_INTERVAL, is_gone)? {
+            return Ok(());
         }
-        Ok(())
+        let (gateway, limit) = (node.name(), GONE_LIMIT.as_secs());
+        Err(site.error(format!("still has its tunnel on {gateway} after {limit} s")))
     }
 }
 
@@ -218,21 +206,20 @@ impl Adapter for L2tpv3 {
     fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for &node in site.loaded() {
-            let gateway = node.id().name();
-            let Some(told) = interfaces(node)?.remove(INTERFACE) else {
+            let Some(found) = node.interface_counters()?.remove(INTERFACE) else {
+                let gateway = node.name();
                 let reason = format!("has no interface `{INTERFACE}` on {gateway} any more");
-                return Err(dut_error(site.dut, reason));
+                return Err(site.error(reason));
             };
             let counted = [
-                ("rx_packets", told.rx_packets),
-                ("rx_bytes", told.rx_bytes),
-                ("rx_errors", told.rx_errors),
-                ("tx_packets", told.tx_packets),
-                ("tx_bytes", told.tx_bytes),
-                ("tx_dropped", told.tx_dropped),
+                ("pseudowire_rx_packets", found.rx_packets),
+                ("pseudowire_rx_bytes", found.rx_bytes),
+                ("pseudowire_rx_errors", found.rx_errors),
+                ("pseudowire_tx_packets", found.tx_packets),
+                ("pseudowire_tx_bytes", found.tx_bytes),
+                ("pseudowire_tx_dropped", found.tx_dropped),
             ];
-            let named = |(name, value)| (format!("{gateway}/pseudowire_{name}"), value);
-            counters.extend(counted.map(named));
+            counters.extend(by_node(node.id(), counted));
         }
         Ok(counters)
     }
@@ -256,31 +243,13 @@ fn ports_of(id: NodeId) -> [Port; 2] {
     [port(clear_end(id).interface, near), port(INTERFACE, far)]
 }
 
-fn interfaces(node: &dyn Node) -> Result<BTreeMap<String, journal::record::InterfaceCounters>> {
-    match node.call(Request::InterfaceCounters)? {
-        Response::InterfaceCounters(told) => Ok(told),
-        other => Err(node.unexpected(&other)),
-    }
-}
-
-/// What `ip -json l2tp show` tells; nothing where the kernel has no L2TP, or none of the kind.
-fn show<T: for<'a> Deserialize<'a>>(
-    site: &Site<'_>,
-    node: &dyn Node,
-    kind: &str,
-) -> Result<Vec<T>> {
+/// What `ip -json l2tp show` prints; nothing where the kernel has no L2TP, or none of the kind.
+fn show<T: DeserializeOwned>(site: &Site<'_>, node: &dyn Node, kind: &str) -> Result<Vec<T>> {
     let program = Program::new(["ip", "-json", "l2tp", "show", kind]);
     let ended = node.run(program, TOOL_LIMIT)?;
     if ended.stdout.trim().is_empty() {
         return Ok(Vec::new());
     }
-    serde_json::from_str(&ended.stdout).map_err(|error| {
-        let gateway = node.id().name();
-        let reason = format!(
-            "cannot be asked for its {kind} on {gateway}: {error} ({}){}",
-            ended.how(),
-            ended.last_words()
-        );
-        dut_error(site.dut, reason)
-    })
+    let found = parse_json(node, &format!("its L2TP {kind}"), &ended);
+    found.map_err(|error| error.into_dut(site.dut, |on, why| format!("failed on {on}: {why}")))
 }

@@ -16,21 +16,19 @@ mod conf;
 mod identity;
 mod log;
 
-use super::cipherbench::cipher_ends;
 use super::daemon::STOP_GRACE;
 use super::keys::write_file;
-use super::site::on_each;
-use super::{Adapter, Daemon, Site, daemon, dut_error};
+use super::site::{by_node, on_each};
+use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::ip;
 use crate::protocol::{Request, Response, SealedPort};
-use crate::topology::Side;
+use crate::topology::cipher_ends;
 use crate::{DutAction, Node, NodeId, Result, RunningDut};
 use campaign::plan::Form;
 use conf::{Conf, Role};
 use identity::Identity;
 use log::Log;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::time::Duration;
 use wire::Suite;
 
@@ -88,8 +86,8 @@ impl OpenVpn {
         }
         for daemon in daemon::running(site, dut) {
             let suite = self.agreed(&daemon, cipher)?;
-            let key = format!("{}/suite", daemon.node.id().name());
-            dut.facts.insert(key, suite.to_string());
+            let suite = [("suite", suite.to_string())];
+            dut.facts.extend(by_node(daemon.node.id(), suite));
         }
         Ok(())
     }
@@ -97,12 +95,10 @@ impl OpenVpn {
     /// What it calls the suite.
     fn cipher(&self, site: &Site<'_>) -> Result<&'static str> {
         conf::cipher(self.suite).ok_or_else(|| {
-            let reason = format!(
-                "has no data channel with {}\nhelp: it has {}",
-                self.suite,
-                conf::suites().map(Suite::name).join(", ")
-            );
-            dut_error(site.dut, reason)
+            let (suite, known) = (self.suite, conf::suites().map(Suite::name).join(", "));
+            site.error(format!(
+                "has no data channel with {suite}\nhelp: it has {known}"
+            ))
         })
     }
 
@@ -113,18 +109,15 @@ impl OpenVpn {
         node: &'a dyn Node,
         dut: &mut RunningDut,
     ) -> Result<Daemon<'a>> {
-        let gateway = node.id().name();
         let Some(conf) = self.confs.get(&node.id()) else {
-            let reason = format!("has no configuration on {gateway}");
-            return Err(dut_error(site.dut, reason));
+            return Err(site.error(format!("has no configuration on {}", node.name())));
         };
         let argv = [PROGRAM, "--config", conf].map(str::to_owned).to_vec();
         let (daemon, said) =
             Daemon::start(site.dut, node, argv, log::BOUND, START_LIMIT).map_err(log::explain)?;
         dut.processes.push((node.id(), daemon.process));
-        dut.facts.extend(Log(&said).facts(gateway, PROGRAM));
-        // That it has died says more than what did not work then.
-        set_up(site, node).map_err(|error| daemon.check_dying().err().unwrap_or(error))?;
+        dut.facts.extend(Log(&said).facts(node.id(), PROGRAM));
+        set_up(site, node).map_err(|error| daemon.died_or(error))?;
         Ok(daemon)
     }
 
@@ -134,9 +127,9 @@ impl OpenVpn {
         match log::agreed_cipher(&line) {
             Some(agreed) if agreed == cipher => Ok(self.suite),
             agreed => {
-                let (node, agreed) = (daemon.node.id().name(), agreed.unwrap_or("none it tells"));
+                let (node, agreed) = (daemon.gateway(), agreed.unwrap_or("none it reports"));
                 let reason = format!("agreed on {agreed} on {node}, and {cipher} was asked for");
-                Err(dut_error(daemon.dut, reason))
+                Err(daemon.error(reason))
             }
         }
     }
@@ -164,25 +157,19 @@ impl Adapter for OpenVpn {
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
             daemon.check_alive()?;
-            let found = match daemon.node.call(Request::InterfaceCounters)? {
-                Response::InterfaceCounters(found) => found,
-                other => return Err(daemon.node.unexpected(&other)),
-            };
-            let gateway = daemon.node.id().name();
-            let Some(found) = found.get(INTERFACE) else {
+            let Some(found) = daemon.node.interface_counters()?.remove(INTERFACE) else {
                 daemon.check_dying()?;
+                let gateway = daemon.gateway();
                 let reason = format!("has lost its interface `{INTERFACE}` on {gateway}");
-                return Err(dut_error(site.dut, reason));
+                return Err(daemon.error(reason));
             };
             // The kernel sends into the interface what the program receives.
-            counters.extend([
-                (format!("{gateway}/clear_rx_bytes"), found.tx_bytes),
-                (format!("{gateway}/clear_tx_bytes"), found.rx_bytes),
-                (
-                    format!("{gateway}/{INTERFACE}_tx_dropped"),
-                    found.tx_dropped,
-                ),
-            ]);
+            let counted = [
+                ("clear_rx_bytes".to_owned(), found.tx_bytes),
+                ("clear_tx_bytes".to_owned(), found.rx_bytes),
+                (format!("{INTERFACE}_tx_dropped"), found.tx_dropped),
+            ];
+            counters.extend(by_node(daemon.node.id(), counted));
         }
         Ok(counters)
     }
@@ -236,20 +223,19 @@ fn write_conf(
         key: &own.key,
         peer_fingerprint: &peer.fingerprint,
     };
-    let gateway = node.id().name();
-    write_file(node, &format!("{gateway}.ovpn"), &conf.to_string(), false)
+    write_file(
+        node,
+        &format!("{}.ovpn", node.name()),
+        &conf.to_string(),
+        false,
+    )
 }
 
 /// Sets a gateway's interface up and routes the networks beyond into it.
 fn set_up(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let mtu = site.links.mtu;
-    let mut batch = format!("link set {INTERFACE} mtu {mtu} up\n");
-    let (_, peer) = cipher_ends(node.id());
-    for network in site.map.networks_behind(Side::of(peer), site.links) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(batch, "route replace {network} dev {INTERFACE}");
-    }
-    ip(node, batch)
+    let up = format!("link set {INTERFACE} mtu {mtu} up\n");
+    ip(node, up + &site.route_into(node.id(), INTERFACE))
 }
 
 /// Waits until it prints a line that begins so. One that does not in time is stopped, for its last
@@ -259,7 +245,7 @@ fn await_line(daemon: &Daemon<'_>, prefix: &str) -> Result<String> {
     let request = Request::AwaitLine {
         process: daemon.process,
         prefix: prefix.to_owned(),
-        limit_ms: u64::try_from(CONNECT_LIMIT.as_millis()).unwrap_or(u64::MAX),
+        limit_ms: crate::millis(CONNECT_LIMIT),
     };
     match node.call(request)? {
         Response::Line(Some(line)) => return Ok(line),
@@ -267,11 +253,12 @@ fn await_line(daemon: &Daemon<'_>, prefix: &str) -> Result<String> {
         other => return Err(node.unexpected(&other)),
     }
     let ended = node.stop(daemon.process, STOP_GRACE)?;
-    let reason = format!(
-        "had no data channel on {} within {} s{}",
-        node.id().name(),
+    let (node, limit, said) = (
+        daemon.gateway(),
         CONNECT_LIMIT.as_secs(),
-        ended.last_words()
+        ended.last_words(),
     );
-    Err(dut_error(daemon.dut, reason))
+    Err(daemon.error(format!(
+        "had no data channel on {node} within {limit} s{said}"
+    )))
 }

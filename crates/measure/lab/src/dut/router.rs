@@ -2,6 +2,7 @@
 
 use super::direct::Direct;
 use super::interfaces::Interfaces;
+use super::site::by_node;
 use super::{Adapter, Site};
 use crate::on_node::run_tool;
 use crate::protocol::Program;
@@ -36,15 +37,12 @@ impl Router {
         if !self.nat {
             return Ok(());
         }
-        run_nft(node, rules()).map_err(|error| match error {
-            LabError::Node { node, reason } if !reason.contains("\nhelp: ") => LabError::Node {
-                node,
-                reason: format!(
-                    "{reason}\nhelp: the kernel must have nftables with NAT and connection \
-                     tracking: sudo modprobe -a nf_tables nft_ct nft_masq; or set `nat: false`"
-                ),
-            },
-            error => error,
+        run_nft(node, rules()).map_err(|error| match &error {
+            LabError::Node { reason, .. } if !reason.contains("\nhelp: ") => node.error(format!(
+                "{reason}\nhelp: the kernel must have nftables with NAT and connection \
+                 tracking: sudo modprobe -a nf_tables nft_ct nft_masq; or set `nat: false`"
+            )),
+            _ => error,
         })
     }
 }
@@ -58,16 +56,8 @@ impl Adapter for Router {
             dut.facts = self.facts(router)?;
             Interfaces::watch(site, router)
         });
-        match started {
-            Ok(interfaces) => {
-                self.interfaces = interfaces;
-                Ok(dut)
-            }
-            Err(error) => {
-                let _ = self.stop(site, dut);
-                Err(error)
-            }
-        }
+        let up = started.map(|interfaces| self.interfaces = interfaces);
+        self.up_or_stopped(site, dut, up)
     }
 
     /// Routes are there when they are set, and neighbours are known.
@@ -116,16 +106,12 @@ impl Router {
         } else {
             ("none", "off".to_owned())
         };
-        let gateway = node.id().name();
         let facts = [
             ("forwarding", forwarding.join(" ")),
             ("nat", nat.to_owned()),
             ("conntrack", conntrack),
         ];
-        Ok(facts
-            .into_iter()
-            .map(|(name, value)| (format!("{gateway}/{name}"), value))
-            .collect())
+        Ok(by_node(node.id(), facts).collect())
     }
 }
 
@@ -148,11 +134,5 @@ fn rules() -> String {
 }
 
 fn run_nft(node: &dyn Node, rules: String) -> Result<()> {
-    run_tool(
-        node,
-        Program {
-            stdin: rules,
-            ..Program::new(["nft", "-f", "-"])
-        },
-    )
+    run_tool(node, Program::new(["nft", "-f", "-"]).with_input(rules))
 }

@@ -1,14 +1,15 @@
 //! Where a DUT is brought up, and which part of it is loaded.
 
-use super::{PATH_INTERVAL, PATH_LIMIT, dut_error, join};
+use super::{PATH_INTERVAL, PATH_LIMIT, join};
 use crate::cables::Outside;
 use crate::on_node::ip;
-use crate::protocol::{Program, Request, Response};
+use crate::protocol::Program;
 use crate::sync::Deadline;
-use crate::topology::{A0, B0, End, Hop, Map, W0, W1};
+use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
 use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result, Station};
 use campaign::plan::Direction;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::thread;
 use std::time::Duration;
 
@@ -160,30 +161,31 @@ impl<'a> Site<'a> {
 
     /// Whether A reaches B within a time.
     fn reaches(&self, limit: Duration) -> Result<bool> {
-        let target = self.map.b().to_string();
+        let target = self.map.b();
         let (interval, seconds) = (PATH_INTERVAL.as_secs_f64(), limit.as_secs().max(1));
         // With a deadline it goes on until one answer has come.
-        let ping = [
-            "ping",
-            "-n",
-            "-q",
-            "-c",
-            "1",
-            "-i",
-            &interval.to_string(),
-            "-w",
-            &seconds.to_string(),
-        ];
-        let program = Program::new(ping.into_iter().chain([target.as_str()]));
-        let ended = self.stations[0].run(program, limit * 2)?;
+        let ping = format!("ping -n -q -c 1 -i {interval} -w {seconds} {target}");
+        let ended = self.stations[0].run(Program::new(ping.split(' ')), limit * 2)?;
         Ok(ended.code == Some(0))
     }
 
     fn not_reached(&self, limit: Duration) -> LabError {
         let (target, limit) = (self.map.b(), limit.as_secs());
-        let reason =
-            format!("is up, but A does not reach B ({target}) through it within {limit} s");
-        dut_error(self.dut, reason)
+        self.error(format!(
+            "is up, but A does not reach B ({target}) through it within {limit} s"
+        ))
+    }
+
+    pub(crate) fn error(&self, reason: impl Into<String>) -> LabError {
+        LabError::dut(self.dut, reason)
+    }
+
+    /// The input of `ip` that routes the networks behind a gateway's peer into an interface.
+    pub(crate) fn route_into(&self, gateway: NodeId, interface: &str) -> String {
+        let (_, peer) = cipher_ends(gateway);
+        let networks = self.map.networks_behind(Side::of(peer), self.links);
+        let route = |network| format!("route replace {network} dev {interface}\n");
+        networks.into_iter().map(route).collect()
     }
 
     /// Removes from gateways and routers what a DUT that failed may have left there: interfaces
@@ -192,10 +194,7 @@ impl<'a> Site<'a> {
         let mut nodes = self.gateways.to_vec();
         nodes.extend(self.routers());
         let cleared = on_each(&nodes, |node| {
-            let found = match node.call(Request::InterfaceCounters)? {
-                Response::InterfaceCounters(counters) => counters.into_keys(),
-                other => return Err(node.unexpected(&other)),
-            };
+            let found = node.interface_counters()?.into_keys();
             let own: Vec<_> = self.map.interfaces(node.id()).collect();
             let foreign = found.filter(|name| !own.contains(&name.as_str()));
             let mut batch: String = foreign.map(|name| format!("link del {name}\n")).collect();
@@ -228,13 +227,22 @@ pub(crate) fn all(results: Vec<Result<()>>) -> Result<()> {
     results.into_iter().fold(Ok(()), Result::and)
 }
 
-/// Adds the facts of all nodes that told any; the first error.
+/// Keys with their node's name in front: `gw1/version`.
+pub(crate) fn by_node<K: Display, V>(
+    node: NodeId,
+    values: impl IntoIterator<Item = (K, V)>,
+) -> impl Iterator<Item = (String, V)> {
+    let named = move |(key, value)| (format!("{}/{key}", node.name()), value);
+    values.into_iter().map(named)
+}
+
+/// Adds the facts of all nodes that reported any; the first error.
 pub(crate) fn gather(
     results: Vec<Result<BTreeMap<String, String>>>,
     facts: &mut BTreeMap<String, String>,
 ) -> Result<()> {
     all(results
         .into_iter()
-        .map(|told| told.map(|told| facts.extend(told)))
+        .map(|found| found.map(|found| facts.extend(found)))
         .collect())
 }

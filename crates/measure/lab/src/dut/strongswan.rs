@@ -21,9 +21,9 @@ mod suites;
 mod tunnels;
 
 use super::keys::write_file;
-use super::site::{all, on_each};
+use super::site::{all, by_node, on_each};
 use super::xfrm::{add_interface, flush, missing_esp, remove_interface};
-use super::{Adapter, Daemon, Site, daemon, dut_error};
+use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::ip;
 use crate::protocol::{Program, SealedPort};
 use crate::{DutAction, Node, NodeId, Result, RunningDut};
@@ -63,6 +63,9 @@ for program in \"${CHARON:-}\" \"$(command -v charon || true)\" /usr/lib/ipsec/c
 done
 exit 1
 ";
+
+/// The socket and the process number that a daemon leaves when it is killed.
+const LEFT_BY_DAEMON: &str = "charon.vici /run/charon.pid";
 
 /// How to get what is missing of it.
 const INSTALL: &str = "install it, on Debian and Ubuntu: sudo apt install strongswan-charon \
@@ -109,24 +112,15 @@ impl Strongswan {
             });
         }
         let this = &*self;
-        let started = on_each(site.loaded(), |node| {
+        daemon::start_all(site.loaded(), dut, |node| {
             tunnels::prepare(&this.plan, site, node)?;
-            this.start_on(site, node)
-        });
-        let mut failure = Ok(());
-        for (node, started) in site.loaded().iter().zip(started) {
-            match started {
-                Ok(process) => dut.processes.push((node.id(), process)),
-                Err(error) => failure = failure.and(Err(error)),
-            }
-        }
-        failure?;
+            Ok((this.start_on(site, node)?, ()))
+        })?;
         let checked = on_each(site.loaded(), |node| this.check_daemon(site, node));
         for (place, facts) in this.places.iter().zip(checked) {
-            let named = |(key, value)| (format!("{}/{key}", place.id.name()), value);
             let program = ("program", place.program.clone());
-            dut.facts
-                .extend(facts?.into_iter().chain([program]).map(named));
+            let facts = facts?.into_iter().chain([program]);
+            dut.facts.extend(by_node(place.id, facts));
         }
         // The initiator last: what it asks for is known to the other one then.
         let [responder, initiator] = self.roles(site)?;
@@ -143,10 +137,8 @@ impl Strongswan {
     fn prove(&self, site: &Site<'_>, gateways: &[Gateway<'_>], dut: &mut RunningDut) -> Result<()> {
         for gateway in gateways {
             let expected = Half::of(&self.plan, site, gateway.node).sas();
-            let told = proof::look(gateway, &self.plan, expected)?;
-            let name = gateway.node.id().name();
-            let named = |(key, value)| (format!("{name}/{key}"), value);
-            dut.facts.extend(told.into_iter().map(named));
+            let facts = proof::look(gateway, &self.plan, expected)?;
+            dut.facts.extend(by_node(gateway.node.id(), facts));
         }
         Ok(())
     }
@@ -169,8 +161,7 @@ impl Strongswan {
         let gateway = self.gateway(site, node)?;
         // What a daemon that was killed leaves; the kernel's SAs outlive it, and would be in the
         // way.
-        let script = "cd \"$1\"; rm -f charon.vici /run/charon.pid";
-        gateway.run(&["sh", "-euc", script, "sh", gateway.folder])?;
+        gateway.in_folder(&format!("rm -f {LEFT_BY_DAEMON}"))?;
         if self.plan.data_path == DataPath::Kernel {
             remove_interface(node)?;
             flush(node)?;
@@ -183,24 +174,23 @@ impl Strongswan {
 
     /// Where its daemon is on a node, once nothing that was asked for is known to be missing there.
     fn check_node(&self, site: &Site<'_>, node: &dyn Node) -> Result<String> {
-        let name = node.id().name();
-        let refuse = |reason: String| Err(dut_error(site.dut, reason));
+        let name = node.name();
+        let refuse = |reason: String| Err(site.error(reason));
         let run = |words: &[&str]| node.run(Program::new(words.iter().copied()), TOOL_LIMIT);
         let found = run(&["sh", "-c", FIND_CHARON])?;
         let program = found.stdout.trim().to_owned();
-        if found.code != Some(0) {
-            return refuse(format!(
-                "is not installed on {name}: there is no `charon`\nhelp: {INSTALL}"
-            ));
-        }
-        if run(&["sh", "-c", "command -v swanctl"])?.code != Some(0) {
-            return refuse(format!(
-                "is not installed on {name}: there is no `swanctl`\nhelp: {INSTALL}"
-            ));
+        let swanctl = run(&["sh", "-c", "command -v swanctl"])?;
+        for (missing, look) in [("charon", &found), ("swanctl", &swanctl)] {
+            if look.code != Some(0) {
+                return refuse(format!(
+                    "is not installed on {name}: there is no `{missing}`\nhelp: {INSTALL}"
+                ));
+            }
         }
         if self.plan.ml_kem {
-            let told = run(&[&program, "--version"])?.stdout;
-            let version = told.split_ascii_whitespace().last().unwrap_or("unknown");
+            let printed = run(&[&program, "--version"])?.stdout;
+            let version = printed.split_ascii_whitespace().last();
+            let version = version.unwrap_or("unknown");
             if answers::numbers(version) < (6, 0) {
                 return refuse(format!(
                     "cannot add ML-KEM-768 to its key exchange on {name}: strongSwan {version} has \
@@ -235,9 +225,9 @@ impl Strongswan {
         };
         let text = config::daemon(&self.plan, &gateway.uri());
         write_file(node, "strongswan.conf", &text, false)?;
-        // A daemon that was killed has left its socket and its number.
-        let folders = "cd \"$1\"; rm -f charon.vici /run/charon.pid; mkdir -p private x509 x509ca";
-        gateway.run(&["sh", "-euc", folders, "sh", folder])?;
+        gateway.in_folder(&format!(
+            "rm -f {LEFT_BY_DAEMON}; mkdir -p private x509 x509ca"
+        ))?;
         for (name, content) in secrets.files(node.id()) {
             write_file(node, name, content, true)?;
             let place = match name {
@@ -254,9 +244,10 @@ impl Strongswan {
     /// Starts its daemon on a gateway that was prepared.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<u64> {
         let gateway = self.gateway(site, node)?;
-        if self.plan.data_path == DataPath::Libipsec && gateway.has_interface(TUN)? {
-            let name = node.id().name();
-            return Err(gateway.error(format!("finds an interface `{TUN}` on {name} already")));
+        if self.plan.data_path == DataPath::Libipsec && node.interface_counters()?.contains_key(TUN)
+        {
+            let name = node.name();
+            return Err(site.error(format!("finds an interface `{TUN}` on {name} already")));
         }
         if self.plan.data_path == DataPath::Kernel {
             add_interface(site, node)?;
@@ -276,7 +267,7 @@ impl Strongswan {
         node: &dyn Node,
     ) -> Result<Vec<(&'static str, String)>> {
         let gateway = self.gateway(site, node)?;
-        let name = node.id().name();
+        let name = node.name();
         let version = gateway.ask(&["--version", "--daemon"])?;
         let version = version.get("version").cloned().unwrap_or_default();
         let stats = gateway.ask(&["--stats"])?;
@@ -290,8 +281,8 @@ impl Strongswan {
                 "lacks the plugin `{plugin}` on {name}, of strongSwan {version}\nhelp: {INSTALL}"
             )));
         }
+        let mtu = site.links.mtu.min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
         if self.plan.data_path == DataPath::Libipsec {
-            let mtu = site.links.mtu.min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
             let batch = format!("link set {TUN} mtu {mtu} txqueuelen {TUN_QUEUE}\n");
             ip(node, batch).map_err(|_| {
                 gateway.error(format!(
@@ -319,38 +310,30 @@ impl Strongswan {
             )));
         }
         let mut facts = vec![("version", version)];
-        let (data_path, crypto) = match self.plan.data_path {
-            DataPath::Kernel => ("kernel XFRM", None),
+        match self.plan.data_path {
+            DataPath::Kernel => facts.push(("data_path", "kernel XFRM".to_owned())),
             DataPath::Libipsec => {
+                facts.push(("mtu", mtu.to_string()));
+                facts.push(("data_path", "kernel-libipsec".to_owned()));
                 let own = |kind| algorithms.get(&format!("{kind}/{}", words.cipher)).cloned();
-                ("kernel-libipsec", own("aead").or_else(|| own("encryption")))
+                let crypto = own("aead").or_else(|| own("encryption"));
+                facts.extend(crypto.map(|plugin| ("crypto", plugin)));
             }
-        };
-        if self.plan.data_path == DataPath::Libipsec {
-            facts.push((
-                "mtu",
-                site.links
-                    .mtu
-                    .min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX)
-                    .to_string(),
-            ));
         }
-        facts.push(("data_path", data_path.to_owned()));
-        facts.extend(crypto.map(|plugin| ("crypto", plugin)));
         Ok(facts)
     }
 
     /// Gives a daemon its configuration and asks for it again.
     fn load(&self, gateway: &Gateway<'_>, site: &Site<'_>) -> Result<()> {
-        let name = gateway.node.id().name();
+        let name = gateway.node.name();
         let file = gateway.configuration();
         gateway.swanctl(&["--load-all", "--noprompt", "--file", &file])?;
-        let told = gateway.ask(&["--list-conns"])?;
+        let loaded = gateway.ask(&["--list-conns"])?;
         for (path, value) in Half::of(&self.plan, site, gateway.node).expected() {
-            if told.get(&path) != Some(&value) {
-                let told = told.get(&path).map_or("nothing", String::as_str);
+            if loaded.get(&path) != Some(&value) {
+                let loaded = loaded.get(&path).map_or("nothing", String::as_str);
                 return Err(gateway.error(format!(
-                    "understood its configuration on {name} otherwise: `{path}` is {told}, not \
+                    "read its configuration on {name} differently: `{path}` is {loaded}, not \
                      {value}"
                 )));
             }
@@ -360,12 +343,11 @@ impl Strongswan {
 
     /// A gateway whose files are written.
     fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>> {
-        let (dut, id) = (site.dut, node.id());
-        let place = self.places.iter().find(|place| place.id == id);
-        let place = place
-            .ok_or_else(|| dut_error(dut, format!("was never brought up on {}", id.name())))?;
+        let place = self.places.iter().find(|place| place.id == node.id());
+        let place =
+            place.ok_or_else(|| site.error(format!("was never brought up on {}", node.name())))?;
         Ok(Gateway {
-            dut,
+            dut: site.dut,
             node,
             folder: &place.folder,
             program: &place.program,
@@ -394,10 +376,10 @@ impl Strongswan {
             cleaned.extend([remove_interface(node), flush(node)]);
         }
         if let Ok(gateway) = self.gateway(site, node) {
-            let script = "cd \"$1\"; rm -rf private x509 x509ca swanctl.conf strongswan.conf \
-                          ca.crt own.key own.crt charon.vici /run/charon.pid";
-            let removed = gateway.run(&["sh", "-euc", script, "sh", gateway.folder]);
-            cleaned.push(removed.map(drop));
+            cleaned.push(gateway.in_folder(&format!(
+                "rm -rf private x509 x509ca swanctl.conf strongswan.conf ca.crt own.key own.crt \
+                 {LEFT_BY_DAEMON}"
+            )));
         }
         all(cleaned)
     }
@@ -426,18 +408,9 @@ impl Adapter for Strongswan {
     fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
-            let told = match proof::counters(&self.gateway(site, daemon.node)?) {
-                Ok(told) => told,
-                Err(error) => {
-                    daemon.check_dying()?;
-                    return Err(error);
-                }
-            };
-            let name = daemon.node.id().name();
-            counters.extend(
-                told.into_iter()
-                    .map(|(key, value)| (format!("{name}/{key}"), value)),
-            );
+            let found = proof::counters(&self.gateway(site, daemon.node)?);
+            let found = found.map_err(|error| daemon.died_or(error))?;
+            counters.extend(by_node(daemon.node.id(), found));
         }
         Ok(counters)
     }

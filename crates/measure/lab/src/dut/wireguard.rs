@@ -13,21 +13,23 @@
 
 mod conf;
 mod implementation;
+mod tool;
 
 use super::keys::write_file;
-use super::site::{all, on_each};
-use super::{Adapter, Daemon, Site, daemon, dut_error};
+use super::site::{all, by_node, on_each};
+use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::{ip, run_tool};
-use crate::protocol::{Program, Request, Response, SealedPort};
+use crate::protocol::{Program, SealedPort};
 use crate::sync::Deadline;
-use crate::topology::{End, Side, W0, W1};
-use crate::{DutAction, LabError, Node, NodeId, Result, RunningDut};
+use crate::topology::{Side, cipher_ends};
+use crate::{DutAction, Node, NodeId, Result, RunningDut};
 use campaign::plan::{Form, WireGuardProgram};
 use conf::{Conf, KeyPair, Peer};
 use implementation::Implementation;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
+use tool::{TOOL_LIMIT, wg};
 
 /// Its interface, on either gateway.
 const INTERFACE: &str = "wg0";
@@ -47,9 +49,6 @@ const READY_LIMIT: Duration = Duration::from_secs(10);
 
 /// From one question whether it answers to the next.
 const READY_INTERVAL: Duration = Duration::from_millis(10);
-
-/// How long `wg` may take, and a program to print its version.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A WireGuard interface on each gateway.
 pub(super) struct WireGuard {
@@ -86,39 +85,26 @@ impl WireGuard {
             .and_then(|()| self.configure(site, node))
             .and_then(|()| route(site, node));
         if let Err(error) = set_up {
-            // That it has died says more than what did not work then.
-            let died = daemon.as_ref().and_then(|it| it.check_dying().err());
+            let error = match &daemon {
+                Some(daemon) => daemon.died_or(error),
+                None => error,
+            };
             let _ = self.take_down(node, daemon.as_slice());
-            return Err(died.unwrap_or(error));
+            return Err(error);
         }
-        let gateway = node.id().name();
-        let facts = facts
-            .into_iter()
-            .map(|(name, value)| (format!("{gateway}/{name}"), value));
-        Ok(Up {
-            process,
-            facts: facts.collect(),
-        })
+        let facts = by_node(node.id(), facts).collect();
+        Ok(Up { process, facts })
     }
 
     /// Has the kernel make the interface, or starts the program that does; its process then.
     fn make_interface(&self, site: &Site<'_>, node: &dyn Node) -> Result<Option<u64>> {
         let Some(argv) = self.implementation.argv(INTERFACE) else {
             let add = format!("link add {INTERFACE} type wireguard\n");
-            return match ip(node, add) {
-                Ok(()) => Ok(None),
-                Err(error) => Err(self.implementation.explain(site.dut, error)),
-            };
+            let added = ip(node, add).map(|()| None);
+            return added.map_err(|error| self.implementation.explain(site.dut, error));
         };
-        let request = Request::Start {
-            program: Program::new(argv),
-            limit_ms: 0,
-        };
-        match node.call(request) {
-            Ok(Response::Started { process, .. }) => Ok(Some(process)),
-            Ok(other) => Err(node.unexpected(&other)),
-            Err(error) => Err(self.implementation.explain(site.dut, error)),
-        }
+        let started = node.start(Program::new(argv), Duration::ZERO).map(Some);
+        started.map_err(|error| self.implementation.explain(site.dut, error))
     }
 
     /// Removes it from a gateway, dead or alive; an error when it was dead.
@@ -133,36 +119,37 @@ impl WireGuard {
 
     /// Gives an interface that answers its configuration, and sees whether it took all of it.
     fn configure(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-        let (peer, peer_end) = peer_of(node.id());
-        let (Some(own_keys), Some(peer_keys)) = (self.keys.get(&node.id()), self.keys.get(&peer))
+        let (_, peer) = cipher_ends(node.id());
+        let (Some(own_keys), Some(peer_keys)) =
+            (self.keys.get(&node.id()), self.keys.get(&peer.node))
         else {
-            let reason = format!("got no keys for {} and its peer", node.id().name());
-            return Err(dut_error(site.dut, reason));
+            return Err(site.error(format!("got no keys for {} and its peer", node.name())));
         };
         let conf = Conf {
             keys: own_keys,
             port: PORT,
             peer: Peer {
                 public_key: peer_keys.public(),
-                endpoint: (site.map.address(peer_end), PORT).into(),
-                networks: &site.map.networks_behind(Side::of(peer_end), site.links),
+                endpoint: (site.map.address(peer), PORT).into(),
+                networks: &site.map.networks_behind(Side::of(peer), site.links),
             },
         };
         let path = write_file(node, &format!("{INTERFACE}.conf"), &conf.text(), true)?;
         wg(site.dut, node, &["setconf", INTERFACE, &path])?;
         let shown = wg(site.dut, node, &["showconf", INTERFACE])?;
         conf.compare(&shown).map_err(|difference| {
-            let node = node.id().name();
-            let reason = format!("is not configured as told on {node}: {difference}");
-            dut_error(site.dut, reason)
+            let node = node.name();
+            site.error(format!(
+                "is not configured as requested on {node}: {difference}"
+            ))
         })
     }
 
     /// Takes the peer out of a gateway's configuration, and with it all that was agreed on with it.
     fn remove_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-        let (peer, _) = peer_of(node.id());
-        let Some(keys) = self.keys.get(&peer) else {
-            return Err(dut_error(site.dut, "was never brought up".to_owned()));
+        let (_, peer) = cipher_ends(node.id());
+        let Some(keys) = self.keys.get(&peer.node) else {
+            return Err(site.error("was never brought up"));
         };
         let words = ["set", INTERFACE, "peer", keys.public(), "remove"];
         wg(site.dut, node, &words)?;
@@ -170,8 +157,7 @@ impl WireGuard {
         if left.trim().is_empty() {
             return Ok(());
         }
-        let reason = format!("did not remove its peer on {}", node.id().name());
-        Err(dut_error(site.dut, reason))
+        Err(site.error(format!("did not remove its peer on {}", node.name())))
     }
 }
 
@@ -191,11 +177,8 @@ impl Adapter for WireGuard {
             ..RunningDut::default()
         };
         let (mut up, mut failure) = (Vec::new(), None);
-        for (node, started) in site
-            .loaded()
-            .iter()
-            .zip(on_each(site.loaded(), |node| self.start_on(site, node)))
-        {
+        let started = on_each(site.loaded(), |node| self.start_on(site, node));
+        for (node, started) in site.loaded().iter().zip(started) {
             match started {
                 Ok(Up { process, facts }) => {
                     dut.processes
@@ -228,8 +211,8 @@ impl Adapter for WireGuard {
                 continue;
             }
             let shown = wg(site.dut, node, &["show", INTERFACE, "transfer"]).and_then(|shown| {
-                let unknown = || format!("tells counters that are of no one peer: `{shown}`");
-                transfer(&shown).ok_or_else(|| dut_error(site.dut, unknown()))
+                let unknown = || format!("reports counters that are of no one peer: `{shown}`");
+                transfer(&shown).ok_or_else(|| site.error(unknown()))
             });
             let [received, sent] = match (shown, daemon) {
                 (Ok(transfer), None) => transfer,
@@ -237,14 +220,11 @@ impl Adapter for WireGuard {
                     daemon.check_alive()?;
                     transfer
                 }
-                (Err(error), daemon) => {
-                    daemon.map_or(Ok(()), Daemon::check_dying)?;
-                    return Err(error);
-                }
+                (Err(error), None) => return Err(error),
+                (Err(error), Some(daemon)) => return Err(daemon.died_or(error)),
             };
-            let gateway = node.id().name();
-            counters.insert(format!("{gateway}/transfer_rx_bytes"), received);
-            counters.insert(format!("{gateway}/transfer_tx_bytes"), sent);
+            let counted = [("transfer_rx_bytes", received), ("transfer_tx_bytes", sent)];
+            counters.extend(by_node(node.id(), counted));
         }
         Ok(counters)
     }
@@ -280,23 +260,11 @@ impl Adapter for WireGuard {
     }
 }
 
-/// A gateway's peer, and that one's end of the cipher link.
-const fn peer_of(gateway: NodeId) -> (NodeId, End) {
-    match gateway {
-        NodeId::Gw2 => (NodeId::Gw1, W0),
-        _ => (NodeId::Gw2, W1),
-    }
-}
-
 /// Sets an interface up, and routes into it.
 fn route(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let mtu = site.links.mtu;
-    let mut batch = format!("link set {INTERFACE} mtu {mtu} txqueuelen {QUEUE_PACKETS} up\n");
-    let (_, peer_end) = peer_of(node.id());
-    for network in site.map.networks_behind(Side::of(peer_end), site.links) {
-        batch.push_str(&format!("route replace {network} dev {INTERFACE}\n"));
-    }
-    ip(node, batch)
+    let up = format!("link set {INTERFACE} mtu {mtu} txqueuelen {QUEUE_PACKETS} up\n");
+    ip(node, up + &site.route_into(node.id(), INTERFACE))
 }
 
 /// A program that was killed leaves its socket.
@@ -311,10 +279,7 @@ fn await_answer(site: &Site<'_>, node: &dyn Node, daemon: Option<&Daemon<'_>>) -
         // `wg` takes a socket that does not listen yet for one of a dead program, and removes it.
         let asked_too_early = daemon.is_some() && !listens(node)?;
         let answer = match asked_too_early {
-            true => Err(dut_error(
-                site.dut,
-                format!("does not listen on {}", node.id().name()),
-            )),
+            true => Err(site.error(format!("does not listen on {}", node.name()))),
             false => wg(site.dut, node, &["show", INTERFACE]),
         };
         let (Err(_), Some(daemon)) = (&answer, daemon) else {
@@ -335,39 +300,6 @@ fn listens(node: &dyn Node) -> Result<bool> {
     let pattern = format!(" 00010000 .*/wireguard/*{INTERFACE}\\.sock$");
     let program = Program::new(["grep", "-q", pattern.as_str(), "/proc/net/unix"]);
     Ok(node.run(program, TOOL_LIMIT)?.code == Some(0))
-}
-
-/// Runs `wg`, which must succeed; what it printed. Neither words nor errors of it carry a key.
-fn wg(dut: &str, node: &dyn Node, words: &[&str]) -> Result<String> {
-    wg_with(dut, node, words, String::new())
-}
-
-/// The same with something on its standard input.
-fn wg_with(dut: &str, node: &dyn Node, words: &[&str], stdin: String) -> Result<String> {
-    let program = Program {
-        stdin,
-        ..Program::new(["wg"].iter().chain(words).copied())
-    };
-    let on = node.id().name();
-    let ended = match node.run(program, TOOL_LIMIT) {
-        Ok(ended) => ended,
-        Err(LabError::Node { reason, .. }) => {
-            return Err(dut_error(
-                dut,
-                format!("cannot be configured on {on}: {reason}"),
-            ));
-        }
-        Err(error) => return Err(error),
-    };
-    if ended.code == Some(0) {
-        return Ok(ended.stdout);
-    }
-    let (words, how) = (words.join(" "), ended.how());
-    let said = ended.stderr.trim().replace('\n', "; ");
-    Err(dut_error(
-        dut,
-        format!("failed on {on}: `wg {words}` ({how}): {said}"),
-    ))
 }
 
 /// Bytes received and sent, of `wg show … transfer`: key, received and sent of the one peer.

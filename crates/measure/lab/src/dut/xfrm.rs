@@ -20,13 +20,12 @@
 mod algorithms;
 mod sa_state;
 
-use super::cipherbench::cipher_ends;
 use super::keys::random_hex;
-use super::site::{all, gather, on_each};
-use super::{Adapter, Site, dut_error};
+use super::site::{all, by_node, gather, on_each};
+use super::{Adapter, Site};
 use crate::on_node::{ip, kernel_version};
-use crate::protocol::{Ended, Program, Request, Response};
-use crate::topology::{Side, W0, W1};
+use crate::protocol::{Ended, Program};
+use crate::topology::{Side, W0, W1, cipher_ends};
 use crate::{LabError, Node, NodeId, Result, RunningDut};
 use algorithms::Algorithms;
 use campaign::plan;
@@ -94,11 +93,9 @@ impl Xfrm {
             ("suite", Some(self.algorithms.suite.name().to_owned())),
             ("crypto", self.algorithms.driver(&templates)),
         ];
-        let gateway = node.id().name();
-        let named = |(name, value): (&str, Option<String>)| {
-            value.map(|value| (format!("{gateway}/{name}"), value))
-        };
-        Ok(facts.into_iter().filter_map(named).collect())
+        let known = facts.into_iter();
+        let known = known.filter_map(|(name, value)| Some((name, value?)));
+        Ok(by_node(node.id(), known).collect())
     }
 
     /// The SAs of both directions, which are the same on both gateways.
@@ -131,28 +128,21 @@ impl Xfrm {
                 said = said.replace(part, "(key)");
             }
         }
-        let (suite, gateway) = (self.algorithms.suite, node.id().name());
+        let (suite, gateway, how) = (self.algorithms.suite, node.name(), ended.how());
+        let names = self.algorithms.names().join(" and ");
         let modules = self.algorithms.modules().join(" ");
-        dut_error(
-            site.dut,
-            format!(
-                "cannot seal with {suite} on {gateway}: the kernel takes no SA with {} ({}){said}\n\
-                 help: sudo modprobe -a {modules}; or take another suite",
-                self.algorithms.names().join(" and "),
-                ended.how()
-            ),
-        )
+        site.error(format!(
+            "cannot seal with {suite} on {gateway}: the kernel takes no SA with {names} \
+             ({how}){said}\nhelp: sudo modprobe -a {modules}; or take another suite"
+        ))
     }
 
     /// Checks that the kernel installed the requested SAs.
     fn prove(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let sas = sas(site, node, &["list"])?;
         let fail = |what: String| {
-            let gateway = node.id().name();
-            Err(dut_error(
-                site.dut,
-                format!("is not as asked for on {gateway}: {what}"),
-            ))
+            let gateway = node.name();
+            Err(site.error(format!("is not as asked for on {gateway}: {what}")))
         };
         if sas.len() != SPIS.len() {
             return fail(format!("it has {} SAs of {}", sas.len(), SPIS.len()));
@@ -178,15 +168,12 @@ impl Adapter for Xfrm {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         for node in site.loaded() {
             if let Some(said) = missing_esp(*node)? {
-                return Err(dut_error(
-                    site.dut,
-                    format!(
-                        "needs ESP in the kernel, which {} does not have{said}\n\
-                         help: sudo modprobe -a esp4 xfrm_user; or seal in user space: `cipherbench`, or \
-                         `strongswan` with `data_path: libipsec`",
-                        node.id().name()
-                    ),
-                ));
+                let gateway = node.name();
+                return Err(site.error(format!(
+                    "needs ESP in the kernel, which {gateway} does not have{said}\n\
+                     help: sudo modprobe -a esp4 xfrm_user; or seal in user space: \
+                     `cipherbench`, or `strongswan` with `data_path: libipsec`"
+                )));
             }
         }
         let bytes = self.algorithms.suite.keymat_bytes();
@@ -205,7 +192,7 @@ impl Adapter for Xfrm {
         let mut counters = BTreeMap::new();
         for &node in site.loaded() {
             let out = SPIS[usize::from(node.id() == NodeId::Gw2)];
-            let gateway = node.id().name();
+            let gateway = node.name();
             for sa in sas(site, node, &["list", "nokeys"])? {
                 let way = if sa.spi == format!("{out:#x}") {
                     "out"
@@ -238,36 +225,29 @@ pub(super) fn missing_esp(node: &dyn Node) -> Result<Option<String>> {
 
 /// Makes the interface on a gateway, and routes into it what is behind the other one.
 pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<()> {
-    let (own, peer) = cipher_ends(node.id());
+    let (own, _) = cipher_ends(node.id());
     let (below, mtu) = (own.interface, site.links.mtu);
-    let mut batch = format!(
+    let up = format!(
         "link add {INTERFACE} type xfrm dev {below} if_id {INTERFACE_ID}\n\
          link set {INTERFACE} mtu {mtu} up\n"
     );
-    for network in site.map.networks_behind(Side::of(peer), site.links) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(batch, "route replace {network} dev {INTERFACE}");
-    }
-    ip(node, batch).map_err(|error| match error {
-        LabError::Node { node, reason } if reason.contains("Unknown device type") => dut_error(
-            site.dut,
-            format!(
+    let added = ip(node, up + &site.route_into(node.id(), INTERFACE));
+    added.map_err(|error| match &error {
+        LabError::Node { node, reason } if reason.contains("Unknown device type") => {
+            site.error(format!(
                 "needs XFRM interfaces, which {node} does not have: {reason}\n\
                  help: sudo modprobe xfrm_interface (Linux 4.19 or newer)"
-            ),
-        ),
-        error => error,
+            ))
+        }
+        _ => error,
     })
 }
 
 /// Removes it where it is; the routes go with it.
 pub(super) fn remove_interface(node: &dyn Node) -> Result<()> {
-    match node.call(Request::InterfaceCounters)? {
-        Response::InterfaceCounters(told) if told.contains_key(INTERFACE) => {
-            ip(node, format!("link del {INTERFACE}\n"))
-        }
-        Response::InterfaceCounters(_) => Ok(()),
-        other => Err(node.unexpected(&other)),
+    match node.interface_counters()?.contains_key(INTERFACE) {
+        true => ip(node, format!("link del {INTERFACE}\n")),
+        false => Ok(()),
     }
 }
 
@@ -325,22 +305,18 @@ fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<SaState>> 
     if ended.code == Some(0) {
         return Ok(sa_state::parse(&ended.stdout));
     }
-    let (gateway, how) = (node.id().name(), ended.how());
+    let (gateway, list, how) = (node.name(), list.join(" "), ended.how());
     let said = ended.stderr.trim();
-    let reason = format!(
-        "does not tell its SAs on {gateway}: `{}` ({how}): {said}",
-        list.join(" ")
-    );
-    Err(dut_error(site.dut, reason))
+    let reason = format!("does not list its SAs on {gateway}: `{list}` ({how}): {said}");
+    Err(site.error(reason))
 }
 
 /// Runs a batch of `ip` that has keys in it: unlike [`ip`], no error tells it.
 fn run(node: &dyn Node, batch: String) -> Result<Ended> {
-    let program = Program {
-        stdin: batch,
-        ..Program::new(["ip", "-batch", "-"])
-    };
-    node.run(program, TOOL_LIMIT)
+    node.run(
+        Program::new(["ip", "-batch", "-"]).with_input(batch),
+        TOOL_LIMIT,
+    )
 }
 
 /// A file of the kernel's.

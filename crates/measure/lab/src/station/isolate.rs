@@ -54,9 +54,9 @@ const ROUTER_SYSCTLS: &[(&str, &str)] = &[
 /// # Errors
 /// [`LabError::CannotBuild`] with what the kernel refused and what to do.
 pub(super) fn isolate(node: NodeId) -> Result<()> {
-    let refused = |what: &str, errno: Errno| LabError::CannotBuild {
-        what: format!("station {} cannot {what}: {}", node.name(), errno.desc()),
-        help: privilege::how_to_get_namespaces(),
+    let refused = |what: &str, errno: Errno| {
+        let what = format!("station {} cannot {what}: {}", node.name(), errno.desc());
+        LabError::cannot_build(what, privilege::how_to_get_namespaces())
     };
     unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
         .map_err(|errno| refused("make network and mount namespaces", errno))?;
@@ -102,15 +102,14 @@ fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<()> {
         // A kernel without IPv6 needs none of it turned off; before 6.12 it has limits of ICMP
         // for the whole machine only.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(LabError::CannotBuild {
-            what: format!(
+        Err(error) => Err(LabError::cannot_build(
+            format!(
                 "station {} cannot set {}: {error}",
                 node.name(),
                 path.display()
             ),
-            help: "in a container, run it with `--privileged`: /proc/sys must be writable"
-                .to_owned(),
-        }),
+            "in a container, run it with `--privileged`: /proc/sys must be writable",
+        )),
     }
 }
 

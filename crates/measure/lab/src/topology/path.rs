@@ -3,7 +3,7 @@
 //! Without elements it is one link and one network. A bridge adds a link; a router a link and a
 //! network.
 
-use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, end, host, line};
+use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, end, host};
 use crate::node_id::{ElementId, NodeId};
 use crate::switch::Port;
 use campaign::plan::{Addresses, Element};
@@ -162,7 +162,7 @@ impl Map {
             };
             let via = self.address(self.next_hop(own));
             for network in ahead {
-                line(batch, format_args!("route add {network}/24 via {via}"));
+                *batch += &format!("route add {network}/24 via {via}\n");
             }
         }
     }

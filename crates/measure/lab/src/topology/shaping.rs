@@ -5,7 +5,7 @@
 //! bytes at least. A super-packet is counted as one frame: what TCP carries with offloads on may be
 //! 6 % above the line's rate.
 
-use super::{Map, line};
+use super::Map;
 use crate::{Links, NodeId};
 
 /// The Ethernet header, which the kernel's length has.
@@ -38,15 +38,9 @@ impl Map {
             match links.rate_bps {
                 Some(rate) => {
                     let bucket = bucket(link.mtu(links), rate);
-                    line(
-                        &mut batch,
-                        format_args!("qdisc replace dev {interface} root {bucket}"),
-                    );
+                    batch += &format!("qdisc replace dev {interface} root {bucket}\n");
                 }
-                None => line(
-                    &mut batch,
-                    format_args!("qdisc replace dev {interface} root noqueue"),
-                ),
+                None => batch += &format!("qdisc replace dev {interface} root noqueue\n"),
             }
         }
         batch

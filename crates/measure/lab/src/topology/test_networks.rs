@@ -8,7 +8,7 @@
 //! is nothing that a kernel would announce, ask for or answer from, and no frame on the links that
 //! is not the measurement's.
 
-use super::{A0, A1, B0, B1, End, Map, Side, line, mac};
+use super::{A0, A1, B0, B1, End, Map, Side, mac};
 use crate::{Links, NodeId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -167,11 +167,8 @@ impl Map {
         for own in self.cipher_ends(node) {
             for network in self.networks_behind(Side::ahead(own), links) {
                 // There is one to delete then.
-                line(
-                    &mut batch,
-                    format_args!("route replace blackhole {network}"),
-                );
-                line(&mut batch, format_args!("route del {network}"));
+                batch += &format!("route replace blackhole {network}\n");
+                batch += &format!("route del {network}\n");
             }
         }
         batch
@@ -181,10 +178,7 @@ impl Map {
 /// Writes a neighbour down, for good.
 fn neighbour(batch: &mut String, name: IpAddr, address: [u8; 6], interface: &str) {
     let address = mac(address);
-    line(
-        batch,
-        format_args!("neigh replace {name} lladdr {address} dev {interface} nud permanent"),
-    );
+    *batch += &format!("neigh replace {name} lladdr {address} dev {interface} nud permanent\n");
 }
 
 /// Sets a route by way of a neighbour, whether or not an address of the interface is in its
@@ -195,8 +189,5 @@ fn route(batch: &mut String, network: &str, hop: &Hop, interface: &str) {
     } else {
         hop.ipv4.into()
     };
-    line(
-        batch,
-        format_args!("route replace {network} via {via} dev {interface} onlink"),
-    );
+    *batch += &format!("route replace {network} via {via} dev {interface} onlink\n");
 }

@@ -1,10 +1,11 @@
 //! A gateway's configuration, as `docs/encryptor.md` has it.
 
+use super::PORT;
+use super::metrics::METRICS_PORT;
 use super::secrets::KeyConfig;
-use super::{METRICS_PORT, PORT, cipher_ends, clear_end};
 use crate::NodeId;
 use crate::dut::Site;
-use crate::topology::Side;
+use crate::topology::{Side, cipher_ends, clear_end};
 use campaign::plan::{Encryptor, Mode};
 
 /// A pseudowire's cookies are this and the session's number: long ones cost the most.

@@ -1,10 +1,8 @@
 //! What gateways have their keys from: made for one start, never on this machine's disk, and in
 //! each gateway's own file system for its owner's eyes only.
 
-use super::KME_PORTS;
-use crate::dut::dut_error;
 use crate::dut::keys::{fresh_pair, write_file, write_keys};
-use crate::{Node, NodeId, Result};
+use crate::{LabError, Node, NodeId, Result};
 use campaign::plan::KeySource;
 use control::certificates::{Authority, CertificateError, Texts, days_from_now};
 use keying::FileTexts;
@@ -17,6 +15,9 @@ const DAYS: u32 = 31;
 
 /// The KMEs, each beside one gateway: both run on gw1.
 const KMES: [&str; 2] = ["kme-a", "kme-b"];
+
+/// TCP ports of gw1's KME and of gw2's.
+pub(super) const KME_PORTS: [u16; 2] = [8443, 8444];
 
 /// Where faults of the KMEs are switched, on gw1.
 const KME_FAULTS: &str = "127.0.0.1:9480";
@@ -68,7 +69,8 @@ impl Secrets {
             return fresh_pair(dut).map(Self::Static);
         }
         let agreed = Agreed::make(keys, every, kmes);
-        let agreed = agreed.map_err(|reason| dut_error(dut, format!("got no keys: {reason}")))?;
+        let agreed =
+            agreed.map_err(|reason| LabError::dut(dut, format!("got no keys: {reason}")))?;
         Ok(Self::Agreed(Box::new(agreed)))
     }
 
@@ -101,20 +103,20 @@ impl Secrets {
 
 impl Agreed {
     fn make(keys: KeySource, every: Duration, kmes: Ipv4Addr) -> Result<Self, String> {
-        let told = |error: CertificateError| error.to_string();
-        let authority = Authority::generate().map_err(told)?;
+        let text = |error: CertificateError| error.to_string();
+        let authority = Authority::generate().map_err(text)?;
         let ppk = match keys.has_ppk() {
             true => Some(keying::ppk_text().map_err(|error| error.to_string())?),
             false => None,
         };
         let qkd = match keys.has_qkd() {
-            true => Some(Qkd::make(kmes).map_err(told)?),
+            true => Some(Qkd::make(kmes).map_err(text)?),
             false => None,
         };
         Ok(Self {
             keys,
             every,
-            gateways: certificates(&authority).map_err(told)?,
+            gateways: certificates(&authority).map_err(text)?,
             authority: authority.certificate().to_owned(),
             ppk,
             qkd,

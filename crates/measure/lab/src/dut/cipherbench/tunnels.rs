@@ -1,8 +1,9 @@
 //! Tunnels that agree on keys: until all have some, and until all have new ones.
 
-use super::{REKEY, metrics, read_counters};
+use super::REKEY;
+use super::metrics::{metrics, read_counters};
 use crate::Result;
-use crate::dut::{Daemon, dut_error, prometheus};
+use crate::dut::{Daemon, prometheus};
 use crate::sync::Deadline;
 use std::collections::BTreeMap;
 use std::thread;
@@ -45,7 +46,7 @@ pub(super) fn await_established(
     let took = start.elapsed().as_millis().to_string();
     let mut facts = BTreeMap::new();
     for (place, daemon) in daemons.iter().enumerate() {
-        let gateway = daemon.node.id().name();
+        let gateway = daemon.gateway();
         if place == 0 {
             facts.insert(format!("{gateway}/set_up_ms"), took.clone());
         }
@@ -100,10 +101,9 @@ fn await_count(
         }
         if deadline.is_over() {
             daemon.check_alive()?;
-            let gateway = daemon.node.id().name();
-            let failures = failures(daemon)?;
+            let (gateway, failures) = (daemon.gateway(), failures(daemon)?);
             let reason = format!("{} on {gateway} when time is up{failures}", so_far(counted));
-            return Err(dut_error(daemon.dut, reason));
+            return Err(daemon.error(reason));
         }
         thread::sleep(LOOK_INTERVAL);
     }

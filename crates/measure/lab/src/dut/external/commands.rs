@@ -1,6 +1,6 @@
 //! Commands for boxes: filled in, and run on the desk.
 
-use super::super::{Site, dut_error};
+use super::super::Site;
 use super::answers;
 use crate::cables::Outside;
 use crate::protocol::{Ended, Program, Request, Response};
@@ -89,16 +89,14 @@ impl<'a> CommandRunner<'a> {
         let failed = |how: String, ended: &Ended| {
             let (gateway, words) = (id.name(), answers::fact(&words));
             let said = ended.last_words();
-            dut_error(
-                self.site.dut,
-                format!("refused a command on {gateway}: `{words}` {how}{said}"),
-            )
+            let site = self.site;
+            site.error(format!(
+                "refused a command on {gateway}: `{words}` {how}{said}"
+            ))
         };
         loop {
-            match desk.call(Request::Status { process })? {
-                Response::Status(None) => {}
-                Response::Status(Some(_)) => break,
-                other => return Err(desk.unexpected(&other)),
+            if desk.status(process)?.is_some() {
+                break;
             }
             if interrupt.is_some_and(Interrupt::is_set) {
                 desk.stop(process, GRACE)?;
@@ -120,10 +118,8 @@ impl<'a> CommandRunner<'a> {
 
     fn program(&self, via: &[String], command: &str) -> Result<Program> {
         let command = fill_in(command, |placeholder| self.value(placeholder)).map_err(|word| {
-            dut_error(
-                self.site.dut,
-                format!("has a command with `{{{word}}}`, which stands for nothing"),
-            )
+            let reason = format!("has a command with `{{{word}}}`, which stands for nothing");
+            self.site.error(reason)
         })?;
         Ok(Program::new(argv(via, command)))
     }

@@ -1,7 +1,7 @@
 //! The stations at the cables: addresses, routes, and who answers there.
 
+use super::super::Site;
 use super::super::site::{all, on_each};
-use super::super::{Site, dut_error};
 use crate::cables::{Outside, parse_mac};
 use crate::on_node::ip;
 use crate::protocol::Program;
@@ -160,7 +160,7 @@ fn neighbour(
                 station.id().name(),
                 limit.as_secs()
             );
-            return Err(dut_error(site.dut, reason));
+            return Err(site.error(reason));
         }
         thread::sleep(STEP);
     }

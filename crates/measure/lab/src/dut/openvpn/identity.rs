@@ -1,6 +1,5 @@
 //! A gateway's key and certificate, for one start.
 
-use super::super::dut_error;
 use super::super::keys::write_file;
 use crate::protocol::{Ended, Program};
 use crate::{LabError, Node, Result};
@@ -8,9 +7,6 @@ use std::time::Duration;
 
 /// How long `openssl` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
-
-/// How long a certificate is good for. Clocks of two hosts differ by less.
-const DAYS: &str = "9";
 
 /// Who a gateway is.
 #[derive(Debug)]
@@ -26,47 +22,20 @@ pub(super) struct Identity {
 impl Identity {
     /// Makes one on a gateway. The key is written there and goes nowhere.
     pub(super) fn make(dut: &str, node: &dyn Node) -> Result<Self> {
-        let name = node.id().name();
+        let name = node.name();
         // `openssl` writes into the files, whose modes stay.
         let key = write_file(node, &format!("{name}.openvpn.key"), "", true)?;
         let certificate = write_file(node, &format!("{name}.openvpn.crt"), "", false)?;
         let subject = format!("/CN={name}");
-        openssl(
-            dut,
-            node,
-            &[
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-noenc",
-                "-keyout",
-                &key,
-                "-out",
-                &certificate,
-                "-days",
-                DAYS,
-                "-subj",
-                &subject,
-            ],
-        )?;
-        let shown = openssl(
-            dut,
-            node,
-            &[
-                "x509",
-                "-in",
-                &certificate,
-                "-noout",
-                "-fingerprint",
-                "-sha256",
-            ],
-        )?;
+        // Nine days: clocks of two hosts differ by less.
+        let request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 9";
+        let files = ["-keyout", &key, "-out", &certificate, "-subj", &subject];
+        openssl(dut, node, request.split(' ').chain(files))?;
+        let show = "x509 -noout -fingerprint -sha256 -in".split(' ');
+        let shown = openssl(dut, node, show.chain([certificate.as_str()]))?;
         let fingerprint = fingerprint(&shown.stdout).ok_or_else(|| {
             let shown = shown.stdout.trim();
-            dut_error(dut, format!("got no fingerprint on {name}: `{shown}`"))
+            LabError::dut(dut, format!("got no fingerprint on {name}: `{shown}`"))
         })?;
         Ok(Self {
             certificate,
@@ -76,23 +45,23 @@ impl Identity {
     }
 }
 
-fn openssl(dut: &str, node: &dyn Node, arguments: &[&str]) -> Result<Ended> {
-    let words = ["openssl"].into_iter().chain(arguments.iter().copied());
-    let name = node.id().name();
-    let refused = |why: String| dut_error(dut, format!("got no certificate on {name}: {why}"));
-    let ended = match node.run(Program::new(words), TOOL_LIMIT) {
-        Ok(ended) => ended,
-        Err(LabError::Node { reason, .. }) => return Err(refused(reason)),
-        Err(error) => return Err(error),
+fn openssl<'a>(
+    dut: &str,
+    node: &dyn Node,
+    arguments: impl Iterator<Item = &'a str>,
+) -> Result<Ended> {
+    let program = Program::new(["openssl"].into_iter().chain(arguments));
+    let command = format!("openssl {}", program.argv[1]);
+    let run = || {
+        let ended = node.run(program, TOOL_LIMIT)?;
+        if ended.code == Some(0) {
+            return Ok(ended);
+        }
+        let (how, said) = (ended.how(), ended.last_words());
+        Err(node.error(format!("`{command}` failed ({how}){said}")))
     };
-    if ended.code == Some(0) {
-        return Ok(ended);
-    }
-    let (command, how) = (arguments[0], ended.how());
-    Err(refused(format!(
-        "`openssl {command}` failed ({how}){}",
-        ended.last_words()
-    )))
+    let refused = |name: &str, why: &str| format!("got no certificate on {name}: {why}");
+    run().map_err(|error| error.into_dut(dut, refused))
 }
 
 /// `sha256 Fingerprint=AB:CD:…`, whose name is in other letters in other versions.

@@ -1,6 +1,7 @@
 //! What it says of itself.
 
-use crate::LabError;
+use crate::dut::site::by_node;
+use crate::{LabError, NodeId};
 
 /// How the line begins that it prints once its interface is there and its socket is bound.
 pub(super) const BOUND: &str = "UDPv4 link remote:";
@@ -13,18 +14,15 @@ pub(super) struct Log<'a>(pub(super) &'a str);
 
 impl Log<'_> {
     /// Its own version and that of the library that does the cryptography, by `gateway/key`.
-    pub(super) fn facts(&self, gateway: &str, program: &str) -> Vec<(String, String)> {
+    pub(super) fn facts(&self, gateway: NodeId, program: &str) -> Vec<(String, String)> {
         let facts = [
             ("program", Some(program)),
             ("version", self.version()),
             ("library", self.library()),
         ];
-        let known = facts
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value?)));
-        known
-            .map(|(key, value)| (format!("{gateway}/{key}"), value.to_owned()))
-            .collect()
+        let facts = facts.into_iter();
+        let known = facts.filter_map(|(key, value)| Some((key, value?.to_owned())));
+        by_node(gateway, known).collect()
     }
 
     /// `OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)] …`
@@ -51,13 +49,7 @@ pub(super) fn agreed_cipher(line: &str) -> Option<&str> {
 
 /// Adds to an error what mends it.
 pub(super) fn explain(error: LabError) -> LabError {
-    match error {
-        LabError::Dut { dut, reason } if reason.contains("Unrecognized option") => LabError::Dut {
-            dut,
-            reason: format!("{reason}\nhelp: OpenVPN 2.6 or newer is needed"),
-        },
-        error => error,
-    }
+    error.help_for("Unrecognized option", "OpenVPN 2.6 or newer is needed")
 }
 
 #[cfg(test)]
@@ -77,8 +69,8 @@ mod tests {
             ("gw1/library", "OpenSSL 3.0.22 25 Aug 2026"),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(log.facts("gw1", "openvpn"), expected);
-        assert_eq!(Log("").facts("gw1", "openvpn"), expected[..1]);
+        assert_eq!(log.facts(NodeId::Gw1, "openvpn"), expected);
+        assert_eq!(Log("").facts(NodeId::Gw1, "openvpn"), expected[..1]);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! A gateway as it is asked and told: programs run there, most of them `swanctl`.
 
 use super::answers::{self, Answer};
-use crate::dut::dut_error;
-use crate::protocol::{Program, Request, Response};
+use crate::protocol::Program;
 use crate::{LabError, Node, Result};
 use std::time::Duration;
 
@@ -35,13 +34,6 @@ impl Gateway<'_> {
         format!("{}/swanctl.conf", self.folder)
     }
 
-    pub(super) fn has_interface(&self, name: &str) -> Result<bool> {
-        match self.node.call(Request::InterfaceCounters)? {
-            Response::InterfaceCounters(counters) => Ok(counters.contains_key(name)),
-            other => Err(self.node.unexpected(&other)),
-        }
-    }
-
     /// What its daemon answers.
     pub(super) fn ask(&self, words: &[&str]) -> Result<Answer> {
         let words: Vec<&str> = words.iter().copied().chain(["--pretty"]).collect();
@@ -64,6 +56,13 @@ impl Gateway<'_> {
         self.run_program(TOOL_LIMIT, Program::new(argv.iter().copied()))
     }
 
+    /// Runs a shell script in the folder of its files.
+    pub(super) fn in_folder(&self, script: &str) -> Result<()> {
+        let script = format!("cd \"$1\"; {script}");
+        self.run(&["sh", "-euc", &script, "sh", self.folder])
+            .map(drop)
+    }
+
     /// The same with more time, of a program that may have an input.
     pub(super) fn run_program(&self, limit: Duration, program: Program) -> Result<String> {
         let what: String = program.argv.join(" ").chars().take(COMMAND_CHARS).collect();
@@ -72,19 +71,13 @@ impl Gateway<'_> {
             return Ok(ended.stdout);
         }
         // Its last words may be its standard output's: the daemon's log while it tried.
-        let name = self.node.id().name();
+        let name = self.node.name();
         let log: Vec<&str> = ended.stdout.lines().collect();
         let log = log[log.len().saturating_sub(LOG_LINES)..].join("; ");
         let said = ended.stderr.lines().last().unwrap_or_default();
-        Err(self.error(format!(
-            "failed on {name}: `{what}` ({}): {said}{}{log}",
-            ended.how(),
-            if said.is_empty() || log.is_empty() {
-                ""
-            } else {
-                "; "
-            }
-        )))
+        let said = [said, &log].into_iter().filter(|it| !it.is_empty());
+        let (how, said) = (ended.how(), said.collect::<Vec<_>>().join("; "));
+        Err(self.error(format!("failed on {name}: `{what}` ({how}): {said}")))
     }
 
     /// What to do when an SA does not come up.
@@ -98,6 +91,6 @@ impl Gateway<'_> {
     }
 
     pub(super) fn error(&self, reason: String) -> LabError {
-        dut_error(self.dut, reason)
+        LabError::dut(self.dut, reason)
     }
 }

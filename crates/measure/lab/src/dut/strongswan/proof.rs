@@ -23,7 +23,7 @@ pub(super) fn look(
     plan: &StrongSwan,
     expected: usize,
 ) -> Result<Vec<(&'static str, String)>> {
-    let name = gateway.node.id().name();
+    let name = gateway.node.name();
     let told = gateway.ask(&["--list-sas"])?;
     let of_ike = |key: &str| {
         let value = told.get(&format!("{CONNECTION}/{key}"));

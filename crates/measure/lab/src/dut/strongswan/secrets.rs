@@ -1,17 +1,18 @@
 //! Secrets of one start: random keys, or an authority with a certificate for each gateway, whose
 //! own key is thrown away at once.
 
-use crate::dut::{Site, dut_error};
+use crate::dut::Site;
+use crate::dut::keys::random_hex;
 use crate::protocol::Program;
 use crate::{NodeId, Result};
 use campaign::plan::{IkeAuth, StrongSwan};
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read;
 use std::time::Duration;
 
 /// How long `openssl` may take for three keys.
 const OPENSSL_LIMIT: Duration = Duration::from_secs(20);
+
+/// Bytes of each random secret.
+const SECRET_BYTES: usize = 32;
 
 /// Makes an authority and two certificates in a folder of its own, prints them and removes all.
 const SCRIPT: &str = "
@@ -67,13 +68,9 @@ impl Secrets {
 
     /// Fresh ones; certificates only when they are asked for.
     pub(super) fn fresh(plan: &StrongSwan, site: &Site<'_>) -> Result<Self> {
-        let random = || {
-            random_hex()
-                .map_err(|error| dut_error(site.dut, format!("got no random secret: {error}")))
-        };
         Ok(Self {
-            psk: random()?,
-            ppk: random()?,
+            psk: random_hex(site.dut, SECRET_BYTES)?,
+            ppk: random_hex(site.dut, SECRET_BYTES)?,
             pems: match plan.auth {
                 IkeAuth::Psk => Vec::new(),
                 IkeAuth::Certificates => certificates(site)?,
@@ -95,23 +92,9 @@ impl Secrets {
     }
 }
 
-/// 32 random bytes.
-fn random_hex() -> std::io::Result<String> {
-    let mut bytes = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
-}
-
 fn certificates(site: &Site<'_>) -> Result<Vec<String>> {
     let node = site.gateways[0];
-    let program = Program {
-        stdin: OPENSSL_CONFIG.to_owned(),
-        ..Program::new(["sh", "-euc", SCRIPT])
-    };
+    let program = Program::new(["sh", "-euc", SCRIPT]).with_input(OPENSSL_CONFIG);
     let ended = node.run(program, OPENSSL_LIMIT)?;
     let pems = pems(&ended.stdout);
     if ended.code == Some(0) && pems.len() == 5 {
@@ -124,7 +107,7 @@ fn certificates(site: &Site<'_>) -> Result<Vec<String>> {
          help: install OpenSSL 3, on Debian and Ubuntu: sudo apt install openssl; or set `auth: psk`",
         ended.how()
     );
-    Err(dut_error(site.dut, reason))
+    Err(site.error(reason))
 }
 
 /// The blocks of a text of PEM, each with its end of line.
@@ -156,12 +139,5 @@ mod tests {
         ];
         assert_eq!(pems(text), expected);
         assert!(pems("").is_empty());
-    }
-
-    #[test]
-    fn secrets_have_32_bytes_and_are_never_the_same() {
-        let [one, other] = [random_hex().unwrap(), random_hex().unwrap()];
-        assert_eq!((one.len(), other.len()), (64, 64));
-        assert_ne!(one, other);
     }
 }

@@ -8,15 +8,14 @@
 use super::config::{Half, INITIATOR};
 use super::gateway::{Gateway, TOOL_LIMIT};
 use super::proof::{self, Standing};
-use crate::dut::cipherbench::cipher_ends;
-use crate::dut::{Site, dut_error};
+use crate::dut::Site;
 use crate::on_node::{ip, run_tool};
 use crate::protocol::Program;
 use crate::sync::Deadline;
-use crate::topology::Side;
+use crate::topology::{Side, cipher_ends};
 use crate::{LabError, Node, Result};
 use campaign::plan::StrongSwan;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,28 +68,18 @@ pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Re
     if plan.tunnels > 1 {
         pass_on(PASS_ON, site, node)?;
     }
-    let addresses = Half::of(plan, site, node).addresses();
+    let addresses = Half::of(plan, site, node).addresses().into_iter();
     // Nothing is announced from there.
-    let batch = addresses.iter();
-    ip(
-        node,
-        batch
-            .map(|it| format!("address replace {it} dev lo\n"))
-            .collect(),
-    )
+    let give = |it| format!("address replace {it} dev lo\n");
+    ip(node, addresses.map(give).collect())
 }
 
 /// Takes them away, whether or not they were given.
 pub(super) fn undo(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-    let addresses = Half::of(plan, site, node).addresses();
+    let addresses = Half::of(plan, site, node).addresses().into_iter();
     // There is one to delete then.
-    let batch = addresses.iter();
-    ip(
-        node,
-        batch
-            .map(|it| format!("address replace {it} dev lo\naddress del {it} dev lo\n"))
-            .collect(),
-    )?;
+    let take = |it| format!("address replace {it} dev lo\naddress del {it} dev lo\n");
+    ip(node, addresses.map(take).collect())?;
     match plan.tunnels {
         1 => Ok(()),
         _ => pass_on(PASS_ON_NO_MORE, site, node),
@@ -159,7 +148,7 @@ fn explain(
         }
     }
     let reason = format!("has set up {up} pairs of SAs of {expected} within {limit} s");
-    dut_error(site.dut, reason)
+    site.error(reason)
 }
 
 /// Renews the keys of all tunnels, and waits until nothing is sealed with the old ones.
@@ -171,10 +160,8 @@ pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>;
     let [_, initiator] = gateways;
     let children = Half::of(plan, site, initiator.node).children();
     let asking = limit(plan) + REKEY_EACH * plan.tunnels.into();
-    let program = Program {
-        stdin: children.join("\n"),
-        ..Program::new(["sh", "-euc", REKEY, "sh", &initiator.uri()])
-    };
+    let uri = initiator.uri();
+    let program = Program::new(["sh", "-euc", REKEY, "sh", &uri]).with_input(children.join("\n"));
     initiator.run_program(asking, program)?;
     for (gateway, before) in gateways.iter().zip(before) {
         let is_new = |now: &Standing| {
@@ -182,12 +169,8 @@ pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>;
         };
         let now = await_standing(gateway, limit(plan), is_new)?;
         if !is_new(&now) {
-            let (name, limit) = (gateway.node.id().name(), limit(plan).as_secs());
-            let left = now
-                .spis
-                .intersection(&before)
-                .collect::<BTreeSet<_>>()
-                .len();
+            let (name, limit) = (gateway.node.name(), limit(plan).as_secs());
+            let left = now.spis.intersection(&before).count();
             let reason = format!("has {left} SAs with old keys on {name} after {limit} s");
             return Err(gateway.error(reason));
         }
@@ -204,7 +187,7 @@ pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Resul
         let is_down = |now: &Standing| *now == Standing::default();
         let now = await_standing(gateway, limit(plan), is_down)?;
         if !is_down(&now) {
-            let (name, limit) = (gateway.node.id().name(), limit(plan).as_secs());
+            let (name, limit) = (gateway.node.name(), limit(plan).as_secs());
             let reason = format!("has tunnels on {name} still, after {limit} s");
             return Err(gateway.error(reason));
         }

@@ -1,6 +1,6 @@
 //! Keys, and the configuration as `wg setconf` reads it and `wg showconf` prints it.
 
-use super::{wg, wg_with};
+use super::tool::{wg, wg_with};
 use crate::{Node, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -1,6 +1,7 @@
 //! The programs that speak WireGuard: how they are found, started, asked for a version, and got.
 
-use super::{TOOL_LIMIT, dut_error};
+use super::tool::TOOL_LIMIT;
+use crate::dut::daemon::did_not_come_up;
 use crate::protocol::Program;
 use crate::{LabError, Node, Result, tools};
 use campaign::plan::WireGuardProgram;
@@ -82,50 +83,40 @@ impl Implementation {
             Some(userspace) => Program::new([userspace.command.as_str(), "--version"]),
             None => Program::new(["uname", "-r"]),
         };
-        let told = match node.run(ask, TOOL_LIMIT) {
-            Ok(ended) => ended.stdout,
-            Err(error) => return Err(self.explain(dut, error)),
-        };
+        let ended = node.run(ask, TOOL_LIMIT);
+        let printed = ended.map_err(|error| self.explain(dut, error))?.stdout;
         let options = self.userspace.as_ref().map_or(&[][..], |it| it.options);
         let facts = [
             ("program", self.program.name().to_owned()),
-            ("version", version(&told).to_owned()),
+            ("version", version(&printed).to_owned()),
             ("suite", Suite::ChaCha20Poly1305.name().to_owned()),
             ("options", options.join(" ")),
         ];
-        let told = facts.into_iter().filter(|(_, value)| !value.is_empty());
-        Ok(told.map(|(name, value)| (name.to_owned(), value)).collect())
+        let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
+        Ok(known
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect())
     }
 
     /// What is missing and how to get it, where that is why it did not start.
     pub(super) fn explain(&self, dut: &str, error: LabError) -> LabError {
-        match (&self.userspace, error) {
-            (Some(userspace), LabError::Node { reason, .. }) if reason.contains(tools::MISSING) => {
-                let Userspace {
-                    command,
-                    variable,
-                    how_to_get,
-                    ..
-                } = userspace;
-                let reason = format!(
-                    "needs the program `{command}`, which is not here\nhelp: {how_to_get}; where \
-                     it is not in the search path, name its path in {variable}"
-                );
-                dut_error(dut, reason)
-            }
-            (None, LabError::Node { node, reason }) if is_unknown_type(&reason) => {
-                let reason = format!(
-                    "needs a kernel with WireGuard, which this is not ({node}: {reason})\n\
-                     help: sudo modprobe wireguard (Linux 5.6 or newer); or take one in user \
-                     space: wireguard-go, boringtun or gotatun"
-                );
-                dut_error(dut, reason)
-            }
-            (_, LabError::Node { node, reason }) => {
-                dut_error(dut, format!("did not come up on {node}: {reason}"))
-            }
-            (_, error) => error,
-        }
+        error.into_dut(dut, |node, reason| match &self.userspace {
+            Some(Userspace {
+                command,
+                variable,
+                how_to_get,
+                ..
+            }) if reason.contains(tools::MISSING) => format!(
+                "needs the program `{command}`, which is not here\nhelp: {how_to_get}; where \
+                 it is not in the search path, name its path in {variable}"
+            ),
+            None if is_unknown_type(reason) => format!(
+                "needs a kernel with WireGuard, which this is not ({node}: {reason})\n\
+                 help: sudo modprobe wireguard (Linux 5.6 or newer); or take one in user \
+                 space: wireguard-go, boringtun or gotatun"
+            ),
+            _ => did_not_come_up(node, reason),
+        })
     }
 }
 

@@ -1,0 +1,27 @@
+//! What an encryptor serves of itself.
+
+use crate::Result;
+use crate::dut::{Daemon, prometheus};
+use crate::protocol::{Request, Response};
+use std::collections::BTreeMap;
+
+/// Where it serves its metrics.
+pub(super) const METRICS_PORT: u16 = 9464;
+
+/// Returns an encryptor's counters by its own names.
+pub(super) fn read_counters(daemon: &Daemon<'_>) -> Result<BTreeMap<String, u64>> {
+    Ok(prometheus::counters(&metrics(daemon)?))
+}
+
+/// Returns an encryptor's metrics in the Prometheus text format.
+pub(super) fn metrics(daemon: &Daemon<'_>) -> Result<String> {
+    let request = Request::HttpGet {
+        port: METRICS_PORT,
+        path: "/metrics".to_owned(),
+    };
+    match daemon.node.call(request) {
+        Ok(Response::Body(text)) => Ok(text),
+        Ok(other) => Err(daemon.node.unexpected(&other)),
+        Err(error) => Err(daemon.died_or(error)),
+    }
+}
