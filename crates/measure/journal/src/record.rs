@@ -21,6 +21,7 @@ pub use measured::{Figures, Measured};
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 
 use campaign::Plan;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,32 +72,33 @@ pub struct Header {
     pub plan: Plan,
 }
 
-/// The machine that a run was made on. Empty strings and maps mean "could not be read here".
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The machine that the run was made on. Empty means that it could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "EnvironmentInfo")]
 pub struct Environment {
-    /// `/proc/cpuinfo` model name.
+    /// CPU model name.
     pub cpu_model: String,
-    /// Online logical CPUs.
+    /// Online logical CPUs; 0 when unknown.
     pub cpus: u32,
-    /// CPU features that the data path can use and this CPU has (`aes`, `vaes`, `avx512f` …).
+    /// CPU features that bear on the data path.
     pub cpu_features: Vec<String>,
-    /// Frequency governor, where the kernel shows one.
+    /// Frequency governor.
     pub governor: String,
-    /// Memory in bytes.
+    /// Memory; 0 when unknown.
     pub memory_bytes: u64,
-    /// `uname -srv`.
+    /// Kernel name, release and version.
     pub kernel: String,
-    /// Distribution's pretty name.
+    /// Distribution.
     pub os: String,
-    /// Hypervisor, when the CPU says it runs under one.
+    /// Hypervisor; empty on bare metal.
     pub hypervisor: String,
-    /// Whether the run had root on the machine, or root in a user namespace only.
+    /// Privilege that the run had.
     pub privilege: String,
-    /// Sysctls that bear on results: name to value.
+    /// Sysctls that bear on results.
     pub sysctls: BTreeMap<String, String>,
-    /// Tools found: name to version.
+    /// Tools: name to version.
     pub tools: BTreeMap<String, String>,
-    /// Crypto engines usable here: name to version.
+    /// Crypto engines: name to version.
     pub engines: BTreeMap<String, String>,
 }
 

@@ -31,9 +31,7 @@ mod tables;
 mod text;
 
 pub use documents::{CSV_NAME, Documents, HTML_NAME, JSON_NAME, MARKDOWN_NAME, WriteError};
-pub use result::{
-    CheckInfo, EnvironmentInfo, OutcomeKind, RunInfo, RunResult, SchemaVersion, TrialInfo,
-};
+pub use result::{CheckInfo, OutcomeKind, RunInfo, RunResult, SchemaVersion, TrialInfo};
 
 use journal::Journal;
 use layout::Run;

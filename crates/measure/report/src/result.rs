@@ -19,7 +19,6 @@ use stats::{
     ClaimResult, Comparison, DeviceSeries, FatigueBatch, HybridGain, KeyCost, Progress,
     PublishedResult, Ranking, Results, Scaling, SuiteMatrix, ToolCheck, Warning,
 };
-use std::collections::BTreeMap;
 
 /// Result of a cipherbench run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -30,7 +29,7 @@ pub struct RunResult {
     /// What was run.
     pub run: RunInfo,
     /// The machine at the start of the run.
-    pub environment: EnvironmentInfo,
+    pub environment: Environment,
     /// Progress of the run.
     pub progress: Progress,
     /// Result of each cell, in the plan's order.
@@ -94,35 +93,6 @@ pub struct RunInfo {
     pub ended_utc: Option<String>,
 }
 
-/// The machine that the run was made on. Empty means that it could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct EnvironmentInfo {
-    /// CPU model name.
-    pub cpu_model: String,
-    /// Online logical CPUs; 0 when unknown.
-    pub cpus: u32,
-    /// CPU features that bear on the data path.
-    pub cpu_features: Vec<String>,
-    /// Frequency governor.
-    pub governor: String,
-    /// Memory; 0 when unknown.
-    pub memory_bytes: u64,
-    /// Kernel name, release and version.
-    pub kernel: String,
-    /// Distribution.
-    pub os: String,
-    /// Hypervisor; empty on bare metal.
-    pub hypervisor: String,
-    /// Privilege of the run.
-    pub privilege: String,
-    /// Sysctls that bear on results.
-    pub sysctls: BTreeMap<String, String>,
-    /// Tools: name to version.
-    pub tools: BTreeMap<String, String>,
-    /// Crypto engines: name to version.
-    pub engines: BTreeMap<String, String>,
-}
-
 /// One trial, without its raw counters: those are in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TrialInfo {
@@ -173,7 +143,7 @@ impl RunResult {
         Self {
             schema: SchemaVersion::V1,
             run: RunInfo::of(run),
-            environment: EnvironmentInfo::of(&run.journal.header.environment),
+            environment: run.journal.header.environment.clone(),
             progress: results.progress,
             cells: results.cells.into_iter().map(CellInfo::of).collect(),
             comparisons: results.comparisons,
@@ -211,26 +181,6 @@ impl RunInfo {
                 .map(|resumed| utc(resumed.at_unix_ns))
                 .collect(),
             ended_utc: run.journal.end.as_ref().map(|end| utc(end.at_unix_ns)),
-        }
-    }
-}
-
-impl EnvironmentInfo {
-    fn of(machine: &Environment) -> Self {
-        let machine = machine.clone();
-        Self {
-            cpu_model: machine.cpu_model,
-            cpus: machine.cpus,
-            cpu_features: machine.cpu_features,
-            governor: machine.governor,
-            memory_bytes: machine.memory_bytes,
-            kernel: machine.kernel,
-            os: machine.os,
-            hypervisor: machine.hypervisor,
-            privilege: machine.privilege,
-            sysctls: machine.sysctls,
-            tools: machine.tools,
-            engines: machine.engines,
         }
     }
 }

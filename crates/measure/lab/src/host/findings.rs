@@ -1,43 +1,45 @@
-//! What is known of a machine, what follows from it, and how that is shown.
+//! The facts about a machine, the findings derived from them, and their text.
 
-use super::machine::Machine;
 use super::probes::Probes;
 use super::tuning::Change;
 use crate::{Privilege, Result};
+use journal::record::Environment;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Everything that a verdict is made from.
+/// The input of all verdicts.
 #[derive(Debug)]
 pub struct Facts {
-    /// What [`privilege::acquire`](crate::privilege::acquire) said.
+    /// Result of [`privilege::acquire`](crate::privilege::acquire).
     pub privilege: Result<Privilege>,
-    /// The machine.
-    pub machine: Machine,
+    /// The machine, without privilege, tools and engines.
+    pub machine: Environment,
+    /// The kernel's clock source.
+    pub clock_source: String,
     /// Tools with their versions.
     pub tools: BTreeMap<String, String>,
     /// Kernel features; `None` without privilege, an error when there was no namespace to try them
     /// in.
     pub probes: Result<Option<Probes>, String>,
-    /// Parameters that can be tuned, as they are.
+    /// Current values of the parameters that can be tuned.
     pub tuning: Vec<Change>,
 }
 
-/// How good a thing is.
+/// Grade of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// As it should be.
+    /// No limitation.
     Good,
-    /// It works, with a limit that one must know.
+    /// Works with a limitation.
     Warning,
-    /// Not there.
+    /// Missing.
     Missing,
 }
 
 impl Status {
-    /// The word for it.
+    /// Returns its word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,24 +50,24 @@ impl Status {
     }
 }
 
-/// One thing about this machine.
+/// One finding about this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// The subject.
     pub name: String,
-    /// How good it is.
+    /// The grade.
     pub status: Status,
-    /// Whether no lab can be built without it.
+    /// Whether a lab requires it.
     pub needed: bool,
     /// What was found.
     pub found: String,
     /// Why it matters.
     pub why: String,
-    /// What to do; empty when there is nothing to do.
+    /// What to do; empty if nothing.
     pub advice: String,
 }
 
-/// Findings as a table for a terminal: what is good on one line, what is not with reason and
+/// Renders findings as a table for a terminal: good ones on one line, others with reason and
 /// advice.
 #[must_use]
 pub fn render(findings: &[Finding]) -> String {

@@ -1,7 +1,7 @@
-//! What the machine is: processor, memory, kernel and the settings that bear on results.
+//! Reads the machine: processor, memory, kernel and the settings that bear on results.
 
+use journal::record::Environment;
 use nix::sys::utsname::uname;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const CPU_FEATURES: &[&str] = &[
     "sve2",
 ];
 
-/// Sysctls that bear on results; those that a kernel lacks are left out.
+/// Sysctls that bear on results; those that a kernel lacks are omitted.
 const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
     "kernel.unprivileged_userns_clone",
@@ -52,65 +52,43 @@ const SYSCTLS: &[&str] = &[
     "user.max_user_namespaces",
 ];
 
-/// The machine. Empty texts and maps, and zeros, mean "could not be read here".
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Machine {
-    /// `/proc/cpuinfo` model name.
-    pub cpu_model: String,
-    /// Online logical CPUs.
-    pub cpus: u32,
-    /// Features that a data path can use and this CPU has.
-    pub cpu_features: Vec<String>,
-    /// Frequency governor of the first CPU.
-    pub governor: String,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
-    /// `uname -srv`.
-    pub kernel: String,
-    /// Distribution's pretty name.
-    pub os: String,
-    /// What the machine runs under; empty on bare metal.
-    pub hypervisor: String,
-    /// What the kernel takes the time from.
-    pub clock_source: String,
-    /// Sysctls that bear on results.
-    pub sysctls: BTreeMap<String, String>,
-}
-
-impl Machine {
-    /// Reads what there is to be read.
-    #[must_use]
-    pub fn read() -> Self {
-        let cpuinfo = text("/proc/cpuinfo");
-        let kernel = uname().map_or_else(
-            |_| String::new(),
-            |name| {
-                let parts = [name.sysname(), name.release(), name.version()];
-                parts.map(|part| part.to_string_lossy()).join(" ")
-            },
-        );
-        let sysctl = |name: &&str| {
-            let value = text(format!("/proc/sys/{}", name.replace('.', "/")));
-            // Several numbers are apart by tabs.
-            let value = value.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-            (!value.is_empty()).then(|| ((*name).to_owned(), value))
-        };
-        Self {
-            cpu_model: cpu_model(&cpuinfo),
-            cpus: online_cpus(&text("/sys/devices/system/cpu/online")),
-            cpu_features: cpu_features(&cpuinfo),
-            governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-            memory_bytes: memory_bytes(&text("/proc/meminfo")),
-            kernel,
-            os: os_name(&text("/etc/os-release")),
-            hypervisor: hypervisor(&cpuinfo),
-            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            sysctls: SYSCTLS.iter().filter_map(sysctl).collect(),
-        }
+/// Reads all but privilege, tools and engines. Empty texts and maps, and zeros, mean "could not be
+/// read here".
+pub(super) fn read() -> Environment {
+    let cpuinfo = text("/proc/cpuinfo");
+    let kernel = uname().map_or_else(
+        |_| String::new(),
+        |name| {
+            let parts = [name.sysname(), name.release(), name.version()];
+            parts.map(|part| part.to_string_lossy()).join(" ")
+        },
+    );
+    let sysctl = |name: &&str| {
+        let value = text(format!("/proc/sys/{}", name.replace('.', "/")));
+        // Several numbers are separated by tabs.
+        let value = value.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        (!value.is_empty()).then(|| ((*name).to_owned(), value))
+    };
+    Environment {
+        cpu_model: cpu_model(&cpuinfo),
+        cpus: online_cpus(&text("/sys/devices/system/cpu/online")),
+        cpu_features: cpu_features(&cpuinfo),
+        governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        memory_bytes: memory_bytes(&text("/proc/meminfo")),
+        kernel,
+        os: os_name(&text("/etc/os-release")),
+        hypervisor: hypervisor(&cpuinfo),
+        sysctls: SYSCTLS.iter().filter_map(sysctl).collect(),
+        ..Environment::default()
     }
 }
 
-/// A small file, without the blanks around it; empty when it cannot be read.
+/// Returns the kernel's clock source.
+pub(super) fn clock_source() -> String {
+    text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+}
+
+/// Reads a small file and trims it; empty if it cannot be read.
 fn text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path)
         .unwrap_or_default()
@@ -125,7 +103,7 @@ fn cpu_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// ARM has no model name; its implementer and part stand for it.
+/// ARM has no model name; its implementer and part identify it.
 fn cpu_model(cpuinfo: &str) -> String {
     if let Some(model) = cpu_field(cpuinfo, "model name") {
         return model.to_owned();
@@ -175,8 +153,7 @@ fn os_name(os_release: &str) -> String {
     name.unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// Whom the CPU says that it runs under, with the name that the machine's maker has given it, if
-/// any.
+/// Returns the hypervisor that the CPU reports, with the machine's vendor, if any.
 fn hypervisor(cpuinfo: &str) -> String {
     let flags = cpu_field(cpuinfo, "flags").unwrap_or_default();
     if !flags
@@ -188,14 +165,14 @@ fn hypervisor(cpuinfo: &str) -> String {
     let signature = hypervisor_name(&hypervisor_signature());
     let vendor = text("/sys/class/dmi/id/sys_vendor");
     match (signature.is_empty(), vendor.is_empty()) {
-        (true, true) => "a hypervisor that does not say its name".to_owned(),
+        (true, true) => "an unnamed hypervisor".to_owned(),
         (true, false) => vendor,
         (false, true) => signature,
         (false, false) => format!("{signature} ({vendor})"),
     }
 }
 
-/// What people call the hypervisor with that signature.
+/// Returns the common name of the hypervisor with that signature.
 fn hypervisor_name(signature: &str) -> String {
     let name = match signature {
         "KVMKVMKVM" => "KVM",
@@ -261,7 +238,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_processor_memory_and_a_kernel() {
-        let machine = Machine::read();
+        let machine = read();
         assert!(machine.cpus > 0 && machine.memory_bytes > 0);
         assert!(machine.kernel.starts_with("Linux "));
         assert!(machine.sysctls.contains_key("net.core.rmem_max"));

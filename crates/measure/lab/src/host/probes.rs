@@ -1,4 +1,4 @@
-//! Kernel features, each tried for real, in a network namespace that is gone afterwards.
+//! Kernel features, each tried in a temporary network namespace.
 
 use crate::tools::{how_to_get, search_path};
 use nix::sched::{CloneFlags, unshare};
@@ -10,17 +10,17 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// What a router with NAT is made of.
+/// Rules like those of a router with NAT.
 const NAT_RULES: &str = "add table inet cb-probe; \
                          add chain inet cb-probe forward { type filter hook forward priority 0; }; \
                          add rule inet cb-probe forward ct state established accept; \
                          add chain inet cb-probe out { type nat hook postrouting priority 100; }; \
                          add rule inet cb-probe out meta nfproto ipv4 masquerade";
 
-/// What came of each attempt; an error is the kernel's reason.
+/// Result of each attempt; an error is the kernel's reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes {
-    /// Super-packets that a TUN device takes.
+    /// Super-packets that a TUN device accepts.
     pub tun: Attempt<TunSuperPackets>,
     /// `UDP_SEGMENT`.
     pub udp_segment: Attempt<()>,
@@ -44,10 +44,10 @@ pub struct Probes {
     pub kernel_l2tp: Attempt<()>,
 }
 
-/// What an attempt gave, or the reason why not.
+/// The result of an attempt, or the reason for its failure.
 pub type Attempt<T> = Result<T, String>;
 
-/// Super-packets that a TUN device takes, shown by a write.
+/// Super-packets that a TUN device accepts, proved by a write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TunSuperPackets {
     /// TCP.
@@ -57,14 +57,14 @@ pub struct TunSuperPackets {
 }
 
 impl Probes {
-    /// Tries all, on a thread that moves into a network namespace of its own.
+    /// Tries all features, on a thread that moves into a network namespace of its own.
     ///
     /// # Errors
-    /// When there is none to be had.
+    /// When the kernel refuses the namespace.
     pub fn try_out() -> io::Result<Self> {
         thread::scope(|scope| {
             let probing = scope.spawn(|| {
-                // Of this thread only; programs that it starts are in it too.
+                // Applies to this thread and the programs that it starts.
                 unshare(CloneFlags::CLONE_NEWNET)?;
                 Ok(Self::try_here())
             });
@@ -131,7 +131,7 @@ fn xdp_socket() -> Attempt<()> {
     if fd < 0 {
         return Err(nix::errno::Errno::last().desc().to_owned());
     }
-    // SAFETY: the descriptor was just made, and nobody else has it.
+    // SAFETY: the descriptor was just created and has no other owner.
     drop(unsafe { OwnedFd::from_raw_fd(fd) });
     Ok(())
 }
@@ -150,7 +150,7 @@ fn ip(arguments: &str) -> Attempt<()> {
     run("ip", arguments)
 }
 
-/// Runs a tool in this thread's namespace; its arguments stand apart by blanks.
+/// Runs a tool in this thread's namespace; its arguments are separated by spaces.
 fn run(tool: &str, arguments: &str) -> Attempt<()> {
     let output = Command::new(tool)
         .args(arguments.split(' '))

@@ -1,11 +1,11 @@
-//! Kernel parameters of the machine that are too small for measuring: raised on request, and put
-//! back exactly.
+//! Kernel parameters of the machine that are too small for measuring: raised on request, and
+//! restored exactly.
 //!
 //! Only parameters of the whole machine, which namespaces cannot set for themselves. The old values
-//! are on disk before the first one is changed. They are good for one boot, with which the new
-//! values go; and what somebody else has set since is left alone.
+//! are on disk before the first one is changed. They are valid for one boot, like the new values;
+//! parameters that another program has set since are left alone.
 //!
-//! Offloads are not tuned here: traffic takes no interface of the machine, and a run sets those of
+//! Offloads are not tuned here: traffic uses no interface of the machine, and a run sets those of
 //! its own links.
 
 use crate::procfs;
@@ -15,13 +15,13 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where the old values are kept.
+/// File of the old values.
 pub const RECORD: &str = "/var/lib/cipherbench/tuning.json";
 
-/// A parameter that is to be at least so large.
+/// A parameter and its minimum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// With dots.
+    /// Name with dots.
     pub name: &'static str,
     /// Raised to this; never lowered.
     pub at_least: u64,
@@ -29,7 +29,7 @@ pub struct Wanted {
     pub reason: &'static str,
 }
 
-/// What matters for measuring.
+/// The parameters that matter for measuring.
 pub const WANTED: &[Wanted] = &[
     Wanted {
         name: "net.core.netdev_max_backlog",
@@ -48,7 +48,7 @@ pub const WANTED: &[Wanted] = &[
     },
 ];
 
-/// What keeps the parameters from being tuned or put back. A refused parameter is none of it.
+/// A failure that prevents tuning or restoring. A refused parameter is not one.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
     /// The old values cannot be read or written: nothing was changed.
@@ -56,17 +56,17 @@ pub enum TuneError {
     Record {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
         /// What to do.
         help: &'static str,
     },
 }
 
-/// One parameter, and what was done to it.
+/// One parameter and its change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// With dots.
+    /// Name with dots.
     pub name: String,
     /// Value found; `None` when this kernel does not have it.
     pub before: Option<String>,
@@ -74,24 +74,24 @@ pub struct Change {
     pub after: Option<String>,
     /// Why it matters.
     pub reason: String,
-    /// Why it was not changed although it should have been.
+    /// Why a needed change was not made.
     pub refused: Option<String>,
 }
 
 /// The parameters under a folder (`/proc/sys`), and the file with their old values.
 #[derive(Debug, Clone)]
 pub struct Tuning {
-    /// `/proc/sys`, or what stands for it.
+    /// `/proc/sys`, or a replacement in tests.
     pub root: PathBuf,
     /// The file with the old values; its folder is made when needed.
     pub record: PathBuf,
-    /// What is raised.
+    /// The parameters to raise.
     pub wanted: Vec<Wanted>,
-    /// Identifies the boot that the values are of.
+    /// Identifies the boot that the values belong to.
     pub boot_id: String,
 }
 
-/// Content of the file.
+/// Content of the record file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     boot_id: String,
@@ -101,9 +101,9 @@ struct Record {
 /// One parameter that was raised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Raised {
-    /// The value that it had first.
+    /// The original value.
     before: String,
-    /// The value that was set last.
+    /// The last value set.
     set: String,
 }
 
@@ -119,7 +119,7 @@ impl Tuning {
         }
     }
 
-    /// Parameters as they are, none of them changed.
+    /// Reads the parameters without changing any.
     #[must_use]
     pub fn look(&self) -> Vec<Change> {
         self.wanted
@@ -128,8 +128,8 @@ impl Tuning {
             .collect()
     }
 
-    /// Raises what is too small. Applied twice, the values of before the first time are kept,
-    /// unless somebody else has set another one in between.
+    /// Raises values that are too small. A second call keeps the values recorded by the first,
+    /// except of parameters that another program has set in between.
     ///
     /// # Errors
     /// [`TuneError`]: nothing was changed. A parameter that cannot be set is reported in its
@@ -176,8 +176,8 @@ impl Tuning {
         Ok(changes)
     }
 
-    /// Puts back every value that [`apply`](Self::apply) changed and that nobody else has changed
-    /// since. The record is gone when all are back.
+    /// Restores every value that [`apply`](Self::apply) changed and no other program has changed
+    /// since. Removes the record once all are restored.
     ///
     /// # Errors
     /// [`TuneError`] when the record cannot be read or written.
@@ -188,7 +188,7 @@ impl Tuning {
             let mut change = Change {
                 before: self.read(&name),
                 after: None,
-                reason: "as it was before it was tuned".to_owned(),
+                reason: "restores the value from before tuning".to_owned(),
                 refused: None,
                 name,
             };
@@ -199,11 +199,11 @@ impl Tuning {
                 change.after.clone_from(&change.before);
                 if change.before.as_ref() != Some(&before) {
                     change.refused = Some(format!(
-                        "it is not the {set} any more that was set; it was {before} before that"
+                        "it is no longer the {set} that was set; it was {before} before that"
                     ));
                 }
             }
-            // One that could not be put back can be tried again; one of somebody else's is theirs.
+            // A failed restore can be retried; a value of another program is left to it.
             if change.refused.is_none() || !is_ours {
                 record.parameters.remove(&change.name);
             }
@@ -242,7 +242,7 @@ impl Tuning {
             .and_then(|mut file| file.write_all(value.as_bytes()));
         change.refused = written.err().map(|error| error.to_string());
         change.after = self.read(&change.name);
-        // The kernel may take a value and make another of it.
+        // The kernel may store another value than the one written.
         if change.refused.is_none() && change.after.as_deref() != Some(value) {
             change.refused = Some(format!("the kernel did not take {value}"));
         }
@@ -259,7 +259,7 @@ impl Tuning {
             error: error.into(),
             help: "it is damaged, or of another version: set the parameters by hand and remove it",
         })?;
-        // The boot has put back all that an earlier one had.
+        // A reboot has already restored the values of an earlier boot.
         Ok(if record.boot_id == self.boot_id {
             record
         } else {
@@ -274,7 +274,7 @@ impl Tuning {
         }
     }
 
-    /// Replaces the file as a whole, durably; an empty record is no file.
+    /// Replaces the file atomically and durably; removes it for an empty record.
     fn write_record(&self, record: &Record) -> Result<(), TuneError> {
         if record.parameters.is_empty() {
             return match fs::remove_file(&self.record) {
@@ -313,7 +313,7 @@ fn is_below(value: &str, least: u64) -> bool {
 }
 
 impl Change {
-    /// Whether the parameter is too small as it is now.
+    /// Whether the parameter's current value is too small.
     #[must_use]
     pub fn is_below(&self, wanted: &Wanted) -> bool {
         self.after

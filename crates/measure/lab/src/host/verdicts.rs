@@ -1,17 +1,16 @@
-//! What the facts mean for measuring, one topic a function. Pure: every verdict is tested without
-//! the machine that has it.
+//! The verdicts on the facts, one topic per function. Pure: every verdict is tested without a
+//! matching machine.
 //!
-//! How to add one: a fact in [`Facts`] or in what it is made of, and a finding here.
+//! How to add one: a fact in [`Facts`] or its parts, and a finding here.
 
 use super::findings::{Facts, Finding, Status};
-use super::machine::Machine;
 use super::probes::{Attempt, Probes};
 use super::tuning::WANTED;
 use crate::LabError;
 use crate::tools::how_to_get;
 use std::collections::BTreeMap;
 
-/// Tools with what they are for, and whether the built-in lab needs them.
+/// Tools, whether the built-in lab needs them, and their purpose.
 const TOOLS: &[(&str, bool, &str)] = &[
     ("ip", true, "joins the stations and sets their routes"),
     ("ethtool", true, "sets and reads the links' offloads"),
@@ -29,13 +28,13 @@ const TOOLS: &[(&str, bool, &str)] = &[
     ("openvpn", false, "OpenVPN as a DUT"),
 ];
 
-/// Fewer cores than this are shared by stations and DUT.
+/// With fewer cores, stations and DUT share them.
 const CORES_ENOUGH: u32 = 8;
 
 const GIB: u64 = 1 << 30;
 const MEMORY_ENOUGH: u64 = 2 * GIB;
 
-/// Clock sources that are read without a system call's worth of time.
+/// Clock sources that are read without a system call.
 const FAST_CLOCKS: &[&str] = &[
     "tsc",
     "kvm-clock",
@@ -43,7 +42,7 @@ const FAST_CLOCKS: &[&str] = &[
     "arch_sys_counter",
 ];
 
-/// Judges everything, most needed first.
+/// Judges all facts, the most important first.
 #[must_use]
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![privilege(facts)];
@@ -61,7 +60,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             )
         }),
     }
-    findings.extend(machine(&facts.machine));
+    findings.extend(machine(facts));
     let tuning = facts.tuning.iter().zip(WANTED);
     findings.extend(tuning.map(|(change, wanted)| {
         let found = change
@@ -221,7 +220,8 @@ fn features(probes: &Probes) -> Vec<Finding> {
     ]
 }
 
-fn machine(machine: &Machine) -> Vec<Finding> {
+fn machine(facts: &Facts) -> Vec<Finding> {
+    let machine = &facts.machine;
     let mut findings = Vec::new();
     let cores = machine.cpus.to_string();
     let why =
@@ -284,7 +284,7 @@ fn machine(machine: &Machine) -> Vec<Finding> {
             "2 GiB are enough",
         )
     });
-    let clock = machine.clock_source.as_str();
+    let clock = facts.clock_source.as_str();
     findings.push(if FAST_CLOCKS.contains(&clock) {
         good("clock source", clock, "")
     } else {

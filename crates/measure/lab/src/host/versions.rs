@@ -27,10 +27,10 @@ const TOOLS: &[(&str, &str)] = &[
     ("tshark", "--version"),
 ];
 
-/// A tool that takes longer is left out.
+/// Time limit of one tool.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Tools that are installed, with their versions. All are started at the same time.
+/// Returns the installed tools with their versions. Starts all concurrently.
 pub(super) fn tools() -> BTreeMap<String, String> {
     thread::scope(|scope| {
         let pending: Vec<_> = TOOLS
@@ -44,7 +44,8 @@ pub(super) fn tools() -> BTreeMap<String, String> {
     })
 }
 
-/// The version of a tool; `?` when it is there but reports none; `None` when it is not there.
+/// Returns the version of a tool; `?` if it is installed but reports none; `None` if it is not
+/// installed.
 fn version(tool: &str, argument: &str) -> Option<String> {
     let mut child = Command::new(tool)
         .arg(argument)
@@ -56,7 +57,7 @@ fn version(tool: &str, argument: &str) -> Option<String> {
         .spawn()
         .ok()?;
     let deadline = Deadline::after(LIMIT);
-    // What they print is far less than a pipe holds.
+    // Their output is far smaller than a pipe.
     while matches!(child.try_wait(), Ok(None)) {
         if deadline.is_over() {
             let _ = child.kill();
@@ -65,15 +66,15 @@ fn version(tool: &str, argument: &str) -> Option<String> {
         }
         thread::sleep(Duration::from_millis(2));
     }
-    // Some print it on standard error, some warn there first.
+    // Some print it on standard error, and some print a warning there first.
     let mut text = String::new();
     let _ = child.stdout.take()?.read_to_string(&mut text);
     let _ = child.stderr.take()?.read_to_string(&mut text);
     Some(find_version(&text).unwrap_or("?").to_owned())
 }
 
-/// The first word, or part of a word behind `-` or `/`, that begins with a digit, or with a `v` and
-/// a digit.
+/// Returns the first word, or part of a word after `-` or `/`, that begins with a digit, or with
+/// `v` and a digit.
 fn find_version(text: &str) -> Option<&str> {
     let words = text.split(|c: char| c.is_whitespace() || "-/,()".contains(c));
     words

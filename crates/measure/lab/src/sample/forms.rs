@@ -1,29 +1,29 @@
 //! Kinds of datagram on a DUT's own UDP port, identified by their first bytes and length.
 //!
-//! One table for both who ask: [`super::classify`] reads it frame by frame, and [`super::filter`]
-//! makes it the kernel's program, so they cannot differ. Lengths are the least that a packet of its
-//! kind has: with GRO the ones behind it may be joined to it.
+//! One table serves both readers: [`super::classify`] applies it frame by frame, and
+//! [`super::filter`] compiles it for the kernel, so they cannot differ. Lengths are minimums of
+//! each kind: GRO may append the packets that follow.
 //!
-//! Not looked at: whether the packet can be opened, and by whom.
+//! Not checked: whether the packet can be opened, and by which key.
 
 use crate::protocol::SealedPort;
 use campaign::plan::Form;
 
-/// Where IKE stands from the first byte on, and ESP never does; on any other port IKE is behind a
-/// non-ESP marker (RFC 7296 §2, RFC 3948 §2.2).
+/// The port on which IKE begins at the first byte and ESP is never sent; on any other port IKE
+/// follows a non-ESP marker (RFC 7296 §2, RFC 3948 §2.2).
 const IKE_PORT: u16 = 500;
 
-/// The one byte of a NAT keepalive (RFC 3948 §2.3); it stands alone in its datagram.
+/// The only byte of a NAT keepalive's payload (RFC 3948 §2.3).
 pub(super) const KEEPALIVE: u8 = 0xff;
 
-/// One kind of packet; of a list the first whose first four bytes fit is meant.
+/// One kind of packet; the first of a list whose first four bytes match applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Bits of the first four bytes that are looked at, as a number in network order.
+    /// Mask over the first four bytes, as a number in network order.
     pub(super) mask: u32,
-    /// What those are.
+    /// Value of the masked bits.
     pub(super) value: u32,
-    /// Bytes of UDP payload that it has at least.
+    /// Minimum UDP payload in bytes.
     pub(super) bytes_least: u16,
     pub(super) meaning: Meaning,
 }
@@ -31,20 +31,20 @@ pub(super) struct Shape {
 /// What a [`Shape`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// What the DUT sealed, under this name.
+    /// Sealed by the DUT, with this key identifier.
     Sealed(Id),
     /// Key exchange.
     Control,
-    /// An IKEv2 message whose header stands this far into the payload.
+    /// An IKEv2 message whose header begins at this offset of the payload.
     Ike { at: u16 },
 }
 
-/// How sealed packets name their keys.
+/// Where sealed packets carry the identifier of their key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Id {
-    /// By these bits of the first four bytes.
+    /// These bits of the first four bytes.
     Word { mask: u32 },
-    /// By the four bytes behind those, in Intel's order.
+    /// The next four bytes, little-endian.
     SecondWord,
 }
 
@@ -137,7 +137,7 @@ const fn openvpn_control(opcode: u8) -> Shape {
     openvpn(opcode, 1 + 8 + 1, Meaning::Control)
 }
 
-/// What may stand on a port.
+/// Returns the kinds of packet that a port may carry.
 pub(super) const fn shapes(port: &SealedPort) -> &'static [Shape] {
     match port.form {
         Form::Esp if port.port == IKE_PORT => IKE_ALONE,
@@ -147,31 +147,31 @@ pub(super) const fn shapes(port: &SealedPort) -> &'static [Shape] {
     }
 }
 
-/// Whether NAT keepalives may stand on a port.
+/// Whether a port may carry NAT keepalives.
 pub(super) const fn has_keepalives(port: &SealedPort) -> bool {
     matches!(port.form, Form::Esp) && port.port != IKE_PORT
 }
 
-/// Whether bare ESP is expected beside these ports: where they are ESP's, or there are none.
+/// Whether bare ESP is expected beside these ports: if one carries ESP, or there are none.
 pub(super) fn has_bare_esp(ports: &[SealedPort]) -> bool {
     ports.is_empty() || ports.iter().any(|port| port.form == Form::Esp)
 }
 
 impl Shape {
-    /// The first of a list that these four bytes are the beginning of.
+    /// Returns the first of a list that matches a packet's first four bytes.
     pub(super) fn of(shapes: &[Self], word: u32) -> Option<&Self> {
         let mut shapes = shapes.iter();
         shapes.find(|shape| word & shape.mask == shape.value)
     }
 
-    /// Whether a packet of its kind may stand on the port.
+    /// Whether the port may carry a packet of this kind.
     pub(super) const fn is_allowed(&self, port: &SealedPort) -> bool {
         matches!(self.meaning, Meaning::Sealed(_)) || port.control
     }
 }
 
 impl Id {
-    /// The name in a payload; `None`: not whole.
+    /// Returns the key identifier of a payload; `None` if the payload is truncated.
     pub(super) fn read(self, payload: &[u8]) -> Option<u32> {
         let (word, rest) = payload.split_first_chunk::<4>()?;
         match self {
@@ -185,8 +185,7 @@ impl Id {
 mod tests {
     use crate::protocol::SealedPort;
     use crate::sample::classify::Kind::{self, Control, Other};
-    use crate::sample::classify::tests::{kind_on, udp};
-    use crate::sample::filter::tests::is_foreign_on;
+    use crate::sample::tests::{is_foreign_on, kind_on, udp};
     use campaign::plan::Form;
 
     const fn port(port: u16, form: Form, control: bool) -> SealedPort {
@@ -380,7 +379,7 @@ mod tests {
             assert_eq!(kind_on(&ports, &frame), kind, "{port}");
             assert_eq!(is_foreign_on(&ports, &frame), kind == Other, "{port}");
         }
-        // Of two ports that are known the sender's is asked.
+        // The sender's port applies if both are known.
         let frame = udp(51_820, 500, &data);
         assert_eq!(kind_on(&ports, &frame), sealed(1));
         assert!(!is_foreign_on(&ports, &frame));

@@ -1,5 +1,5 @@
-//! A packet socket (packet(7)) on one interface: both directions, every frame or those that a
-//! filter lets through.
+//! A packet socket (packet(7)) on one interface: both directions, every frame or those that pass a
+//! filter.
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
@@ -11,13 +11,16 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-/// An open socket; it sees what the interface sends and receives while it lives.
+/// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
+pub(super) const FRAME_BYTES_MAX: usize = 65_536 + 18;
+
+/// An open socket that receives what the interface sends and receives.
 ///
-/// What does not fit its buffer it does not keep, and that costs the traffic nothing.
+/// Frames that do not fit its buffer are dropped, at no cost to the traffic.
 pub(super) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    /// One that lets every frame through, with the system's usual buffer.
+    /// Opens a socket for every frame, with the system's default buffer.
     pub(super) fn open(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = Self::unbound()?;
@@ -25,7 +28,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// One that lets through what the filter does. No other frame ever gets in.
+    /// Opens a socket for the frames that pass the filter. No other frame ever enters.
     pub(super) fn open_filtered(
         interface: &str,
         filter: &[libc::sock_filter],
@@ -39,7 +42,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// It hears nothing before it is bound to its interface: its protocol is 0.
+    /// Receives nothing before it is bound to its interface: its protocol is 0.
     fn unbound() -> io::Result<Self> {
         let fd = socket(
             AddressFamily::Packet,
@@ -68,8 +71,8 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Frames that were let through since it was opened or last asked, also those that its buffer
-    /// had no room for.
+    /// Frames that passed the filter since the socket was opened or last queried, including those
+    /// that its buffer had no room for.
     pub(super) fn frames(&self) -> io::Result<u64> {
         let mut statistics = libc::tpacket_stats {
             tp_packets: 0,
@@ -90,7 +93,7 @@ impl PacketSocket {
         Ok(statistics.tp_packets.into())
     }
 
-    /// One frame, cut to the buffer; `None` when none came within `limit`.
+    /// Receives one frame, truncated to the buffer; `None` if none came within `limit`.
     pub(super) fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Option<usize>> {
         let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];

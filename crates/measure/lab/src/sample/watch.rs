@@ -1,27 +1,27 @@
-//! The watch over a whole trial: a packet socket whose filter lets through only what does not
-//! belong on the cipher link.
+//! The watch over a whole trial: a packet socket whose filter passes only frames that do not belong
+//! on the cipher link.
 //!
-//! Nobody reads while it lives. The kernel counts what is foreign, and keeps the first of it up to
-//! the size of the socket's buffer; what does not fit it counts and does not copy. So a clean link
-//! costs the run of the filter, and so does one where everything is foreign.
+//! Nothing is read during the trial. The kernel counts foreign frames and keeps the first ones up
+//! to the size of the socket's buffer; the rest it counts without copying. So a link costs one run
+//! of the filter per frame, whether clean or entirely foreign.
 
 use super::classify::words;
+use super::expected::{Expected, finder};
 use super::filter;
-use super::socket::PacketSocket;
-use super::{Expected, FRAME_BYTES_MAX, finder};
+use super::socket::{FRAME_BYTES_MAX, PacketSocket};
 use journal::record::CipherWatch;
 use std::io;
 use std::time::Duration;
 
-/// Room for the first foreign frames, some dozens of them; the kernel doubles it.
+/// Room for the first dozens of foreign frames; the kernel doubles it.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// The buffer holds fewer, however small they are; frames that still come are not waited out.
+/// More than the buffer holds, however small the frames; later frames are not awaited.
 const FRAMES_MAX: usize = 1024;
 
 const EXAMPLES_MAX: usize = 3;
 
-/// TCP ports of a DUT's own: the filter goes through them by short jumps.
+/// Most control ports of a DUT: the filter tests them with short jumps.
 const CONTROL_PORTS_MAX: usize = 8;
 
 /// A watch that is on.
@@ -31,7 +31,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches an interface, both directions, from now on.
+    /// Starts to watch an interface in both directions.
     ///
     /// # Errors
     /// When the interface does not exist, the kernel refuses a packet socket, or there are more
@@ -50,10 +50,10 @@ impl Watch {
         Ok(Self { socket, marker })
     }
 
-    /// Ends it and tells what was foreign.
+    /// Ends the watch and returns what was foreign.
     ///
     /// # Errors
-    /// When the interface went down or away meanwhile: it was not watched all the time.
+    /// When the interface went down or vanished meanwhile: the watch has a gap.
     pub(crate) fn end(self) -> io::Result<CipherWatch> {
         let mut watch = CipherWatch {
             foreign_frames: self.socket.frames()?,

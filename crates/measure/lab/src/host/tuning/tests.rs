@@ -1,6 +1,6 @@
 use super::*;
 
-/// A folder that stands for `/proc/sys`.
+/// A folder in place of `/proc/sys`.
 struct Machine {
     folder: tempfile::TempDir,
     tuning: Tuning,
@@ -74,7 +74,7 @@ fn applied_twice_the_first_values_are_put_back() {
 }
 
 #[test]
-fn what_somebody_else_has_set_since_is_left_alone_and_told() {
+fn a_value_set_by_another_program_is_left_alone_and_reported() {
     let machine = Machine::new(&[("net.core.a", "7"), ("net.core.b", "8")]);
     machine.tuning.apply().unwrap();
     fs::write(machine.tuning.path("net.core.a"), "50\n").unwrap();
@@ -86,7 +86,7 @@ fn what_somebody_else_has_set_since_is_left_alone_and_told() {
     let refused = changes[0].refused.as_deref();
     assert_eq!(
         refused,
-        Some("it is not the 100 any more that was set; it was 7 before that")
+        Some("it is no longer the 100 that was set; it was 7 before that")
     );
     assert_eq!(changes[0].after.as_deref(), Some("50"));
     assert_eq!(changes[1].refused, None);
@@ -143,9 +143,9 @@ fn a_damaged_record_stops_both_ways() {
 }
 
 #[test]
-fn a_parameter_that_is_missing_or_refused_is_told_and_not_recorded() {
+fn a_parameter_that_is_missing_or_refused_is_reported_and_not_recorded() {
     let mut machine = Machine::new(&[]);
-    // A number that nobody can write, root neither.
+    // A value that not even root can write.
     let read_only = "/proc/sys/kernel/ngroups_max";
     std::os::unix::fs::symlink(read_only, machine.tuning.path("net.core.b")).unwrap();
     machine.tuning.wanted[1].at_least = u64::MAX;

@@ -3,18 +3,19 @@ use crate::Privilege;
 use crate::host::findings::render;
 use crate::host::probes::TunSuperPackets;
 use crate::host::tuning::Change;
+use journal::record::Environment;
 
 fn good_facts() -> Facts {
     let works = Ok(());
     Facts {
         privilege: Ok(Privilege::Root),
-        machine: Machine {
+        machine: Environment {
             cpus: 16,
             cpu_features: vec!["aes".to_owned()],
             memory_bytes: 64 * GIB,
-            clock_source: "tsc".to_owned(),
-            ..Machine::default()
+            ..Environment::default()
         },
+        clock_source: "tsc".to_owned(),
         tools: TOOLS
             .iter()
             .map(|(name, ..)| ((*name).to_owned(), "1.0".to_owned()))
@@ -103,7 +104,7 @@ fn what_is_missing_comes_with_why_and_what_to_do() {
 }
 
 #[test]
-fn without_privilege_no_feature_is_tried_and_the_command_that_gives_it_is_told() {
+fn without_privilege_no_feature_is_tried_and_the_command_that_gives_it_is_shown() {
     let mut facts = good_facts();
     facts.privilege = Err(LabError::CannotBuild {
         what: "user 1000 may not build a lab".to_owned(),

@@ -1,0 +1,129 @@
+use super::*;
+use crate::sample::tests::{fragment, ipv4, is_foreign_on, udp};
+use campaign::plan::Form;
+
+const PORTS: [u16; 2] = [4500, 4501];
+const ESP_PACKET: &[u8] = &[0, 0, 1, 2, 0, 0, 0, 1, 9, 9, 9, 9];
+
+fn is_foreign_to(ports: &[u16], frame: &[u8]) -> bool {
+    let ports: Vec<_> = ports.iter().copied().map(SealedPort::esp).collect();
+    is_foreign_on(&ports, frame)
+}
+
+fn is_foreign(frame: &[u8]) -> bool {
+    is_foreign_to(&PORTS, frame)
+}
+
+#[test]
+fn esp_is_expected_bare_whole_or_in_fragments_and_in_udp_on_either_end_of_its_ports() {
+    assert!(!is_foreign(&ipv4(50, ESP_PACKET)));
+    assert!(!is_foreign(&fragment(ipv4(50, ESP_PACKET), 1, 0x2000)));
+    assert!(!is_foreign(&fragment(ipv4(50, ESP_PACKET), 1, 100)));
+    assert!(!is_foreign(&udp(4501, 9, ESP_PACKET)));
+    assert!(!is_foreign(&udp(9, 4500, ESP_PACKET)));
+    assert!(is_foreign(&udp(9, 4502, ESP_PACKET)));
+    assert!(is_foreign_to(&[], &udp(4500, 4500, ESP_PACKET)));
+}
+
+#[test]
+fn bare_esp_is_foreign_to_a_dut_of_another_form() {
+    let wireguard = SealedPort {
+        form: Form::WireGuard,
+        ..SealedPort::esp(51_820)
+    };
+    let both = [wireguard, SealedPort::esp(4500)];
+    for frame in [ipv4(50, ESP_PACKET), fragment(ipv4(50, ESP_PACKET), 1, 100)] {
+        assert!(is_foreign_on(&[wireguard], &frame));
+        assert!(!is_foreign_on(&both, &frame));
+    }
+}
+
+#[test]
+fn on_the_ports_of_esp_only_an_spi_and_a_keepalive_are_expected() {
+    assert!(is_foreign(&udp(4500, 4500, &[0, 0, 0, 0, 1, 2, 3, 4])));
+    assert!(is_foreign(&udp(4500, 4500, &[1, 2, 3])));
+    assert!(!is_foreign(&udp(4500, 4500, &[0xff])));
+    assert!(is_foreign(&udp(4500, 4500, &[0xfe])));
+    assert!(is_foreign(&udp(4500, 4500, &[])));
+}
+
+#[test]
+fn a_header_with_options_moves_the_ports_and_the_spi() {
+    let with_options = |frame: Vec<u8>| {
+        let mut longer = frame[..34].to_vec();
+        longer[14] = 0x46;
+        // What would be ports of ESP and an SPI in a header without options.
+        longer.extend_from_slice(&[0x11, 0x94, 0x11, 0x94]);
+        longer.extend_from_slice(&frame[34..]);
+        longer
+    };
+    assert!(!is_foreign(&with_options(udp(9, 4500, ESP_PACKET))));
+    assert!(is_foreign(&with_options(udp(9, 9, ESP_PACKET))));
+}
+
+#[test]
+fn what_is_clear_or_cut_off_is_foreign() {
+    assert!(is_foreign(&ipv4(6, &[0; 20])));
+    assert!(is_foreign(&ipv4(1, &[8, 0, 0, 0])));
+    assert!(is_foreign(&fragment(udp(1, 2, &[0; 8]), 1, 0x2000)));
+    let whole = udp(4500, 4500, ESP_PACKET);
+    for length in [1, 13, 14, 33, 34, 41, 42, 45] {
+        assert!(is_foreign(&whole[..length]), "{length} bytes");
+    }
+    assert!(!is_foreign(&whole[..46]));
+}
+
+#[test]
+fn a_later_fragment_of_udp_goes_with_its_first_one() {
+    assert!(!is_foreign(&fragment(ipv4(17, &[7; 8]), 1, 100)));
+    assert!(!is_foreign(&fragment(udp(9, 4500, ESP_PACKET), 1, 0x2000)));
+}
+
+#[test]
+fn arp_and_neighbour_discovery_are_expected_and_other_protocols_are_not() {
+    let frame = |ethertype: u16, length: usize| {
+        let mut frame = vec![0; length];
+        frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
+        frame
+    };
+    assert!(!is_foreign(&frame(0x0806, 42)));
+    assert!(is_foreign(&frame(0x88cc, 60)));
+    let icmpv6 = |kind: u8| {
+        let mut frame = frame(0x86dd, 60);
+        (frame[20], frame[54]) = (58, kind);
+        frame
+    };
+    assert!(!is_foreign(&icmpv6(133)) && !is_foreign(&icmpv6(137)));
+    assert!(is_foreign(&icmpv6(128)) && is_foreign(&icmpv6(138)));
+    assert!(is_foreign(&icmpv6(133)[..54]));
+}
+
+#[test]
+fn many_ports_are_all_known() {
+    let ports: Vec<u16> = (5000..5900).collect();
+    for (port, foreign) in [(5000, false), (5899, false), (5900, true)] {
+        assert_eq!(is_foreign_to(&ports, &udp(port, 9, ESP_PACKET)), foreign);
+        assert_eq!(is_foreign_to(&ports, &udp(9, port, ESP_PACKET)), foreign);
+    }
+}
+
+#[test]
+fn a_hundred_ports_of_each_form_fit_a_program() {
+    let forms = [Form::Esp, Form::WireGuard, Form::OpenVpn];
+    let ports: Vec<_> = (5000..5600)
+        .map(|port| SealedPort {
+            port,
+            form: forms[usize::from(port % 3)],
+            control: port % 2 == 0,
+        })
+        .collect();
+    let data = [4, 0, 0, 0].repeat(10);
+    // 5001 is a port of ESP, 5002 one of WireGuard, 5003 one of OpenVPN.
+    for (port, foreign) in [(5001, false), (5002, false), (5003, true), (5599, false)] {
+        assert_eq!(
+            is_foreign_on(&ports, &udp(9, port, &data)),
+            foreign,
+            "{port}"
+        );
+    }
+}

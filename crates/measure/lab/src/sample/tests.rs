@@ -1,0 +1,135 @@
+//! Frames for the tests of this module and of its parts.
+
+use super::*;
+use crate::protocol::{ControlPort, SealedPort};
+use std::os::unix::net::UnixDatagram;
+
+/// An IPv4 packet in an Ethernet frame.
+pub(super) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend_from_slice(&0x0800_u16.to_be_bytes());
+    let mut header = [0; 20];
+    header[0] = 0x45;
+    header[9] = protocol;
+    frame.extend_from_slice(&header);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+pub(super) fn udp(source: u16, target: u16, payload: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(8 + payload.len()).unwrap();
+    let header = [source, target, length, 0];
+    let mut datagram = header.map(u16::to_be_bytes).concat();
+    datagram.extend_from_slice(payload);
+    ipv4(17, &datagram)
+}
+
+pub(super) fn fragment(mut frame: Vec<u8>, id: u8, flags_and_offset: u16) -> Vec<u8> {
+    frame[14 + 5] = id;
+    frame[14 + 6..][..2].copy_from_slice(&flags_and_offset.to_be_bytes());
+    frame
+}
+
+pub(super) fn kind_on(ports: &[SealedPort], frame: &[u8]) -> Kind {
+    Classifier::new(sealed(ports)).kind(frame)
+}
+
+pub(super) fn sealed(sealed: &[SealedPort]) -> Expected<'_> {
+    Expected {
+        sealed,
+        control: &[],
+    }
+}
+
+/// gw1 and gw2.
+pub(super) const GATEWAYS: [[u8; 4]; 2] = [[192, 0, 2, 1], [192, 0, 2, 2]];
+
+/// gw2 listens on port 4500, gw1 connects.
+pub(super) fn channel() -> ControlPort {
+    ControlPort {
+        listener: GATEWAYS[1].into(),
+        port: 4500,
+        connector: GATEWAYS[0].into(),
+    }
+}
+
+/// A TCP segment from one address and port to another.
+pub(super) fn segment(
+    [source, target]: [[u8; 4]; 2],
+    (from, to): (u16, u16),
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut segment = [from, to].map(u16::to_be_bytes).concat();
+    segment.resize(20, 0);
+    segment.extend_from_slice(payload);
+    let mut frame = ipv4(6, &segment);
+    frame[26..30].copy_from_slice(&source);
+    frame[30..34].copy_from_slice(&target);
+    frame
+}
+
+/// Whether the kernel takes the frame for foreign.
+pub(super) fn is_foreign_on(ports: &[SealedPort], frame: &[u8]) -> bool {
+    let expected = Expected {
+        sealed: ports,
+        control: &[],
+    };
+    is_foreign_where(expected, frame)
+}
+
+pub(super) fn is_foreign_where(expected: Expected<'_>, frame: &[u8]) -> bool {
+    let (sender, receiver) = UnixDatagram::pair().unwrap();
+    socket::attach(&receiver, &filter::foreign_only(expected)).unwrap();
+    receiver.set_nonblocking(true).unwrap();
+    sender.send(frame).unwrap();
+    receiver.recv(&mut [0; 100]).is_ok()
+}
+
+const NOTHING: Expected<'_> = Expected {
+    sealed: &[],
+    control: &[],
+};
+
+#[test]
+fn a_channel_is_counted_apart_and_its_marker_all_the_same() {
+    let control = [channel()];
+    let expected = Expected {
+        control: &control,
+        ..NOTHING
+    };
+    let mut tally = Tally::new(b"MARK", expected);
+    tally.count(&segment(GATEWAYS, (40_000, 4500), b"hello"));
+    tally.count(&segment(GATEWAYS, (40_000, 4500), b"xxMARKxx"));
+    tally.count(&segment(GATEWAYS, (40_000, 5201), b"hello"));
+    let link = tally.finish();
+    assert_eq!((link.frames, link.channel_frames), (3, 2));
+    assert_eq!((link.other_frames, link.marker_frames), (1, 1));
+}
+
+#[test]
+fn a_marker_is_counted_whatever_the_kind_of_frame_that_shows_it() {
+    let mut tally = Tally::new(b"MARK", NOTHING);
+    let mut esp = ipv4(50, &[0, 0, 1, 2, 0, 0, 0, 1]);
+    tally.count(&esp);
+    esp.extend_from_slice(b"xxMARKxx");
+    tally.count(&esp);
+    tally.count(b"xxMARK");
+    let link = tally.finish();
+    assert_eq!(
+        (
+            link.frames,
+            link.esp_frames,
+            link.marker_frames,
+            link.other_frames
+        ),
+        (3, 2, 2, 1)
+    );
+    assert_eq!(link.spis, ["00000102"]);
+}
+
+#[test]
+fn an_empty_marker_is_never_seen() {
+    let mut tally = Tally::new(b"", NOTHING);
+    tally.count(b"anything");
+    assert_eq!(tally.finish().marker_frames, 0);
+}
