@@ -1,12 +1,11 @@
-//! Cables: interfaces of this machine that a lab takes into its namespaces, and what is between
-//! them outside.
+//! Cables: interfaces of this machine that a lab moves into its namespaces, towards external boxes.
 //!
-//! 1. Every interface is looked at, and refused where somebody needs it.
-//! 2. Its future owner notes how it was, to give it back at its end ([`crate::station`]).
-//! 3. Only then is it moved. Whatever ends the run in between, the owner gives back what it has.
+//! 1. Every interface is inspected, and refused if it is in use.
+//! 2. Its future owner records its settings, to restore them at its end ([`crate::station`]).
+//! 3. Only then is it moved. However the run ends in between, the owner returns what it has.
 //!
-//! An interface keeps its name: when station and run are killed at once, the kernel gives back a
-//! physical one under the name that it has.
+//! An interface keeps its name: when station and run are killed together, the kernel returns a
+//! physical interface under its current name.
 
 use crate::offloads;
 use crate::on_node::{ip, run_tool};
@@ -21,15 +20,15 @@ use std::time::Duration;
 /// How long one of the tools that look at interfaces may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// The boxes outside, as a lab reaches them.
+/// The external boxes, as a lab reaches them.
 pub(crate) struct Outside {
     pub(crate) cables: Cables,
-    /// Where commands run: this machine, in the namespace of the run. It is not interrupted, for
-    /// what is to be taken down is taken down then too.
-    pub(crate) desk: Station,
-    /// Stops what is waited for.
+    /// Where commands run: this machine, in the namespace of the run. Ctrl-C does not interrupt it,
+    /// since boxes are taken down afterwards too.
+    pub(crate) host: Station,
+    /// Ends pending waits.
     pub(crate) interrupt: Interrupt,
-    /// Of A's interface and of B's.
+    /// MAC addresses of A's and of B's interface.
     pub(crate) macs: [[u8; 6]; 2],
 }
 
@@ -69,18 +68,18 @@ struct Route {
 }
 
 impl Outside {
-    /// Takes the interfaces; `station` has those that will own them.
+    /// Moves the interfaces to their owners, which `station` returns.
     pub(crate) fn connect<'a>(
         cables: &Cables,
-        desk: Station,
+        host: Station,
         interrupt: Interrupt,
         station: impl Fn(NodeId) -> &'a Station,
     ) -> Result<Self> {
-        let uplinks = default_routes(&desk)?;
+        let uplinks = default_routes(&host)?;
         let mut found = Vec::new();
         for (key, name) in cables.interfaces() {
-            let interface = look_at(&desk, key, name)?;
-            let wireless = is_wireless(&desk, name)?;
+            let interface = look_at(&host, key, name)?;
+            let wireless = is_wireless(&host, name)?;
             let uplink = uplinks.iter().any(|uplink| uplink == name);
             if let Some((what, help)) = objection(&interface, name, wireless, uplink) {
                 return Err(refused(key, what, help));
@@ -102,7 +101,7 @@ impl Outside {
             let own = found.iter().filter(|(owner, _)| *owner == id);
             let own: Vec<&Found> = own.map(|(_, interface)| interface).collect();
             if !own.is_empty() {
-                lend(&desk, station(id), &own)?;
+                lend(&host, station(id), &own)?;
             }
         }
         if let Some([first, second]) = &cables.tap {
@@ -111,21 +110,21 @@ impl Outside {
         }
         Ok(Self {
             cables: cables.clone(),
-            desk,
+            host,
             interrupt,
             macs,
         })
     }
 
-    /// A node's interfaces out of the machine.
+    /// A node's external interfaces.
     pub(crate) fn interfaces(&self, node: NodeId) -> impl Iterator<Item = &str> {
         let all = self.cables.interfaces();
         all.filter(move |(key, _)| owner(key) == node)
             .map(|(_, name)| name)
     }
 
-    /// Sets MTU and offloads of a node's. Hardware may lack an offload: what is in force is read
-    /// with every trial.
+    /// Sets MTU and offloads of a node's external interfaces. Hardware may lack an offload: every
+    /// trial reads those in force.
     pub(crate) fn configure(&self, node: &dyn Node, links: Links) -> Result<()> {
         let id = node.id();
         let mtu = match id {
@@ -142,7 +141,7 @@ impl Outside {
     }
 }
 
-/// Who has the interface of a key of the lab file.
+/// Returns the owner of the interface under a key of the lab file.
 fn owner(key: &str) -> NodeId {
     match key {
         "station_a" => NodeId::A,
@@ -155,9 +154,9 @@ fn refused(key: &str, what: String, help: String) -> LabError {
     LabError::cannot_build(format!("the lab's `{key}`: {what}"), help)
 }
 
-/// What a tool prints on the desk; an error when it fails.
-fn read(desk: &dyn Node, argv: &[&str]) -> Result<Option<String>> {
-    let ended = desk.run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
+/// Returns what a tool prints on the host; `None` if it fails.
+fn read(host: &dyn Node, argv: &[&str]) -> Result<Option<String>> {
+    let ended = host.run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
     Ok((ended.code == Some(0)).then_some(ended.stdout))
 }
 
@@ -170,12 +169,12 @@ fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>>
 }
 
 /// The interfaces that default routes lead to.
-fn default_routes(desk: &dyn Node) -> Result<Vec<String>> {
+fn default_routes(host: &dyn Node) -> Result<Vec<String>> {
     let mut uplinks = Vec::new();
     for version in ["-4", "-6"] {
         let argv = ["ip", version, "-json", "route", "show", "default"];
         // Without IPv6 there is no table of it.
-        if let Some(text) = read(desk, &argv)? {
+        if let Some(text) = read(host, &argv)? {
             let routes: Vec<Route> = parse("ip route", &text)?;
             uplinks.extend(routes.into_iter().map(|route| route.dev));
         }
@@ -183,15 +182,15 @@ fn default_routes(desk: &dyn Node) -> Result<Vec<String>> {
     Ok(uplinks)
 }
 
-fn look_at(desk: &dyn Node, key: &str, name: &str) -> Result<Found> {
+fn look_at(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
     let argv = ["ip", "-json", "address", "show", "dev", name];
-    if let Some(text) = read(desk, &argv)? {
+    if let Some(text) = read(host, &argv)? {
         let found: Vec<Found> = parse("ip address", &text)?;
         if let Some(found) = found.into_iter().find(|found| !found.ifname.is_empty()) {
             return Ok(found);
         }
     }
-    let all = read(desk, &["ip", "-json", "address", "show"])?.unwrap_or_default();
+    let all = read(host, &["ip", "-json", "address", "show"])?.unwrap_or_default();
     let all: Vec<Found> = parse("ip address", &all)?;
     let known: Vec<_> = all.iter().map(|found| found.ifname.as_str()).collect();
     let what = format!("there is no interface `{name}` here");
@@ -199,14 +198,14 @@ fn look_at(desk: &dyn Node, key: &str, name: &str) -> Result<Found> {
     Err(refused(key, what, help))
 }
 
-/// By its entry in `/sys`, or by the old list where `/sys` is another namespace's.
-fn is_wireless(desk: &dyn Node, name: &str) -> Result<bool> {
+/// From its entry in `/sys`, or from the old list where `/sys` belongs to another namespace.
+fn is_wireless(host: &dyn Node, name: &str) -> Result<bool> {
     let script = "test -e \"/sys/class/net/$1/phy80211\" || grep -q \"^ *$1:\" /proc/net/wireless";
     let argv = ["sh", "-c", script, "sh", name];
-    Ok(read(desk, &argv)?.is_some())
+    Ok(read(host, &argv)?.is_some())
 }
 
-/// Why an interface cannot be taken, and what to do.
+/// Returns why an interface cannot be used, and what to do.
 fn objection(found: &Found, name: &str, wireless: bool, uplink: bool) -> Option<(String, String)> {
     let another = "take another interface".to_owned();
     if found.ifname != name {
@@ -238,7 +237,7 @@ fn objection(found: &Found, name: &str, wireless: bool, uplink: bool) -> Option<
             format!("{another}, or free it: `ip link set {name} nomaster`"),
         ));
     }
-    // Every interface with IPv6 has an address of its link.
+    // Every interface with IPv6 has a link-local address.
     let in_use = |address: &&Address| address.family != "inet6" || address.scope != "link";
     let address = found.addr_info.iter().find(in_use)?;
     let local = &address.local;
@@ -248,15 +247,15 @@ fn objection(found: &Found, name: &str, wireless: bool, uplink: bool) -> Option<
     ))
 }
 
-/// Moves a station's interfaces to it, once it has noted how they were.
-fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<()> {
+/// Moves a station's interfaces to it, once it has recorded their settings.
+fn lend(host: &Station, station: &Station, found: &[&Found]) -> Result<()> {
     let mut lent = Vec::new();
     for found in found {
         lent.push(Lent {
             interface: found.ifname.clone(),
             mtu: found.mtu,
             up: found.flags.iter().any(|flag| flag == "UP"),
-            offloads: offloads_of(desk, &found.ifname)?,
+            offloads: offloads_of(host, &found.ifname)?,
         });
     }
     match station.call(Request::GiveBack { lent })? {
@@ -266,7 +265,7 @@ fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<()> {
     for Found { ifname, .. } in found {
         let pid = station.pid().to_string();
         let argv = ["ip", "link", "set", "dev", ifname, "netns", &pid];
-        run_tool(desk, Program::new(argv)).map_err(|error| {
+        run_tool(host, Program::new(argv)).map_err(|error| {
             let what = format!("`{ifname}` cannot be taken into the lab: {error}");
             LabError::cannot_build(
                 what,
@@ -278,9 +277,9 @@ fn lend(desk: &Station, station: &Station, found: &[&Found]) -> Result<()> {
     Ok(())
 }
 
-/// Those that a lab sets, as they are.
-fn offloads_of(desk: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>> {
-    let text = read(desk, &["ethtool", "-k", interface])?.unwrap_or_default();
+/// Returns the current state of the offloads that a lab sets.
+fn offloads_of(host: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>> {
+    let text = read(host, &["ethtool", "-k", interface])?.unwrap_or_default();
     let found = offloads::parse(&text);
     let settable = offloads::SETTABLE
         .iter()

@@ -19,19 +19,19 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often a pending call looks at the interrupt.
+/// Interval at which a pending call checks the interrupt.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A station that has not answered this long after an answer was due is given up.
+/// How long an answer may be overdue before the call fails.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// From the end of a station's input until it must be gone; it kills its programs in this time.
+/// From the end of a station's input to its end; it kills its programs in this time.
 const HANG_UP_LIMIT: Duration = Duration::from_secs(6);
 
-/// How long the end of a station is waited for once its output has ended.
+/// How long to wait for the end of a station once its output has ended.
 const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
-/// Lines of a station's standard error that are kept for messages.
+/// Last lines of a station's standard error that are kept for messages.
 const STDERR_LINES: usize = 8;
 
 /// A station that was started by this process. Dropping it ends it and everything on it.
@@ -47,15 +47,15 @@ pub struct Station {
     interrupt: Interrupt,
 }
 
-/// Who waits for which answer.
+/// Pending calls by their number.
 #[derive(Debug, Default)]
 struct Calls {
     pending: BTreeMap<u64, mpsc::Sender<Result<Response, String>>>,
-    /// There will be no more answers.
+    /// Whether no more answers will come.
     hung_up: bool,
 }
 
-/// The last that a station said on its standard error.
+/// The last lines of a station's standard error.
 #[derive(Debug, Default)]
 struct Errors {
     lines: VecDeque<String>,
@@ -81,9 +81,9 @@ impl Station {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // A session of its own: Ctrl-C and the end of a terminal are for the run alone, which ends
-        // its stations in its own order; and the kernel sends it no SIGHUP when the run dies while
-        // it is stopped.
+        // A session of its own: Ctrl-C and hang-up reach only the run, which ends its stations in
+        // order; and the kernel sends the station no SIGHUP when the run dies while the station is
+        // stopped.
         //
         // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
         unsafe {
@@ -111,7 +111,7 @@ impl Station {
 
     fn listen(&self, output: Option<ChildStdout>, stderr: Option<ChildStderr>) -> io::Result<()> {
         if let Some(input) = lock(&self.input).as_ref() {
-            // A write can be given up.
+            // Writes can time out.
             fcntl(input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         }
         let (calls, errors) = (Arc::clone(&self.calls), Arc::clone(&self.errors));
@@ -159,13 +159,13 @@ impl Station {
         };
         let written = self.write(pipe, &line);
         if written.is_err() {
-            // Half a request may be in the pipe: nothing that follows would be understood.
+            // Half a request may be in the pipe, so later requests would not parse.
             *input = None;
         }
         written
     }
 
-    /// Writes all; a station that is stopped takes no more than its pipe holds.
+    /// Writes all bytes; a stopped station accepts no more than its pipe holds.
     fn write(&self, pipe: &mut ChildStdin, mut bytes: &[u8]) -> Result<()> {
         let deadline = Deadline::after(PATIENCE);
         while !bytes.is_empty() {
@@ -180,7 +180,7 @@ impl Station {
                     }
                     let mut fds = [PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)];
                     let timeout = PollTimeout::try_from(INTERRUPT_INTERVAL);
-                    // Whatever comes of it, the next write tells.
+                    // The next write shows the outcome.
                     let _ = poll(&mut fds, timeout.unwrap_or(PollTimeout::ZERO));
                 }
                 Err(_) => return Err(self.gone()),
@@ -196,7 +196,7 @@ impl Station {
     /// The error for a station that has ended by itself, with its last words.
     fn gone(&self) -> LabError {
         let deadline = Deadline::after(LAST_WORDS_LIMIT);
-        // Its output closes a moment before its errors are read and it can be reaped.
+        // Its output closes shortly before its errors are read and it can be reaped.
         let mut status = None;
         while (status.is_none() || !lock(&self.errors).complete) && !deadline.is_over() {
             std::thread::sleep(Duration::from_millis(1));
@@ -252,23 +252,23 @@ impl Drop for Station {
         if reap(child, HANG_UP_LIMIT) {
             return;
         }
-        // It hangs, or was stopped. While it has not been reaped its number is its own.
+        // It hangs, or was stopped. Its process id is not reused before it is reaped.
         if let Some(stat) = ProcessStat::read(self.pid) {
             kill_tree(&stat, HANG_UP_LIMIT);
         }
-        // One that hangs in the kernel is left to it.
+        // A station that hangs in the kernel is abandoned.
         reap(child, LAST_WORDS_LIMIT);
     }
 }
 
-/// Waits for a child to end, up to `limit`; whether there is nothing more to wait for.
+/// Waits for a child to end, up to `limit`; returns whether it has ended.
 fn reap(child: &mut Child, limit: Duration) -> bool {
     let is_over = || Ok::<_, Infallible>(!matches!(child.try_wait(), Ok(None)));
     let Ok(is_over) = await_true(limit, Duration::from_millis(1), is_over);
     is_over
 }
 
-/// How long the station itself may take for an answer.
+/// How long the station may take to answer a request.
 fn limit(request: &Request) -> Duration {
     match request {
         Request::Start { limit_ms, .. }
@@ -282,8 +282,8 @@ fn limit(request: &Request) -> Duration {
 fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };
-        // Something else on its standard output, as a login shell may print, is no answer to
-        // anybody. An answer that nobody waits for belongs to a call that was given up.
+        // Other lines on its standard output, as a login shell may print, are ignored, and so are
+        // answers to calls that timed out.
         let Ok(Reply { id, result }) = serde_json::from_str(&line) else {
             continue;
         };

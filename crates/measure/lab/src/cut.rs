@@ -1,7 +1,7 @@
-//! The link between the gateways, cut and joined again.
+//! The link between the gateways, cut and rejoined.
 //!
-//! A cable that is pulled leaves a host its routes and neighbours; the kernel forgets those of an
-//! interface that is set down. So they are written down before, and set again after.
+//! A host keeps its routes and neighbours when a cable is pulled; the kernel drops those of an
+//! interface that is set down. So they are saved before and restored after.
 
 use crate::on_node::ip;
 use crate::protocol::Program;
@@ -20,12 +20,12 @@ const OWN: &str = "proto kernel";
 /// A link that may be cut.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
-    /// What to set again, as a batch of `ip`; `None` while it is whole.
+    /// What to restore, as a batch of `ip`; `None` while the link is up.
     kept: Mutex<Option<String>>,
 }
 
 impl Cut {
-    /// Sets an interface down; nothing when it was cut before.
+    /// Sets an interface down; does nothing if the link is already cut.
     pub(crate) fn cut(&self, node: &dyn Node, interface: &str) -> Result<()> {
         let mut kept = lock(&self.kept);
         if kept.is_none() {
@@ -40,7 +40,7 @@ impl Cut {
         lock(&self.kept).is_some()
     }
 
-    /// Sets it up, and all that the kernel had forgotten; nothing when it is whole.
+    /// Sets it up and restores what the kernel dropped; does nothing if the link is up.
     pub(crate) fn join(&self, node: &dyn Node, interface: &str) -> Result<()> {
         let mut kept = lock(&self.kept);
         if let Some(batch) = &*kept {
@@ -51,7 +51,7 @@ impl Cut {
     }
 }
 
-/// Neighbours and routes of an interface, as commands that set them.
+/// Returns an interface's neighbours and routes as commands that set them.
 fn keep(node: &dyn Node, interface: &str) -> Result<String> {
     let show = |words: &[&str]| {
         let what = ["show", "dev", interface];

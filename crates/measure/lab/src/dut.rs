@@ -1,12 +1,12 @@
-//! Devices under test: how each is brought up between the gateways, asked, and taken down.
+//! Devices under test: started between the gateways, queried, and stopped.
 //!
 //! How to add one:
-//! 1. a variant of `campaign::plan::Adapter` with what it can be told;
+//! 1. a variant of `campaign::plan::Adapter` with its settings;
 //! 2. a file here with a type that implements [`Adapter`];
 //! 3. an arm in [`adapter`].
 //!
-//! An adapter starts programs on the gateways and sets routes there; it touches nothing on this
-//! machine. The one for external boxes runs the user's own commands beside the lab.
+//! An adapter starts programs on the gateways and sets routes there; it changes nothing else on
+//! this machine. The adapter for external boxes runs the user's own commands beside the lab.
 
 mod bridge;
 mod cipherbench;
@@ -34,19 +34,19 @@ use std::collections::BTreeMap;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-/// How long A may take to reach B once a DUT says that it is ready.
+/// How long A may take to reach B once a DUT is ready.
 const PATH_LIMIT: Duration = Duration::from_secs(5);
 
 /// From one attempt to reach B to the next.
 const PATH_INTERVAL: Duration = Duration::from_millis(10);
 
-/// One kind of DUT, from its start to its stop.
+/// A kind of DUT, from its start to its stop.
 pub(crate) trait Adapter: Send + Sync {
-    /// Brings it up on the gateways that are loaded; nothing of it is left when that fails.
+    /// Starts it on the loaded gateways; nothing of it is left on failure.
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut>;
 
-    /// What came up, or nothing of it when something failed: why it did says more than how the rest
-    /// went down.
+    /// Returns the DUT if it came up; otherwise stops it and returns why it did not come up, even
+    /// if stopping fails too.
     fn up_or_stopped(
         &mut self,
         site: &Site<'_>,
@@ -72,12 +72,12 @@ pub(crate) trait Adapter: Send + Sync {
         Ok(BTreeMap::new())
     }
 
-    /// Does something to it; `dut.processes` are those that run afterwards.
+    /// Performs an action on it and updates `dut.processes`.
     fn act(&self, site: &Site<'_>, _dut: &mut RunningDut, action: DutAction) -> Result<()> {
         Err(daemon::refused(site, action))
     }
 
-    /// Takes it down, dead or alive; an error when it was dead.
+    /// Stops it, dead or alive; returns an error if it was dead.
     fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()>;
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>> {
     })
 }
 
-/// Waits for a thread; its panic is ours.
+/// Waits for a thread and propagates its panic.
 pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()

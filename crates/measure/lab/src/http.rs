@@ -1,4 +1,4 @@
-//! One GET to a port of this namespace's own loopback.
+//! One GET request to a port of this namespace's loopback.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -8,10 +8,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 const READ_LIMIT: Duration = Duration::from_secs(3);
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
-/// The body of the answer to `GET http://127.0.0.1:port/path`.
+/// Returns the body of the answer to `GET http://127.0.0.1:port/path`.
 ///
 /// # Errors
-/// A sentence for people: nobody listens, it takes too long, or it is not a 200.
+/// A sentence for people: no listener, a timeout, or a status other than 200.
 pub(crate) fn get(port: u16, path: &str) -> Result<String, String> {
     if !path.starts_with('/') || path.contains(|c: char| c.is_ascii_whitespace() || c.is_control())
     {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_port_where_nobody_listens_is_an_error() {
-        // Bound and not listening: nobody else gets the port meanwhile.
+        // Bound and not listening: no other socket gets the port meanwhile.
         let flags = SockFlag::SOCK_CLOEXEC;
         let held = socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap();
         bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();

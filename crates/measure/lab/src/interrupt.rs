@@ -1,11 +1,10 @@
-//! Ctrl-C, as a lab sees it.
+//! Ctrl-C, for a lab.
 
 use crate::{LabError, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tells a lab to stop: every call that is pending or still to come ends with
-/// [`LabError::Interrupted`].
+/// Stops a lab: pending and later calls end with [`LabError::Interrupted`].
 ///
 /// Clones share one flag. Nothing resets it; the lab is then only good for being dropped.
 #[derive(Debug, Clone, Default)]

@@ -1,14 +1,14 @@
-//! Killing what is not our child: found under `/proc`, killed, and seen to be gone.
+//! Killing processes that are not children: found under `/proc`, killed, and awaited.
 
 use crate::procfs::{ProcessStat, descendants};
 use crate::sync::Deadline;
 use std::time::Duration;
 
-/// Kills all that `find` finds, again and again until it finds none and all are gone; how many that
-/// were.
+/// Kills all processes that `find` returns, repeatedly, until it returns none and all are gone;
+/// returns their number.
 ///
-/// A dying process is out of its namespaces, and its environment is empty, before it is gone: it is
-/// no longer found, and is waited for all the same.
+/// A dying process leaves its namespaces and loses its environment before it is gone: `find` no
+/// longer returns it, but it is still awaited.
 pub(crate) fn kill_all(find: impl Fn() -> Vec<ProcessStat>, limit: Duration) -> usize {
     let deadline = Deadline::after(limit);
     let mut killed: Vec<ProcessStat> = Vec::new();
@@ -28,10 +28,10 @@ pub(crate) fn kill_all(find: impl Fn() -> Vec<ProcessStat>, limit: Duration) -> 
     }
 }
 
-/// Kills a process and everything below it; how many processes that were.
+/// Kills a process and all its descendants; returns the number of processes.
 ///
 /// The descendants go first: while their ancestor (a station, which adopts its orphans) lives, even
-/// stopped, none of them can slip away to another parent.
+/// stopped, none of them gets another parent.
 pub(crate) fn kill_tree(root: &ProcessStat, limit: Duration) -> usize {
     let alive = |processes: Vec<ProcessStat>| -> Vec<ProcessStat> {
         processes

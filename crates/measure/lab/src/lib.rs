@@ -1,4 +1,4 @@
-//! Stations, links and devices under test: built, used and always torn down.
+//! Stations, links and devices under test: built, driven and always torn down.
 //!
 //! ```text
 //!  station A        gateway gw1                     gateway gw2       station B
@@ -18,16 +18,16 @@
 //! ```
 //!
 //! Each box is a network namespace without a name, held by one child process: a [`station`]. The
-//! run asks it over its standard input and output ([`protocol`]), which is all that a place on
-//! another host needs too. When the run ends, of whatever, the station's input ends, it kills all
-//! that it started, and the kernel takes namespace and links away with the last process. What was
-//! stopped or hung is found by the next run of the same lab name ([`state`]). The namespaces of the
+//! run sends it requests over its standard input and output ([`protocol`]), which suffices for a
+//! station on another host too. However the run ends, the station's input ends, it kills all that
+//! it started, and the kernel removes namespace and links with the last process. The next run of
+//! the same lab name removes processes that were stopped or hung ([`state`]). The namespaces of the
 //! machine are never touched.
 //!
 //! The only crate that needs privileges ([`privilege`]). `trial` sees it through two traits,
 //! [`Bench`] and [`Node`], so that trials are tested without a lab.
 //!
-//! What this deliberately does not do: nothing is measured or judged here.
+//! What this deliberately does not do: measure or judge.
 
 mod cables;
 mod caller;
@@ -69,7 +69,7 @@ use std::time::Duration;
 /// The result of a lab's operation.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;
 
-/// What went wrong in a lab. The texts are for people: what, where, what to do.
+/// An error of a lab. The texts are for people: what, where, what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
@@ -78,7 +78,7 @@ pub enum LabError {
     CannotBuild {
         /// What is missing.
         what: String,
-        /// The command or setting that mends it.
+        /// The command or setting that fixes it.
         help: String,
     },
     /// Another run holds the lab's name: exit code 3.
@@ -88,7 +88,7 @@ pub enum LabError {
     Taken {
         /// The lab's name.
         name: String,
-        /// Who holds it.
+        /// Process id of the holder.
         pid: u32,
     },
     /// A station answered with an error, or stopped answering.
@@ -96,7 +96,7 @@ pub enum LabError {
     Node {
         /// Which.
         node: &'static str,
-        /// What it said.
+        /// Its error, or what happened to it.
         reason: String,
     },
     /// The DUT did not come up or died.
@@ -104,7 +104,7 @@ pub enum LabError {
     Dut {
         /// [`Dut::name`].
         dut: String,
-        /// What happened, with its last words.
+        /// What happened, with the end of its output.
         reason: String,
     },
     /// The run was interrupted (Ctrl-C).
@@ -152,14 +152,14 @@ pub trait Node: Send + Sync {
     /// Which place it is.
     fn id(&self) -> NodeId;
 
-    /// Asks and waits for the answer. May be called from several threads at once.
+    /// Sends a request and waits for the answer. May be called from several threads at once.
     ///
     /// # Errors
-    /// [`LabError::Node`] with what the station said, or that it is gone.
+    /// [`LabError::Node`] with the station's error, or that it is gone.
     fn call(&self, request: Request) -> Result<Response>;
 }
 
-/// How the links of a lab are to be for the next cells.
+/// Settings of a lab's links for the next cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Links {
     /// IP MTU of A – gw1 and gw2 – B.
@@ -167,11 +167,11 @@ pub struct Links {
     /// IP MTU of gw1 – gw2, and of all links there with elements between them.
     pub cipher_mtu: u16,
     /// TSO, GSO and UDP segmentation at all ends. GRO stays as veth has it by default: off.
-    /// With super-packets handed on whole it has nothing to merge, and costs most of the throughput
+    /// Super-packets arrive whole, so it has nothing to merge, and it costs most of the throughput
     /// of several streams.
     pub offloads: bool,
     /// Line rate (L1, preamble and gap counted) that every end of every link is shaped to, in
-    /// bit/s. A station's generator sends below its queue, and keeps to it by itself. A
+    /// bit/s. A station's generator sends below its queue and paces itself to this rate. A
     /// super-packet counts as one frame: with `offloads`, TCP may get 6 % more.
     pub rate_bps: Option<u64>,
 }
@@ -179,43 +179,43 @@ pub struct Links {
 /// A DUT that is up.
 #[derive(Debug, Clone, Default)]
 pub struct RunningDut {
-    /// Its processes: node and handle of the station's protocol.
+    /// Its processes: node, and handle in the station's protocol.
     pub processes: Vec<(NodeId, u64)>,
-    /// What it says of itself, by `gateway/key` (`gw1/engine`).
+    /// What it reports of itself, by `gateway/key` (`gw1/engine`).
     pub facts: BTreeMap<String, String>,
-    /// UDP ports that carry what it sealed; empty when it does not encrypt, or its ESP is bare.
+    /// UDP ports of its sealed packets; empty when it does not encrypt, or its ESP is bare.
     pub sealed_ports: Vec<SealedPort>,
-    /// TCP ports by which its gateways agree on keys; empty where they do so by UDP, or not at all.
+    /// TCP ports over which its gateways agree on keys; empty if they use UDP or do not agree on
+    /// keys.
     pub control_ports: Vec<ControlPort>,
-    /// Where test frames go in and come out, from A's side to B's; `None` where a DUT cannot be
-    /// loaded with frames.
+    /// Where test frames enter and leave, from A's side to B's; `None` where a DUT cannot be loaded
+    /// with frames.
     pub frame_path: Option<FramePath>,
-    /// It runs on machines of its own: what CPU time it takes cannot be known.
+    /// Whether it runs on machines of its own, where its CPU time cannot be measured.
     pub elsewhere: bool,
 }
 
-/// What can be done to a DUT that is up. Which DUT can do what is in
-/// [`campaign::plan::DutProfile::abilities`].
+/// An action on a running DUT. [`campaign::plan::DutProfile::abilities`] lists which DUT supports
+/// which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DutAction {
-    /// New keys for all tunnels, at once; done when they are in use in both directions.
+    /// Rekeys all tunnels at once; done when the new keys are in use in both directions.
     Rekey,
-    /// The encryptor on that gateway dies: SIGKILL to its processes.
+    /// Kills the encryptor on that gateway: SIGKILL to its processes.
     Kill(NodeId),
-    /// It is started again there as it was at first; done when it says that it is ready, which may
-    /// be before anything passes.
+    /// Restarts it there as at first; done when it reports ready, which may be before anything
+    /// passes.
     Restart(NodeId),
-    /// All tunnels are taken down in order. What runs meanwhile is the DUT's affair:
-    /// `docs/encryptors.md`.
+    /// Takes all tunnels down in order. `docs/encryptors.md` says which processes keep running.
     TakeDown,
-    /// They are set up again; done when all of them are.
+    /// Sets all tunnels up again; done when all are up.
     SetUp,
-    /// Its keys are put out of step, which it has to find out and mend by itself; done when it has
-    /// been told to.
+    /// Desynchronises its keys, which it must detect and repair itself; done when it has received
+    /// the command.
     Desync(Desync),
-    /// The link between the gateways is taken down at gw1's end. The lab does it, whatever the DUT.
+    /// Takes the link between the gateways down at gw1's end. The lab does this for every DUT.
     CutLink,
-    /// And up again.
+    /// Takes the link up again.
     JoinLink,
 }
 
@@ -244,29 +244,30 @@ impl FramePath {
 /// A station's end of the path of test frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameEnd {
-    /// Whose network namespace: A or B, or the gateway in whose place the station stands.
+    /// The network namespace: of A or B, or of the gateway that the station replaces.
     pub node: NodeId,
     /// Its interface.
     pub interface: String,
     /// MAC address of that interface.
     pub mac: [u8; 6],
-    /// MAC address that frames from here are sent to: the DUT's, or where nothing routes one that
-    /// leads to the other end and is no interface's, so that the kernel there drops them at once.
+    /// Destination MAC address of frames from here: the DUT's, or, where nothing routes, one that
+    /// leads to the other end and belongs to no interface, so that the kernel there drops them at
+    /// once.
     pub next_hop_mac: [u8; 6],
-    /// The interface's own address, which the kernel answers for.
+    /// The interface's own address, for which the kernel answers.
     pub address: std::net::Ipv4Addr,
     /// First address of the test network on this side: a /16 of 198.18.0.0/15 (RFC 2544 §C.2.2),
-    /// routed here but nobody's, so that no kernel answers or looks for a socket. Tunnel t has the
-    /// t-th after it.
+    /// routed here but assigned to no interface, so that no kernel answers or looks for a socket.
+    /// Tunnel t has the t-th address after it.
     pub test_address: std::net::Ipv4Addr,
-    /// Likewise for IPv6: a /64 of 2001:2::/48 (RFC 5180 §8).
+    /// The same for IPv6: a /64 of 2001:2::/48 (RFC 5180 §8).
     pub test_address_v6: std::net::Ipv6Addr,
-    /// The station stands for the DUT's peer here: it seals what it sends and opens what it
+    /// Set if the station replaces the DUT's peer here: it seals what it sends and opens what it
     /// receives.
     pub esp: Option<StationEsp>,
 }
 
-/// What a station needs to stand for the DUT's peer.
+/// What a station needs to replace the DUT's peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StationEsp {
     /// Static key file of the peer, on the station, with its epoch file beside it.
@@ -293,7 +294,7 @@ pub trait Bench {
     /// For an element that is none of [`elements`](Self::elements).
     fn node(&self, id: NodeId) -> &dyn Node;
 
-    /// What stands between the gateways, from gw1 to gw2, and the tap between external boxes.
+    /// The elements between the gateways, from gw1 to gw2, and the tap between external boxes.
     fn elements(&self) -> Vec<NodeId> {
         Vec::new()
     }
@@ -304,18 +305,18 @@ pub trait Bench {
     /// Names of the interfaces of the cipher link: gw1's and gw2's end.
     fn cipher_interfaces(&self) -> (&str, &str);
 
-    /// Where what passes between the gateways, or the boxes, is looked at: the interface that sends
-    /// what comes from A's side, and the one that sends what comes from B's. `None` where nobody
-    /// can.
+    /// Where traffic between the gateways, or the external boxes, is inspected: the interface
+    /// that sends the traffic from A's side, and the one that sends the traffic from B's. `None` if
+    /// it cannot be inspected.
     fn cipher_ends(&self) -> Option<[(NodeId, &str); 2]> {
         let (gw1, gw2) = self.cipher_interfaces();
         Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)])
     }
 
-    /// Names of the stations' interfaces: A's and B's, by which they reach the DUT that is up.
+    /// Names of A's and B's interfaces towards the running DUT.
     fn station_interfaces(&self) -> (&str, &str);
 
-    /// Sets MTU and offloads of all links. Cheap when nothing changes.
+    /// Configures all links. Cheap when nothing changes.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -330,11 +331,11 @@ pub trait Bench {
     }
 
     /// Brings a DUT up between the stations and waits until A reaches B through it. With a
-    /// direction other than `Both`, only the gateway that is loaded is brought up, and the station
-    /// stands for the other: nothing is waited for but the gateway.
+    /// direction other than `Both`, only the loaded gateway is brought up, and the station replaces
+    /// the other: only the gateway is awaited.
     ///
     /// # Errors
-    /// When it does not come up, or cannot be loaded in that direction: nothing of it is left then.
+    /// When it does not come up, or cannot be loaded in that direction; nothing of it is left then.
     fn start_dut(&mut self, dut: &Dut, links: Links, direction: Direction) -> Result<RunningDut>;
 
     /// The DUT's counters since it came up, by `gateway/counter`; empty when it has none.
@@ -343,10 +344,10 @@ pub trait Bench {
     /// When the DUT has died or does not answer.
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>>;
 
-    /// Does something to the DUT. [`RunningDut::processes`] are those that run afterwards.
+    /// Performs an action on the DUT and updates [`RunningDut::processes`].
     ///
     /// # Errors
-    /// When it cannot do that, or did not.
+    /// When the DUT does not support the action, or it failed.
     fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let _ = dut;
         Err(LabError::cannot_build(
@@ -355,11 +356,11 @@ pub trait Bench {
         ))
     }
 
-    /// Takes the DUT down. An error when it had died before.
+    /// Stops the DUT.
     ///
     /// # Errors
-    /// [`LabError::Dut`] with its last words when it was dead already; it is cleaned up all the
-    /// same.
+    /// [`LabError::Dut`] with the end of its output when it had already died; it is cleaned up all
+    /// the same.
     fn stop_dut(&mut self, dut: RunningDut) -> Result<()>;
 }
 
@@ -426,7 +427,7 @@ impl dyn Node + '_ {
         }
     }
 
-    /// Memory of a program that is in RAM, in bytes.
+    /// Resident memory of a program in bytes.
     ///
     /// # Errors
     /// When the station does not know the program, or it has ended.

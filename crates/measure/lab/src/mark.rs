@@ -16,7 +16,7 @@ pub(crate) fn look_from_outside() {
     SEEN_FROM_OUTSIDE.get_or_init(|| procfs::marked(MARK));
 }
 
-/// Processes that have this mark.
+/// Processes with this mark.
 pub(crate) fn marked(mark: &str) -> Vec<ProcessStat> {
     let seen = SEEN_FROM_OUTSIDE.get().into_iter().flatten().cloned();
     let still_alive = seen.filter(|(process, _)| process.is_alive());

@@ -24,8 +24,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What a lab is built with, beside its plan. The stations are this very program, run as `station
-/// --node NAME`, and our encryptor is it as `encrypt --config FILE`.
+/// Settings of a lab beside its plan. Stations run this program as `station --node NAME`, and the
+/// built-in encryptor as `encrypt --config FILE`.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Folder of the state files ([`state::folder`]).
@@ -49,7 +49,7 @@ impl Setup {
 
 /// A – gw1 – gw2 – B, built. Dropping it takes everything down.
 pub struct NamespaceLab {
-    // Dropped in this order: the name is given back when nothing is left.
+    // Dropped in this order: the name is released last.
     dut: Option<Up>,
     /// As [`NodeId::ALL`], then the elements in the order of the path, then the tap.
     stations: Vec<Station>,
@@ -57,7 +57,7 @@ pub struct NamespaceLab {
     _remains: Vec<Remains>,
     map: Map,
     links: Option<Links>,
-    /// Whether there may be shapers on the links.
+    /// Whether the links may have shapers.
     shaped: bool,
     /// The link between the gateways.
     cut: Cut,
@@ -71,7 +71,7 @@ struct Up {
     name: String,
     links: Links,
     direction: Direction,
-    /// It is outside, at the cables.
+    /// Whether it is outside, at the cables.
     outside: bool,
 }
 
@@ -107,7 +107,7 @@ impl NamespaceLab {
             command.args(["--node", id.name()]);
             Station::start(id, command, &setup.interrupt)
         };
-        // All at once: each takes some time to get ready.
+        // Started together: each takes some time to get ready.
         let elements = map.elements().iter().copied().map(NodeId::Element);
         let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
         let tap = tap.map(|_| NodeId::Tap);
@@ -150,13 +150,13 @@ impl NamespaceLab {
 
     /// Takes the cables to external boxes.
     fn connect(&mut self, cables: &Cables, setup: &Setup) -> Result<Outside> {
-        // What takes the boxes down runs after an interrupt too.
+        // The commands that take the boxes down run after an interrupt too.
         let command = station_command(&self.hold);
-        let desk = Station::start(NodeId::Desk, command, &Interrupt::new())?;
-        self.hold.record(NodeId::Desk, desk.pid())?;
-        desk.hello()?;
+        let host = Station::start(NodeId::Host, command, &Interrupt::new())?;
+        self.hold.record(NodeId::Host, host.pid())?;
+        host.hello()?;
         let interrupt = setup.interrupt.clone();
-        Outside::connect(cables, desk, interrupt, |id| self.station(id))
+        Outside::connect(cables, host, interrupt, |id| self.station(id))
     }
 
     /// Whether the DUT that is up is outside.
@@ -165,7 +165,7 @@ impl NamespaceLab {
         self.outside.as_ref()
     }
 
-    /// What an earlier run had left behind and was removed, a sentence for each.
+    /// What was removed of an earlier run, a sentence for each.
     #[must_use]
     pub fn swept(&self) -> &[String] {
         &self.swept
@@ -201,7 +201,7 @@ impl NamespaceLab {
         })
     }
 
-    /// Does something on all nodes at the same time.
+    /// Runs an action on all nodes concurrently.
     fn on_all(&self, action: impl Fn(&dyn Node) -> Result<()> + Sync) -> Result<()> {
         let nodes: Vec<_> = self.stations.iter().map(|it| it as &dyn Node).collect();
         dut::all(dut::on_each(&nodes, action))
@@ -235,7 +235,7 @@ impl NamespaceLab {
 impl Bench for NamespaceLab {
     fn node(&self, id: NodeId) -> &dyn Node {
         match (id, &self.outside) {
-            (NodeId::Desk, Some(outside)) => &outside.desk,
+            (NodeId::Host, Some(outside)) => &outside.host,
             _ => self.station(id),
         }
     }
@@ -284,7 +284,7 @@ impl Bench for NamespaceLab {
             let id = node.id();
             ip(node, self.map.set_mtu(id, links))?;
             if self.dut.is_none() {
-                // The kernel has forgotten them where an MTU was too small for IPv6.
+                // The kernel dropped them where an MTU was too small for IPv6.
                 ip(node, self.map.route_test_networks(id, links))?;
             }
             let own = bridge(id).map(|_| switch::NAME);
@@ -344,7 +344,7 @@ impl Bench for NamespaceLab {
             let Err(error) = adapter.await_ready(&site) else {
                 return Ok(running);
             };
-            // That it has died says more than that it does not forward.
+            // Its death is a better reason than that it does not forward.
             adapter.stop(&site, running)?;
             Err(error)
         });
@@ -398,7 +398,7 @@ impl Bench for NamespaceLab {
     }
 
     fn stop_dut(&mut self, mut dut: RunningDut) -> Result<()> {
-        // The links are as they were for the next one.
+        // Restores the links for the next DUT.
         let joined = match self.cut.is_cut() {
             true => self.act(&mut dut, DutAction::JoinLink),
             false => Ok(()),
@@ -417,7 +417,7 @@ impl Bench for NamespaceLab {
 
 impl Drop for NamespaceLab {
     fn drop(&mut self) {
-        // Of a run that did not come to its end: boxes outside do not go with the lab.
+        // An unfinished run: external boxes do not go with the lab.
         if let Some(Up {
             mut adapter,
             name,
@@ -430,7 +430,7 @@ impl Drop for NamespaceLab {
             // No caller is left to report a failure to.
             let _ = adapter.stop(&site, RunningDut::default());
         }
-        // All at once; each is waited for when it is dropped itself.
+        // All concurrently; each is awaited when it is dropped.
         self.stations.iter().for_each(Station::hang_up);
     }
 }
@@ -453,7 +453,7 @@ fn bridge(node: NodeId) -> Option<ElementId> {
     }
 }
 
-/// What goes wrong with a station while a lab is built is what keeps the lab from being built.
+/// Turns the error of a station, while a lab is built, into the reason why the lab cannot be built.
 fn cannot_build(error: LabError) -> LabError {
     match error {
         LabError::Node { node, reason } => {

@@ -1,8 +1,8 @@
-//! The places of a lab, and what they are called.
+//! The nodes of a lab and their names.
 
 use campaign::plan::{Element, LabPlan};
 
-/// A place of the built-in lab.
+/// A node of the built-in lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NodeId {
     /// Station A, the source of one-way traffic.
@@ -13,19 +13,19 @@ pub enum NodeId {
     Gw2,
     /// Station B, the sink of one-way traffic.
     B,
-    /// What stands between the gateways.
+    /// An element between the gateways.
     Element(ElementId),
-    /// Between external boxes: the tester joins the two ends of their link, and looks at it.
+    /// Between external boxes: the tester bridges the two ends of their link and inspects it.
     Tap,
-    /// Where external boxes are told what to do: this machine as it is, in no namespace of its own.
-    Desk,
+    /// This machine itself, in no namespace of its own, where the commands for external boxes run.
+    Host,
 }
 
 impl NodeId {
-    /// Those that every lab has, in the order of the path.
+    /// The nodes of every lab, in the order of the path.
     pub const ALL: [Self; 4] = [Self::A, Self::Gw1, Self::Gw2, Self::B];
 
-    /// Name in journals and messages: `a`, `gw1`, `gw2`, `b`, `bridge1`, `router2`.
+    /// Returns the name in journals and messages: `a`, `gw1`, `gw2`, `b`, `bridge1`, `router2`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,32 +35,32 @@ impl NodeId {
             Self::B => "b",
             Self::Element(element) => element.name(),
             Self::Tap => "tap",
-            Self::Desk => "desk",
+            Self::Host => "host",
         }
     }
 
     /// Whether its kernel forwards IP: a gateway's or a router's.
     pub(crate) const fn forwards_ip(self) -> bool {
         match self {
-            Self::A | Self::B | Self::Tap | Self::Desk => false,
+            Self::A | Self::B | Self::Tap | Self::Host => false,
             Self::Gw1 | Self::Gw2 => true,
             Self::Element(element) => matches!(element.kind, Element::Router),
         }
     }
 
-    /// The place of that [`name`](Self::name).
+    /// Returns the node of that [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let elements = ElementId::all().map(Self::Element);
         Self::ALL
             .into_iter()
             .chain(elements)
-            .chain([Self::Tap, Self::Desk])
+            .chain([Self::Tap, Self::Host])
             .find(|node| node.name() == name)
     }
 }
 
-/// An element of the path: what it is, and which in the order from gw1 to gw2.
+/// An element of the path: its kind, and its position from gw1 to gw2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ElementId {
     /// Counted from 0; below [`LabPlan::ELEMENTS_MAX`].
@@ -69,7 +69,7 @@ pub struct ElementId {
 }
 
 impl ElementId {
-    /// Those of a path, in its order; what is more than [`LabPlan::ELEMENTS_MAX`] is left out.
+    /// Returns the elements of a path in its order, at most [`LabPlan::ELEMENTS_MAX`].
     pub(crate) fn of_path(path: &[Element]) -> impl Iterator<Item = Self> {
         let numbered = (0..).zip(path).take(LabPlan::ELEMENTS_MAX);
         numbered.map(|(index, &kind)| Self { index, kind })
@@ -81,18 +81,18 @@ impl ElementId {
             .flat_map(|kind| Self::of_path(&[kind; LabPlan::ELEMENTS_MAX]).collect::<Vec<_>>())
     }
 
-    /// What it is.
+    /// Its kind.
     #[must_use]
     pub const fn kind(self) -> Element {
         self.kind
     }
 
-    /// Which it is, counted from 0 at gw1.
+    /// Its position, counted from 0 at gw1.
     pub(crate) const fn index(self) -> u8 {
         self.index
     }
 
-    /// What it is, and which, counted from 1: `bridge1`, `router2`.
+    /// Its kind and position, counted from 1: `bridge1`, `router2`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         const BRIDGES: [&str; LabPlan::ELEMENTS_MAX] = ["bridge1", "bridge2", "bridge3", "bridge4"];
@@ -115,7 +115,7 @@ mod tests {
         let elements: Vec<_> = ElementId::of_path(&path).map(NodeId::Element).collect();
         let names: Vec<_> = elements.iter().map(|node| node.name()).collect();
         assert_eq!(names, ["bridge1", "router2", "router3"]);
-        let others = elements.into_iter().chain([NodeId::Tap, NodeId::Desk]);
+        let others = elements.into_iter().chain([NodeId::Tap, NodeId::Host]);
         for node in NodeId::ALL.into_iter().chain(others) {
             assert_eq!(NodeId::from_name(node.name()), Some(node));
         }

@@ -1,4 +1,4 @@
-//! Offloads of an interface: what `ethtool -k` prints, and what bears on results.
+//! Offloads of an interface, as `ethtool -k` prints them.
 
 use crate::protocol::Program;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const FEATURES: &[&str] = &[
     "tx-udp-segmentation",
 ];
 
-/// Those that [`set`] sets: as `ethtool -K` takes them, and as `ethtool -k` prints them.
+/// The features that [`set`] sets: as `ethtool -K` accepts them, and as `ethtool -k` prints them.
 pub(crate) const SETTABLE: [(&str, &str); 4] = [
     ("tso", "tcp-segmentation-offload"),
     ("gso", "generic-segmentation-offload"),
@@ -26,7 +26,7 @@ pub(crate) const SETTABLE: [(&str, &str); 4] = [
     ("gro", "generic-receive-offload"),
 ];
 
-/// Features in force: name to `on` or `off`. The rest of what a driver has is left out.
+/// Features in force that bear on results: name to `on` or `off`.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
     let features = text.lines().filter_map(|line| line.split_once(':'));
     features
@@ -43,9 +43,9 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
 
 /// `ethtool -K` for one interface.
 ///
-/// GRO stays off, as veth has it by default, when the others are on: a veth hands super-packets on
-/// whole, so there is nothing to merge, and the NAPI hop that GRO brings costs most of the
-/// throughput of several streams (a third was left when it was measured on two cores).
+/// GRO stays off, as veth has it by default, when the others are on: a veth passes super-packets on
+/// whole, so nothing is left to merge, and the NAPI hop of GRO costs most of the throughput of
+/// several streams (a third remained, measured on two cores).
 pub(crate) fn set(interface: &str, on: bool) -> Program {
     let settings = SETTABLE.iter().flat_map(|(word, _)| match *word {
         "gro" => ["gro", "off"],

@@ -1,4 +1,4 @@
-//! Tools run on nodes, which must succeed.
+//! Tools that run on nodes and must succeed.
 
 use crate::protocol::{Ended, Program};
 use crate::{Node, Result};
@@ -23,7 +23,7 @@ pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<()> {
     run_tool(node, program).map_err(|error| error.help_for("qdisc kind is unknown", help))
 }
 
-/// The version of a node's kernel, which is that of this machine.
+/// The version of a node's kernel, which is this machine's.
 pub(crate) fn kernel_version(node: &dyn Node) -> Result<String> {
     let ended = node.run(Program::new(["uname", "-r"]), TOOL_LIMIT)?;
     Ok(ended.stdout.trim().to_owned())

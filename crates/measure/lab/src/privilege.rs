@@ -13,7 +13,7 @@ const TUN_DEVICE: &str = "/dev/net/tun";
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// That this process may make network namespaces, and on what grounds.
+/// The privilege to create network namespaces, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
     /// Root on the machine.
@@ -26,7 +26,7 @@ pub enum Privilege {
 }
 
 impl Privilege {
-    /// For the environment of a journal.
+    /// Returns the text for a journal's environment.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -36,11 +36,11 @@ impl Privilege {
     }
 }
 
-/// Gets the privilege to build a lab. Call it first of all, while the process has one thread: an
+/// Acquires the privilege to build a lab. Call it first, while the process has one thread: an
 /// ordinary user's process enters a user namespace in which it is root, and stays there.
 ///
 /// # Errors
-/// [`LabError::CannotBuild`] with the command that mends it: the kernel forbids user namespaces, or
+/// [`LabError::CannotBuild`] with the command that fixes it: the kernel forbids user namespaces, or
 /// `/dev/net/tun` cannot be opened.
 pub fn acquire() -> Result<Privilege> {
     let privilege = match current() {
@@ -51,7 +51,7 @@ pub fn acquire() -> Result<Privilege> {
     Ok(privilege)
 }
 
-/// The privilege that the process has already.
+/// Returns the privilege that the process already has.
 #[must_use]
 pub fn current() -> Option<Privilege> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -76,8 +76,8 @@ fn has_capabilities(status: &str, wanted: &[u32]) -> bool {
         .all(|capability| effective & (1 << capability) != 0)
 }
 
-/// Who `uid` is outside of the user namespace; `None` when there is no outside: all are mapped to
-/// themselves.
+/// Returns `uid` outside of the user namespace; `None` if all are mapped to themselves: the process
+/// is in the initial one.
 fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
     let fields: Vec<u32> = map
         .split_ascii_whitespace()
@@ -112,7 +112,7 @@ fn enter_user_namespace() -> Result<Privilege> {
         Errno::ENOSPC => refused(io::Error::other("the limit of user namespaces is reached")),
         errno => refused(errno.into()),
     })?;
-    // Without giving up setgroups the kernel lets no ordinary user map a group.
+    // The kernel lets an ordinary user map a group only without setgroups.
     fs::write("/proc/self/setgroups", "deny").map_err(refused)?;
     fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(refused)?;
     fs::write("/proc/self/gid_map", format!("0 {gid} 1")).map_err(refused)?;
@@ -146,7 +146,7 @@ pub(crate) fn how_to_get_namespaces() -> String {
 }
 
 fn how_to_allow(sysctl: impl Fn(&str) -> Option<String>) -> String {
-    // Which setting forbids, by which value, and which allows.
+    // Setting, the value that forbids, and the value that allows.
     const FORBIDDING: [(&str, &str, &str); 3] = [
         ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
         ("kernel.unprivileged_userns_clone", "0", "1"),

@@ -1,4 +1,4 @@
-//! What `/proc` tells: processes and who started them, CPU time, sockets that listen, interface
+//! Readers of `/proc`: processes and their parents, CPU time, listening sockets, interface
 //! counters.
 
 use crate::protocol::{CpuTime, Response};
@@ -17,7 +17,7 @@ pub(crate) struct ProcessStat {
     pub(crate) pid: u32,
     pub(crate) ppid: u32,
     pub(crate) state: char,
-    /// Clock ticks after boot: with the pid, names a process for good.
+    /// Clock ticks after boot: with the pid, identifies a process uniquely.
     pub(crate) start_ticks: u64,
     /// User mode, children waited for included.
     user_ticks: u64,
@@ -26,13 +26,13 @@ pub(crate) struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// The process as it is now; `None` when there is none.
+    /// Reads the process; `None` if it does not exist.
     pub(crate) fn read(pid: u32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
-        // The name stands in brackets and may hold anything, brackets and blanks too.
+        // The name is in parentheses and may contain parentheses and spaces.
         let (head, tail) = text.rsplit_once(')')?;
         let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -47,28 +47,28 @@ impl ProcessStat {
         })
     }
 
-    /// Whether both are one process, at whatever time they were read.
+    /// Whether both are the same process, read at different times.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
     }
 
-    /// Whether that very process still runs.
+    /// Whether this process still runs.
     pub(crate) fn is_alive(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.is_same(self) && !now.is_zombie())
     }
 
-    /// SIGKILLs it. That it is gone already is as good.
+    /// SIGKILLs it; it may already be gone.
     pub(crate) fn kill(&self) {
         let _ = kill(Pid::from_raw(self.pid.cast_signed()), Signal::SIGKILL);
     }
 
-    /// Dead, and only waiting for its parent to take notice.
+    /// Whether it is dead and only waits for its parent to reap it.
     pub(crate) fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 }
 
-/// Every process that can be seen.
+/// All visible processes.
 fn processes() -> Vec<ProcessStat> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn descendants(pid: u32) -> Vec<ProcessStat> {
 fn descendants_among(mut rest: Vec<ProcessStat>, pid: u32) -> Vec<ProcessStat> {
     let mut parents = BTreeSet::from([pid]);
     let mut found = Vec::new();
-    // A generation a round, as the listing has no order.
+    // One generation per round, as the listing has no order.
     loop {
         let (children, others): (Vec<_>, Vec<_>) = rest
             .into_iter()
@@ -120,9 +120,9 @@ pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
         .collect()
 }
 
-/// Processes that were started with an environment variable, zombies not included, and its value.
+/// Processes started with an environment variable, with its value; without zombies.
 ///
-/// Only those whose environment this process may see: none of a sibling user namespace.
+/// Only those whose environment is readable: none of a sibling user namespace.
 pub(crate) fn marked(variable: &str) -> Vec<(ProcessStat, String)> {
     let value = |process: &ProcessStat| {
         let environ = fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
@@ -158,7 +158,7 @@ pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
 /// Memory in RAM of a process and its living descendants. What they share counts in each.
 pub(crate) fn resident_bytes(pid: u32) -> Option<u64> {
     let own = resident_pages(pid)?;
-    // One that has ended meanwhile has none.
+    // A process that ended meanwhile has none.
     let family = descendants(pid);
     let family = family
         .iter()
@@ -284,7 +284,7 @@ fn parse_counter_line(line: &str) -> InterfaceCounters {
 /// UDP over IPv4 in this network namespace: `InErrors` and `RcvbufErrors` of `/proc/net/snmp`.
 pub(crate) fn udp_errors() -> std::io::Result<Response> {
     parse_udp_errors(&fs::read_to_string("/proc/self/net/snmp")?)
-        .ok_or_else(|| std::io::Error::other("it tells nothing of UDP errors"))
+        .ok_or_else(|| std::io::Error::other("it has no UDP errors"))
 }
 
 fn parse_udp_errors(text: &str) -> Option<Response> {

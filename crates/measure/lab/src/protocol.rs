@@ -1,10 +1,10 @@
-//! What is said between a run and its stations: one JSON object a line on standard input and
+//! The protocol between a run and its stations: one JSON object a line on standard input and
 //! output.
 //!
 //! A station (`cipherbench station`) sits in one network namespace, or on another host behind `ssh
 //! host`. It reads requests until end of file, answers each by its `id` in any order, and at end of
-//! file kills every process it started and exits: whoever started it can die at any moment and
-//! nothing stays behind.
+//! file kills every process it started and exits: the process that started it can die at any moment
+//! and nothing stays behind.
 
 use campaign::plan::Form;
 use journal::record::InterfaceCounters;
@@ -29,7 +29,7 @@ pub struct Call {
 pub struct Reply {
     /// The call's number.
     pub id: u64,
-    /// What came of it; an error is a sentence for people.
+    /// The outcome; an error is a sentence for people.
     pub result: Result<Response, String>,
 }
 
@@ -43,11 +43,11 @@ pub struct Program {
     pub cores: Vec<u16>,
     /// Written to its standard input, which is then closed.
     pub stdin: String,
-    /// When it counts as started.
+    /// The condition for a successful start.
     pub ready: Ready,
 }
 
-/// When a started program counts as ready. No fixed waits: a state is waited for, up to a limit.
+/// When a started program counts as ready: a state awaited up to a limit, never a fixed delay.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ready {
@@ -60,12 +60,12 @@ pub enum Ready {
     /// When a UDP socket is bound to this port in the station's namespace. None must be before the
     /// start.
     Bound(u16),
-    /// When it prints a line that begins so, on standard output.
+    /// When it prints a line that begins with this text on standard output.
     Line(String),
 }
 
-/// As a program's first word: the very program that the station is. A path would lead to whatever
-/// stands there by then, after a build for example.
+/// As a program's first word: the very program that the station is. A path could lead to another
+/// file by then, after a build for example.
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// How [`THIS_PROGRAM`] is called in messages and listings of processes.
@@ -91,15 +91,15 @@ impl Program {
     }
 }
 
-/// A UDP port that carries what a DUT sealed, and in what form.
+/// A UDP port that carries a DUT's sealed packets, and their form.
 ///
-/// Of ESP, port 500 is IKE's own: a message begins with the first byte there, and on any other port
-/// behind four zero bytes (RFC 7296 §2). So no ESP is expected on port 500.
+/// Port 500 belongs to IKE alone: a message begins at the first byte there, and after four zero
+/// bytes on any other port (RFC 7296 §2). So no ESP is expected on port 500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedPort {
     /// The port, of either end.
     pub port: u16,
-    /// How the packets look there.
+    /// The packets' form.
     pub form: Form,
     /// Whether a key exchange shares the port and may be seen there at any time: IKE, handshakes.
     pub control: bool,
@@ -117,20 +117,20 @@ impl SealedPort {
     }
 }
 
-/// A TCP port of a DUT's own, beside its tunnels: where its gateways agree on keys, or have them
-/// from elsewhere. What runs between these two addresses, to or from that port of the one that
-/// listens, is no traffic of the stations.
+/// A DUT's own TCP port beside its tunnels, over which its gateways agree on keys or fetch them.
+/// Segments between these two addresses, to or from the listener's port, are not the stations'
+/// traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlPort {
-    /// Who listens.
+    /// Address that listens.
     pub listener: Ipv4Addr,
-    /// On which port.
+    /// The listener's port.
     pub port: u16,
-    /// Who connects.
+    /// Address that connects.
     pub connector: Ipv4Addr,
 }
 
-/// An interface of the machine that a station has for the time of a run, and how it was before.
+/// An interface of the machine that a station borrows for a run, with its former settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lent {
     /// Its name, which it keeps: what the kernel gives back by itself keeps its name too.
@@ -143,11 +143,11 @@ pub struct Lent {
     pub offloads: BTreeMap<String, String>,
 }
 
-/// What a station can be asked.
+/// A request to a station.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// Who are you?
+    /// Identify the station.
     Hello {
         /// [`PROTOCOL_VERSION`] of the caller.
         protocol: u32,
@@ -187,9 +187,9 @@ pub enum Request {
         /// Its number, of `signal(7)`.
         signal: i32,
     },
-    /// Wait until a started program has printed a whole line that begins so on standard output, has
-    /// ended, or `limit_ms` has passed. What it has to say is had before it has given back all that
-    /// the kernel lent it.
+    /// Wait until a started program has printed a whole line with this prefix on standard output,
+    /// has ended, or `limit_ms` has passed. Its output is available before the kernel has freed all
+    /// its resources.
     AwaitLine {
         /// From [`Response::Started`].
         process: u64,
@@ -250,7 +250,7 @@ pub enum Request {
         /// From [`Response::Watching`].
         watch: u64,
     },
-    /// UDP datagrams that this station's kernel got and could not hand to a socket.
+    /// UDP datagrams that this station's kernel received and could not deliver to a socket.
     UdpErrors,
     /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a
     /// 200.
@@ -270,13 +270,13 @@ pub enum Request {
         secret: bool,
     },
     /// Give these interfaces back to the namespace that the station was started in, at its end, as
-    /// they were; those that it has been lent by then. In place of what was asked so before.
+    /// they were; only those moved to it by then. Replaces an earlier request of this kind.
     GiveBack {
-        /// What is about to be lent.
+        /// The interfaces that will be moved to the station.
         lent: Vec<Lent>,
     },
-    /// Run these programs one after the other at the station's end, whatever each comes to. In
-    /// place of what was asked so before.
+    /// Run these programs one after the other at the station's end, even if some fail. Replaces an
+    /// earlier request of this kind.
     AtEnd {
         /// The programs.
         programs: Vec<Program>,
@@ -285,7 +285,7 @@ pub enum Request {
     },
 }
 
-/// What a station answers.
+/// A station's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Response {
@@ -307,7 +307,7 @@ pub enum Response {
         /// station. `None` when it could not be read.
         #[serde(default)]
         rmem_max_bytes: Option<u64>,
-        /// `net.core.wmem_max` likewise: the largest send buffer.
+        /// `net.core.wmem_max`, read the same way: the largest send buffer.
         #[serde(default)]
         wmem_max_bytes: Option<u64>,
     },
@@ -317,7 +317,7 @@ pub enum Response {
         process: u64,
         /// Process id.
         pid: u32,
-        /// What it printed on standard output until it was ready.
+        /// Its standard output until it was ready.
         stdout: String,
     },
     /// To `Wait` and `Stop`.
@@ -326,7 +326,7 @@ pub enum Response {
     Terminated,
     /// To `Signal`.
     Signalled,
-    /// To `AwaitLine`: the first such line, without its end; `None` when there is none.
+    /// To `AwaitLine`: the first matching line, without its newline; `None` if there is none.
     Line(Option<String>),
     /// To `Status`: `None` while it runs.
     Status(Option<Ended>),
@@ -340,7 +340,7 @@ pub enum Response {
     Offloads(BTreeMap<String, BTreeMap<String, String>>),
     /// To `Sample`.
     Sample(journal::record::CipherLink),
-    /// To `Watch`: from now on no frame goes unseen.
+    /// To `Watch`: every frame is seen from now on.
     Watching {
         /// Handle for `WatchEnd`.
         watch: u64,
@@ -351,7 +351,7 @@ pub enum Response {
     UdpErrors {
         /// Datagrams lost because a socket's receive buffer was full; part of `in_errors`.
         receive_buffer_errors: u64,
-        /// Datagrams lost for any reason but that nobody listens.
+        /// Datagrams lost for any reason other than the lack of a listening socket.
         in_errors: u64,
     },
     /// To `HttpGet`.
@@ -396,8 +396,8 @@ impl Ended {
         }
     }
 
-    /// The end of what it said, for an error message: `": "` and its last lines on standard error,
-    /// or on standard output when it said nothing there; empty when it said nothing at all.
+    /// The end of its output, for an error message: `": "` and its last lines on standard error, or
+    /// on standard output if standard error is empty; empty if both are.
     #[must_use]
     pub fn last_words(&self) -> String {
         const LINES: usize = 4;
@@ -417,7 +417,7 @@ impl Ended {
     }
 }
 
-/// At most this much of a program's output is kept: its beginning and its end.
+/// Most bytes of a program's output that are kept: its beginning and its end.
 pub const OUTPUT_LIMIT_BYTES: usize = 16 << 20;
 
 /// CPU time, in nanoseconds.
@@ -427,8 +427,8 @@ pub struct CpuTime {
     pub user_ns: u64,
     /// In the kernel; for the machine: all busy time that is not user time.
     pub system_ns: u64,
-    /// For the machine: time that the hypervisor gave to others while a core had work to do; no
-    /// part of the two above. 0 for a program.
+    /// For the machine: time that the hypervisor gave to other guests while a core had work to do;
+    /// not included in the two above. 0 for a program.
     #[serde(default)]
     pub steal_ns: u64,
 }

@@ -1,17 +1,17 @@
-//! What a station that was killed leaves in its network namespace.
+//! Processes that a killed station leaves in its network namespace.
 
 use crate::kill::kill_all;
 use crate::{Node, Result, Station, procfs};
 use std::fs::File;
 use std::time::Duration;
 
-/// How long it may take to be gone once it was killed.
+/// How long killed processes may take to be gone.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A station's network namespace, emptied when this is dropped, after the station itself. A station
-/// kills all that it has; what is found here is a daemon whose station was killed.
+/// kills all its processes; those found here are daemons whose station was killed.
 pub(crate) struct Remains {
-    /// Keeps the number from being given to another namespace.
+    /// Keeps the inode number from being reused for another namespace.
     _file: File,
     id: (u64, u64),
 }
@@ -26,7 +26,7 @@ impl Remains {
         };
         let (file, id) = look(station.pid())?;
         let (_, own) = look(std::process::id())?;
-        // All that is in it will be killed: not for anything may it be the machine's own.
+        // Everything in it will be killed: it must never be the machine's own namespace.
         if id == own {
             return Err(node.error("it is in the same network namespace as the run"));
         }

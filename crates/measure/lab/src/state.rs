@@ -1,4 +1,4 @@
-//! Who holds a lab's name, and what a run that was killed has left behind.
+//! Locks on lab names, and the removal of what a killed run left behind.
 //!
 //! One file per lab name, locked (flock) while the run lives. It names the lab's stations by number
 //! and start time, and the mark that every process on them has in its environment. Normally they
@@ -26,7 +26,7 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 const RETURN_STEP: Duration = Duration::from_millis(5);
 
-/// Runs that end at the same moment can take the file away under us so often.
+/// Attempts at the lock: runs that end at the same moment can remove the file meanwhile.
 const LOCK_ATTEMPTS: usize = 100;
 
 /// The file's content.
@@ -41,7 +41,7 @@ struct State {
     mark: String,
     /// Its stations.
     stations: Vec<Process>,
-    /// They give something back at their end, and are not to be killed meanwhile.
+    /// Whether the stations return something at their end; they are not killed before.
     #[serde(default)]
     returns: bool,
 }
@@ -64,7 +64,7 @@ impl Process {
         }
     }
 
-    /// The process, when it is still that one.
+    /// The process if it still runs.
     fn alive(&self) -> Option<ProcessStat> {
         ProcessStat::read(self.pid)
             .filter(|stat| stat.start_ticks == self.start_ticks && stat.is_alive())
@@ -83,7 +83,7 @@ pub(crate) struct Hold {
 /// otherwise.
 ///
 /// # Errors
-/// [`LabError::CannotBuild`] when it cannot be made, or belongs to somebody else.
+/// [`LabError::CannotBuild`] when it cannot be made, or belongs to another user.
 pub fn folder(privilege: Privilege) -> Result<PathBuf> {
     let path = match privilege {
         Privilege::Root => PathBuf::from("/run/cipherbench"),
@@ -100,7 +100,7 @@ pub fn folder(privilege: Privilege) -> Result<PathBuf> {
         return Ok(path);
     }
     let reason = made.err().map_or_else(
-        || "it must be a folder of this user that nobody else can write to".to_owned(),
+        || "it must be a folder of this user that no other user can write to".to_owned(),
         |error| error.to_string(),
     );
     Err(LabError::cannot_build(
@@ -112,8 +112,8 @@ pub fn folder(privilege: Privilege) -> Result<PathBuf> {
     ))
 }
 
-/// A folder, no link, of this user, that nobody else writes to: another user could plant process
-/// numbers.
+/// Whether it is a folder of this user, no link, that only the user can write to: another user
+/// could plant process numbers.
 fn is_private(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| {
         meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o022 == 0
@@ -121,8 +121,8 @@ fn is_private(path: &Path) -> bool {
 }
 
 impl Hold {
-    /// Takes the lab name, and removes what an earlier run of that name has left; a sentence for
-    /// each.
+    /// Takes the lab name and removes what an earlier run of that name left; returns a sentence for
+    /// each removal.
     pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>)> {
         let path = folder.join(format!("{lab}.json"));
         let failed = |error: io::Error| {
@@ -176,7 +176,7 @@ impl Hold {
         self.put()
     }
 
-    /// Says that stations will have interfaces of the machine, or boxes outside to take down.
+    /// Records that stations will hold interfaces of the machine, or external boxes to take down.
     pub(crate) fn expect_returns(&mut self) -> Result<()> {
         self.state.returns = true;
         self.put()
@@ -200,8 +200,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // While it is locked: whoever opens it from now on makes a new one. Left behind it does no
-        // harm.
+        // Removed while locked: the next run creates a new file. A file left behind does no harm.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -230,10 +229,10 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
             return Ok(Some(file));
         }
     }
-    Err(io::Error::other("it comes and goes too fast"))
+    Err(io::Error::other("other runs keep replacing it"))
 }
 
-/// Waits until stations have ended by themselves. One that is stopped will not.
+/// Waits until stations have ended by themselves. A stopped one will not.
 fn await_returns(stations: &[Process]) {
     let deadline = Deadline::after(RETURN_LIMIT);
     let goes_on = |stat: ProcessStat| stat.is_alive() && !matches!(stat.state, 'T' | 't');
@@ -245,8 +244,7 @@ fn await_returns(stations: &[Process]) {
 /// Kills those of the recorded stations that are still the same processes with everything below
 /// them, then whatever else has the run's mark.
 ///
-/// A file that cannot be read as a state is one that its run had no time to write: it had no
-/// stations yet.
+/// A file without a valid state was not written to its end: its run had no stations yet.
 fn sweep(text: &str) -> Vec<String> {
     let state: State = serde_json::from_str(text).unwrap_or_default();
     if state.boot_id != procfs::boot_id() {

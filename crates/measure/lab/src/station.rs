@@ -29,7 +29,7 @@ use std::thread;
 /// A request that is longer is refused; the longest sensible one writes a file.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
-/// Requests that are answered at a time; more are refused.
+/// Most pending requests; further ones are refused.
 const REQUESTS_MAX: usize = 256;
 
 /// Serves requests until end of file, then ends every program that was started, and their
@@ -77,7 +77,7 @@ pub fn serve(
     let result = server.read_requests(BufReader::new(input));
     end_all();
     server.requests.come_to_the_end();
-    // What that has started.
+    // Programs of the last actions.
     end_all();
     server.requests.remove_folder();
     result.map_err(|error| LabError::Node {
@@ -106,7 +106,7 @@ impl Server {
                 return Ok(());
             }
             if line.last() != Some(&b'\n') && length as u64 == LINE_BYTES_MAX {
-                // The rest of the line would be taken for a request.
+                // Otherwise the rest of the line would be read as a request.
                 input.skip_until(b'\n')?;
                 self.reply(
                     0,
@@ -167,13 +167,12 @@ impl Server {
             .unwrap_or_else(|error| unreachable!("a reply is maps, texts and numbers: {error}"));
         line.push(b'\n');
         let mut output = lock(&self.output);
-        // Nobody there to read it: the end of the input follows.
+        // If the reader is gone, the end of the input follows.
         let _ = output.write_all(&line).and_then(|()| output.flush());
     }
 }
 
-/// The number of a call that is not understood, so that its caller need not wait; 0 when it has
-/// none.
+/// Returns the number of an invalid call, so that its caller need not wait; 0 if it has none.
 fn id_of(line: &[u8]) -> u64 {
     let call: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
     call.get("id")

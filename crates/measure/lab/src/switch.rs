@@ -18,7 +18,7 @@ const READY_INTERVAL: Duration = Duration::from_millis(5);
 /// How long `bridge` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// One of its two ports, and the stations that are known to be behind it.
+/// One of its two ports, and the addresses behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Port {
     pub(crate) interface: &'static str,
@@ -26,8 +26,8 @@ pub(crate) struct Port {
     pub(crate) known: Vec<[u8; 6]>,
 }
 
-/// Makes a bridge of two interfaces. What is behind them is written down, so that no frame is
-/// flooded.
+/// Makes a bridge of two interfaces, with static entries for the addresses behind them, so that no
+/// frame is flooded.
 pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
     join(node, ports.each_ref().map(|port| port.interface))?;
     let mut known = String::new();
@@ -47,7 +47,7 @@ pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
     )
 }
 
-/// Makes a bridge of two interfaces that learns what is behind them.
+/// Makes a bridge of two interfaces that learns the addresses behind them.
 pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<()> {
     let batch = format!(
         "link add {NAME} type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
@@ -59,12 +59,12 @@ pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<()> {
     ip(node, batch).map_err(|error| error.help_for("Unknown device type", help))
 }
 
-/// Removes it. Its ports are free again with it; their addresses have stayed.
+/// Removes the bridge and so frees its ports, which keep their addresses.
 pub(crate) fn remove(node: &dyn Node) -> Result<()> {
     ip(node, format!("link del {NAME}\n"))
 }
 
-/// Waits until both ports forward; whether they do within [`READY_LIMIT`].
+/// Waits until both ports forward; returns whether they do within [`READY_LIMIT`].
 pub(crate) fn forwards(node: &dyn Node) -> Result<bool> {
     await_true(READY_LIMIT, READY_INTERVAL, || ports_forward(node))
 }

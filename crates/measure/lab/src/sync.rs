@@ -1,9 +1,9 @@
-//! Locks and limits, as all threads here use them.
+//! Locks and time limits.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Locks; a thread that panicked while it held the lock has left plain data, good as it is.
+/// Locks a mutex, poisoned or not: it guards plain data, which a panic leaves usable.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -41,15 +41,15 @@ pub(crate) fn await_true<E>(
     Ok(true)
 }
 
-/// A moment after which nothing is waited for.
+/// The end of a wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// None at all.
+    /// No deadline.
     pub(crate) const NEVER: Self = Self(None);
 
-    /// After `limit`; one too far away to be told is never.
+    /// In `limit` from now; never if that overflows.
     pub(crate) fn after(limit: Duration) -> Self {
         Self(Instant::now().checked_add(limit))
     }
@@ -58,7 +58,7 @@ impl Deadline {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// Time that is left, zero when it is over; `None`: for ever.
+    /// Time left, zero when it is over; `None` if it never is.
     pub(crate) fn left(self) -> Option<Duration> {
         self.0
             .map(|at| at.saturating_duration_since(Instant::now()))

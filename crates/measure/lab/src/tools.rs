@@ -1,4 +1,4 @@
-//! The programs that a lab runs: where they are looked for, and which package brings them.
+//! The programs that a lab runs: the search path, and the package of each.
 
 use std::ffi::OsString;
 
@@ -24,7 +24,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("wireguard-go", "wireguard-go"),
 ];
 
-/// The package that brings a program; `None` when it is not one of those a lab knows.
+/// Returns the package of a program; `None` for a program that no lab runs.
 pub(crate) fn package(program: &str) -> Option<&'static str> {
     PACKAGES
         .iter()
@@ -32,8 +32,8 @@ pub(crate) fn package(program: &str) -> Option<&'static str> {
         .map(|(_, package)| *package)
 }
 
-/// `PATH` with the administrator's folders at its end: an ordinary user's has none, and `ethtool`
-/// is there.
+/// `PATH` followed by the administrator's folders: an ordinary user's lacks them, and `ethtool` is
+/// there.
 pub(crate) fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     for folder in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {
@@ -55,10 +55,10 @@ pub(crate) fn how_to_get(program: &str) -> String {
     }
 }
 
-/// What the error for a program that is not there always says.
+/// Part of every error for a missing program.
 pub(crate) const MISSING: &str = "is not installed here";
 
-/// The error for a program that is not there.
+/// The error for a missing program.
 pub(crate) fn missing(program: &str) -> String {
     format!(
         "the program `{program}` {MISSING}\nhelp: {}",

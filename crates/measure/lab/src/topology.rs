@@ -13,7 +13,7 @@
 //!   .1                  [ 169.254.0.0/30 ]                   .2
 //! ```
 //!
-//! The last link leads past all gateways; what frames reach on it is the tester's own limit.
+//! The last link bypasses all gateways; its frame rate is the tester's own limit.
 //!
 //! With a path of elements, here `[bridge, router]`, the cipher link is several:
 //!
@@ -46,10 +46,10 @@ pub(crate) const STATION_INTERFACES: (&str, &str) = (A0.interface, B0.interface)
 pub(crate) struct End {
     pub(crate) node: NodeId,
     pub(crate) interface: &'static str,
-    /// Locally administered. Fixed, so that neighbours are known before the first frame.
+    /// Locally administered. Fixed, so that neighbour entries exist before the first frame.
     pub(crate) mac: [u8; 6],
-    /// Where test frames to a station at this end go: no interface's address, so that its kernel
-    /// takes them for somebody else's and drops them first of all, when the analyser has seen them.
+    /// Destination of test frames to a station at this end: no interface's address, so that the
+    /// station's kernel drops them as foreign right after the analyser has seen them.
     pub(crate) test_mac: [u8; 6],
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn clear_end(gateway: NodeId) -> End {
     }
 }
 
-/// A veth pair: made by one node, its other end at once in another's namespace.
+/// A veth pair, created by one node with its other end in another's namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) near: End,
@@ -159,8 +159,8 @@ impl Map {
         self.ends(node).map(|(own, ..)| own.interface)
     }
 
-    /// The first of the lab's prefixes that the lab needs for itself, for test frames or for the
-    /// link past the gateways.
+    /// Returns the first of the lab's prefixes that is reserved for test frames or for the link
+    /// past the gateways.
     pub(crate) fn taken(addresses: &Addresses) -> Option<Ipv4Addr> {
         let Addresses {
             station_a,
@@ -190,7 +190,7 @@ impl Map {
         }
     }
 
-    /// The end of the cipher link that is a side's gateway's.
+    /// Address of a side's gateway on the cipher link.
     pub(crate) fn cipher_end(&self, side: Side) -> Ipv4Addr {
         match side {
             Side::A => self.address(W0),
@@ -198,7 +198,7 @@ impl Map {
         }
     }
 
-    /// Where a station's default route leads.
+    /// Next hop of a station's default route.
     pub(crate) fn gateway_of(&self, end: End) -> Ipv4Addr {
         self.address(self.next_hop(end))
     }
@@ -222,7 +222,7 @@ impl Map {
         }
     }
 
-    /// The networks behind a side's gateway: the station's own, and its test networks.
+    /// Returns the networks behind a side's gateway: the station's own, and its test networks.
     pub(crate) fn networks_behind(&self, side: Side, links: Links) -> Vec<String> {
         let mut networks = vec![self.station_network(side), side.test_ipv4()];
         if self.carries_ipv6(links) {
@@ -231,8 +231,8 @@ impl Map {
         networks
     }
 
-    /// The networks behind a side's gateway that one of several tunnels leads to: a test address in
-    /// each, and in the first the station's own network too.
+    /// Returns the networks behind a side's gateway that one of several tunnels carries: a test
+    /// address each, and the station's own network in the first.
     pub(crate) fn networks_in_tunnel(
         &self,
         side: Side,
@@ -259,8 +259,8 @@ impl Map {
         format!("{}/24", host(station, 0))
     }
 
-    /// Makes the station at the other end a neighbour of the one at its own, for good and by
-    /// address, as all neighbours of the lab are.
+    /// Makes the station at the other end a permanent neighbour of the one at its own end, by
+    /// address.
     pub(crate) fn join(&self, own: End, other: End) -> String {
         let (address, interface) = (self.address(other), own.interface);
         let mut batch = String::new();
@@ -272,22 +272,22 @@ impl Map {
         batch
     }
 
-    /// Undoes [`join`](Self::join), or nothing.
+    /// Undoes [`join`](Self::join), whether or not it was done.
     pub(crate) fn part(&self, own: End, other: End) -> String {
         let address = self.address(other);
-        // There is one to delete then.
+        // Replacing first ensures that the entry exists.
         let mut batch = self.join(own, other);
         batch += &format!("neigh del {address} dev {}\n", own.interface);
         batch += &format!("route del {address}/32\n");
         batch
     }
 
-    /// Whether IPv6 passes the links: an interface whose MTU is too small for it has none.
+    /// Whether the links carry IPv6: the kernel disables it on an interface with too small an MTU.
     pub(crate) fn carries_ipv6(&self, links: Links) -> bool {
         self.ipv6 && links.mtu.min(links.cipher_mtu) >= IPV6_MTU_MIN
     }
 
-    /// The end of a path of test frames, where a station is at a link's end.
+    /// Returns the end of a path of test frames for a station at a link's end.
     pub(crate) fn frame_end(&self, end: End) -> FrameEnd {
         let next_hop_mac = match end {
             C0 => C1.test_mac,
@@ -307,7 +307,8 @@ impl Map {
         }
     }
 
-    /// Makes the links that start at a node; `pid` tells in whose namespace the far ends go.
+    /// Creates the links that start at a node; `pid` returns the process whose namespace gets the
+    /// far end.
     pub(crate) fn make_links(&self, node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
         let mut batch = "link set lo up\n".to_owned();
         for Link { near, far, .. } in self.links.iter().filter(|link| link.near.node == node) {
@@ -323,9 +324,8 @@ impl Map {
         batch
     }
 
-    /// Gives a node's interfaces their addresses, makes its neighbours known for good, and its
-    /// routes to where the encryptors and, from a station, everything else are. Not for a bridge.
-    /// All links exist by then.
+    /// Sets a node's addresses, its permanent neighbours, and its routes: a station's default
+    /// route, any other node's to the cipher networks. Not for a bridge. All links must exist.
     pub(crate) fn address_node(&self, node: NodeId) -> String {
         let mut batch = String::new();
         for (own, ..) in self.ends(node) {
@@ -351,8 +351,7 @@ impl Map {
         batch
     }
 
-    /// Sets the MTU of a node's interfaces, and forgets path MTUs that were learnt under the former
-    /// ones.
+    /// Sets the MTU of a node's interfaces and flushes path MTUs learnt under the former ones.
     pub(crate) fn set_mtu(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
         for (End { interface, .. }, _, link) in self.ends(node) {

@@ -167,7 +167,7 @@ impl CpuReading {
                 NodeId::A | NodeId::Gw1 => a_ns += total(spent),
                 NodeId::Gw2 | NodeId::B => b_ns += total(spent),
                 // No tool runs there.
-                NodeId::Element(_) | NodeId::Tap | NodeId::Desk => {}
+                NodeId::Element(_) | NodeId::Tap | NodeId::Host => {}
             }
         }
         for &(id, process) in &dut.processes {

@@ -75,7 +75,7 @@ fn frame_path(site: &Site<'_>) -> FramePath {
     path
 }
 
-/// What is behind the two ports that the test frames cross.
+/// The addresses behind the two ports that the test frames cross.
 fn ports(path: &FramePath) -> [Port; 2] {
     let port = |interface, known| Port {
         interface,
@@ -87,7 +87,7 @@ fn ports(path: &FramePath) -> [Port; 2] {
     ]
 }
 
-/// The routers of the path lead to the stations themselves.
+/// Routes from the path's routers to the stations.
 fn route_behind(site: &Site<'_>) -> Result<()> {
     let stations = [A0, W1].map(|end| site.map.station_hop(end));
     all(on_each(&site.routers(), |router| {

@@ -1,10 +1,10 @@
-//! Our own encryptor: `cipherbench encrypt` on the gateways that are loaded, with all it has of
-//! secrets made for this one start.
+//! The built-in encryptor: `cipherbench encrypt` on the loaded gateways, with secrets made for this
+//! start.
 //!
-//! Where its gateways agree on keys, it is up when each has keys for all tunnels. QKD keys come
-//! from `cipherbench kme`: two KMEs in one process on gw1, the second of which gw2 reaches over the
-//! cipher link. That process is no part of the device: what is done to the device is not done to
-//! it, and its CPU time is that of others.
+//! If its gateways agree on keys, it is up when each has keys for all tunnels. QKD keys come from
+//! `cipherbench kme`: two KMEs in one process on gw1, the second of which gw2 reaches over the
+//! cipher link. That process does not belong to the DUT: actions on the DUT do not affect it, and
+//! its CPU time is not the DUT's.
 
 mod config;
 mod metrics;
@@ -25,35 +25,35 @@ use secrets::{KME_PORTS, Secrets};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// UDP port of the first lane; lane i has the i-th after it. Keys are agreed on by TCP on the same
+/// UDP port of the first lane; lane i has the i-th after it. The key exchange uses TCP on the same
 /// port.
 const PORT: u16 = 4500;
 
 /// How long the KMEs may take until they answer.
 const KME_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long it may take until it forwards: known answers of its engine, interfaces, probes.
+/// How long it may take until it forwards: known-answer tests of its engine, interfaces, probes.
 const READY_LIMIT: Duration = Duration::from_secs(15);
 
-/// What makes it renew the keys that it seals with.
+/// Signal that makes it renew its sealing keys.
 const REKEY: Signal = Signal::SIGUSR1;
 
-/// Its counter of that.
+/// Its counter of renewals.
 const REKEYS: &str = "rekeys";
 
-/// What makes it do to its keys what its configuration says under `faults`.
+/// Signal that makes it apply the key fault configured under `faults`.
 const FAULT: Signal = Signal::SIGUSR2;
 
 /// How long it may take until all lanes seal with new keys.
 const REKEY_LIMIT: Duration = Duration::from_secs(15);
 
-/// From one look at that counter to the next.
+/// Polling interval of that counter.
 const REKEY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What its line begins with when it forwards.
+/// Beginning of the line that it prints once it forwards.
 const READY: &str = "ready";
 
-/// An encryptor on each gateway, or on one with the station for its peer.
+/// An encryptor on each gateway, or on one with a station as its peer.
 pub(super) struct Cipherbench {
     encryptor: Encryptor,
     /// Where the gateways' configurations are.
@@ -71,14 +71,14 @@ impl Cipherbench {
         }
     }
 
-    /// Writes secrets and configuration of a gateway; where the latter is.
+    /// Writes a gateway's secrets and configuration; returns the configuration's path.
     fn write_files(&self, site: &Site<'_>, node: &dyn Node, secrets: &Secrets) -> Result<String> {
         let key_config = secrets.write(node)?;
         let config = config::text(&self.encryptor, site, node.id(), &key_config);
         write_file(node, &format!("{}.yaml", node.name()), &config, false)
     }
 
-    /// Starts the KMEs, where the key source has any.
+    /// Starts the KMEs if the key source needs them.
     fn start_kmes(&mut self, site: &Site<'_>, secrets: &Secrets) -> Result<()> {
         let [gw1, _] = site.gateways;
         let Some(config) = secrets.write_kmes(gw1)? else {
@@ -100,8 +100,8 @@ impl Cipherbench {
         })
     }
 
-    /// Starts it with the files that were written; what it printed. Each start has its own epoch of
-    /// the keys.
+    /// Starts it with the written files; returns its process and output. Each start has its own key
+    /// epoch.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<(u64, String)> {
         let Some(config) = self.configs.get(&node.id()) else {
             return Err(site.error(format!("has no configuration on {}", node.name())));
@@ -112,7 +112,7 @@ impl Cipherbench {
         Ok((daemon.process, stdout))
     }
 
-    /// Starts it on gateways; those where it came up are in `dut` also when one did not.
+    /// Starts it on gateways; `dut` lists those where it came up even if one failed.
     fn start_all(&self, site: &Site<'_>, nodes: &[&dyn Node], dut: &mut RunningDut) -> Result<()> {
         let started = daemon::start_all(nodes, dut, |node| {
             let (process, stdout) = self.start_on(site, node)?;
@@ -122,7 +122,7 @@ impl Cipherbench {
         Ok(())
     }
 
-    /// All that is to be there before anything is forwarded.
+    /// Starts everything, up to the path of test frames.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let (source, every_ns) = (self.encryptor.keys, self.encryptor.rekey_every_ns);
         let every = Duration::from_nanos(every_ns.unwrap_or_default());
@@ -140,7 +140,7 @@ impl Cipherbench {
         Ok(())
     }
 
-    /// Starts it on all gateways, and waits until they have agreed on keys, where they do.
+    /// Starts it on all gateways and waits until they have agreed on keys, if they do.
     fn set_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let start = Instant::now();
         self.start_all(site, site.loaded(), dut)?;
@@ -172,7 +172,7 @@ impl Cipherbench {
         open.map(|(_, port)| port).collect()
     }
 
-    /// Has all keys renewed. Of static ones each gateway renews those that it seals with.
+    /// Renews all keys. With static keys, each gateway renews its sealing keys.
     fn rekey_all(&self, site: &Site<'_>, dut: &RunningDut) -> Result<()> {
         let daemons = daemon::running(site, dut);
         if self.encryptor.keys.is_agreed() {
@@ -184,8 +184,8 @@ impl Cipherbench {
         }))
     }
 
-    /// Has a gateway's static keys renewed, and waits until all of its lanes seal with them; the
-    /// peer opens with them by the first packet.
+    /// Renews a gateway's static keys and waits until all of its lanes seal with the new ones; the
+    /// peer switches on the first packet.
     fn rekey(daemon: &Daemon<'_>) -> Result<()> {
         let rekeys = || {
             let counters = read_counters(daemon)?;
@@ -200,7 +200,7 @@ impl Cipherbench {
         Err(daemon.error(format!("did not renew its keys on {node} within {limit} s")))
     }
 
-    /// The path of test frames; a station in a gateway's place gets that gateway's keys.
+    /// Returns the path of test frames; a station that replaces a gateway gets that gateway's keys.
     fn frame_path(&self, site: &Site<'_>, secrets: &Secrets) -> Result<FramePath> {
         let mut path = match self.encryptor.mode.bridges() {
             true => site.bridged_frame_path(),
@@ -210,7 +210,7 @@ impl Cipherbench {
             return Ok(path);
         };
         let Secrets::Static(keys) = secrets else {
-            let reason = "agrees on keys, which the station in a gateway's place does not";
+            let reason = "agrees on keys, which a station in place of a gateway cannot do";
             return Err(site.error(reason));
         };
         let (own, peer) = cipher_ends(node.id());
@@ -261,7 +261,7 @@ impl Adapter for Cipherbench {
         Ok(counters)
     }
 
-    /// It has no tunnels apart from its processes: taking them down is stopping both gateways.
+    /// Its tunnels exist only in its processes: taking them down stops both gateways.
     fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         match action {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
@@ -291,7 +291,7 @@ impl Adapter for Cipherbench {
     }
 }
 
-/// What it says of itself on its line: `ready version=0.1.0 suite=aes-256-gcm …`.
+/// Returns the facts of its ready line: `ready version=0.1.0 suite=aes-256-gcm …`.
 fn facts(id: NodeId, stdout: &str) -> BTreeMap<String, String> {
     let line = stdout
         .lines()

@@ -1,4 +1,4 @@
-//! Processes of a DUT: started, asked whether they live, killed and stopped.
+//! Processes of a DUT: started, checked, killed and stopped.
 
 use super::site::{Site, all, on_each};
 use crate::protocol::{Ended, Program, Ready, Request, Response};
@@ -10,10 +10,10 @@ use std::time::Duration;
 /// From SIGTERM to SIGKILL.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// A process that no longer answers may close its sockets this long before it is dead.
+/// How long before its death a process may close its sockets.
 const DEATH_LIMIT: Duration = Duration::from_millis(500);
 
-/// A DUT's process on a gateway, as its adapter sees it.
+/// A DUT's process on a gateway.
 pub(crate) struct Daemon<'a> {
     pub(crate) dut: &'a str,
     pub(crate) node: &'a dyn Node,
@@ -21,7 +21,8 @@ pub(crate) struct Daemon<'a> {
 }
 
 impl<'a> Daemon<'a> {
-    /// Starts it and waits until it prints a line that begins with `ready`; with what it printed.
+    /// Starts it and waits until it prints a line that begins with `ready`; returns its output so
+    /// far.
     pub(crate) fn start(
         dut: &'a str,
         node: &'a dyn Node,
@@ -45,20 +46,21 @@ impl<'a> Daemon<'a> {
     }
 
     /// # Errors
-    /// [`LabError::Dut`] with its last words when it is dead, or is so within [`DEATH_LIMIT`].
+    /// [`LabError::Dut`] with the end of its output when it is dead, or dies within
+    /// [`DEATH_LIMIT`].
     pub(crate) fn check_dying(&self) -> Result<()> {
         let is_dead = || self.check_alive().map(|()| false);
         await_true(DEATH_LIMIT, Duration::from_millis(5), is_dead).map(drop)
     }
 
-    /// Returns that it has died, which says more than the error of a request to it; otherwise the
-    /// error.
+    /// Returns the error of its death if it has died, and otherwise `error`, which a request to it
+    /// failed with.
     pub(crate) fn died_or(&self, error: LabError) -> LabError {
         self.check_dying().err().unwrap_or(error)
     }
 
     /// # Errors
-    /// [`LabError::Dut`] with its last words when it is dead.
+    /// [`LabError::Dut`] with the end of its output when it is dead.
     pub(crate) fn check_alive(&self) -> Result<()> {
         match self.node.status(self.process)? {
             None => Ok(()),
@@ -69,7 +71,7 @@ impl<'a> Daemon<'a> {
     /// Stops it.
     ///
     /// # Errors
-    /// [`LabError::Dut`] with its last words when it was dead, or had to be killed.
+    /// [`LabError::Dut`] with the end of its output when it was dead, or had to be killed.
     pub(crate) fn stop(&self) -> Result<()> {
         let alive = self.check_alive();
         let ended = self.node.stop(self.process, STOP_GRACE)?;
@@ -81,10 +83,10 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Kills it, which is all that it notices.
+    /// Kills it with SIGKILL, without a warning.
     ///
     /// # Errors
-    /// [`LabError::Dut`] with its last words when it was dead already.
+    /// [`LabError::Dut`] with the end of its output when it was already dead.
     pub(crate) fn kill(&self) -> Result<()> {
         self.check_alive()?;
         self.signal(Signal::SIGKILL)?;
@@ -146,7 +148,7 @@ pub(crate) fn start_all<T: Send>(
     all
 }
 
-/// All that run.
+/// Returns all processes that `dut` lists.
 pub(crate) fn running<'a>(site: &Site<'a>, dut: &RunningDut) -> Vec<Daemon<'a>> {
     let on = |(id, process): &(NodeId, u64)| {
         Some(Daemon {
@@ -158,7 +160,7 @@ pub(crate) fn running<'a>(site: &Site<'a>, dut: &RunningDut) -> Vec<Daemon<'a>> 
     dut.processes.iter().filter_map(on).collect()
 }
 
-/// Those on one gateway, which run no longer as far as `dut` knows.
+/// Returns the processes on one gateway and removes them from `dut`.
 pub(crate) fn taken<'a>(site: &Site<'a>, dut: &mut RunningDut, on: NodeId) -> Vec<Daemon<'a>> {
     let mut taken = running(site, dut);
     taken.retain(|daemon| daemon.node.id() == on);
@@ -166,10 +168,10 @@ pub(crate) fn taken<'a>(site: &Site<'a>, dut: &mut RunningDut, on: NodeId) -> Ve
     taken
 }
 
-/// Kills those on one gateway.
+/// Kills the processes on one gateway.
 ///
 /// # Errors
-/// When there are none, or one was dead already.
+/// When there are none, or one was already dead.
 pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<()> {
     let killed = taken(site, dut, on);
     if killed.is_empty() {
@@ -181,7 +183,7 @@ pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<
     all(killed.iter().map(Daemon::kill).collect())
 }
 
-/// Stops all of them, on all gateways at the same time.
+/// Stops all processes, on all gateways concurrently.
 ///
 /// # Errors
 /// When one was dead, or had to be killed; the others are stopped all the same.
@@ -205,7 +207,7 @@ pub(crate) fn loaded<'a>(site: &Site<'a>, id: NodeId) -> Result<&'a dyn Node> {
         .ok_or_else(|| site.error(format!("does not run on {}", id.name())))
 }
 
-/// What a DUT says to an action that it does not know.
+/// The error for an action that a DUT does not support.
 pub(crate) fn refused(site: &Site<'_>, action: DutAction) -> LabError {
     site.error(format!("cannot do {action:?}"))
 }

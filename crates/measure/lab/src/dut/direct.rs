@@ -17,7 +17,7 @@ impl Adapter for Direct {
             ip(node, routes)
         });
         if let Err(error) = all(routed) {
-            // What was set, if anything.
+            // Removes what was set, if anything.
             let _ = self.stop(site, RunningDut::default());
             return Err(error);
         }

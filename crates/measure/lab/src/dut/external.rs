@@ -1,12 +1,12 @@
-//! Boxes that others have built, at the ends of the lab's cables.
+//! Third-party boxes at the ends of the lab's cables.
 //!
-//! 1. Their commands run on the desk: in a shell, or by what leads to the box (`ssh`). Those that
-//!    take them down are left there first, for the case that this run is killed.
-//! 2. The stations take up their cables: address, route, and the neighbour that answers there.
-//! 3. Once A reaches B, the boxes are asked for version and suite; a suite that is not the one
-//!    asked for is no start.
+//! 1. Their commands run on the host: in a shell, or through a program that reaches the box
+//!    (`ssh`). The teardown commands are handed over first, in case this run is killed.
+//! 2. The stations configure their cables: address, route, and the neighbour that answers there.
+//! 3. Once A reaches B, the boxes' version and suite are queried; a suite other than the requested
+//!    one fails the start.
 //!
-//! What this deliberately does not do: know any box's language, or keep a secret. Keys and
+//! What this deliberately does not do: know any box's command language, or hold a secret. Keys and
 //! passwords are in the boxes and in ssh's agent, not in campaigns.
 
 mod answers;
@@ -23,7 +23,7 @@ use commands::CommandRunner;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What was not proven, where nobody looks.
+/// The fact that replaces a proof of encryption where there is no tap.
 const NOT_PROVEN: &str = "not proven: no tap between the boxes";
 
 /// A box at each end.
@@ -36,7 +36,7 @@ impl External {
         Self { plan }
     }
 
-    /// The boxes by the gateway in whose place each is.
+    /// The boxes by the gateway that each replaces.
     fn boxes(&self) -> impl Iterator<Item = (NodeId, &ExternalBox)> {
         [NodeId::Gw1, NodeId::Gw2].into_iter().zip(&self.plan.boxes)
     }
@@ -50,7 +50,7 @@ impl External {
         Ok(CommandRunner::new(site, outside, &self.plan))
     }
 
-    /// Brings all up, and fills in what is known then.
+    /// Starts the boxes and fills in `dut`.
     fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let runner = self.runner(site)?;
         let outside = runner.outside;
@@ -116,7 +116,7 @@ impl Adapter for External {
         self.up_or_stopped(site, dut, up)
     }
 
-    /// A has reached B by the end of the start.
+    /// The start already waited until A reached B.
     fn await_ready(&self, _site: &Site<'_>) -> Result<()> {
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Adapter for External {
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let runner = self.runner(site)?;
-        // An interrupted run's stations take no more calls, and are about to end.
+        // The stations of an interrupted run refuse calls and are about to end.
         let detached = stations::detach(site, runner.outside);
         let mut taken_down = Ok(());
         for (id, its) in self.boxes() {
@@ -166,7 +166,7 @@ impl Adapter for External {
     }
 }
 
-/// Waits until the tap passes frames on: its cables must be in.
+/// Waits until the tap forwards frames: its cables must be plugged in.
 fn tap_forwards(site: &Site<'_>, outside: &Outside) -> Result<()> {
     let (Some(tap), Some([first, second])) = (site.tap, &outside.cables.tap) else {
         return Ok(());
@@ -176,8 +176,8 @@ fn tap_forwards(site: &Site<'_>, outside: &Outside) -> Result<()> {
     }
     let limit = switch::READY_LIMIT.as_secs();
     let reason = format!(
-        "is configured, but the tap's interfaces `{first}` and `{second}` do not pass frames on within {limit} s\n\
-         help: see whether both cables are in, and the boxes' ports are up"
+        "is configured, but the tap's interfaces `{first}` and `{second}` do not forward frames within {limit} s\n\
+         help: see whether both cables are plugged in and the boxes' ports are up"
     );
     Err(site.error(reason))
 }

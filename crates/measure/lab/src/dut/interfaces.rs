@@ -1,5 +1,5 @@
-//! Counters of a DUT that is the kernel itself: those of its interfaces, which show where frames
-//! got lost.
+//! Counters of a DUT that is the kernel itself: its interface counters, which show where frames
+//! were lost.
 
 use super::Site;
 use crate::on_node::parse_json;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long `tc` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// A queueing discipline, as `tc -json` has it.
+/// A queueing discipline, as `tc -json` prints it.
 #[derive(Deserialize)]
 struct Discipline {
     /// Frames that found the queue full.
@@ -20,20 +20,20 @@ struct Discipline {
     drops: u64,
 }
 
-/// Counters of a gateway's interfaces, from a moment on.
+/// Counters of a gateway's interfaces since a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces {
     before: BTreeMap<String, u64>,
 }
 
 impl Interfaces {
-    /// From now on.
+    /// Takes the snapshot.
     pub(super) fn watch(site: &Site<'_>, node: &dyn Node) -> Result<Self> {
         let before = read(site, node)?;
         Ok(Self { before })
     }
 
-    /// What was counted since, by `gateway/interface_counter` (`gw1/a1_rx_dropped`).
+    /// Returns the counts since the snapshot, by `gateway/interface_counter` (`gw1/a1_rx_dropped`).
     pub(super) fn since(&self, site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>> {
         let mut counters = read(site, node)?;
         for (name, value) in &mut counters {
@@ -68,7 +68,7 @@ fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>> {
     Ok(counters)
 }
 
-/// Frames that an interface's shaper had no room for, which no interface counts.
+/// Returns the frames that an interface's shaper dropped, which no interface counter includes.
 fn queue_drops(node: &dyn Node, interface: &str) -> Result<u64> {
     let program = Program::new([
         "tc", "-s", "-json", "qdisc", "show", "dev", interface, "root",

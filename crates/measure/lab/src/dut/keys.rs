@@ -1,5 +1,4 @@
-//! Key files on stations: made for one start of one DUT, kept in file systems that go with the
-//! stations.
+//! Key files on stations: made for one start of one DUT, in file systems that go with the stations.
 
 use crate::protocol::{Request, Response};
 use crate::{LabError, Node, NodeId, Result};
@@ -7,13 +6,13 @@ use keying::FileTexts;
 use std::fs::File;
 use std::io::Read;
 
-/// The texts of a fresh pair of key files, for A's side and B's side.
+/// Returns the texts of a fresh pair of key files, for A's side and B's side.
 pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2]> {
     keying::pair_texts().map_err(|error| LabError::dut(dut, format!("got no keys: {error}")))
 }
 
-/// Writes a node's half of a pair, with its epoch file beside it, for the owner's eyes only; where
-/// the key file is.
+/// Writes a node's half of a pair, with its epoch file beside it, readable by the owner only;
+/// returns the key file's path.
 pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<String> {
     let id = node.id();
     let keys = match id {
@@ -34,7 +33,7 @@ pub(super) fn random_hex(dut: &str, bytes: usize) -> Result<String> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Writes a file into a node's private folder; where it is.
+/// Writes a file into a node's private folder; returns its path.
 pub(super) fn write_file(
     node: &dyn Node,
     name: &str,

@@ -1,7 +1,8 @@
-//! An L2TPv3 Ethernet pseudowire by the kernel (RFC 3931, RFC 4719), set by hand and bridged with
-//! the clear side: the stations are neighbours. Nothing is encrypted.
+//! An L2TPv3 Ethernet pseudowire by the kernel (RFC 3931, RFC 4719), configured statically and
+//! bridged with the clear side: the stations are neighbours. Nothing is encrypted.
 //!
-//! As our own encryptor's: cookies of 8 bytes, no L2-specific sublayer, and so no sequence numbers.
+//! As in the built-in encryptor: cookies of 8 bytes, no L2-specific sublayer, and so no sequence
+//! numbers.
 
 use super::daemon::did_not_come_up;
 use super::site::{all, by_node, gather, on_each};
@@ -23,7 +24,7 @@ use wire::l2tp::UDP_PORT;
 /// The pseudowire's interface.
 const INTERFACE: &str = "l2tp0";
 
-/// The only tunnel, as both ends call it.
+/// Id of the only tunnel, at both ends.
 const TUNNEL: u32 = 1;
 
 /// Cookies are this and the session's number.
@@ -32,7 +33,7 @@ const COOKIE: u64 = 0x6369_7068_6572_6200;
 /// How long `ip` may take to list tunnels or sessions.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// A tunnel is gone only some time after it was deleted.
+/// The kernel removes a tunnel some time after it was deleted.
 const GONE_LIMIT: Duration = Duration::from_secs(5);
 const GONE_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -41,14 +42,14 @@ pub(super) struct L2tpv3 {
     encapsulation: L2tpEncapsulation,
 }
 
-/// A tunnel, as `ip -json l2tp` has it.
+/// A tunnel, as `ip -json l2tp` prints it.
 #[derive(Deserialize)]
 struct Tunnel {
     tunnel_id: u32,
     encap: String,
 }
 
-/// A session, likewise.
+/// A session, as `ip -json l2tp` prints it.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Session {
     session_id: u32,
@@ -59,7 +60,7 @@ struct Session {
 }
 
 impl Session {
-    /// That of a gateway: its number is what the other one sends.
+    /// Returns a gateway's session: its id is the one that the peer sends.
     fn of(id: NodeId) -> Self {
         let (own, peers) = match id {
             NodeId::Gw2 => (2, 1),
@@ -83,7 +84,7 @@ impl L2tpv3 {
         }
     }
 
-    /// Makes the pseudowire on a gateway and bridges it; facts.
+    /// Creates the pseudowire on a gateway and bridges it; returns facts.
     fn set_up(&self, site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let (own, peer) = cipher_ends(node.id());
         let [local, remote] = [own, peer].map(|end| site.map.address(end));
@@ -122,13 +123,13 @@ impl L2tpv3 {
         Ok(by_node(node.id(), facts).collect())
     }
 
-    /// What is missing, where that is why it did not come up.
+    /// Names the missing kernel support if that is why it did not come up.
     fn explain(&self, site: &Site<'_>, error: LabError) -> LabError {
         let modules = match self.encapsulation {
             L2tpEncapsulation::Udp => "l2tp_eth",
             L2tpEncapsulation::Ip => "l2tp_eth l2tp_ip",
         };
-        // No family of that name, no protocol, no type of session.
+        // No netlink family, no protocol, no session type.
         let missing = ["No such file", "not supported", "talking to the kernel"];
         error.into_dut(site.dut, |node, reason| {
             if !missing.iter().any(|words| reason.contains(words)) {
@@ -142,11 +143,11 @@ impl L2tpv3 {
         })
     }
 
-    /// Whether the kernel has the tunnel and the session as they were asked for.
+    /// Checks that the kernel created the requested tunnel and session.
     fn compare(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let fail = |what: String| {
             let gateway = node.name();
-            Err(site.error(format!("is not as asked for on {gateway}: {what}")))
+            Err(site.error(format!("differs from the request on {gateway}: {what}")))
         };
         let tunnels: Vec<Tunnel> = show(site, node, "tunnel")?;
         let encapsulation = self.encapsulation.name();
@@ -167,7 +168,7 @@ impl L2tpv3 {
         Ok(())
     }
 
-    /// Removes what is there of it on a gateway.
+    /// Removes what exists of it on a gateway.
     fn take_down(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let mut batch = String::new();
         let interfaces = node.interface_counters()?;

@@ -1,16 +1,16 @@
-//! OpenVPN between the gateways: one process on each, UDP, TLS with certificates made for this one
+//! OpenVPN between the gateways: one process on each, UDP, TLS with certificates made for this
 //! start.
 //!
-//! 1. `openssl` makes a key and a certificate on each gateway; the key stays there. Each gateway is
-//!    configured with the other's fingerprint, and trusts nothing else.
+//! 1. `openssl` generates a key and a certificate on each gateway; the key stays there. Each
+//!    gateway trusts only the other's fingerprint.
 //! 2. gw2, the TLS server, is started until its socket is bound, then gw1: so gw1's first packet
-//!    finds somebody who listens, and is not sent again seconds later.
+//!    finds a listener and is not retransmitted seconds later.
 //! 3. Each one's interface is set up and the networks beyond are routed into it. It needs no
-//!    address: what it carries is the stations'.
-//! 4. Both say which cipher they agreed on; it must be the one that was asked for.
+//!    address: it carries the stations' traffic.
+//! 4. Both report the negotiated cipher, which must be the requested one.
 //!
 //! What this deliberately does not do: offload to the kernel (`ovpn-dco`), which is another data
-//! path under the same name; and load one gateway alone, for no station speaks the handshake.
+//! path under the same name; and load one gateway alone, since no station speaks the handshake.
 
 mod conf;
 mod identity;
@@ -35,27 +35,27 @@ use wire::Suite;
 /// The program.
 const PROGRAM: &str = "openvpn";
 
-/// The port that is registered for it (IANA).
+/// Its registered port (IANA).
 const PORT: u16 = 1194;
 
 /// Its interface, on either gateway.
 const INTERFACE: &str = "ovpn0";
 
-/// Packets that wait for it, as many as for our own encryptor: a TUN's default of 500 would be what
-/// loses small frames, not the encryptor.
+/// Queue of the interface in packets, as for the built-in encryptor: with a TUN's default of 500,
+/// the queue would lose small frames, not the encryptor.
 const QUEUE_PACKETS: u32 = 5000;
 
 /// How long it may take until its interface is there and its socket is bound.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the two may take until they have a data channel: it looks at its state once a second,
-/// and sends again what was lost after two.
+/// How long the two may take until they have a data channel: it checks its state once a second and
+/// retransmits after two.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 
 /// An OpenVPN process on each gateway.
 pub(super) struct OpenVpn {
     suite: Suite,
-    /// Where the gateways' configurations are.
+    /// Paths of the gateways' configurations.
     confs: BTreeMap<NodeId, String>,
 }
 
@@ -67,7 +67,7 @@ impl OpenVpn {
         }
     }
 
-    /// Brings both up, one after the other; what came up is in `dut` also when the rest did not.
+    /// Starts both, one after the other; `dut` lists those that came up even if one failed.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let cipher = self.cipher(site)?;
         let made = on_each(&site.gateways, |node| Identity::make(site.dut, node));
@@ -92,7 +92,7 @@ impl OpenVpn {
         Ok(())
     }
 
-    /// What it calls the suite.
+    /// Returns OpenVPN's name of the suite.
     fn cipher(&self, site: &Site<'_>) -> Result<&'static str> {
         conf::cipher(self.suite).ok_or_else(|| {
             let (suite, known) = (self.suite, conf::suites().map(Suite::name).join(", "));
@@ -102,7 +102,7 @@ impl OpenVpn {
         })
     }
 
-    /// Starts it on a gateway whose configuration is written, and sets its interface up.
+    /// Starts it on a gateway whose configuration is written and sets up its interface.
     fn start_on<'a>(
         &self,
         site: &Site<'a>,
@@ -121,14 +121,15 @@ impl OpenVpn {
         Ok(daemon)
     }
 
-    /// Waits until a gateway has a data channel; its suite, which is the one asked for.
+    /// Waits until a gateway has a data channel; returns its suite, which must be the requested
+    /// one.
     fn agreed(&self, daemon: &Daemon<'_>, cipher: &str) -> Result<Suite> {
         let line = await_line(daemon, log::DATA_CHANNEL)?;
         match log::agreed_cipher(&line) {
             Some(agreed) if agreed == cipher => Ok(self.suite),
             agreed => {
-                let (node, agreed) = (daemon.gateway(), agreed.unwrap_or("none it reports"));
-                let reason = format!("agreed on {agreed} on {node}, and {cipher} was asked for");
+                let (node, agreed) = (daemon.gateway(), agreed.unwrap_or("an unknown cipher"));
+                let reason = format!("negotiated {agreed} on {node} instead of {cipher}");
                 Err(daemon.error(reason))
             }
         }
@@ -150,9 +151,9 @@ impl Adapter for OpenVpn {
         self.up_or_stopped(site, dut, up)
     }
 
-    /// What it took in and put out in clear, as the kernel counts it when it hands packets to the
-    /// program and takes them from it: the same bytes as in the program's own statistics, which it
-    /// brings up to date once a second only. Beside them, what the kernel could not hand over.
+    /// Bytes in clear, as the kernel counts them when it passes packets to and from the program:
+    /// the same bytes as in the program's own statistics, which are updated only once a second.
+    /// Also the packets that the kernel could not pass on.
     fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
@@ -174,8 +175,8 @@ impl Adapter for OpenVpn {
         Ok(counters)
     }
 
-    /// Its tunnel is the client's: that comes and goes, and the server waits for it. New keys it
-    /// takes by itself, by the hour.
+    /// Its tunnel is the client's process, for which the server waits. It rekeys by itself, every
+    /// hour.
     fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let client = site.gateways[0];
         match action {
@@ -196,12 +197,12 @@ impl Adapter for OpenVpn {
     }
 
     fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
-        // Its interface goes with it, and the routes with the interface.
+        // Its interface goes with the process, and the routes with the interface.
         daemon::stop_all(site, &mut dut)
     }
 }
 
-/// Writes a gateway's configuration, which has the first of the identities; where it is.
+/// Writes a gateway's configuration with its own identity and the peer's; returns the path.
 fn write_conf(
     site: &Site<'_>,
     node: &dyn Node,
@@ -231,15 +232,15 @@ fn write_conf(
     )
 }
 
-/// Sets a gateway's interface up and routes the networks beyond into it.
+/// Sets up a gateway's interface and routes the networks beyond into it.
 fn set_up(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let mtu = site.links.mtu;
     let up = format!("link set {INTERFACE} mtu {mtu} up\n");
     ip(node, up + &site.route_into(node.id(), INTERFACE))
 }
 
-/// Waits until it prints a line that begins so. One that does not in time is stopped, for its last
-/// words.
+/// Waits until it prints a line that begins with `prefix`. Stops it if it does not in time, to
+/// quote the end of its output.
 fn await_line(daemon: &Daemon<'_>, prefix: &str) -> Result<String> {
     let node = daemon.node;
     let request = Request::AwaitLine {

@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What every metric of ours begins with.
+/// Prefix of the encryptor's metrics.
 const PREFIX: &str = "cipherbench_";
 
-/// What a counter ends with; anything else (gauges, build information) is no counter.
+/// Suffix of counters; other metrics (gauges, build information) are not counters.
 const SUFFIX: &str = "_total";
 
-/// What a time ends with there, and here.
+/// Suffixes of a time, in the metrics and in the counters returned.
 const SECONDS: &str = "_seconds";
 const NANOSECONDS: &str = "_ns";
 
-/// The label that is summed over.
+/// The label that counters are summed over.
 const LANE: &str = "lane";
 
 /// Counters by their name without prefix and suffix; other labels than the lane are appended with a
 /// dot: `cipherbench_dropped_packets_total{lane="0",reason="replayed"}` is
-/// `dropped_packets.replayed`. Seconds, which Prometheus has as fractions, are told as `…_ns`.
+/// `dropped_packets.replayed`. Fractional seconds become `…_ns`.
 pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for (name, value) in text.lines().filter_map(sample) {
@@ -27,7 +27,7 @@ pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// A gauge of that name without prefix, over all its labels; 0 where there is none.
+/// Returns the sum of a gauge, named without prefix, over all its labels; 0 if there is none.
 pub(super) fn gauge(text: &str, name: &str) -> u64 {
     let of_name = text.lines().filter_map(series).filter(|it| it.0 == name);
     of_name
@@ -35,8 +35,8 @@ pub(super) fn gauge(text: &str, name: &str) -> u64 {
         .sum()
 }
 
-/// All values of a label of a metric of that name without prefix, each once. Those with a comma or
-/// a quotation mark are not told whole.
+/// Returns the distinct values of a label of a metric, named without prefix. Values with a comma or
+/// a quotation mark are truncated.
 pub(super) fn values(text: &str, name: &str, label: &str) -> BTreeSet<String> {
     let of_name = text.lines().filter_map(series).filter(|it| it.0 == name);
     let labels = of_name.flat_map(|(_, labels, _)| labels.split(','));
@@ -73,7 +73,7 @@ fn sample(line: &str) -> Option<(String, u64)> {
     Some((name, value))
 }
 
-/// A time that is no less than nothing, to the nanosecond.
+/// Parses a non-negative time, to the nanosecond.
 fn nanoseconds(seconds: &str) -> Option<u64> {
     let time = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
     u64::try_from(time.as_nanos()).ok()
@@ -98,20 +98,20 @@ mod tests {
     }
 
     #[test]
-    fn a_labels_values_are_told_once_each() {
+    fn a_labels_values_are_returned_once_each() {
         let text = "cipherbench_tunnel_info{tunnel=\"0\",peer=\"gw2\",sources=\"handshake+qkd\"} 1\n\
                     cipherbench_tunnel_info{tunnel=\"1\",peer=\"gw2\",sources=\"handshake+qkd\"} 1\n\
                     cipherbench_tunnel_info{tunnel=\"2\",peer=\"gw2\",sources=\"handshake\"} 1\n";
-        let told = values(text, "tunnel_info", "sources");
+        let sources = values(text, "tunnel_info", "sources");
         assert_eq!(
-            told.into_iter().collect::<Vec<_>>(),
+            sources.into_iter().collect::<Vec<_>>(),
             ["handshake", "handshake+qkd"]
         );
         assert!(values(text, "tunnel_info", "suite").is_empty());
     }
 
     #[test]
-    fn seconds_are_told_in_whole_nanoseconds() {
+    fn seconds_become_whole_nanoseconds() {
         let text = "cipherbench_desync_outage_seconds_total 0.012345\n\
                     cipherbench_busy_seconds_total{lane=\"0\"} 2\n\
                     cipherbench_busy_seconds_total{lane=\"1\"} 1.5\n\

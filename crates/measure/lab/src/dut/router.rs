@@ -11,10 +11,10 @@ use crate::{LabError, Node, Result, RunningDut};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a look at a kernel parameter may take.
+/// How long reading a kernel parameter may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Its table, which goes with all that is in it.
+/// Its table; deleting it deletes its chains.
 const TABLE: &str = "inet cipherbench";
 
 /// Linux forwarding on gw1.
@@ -60,7 +60,7 @@ impl Adapter for Router {
         self.up_or_stopped(site, dut, up)
     }
 
-    /// Routes are there when they are set, and neighbours are known.
+    /// Routes take effect when they are set, and neighbours are static.
     fn await_ready(&self, _site: &Site<'_>) -> Result<()> {
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Adapter for Router {
     fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()> {
         let site = &site.one_box();
         let translated = if self.nat {
-            // There is a table to delete then, also when its rules were refused.
+            // Adding it first ensures that it exists, even if its rules were refused.
             let forget = format!("add table {TABLE}\ndelete table {TABLE}\n");
             run_nft(site.gateways[0], forget)
         } else {
@@ -83,7 +83,7 @@ impl Adapter for Router {
 }
 
 impl Router {
-    /// What the kernel itself says of how it forwards.
+    /// The kernel's own forwarding settings.
     fn facts(&self, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let parameter = |name: &str| -> Result<String> {
             let path = format!("/proc/sys/net/{name}");
@@ -115,8 +115,8 @@ impl Router {
     }
 }
 
-/// Sources are translated as at a home's router: to the address of the interface that leads out.
-/// The look at the state has flows tracked whether they are translated or not.
+/// Translates sources as a home router does, to the address of the outgoing interface. The state
+/// match makes the kernel track all flows, translated or not.
 fn rules() -> String {
     let out = W0.interface;
     format!(

@@ -1,4 +1,4 @@
-//! Where a DUT is brought up, and which part of it is loaded.
+//! The surroundings of a DUT, and which part of it is loaded.
 
 use super::{PATH_INTERVAL, PATH_LIMIT, join};
 use crate::cables::Outside;
@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::thread;
 use std::time::Duration;
 
-/// Where a DUT is brought up, and how.
+/// Where and how a DUT runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
     /// [`campaign::plan::Dut::name`].
@@ -23,19 +23,19 @@ pub(crate) struct Site<'a> {
     pub(crate) direction: Direction,
     /// gw1 and gw2.
     pub(crate) gateways: [&'a dyn Node; 2],
-    /// What stands between them, in order.
+    /// The elements between them, in order.
     pub(crate) elements: &'a [Station],
     /// A and B.
     pub(crate) stations: [&'a dyn Node; 2],
     pub(crate) map: &'a Map,
-    /// The cables to external boxes, and where those are told what to do.
+    /// The cables to external boxes, and where their commands run.
     pub(crate) outside: Option<&'a Outside>,
     /// Between those boxes.
     pub(crate) tap: Option<&'a dyn Node>,
 }
 
 impl<'a> Site<'a> {
-    /// The same place with gw1 alone for the DUT, and the station in gw2's place.
+    /// The same site with the DUT on gw1 alone, and a station instead of gw2.
     pub(crate) fn one_box(&self) -> Self {
         Self {
             direction: Direction::Encrypt,
@@ -52,7 +52,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The gateway in whose place a station stands, if any.
+    /// The gateway that a station replaces, if any.
     pub(crate) fn stand_in(&self) -> Option<&'a dyn Node> {
         match self.direction {
             Direction::Encrypt => Some(self.gateways[1]),
@@ -69,15 +69,14 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    /// All that must forward IP in clear where nothing encrypts: the gateways that are loaded, and
-    /// the routers.
+    /// All nodes that forward IP in clear if nothing encrypts: the loaded gateways and the routers.
     pub(crate) fn forwarding(&self) -> Vec<&'a dyn Node> {
         let mut nodes = self.loaded().to_vec();
         nodes.extend(self.routers());
         nodes
     }
 
-    /// The hops to gw1 and to gw2, or to the station that stands there.
+    /// The hops to gw1 and to gw2, or to the station that replaces one.
     pub(crate) fn last_hops(&self) -> [Hop; 2] {
         let stand_in = self.stand_in().map(Node::id);
         [W0, W1].map(|end| {
@@ -107,7 +106,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The same where the stations are neighbours.
+    /// The path of test frames if the stations are neighbours.
     pub(crate) fn bridged_frame_path(&self) -> FramePath {
         let mut path = self.frame_path();
         path.source.next_hop_mac = B0.test_mac;
@@ -115,7 +114,7 @@ impl<'a> Site<'a> {
         path
     }
 
-    /// Makes the stations neighbours on their links: what is between them carries Ethernet.
+    /// Makes the stations neighbours on their links: the DUT carries Ethernet.
     pub(crate) fn join_stations(&self) -> Result<()> {
         self.on_stations(|own, other| self.map.join(own, other))
     }
@@ -125,7 +124,7 @@ impl<'a> Site<'a> {
         self.on_stations(|own, other| self.map.part(own, other))
     }
 
-    /// Runs `ip` on both stations with what is for each, told its own end and the other's.
+    /// Runs `ip` on both stations; `batch` gets each station's own end and the other's.
     fn on_stations(&self, batch: impl Fn(End, End) -> String + Sync) -> Result<()> {
         all(on_each(&self.stations, |station| {
             let (own, other) = match station.id() {
@@ -136,7 +135,7 @@ impl<'a> Site<'a> {
         }))
     }
 
-    /// Waits until A reaches B; with a station in a gateway's place there is nothing to wait for.
+    /// Waits until A reaches B; returns at once if a station replaces a gateway.
     pub(crate) fn await_path(&self) -> Result<()> {
         if self.stand_in().is_some() {
             return Ok(());
@@ -163,7 +162,7 @@ impl<'a> Site<'a> {
     fn reaches(&self, limit: Duration) -> Result<bool> {
         let target = self.map.b();
         let (interval, seconds) = (PATH_INTERVAL.as_secs_f64(), limit.as_secs().max(1));
-        // With a deadline it goes on until one answer has come.
+        // With a deadline, `ping` sends until one answer has come.
         let ping = format!("ping -n -q -c 1 -i {interval} -w {seconds} {target}");
         let ended = self.stations[0].run(Program::new(ping.split(' ')), limit * 2)?;
         Ok(ended.code == Some(0))
@@ -188,8 +187,8 @@ impl<'a> Site<'a> {
         networks.into_iter().map(route).collect()
     }
 
-    /// Removes from gateways and routers what a DUT that failed may have left there: interfaces
-    /// that are no part of the path, and routes to what is beyond.
+    /// Removes what a failed DUT may have left on gateways and routers: interfaces that do not
+    /// belong to the path, and routes to the networks beyond.
     pub(crate) fn clear(&self) {
         let mut nodes = self.gateways.to_vec();
         nodes.extend(self.routers());
@@ -202,12 +201,12 @@ impl<'a> Site<'a> {
             batch.push_str(&self.map.route_test_networks(node.id(), self.links));
             ip(node, batch)
         });
-        // What failed before says more; a node that is not clear shows at the next start.
+        // The earlier failure matters more; the next start shows a node that is not clear.
         drop(cleared);
     }
 }
 
-/// Does something on several nodes at the same time; the answers in their order.
+/// Runs an action on several nodes concurrently; returns the results in their order.
 pub(crate) fn on_each<T: Send>(
     nodes: &[&dyn Node],
     action: impl Fn(&dyn Node) -> Result<T> + Sync,
@@ -222,7 +221,7 @@ pub(crate) fn on_each<T: Send>(
     })
 }
 
-/// All of them, or the first error; every one is waited for.
+/// Returns the first error, if any.
 pub(crate) fn all(results: Vec<Result<()>>) -> Result<()> {
     results.into_iter().fold(Ok(()), Result::and)
 }
@@ -236,7 +235,7 @@ pub(crate) fn by_node<K: Display, V>(
     values.into_iter().map(named)
 }
 
-/// Adds the facts of all nodes that reported any; the first error.
+/// Adds the facts of all nodes; returns the first error.
 pub(crate) fn gather(
     results: Vec<Result<BTreeMap<String, String>>>,
     facts: &mut BTreeMap<String, String>,

@@ -1,5 +1,5 @@
-//! Nothing at all: the stations' ports that are joined to each other. What frame tests reach here
-//! is the tester's own limit.
+//! No DUT: the stations' ports joined to each other. Frame tests measure the tester's own limit
+//! here.
 
 use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};
@@ -8,7 +8,7 @@ use crate::{FrameEnd, FramePath, Result, RunningDut, StationEsp};
 use campaign::plan::Direction;
 use wire::Suite;
 
-/// What the stations seal with: the suite that an encryptor takes by default.
+/// The stations' suite: an encryptor's default.
 const SUITE: Suite = Suite::Aes256Gcm;
 
 /// ESP in UDP (RFC 3948 §2).
@@ -20,7 +20,7 @@ pub(super) struct Straight {}
 
 impl Adapter for Straight {
     /// In direction `Both` frames go in clear. In the others each end seals and opens, so that the
-    /// cost of that is in what is reached.
+    /// result includes that cost.
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let mut path = FramePath {
             source: site.map.frame_end(C0),
@@ -52,7 +52,7 @@ impl Adapter for Straight {
     }
 }
 
-/// Outside as inside, the addresses are nobody's.
+/// The outer addresses, like the inner ones, are assigned to no interface.
 fn stand_for_peer(end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Addr) {
     end.esp = Some(StationEsp {
         key_file,

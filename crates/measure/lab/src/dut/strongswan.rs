@@ -1,16 +1,16 @@
-//! IPsec by strongSwan: one `charon` per gateway, asked and told by `swanctl` over a socket of its
-//! own.
+//! IPsec by strongSwan: one `charon` per gateway, configured and queried by `swanctl` over a socket
+//! of its own.
 //!
-//! 1. what cannot be had here is refused: no ESP in the kernel, no ML-KEM, no plugin, no algorithm;
-//! 2. fresh secrets, and the files of both gateways, in folders that go with the stations;
-//! 3. both daemons come up, load their configuration, and say it again as it was meant;
+//! 1. a missing requirement is refused: ESP in the kernel, ML-KEM, a plugin, an algorithm;
+//! 2. fresh secrets and the files of both gateways, in folders that go with the stations;
+//! 3. both daemons start and load their configuration, and what they list must match it;
 //! 4. gw2 sets up an SA for each pair of networks, or for each of several tunnels, as soon as it
-//!    has its configuration, and both gateways' SAs must have the suite that was asked for, in UDP
-//!    or bare, and the secrets that were asked for in their keys.
+//!    has its configuration; both gateways' SAs must have the requested suite, carrier (UDP or
+//!    bare) and secrets.
 //!
-//! Neither IKE nor SAs are set up anew by themselves while a trial runs. The kernel's ESP is bare,
-//! as it is where there is no NAT; that of kernel-libipsec is in UDP. kernel-libipsec carries
-//! packets of 1400 B at most: the path MTU behind it is that of its TUN device.
+//! Neither IKE nor SAs are renewed by themselves while a trial runs. The kernel's ESP is bare, as
+//! usual without NAT; that of kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B
+//! at most: the path MTU behind it is that of its TUN device.
 
 mod answers;
 mod config;
@@ -38,10 +38,10 @@ use suites::Words;
 /// How long a daemon may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(15);
 
-/// What its line begins with when all its sockets are open.
+/// Start of the line that it prints once all its sockets are open.
 const READY: &str = "00[JOB] spawning ";
 
-/// Port of IKE to begin with, and without NAT for ever.
+/// Initial port of IKE, and the only one without NAT.
 const IKE_PORT: u16 = 500;
 
 /// Port of IKE and of ESP in UDP behind NAT (RFC 3948).
@@ -50,11 +50,11 @@ const NAT_PORT: u16 = 4500;
 /// The TUN device of kernel-libipsec.
 const TUN: &str = "ipsec0";
 
-/// Packets that the TUN device may hold: as many as our encryptor's. With its 500 small frames
-/// would be lost there first.
+/// Queue of the TUN device in packets, as for the built-in encryptor. The default of 500 would lose
+/// small frames first.
 const TUN_QUEUE: u32 = 5000;
 
-/// Where distributions put the daemon, which is no program of `PATH`.
+/// Finds the daemon where distributions install it, outside of `PATH`.
 const FIND_CHARON: &str = "
 for program in \"${CHARON:-}\" \"$(command -v charon || true)\" /usr/lib/ipsec/charon \\
     /usr/libexec/ipsec/charon /usr/lib/strongswan/charon /usr/libexec/strongswan/charon \\
@@ -67,7 +67,7 @@ exit 1
 /// The socket and the process number that a daemon leaves when it is killed.
 const LEFT_BY_DAEMON: &str = "charon.vici /run/charon.pid";
 
-/// How to get what is missing of it.
+/// How to install it.
 const INSTALL: &str = "install it, on Debian and Ubuntu: sudo apt install strongswan-charon \
                        strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins \
                        libstrongswan-extra-plugins";
@@ -75,16 +75,16 @@ const INSTALL: &str = "install it, on Debian and Ubuntu: sudo apt install strong
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
     plan: StrongSwan,
-    /// Of each gateway that it was brought up on.
+    /// One for each gateway that it was started on.
     places: Vec<Place>,
 }
 
-/// Where it is on a gateway.
+/// Its files on a gateway.
 struct Place {
     id: NodeId,
     /// The daemon.
     program: String,
-    /// Of its files.
+    /// Folder of its files.
     folder: String,
 }
 
@@ -96,7 +96,7 @@ impl Strongswan {
         }
     }
 
-    /// All up to and with the proof.
+    /// Starts everything, up to and including the check of the SAs.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let mut programs = Vec::new();
         for node in site.loaded() {
@@ -122,7 +122,7 @@ impl Strongswan {
             let facts = facts?.into_iter().chain([program]);
             dut.facts.extend(by_node(place.id, facts));
         }
-        // The initiator last: what it asks for is known to the other one then.
+        // The initiator last: its peer has its configuration by then.
         let [responder, initiator] = self.roles(site)?;
         self.load(&responder, site)?;
         let start = Instant::now();
@@ -133,7 +133,7 @@ impl Strongswan {
         self.prove(site, &gateways, dut)
     }
 
-    /// Sees that all SAs are as asked for; facts of them.
+    /// Checks that all SAs match the request and adds their facts to `dut`.
     fn prove(&self, site: &Site<'_>, gateways: &[Gateway<'_>], dut: &mut RunningDut) -> Result<()> {
         for gateway in gateways {
             let expected = Half::of(&self.plan, site, gateway.node).sas();
@@ -143,7 +143,7 @@ impl Strongswan {
         Ok(())
     }
 
-    /// The gateway that waits for the other one to set the tunnels up, and that one.
+    /// Returns the responder and the initiator.
     fn roles<'a>(&'a self, site: &Site<'a>) -> Result<[Gateway<'a>; 2]> {
         let [one, other] = site.gateways;
         let (responder, initiator) = match one.id() == INITIATOR {
@@ -156,11 +156,10 @@ impl Strongswan {
         ])
     }
 
-    /// Starts a daemon once more where one was killed, and gives it its configuration.
+    /// Restarts a daemon where one was killed and loads its configuration.
     fn restart(&self, site: &Site<'_>, node: &dyn Node, dut: &mut RunningDut) -> Result<()> {
         let gateway = self.gateway(site, node)?;
-        // What a daemon that was killed leaves; the kernel's SAs outlive it, and would be in the
-        // way.
+        // Removes what a killed daemon leaves; the kernel's SAs outlive it and would conflict.
         gateway.in_folder(&format!("rm -f {LEFT_BY_DAEMON}"))?;
         if self.plan.data_path == DataPath::Kernel {
             remove_interface(node)?;
@@ -172,7 +171,8 @@ impl Strongswan {
         self.load(&gateway, site)
     }
 
-    /// Where its daemon is on a node, once nothing that was asked for is known to be missing there.
+    /// Returns the path of the daemon on a node, after checking the requirements that can be
+    /// checked before it runs.
     fn check_node(&self, site: &Site<'_>, node: &dyn Node) -> Result<String> {
         let name = node.name();
         let refuse = |reason: String| Err(site.error(reason));
@@ -211,8 +211,8 @@ impl Strongswan {
         Ok(program)
     }
 
-    /// Writes a gateway's files; where they are. `swanctl` takes certificates and keys from folders
-    /// beside its file.
+    /// Writes a gateway's files; returns their folder. `swanctl` reads certificates and keys from
+    /// folders beside its file.
     fn write_files(&self, site: &Site<'_>, node: &dyn Node, secrets: &Secrets) -> Result<String> {
         let half = Half::of(&self.plan, site, node);
         let path = write_file(node, "swanctl.conf", &half.connections(secrets), true)?;
@@ -241,7 +241,7 @@ impl Strongswan {
         Ok(folder.to_owned())
     }
 
-    /// Starts its daemon on a gateway that was prepared.
+    /// Starts its daemon on a prepared gateway.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<u64> {
         let gateway = self.gateway(site, node)?;
         if self.plan.data_path == DataPath::Libipsec && node.interface_counters()?.contains_key(TUN)
@@ -252,7 +252,7 @@ impl Strongswan {
         if self.plan.data_path == DataPath::Kernel {
             add_interface(site, node)?;
         }
-        // Its log: only standard error is written at once.
+        // Reads the log from standard error, the only unbuffered stream.
         let script = "STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
         let (folder, program) = (gateway.folder, gateway.program);
         let argv = ["sh", "-c", script, "sh", folder, program].map(str::to_owned);
@@ -260,7 +260,7 @@ impl Strongswan {
         Ok(daemon.process)
     }
 
-    /// Checks what the daemon has; facts.
+    /// Checks the daemon's plugins and algorithms; returns facts.
     fn check_daemon(
         &self,
         site: &Site<'_>,
@@ -293,7 +293,7 @@ impl Strongswan {
         }
         let words = Words::of(self.plan.suite);
         let algorithms = gateway.ask(&["--list-algs"])?;
-        // The kernel has algorithms of its own.
+        // The kernel has its own algorithms.
         if self.plan.data_path == DataPath::Libipsec
             && let Some(missing) = words.missing(&algorithms)
         {
@@ -323,7 +323,7 @@ impl Strongswan {
         Ok(facts)
     }
 
-    /// Gives a daemon its configuration and asks for it again.
+    /// Loads a daemon's configuration and compares what the daemon lists.
     fn load(&self, gateway: &Gateway<'_>, site: &Site<'_>) -> Result<()> {
         let name = gateway.node.name();
         let file = gateway.configuration();
@@ -341,7 +341,7 @@ impl Strongswan {
         Ok(())
     }
 
-    /// A gateway whose files are written.
+    /// Returns a gateway whose files are written.
     fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>> {
         let place = self.places.iter().find(|place| place.id == node.id());
         let place =
@@ -354,7 +354,7 @@ impl Strongswan {
         })
     }
 
-    /// UDP ports that gateways have for one another.
+    /// Returns the UDP ports between the gateways.
     fn sealed_ports(&self) -> Vec<SealedPort> {
         let ports: &[u16] = match self.plan.data_path {
             DataPath::Kernel => &[IKE_PORT],
@@ -368,7 +368,7 @@ impl Strongswan {
         ports.iter().map(sealed).collect()
     }
 
-    /// Removes what does not go with a daemon, however it ended: keys and SAs too where something
+    /// Removes what outlives a daemon, however it ended; removes keys and SAs even if something
     /// else cannot be removed.
     fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let mut cleaned = vec![tunnels::undo(&self.plan, site, node)];
@@ -395,7 +395,7 @@ impl Adapter for Strongswan {
         match self.bring_up(site, &mut dut) {
             Ok(()) => Ok(dut),
             Err(error) => {
-                // That it has died says more than what it did not answer.
+                // Its death is a better reason than a missing answer.
                 let died = daemon::running(site, &dut)
                     .iter()
                     .try_for_each(Daemon::check_dying);

@@ -1,14 +1,14 @@
 //! WireGuard between the gateways: the kernel's, or a program in user space on each.
 //!
-//! 1. `wg` makes a pair of keys for each gateway, for this one start.
-//! 2. The kernel makes the interface, or the program does, which is asked until it answers.
-//! 3. `wg setconf` configures it, and what `wg showconf` gives back must be the same.
+//! 1. `wg` generates a key pair for each gateway, for this start.
+//! 2. The kernel or the program creates the interface; the program is polled until it answers.
+//! 3. `wg setconf` configures it, and `wg showconf` must print the same.
 //! 4. MTU and queue are set, and the networks beyond are routed into it.
 //!
 //! Two gateways may have interfaces and sockets of the same names: each station has a `/run` of its
 //! own.
 //!
-//! What this deliberately does not do: one gateway alone is never loaded, for no station speaks the
+//! What this deliberately does not do: load one gateway alone, since no station speaks the
 //! handshake.
 
 mod conf;
@@ -34,26 +34,26 @@ use tool::{TOOL_LIMIT, wg};
 /// Its interface, on either gateway.
 const INTERFACE: &str = "wg0";
 
-/// Where a program in user space is spoken to; all of them have it there.
+/// Control socket of a program in user space, the same for all.
 const SOCKET: &str = "/var/run/wireguard/wg0.sock";
 
-/// The port that WireGuard's own documents take.
+/// The port of WireGuard's own documents.
 const PORT: u16 = 51820;
 
-/// Packets that may wait for the interface, as in our own comparisons (`bench/peers.py`): a TUN's
-/// default of 500 would be what loses small frames, not the encryptor.
+/// Queue of the interface in packets, as in `bench/peers.py`: with a TUN's default of 500, the
+/// queue would lose small frames, not the encryptor.
 const QUEUE_PACKETS: u32 = 5000;
 
 /// How long a program may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(10);
 
-/// From one question whether it answers to the next.
+/// Polling interval while it does not answer.
 const READY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A WireGuard interface on each gateway.
 pub(super) struct WireGuard {
     implementation: Implementation,
-    /// Of each gateway.
+    /// By gateway.
     keys: BTreeMap<NodeId, KeyPair>,
 }
 
@@ -96,7 +96,7 @@ impl WireGuard {
         Ok(Up { process, facts })
     }
 
-    /// Has the kernel make the interface, or starts the program that does; its process then.
+    /// Creates the interface in the kernel, or starts the program that does; returns that process.
     fn make_interface(&self, site: &Site<'_>, node: &dyn Node) -> Result<Option<u64>> {
         let Some(argv) = self.implementation.argv(INTERFACE) else {
             let add = format!("link add {INTERFACE} type wireguard\n");
@@ -107,7 +107,7 @@ impl WireGuard {
         started.map_err(|error| self.implementation.explain(site.dut, error))
     }
 
-    /// Removes it from a gateway, dead or alive; an error when it was dead.
+    /// Removes it from a gateway, dead or alive; returns an error if it was dead.
     fn take_down(&self, node: &dyn Node, daemons: &[Daemon<'_>]) -> Result<()> {
         // The routes go with the interface, and a program's interface with the program.
         if self.implementation.is_kernel() {
@@ -117,7 +117,7 @@ impl WireGuard {
         stopped.and(remove_socket(node))
     }
 
-    /// Gives an interface that answers its configuration, and sees whether it took all of it.
+    /// Configures an interface that answers, and checks that it took over all settings.
     fn configure(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let (_, peer) = cipher_ends(node.id());
         let (Some(own_keys), Some(peer_keys)) =
@@ -145,7 +145,7 @@ impl WireGuard {
         })
     }
 
-    /// Takes the peer out of a gateway's configuration, and with it all that was agreed on with it.
+    /// Removes the peer from a gateway's configuration, and its session keys with it.
     fn remove_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let (_, peer) = cipher_ends(node.id());
         let Some(keys) = self.keys.get(&peer.node) else {
@@ -193,21 +193,21 @@ impl Adapter for WireGuard {
             return Ok(dut);
         };
         for node in up {
-            // Why the other one did not come up says more than how this one ends.
+            // The reason why the other gateway failed matters more than how this one stops.
             let _ = self.take_down(node, &daemon::taken(site, &mut dut, node.id()));
         }
         Err(error)
     }
 
-    /// What the interface counts, each program in its own way: with or without what WireGuard adds.
-    /// So not the same as bytes in clear.
+    /// The interface's counters. Programs differ in whether they include WireGuard's overhead, so
+    /// these are not bytes in clear.
     fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         let daemons = daemon::running(site, dut);
         for &node in site.loaded() {
             let daemon = daemons.iter().find(|it| it.node.id() == node.id());
             if daemon.is_none() && !self.implementation.is_kernel() {
-                // Killed, and not started again yet.
+                // Killed, and not restarted yet.
                 continue;
             }
             let shown = wg(site.dut, node, &["show", INTERFACE, "transfer"]).and_then(|shown| {
@@ -229,8 +229,8 @@ impl Adapter for WireGuard {
         Ok(counters)
     }
 
-    /// Its tunnel is the peer in its configuration; once that is there again, the first packet
-    /// brings a handshake. New keys it takes by itself, every two minutes.
+    /// Its tunnel is the configured peer; once it is configured again, the first packet triggers a
+    /// handshake. It rekeys by itself, every two minutes.
     fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         match action {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
@@ -260,23 +260,23 @@ impl Adapter for WireGuard {
     }
 }
 
-/// Sets an interface up, and routes into it.
+/// Sets the interface up and routes into it.
 fn route(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let mtu = site.links.mtu;
     let up = format!("link set {INTERFACE} mtu {mtu} txqueuelen {QUEUE_PACKETS} up\n");
     ip(node, up + &site.route_into(node.id(), INTERFACE))
 }
 
-/// A program that was killed leaves its socket.
+/// Removes the socket, which a killed program leaves.
 fn remove_socket(node: &dyn Node) -> Result<()> {
     run_tool(node, Program::new(["rm", "-f", SOCKET]))
 }
 
-/// Waits until the interface can be asked; the kernel's can from the first.
+/// Waits until the interface answers; the kernel's does at once.
 fn await_answer(site: &Site<'_>, node: &dyn Node, daemon: Option<&Daemon<'_>>) -> Result<()> {
     let deadline = Deadline::after(READY_LIMIT);
     loop {
-        // `wg` takes a socket that does not listen yet for one of a dead program, and removes it.
+        // `wg` removes a socket that does not listen yet: it mistakes it for a dead program's.
         let asked_too_early = daemon.is_some() && !listens(node)?;
         let answer = match asked_too_early {
             true => Err(site.error(format!("does not listen on {}", node.name()))),
@@ -293,16 +293,16 @@ fn await_answer(site: &Site<'_>, node: &dyn Node, daemon: Option<&Daemon<'_>>) -
     }
 }
 
-/// Whether a program listens at the socket that `wg` asks: as the kernel lists them, by
-/// `__SO_ACCEPTCON`.
+/// Whether a program listens at the socket that `wg` uses: by `__SO_ACCEPTCON` in the kernel's
+/// list.
 fn listens(node: &dyn Node) -> Result<bool> {
-    // Some write two slashes.
+    // Some programs write two slashes.
     let pattern = format!(" 00010000 .*/wireguard/*{INTERFACE}\\.sock$");
     let program = Program::new(["grep", "-q", pattern.as_str(), "/proc/net/unix"]);
     Ok(node.run(program, TOOL_LIMIT)?.code == Some(0))
 }
 
-/// Bytes received and sent, of `wg show … transfer`: key, received and sent of the one peer.
+/// Bytes received and sent, from `wg show … transfer`: key, received and sent of the only peer.
 fn transfer(shown: &str) -> Option<[u64; 2]> {
     let mut words = shown.split_ascii_whitespace().skip(1).map(str::parse);
     match (words.next()?, words.next()?, words.next()) {

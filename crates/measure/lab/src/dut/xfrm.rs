@@ -1,21 +1,20 @@
 //! IPsec by the kernel's XFRM with static keys: two SAs, and policies for what is behind each
 //! gateway.
 //!
-//! 1. fresh keys, which go to `ip` over its standard input and are in no argument, log or error;
+//! 1. fresh keys, passed to `ip` over its standard input and absent from arguments, logs and
+//!    errors;
 //! 2. the SAs of both gateways, their policies, and routes into an XFRM interface: what no policy
 //!    seals is dropped there, and nothing leaves in clear;
-//! 3. what the kernel says of its SAs must be what was asked for, algorithm by algorithm, with the
-//!    length of each key.
+//! 3. the kernel's SAs must match the request, algorithm by algorithm, with the length of each key.
 //!
-//! ESP is bare (protocol 50). In UDP the kernel receives it only through a socket that some program
+//! ESP is bare (protocol 50). The kernel receives ESP in UDP only through a socket that a program
 //! holds open, and with static keys there is none.
 //!
-//! Without the interface a packet that was opened would be seen once more, in clear, on the
-//! interface that its ESP came in by: to whoever watches the cipher link as if it had come from
-//! there.
+//! Without the interface, an opened packet would appear again, in clear, on the interface that
+//! received its ESP: to a watch on the cipher link as if it came from there.
 //!
-//! Sequence numbers are extended (RFC 4303 §2.2.1): those of 32 bits are used up in minutes, and
-//! then the kernel sends nothing any more.
+//! Sequence numbers are extended (RFC 4303 §2.2.1): 32-bit ones are exhausted in minutes, and the
+//! kernel then stops sending.
 
 mod algorithms;
 mod sa_state;
@@ -37,22 +36,22 @@ use std::time::Duration;
 /// SPIs by the gateway that sends; those below 256 are reserved (RFC 4303 §2.1).
 const SPIS: [u32; 2] = [0x1001, 0x1002];
 
-/// What joins SAs and policies.
+/// Request id that links SAs and policies.
 const REQUEST_ID: u32 = 1;
 
 /// The interface that packets are sealed behind, on either gateway.
 const INTERFACE: &str = "xfrm0";
 
-/// What joins SAs and policies with it.
+/// Links SAs and policies to the interface.
 pub(super) const INTERFACE_ID: u32 = 1;
 
-/// Packets that may arrive late: the most that the kernel takes.
+/// Replay window in packets: the kernel's maximum.
 const REPLAY_WINDOW: u32 = 4096;
 
-/// How long `ip` may take; loading the module of a cipher is in it.
+/// How long `ip` may take, including loading the module of a cipher.
 const TOOL_LIMIT: Duration = Duration::from_secs(20);
 
-/// Makes an SA, and takes it away again: the kernel loads what it has when it is asked.
+/// Creates an SA and deletes it: the kernel loads modules on request.
 const PROBE: &str = "xfrm state add src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100 mode tunnel \
                      aead rfc4106(gcm(aes)) 0x000102030405060708090a0b0c0d0e0f10111213 128\n\
                      xfrm state delete src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100\n";
@@ -72,7 +71,7 @@ impl Xfrm {
         }
     }
 
-    /// Sets SAs, policies and routes on a gateway, and looks at what came of it; facts.
+    /// Sets SAs, policies and routes on a gateway and checks them; returns facts.
     fn set_up(
         &self,
         site: &Site<'_>,
@@ -98,7 +97,7 @@ impl Xfrm {
         Ok(by_node(node.id(), known).collect())
     }
 
-    /// The SAs of both directions, which are the same on both gateways.
+    /// Returns the commands for the SAs of both directions, the same on both gateways.
     fn states(&self, site: &Site<'_>, Keys(keys): &Keys) -> String {
         let mut batch = String::new();
         for (direction, key) in directions(site).into_iter().zip(keys) {
@@ -114,7 +113,7 @@ impl Xfrm {
         batch
     }
 
-    /// Why the kernel did not take the SAs. What it says of them might have a key in it.
+    /// Returns why the kernel refused the SAs, without the keys that its message may contain.
     fn refused(
         &self,
         site: &Site<'_>,
@@ -142,7 +141,7 @@ impl Xfrm {
         let sas = sas(site, node, &["list"])?;
         let fail = |what: String| {
             let gateway = node.name();
-            Err(site.error(format!("is not as asked for on {gateway}: {what}")))
+            Err(site.error(format!("differs from the request on {gateway}: {what}")))
         };
         if sas.len() != SPIS.len() {
             return fail(format!("it has {} SAs of {}", sas.len(), SPIS.len()));
@@ -187,7 +186,7 @@ impl Adapter for Xfrm {
         self.up_or_stopped(site, dut, up)
     }
 
-    /// Bytes are as the kernel counts them: of IP packets sealed, with outer headers or without.
+    /// Bytes as the kernel counts them: of sealed IP packets, with or without outer headers.
     fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for &node in site.loaded() {
@@ -217,13 +216,13 @@ impl Adapter for Xfrm {
     }
 }
 
-/// Why a node's kernel takes no SA; `None` where it does.
+/// Returns why a node's kernel refuses SAs; `None` if it accepts them.
 pub(super) fn missing_esp(node: &dyn Node) -> Result<Option<String>> {
     let ended = run(node, PROBE.to_owned())?;
     Ok((ended.code != Some(0)).then(|| ended.last_words()))
 }
 
-/// Makes the interface on a gateway, and routes into it what is behind the other one.
+/// Creates the interface on a gateway and routes the networks behind the peer into it.
 pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let (own, _) = cipher_ends(node.id());
     let (below, mtu) = (own.interface, site.links.mtu);
@@ -243,7 +242,7 @@ pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     })
 }
 
-/// Removes it where it is; the routes go with it.
+/// Removes the interface if it exists; the routes go with it.
 pub(super) fn remove_interface(node: &dyn Node) -> Result<()> {
     match node.interface_counters()?.contains_key(INTERFACE) {
         true => ip(node, format!("link del {INTERFACE}\n")),
@@ -251,7 +250,7 @@ pub(super) fn remove_interface(node: &dyn Node) -> Result<()> {
     }
 }
 
-/// Removes all SAs and policies of a node. One that fails does not keep the other from being tried.
+/// Removes all policies and SAs of a node; tries both even if one fails.
 pub(super) fn flush(node: &dyn Node) -> Result<()> {
     let flushed = ["policy", "state"].map(|what| ip(node, format!("xfrm {what} flush\n")));
     all(flushed.into())
@@ -264,8 +263,8 @@ fn directions(site: &Site<'_>) -> [[String; 3]; 2] {
     [[gw1.clone(), gw2.clone(), there], [gw2, gw1, back]]
 }
 
-/// What a gateway seals, and what it takes sealed only: for each pair of networks of one IP
-/// version.
+/// Returns the commands for a gateway's policies: what it seals, and what it accepts only sealed,
+/// for each pair of networks of one IP version.
 fn policies(site: &Site<'_>, id: NodeId) -> String {
     let (own, peer) = cipher_ends(id);
     let [own_address, peer_address] = [own, peer].map(|end| site.map.address(end));
@@ -298,7 +297,7 @@ fn is_ipv6(network: &str) -> bool {
     network.contains(':')
 }
 
-/// A gateway's SAs. Of its keys only their lengths are kept.
+/// Returns a gateway's SAs, with only the lengths of the keys.
 fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<SaState>> {
     let list = [&["ip", "-s", "xfrm", "state"], list].concat();
     let ended = node.run(Program::new(list.iter().copied()), TOOL_LIMIT)?;
@@ -311,7 +310,7 @@ fn sas(site: &Site<'_>, node: &dyn Node, list: &[&str]) -> Result<Vec<SaState>> 
     Err(site.error(reason))
 }
 
-/// Runs a batch of `ip` that has keys in it: unlike [`ip`], no error tells it.
+/// Runs a batch of `ip` that contains keys: unlike with [`ip`], errors do not quote it.
 fn run(node: &dyn Node, batch: String) -> Result<Ended> {
     node.run(
         Program::new(["ip", "-batch", "-"]).with_input(batch),
@@ -319,7 +318,7 @@ fn run(node: &dyn Node, batch: String) -> Result<Ended> {
     )
 }
 
-/// A file of the kernel's.
+/// Reads a file of the kernel.
 fn read(node: &dyn Node, path: &str) -> Result<String> {
     Ok(node.run(Program::new(["cat", path]), TOOL_LIMIT)?.stdout)
 }

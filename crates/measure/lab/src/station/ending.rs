@@ -1,8 +1,7 @@
-//! What a station does last, when its input has ended: however the run ended, the station sees
-//! that.
+//! The station's last actions, when its input has ended, however the run ended.
 //!
-//! A physical interface whose namespace goes is given back by the kernel, but not as it was; a
-//! virtual one is gone. So the station gives back what it was lent while its namespace is there.
+//! When a namespace goes, the kernel returns its physical interfaces, but with changed settings,
+//! and removes virtual ones. So the station returns borrowed interfaces while its namespace exists.
 
 use super::processes::Processes;
 use crate::procfs;
@@ -15,7 +14,7 @@ use std::time::Duration;
 /// How long giving back may take, at each step.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// What is to be done at the end.
+/// The actions at the end.
 pub(super) struct Ending {
     /// The network namespace that the station was started in.
     home: File,
@@ -26,7 +25,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Nothing so far. To be made before the station moves into a namespace of its own.
+    /// No actions yet. Create it before the station moves into a namespace of its own.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             home: File::open("/proc/self/ns/net")?,
@@ -36,7 +35,7 @@ impl Ending {
         })
     }
 
-    /// Does it. Nobody is left to be told of a failure.
+    /// Runs the actions. No caller is left to report a failure to.
     pub(super) fn come(&mut self, processes: &Processes) {
         for lent in std::mem::take(&mut self.lent) {
             self.give_back(&lent, processes);
@@ -64,7 +63,7 @@ impl Ending {
             let argv = argv.chain(words.map(String::as_str));
             run(&Program::new(argv), TOOL_LIMIT, processes);
         }
-        // One that fails does not keep the next from being tried.
+        // A failure does not stop the commands after it.
         let leave = Program {
             stdin: format!(
                 "link set {interface} down\nlink set {interface} mtu {mtu}\n\

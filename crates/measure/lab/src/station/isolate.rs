@@ -10,16 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// Kernel parameters of every namespace, and why. The host's own are left alone.
 const SYSCTLS: &[(&str, &str)] = &[
-    // The path is symmetric, and the host's setting, which a new namespace inherits, is not to
-    // matter.
+    // The path is symmetric; overrides the host's setting, which a new namespace inherits.
     ("net/ipv4/conf/all/rp_filter", "0"),
     ("net/ipv4/conf/default/rp_filter", "0"),
-    // A trial is not to start with the slow-start threshold that the one before it ended with.
+    // A trial must not start with the slow-start threshold of the one before.
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-/// Of a station or a bridge: test frames end here, or pass below IP, and nothing is said about
-/// them.
+/// Of a station or a bridge: test frames end here or pass below IP, without an ICMP answer.
 const STATION_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "0"),
     // No neighbour discovery, no addresses that come later: the links carry the measurement only.
@@ -27,21 +25,21 @@ const STATION_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// Of a gateway or a router, in this order: forwarding sets others.
+/// Of a gateway or a router, in this order: setting forwarding changes other parameters.
 const ROUTER_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv4/conf/all/send_redirects", "0"),
     ("net/ipv4/conf/default/send_redirects", "0"),
-    // Where a station stands in a gateway's place nobody listens on the port of its ESP, and the
-    // kernel is not to say so. What tells the path MTU is exempt.
+    // With a station in a gateway's place, no socket listens on the port of its ESP; the kernel
+    // must not answer with ICMP. Path MTU messages are exempt.
     ("net/ipv4/icmp_msgs_per_sec", "0"),
     ("net/ipv4/icmp_msgs_burst", "0"),
     ("net/ipv4/icmp_ratelimit", "1000000000"),
     ("net/ipv6/conf/all/disable_ipv6", "0"),
     ("net/ipv6/conf/default/disable_ipv6", "0"),
     ("net/ipv6/conf/all/forwarding", "1"),
-    // An interface that forwards by itself would join the group of all routers, and announce it.
-    // What counts for the others is the line above.
+    // An interface with its own forwarding setting would join and announce the all-routers group.
+    // The line above governs forwarding.
     ("net/ipv6/conf/default/forwarding", "0"),
     ("net/ipv6/conf/default/accept_ra", "0"),
     // No address: nothing to announce either.
@@ -89,9 +87,9 @@ pub(super) fn isolate(node: NodeId) -> Result<()> {
     Ok(())
 }
 
-/// In a user namespace the kernel refuses `/sys` where a container hides parts of it (EPERM), and a
-/// security module such as AppArmor or SELinux may refuse any mount of it (EACCES). Only foreign
-/// programs would look there.
+/// Whether the station can run without its own `/sys`. In a user namespace the kernel refuses it
+/// where a container hides parts of it (EPERM), and AppArmor or SELinux may refuse any mount of it
+/// (EACCES). Only external programs would read it.
 fn can_do_without_sys(errno: Errno) -> bool {
     matches!(errno, Errno::EPERM | Errno::EACCES)
 }
@@ -99,8 +97,8 @@ fn can_do_without_sys(errno: Errno) -> bool {
 fn set_sysctl(node: NodeId, path: PathBuf, value: &str) -> Result<()> {
     match fs::write(&path, value) {
         Ok(()) => Ok(()),
-        // A kernel without IPv6 needs none of it turned off; before 6.12 it has limits of ICMP
-        // for the whole machine only.
+        // A kernel without IPv6 lacks its settings; before 6.12, ICMP limits exist only for the
+        // whole machine.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(LabError::cannot_build(
             format!(

@@ -1,4 +1,4 @@
-//! What a program prints: always taken, so that it never blocks, and kept up to a limit.
+//! A program's output: always read, so that it never blocks, and kept up to a limit.
 
 use crate::protocol::OUTPUT_LIMIT_BYTES;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ pub(super) struct Capped {
     left_out: u64,
 }
 
-/// Room for the note that says what is left out.
+/// Room for the note on omitted bytes.
 const NOTE_BYTES: usize = 64;
 const HEAD_BYTES: usize = OUTPUT_LIMIT_BYTES / 2;
 const TAIL_BYTES: usize = OUTPUT_LIMIT_BYTES - HEAD_BYTES - NOTE_BYTES;
@@ -28,7 +28,7 @@ impl Capped {
         self.left_out += excess as u64;
     }
 
-    /// All that is kept, as text; what is not UTF-8 is replaced.
+    /// The kept bytes as text; invalid UTF-8 is replaced.
     pub(super) fn text(&self) -> String {
         let mut bytes = self.head.clone();
         if self.left_out > 0 {
@@ -43,7 +43,8 @@ impl Capped {
         }
     }
 
-    /// The first whole line in the kept beginning that starts so, without its end.
+    /// Returns the first whole line of the kept beginning that starts with `prefix`, without its
+    /// newline.
     pub(super) fn line(&self, prefix: &str) -> Option<String> {
         let lines = self.head.split_inclusive(|byte| *byte == b'\n');
         let mut whole = lines.filter_map(|line| line.strip_suffix(b"\n"));

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// A listening socket is looked for this often: it is a state that nothing announces.
+/// A listening socket is looked for this often: it is a state without an event.
 const LISTENING_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A SIGKILLed process that is still not gone after this hangs in the kernel.
@@ -54,7 +54,7 @@ struct Exit {
 
 impl Process {
     /// Forks and executes. The calling thread must outlive the process: the kernel kills the
-    /// process when that thread ends, and thereby when the station dies of whatever.
+    /// process when that thread ends, and so whenever the station dies.
     pub(super) fn spawn(program: &Program, cores: &[usize]) -> Result<Arc<Self>, String> {
         let name = program
             .argv
@@ -105,13 +105,14 @@ impl Process {
                     printed,
                     ..
                 } = &*pumped;
-                // An error leaves the output as it is up to there.
+                // An error keeps the output up to that point.
                 let _ = pump::pump(pipes, stdin.as_bytes(), ended_event, output, printed);
             })?;
         Ok(process)
     }
 
-    /// Waits until it is ready; kills it when it is not in time. What it has printed until then.
+    /// Waits until it is ready and returns its output so far; kills it when it is not ready in
+    /// time.
     pub(super) fn await_ready(&self, ready: &Ready, limit: Duration) -> Result<String, String> {
         let deadline = Deadline::after(limit);
         let waits_for = match ready {
@@ -151,7 +152,7 @@ impl Process {
         ))
     }
 
-    /// Waits until its socket is there; whether it is, and the program still runs.
+    /// Waits for its socket; returns whether that exists and the program still runs.
     fn await_socket(&self, is_there: impl Fn() -> bool, deadline: Deadline) -> bool {
         let mut state = lock(&self.state);
         while state.exit.is_none() && !deadline.is_over() && !is_there() {
@@ -160,7 +161,7 @@ impl Process {
         state.exit.is_none() && is_there()
     }
 
-    /// Waits for a line that begins so, for its end or for `limit`.
+    /// Waits for a line that begins with `prefix`, its end or `limit`.
     pub(super) fn await_line(&self, prefix: &str, limit: Duration) -> Option<String> {
         let found = |output: &Output| output.stdout.line(prefix);
         let output = self.await_output(Deadline::after(limit), |output| {
@@ -169,7 +170,7 @@ impl Process {
         found(&output)
     }
 
-    /// Signals it and its group. One that goes on may still have its group ended when it ends.
+    /// Signals it and its group, which is killed when the process ends.
     pub(super) fn signal(&self, signal: Signal) {
         self.signal_group(signal);
     }
@@ -201,7 +202,7 @@ impl Process {
         })
     }
 
-    /// How it ended, when it has.
+    /// Returns how it ended; `None` while it runs.
     pub(super) fn ended(&self) -> Option<Ended> {
         let exit = lock(&self.state).exit?;
         let output = self.await_output(Deadline::NEVER, |output| output.complete);
@@ -242,7 +243,7 @@ impl Process {
         self.pid == pid && lock(&self.state).exit.is_none()
     }
 
-    /// CPU time so far, descendants included; of its whole life when it has ended.
+    /// CPU time so far, descendants included; the total once it has ended.
     pub(super) fn cpu_time(&self) -> Option<CpuTime> {
         let state = lock(&self.state);
         match state.exit {
@@ -359,7 +360,7 @@ fn refusal(name: &str, error: &io::Error) -> String {
     }
 }
 
-/// Ends a child that got no pump: there is no thread or no descriptor left.
+/// Ends a child without a pump, when no thread or descriptor was left.
 fn end_unattended(child: &mut Child) {
     // The reaper may be quicker.
     let _ = child.kill();

@@ -1,5 +1,4 @@
-//! All programs of a station: the table that requests look them up in, the reaper, and the end of
-//! them all.
+//! All programs of a station: their table, the reaper, and their end.
 
 use super::process::Process;
 use crate::procfs;
@@ -13,11 +12,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Programs that one station keeps at a time, ended ones that nobody has asked for included.
+/// Most programs that one station keeps at a time, including ended ones whose end was not reported.
 const PROCESSES_MAX: usize = 4096;
 
-/// What is still alive this long after it was killed hangs in the kernel; the station goes without
-/// it.
+/// A process still alive this long after it was killed hangs in the kernel; the station ends
+/// without it.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// The programs of a station.
@@ -79,7 +78,7 @@ impl Processes {
     pub(super) fn find(&self, handle: u64) -> Result<Arc<Process>, String> {
         let table = lock(&self.table);
         table.by_handle.get(&handle).cloned().ok_or_else(|| {
-            format!("process {handle} is unknown here, or its end has been told already")
+            format!("process {handle} is unknown here, or its end was already reported")
         })
     }
 
@@ -88,8 +87,8 @@ impl Processes {
         lock(&self.table).by_handle.remove(&handle);
     }
 
-    /// Reaps every child as it ends: programs of the table, and orphans that the kernel has given
-    /// us as their subreaper.
+    /// Reaps every child as it ends: programs of the table, and orphans that this process adopted
+    /// as their subreaper.
     fn reap_forever(&self) {
         loop {
             let started_before = lock(&self.table).last_handle;
@@ -136,7 +135,7 @@ impl Processes {
 /// them.
 pub(super) fn end_all() {
     let deadline = Deadline::after(END_LIMIT);
-    // What forks faster than it is killed is met again in the next round, by then our own child.
+    // A fork that escapes one round is this process's own child in the next.
     while !deadline.is_over() {
         let descendants = procfs::descendants(std::process::id());
         if descendants.is_empty() {
@@ -144,7 +143,7 @@ pub(super) fn end_all() {
         }
         for process in descendants {
             process.kill();
-            // Only a child of ours can be reaped, and the reaper may be quicker.
+            // Only children can be reaped, and the reaper may be quicker.
             let pid = Pid::from_raw(process.pid.cast_signed());
             let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
         }

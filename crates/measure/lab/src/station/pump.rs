@@ -11,9 +11,8 @@ use std::os::fd::AsFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::{Condvar, Mutex};
 
-/// Read from one pipe before the others have their turn. No pipe holds more
-/// (`/proc/sys/fs/pipe-max-size` is 1 MiB), so what a program had written when it ended is taken in
-/// one turn.
+/// Bytes read from one pipe per turn. No pipe holds more (`/proc/sys/fs/pipe-max-size` is 1 MiB),
+/// so one turn takes all that a program wrote before it ended.
 const TURN_BYTES: usize = 1 << 20;
 const READ_BYTES: usize = 64 << 10;
 
@@ -22,7 +21,7 @@ const READ_BYTES: usize = 64 << 10;
 pub(super) struct Output {
     pub(super) stdout: Capped,
     pub(super) stderr: Capped,
-    /// The program has ended, and all that it had written is here.
+    /// Whether the program has ended and all its output is here.
     pub(super) complete: bool,
 }
 
@@ -35,8 +34,8 @@ pub(super) struct Pipes {
 
 /// Moves bytes until the program has ended and every pipe is closed.
 ///
-/// A program may end and leave a daemon behind that holds its pipes. So the output is complete when
-/// the program has ended and its pipes are empty; what comes later is taken and thrown away.
+/// A program may leave a daemon that holds its pipes. So the output is complete when the program
+/// has ended and its pipes are empty; later output is read and discarded.
 ///
 /// # Errors
 /// When the kernel refuses to poll or to make a pipe non-blocking. The output is complete then too.
@@ -65,7 +64,7 @@ fn move_bytes(
     let mut has_ended = false;
     while !has_ended || pipes.stdout.is_some() || pipes.stderr.is_some() {
         has_ended |= wait(pipes, ended, has_ended)?;
-        // Its reader is gone, or has had all.
+        // Its reader is gone, or has read everything.
         if has_ended || !feed(pipes.stdin.as_mut(), &mut input) {
             pipes.stdin = None;
         }
@@ -90,7 +89,7 @@ fn keep(output: &Mutex<Output>, push: impl FnOnce(&mut Output)) {
     }
 }
 
-/// Waits until something can be moved; whether the program has ended.
+/// Waits until a pipe is ready; returns whether the program has ended.
 fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
     let mut fds = Vec::with_capacity(4);
     if !has_ended {
@@ -123,7 +122,7 @@ fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
     }
 }
 
-/// Writes what the pipe takes now; `false` when there is nothing more to write.
+/// Writes what the pipe accepts now; returns `false` when nothing is left to write.
 fn feed(pipe: Option<&mut ChildStdin>, input: &mut &[u8]) -> bool {
     let Some(pipe) = pipe else { return false };
     while !input.is_empty() {
@@ -136,7 +135,7 @@ fn feed(pipe: Option<&mut ChildStdin>, input: &mut &[u8]) -> bool {
     false
 }
 
-/// Reads what the pipe has now, up to a turn's worth; closes it at its end.
+/// Reads what the pipe holds now, up to one turn; closes it at its end.
 fn take<P: Read>(pipe: &mut Option<P>, buffer: &mut [u8], mut push: impl FnMut(&[u8])) {
     let Some(open) = pipe else { return };
     let mut taken = 0;

@@ -1,4 +1,4 @@
-//! What a station answers to each request.
+//! A station's answers to requests.
 
 use super::ending::Ending;
 use super::process::Process;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// How long `ethtool` may take for one interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Watches that one station keeps at a time.
+/// Most concurrent watches of one station.
 const WATCHES_MAX: usize = 16;
 
 /// The station's side of every request.
@@ -50,7 +50,7 @@ impl BufferLimits {
     }
 }
 
-/// Watches that are on.
+/// Active watches.
 #[derive(Default)]
 struct Watches {
     last_handle: u64,
@@ -78,14 +78,15 @@ impl Requests {
         })
     }
 
-    /// Does what was asked for the station's end. Called by the thread that starts programs.
+    /// Runs the actions requested for the station's end. Call it on the thread that starts
+    /// programs.
     pub(super) fn come_to_the_end(&self) {
         lock(&self.ending).come(&self.processes);
     }
 
     pub(super) fn remove_folder(&self) {
-        // Dropping it removes it; what cannot be removed is a mount of ours, and goes with its
-        // namespace.
+        // Dropping it removes it; what cannot be removed is a mount of the station, and goes with
+        // its namespace.
         lock(&self.folder).take();
     }
 
@@ -116,7 +117,7 @@ impl Requests {
         match request {
             Request::Hello { protocol } => self.hello(protocol),
             Request::Start { program, .. } => Err(format!(
-                "`{:?}` is to be started by the reading thread",
+                "`{:?}` must be started by the reading thread",
                 program.argv
             )),
             Request::Wait { process, limit_ms } => {
@@ -131,7 +132,7 @@ impl Requests {
             }
             Request::Signal { process, signal } => {
                 let signal = Signal::try_from(signal)
-                    .map_err(|_| format!("{signal} is the number of no signal"))?;
+                    .map_err(|_| format!("{signal} is not the number of a signal"))?;
                 self.processes.find(process)?.signal(signal);
                 Ok(Response::Signalled)
             }
@@ -245,7 +246,9 @@ impl Requests {
     ) -> Result<Response, String> {
         let mut watches = lock(&self.watches);
         if watches.by_handle.len() >= WATCHES_MAX {
-            return Err(format!("{WATCHES_MAX} watches are enough for one station"));
+            return Err(format!(
+                "{WATCHES_MAX} watches are the most that one station keeps"
+            ));
         }
         let watch = Watch::start(interface, expected, marker)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
@@ -264,7 +267,7 @@ impl Requests {
         })
     }
 
-    /// Tells a program's end, once.
+    /// Reports a program's end, once.
     fn tell_end(
         &self,
         handle: u64,
@@ -312,7 +315,7 @@ impl Requests {
                 .truncate(true)
                 .mode(mode)
                 .open(&path)?;
-            // It may have been there, with another mode.
+            // The file may have existed with another mode.
             file.set_permissions(Permissions::from_mode(mode))?;
             file.write_all(content.as_bytes())
         };

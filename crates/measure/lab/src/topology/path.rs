@@ -1,4 +1,4 @@
-//! What is between the gateways: links from element to element, and the networks on them.
+//! The path between the gateways: links from element to element, and their networks.
 //!
 //! Without elements it is one link and one network. A bridge adds a link; a router a link and a
 //! network.
@@ -12,8 +12,8 @@ use std::net::Ipv4Addr;
 /// Ports of an element, towards gw1 and towards gw2.
 const PORTS: [&str; 2] = ["p0", "p1"];
 
-/// Networks behind routers, for documentation (RFC 5737) and private (RFC 1918): as many as a path
-/// may have routers, and those that the lab may use already.
+/// Networks behind routers, for documentation (RFC 5737) and private (RFC 1918): one for each
+/// router of the longest path, plus those that the lab may already use.
 const BEHIND_ROUTERS: [Ipv4Addr; 7] = [
     Ipv4Addr::new(192, 0, 2, 0),
     Ipv4Addr::new(198, 51, 100, 0),
@@ -96,7 +96,7 @@ fn is_router(element: &ElementId) -> bool {
 }
 
 impl Map {
-    /// What stands between the gateways, from gw1 to gw2.
+    /// The elements between the gateways, from gw1 to gw2.
     pub(crate) fn elements(&self) -> &[ElementId] {
         &self.elements
     }
@@ -108,7 +108,7 @@ impl Map {
             .map(|(own, ..)| own)
     }
 
-    /// The end of the nearest node at the other side of a link that is no bridge.
+    /// Returns the end of the next node on the path that is not a bridge.
     pub(super) fn next_hop(&self, own: End) -> End {
         let mut next = self.other_end(own);
         while let NodeId::Element(element) = next.node
@@ -128,7 +128,7 @@ impl Map {
         other
     }
 
-    /// Address of an end of the cipher link; a bridge's has none of its own, and this is not asked.
+    /// Address of an end of the cipher link. Not for a bridge's end, which has none.
     pub(super) fn cipher_address(&self, own: End) -> Ipv4Addr {
         let number = match Side::ahead(own) {
             Side::B => 1,
@@ -137,7 +137,7 @@ impl Map {
         host(self.networks[self.network_of(own)], number)
     }
 
-    /// Which of the cipher link's networks an end is in.
+    /// Index of the cipher link's network that an end is in.
     pub(super) fn network_of(&self, own: End) -> usize {
         let routers = self.elements.iter().filter(|element| is_router(element));
         match own.node {
@@ -147,8 +147,8 @@ impl Map {
                 before.count() + usize::from(behind_itself)
             }
             NodeId::Gw2 | NodeId::B => routers.count(),
-            // The last two have no end of the path.
-            NodeId::A | NodeId::Gw1 | NodeId::Tap | NodeId::Desk => 0,
+            // Tap and host have no end on the path.
+            NodeId::A | NodeId::Gw1 | NodeId::Tap | NodeId::Host => 0,
         }
     }
 
@@ -167,8 +167,7 @@ impl Map {
         }
     }
 
-    /// The two ports of a bridge of the path, each with all that frames can come from or go to
-    /// behind it.
+    /// Returns the two ports of a bridge, each with the MAC addresses of all ends behind it.
     pub(crate) fn ports(&self, element: ElementId) -> [Port; 2] {
         let path = self.links.iter().filter(|link| link.near != C0);
         let ends: Vec<End> = path.flat_map(|link| link.in_order()).collect();

@@ -1,14 +1,14 @@
 //! Line rates, as input of `tc -batch`: a token bucket at each end that sends.
 //!
-//! The bucket counts what the wire would carry (RFC 2544 §C.1 counts so too): behind the kernel's
-//! length, which begins with the Ethernet header, come FCS, preamble and gap, and a frame takes 84
-//! bytes at least. A super-packet is counted as one frame: what TCP carries with offloads on may be
-//! 6 % above the line's rate.
+//! The bucket counts what the wire would carry (RFC 2544 §C.1 counts so too): FCS, preamble and gap
+//! are added to the kernel's length, which begins with the Ethernet header, and a frame counts as
+//! 84 bytes at least. A super-packet counts as one frame: with offloads, TCP may exceed the line
+//! rate by 6 %.
 
 use super::Map;
 use crate::{Links, NodeId};
 
-/// The Ethernet header, which the kernel's length has.
+/// The Ethernet header, part of the kernel's length.
 const ETHERNET_BYTES: u64 = 14;
 
 /// FCS, preamble with start delimiter, and inter-packet gap, in bytes.
@@ -17,20 +17,20 @@ const OVERHEAD_BYTES: u64 = 4 + 8 + 12;
 /// The shortest frame, 64 bytes, with preamble and gap.
 const WIRE_BYTES_MIN: u64 = 64 + 8 + 12;
 
-/// What a bucket holds and what a queue holds, as time at the line rate.
+/// Sizes of bucket and queue, as time at the line rate.
 const BURST_NS: u64 = 1_000_000;
 const QUEUE_NS: u64 = 10_000_000;
 
-/// Frames that bucket and queue hold at least.
+/// Minimum sizes of bucket and queue, in frames.
 const BURST_FRAMES_MIN: u64 = 2;
 const QUEUE_FRAMES_MIN: u64 = 8;
 
-/// Lengths in the kernel's table, one byte apart so that short frames are not rounded up. From it
-/// the kernel makes up longer ones.
+/// Most lengths in the kernel's table, one byte apart so that short frames are not rounded up. The
+/// kernel extrapolates longer ones.
 const LENGTHS_MAX: u64 = 1 << 14;
 
 impl Map {
-    /// Shapes a node's interfaces to the links' rate, or takes their shapers away. Can be repeated.
+    /// Shapes a node's interfaces to the links' rate, or removes their shapers. Can be repeated.
     pub(crate) fn shape(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
         for (end, _, link) in self.ends(node) {

@@ -1,12 +1,12 @@
-//! Networks that test frames come from and go to: routed towards the stations, but nobody's.
+//! Source and destination networks of test frames: routed towards the stations, but assigned to no
+//! interface.
 //!
-//! The last hop is to a MAC address that is nobody's either, so that a station's kernel drops what
-//! the analyser has seen, without an answer and before it looks for a route; that look costs a
-//! quarter of the frames that a core can send.
+//! The last hop's MAC address belongs to no interface either, so that a station's kernel drops
+//! frames that the analyser has seen, without an answer and before the route lookup, which would
+//! cost a quarter of the frames that a core can send.
 //!
-//! IPv6 is routed without an address on any link, by neighbours that are written down: then there
-//! is nothing that a kernel would announce, ask for or answer from, and no frame on the links that
-//! is not the measurement's.
+//! IPv6 is routed without an address on any link, by static neighbours: kernels then announce,
+//! solicit and answer nothing, and the links carry only frames of the measurement.
 
 use super::{A0, A1, B0, B1, End, Map, Side, mac};
 use crate::{Links, NodeId};
@@ -50,7 +50,7 @@ impl Side {
     }
 
     pub(super) fn first_ipv6(self) -> Ipv6Addr {
-        // The number is written as it is in IPv4, in digits.
+        // The same decimal digits as in IPv4.
         let number = match self {
             Self::A => 0x18,
             Self::B => 0x19,
@@ -59,8 +59,8 @@ impl Side {
     }
 }
 
-/// The next hop at a link's end. But for a node's own IPv4 address, only the names of neighbour
-/// entries.
+/// The next hop at a link's end. Except for a node's own IPv4 address, the addresses only key
+/// neighbour entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hop {
     ipv4: Ipv4Addr,
@@ -69,7 +69,7 @@ pub(crate) struct Hop {
 }
 
 impl Map {
-    /// The node at that end itself.
+    /// Returns the hop to the node at that end itself.
     pub(crate) fn node_hop(&self, end: End) -> Hop {
         Hop {
             ipv4: self.address(end),
@@ -78,7 +78,7 @@ impl Map {
         }
     }
 
-    /// A station at that end, as test frames reach it.
+    /// Returns the hop by which test frames reach a station at that end.
     pub(crate) fn station_hop(&self, end: End) -> Hop {
         let [a, b, c, number] = self.address(end).octets();
         Hop {
@@ -100,14 +100,14 @@ impl Map {
         Ipv6Addr::new(0x2001, 2, 0, link, 0, 0, 0, u16::from(number) + offset)
     }
 
-    /// All that an end's node may send to over that link.
+    /// Returns all next hops of an end's node on that link.
     fn hops(&self, own: End) -> Vec<Hop> {
         let next = self.next_hop(own);
         let mut hops = vec![self.node_hop(next)];
         if !matches!(next.node, NodeId::Element(_)) {
             hops.push(self.station_hop(next));
         }
-        // A gateway that only switches lets frames through to the station behind it.
+        // A gateway that only switches forwards frames to the station behind it.
         if matches!(own.node, NodeId::Element(_)) && next.node == NodeId::Gw1 {
             hops.push(self.station_hop(A0));
         }
@@ -144,7 +144,7 @@ impl Map {
     }
 
     /// The routes, over the cipher link, of a node that forwards IP to what is behind the gateways
-    /// ahead of it. `last` are the hops that take the place of gw1 and of gw2. Can be repeated.
+    /// ahead of it. `last` are the hops used for gw1 and gw2. Can be repeated.
     pub(crate) fn route_in_clear(&self, node: NodeId, links: Links, last: [Hop; 2]) -> String {
         let mut batch = String::new();
         for own in self.cipher_ends(node) {
@@ -152,7 +152,7 @@ impl Map {
             let hop = match next.node {
                 NodeId::A | NodeId::Gw1 => last[0],
                 NodeId::Gw2 | NodeId::B => last[1],
-                NodeId::Element(_) | NodeId::Tap | NodeId::Desk => self.node_hop(next),
+                NodeId::Element(_) | NodeId::Tap | NodeId::Host => self.node_hop(next),
             };
             for network in self.networks_behind(Side::ahead(own), links) {
                 route(&mut batch, &network, &hop, own.interface);
@@ -166,7 +166,7 @@ impl Map {
         let mut batch = String::new();
         for own in self.cipher_ends(node) {
             for network in self.networks_behind(Side::ahead(own), links) {
-                // There is one to delete then.
+                // Replacing first ensures that the route exists.
                 batch += &format!("route replace blackhole {network}\n");
                 batch += &format!("route del {network}\n");
             }
@@ -175,14 +175,13 @@ impl Map {
     }
 }
 
-/// Writes a neighbour down, for good.
+/// Adds a permanent neighbour.
 fn neighbour(batch: &mut String, name: IpAddr, address: [u8; 6], interface: &str) {
     let address = mac(address);
     *batch += &format!("neigh replace {name} lladdr {address} dev {interface} nud permanent\n");
 }
 
-/// Sets a route by way of a neighbour, whether or not an address of the interface is in its
-/// network.
+/// Sets a route via a neighbour, even if no address of the interface is in the neighbour's network.
 fn route(batch: &mut String, network: &str, hop: &Hop, interface: &str) {
     let via: IpAddr = if network.contains(':') {
         hop.ipv6.into()

@@ -247,7 +247,7 @@ fn a_router_is_between_two_networks_and_each_side_knows_its_way() {
 }
 
 #[test]
-fn routes_in_clear_lead_from_router_to_router_and_end_where_they_are_told() {
+fn routes_in_clear_lead_from_router_to_router_to_the_last_hops() {
     let map = map_of(&[Element::Router, Element::Router]);
     let [first, second] = elements(&map)[..] else {
         panic!("{:?}", elements(&map))

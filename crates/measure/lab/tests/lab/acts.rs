@@ -103,8 +103,8 @@ fn goes_through_all(lab: &mut TestLab, device: &Device) {
             assert!(passes(lab), "{name}");
         }
     } else {
-        let told = reason(&lab.lab.act(&mut dut, DutAction::Rekey).unwrap_err());
-        assert_eq!(told, "cannot do Rekey", "{name}");
+        let error = reason(&lab.lab.act(&mut dut, DutAction::Rekey).unwrap_err());
+        assert_eq!(error, "cannot do Rekey", "{name}");
     }
     let processes = dut.processes.clone();
     assert!(can(Ability::Crash) && can(Ability::SetUp), "{name}");
@@ -160,11 +160,11 @@ fn leaves_nothing_midway(lab: &mut TestLab, device: &Device) {
     on_gw2(&format!(
         "ip link add {interface} type veth peer name taken"
     ));
-    let told = lab
+    let error = lab
         .lab
         .act(&mut dut, DutAction::Restart(NodeId::Gw2))
         .unwrap_err();
-    assert!(reason(&told).contains("gw2"), "{told}");
+    assert!(reason(&error).contains("gw2"), "{error}");
     on_gw2(&format!("ip link del {interface}"));
     lab.lab.stop_dut(dut).unwrap();
     assert_nothing_is_left(lab, &before, name);
@@ -191,8 +191,8 @@ pub(crate) fn our_encryptor_loses_nothing_when_its_keys_are_renewed() {
         rekeys += 1;
     }
     let ended = a.wait(process, PATIENCE).unwrap();
-    let told = format!("{PINGS} packets transmitted, {PINGS} received");
-    assert!(ended.stdout.contains(&told), "{}", ended.stdout);
+    let answer = format!("{PINGS} packets transmitted, {PINGS} received");
+    assert!(ended.stdout.contains(&answer), "{}", ended.stdout);
     assert!(rekeys > 3, "{rekeys}");
     let counters = lab.lab.dut_counters(&dut).unwrap();
     for gateway in ["gw1", "gw2"] {
@@ -257,15 +257,15 @@ pub(crate) fn a_gateway_that_is_dead_cannot_be_killed_and_one_that_is_no_dut_can
     let mut dut = try_start(&mut lab, &ours()).unwrap();
     let kill = DutAction::Kill(NodeId::Gw2);
     lab.lab.act(&mut dut, kill).unwrap();
-    let told = reason(&lab.lab.act(&mut dut, kill).unwrap_err());
-    assert_eq!(told, "has no process on gw2 that could be killed");
+    let error = reason(&lab.lab.act(&mut dut, kill).unwrap_err());
+    assert_eq!(error, "has no process on gw2 that could be killed");
     let restart = DutAction::Restart(NodeId::A);
-    let told = reason(&lab.lab.act(&mut dut, restart).unwrap_err());
-    assert_eq!(told, "does not run on a");
+    let error = reason(&lab.lab.act(&mut dut, restart).unwrap_err());
+    assert_eq!(error, "does not run on a");
     lab.lab.stop_dut(dut).unwrap();
 }
 
-pub(crate) fn a_device_that_was_dead_before_it_was_killed_is_told() {
+pub(crate) fn a_device_that_was_dead_before_it_was_killed_is_reported() {
     let mut lab = ready_lab();
     let mut dut = try_start(&mut lab, &ours()).unwrap();
     let gw2 = lab.lab.node(NodeId::Gw2);
@@ -284,7 +284,7 @@ pub(crate) fn a_device_that_was_dead_before_it_was_killed_is_told() {
         )
     });
     let kill = DutAction::Kill(NodeId::Gw2);
-    let told = reason(&lab.lab.act(&mut dut, kill).unwrap_err());
-    assert!(told.starts_with("died on gw2 (exit status 0)"), "{told}");
+    let error = reason(&lab.lab.act(&mut dut, kill).unwrap_err());
+    assert!(error.starts_with("died on gw2 (exit status 0)"), "{error}");
     lab.lab.stop_dut(dut).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Devices under test: how they come up, are asked, die and are taken down.
+//! Devices under test: started, queried, dying and stopped.
 
 use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, direct, end_watch, install, ping, shell, start,
@@ -87,7 +87,7 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
     let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
         panic!()
     };
-    // Neighbours may have been asked for meanwhile.
+    // Neighbours may have been resolved meanwhile.
     assert!(link.frames == 40 && link.esp_frames >= 30, "{link:?}");
     assert_eq!((link.marker_frames, link.other_frames), (0, 0), "{link:?}");
     assert!(!link.spis.is_empty(), "{link:?}");
@@ -217,7 +217,7 @@ pub(crate) fn one_that_does_not_start_tells_why_and_leaves_nothing() {
     lab.lab.stop_dut(dut).unwrap();
 }
 
-pub(crate) fn one_that_dies_is_told_by_its_counters_and_its_stop() {
+pub(crate) fn one_that_dies_is_reported_by_its_counters_and_its_stop() {
     let mut lab = ready_lab();
     let before = routes(&lab);
     let dut = lab

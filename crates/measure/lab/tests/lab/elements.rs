@@ -72,8 +72,12 @@ pub(crate) fn a_reaches_b_past_bridges_and_routers() {
             let was: Vec<_> = taken();
             let ended = ping(&lab.lab, &["-c", "5", "-i", "0.05"]);
             // A tunnel is one hop, whatever it leads through.
-            let told = format!("ttl={} ", 64 - hops);
-            assert_eq!(ended.stdout.matches(&told).count(), 5, "{path:?} {ended:?}");
+            let answer = format!("ttl={} ", 64 - hops);
+            assert_eq!(
+                ended.stdout.matches(&answer).count(),
+                5,
+                "{path:?} {ended:?}"
+            );
             let now: Vec<_> = taken();
             for (was, now) in was.into_iter().flatten().zip(now.into_iter().flatten()) {
                 assert!(now >= was + 5, "{path:?}");
@@ -245,7 +249,7 @@ fn ip_without_bridges(folder: &Path) {
     install(&written, &folder.join("ip"));
 }
 
-pub(crate) fn an_element_that_cannot_be_made_is_told_in_words() {
+pub(crate) fn an_element_that_cannot_be_made_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let bridged = |path: &str| {
         let mut command = Command::new(this_program());
@@ -287,9 +291,9 @@ pub(crate) fn a_stopped_element_of_a_killed_run_is_removed_by_the_next_run() {
     assert!(is_alive(router));
     let plan = plan_with_path("held", &[]);
     let lab = NamespaceLab::build(&plan, &setup(folder.path())).unwrap();
-    let [told] = lab.swept() else {
+    let [removed] = lab.swept() else {
         panic!("{:?}", lab.swept())
     };
-    assert!(told.starts_with("removed station router2"), "{told}");
+    assert!(removed.starts_with("removed station router2"), "{removed}");
     assert!(!is_alive(router));
 }

@@ -49,7 +49,7 @@ pub(crate) fn an_interrupt_ends_a_pending_call_at_once() {
             });
             (result, Instant::now())
         });
-        // Pending, or not yet asked: it must end either way.
+        // Pending or not yet sent: it must end either way.
         std::thread::sleep(Duration::from_millis(20));
         let set = Instant::now();
         interrupt.set();
@@ -202,16 +202,19 @@ pub(crate) fn a_stopped_station_of_a_killed_run_is_removed_by_the_next_run() {
     assert!(is_alive(gw1) && is_alive(run.daemon));
     let lab = NamespaceLab::build(&plan("held"), &setup(folder.path())).unwrap();
     assert_eq!(lab.swept().len(), 1);
-    let told = &lab.swept()[0];
-    assert!(told.starts_with("removed station gw1"), "{told}");
-    assert!(told.contains(&format!("process {gw1} and ")), "{told}");
+    let removed = &lab.swept()[0];
+    assert!(removed.starts_with("removed station gw1"), "{removed}");
+    assert!(
+        removed.contains(&format!("process {gw1} and ")),
+        "{removed}"
+    );
     assert!(!is_alive(gw1) && !is_alive(run.daemon));
 }
 
 pub(crate) fn an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_next_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = HeldRun::start(folder.path());
-    // As `killall -9` does it: the daemon has nobody left.
+    // As with `killall -9`: the daemon has no parent left.
     let shell = parent(run.daemon);
     signal(run.stations[1], Signal::SIGSTOP);
     run.kill();
@@ -222,11 +225,11 @@ pub(crate) fn an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_n
     });
     assert!(is_alive(run.daemon));
     let lab = NamespaceLab::build(&plan("held"), &setup(folder.path())).unwrap();
-    let told = format!(
+    let removed = format!(
         "removed processes of run {}, which was killed: 1",
         run.run.id()
     );
-    assert_eq!(lab.swept(), [told]);
+    assert_eq!(lab.swept(), [removed]);
     assert!(!is_alive(run.daemon));
 }
 
@@ -274,7 +277,7 @@ pub(crate) fn a_recorded_process_is_removed_only_when_it_is_still_the_same() {
     survivor.wait().unwrap();
 }
 
-pub(crate) fn a_station_that_dies_is_told_by_the_next_call() {
+pub(crate) fn a_station_that_dies_is_reported_by_the_next_call() {
     let lab = TestLab::direct().lab;
     let node = lab.node(NodeId::Gw2);
     let (_, program) = start(node, Program::new(["sleep", "1000"]));
@@ -287,7 +290,7 @@ pub(crate) fn a_station_that_dies_is_told_by_the_next_call() {
         .parse()
         .unwrap();
     signal(lab.station_pid(NodeId::Gw2), Signal::SIGKILL);
-    await_that("a call tells it", || {
+    await_that("a call reports it", || {
         match node.call(Request::InterfaceCounters) {
             Ok(_) => false,
             Err(error) => {
@@ -316,7 +319,7 @@ struct OrdinaryUser {
 impl OrdinaryUser {
     const NOBODY: u32 = 65_534;
 
-    /// `None`: this kernel lets no ordinary user build a lab.
+    /// `None`: this kernel does not let ordinary users build a lab.
     fn new() -> Option<Self> {
         // Where an ordinary user can execute it and write.
         let folder = tempfile::tempdir().unwrap();
@@ -331,7 +334,9 @@ impl OrdinaryUser {
         let output = user.command("ordinary-user").output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         if stderr.contains("entering a user namespace failed") {
-            eprintln!("SKIPPED in part: this kernel lets no ordinary user build a lab: {stderr}");
+            eprintln!(
+                "SKIPPED in part: this kernel does not let ordinary users build a lab: {stderr}"
+            );
             return None;
         }
         Some(user)
@@ -390,10 +395,10 @@ pub(crate) fn an_orphan_of_an_ordinary_users_killed_run_is_removed_by_the_next_r
     });
     assert!(is_alive(run.daemon));
     let stdout = user.build_a_lab();
-    let told = format!(
+    let removed = format!(
         "removed processes of run {}, which was killed: 1",
         run.run.id()
     );
-    assert!(stdout.contains(&told), "{stdout}");
+    assert!(stdout.contains(&removed), "{stdout}");
     assert!(!is_alive(run.daemon));
 }

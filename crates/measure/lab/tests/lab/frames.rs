@@ -102,7 +102,7 @@ fn addresses(path: &FramePath, version: IpVersion) -> (IpAddr, IpAddr) {
 }
 
 /// Sends frames along a path that protects nothing: they all come out, first of all the first one,
-/// and neither end says anything about them. What the sink's watch saw.
+/// and neither end answers them. Returns what the sink's watch saw.
 fn cross_in_clear(lab: &TestLab, path: &FramePath, version: IpVersion) -> CipherWatch {
     let (source, target) = addresses(path, version);
     let watches = [&path.source, &path.sink].map(|end| start_watch(lab, end, &[]));
@@ -114,7 +114,7 @@ fn cross_in_clear(lab: &TestLab, path: &FramePath, version: IpVersion) -> Cipher
     await_that("all frames are there", || {
         counters(lab, &path.sink).rx_packets - before.rx_packets >= FRAMES
     });
-    // The analyser's, and nobody else's.
+    // The analyser's frames only.
     assert_eq!(taken_in(), taken_before);
     let sent = end_watch(lab, &path.source, watches[0]);
     let seen = end_watch(lab, &path.sink, watches[1]);
@@ -155,7 +155,7 @@ pub(crate) fn frames_cross_what_does_not_encrypt_unanswered_and_nothing_is_left(
     ] {
         with_dut(&mut lab, adapter, direction, |lab, _, path| {
             assert_eq!([&*path.source.interface, &*path.sink.interface], ends);
-            // What lies beyond a station in a gateway's place gets nothing.
+            // Nodes beyond a station in a gateway's place receive nothing.
             let beyond = lab.lab.station_interfaces();
             let stations = [(NodeId::A, beyond.0), (NodeId::B, beyond.1)];
             let received = || {
@@ -269,7 +269,7 @@ pub(crate) fn seal_and_open(
         // The one that has ended is forgotten.
         let _ = far.stop(receiver, PATIENCE);
     }
-    // Now nobody listens there, which the encryptor is not to be told.
+    // No socket listens there now, and the encryptor must not get an ICMP error.
     let before = counters(lab, cipher);
     send_frames(near, clear, &packet(source, target), FRAMES);
     await_that("they are there", || {

@@ -1,5 +1,5 @@
-//! Tunnels of the kernel itself, where it has them; where it has not, the refusal that says so.
-//! With `CIPHERBENCH_KERNEL=full`, which `make kernel` sets, a refusal is a failure.
+//! Tunnels of the kernel itself if it supports them; otherwise the refusal. With
+//! `CIPHERBENCH_KERNEL=full`, which `make kernel` sets, a refusal is a failure.
 
 use crate::frames::{LINKS, cross_both_ways, with_dut};
 use crate::support::{
@@ -31,15 +31,15 @@ fn try_start(lab: &mut TestLab, adapter: Adapter) -> Result<RunningDut, LabError
 
 /// Fails unless an error is the one of a kernel that lacks something, and this kernel may.
 pub(crate) fn refused(error: &LabError, begins: &str, help: &str) {
-    let told = reason(error);
+    let error = reason(error);
     let is_full = std::env::var_os("CIPHERBENCH_KERNEL").is_some_and(|value| value == "full");
-    assert!(!is_full, "this kernel is to have everything: {told}");
-    eprintln!("SKIPPED: the kernel's: {told}");
-    assert!(told.starts_with(begins), "{told}");
-    assert!(told.contains(help), "{told}");
+    assert!(!is_full, "this kernel must support everything: {error}");
+    eprintln!("SKIPPED: the kernel's: {error}");
+    assert!(error.starts_with(begins), "{error}");
+    assert!(error.contains(help), "{error}");
 }
 
-/// SAs, policies, tunnels and sessions on the gateways; empty where the kernel knows of none.
+/// SAs, policies, tunnels and sessions on the gateways; empty if the kernel has none.
 fn states(lab: &TestLab) -> String {
     let show = |id| {
         let script = "ip xfrm state list nokeys; ip xfrm policy; ip l2tp show session; \
@@ -126,7 +126,7 @@ fn xfrm_carries(lab: &mut TestLab, suite: Suite) {
     assert_eq!(states(lab), "", "{suite}");
 }
 
-pub(crate) fn the_kernels_xfrm_carries_the_path_with_every_algorithm_or_is_told_to_be_missing() {
+pub(crate) fn the_kernels_xfrm_carries_the_path_with_every_algorithm_or_is_reported_missing() {
     let mut lab = ready_lab();
     let before = dump(&lab);
     match try_start(
@@ -151,7 +151,7 @@ pub(crate) fn the_kernels_xfrm_carries_the_path_with_every_algorithm_or_is_told_
     }
 }
 
-/// A key that is wrong at one end: nothing is opened there, and the path is told to be closed.
+/// A wrong key at one end: nothing is opened there, and the path is reported as closed.
 pub(crate) fn the_kernels_xfrm_refuses_what_was_changed_on_the_way() {
     let suite = Suite::EncryptThenMac(Cipher::Aes128Cbc, Hmac::Sha256);
     let mut lab = ready_lab();
@@ -179,7 +179,7 @@ pub(crate) fn the_kernels_xfrm_refuses_what_was_changed_on_the_way() {
     assert_eq!(states(&lab), "");
 }
 
-pub(crate) fn the_kernels_l2tpv3_joins_the_stations_or_is_told_to_be_missing() {
+pub(crate) fn the_kernels_l2tpv3_joins_the_stations_or_is_reported_missing() {
     let mut lab = ready_lab();
     for encapsulation in L2tpEncapsulation::ALL {
         let tunnel = L2tpv3 { encapsulation };
@@ -233,8 +233,8 @@ pub(crate) fn the_kernels_l2tpv3_that_comes_up_on_one_gateway_only_is_taken_down
     let tunnel = L2tpv3 {
         encapsulation: L2tpEncapsulation::Udp,
     };
-    let told = reason(&try_start(&mut lab, Adapter::L2tpv3(tunnel)).unwrap_err());
-    assert!(told.contains("did not come up on gw2"), "{told}");
+    let error = reason(&try_start(&mut lab, Adapter::L2tpv3(tunnel)).unwrap_err());
+    assert!(error.contains("did not come up on gw2"), "{error}");
     assert_nothing_is_left(&lab, &before, "l2tpv3");
     assert_eq!(states(&lab), "");
 }

@@ -30,7 +30,7 @@ fn with_keys(keys: KeySource) -> Dut {
     }
 }
 
-/// With so many tunnels and one lane.
+/// An encryptor with that many tunnels and one lane.
 fn with_tunnels(keys: KeySource, tunnels: u16) -> Dut {
     let encryptor = Encryptor {
         tunnels,
@@ -84,7 +84,7 @@ fn ask_for_rekey(lab: &TestLab, dut: &RunningDut, id: NodeId) {
     assert!(matches!(response, Response::Signalled), "{response:?}");
 }
 
-/// `POST` lets a fault strike at the KMEs, `DELETE` ends it.
+/// `POST` starts a fault of the KMEs, `DELETE` ends it.
 fn fault(lab: &TestLab, method: &str, body: &str) {
     let argv = ["bash", "-c", ASK_FOR_FAULT, "bash", method, body];
     let gw1 = lab.lab.node(NodeId::Gw1);
@@ -144,7 +144,7 @@ pub(crate) fn every_source_comes_up_is_renewed_beside_sealed_traffic_and_leaves_
         let failed = |gateway| count(&lab, &dut, &format!("{gateway}/handshakes_failed"));
         let failed = ["gw1", "gw2"].map(failed);
 
-        // Handshakes and what is asked of KMEs are no foreign frames; anything in clear is one.
+        // Handshakes and requests to KMEs are not foreign frames; anything in clear is.
         let (quiet, leaky) = (watch(&lab, &dut), watch(&lab, &dut));
         for _ in 0..3 {
             lab.lab.act(&mut dut, DutAction::Rekey).unwrap();
@@ -242,7 +242,7 @@ pub(crate) fn kmes_that_fail_leave_the_old_keys_in_force_until_they_deliver_agai
             "{body}"
         );
         fault(&lab, "DELETE", "");
-        // It is tried again without being asked.
+        // It retries by itself.
         await_that(body, || {
             count(&lab, &dut, "gw2/epochs_established") > epochs
         });
@@ -306,24 +306,24 @@ pub(crate) fn keys_out_of_step_are_found_out_and_mended() {
     // Only what was prepared can be done.
     let mut dut = start(&mut lab, &with_keys(KeySource::Pqc));
     let desync = DutAction::Desync(Desync::WrongKeys);
-    let told = reason(&lab.lab.act(&mut dut, desync).unwrap_err());
-    assert_eq!(told, "cannot do Desync(WrongKeys)");
+    let error = reason(&lab.lab.act(&mut dut, desync).unwrap_err());
+    assert_eq!(error, "cannot do Desync(WrongKeys)");
     lab.lab.stop_dut(dut).unwrap();
 }
 
-pub(crate) fn kmes_that_die_are_told() {
+pub(crate) fn kmes_that_die_are_reported() {
     let mut lab = ready_lab();
     let before = dump(&lab);
     let dut = start(&mut lab, &with_keys(KeySource::Qkd));
-    // Who listens in gw1's own network namespace is ours.
+    // The listener in gw1's network namespace belongs to this lab.
     let script = "kill -KILL $(ss -Hltnp 'sport = :8443' | sed -n 's/.*pid=\\([0-9]*\\).*/\\1/p')";
     let gw1 = lab.lab.node(NodeId::Gw1);
     let ended = gw1.run(Program::new(["sh", "-c", script]), PATIENCE);
     assert_eq!(ended.unwrap().code, Some(0));
-    await_that("the counters tell it", || {
+    await_that("the counters report it", || {
         lab.lab.dut_counters(&dut).is_err()
     });
-    let told = reason(&lab.lab.stop_dut(dut).unwrap_err());
-    assert!(told.starts_with("died on gw1"), "{told}");
+    let error = reason(&lab.lab.stop_dut(dut).unwrap_err());
+    assert!(error.starts_with("died on gw1"), "{error}");
     assert_nothing_is_left(&lab, &before, "qkd");
 }

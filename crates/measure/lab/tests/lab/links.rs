@@ -46,7 +46,7 @@ pub(crate) fn a_ping_crosses_the_path_and_every_counter_moves_by_just_that() {
                 (now.rx_packets - was.rx_packets, now.rx_bytes - was.rx_bytes),
                 (now.tx_packets - was.tx_packets, now.tx_bytes - was.tx_bytes),
             ] {
-                // The kernel may have asked for a neighbour again meanwhile.
+                // The kernel may have resolved a neighbour again meanwhile.
                 let arps = packets.checked_sub(PINGS).unwrap();
                 assert!(arps <= 4, "{name}: {packets} packets");
                 assert_eq!(bytes, PINGS * PING_BYTES + arps * ARP_BYTES, "{name}");
@@ -220,9 +220,9 @@ pub(crate) fn a_station_tells_buffer_limits_and_datagrams_that_found_no_room() {
     else {
         panic!()
     };
-    for (name, told) in [("rmem_max", rmem_max_bytes), ("wmem_max", wmem_max_bytes)] {
+    for (name, reported) in [("rmem_max", rmem_max_bytes), ("wmem_max", wmem_max_bytes)] {
         let machine = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap();
-        assert_eq!(told, Some(machine.trim().parse().unwrap()), "{name}");
+        assert_eq!(reported, Some(machine.trim().parse().unwrap()), "{name}");
     }
     let lost = || match node.call(Request::UdpErrors).unwrap() {
         Response::UdpErrors {
@@ -282,7 +282,7 @@ pub(crate) fn a_program_is_ready_when_its_port_is_bound() {
         ready: Ready::Bound(5201),
         ..Program::new(["iperf", "-s", "-u", "-P", "1", "-p", "5201"])
     };
-    // Nobody answers a datagram that comes too early: the client would say so and fail.
+    // A datagram that comes too early gets no answer: the client would report it and fail.
     let first = b.start(server(), PATIENCE).unwrap();
     let error = b.start(server(), PATIENCE).unwrap_err().to_string();
     assert!(
@@ -316,7 +316,7 @@ pub(crate) fn a_program_is_ready_when_its_port_is_bound() {
     );
 }
 
-pub(crate) fn a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_told_at_its_stop() {
+pub(crate) fn a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_returned_at_its_stop() {
     let lab = TestLab::direct().lab;
     let node = lab.node(NodeId::Gw2);
     let script = "grep Cpus_allowed_list /proc/self/status; read line; echo got $line; \

@@ -1,4 +1,4 @@
-//! This machine: what it tells of itself, and its parameters raised and put back.
+//! This machine: its environment and findings, and its parameters raised and restored.
 
 use lab::host::tuning::{Tuning, Wanted};
 use lab::host::{self, Status};

@@ -2,8 +2,7 @@
 //! is allowed.
 //!
 //! This executable is also the program that the labs start: `station` and `encrypt` are the real
-//! things (the latter also a stand-in that dies when told to), `hold` is a run that a test can
-//! kill.
+//! things (the latter also a stand-in that dies on request), `hold` is a run that a test can kill.
 
 mod acts;
 mod devices;
@@ -89,7 +88,7 @@ fn main() -> ExitCode {
             a_station_tells_buffer_limits_and_datagrams_that_found_no_room,
             a_program_is_ready_when_its_port_listens,
             a_program_is_ready_when_its_port_is_bound,
-            a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_told_at_its_stop,
+            a_program_on_a_gateway_keeps_to_its_cores_and_its_output_is_returned_at_its_stop,
             the_namespace_is_closed_off_from_the_machine,
         ),
         trials!(skipped, devices:
@@ -99,7 +98,7 @@ fn main() -> ExitCode {
             one_comes_up_tells_facts_and_counters_and_leaves_nothing,
             a_run_stays_with_its_program_when_another_one_takes_its_place,
             one_that_does_not_start_tells_why_and_leaves_nothing,
-            one_that_dies_is_told_by_its_counters_and_its_stop,
+            one_that_dies_is_reported_by_its_counters_and_its_stop,
             one_that_forwards_nothing_is_taken_down_again,
         ),
         trials!(skipped, wireguard:
@@ -115,7 +114,7 @@ fn main() -> ExitCode {
             our_encryptor_leaves_nothing_midway,
             wireguard_in_user_space_goes_through_all_and_leaves_nothing_midway,
             a_gateway_that_is_dead_cannot_be_killed_and_one_that_is_no_dut_cannot_start,
-            a_device_that_was_dead_before_it_was_killed_is_told,
+            a_device_that_was_dead_before_it_was_killed_is_reported,
         ),
         trials!(skipped, keys:
             every_source_comes_up_is_renewed_beside_sealed_traffic_and_leaves_nothing,
@@ -125,7 +124,7 @@ fn main() -> ExitCode {
             without_the_keys_that_the_policy_requires_nothing_passes,
             a_hundred_tunnels_come_up_and_are_renewed,
             keys_out_of_step_are_found_out_and_mended,
-            kmes_that_die_are_told,
+            kmes_that_die_are_reported,
         ),
         trials!(no_openvpn, acts:
             openvpn_goes_through_all_and_leaves_nothing_midway,
@@ -137,7 +136,7 @@ fn main() -> ExitCode {
         trials!(no_openvpn, openvpn:
             it_carries_the_path_sealed_with_the_suite_asked_for_and_leaves_nothing,
             a_suite_that_it_does_not_have_is_refused_in_words,
-            one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing,
+            one_that_is_killed_is_reported_by_its_counters_and_its_stop_and_leaves_nothing,
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
         ),
         trials!(no_strongswan, strongswan:
@@ -145,14 +144,14 @@ fn main() -> ExitCode {
             it_carries_the_path_with_certificates_and_a_ppk_in_its_keys,
             suites_are_as_asked_for,
             ml_kem_is_refused_before_strongswan_6,
-            the_kernels_esp_carries_the_path_or_is_told_to_be_missing,
-            one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing,
+            the_kernels_esp_carries_the_path_or_is_reported_missing,
+            one_that_is_killed_is_reported_by_its_counters_and_its_stop_and_leaves_nothing,
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
         ),
         trials!(skipped, kernel:
-            the_kernels_xfrm_carries_the_path_with_every_algorithm_or_is_told_to_be_missing,
+            the_kernels_xfrm_carries_the_path_with_every_algorithm_or_is_reported_missing,
             the_kernels_xfrm_refuses_what_was_changed_on_the_way,
-            the_kernels_l2tpv3_joins_the_stations_or_is_told_to_be_missing,
+            the_kernels_l2tpv3_joins_the_stations_or_is_reported_missing,
             the_kernels_l2tpv3_that_comes_up_on_one_gateway_only_is_taken_down_there,
         ),
         trials!(skipped, frames:
@@ -172,7 +171,7 @@ fn main() -> ExitCode {
             mtu_offloads_and_rate_are_set_at_every_end_of_the_cipher_link,
             a_bridge_is_a_switch_and_no_more,
             a_dut_that_fails_leaves_no_route_on_a_router,
-            an_element_that_cannot_be_made_is_told_in_words,
+            an_element_that_cannot_be_made_is_explained,
             a_stopped_element_of_a_killed_run_is_removed_by_the_next_run,
         ),
         trials!(skipped, shaping:
@@ -192,7 +191,7 @@ fn main() -> ExitCode {
             a_stopped_station_of_a_killed_run_is_removed_by_the_next_run,
             an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_next_run,
             a_recorded_process_is_removed_only_when_it_is_still_the_same,
-            a_station_that_dies_is_told_by_the_next_call,
+            a_station_that_dies_is_reported_by_the_next_call,
             an_ordinary_user_builds_a_lab,
             an_orphan_of_an_ordinary_users_killed_run_is_removed_by_the_next_run,
         ),

@@ -161,7 +161,7 @@ pub(crate) fn a_suite_that_it_does_not_have_is_refused_in_words() {
     assert_nothing_is_left(&lab, &before, "a suite that was refused");
 }
 
-pub(crate) fn one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing() {
+pub(crate) fn one_that_is_killed_is_reported_by_its_counters_and_its_stop_and_leaves_nothing() {
     let mut lab = ready_lab();
     let before = dump(&lab);
     let running = lab
@@ -173,11 +173,11 @@ pub(crate) fn one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves
     };
     kill(Pid::from_raw(killed.cast_signed()), Signal::SIGKILL).unwrap();
     await_that("it is dead", || !is_alive(killed));
-    let told = [
+    let errors = [
         lab.lab.dut_counters(&running).unwrap_err(),
         lab.lab.stop_dut(running).unwrap_err(),
     ];
-    for error in told {
+    for error in errors {
         let LabError::Dut { dut, reason } = error else {
             panic!("{error}");
         };

@@ -92,8 +92,8 @@ pub(crate) fn a_line_is_had_as_soon_as_it_is_printed() {
             other => panic!("{other:?}"),
         }
     };
-    // Told to end, it says so and goes on: what it says does not wait for its end.
-    // To be stopped is not to make it say so again.
+    // On SIGTERM it prints a line and goes on: the line is reported before its end. The stop must
+    // not make it print the line again.
     let script = "trap 'trap \"\" TERM; echo told; sleep 1000' TERM; echo first; \
                   while :; do sleep 0.01; done";
     let process = node.start(shell(script), PATIENCE).unwrap();
@@ -188,7 +188,7 @@ pub(crate) fn a_program_that_ignores_sigterm_is_killed() {
         (None, Some(9), true)
     );
     assert_eq!(ended.stdout, "ready\n");
-    // Its end is told once.
+    // Its end is reported once.
     assert!(node.stop(process, PATIENCE).is_err());
 }
 

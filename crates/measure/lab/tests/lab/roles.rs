@@ -58,7 +58,7 @@ fn encrypt(file: &Path) -> ExitCode {
         return encrypt_for_real(file);
     }
     let (remote, engine, route) = (value("remote: "), value("engine: "), value("routes: ["));
-    // Both must be where the configuration says, and fit for nobody else's eyes.
+    // Both must be where the configuration says, and readable by the owner only.
     assert!(std::fs::exists(value("static: \"")).unwrap());
     assert!(std::fs::exists(format!("{}.epoch", value("static: \""))).unwrap());
     if engine == "refuses" {
@@ -147,7 +147,7 @@ fn serve_metrics(listener: &std::net::TcpListener, engine: &str, stop: &AtomicBo
     }
 }
 
-/// Sends more than a socket that nobody reads has room for.
+/// Sends more than an unread socket has room for.
 fn fill_a_socket() {
     let [source, target] = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
     let address = target.local_addr().unwrap();
@@ -159,7 +159,7 @@ fn fill_a_socket() {
 /// What a run that can be killed has between its gateways.
 const HELD_PATH: [Element; 2] = [Element::Bridge, Element::Router];
 
-/// Builds a lab with a daemon on it, tells the process ids of all, and stays until it is killed.
+/// Builds a lab with a daemon on it, prints all process ids, and stays until it is killed.
 fn hold(folder: &Path) -> Result<(), lab::LabError> {
     privilege::acquire()?;
     let plan = support::plan_with_path("held", &HELD_PATH);
@@ -181,7 +181,7 @@ fn hold(folder: &Path) -> Result<(), lab::LabError> {
     let stations = NodeId::ALL.into_iter().chain(lab.elements());
     let stations: Vec<_> = stations.map(|id| lab.station_pid(id).to_string()).collect();
     println!("{} {}", stations.join(" "), stdout.trim());
-    // Until it is killed, or nobody is there any more.
+    // Until it is killed, or its parent is gone.
     let _ = std::io::stdin().read(&mut [0]);
     Ok(())
 }
@@ -209,7 +209,7 @@ fn bridged(folder: &Path) -> Result<(), lab::LabError> {
     NamespaceLab::build(&plan, &support::setup(folder)).map(drop)
 }
 
-/// Builds a lab as an ordinary user, says what was left of an earlier one, and reaches B from A.
+/// Builds a lab as an ordinary user, reports what an earlier one left, and reaches B from A.
 fn ordinary_user(folder: &Path) -> Result<(), lab::LabError> {
     let privilege = privilege::acquire()?;
     let plan = support::plan_with_path("held", &HELD_PATH);

@@ -85,7 +85,7 @@ fn rules_and_files(lab: &TestLab) -> String {
     GATEWAYS.map(show).concat()
 }
 
-/// Brings it up, sees that it is as asked for and leaves nothing.
+/// Starts it, checks that it matches the request and leaves nothing.
 fn runs(lab: &mut TestLab, plan: StrongSwan, action: impl FnOnce(&TestLab, &RunningDut)) {
     let before = rules_and_files(lab);
     with_dut(
@@ -210,18 +210,22 @@ pub(crate) fn suites_are_as_asked_for() {
     }
 }
 
-/// Starts what this machine may not have; when it has not, the error says so and what to do.
-fn runs_or_is_refused(plan: StrongSwan, told: &str, help: &str) {
+/// Starts what this machine may not support; if it does not, the error says what is missing and
+/// what to do.
+fn runs_or_is_refused(plan: StrongSwan, missing: &str, help: &str) {
     let mut lab = ready_lab();
     let before = (dump(&lab), rules_and_files(&lab));
     match try_start(&mut lab, plan) {
         Ok(running) => lab.lab.stop_dut(running).unwrap(),
         Err(error) => {
             let reason = reason(&error);
-            assert!(reason.contains(told) && reason.contains(help), "{reason}");
+            assert!(
+                reason.contains(missing) && reason.contains(help),
+                "{reason}"
+            );
         }
     }
-    assert_nothing_is_left(&lab, &before.0, told);
+    assert_nothing_is_left(&lab, &before.0, missing);
     assert_eq!(rules_and_files(&lab), before.1);
 }
 
@@ -245,7 +249,7 @@ pub(crate) fn ml_kem_is_refused_before_strongswan_6() {
     );
 }
 
-pub(crate) fn the_kernels_esp_carries_the_path_or_is_told_to_be_missing() {
+pub(crate) fn the_kernels_esp_carries_the_path_or_is_reported_missing() {
     let plan = StrongSwan {
         data_path: DataPath::Kernel,
         ..PLAN
@@ -267,7 +271,7 @@ pub(crate) fn the_kernels_esp_carries_the_path_or_is_told_to_be_missing() {
     runs(&mut lab, StrongSwan { suite, ..plan }, |_, _| ());
 }
 
-pub(crate) fn one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves_nothing() {
+pub(crate) fn one_that_is_killed_is_reported_by_its_counters_and_its_stop_and_leaves_nothing() {
     let mut lab = ready_lab();
     let before = (dump(&lab), rules_and_files(&lab));
     let running = try_start(&mut lab, PLAN).unwrap();
@@ -276,11 +280,11 @@ pub(crate) fn one_that_is_killed_is_told_by_its_counters_and_its_stop_and_leaves
     };
     kill(Pid::from_raw(killed.cast_signed()), Signal::SIGKILL).unwrap();
     await_that("it is dead", || !is_alive(killed));
-    let told = [
+    let errors = [
         lab.lab.dut_counters(&running).unwrap_err(),
         lab.lab.stop_dut(running).unwrap_err(),
     ];
-    for error in told {
+    for error in errors {
         let LabError::Dut { dut, reason } = error else {
             panic!("{error}");
         };

@@ -19,7 +19,7 @@ pub(crate) const LINKS: Links = Links {
     rate_bps: None,
 };
 
-/// Says that tests of something are left out, and why. In CI that is a failure.
+/// Reports that tests are skipped, and why. In CI that is a failure.
 pub(crate) fn skip(what: &str, reason: &str) {
     eprintln!("SKIPPED: tests of {what}: {reason}");
     assert!(

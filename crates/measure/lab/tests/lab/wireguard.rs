@@ -36,7 +36,7 @@ fn try_start_with(
     lab.lab.start_dut(&dut, links, Direction::Both)
 }
 
-/// Does something with each program that is installed, in a lab that is ready; tells which are not.
+/// Runs an action with each installed program, in a ready lab; reports those not installed.
 fn with_each(test: impl Fn(&mut TestLab, WireGuardProgram)) {
     let mut lab = TestLab::build();
     lab.lab.configure(LINKS).unwrap();
@@ -57,7 +57,7 @@ fn with_each(test: impl Fn(&mut TestLab, WireGuardProgram)) {
     }
 }
 
-/// The daemons on a gateway: all that has its network namespace and is told of the interface.
+/// The daemons on a gateway: processes in its network namespace with the interface as an argument.
 fn daemons(lab: &TestLab, gateway: NodeId) -> Vec<u32> {
     let namespace = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let own = namespace(lab.lab.station_pid(gateway));
@@ -194,10 +194,10 @@ pub(crate) fn one_that_is_killed_is_named_and_leaves_nothing() {
         assert_eq!(killed.len(), 1);
         kill(Pid::from_raw(killed[0].cast_signed()), Signal::SIGKILL).unwrap();
         let expected = "died on gw2 (SIGKILL)";
-        let told = reason(&lab.lab.dut_counters(&running).unwrap_err());
-        assert!(told.starts_with(expected), "{told}");
-        let told = reason(&lab.lab.stop_dut(running).unwrap_err());
-        assert!(told.starts_with(expected), "{told}");
+        let error = reason(&lab.lab.dut_counters(&running).unwrap_err());
+        assert!(error.starts_with(expected), "{error}");
+        let error = reason(&lab.lab.stop_dut(running).unwrap_err());
+        assert!(error.starts_with(expected), "{error}");
         assert_nothing_is_left(lab, &before, program.name());
         assert_no_daemon_and_no_socket(lab, program.name());
         // The lab is good for the next.
@@ -213,8 +213,8 @@ pub(crate) fn one_that_comes_up_on_one_gateway_only_is_taken_down_there() {
         let taken = shell("ip link add wg0 type veth peer name wg1");
         let ended = lab.lab.node(NodeId::Gw2).run(taken, PATIENCE).unwrap();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let told = reason(&try_start(lab, program).unwrap_err());
-        assert!(told.contains("on gw2"), "{told}");
+        let error = reason(&try_start(lab, program).unwrap_err());
+        assert!(error.contains("on gw2"), "{error}");
         assert_no_daemon_and_no_socket(lab, program.name());
         assert_nothing_is_left(lab, &before, program.name());
     });

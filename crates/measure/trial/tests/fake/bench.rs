@@ -391,7 +391,7 @@ impl FakeNode {
             NodeId::Gw2 => "w1",
             NodeId::B => "b0",
             NodeId::Element(_) | NodeId::Tap => "p0",
-            NodeId::Desk => "lo",
+            NodeId::Host => "lo",
         }
     }
 }

@@ -278,7 +278,7 @@ fn refused_command() {
         device.boxes[1].suite_told = None;
         device.boxes[1].down.remove(0);
     });
-    assert!(said.contains("nobody answers for 10.2.0.1"), "{said}");
+    assert!(said.contains("no device answers for 10.2.0.1"), "{said}");
     // However they failed, the boxes were taken down each time, and can be measured.
     assert_eq!(rack.times_down(), [5, 5]);
     lab.measured(&ping_cell(sealing(&rack)));

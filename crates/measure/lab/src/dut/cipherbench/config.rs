@@ -1,4 +1,4 @@
-//! A gateway's configuration, as `docs/encryptor.md` has it.
+//! A gateway's configuration, in the format of `docs/encryptor.md`.
 
 use super::PORT;
 use super::metrics::METRICS_PORT;
@@ -8,10 +8,10 @@ use crate::dut::Site;
 use crate::topology::{Side, cipher_ends, clear_end};
 use campaign::plan::{Encryptor, Mode};
 
-/// A pseudowire's cookies are this and the session's number: long ones cost the most.
+/// A pseudowire's cookies are this plus the session's number: 64-bit ones cost the most.
 const COOKIE: u64 = 0x6369_7068_6572_6200;
 
-/// The text of a gateway's configuration with those keys.
+/// Returns a gateway's configuration with these keys.
 pub(super) fn text(
     encryptor: &Encryptor,
     site: &Site<'_>,
@@ -84,10 +84,10 @@ pub(super) fn text(
     config
 }
 
-/// The interface that packets or frames come from.
+/// Returns the lines of the interface towards the station.
 fn clear_side(mode: Mode, site: &Site<'_>, id: NodeId) -> String {
     let interface = clear_end(id).interface;
-    // What its owner expects to receive: gw1 session 1, gw2 session 2.
+    // The session that the gateway receives: gw1 session 1, gw2 session 2.
     let (own, peers) = match id {
         NodeId::Gw2 => (2, 1),
         _ => (1, 2),

@@ -1,4 +1,4 @@
-//! What an encryptor serves of itself.
+//! An encryptor's metrics.
 
 use crate::Result;
 use crate::dut::{Daemon, prometheus};

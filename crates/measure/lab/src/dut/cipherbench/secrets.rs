@@ -1,5 +1,5 @@
-//! What gateways have their keys from: made for one start, never on this machine's disk, and in
-//! each gateway's own file system for its owner's eyes only.
+//! Secrets of the gateways: made for one start, never on this machine's disk, and in each gateway's
+//! own file system readable by the owner only.
 
 use crate::dut::keys::{fresh_pair, write_file, write_keys};
 use crate::{LabError, Node, NodeId, Result};
@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Certificates are good for as long as a campaign may take.
+/// Validity of certificates in days: longer than a campaign.
 const DAYS: u32 = 31;
 
 /// The KMEs, each beside one gateway: both run on gw1.
@@ -19,18 +19,18 @@ const KMES: [&str; 2] = ["kme-a", "kme-b"];
 /// TCP ports of gw1's KME and of gw2's.
 pub(super) const KME_PORTS: [u16; 2] = [8443, 8444];
 
-/// Where faults of the KMEs are switched, on gw1.
+/// Where faults of the KMEs are set, on gw1.
 const KME_FAULTS: &str = "127.0.0.1:9480";
 
 /// Secrets of both gateways.
 pub(super) enum Secrets {
     /// A key file each.
     Static([FileTexts; 2]),
-    /// What they agree on keys with.
+    /// Credentials for agreeing on keys.
     Agreed(Box<Agreed>),
 }
 
-/// Certificates of an authority of their own; and what else the key source needs.
+/// Certificates of a dedicated authority, and what else the key source needs.
 pub(super) struct Agreed {
     keys: KeySource,
     every: Duration,
@@ -40,7 +40,7 @@ pub(super) struct Agreed {
     qkd: Option<Qkd>,
 }
 
-/// What two KMEs and their SAEs know one another by. The SAEs are called as their gateways are.
+/// Credentials of two KMEs and their SAEs. The SAEs have the names of their gateways.
 struct Qkd {
     /// Where both KMEs serve.
     address: Ipv4Addr,
@@ -58,7 +58,7 @@ pub(super) struct KeyConfig {
 }
 
 impl Secrets {
-    /// Fresh ones; of KMEs those that serve at that address.
+    /// Creates fresh secrets; `kmes` is the address of the KMEs.
     pub(super) fn make(
         dut: &str,
         keys: KeySource,
@@ -74,7 +74,7 @@ impl Secrets {
         Ok(Self::Agreed(Box::new(agreed)))
     }
 
-    /// Writes a gateway's share.
+    /// Writes a gateway's secrets.
     pub(super) fn write(&self, node: &dyn Node) -> Result<KeyConfig> {
         match self {
             Self::Static(pair) => {
@@ -88,7 +88,8 @@ impl Secrets {
         }
     }
 
-    /// Writes what the KMEs need, and where their configuration is; `None` where there are none.
+    /// Writes the files of the KMEs and returns their configuration's path; `None` if there are
+    /// none.
     pub(super) fn write_kmes(&self, node: &dyn Node) -> Result<Option<String>> {
         match self {
             Self::Agreed(agreed) => agreed
@@ -189,21 +190,21 @@ impl Qkd {
     }
 }
 
-/// In the order of all that there is two of.
+/// The gateways, in the order of all pairs here.
 const GATEWAYS: [NodeId; 2] = [NodeId::Gw1, NodeId::Gw2];
 
-/// A gateway's place among them.
+/// A gateway's index in pairs.
 fn side(id: NodeId) -> usize {
     usize::from(id == NodeId::Gw2)
 }
 
-/// What a gateway is called, and its peer.
+/// Names of a gateway and of its peer.
 fn names(id: NodeId) -> (&'static str, &'static str) {
     let side = side(id);
     (GATEWAYS[side].name(), GATEWAYS[1 - side].name())
 }
 
-/// One for each gateway, in its name.
+/// Issues a certificate for each gateway, in its name.
 fn certificates(authority: &Authority) -> Result<[Texts; 2], CertificateError> {
     let [first, second] = GATEWAYS.map(|id| authority.issue(id.name(), days_from_now(DAYS)));
     Ok([first?, second?])

@@ -1,4 +1,4 @@
-//! Tunnels that agree on keys: until all have some, and until all have new ones.
+//! Tunnels that agree on keys: waiting until all have keys, and until all have new ones.
 
 use super::REKEY;
 use super::metrics::{metrics, read_counters};
@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the first tunnel may take: some attempts, when the other gateway is late.
+/// How long the first tunnel may take: several attempts if the other gateway is late.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// What each further one adds, on a busy machine.
+/// Additional time for each further one, on a busy machine.
 const LIMIT_EACH: Duration = Duration::from_millis(60);
 
-/// From one look at a gateway's metrics to the next.
+/// Polling interval of a gateway's metrics.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Tunnels that have keys, of its metrics.
+/// Gauge of tunnels that have keys.
 const ESTABLISHED: &str = "tunnels_established";
 
-/// What the keys of each tunnel are made of: the metric, and its label.
+/// Sources of each tunnel's keys: the metric, and its label.
 const SOURCES: (&str, &str) = ("tunnel_info", "sources");
 
 /// Its counter of new keys, by cause.
@@ -30,8 +30,8 @@ const EPOCHS: &str = "epochs_established";
 /// Its counter of attempts that failed, by reason.
 const FAILED: &str = "handshakes_failed";
 
-/// Waits until all tunnels of these gateways have keys; facts: how long that took since `start`,
-/// and what keys are made of.
+/// Waits until all tunnels of these gateways have keys; returns as facts the time since `start` and
+/// the key sources.
 pub(super) fn await_established(
     daemons: &[Daemon<'_>],
     tunnels: u16,
@@ -58,8 +58,8 @@ pub(super) fn await_established(
     Ok(facts)
 }
 
-/// Has new keys made for all tunnels, and waits until both gateways seal with them. The first is
-/// asked: a gateway asks its peer where that is the one that connects.
+/// Renews the keys of all tunnels and waits until both gateways seal with them. Only the first is
+/// signalled: a gateway asks its peer if the peer is the one that connects.
 pub(super) fn rekey(daemons: &[Daemon<'_>], tunnels: u16) -> Result<()> {
     let before = daemons.iter().map(epochs).collect::<Result<Vec<_>, _>>()?;
     if let Some(first) = daemons.first() {
@@ -85,7 +85,7 @@ fn limit(tunnels: u16) -> Duration {
     LIMIT + LIMIT_EACH * u32::from(tunnels.saturating_sub(1))
 }
 
-/// Waits until what is counted on a gateway is that much; an error says `so_far`, and why attempts
+/// Waits until `count` of a gateway reaches `wanted`; an error contains `so_far` and why attempts
 /// failed.
 fn await_count(
     daemon: &Daemon<'_>,
@@ -109,19 +109,19 @@ fn await_count(
     }
 }
 
-/// Tunnels that have keys now.
+/// Number of tunnels that have keys.
 fn established(daemon: &Daemon<'_>) -> Result<u64> {
     Ok(prometheus::gauge(&metrics(daemon)?, ESTABLISHED))
 }
 
-/// Epochs that it has agreed on since its start, of all tunnels.
+/// Epochs agreed on since its start, over all tunnels.
 fn epochs(daemon: &Daemon<'_>) -> Result<u64> {
     Ok(parts(&read_counters(daemon)?, EPOCHS)
         .map(|(_, count)| count)
         .sum())
 }
 
-/// Why attempts failed, as far as any did: `; attempts failed: policy 3`.
+/// Returns why attempts failed, if any did: `; attempts failed: policy 3`.
 fn failures(daemon: &Daemon<'_>) -> Result<String> {
     let counters = read_counters(daemon)?;
     let failed = parts(&counters, FAILED).filter(|(_, count)| *count > 0);
@@ -134,7 +134,7 @@ fn failures(daemon: &Daemon<'_>) -> Result<String> {
     })
 }
 
-/// A counter's parts by label.
+/// Returns a counter's parts by label.
 fn parts<'a>(
     counters: &'a BTreeMap<String, u64>,
     name: &'a str,

@@ -1,9 +1,9 @@
-//! What boxes print, read without knowing whose box it is.
+//! Vendor-neutral parsing of what boxes print.
 
-/// The longest that a fact gets in a journal.
+/// Longest fact in a journal, in characters.
 const FACT_CHARS_MAX: usize = 200;
 
-/// In one line, shortened.
+/// Returns the text in one line, shortened.
 pub(super) fn fact(said: &str) -> String {
     let words: Vec<&str> = said.split_whitespace().collect();
     let line = words.join(" ");
@@ -13,8 +13,7 @@ pub(super) fn fact(said: &str) -> String {
     }
 }
 
-/// Whether a word stands in it, whatever the case of its letters, and is no part of a longer one:
-/// `aes-128` is none of `aes-128-gcm`'s.
+/// Whether the text contains a whole word, ignoring case: `aes-128-gcm` does not contain `aes-128`.
 pub(super) fn has_word(said: &str, word: &str) -> bool {
     let (said, word) = (said.to_lowercase(), word.to_lowercase());
     let of_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
@@ -25,7 +24,7 @@ pub(super) fn has_word(said: &str, word: &str) -> bool {
     })
 }
 
-/// The first number in it: digits that stand behind no letter, digit or dot, and before none.
+/// Returns the first number: digits with no letter, digit or dot before or after them.
 pub(super) fn first_number(said: &str) -> Option<u64> {
     let of_word = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
     let words = said.split(|c: char| !of_word(c));
@@ -33,7 +32,7 @@ pub(super) fn first_number(said: &str) -> Option<u64> {
     words.filter_map(whole).next()
 }
 
-/// Lines that are a name and a number; others are left out.
+/// Returns the lines that are a name and a number.
 pub(super) fn numbered_lines(said: &str) -> Vec<(String, u64)> {
     let pair = |line: &str| {
         let mut words = line.split_whitespace();

@@ -1,4 +1,4 @@
-//! Commands for boxes: filled in, and run on the desk.
+//! Commands for boxes: filled in, and run on the host.
 
 use super::super::Site;
 use super::answers;
@@ -11,13 +11,13 @@ use campaign::plan::{self, ExternalBox, Placeholder, fill_in};
 use std::thread;
 use std::time::Duration;
 
-/// Polling interval of a running command: the run may be interrupted meanwhile.
+/// Polling interval of a running command: the run may be interrupted between two polls.
 const STEP: Duration = Duration::from_millis(10);
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Runs the commands for the boxes of one DUT on the desk.
+/// Runs the commands for the boxes of one DUT on the host.
 pub(super) struct CommandRunner<'a> {
     site: &'a Site<'a>,
     pub(super) outside: &'a Outside,
@@ -47,7 +47,7 @@ impl<'a> CommandRunner<'a> {
         self.carry_out(id, via, command, None).map(drop)
     }
 
-    /// Hands the teardown commands of these boxes to the desk, which runs them if this run is
+    /// Hands the teardown commands of these boxes to the host, which runs them if this run is
     /// killed.
     pub(super) fn leave_behind<'b>(
         &self,
@@ -62,11 +62,11 @@ impl<'a> CommandRunner<'a> {
         let limit_ms = self.plan.limit_ns / 1_000_000;
         match self
             .outside
-            .desk
+            .host
             .call(Request::AtEnd { programs, limit_ms })?
         {
             Response::Noted => Ok(()),
-            other => Err((&self.outside.desk as &dyn Node).unexpected(&other)),
+            other => Err((&self.outside.host as &dyn Node).unexpected(&other)),
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a> CommandRunner<'a> {
         command: &str,
         interrupt: Option<&Interrupt>,
     ) -> Result<String> {
-        let desk: &dyn Node = &self.outside.desk;
+        let host: &dyn Node = &self.outside.host;
         let limit = Duration::from_nanos(self.plan.limit_ns);
         let deadline = Deadline::after(limit);
         let program = self.program(via, command)?;
@@ -85,7 +85,7 @@ impl<'a> CommandRunner<'a> {
             [] => program.argv[2].clone(),
             _ => format!("{} {}", via.join(" "), program.argv[program.argv.len() - 1]),
         };
-        let process = desk.start(program, limit)?;
+        let process = host.start(program, limit)?;
         let failed = |how: String, ended: &Ended| {
             let (gateway, words) = (id.name(), answers::fact(&words));
             let said = ended.last_words();
@@ -95,21 +95,21 @@ impl<'a> CommandRunner<'a> {
             ))
         };
         loop {
-            if desk.status(process)?.is_some() {
+            if host.status(process)?.is_some() {
                 break;
             }
             if interrupt.is_some_and(Interrupt::is_set) {
-                desk.stop(process, GRACE)?;
+                host.stop(process, GRACE)?;
                 return Err(LabError::Interrupted);
             }
             if deadline.is_over() {
-                let ended = desk.stop(process, GRACE)?;
+                let ended = host.stop(process, GRACE)?;
                 let how = format!("did not end within {} s", limit.as_secs());
                 return Err(failed(how, &ended));
             }
             thread::sleep(STEP);
         }
-        let ended = desk.wait(process, GRACE)?;
+        let ended = host.wait(process, GRACE)?;
         match ended.code {
             Some(0) => Ok(ended.stdout),
             _ => Err(failed(format!("failed ({})", ended.how()), &ended)),
@@ -118,13 +118,13 @@ impl<'a> CommandRunner<'a> {
 
     fn program(&self, via: &[String], command: &str) -> Result<Program> {
         let command = fill_in(command, |placeholder| self.value(placeholder)).map_err(|word| {
-            let reason = format!("has a command with `{{{word}}}`, which stands for nothing");
+            let reason = format!("has a command with `{{{word}}}`, which is not a placeholder");
             self.site.error(reason)
         })?;
         Ok(Program::new(argv(via, command)))
     }
 
-    /// What a placeholder stands for.
+    /// Returns a placeholder's value.
     fn value(&self, placeholder: Placeholder) -> String {
         let (map, links, cables) = (self.site.map, self.site.links, &self.outside.cables);
         match placeholder {
@@ -146,8 +146,8 @@ impl<'a> CommandRunner<'a> {
     }
 }
 
-/// A shell on this machine; or what leads to the box, which takes the command as one word. `ssh`
-/// must not ask for a password: nobody is there to answer.
+/// Returns the shell command on this machine, or the program that reaches the box with the command
+/// as one word. `ssh` must not prompt for a password.
 fn argv(via: &[String], command: String) -> Vec<String> {
     let Some((program, arguments)) = via.split_first() else {
         return vec!["sh".to_owned(), "-c".to_owned(), command];

@@ -1,4 +1,4 @@
-//! The stations at the cables: addresses, routes, and who answers there.
+//! The stations at the cables: addresses, routes, and neighbours.
 
 use super::super::Site;
 use super::super::site::{all, on_each};
@@ -13,10 +13,10 @@ use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;
 
-/// Between two looks for a neighbour.
+/// Interval between two queries of a neighbour.
 const STEP: Duration = Duration::from_millis(100);
 
-/// How long one look may take.
+/// How long one query may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A station at its cable.
@@ -24,7 +24,7 @@ struct AtCable<'a> {
     interface: &'a str,
     gateway: Ipv4Addr,
     mac: [u8; 6],
-    /// Where it is in the lab otherwise.
+    /// Its end inside the lab.
     end: End,
     side: Side,
 }
@@ -49,7 +49,7 @@ fn at_cable(outside: &Outside, id: NodeId) -> AtCable<'_> {
     }
 }
 
-/// Has each station reach everything over its cable. Its own link keeps its address and its
+/// Routes everything of each station over its cable. Its own link keeps its address and its
 /// neighbours.
 pub(super) fn attach(site: &Site<'_>, outside: &Outside) -> Result<()> {
     all(on_each(&site.stations, |station| {
@@ -71,7 +71,7 @@ pub(super) fn attach(site: &Site<'_>, outside: &Outside) -> Result<()> {
     }))
 }
 
-/// Undoes it, whether or not it was done.
+/// Undoes [`attach`], whether or not it was done.
 pub(super) fn detach(site: &Site<'_>, outside: &Outside) -> Result<()> {
     all(on_each(&site.stations, |station| {
         let AtCable { interface, end, .. } = at_cable(outside, station.id());
@@ -118,13 +118,14 @@ fn frame_end(
     })
 }
 
-/// A neighbour as `ip -json neigh` has it.
+/// A neighbour as `ip -json neigh` prints it.
 #[derive(Deserialize)]
 struct Neighbour {
     lladdr: Option<String>,
 }
 
-/// Who answers for the gateway's address: asked by the kernel's own discovery, until somebody does.
+/// Returns the MAC address that answers for the gateway's address, by the kernel's own discovery;
+/// retries until one answers.
 fn neighbour(
     site: &Site<'_>,
     outside: &Outside,
@@ -138,7 +139,7 @@ fn neighbour(
     let gateway = gateway.to_string();
     let deadline = Deadline::after(limit);
     loop {
-        // Whether it answers echoes does not matter: it must answer who it is before.
+        // An echo reply does not matter: resolving the address comes first.
         let ping = [
             "ping", "-n", "-q", "-c", "1", "-W", "1", "-I", interface, &gateway,
         ];
@@ -155,7 +156,7 @@ fn neighbour(
         outside.interrupt.check()?;
         if deadline.is_over() {
             let reason = format!(
-                "is configured, but nobody answers for {gateway} at station {}'s cable `{interface}` within {} s\n\
+                "is configured, but no device answers for {gateway} at station {}'s cable `{interface}` within {} s\n\
                  help: give the box that address there, or write another as `gateway_a` or `gateway_b` of the lab",
                 station.id().name(),
                 limit.as_secs()

@@ -1,48 +1,48 @@
-//! Its configuration.
+//! OpenVPN's configuration file.
 
 use std::fmt;
 use std::net::Ipv4Addr;
 use wire::Suite;
 
-/// Bytes of each socket buffer: as much as the machine allows, up to this.
+/// Size of each socket buffer in bytes, or the machine's limit if that is less.
 const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
 
-/// After so many seconds in which it has sent nothing, it sends a packet all the same.
+/// Seconds without a sent packet after which it sends a keepalive.
 const PING_S: u32 = 1;
 
-/// After so many seconds in which nothing came, it begins anew: five times longer, so that a load
-/// that loses some packets does not end the tunnel.
+/// Seconds without a received packet after which it restarts the tunnel: five times longer, so that
+/// a load that loses some packets does not end the tunnel.
 const PING_RESTART_S: u32 = 5;
 
-/// Lines of one kind after which it says no more: it would log each packet of a replay.
+/// Repetitions of a message after which it is muted: it would log each replayed packet.
 const REPEATED_LINES_MAX: u32 = 20;
 
-/// Data channel ciphers by suite: its AEADs. It has others, of which OpenVPN 2.6 warns.
+/// Data channel ciphers by suite: its AEADs. OpenVPN 2.6 warns of the others.
 const CIPHERS: [(Suite, &str); 3] = [
     (Suite::Aes128Gcm, "AES-128-GCM"),
     (Suite::Aes256Gcm, "AES-256-GCM"),
     (Suite::ChaCha20Poly1305, "CHACHA20-POLY1305"),
 ];
 
-/// What OpenVPN calls a suite; `None` when its data channel does not have it.
+/// Returns OpenVPN's name of a suite; `None` if its data channel does not support it.
 pub(super) fn cipher(suite: Suite) -> Option<&'static str> {
     let mut ciphers = CIPHERS.into_iter();
     ciphers.find(|(own, _)| *own == suite).map(|(_, name)| name)
 }
 
-/// The suites that its data channel has.
+/// Returns the suites of the data channel.
 pub(super) fn suites() -> [Suite; CIPHERS.len()] {
     CIPHERS.map(|(suite, _)| suite)
 }
 
-/// Which end of TLS it is.
+/// The end of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Server,
     Client,
 }
 
-/// What a gateway is told; its text is a configuration file.
+/// A gateway's configuration; its `Display` is the file.
 pub(super) struct Conf<'a> {
     pub(super) role: Role,
     pub(super) interface: &'a str,
@@ -56,7 +56,7 @@ pub(super) struct Conf<'a> {
     pub(super) certificate: &'a str,
     /// Path of its private key.
     pub(super) key: &'a str,
-    /// SHA-256 of the only certificate that it accepts.
+    /// SHA-256 of the only accepted certificate.
     pub(super) peer_fingerprint: &'a str,
 }
 
@@ -69,30 +69,30 @@ impl fmt::Display for Conf<'_> {
         writeln!(f, "remote {}", self.remote)?;
         writeln!(f, "port {}", self.port)?;
         match self.role {
-            // No finite-field Diffie-Hellman: TLS takes elliptic curves.
+            // No finite-field Diffie-Hellman: TLS uses elliptic curves.
             Role::Server => writeln!(f, "tls-server\ndh none")?,
             Role::Client => writeln!(f, "tls-client")?,
         }
         writeln!(f, "cert \"{}\"", self.certificate)?;
         writeln!(f, "key \"{}\"", self.key)?;
         writeln!(f, "peer-fingerprint {}", self.peer_fingerprint)?;
-        // One and no other: they agree on it, or on none.
+        // The only cipher on offer.
         writeln!(f, "data-ciphers {}", self.cipher)?;
         writeln!(f, "disable-dco")?;
         writeln!(f, "tun-mtu {}", self.mtu)?;
-        // Packets pass as they are; the lab's links have room for them.
+        // Packets pass unchanged; the lab's links have room for them.
         writeln!(f, "mssfix 0")?;
         writeln!(f, "txqueuelen {}", self.queue_packets)?;
         writeln!(f, "sndbuf {SOCKET_BUFFER_BYTES}")?;
         writeln!(f, "rcvbuf {SOCKET_BUFFER_BYTES}")?;
-        // A peer that is gone is noticed by its silence; interface and routes stay meanwhile.
+        // A timeout detects a dead peer; interface and routes stay meanwhile.
         writeln!(f, "ping {PING_S}")?;
         writeln!(f, "ping-restart {PING_RESTART_S}")?;
         writeln!(f, "persist-tun")?;
-        // One system call less for each packet.
+        // Saves one system call per packet.
         writeln!(f, "fast-io")?;
         writeln!(f, "suppress-timestamps")?;
-        // From here on it tells the data channel's cipher, and nothing yet for each packet.
+        // The lowest verbosity that logs the data channel's cipher; logs nothing per packet.
         writeln!(f, "verb 3")?;
         writeln!(f, "mute {REPEATED_LINES_MAX}")
     }

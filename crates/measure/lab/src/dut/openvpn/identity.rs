@@ -1,4 +1,4 @@
-//! A gateway's key and certificate, for one start.
+//! A gateway's key and certificate for one start.
 
 use super::super::keys::write_file;
 use crate::protocol::{Ended, Program};
@@ -8,22 +8,22 @@ use std::time::Duration;
 /// How long `openssl` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Who a gateway is.
+/// A gateway's TLS identity.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// Path of its certificate, ECDSA P-256, signed by itself.
+    /// Path of its self-signed ECDSA P-256 certificate.
     pub(super) certificate: String,
-    /// Path of its private key, for the owner's eyes only.
+    /// Path of its private key, readable by the owner only.
     pub(super) key: String,
     /// SHA-256 of its certificate, in hexadecimal with colons.
     pub(super) fingerprint: String,
 }
 
 impl Identity {
-    /// Makes one on a gateway. The key is written there and goes nowhere.
+    /// Generates one on a gateway. The key never leaves it.
     pub(super) fn make(dut: &str, node: &dyn Node) -> Result<Self> {
         let name = node.name();
-        // `openssl` writes into the files, whose modes stay.
+        // `openssl` writes into the existing files and keeps their modes.
         let key = write_file(node, &format!("{name}.openvpn.key"), "", true)?;
         let certificate = write_file(node, &format!("{name}.openvpn.crt"), "", false)?;
         let subject = format!("/CN={name}");
@@ -64,7 +64,7 @@ fn openssl<'a>(
     run().map_err(|error| error.into_dut(dut, refused))
 }
 
-/// `sha256 Fingerprint=AB:CD:…`, whose name is in other letters in other versions.
+/// Parses `sha256 Fingerprint=AB:CD:…`; the case of the name depends on the version.
 fn fingerprint(shown: &str) -> Option<&str> {
     let (_, print) = shown.trim().split_once('=')?;
     let octets = print.split(':');

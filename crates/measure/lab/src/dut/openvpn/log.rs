@@ -1,19 +1,19 @@
-//! What it says of itself.
+//! Parser of OpenVPN's log.
 
 use crate::dut::site::by_node;
 use crate::{LabError, NodeId};
 
-/// How the line begins that it prints once its interface is there and its socket is bound.
+/// Start of the line that it prints once its interface exists and its socket is bound.
 pub(super) const BOUND: &str = "UDPv4 link remote:";
 
 /// Start of the line that reports the cipher, once per handshake.
 pub(super) const DATA_CHANNEL: &str = "Data Channel: cipher ";
 
-/// What it printed until it was bound.
+/// Its output until it was bound.
 pub(super) struct Log<'a>(pub(super) &'a str);
 
 impl Log<'_> {
-    /// Its own version and that of the library that does the cryptography, by `gateway/key`.
+    /// Returns program, version and crypto library, by `gateway/key`.
     pub(super) fn facts(&self, gateway: NodeId, program: &str) -> Vec<(String, String)> {
         let facts = [
             ("program", Some(program)),
@@ -47,7 +47,7 @@ pub(super) fn agreed_cipher(line: &str) -> Option<&str> {
     quoted.split_once('\'').map(|(cipher, _)| cipher)
 }
 
-/// Adds to an error what mends it.
+/// Adds to an error what to do.
 pub(super) fn explain(error: LabError) -> LabError {
     error.help_for("Unrecognized option", "OpenVPN 2.6 or newer is needed")
 }
@@ -74,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn the_cipher_is_what_stands_in_quotes() {
-        let told = "Data Channel: cipher 'AES-256-GCM', peer-id: 0";
-        assert_eq!(agreed_cipher(told), Some("AES-256-GCM"));
+    fn the_cipher_is_the_quoted_word() {
+        let aead = "Data Channel: cipher 'AES-256-GCM', peer-id: 0";
+        assert_eq!(agreed_cipher(aead), Some("AES-256-GCM"));
         let with_hmac = "Data Channel: cipher 'AES-256-CBC', auth 'SHA256'";
         assert_eq!(agreed_cipher(with_hmac), Some("AES-256-CBC"));
         for wrong in [
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_too_old_is_told_what_it_lacks() {
-        let told = |reason: &str| {
+    fn the_error_of_a_version_that_is_too_old_names_the_needed_one() {
+        let explained = |reason: &str| {
             let dut = "openvpn".to_owned();
             let reason = reason.to_owned();
             explain(LabError::Dut { dut, reason }).to_string()
         };
         let old = "Options error: Unrecognized option or missing parameter(s): peer-fingerprint";
-        assert!(told(old).ends_with("help: OpenVPN 2.6 or newer is needed"));
-        assert!(!told("died").contains("help:"));
+        assert!(explained(old).ends_with("help: OpenVPN 2.6 or newer is needed"));
+        assert!(!explained("died").contains("help:"));
     }
 }

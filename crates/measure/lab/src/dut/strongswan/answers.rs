@@ -1,13 +1,13 @@
-//! What `swanctl --pretty` prints: sections, values and lists of a message, each on a line of its
+//! Parser of `swanctl --pretty`: sections, values and lists of a message, each on a line of its
 //! own.
 
 use std::collections::BTreeMap;
 
-/// Values by path, from below the message's own section: `t/child-sas/c0-1/encr-alg`. A list is its
-/// items with blanks between.
+/// Values by path, from below the message's own section: `t/child-sas/c0-1/encr-alg`. A list's
+/// items are joined by spaces.
 pub(super) type Answer = BTreeMap<String, String>;
 
-/// Reads all messages of an answer; what is no part of one is passed over.
+/// Parses all messages of an answer and ignores other lines.
 pub(super) fn parse(text: &str) -> Answer {
     let mut answer = Answer::new();
     let mut sections: Vec<&str> = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Answer {
     answer
 }
 
-/// Names of the sections right below one.
+/// Returns the names of the direct subsections of a section.
 pub(super) fn sections(answer: &Answer, section: &str) -> Vec<String> {
     let below = format!("{section}/");
     let mut names: Vec<String> = answer
@@ -52,7 +52,7 @@ pub(super) fn sections(answer: &Answer, section: &str) -> Vec<String> {
     names
 }
 
-/// Major and minor number of a version, of `5.9.8` or `6.0beta2`.
+/// Returns the major and minor number of a version such as `5.9.8` or `6.0beta2`.
 pub(super) fn numbers(version: &str) -> (u32, u32) {
     let mut numbers = version
         .split(|c: char| !c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! A gateway's configuration as text, and what `swanctl --list-conns` is to say of it.
+//! A gateway's configuration as text, and the expected output of `swanctl --list-conns`.
 
 use super::answers::Answer;
 use super::secrets::Secrets;
@@ -13,20 +13,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The connection's name.
 pub(super) const CONNECTION: &str = "t";
 
-/// Who sets the tunnels up: the one that a failure is made of, which so is the one that brings them
-/// back when it has been started again. The other one then forgets what it had (INITIAL_CONTACT,
-/// RFC 7296 §2.4).
+/// The gateway that sets up the tunnels: the one that trials kill, so that it restores them when it
+/// restarts. Its peer then drops its old SAs (INITIAL_CONTACT, RFC 7296 §2.4).
 pub(super) const INITIATOR: NodeId = NodeId::Gw2;
 
-/// After so many seconds without a packet from its peer, a gateway asks whether it lives (RFC 7296
-/// §2.4): a default that strongSwan's own examples have. It is asked again for 165 s before it is
-/// dead, as `charon` has it by default.
+/// Seconds without a packet from the peer after which a gateway checks its liveness (RFC 7296
+/// §2.4), as in strongSwan's own examples. It retries for 165 s, `charon`'s default, before it
+/// declares the peer dead.
 const DPD_DELAY_S: u32 = 30;
 
-/// Who the pre-shared key against quantum computers is said to be from.
+/// Identity of the post-quantum pre-shared key.
 const PPK_ID: &str = "cipherbench";
 
-/// What the daemon loads beside the plugin that brings ML-KEM and the one for libipsec.
+/// Plugins that the daemon loads besides those for ML-KEM and libipsec.
 const PLUGINS: &str = "random nonce openssl kdf pubkey pem x509";
 
 /// A gateway's side of the tunnel.
@@ -34,13 +33,13 @@ pub(super) struct Half<'a> {
     plan: &'a StrongSwan,
     own: (&'static str, String),
     peer: (&'static str, String),
-    /// Whether it sets the tunnels up as soon as it has them in its configuration.
+    /// Whether it sets up the tunnels as soon as they are configured.
     initiates: bool,
     /// One for each pair of SAs.
     children: Vec<Child>,
 }
 
-/// What one pair of SAs carries.
+/// The networks of one pair of SAs.
 struct Child {
     /// Networks behind the gateway.
     own: Vec<String>,
@@ -82,21 +81,21 @@ impl<'a> Half<'a> {
         }
     }
 
-    /// Addresses in those of its networks where no interface has one. The daemon sets a route to
-    /// the peer's network only where it finds an address in its own for its source.
+    /// Returns an address in each of its networks in which no interface has one. The daemon sets a
+    /// route to the peer's network only if it finds a source address in its own.
     pub(super) fn addresses(&self) -> Vec<String> {
         let own = self.children.iter().flat_map(|child| &child.own);
         if self.plan.tunnels > 1 {
             let is_host = |network: &&String| network.ends_with("/32") || network.ends_with("/128");
             return own.filter(is_host).cloned().collect();
         }
-        // In the station's own it is the gateway.
+        // In the station's own network the gateway has one.
         own.skip(1)
             .filter_map(|network| last_address(network))
             .collect()
     }
 
-    /// How many pairs of SAs there are to be.
+    /// Number of pairs of SAs.
     pub(super) fn sas(&self) -> usize {
         self.children.len()
     }
@@ -106,8 +105,8 @@ impl<'a> Half<'a> {
         (0..self.sas()).map(|n| format!("c{n}")).collect()
     }
 
-    /// `swanctl.conf`. Nothing is negotiated anew by itself while a trial runs, for neither IKE nor
-    /// an SA gets old, unless the peer is dead.
+    /// `swanctl.conf`. Nothing is renegotiated while a trial runs, since neither IKE nor SAs
+    /// expire, unless the peer is dead.
     pub(super) fn connections(&self, secrets: &Secrets) -> String {
         let StrongSwan {
             data_path,
@@ -161,8 +160,8 @@ impl<'a> Half<'a> {
             let secret = &secrets.ppk;
             kept += &format!("  ppk-1 {{\n    id = {PPK_ID}\n    secret = 0x{secret}\n  }}\n");
         }
-        // Packets are sealed behind an interface in the kernel: the daemon sets no routes then.
-        // Without NAT between them gateways have bare ESP, which kernel-libipsec does not know.
+        // In the kernel, an interface seals packets, so the daemon sets no routes. Gateways without
+        // NAT between them use bare ESP, which kernel-libipsec lacks.
         let carrier = match data_path {
             DataPath::Kernel => format!(
                 "    encap = no\n    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n"
@@ -180,7 +179,7 @@ impl<'a> Half<'a> {
         )
     }
 
-    /// What the daemon must say of the connection.
+    /// Returns what the daemon must list of the connection.
     pub(super) fn expected(&self) -> Answer {
         let class = match self.plan.auth {
             IkeAuth::Psk => "pre-shared key",
@@ -224,7 +223,7 @@ impl<'a> Half<'a> {
     }
 }
 
-/// The plugins that a daemon is to load.
+/// Returns the plugins that a daemon loads.
 pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
     let ml_kem = plan.ml_kem.then_some("ml");
     let libipsec = (plan.data_path == DataPath::Libipsec).then_some("kernel-libipsec");
@@ -236,8 +235,8 @@ pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
         .collect()
 }
 
-/// `strongswan.conf`: plugins of our choice, a socket of its own, routes in the main table (they go
-/// with the TUN device then, and no rule stays behind), and a log that is had while it runs.
+/// `strongswan.conf`: the plugins above, a socket of its own, routes in the main table (which go
+/// with the TUN device and need no rule), and an unbuffered log.
 pub(super) fn daemon(plan: &StrongSwan, socket: &str) -> String {
     format!(
         "charon {{\n  load = {}\n  install_virtual_ip = no\n  routing_table = 0\n  \
@@ -247,7 +246,7 @@ pub(super) fn daemon(plan: &StrongSwan, socket: &str) -> String {
     )
 }
 
-/// The last address of a network that is a host's, as a network of its own.
+/// Returns a network's last host address, as a host route.
 fn last_address(network: &str) -> Option<String> {
     let (prefix, bits) = network.split_once('/')?;
     let bits: u32 = bits.parse().ok()?;

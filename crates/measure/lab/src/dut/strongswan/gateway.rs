@@ -1,4 +1,4 @@
-//! A gateway as it is asked and told: programs run there, most of them `swanctl`.
+//! Programs run on a gateway, most of them `swanctl`.
 
 use super::answers::{self, Answer};
 use crate::protocol::Program;
@@ -8,13 +8,13 @@ use std::time::Duration;
 /// How long one command may take.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(20);
 
-/// Characters of a command that an error quotes.
+/// Most characters of a command that an error quotes.
 const COMMAND_CHARS: usize = 200;
 
-/// Lines of a log that an error quotes.
+/// Most lines of a log that an error quotes.
 const LOG_LINES: usize = 4;
 
-/// A gateway, and where its files are.
+/// A gateway and the folder of its files.
 pub(super) struct Gateway<'a> {
     pub(super) dut: &'a str,
     pub(super) node: &'a dyn Node,
@@ -24,23 +24,23 @@ pub(super) struct Gateway<'a> {
 }
 
 impl Gateway<'_> {
-    /// Where its daemon is asked.
+    /// URI of its daemon's control socket.
     pub(super) fn uri(&self) -> String {
         format!("unix://{}/charon.vici", self.folder)
     }
 
-    /// Where its configuration is.
+    /// Path of its configuration.
     pub(super) fn configuration(&self) -> String {
         format!("{}/swanctl.conf", self.folder)
     }
 
-    /// What its daemon answers.
+    /// Returns the daemon's answer to a `swanctl` command.
     pub(super) fn ask(&self, words: &[&str]) -> Result<Answer> {
         let words: Vec<&str> = words.iter().copied().chain(["--pretty"]).collect();
         Ok(answers::parse(&self.swanctl(&words)?))
     }
 
-    /// What `swanctl` prints; the command and its arguments.
+    /// Runs `swanctl` with these arguments; returns its output.
     pub(super) fn swanctl(&self, words: &[&str]) -> Result<String> {
         let uri = self.uri();
         let argv: Vec<&str> = ["swanctl"]
@@ -51,7 +51,7 @@ impl Gateway<'_> {
         self.run(&argv)
     }
 
-    /// What a program prints that must succeed.
+    /// Runs a program that must succeed; returns its output.
     pub(super) fn run(&self, argv: &[&str]) -> Result<String> {
         self.run_program(TOOL_LIMIT, Program::new(argv.iter().copied()))
     }
@@ -63,14 +63,14 @@ impl Gateway<'_> {
             .map(drop)
     }
 
-    /// The same with more time, of a program that may have an input.
+    /// As [`run`](Self::run), with another time limit, and an input if the program has one.
     pub(super) fn run_program(&self, limit: Duration, program: Program) -> Result<String> {
         let what: String = program.argv.join(" ").chars().take(COMMAND_CHARS).collect();
         let ended = self.node.run(program, limit)?;
         if ended.code == Some(0) {
             return Ok(ended.stdout);
         }
-        // Its last words may be its standard output's: the daemon's log while it tried.
+        // The reason may be on standard output: the daemon's log of the attempt.
         let name = self.node.name();
         let log: Vec<&str> = ended.stdout.lines().collect();
         let log = log[log.len().saturating_sub(LOG_LINES)..].join("; ");
@@ -80,7 +80,7 @@ impl Gateway<'_> {
         Err(self.error(format!("failed on {name}: `{what}` ({how}): {said}")))
     }
 
-    /// What to do when an SA does not come up.
+    /// Adds what to do when an SA does not come up.
     pub(super) fn explain(&self, error: LabError) -> LabError {
         match error {
             LabError::Dut { reason, .. } => self.error(format!(

@@ -1,4 +1,4 @@
-//! What a gateway's SAs say: that they are as asked for, and how much they have carried.
+//! State of a gateway's SAs: the check against the request, and counters.
 
 use super::answers::{self, Answer};
 use super::config::CONNECTION;
@@ -8,8 +8,8 @@ use crate::Result;
 use campaign::plan::StrongSwan;
 use std::collections::BTreeSet;
 
-/// Counters of its SAs, all together: as it has them, and as they are told. Bytes are those of the
-/// packets inside, as its data path counts them.
+/// Counters summed over its SAs: strongSwan's name, and the reported one. Bytes are those of the
+/// inner packets, as its data path counts them.
 const COUNTERS: [(&str, &str); 4] = [
     ("bytes-in", "sa_in_bytes"),
     ("packets-in", "sa_in_packets"),
@@ -17,19 +17,20 @@ const COUNTERS: [(&str, &str); 4] = [
     ("packets-out", "sa_out_packets"),
 ];
 
-/// Looks at a gateway's SAs: `expected` are there, with all that was asked for; facts.
+/// Checks that a gateway has `expected` SAs, all with the requested properties; returns facts.
 pub(super) fn look(
     gateway: &Gateway<'_>,
     plan: &StrongSwan,
     expected: usize,
 ) -> Result<Vec<(&'static str, String)>> {
     let name = gateway.node.name();
-    let told = gateway.ask(&["--list-sas"])?;
+    let sas = gateway.ask(&["--list-sas"])?;
     let of_ike = |key: &str| {
-        let value = told.get(&format!("{CONNECTION}/{key}"));
+        let value = sas.get(&format!("{CONNECTION}/{key}"));
         value.map(String::as_str).unwrap_or_default()
     };
-    let fail = |what: String| Err(gateway.error(format!("is not as asked for on {name}: {what}")));
+    let fail =
+        |what: String| Err(gateway.error(format!("differs from the request on {name}: {what}")));
     if of_ike("state") != "ESTABLISHED" {
         return fail(format!("IKE is not established, but `{}`", of_ike("state")));
     }
@@ -38,7 +39,7 @@ pub(super) fn look(
         let is = if with_ppk { "are" } else { "are not" };
         return fail(format!("keys {is} made with a PPK"));
     }
-    let ml_kem = told
+    let ml_kem = sas
         .iter()
         .find(|(path, value)| !path.contains("/child-sas/") && value.contains("ML_KEM_768"));
     if ml_kem.is_some() != plan.ml_kem {
@@ -46,20 +47,20 @@ pub(super) fn look(
         return fail(format!("there {was} ML-KEM-768 in the key exchange"));
     }
     let section = format!("{CONNECTION}/child-sas");
-    let children: Vec<_> = answers::sections(&told, &section)
+    let children: Vec<_> = answers::sections(&sas, &section)
         .into_iter()
         .map(|child| format!("{section}/{child}"))
-        .filter(|child| !is_over(&told, child))
+        .filter(|child| !is_over(&sas, child))
         .collect();
     if children.len() != expected {
         return fail(format!("it has {} SAs of {expected}", children.len()));
     }
     for child in children {
         let value = |key: &str| {
-            let value = told.get(&format!("{child}/{key}"));
+            let value = sas.get(&format!("{child}/{key}"));
             value.map(String::as_str).unwrap_or_default()
         };
-        let suite = suites::negotiated(&told, &child);
+        let suite = suites::negotiated(&sas, &child);
         if suite != Some(plan.suite) {
             let is = ["encr-alg", "encr-keysize", "integ-alg"]
                 .map(value)
@@ -67,12 +68,12 @@ pub(super) fn look(
             return fail(format!("an SA has {is} and not {}", plan.suite));
         }
         let state = ["state", "protocol", "mode", "encap"].map(value);
-        // Of bare ESP nothing is said.
+        // The field is empty for bare ESP.
         let in_udp = if plan.carrier().udp { "yes" } else { "" };
         if state != ["INSTALLED", "ESP", "TUNNEL", in_udp] {
             let [state, protocol, mode, is_in_udp] = state;
             return fail(format!(
-                "an SA is {state} {protocol} {mode}, and of UDP around it is said `{is_in_udp}` and not `{in_udp}`"
+                "an SA is {state} {protocol} {mode}, with encapsulation in UDP `{is_in_udp}` and not `{in_udp}`"
             ));
         }
     }
@@ -92,13 +93,13 @@ pub(super) fn look(
     Ok(vec![("suite", plan.suite.name().to_owned()), ("ike", ike)])
 }
 
-/// Whether an SA is kept for late packets only, after it was replaced.
-fn is_over(told: &Answer, child: &str) -> bool {
-    told.get(&format!("{child}/state"))
+/// Whether a replaced SA is kept only for late packets.
+fn is_over(sas: &Answer, child: &str) -> bool {
+    sas.get(&format!("{child}/state"))
         .is_some_and(|state| state == "DELETED")
 }
 
-/// How far a gateway's SAs are.
+/// Progress of a gateway's SAs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
     /// SPIs of inbound SAs that are in use.
@@ -109,17 +110,17 @@ pub(super) struct Standing {
     pub(super) ikes: usize,
 }
 
-/// How far a gateway's SAs are now.
+/// Returns the progress of a gateway's SAs.
 pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing> {
-    let told = gateway.ask(&["--list-sas"])?;
+    let sas = gateway.ask(&["--list-sas"])?;
     let mut standing = Standing {
-        ikes: usize::from(told.contains_key(&format!("{CONNECTION}/state"))),
+        ikes: usize::from(sas.contains_key(&format!("{CONNECTION}/state"))),
         ..Standing::default()
     };
     let section = format!("{CONNECTION}/child-sas");
-    for child in answers::sections(&told, &section) {
+    for child in answers::sections(&sas, &section) {
         let child = format!("{section}/{child}");
-        let value = |key: &str| told.get(&format!("{child}/{key}"));
+        let value = |key: &str| sas.get(&format!("{child}/{key}"));
         match value("state").map(String::as_str) {
             Some("INSTALLED") => standing.spis.extend(value("spi-in").cloned()),
             Some("DELETED") => {}
@@ -129,17 +130,17 @@ pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing> {
     Ok(standing)
 }
 
-/// A gateway's counters.
+/// Returns a gateway's counters.
 pub(super) fn counters(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, u64)>> {
-    let told = gateway.ask(&["--list-sas"])?;
-    let summed = COUNTERS.map(|(key, counter)| (counter, sum(&told, key)));
+    let sas = gateway.ask(&["--list-sas"])?;
+    let summed = COUNTERS.map(|(key, counter)| (counter, sum(&sas, key)));
     Ok(summed.to_vec())
 }
 
-/// The sum of a counter over all SAs.
-fn sum(told: &Answer, key: &str) -> u64 {
+/// Sums a counter over all SAs.
+fn sum(sas: &Answer, key: &str) -> u64 {
     let is_it = |path: &str| path.contains("/child-sas/") && path.rsplit('/').next() == Some(key);
-    told.iter()
+    sas.iter()
         .filter(|(path, _)| is_it(path))
         .filter_map(|(_, value)| value.parse::<u64>().ok())
         .sum()

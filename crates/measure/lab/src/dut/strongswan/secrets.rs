@@ -1,5 +1,5 @@
-//! Secrets of one start: random keys, or an authority with a certificate for each gateway, whose
-//! own key is thrown away at once.
+//! Secrets of one start: random keys, or an authority, whose key is discarded at once, with a
+//! certificate for each gateway.
 
 use crate::dut::Site;
 use crate::dut::keys::random_hex;
@@ -14,7 +14,8 @@ const OPENSSL_LIMIT: Duration = Duration::from_secs(20);
 /// Bytes of each random secret.
 const SECRET_BYTES: usize = 32;
 
-/// Makes an authority and two certificates in a folder of its own, prints them and removes all.
+/// Creates an authority and two certificates in a temporary folder, prints them and removes the
+/// folder.
 const SCRIPT: &str = "
 folder=$(mktemp -d /run/pki.XXXXXX)
 trap 'rm -rf \"$folder\"' EXIT
@@ -32,7 +33,7 @@ make() {
 cat ca.crt gw1.key gw1.crt gw2.key gw2.crt
 ";
 
-/// What each certificate says beside its name.
+/// Extensions of each certificate.
 const OPENSSL_CONFIG: &str = "
 [req]
 distinguished_name = name
@@ -51,12 +52,12 @@ subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid
 ";
 
-/// What the gateways know one another by. `Debug` is left out on purpose.
+/// Credentials of the gateways. Deliberately not `Debug`.
 #[derive(Default)]
 pub(super) struct Secrets {
     /// Pre-shared key, in hexadecimal.
     pub(super) psk: String,
-    /// The one against quantum computers (RFC 8784).
+    /// Post-quantum pre-shared key (RFC 8784), in hexadecimal.
     pub(super) ppk: String,
     /// The authority's certificate, then key and certificate of gw1 and of gw2.
     pub(super) pems: Vec<String>,
@@ -66,7 +67,7 @@ impl Secrets {
     /// The authority's name.
     pub(super) const AUTHORITY: &'static str = "CN=Cipherbench";
 
-    /// Fresh ones; certificates only when they are asked for.
+    /// Creates fresh secrets; certificates only if the plan needs them.
     pub(super) fn fresh(plan: &StrongSwan, site: &Site<'_>) -> Result<Self> {
         Ok(Self {
             psk: random_hex(site.dut, SECRET_BYTES)?,
@@ -78,8 +79,8 @@ impl Secrets {
         })
     }
 
-    /// Files for a gateway: the authority's certificate, its own key and its own certificate; empty
-    /// without certificates.
+    /// Returns a gateway's files: the authority's certificate, its own key and its own certificate;
+    /// empty without certificates.
     pub(super) fn files(&self, id: NodeId) -> Vec<(&'static str, &str)> {
         let [ca, key1, crt1, key2, crt2] = &*self.pems else {
             return Vec::new();
@@ -100,7 +101,7 @@ fn certificates(site: &Site<'_>) -> Result<Vec<String>> {
     if ended.code == Some(0) && pems.len() == 5 {
         return Ok(pems);
     }
-    // Its standard output has keys.
+    // Its standard output contains keys.
     let said = ended.stderr.trim();
     let reason = format!(
         "got no certificates: `openssl req` failed ({}): {said}\n\
@@ -110,7 +111,7 @@ fn certificates(site: &Site<'_>) -> Result<Vec<String>> {
     Err(site.error(reason))
 }
 
-/// The blocks of a text of PEM, each with its end of line.
+/// Returns the PEM blocks of a text, each with its final newline.
 fn pems(text: &str) -> Vec<String> {
     let mut pems: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_of_pem_are_told_apart() {
+    fn pem_blocks_are_split() {
         let text =
             "-----BEGIN A-----\nxx\n-----END A-----\n-----BEGIN B-----\nyy\n-----END B-----\n";
         let expected = [

@@ -1,4 +1,4 @@
-//! Suites in strongSwan's words: as they are asked for, and as they are told.
+//! Suites in strongSwan's words: in proposals and in the list of SAs.
 
 use super::answers::Answer;
 use wire::{Cipher, Hmac, Suite};
@@ -6,7 +6,7 @@ use wire::{Cipher, Hmac, Suite};
 /// A suite in strongSwan's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Words {
-    /// Of `esp_proposals`: the cipher, and the integrity algorithm where there is one.
+    /// In `esp_proposals`: the cipher, and the integrity algorithm if any.
     ask: (&'static str, Option<&'static str>),
     /// `encr-alg` of an SA.
     pub(super) cipher: &'static str,
@@ -52,7 +52,7 @@ impl Words {
         }
     }
 
-    /// As `esp_proposals` has it.
+    /// Returns the value for `esp_proposals`.
     pub(super) fn proposal(self) -> String {
         match self.ask {
             (cipher, None) => cipher.to_owned(),
@@ -60,7 +60,7 @@ impl Words {
         }
     }
 
-    /// The first of its algorithms that a daemon does not have, by its `get-algorithms`.
+    /// Returns the first of its algorithms that is missing in a daemon's `get-algorithms`.
     pub(super) fn missing(self, algorithms: &Answer) -> Option<&'static str> {
         let kind = match self.integrity {
             None => "aead",
@@ -78,7 +78,7 @@ impl Words {
     }
 }
 
-/// The suite of an SA, from what is told of it in that section.
+/// Returns the suite of an SA from its section of the answer.
 pub(super) fn negotiated(answer: &Answer, section: &str) -> Option<Suite> {
     let value = |key: &str| answer.get(&format!("{section}/{key}")).map(String::as_str);
     Suite::COMMON.into_iter().find(|&suite| {
@@ -95,22 +95,22 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_suite_is_asked_for_in_words_of_its_own_and_known_again() {
+    fn every_suite_has_a_proposal_of_its_own_and_is_recognized() {
         let proposals: BTreeSet<_> = Suite::COMMON.map(|s| Words::of(s).proposal()).into();
         assert_eq!(proposals.len(), Suite::COMMON.len());
         for suite in Suite::COMMON {
             let words = Words::of(suite);
-            let told = [
+            let listed = [
                 ("encr-alg", Some(words.cipher)),
                 ("encr-keysize", words.key_bits),
                 ("integ-alg", words.integrity),
             ];
-            let told = told.into_iter().filter_map(|(key, value)| {
+            let listed = listed.into_iter().filter_map(|(key, value)| {
                 Some((format!("t/child-sas/c0-1/{key}"), value?.to_owned()))
             });
-            let told = told.collect();
-            assert_eq!(negotiated(&told, "t/child-sas/c0-1"), Some(suite));
-            assert_eq!(negotiated(&told, "t"), None);
+            let listed = listed.collect();
+            assert_eq!(negotiated(&listed, "t/child-sas/c0-1"), Some(suite));
+            assert_eq!(negotiated(&listed, "t"), None);
         }
     }
 

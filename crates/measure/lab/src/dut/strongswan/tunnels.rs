@@ -1,9 +1,10 @@
-//! Tunnels: set up, renewed and taken down, and what they need on a gateway beside the daemon.
+//! Tunnels: set up, renewed and taken down, with the addresses and rules that they need on a
+//! gateway.
 //!
-//! Several tunnels have one pair of SAs each, between single test addresses. For an SA the daemon
-//! wants to find an address of its gateway's own in the network behind that gateway, for the route
-//! into it: so a gateway has each test address of its side on its loopback device, and a rule that
-//! lets packets for them pass on all the same.
+//! Several tunnels have one pair of SAs each, between single test addresses. For the route into an
+//! SA, the daemon needs an address of its gateway in the network behind that gateway: so a gateway
+//! has each test address of its side on its loopback device, and a rule that still forwards packets
+//! for them.
 
 use super::config::{Half, INITIATOR};
 use super::gateway::{Gateway, TOOL_LIMIT};
@@ -22,21 +23,21 @@ use std::time::{Duration, Instant};
 /// How long setting up one tunnel, or renewing it, may take: several of IKE's retransmissions.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// What each further one adds.
+/// Additional time for each further one.
 const LIMIT_EACH: Duration = Duration::from_millis(100);
 
-/// What asking to renew one adds: a command of its own, which waits for those before it.
+/// Additional time for renewing each one: its command waits for those before it.
 const REKEY_EACH: Duration = Duration::from_millis(500);
 
-/// From one look at the SAs to the next, at least.
+/// Minimum polling interval of the SAs.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A look at very many SAs takes the daemon a while. It has this many times as long for its own
-/// work in between.
+/// The pause between two queries of the SAs, as a multiple of a query's duration: listing many SAs
+/// keeps the daemon busy.
 const LOOK_SHARE: u32 = 3;
 
-/// Has packets for the networks `$1` (IPv4) and `$2` (IPv6, or empty) looked up in the main table
-/// first.
+/// Makes the kernel look up packets for the networks `$1` (IPv4) and `$2` (IPv6, or empty) in the
+/// main table first.
 const PASS_ON: &str = "
 pass_on() {
     $1 rule add pref 1 lookup local
@@ -47,7 +48,7 @@ pass_on 'ip -4' \"$1\"
 [ -z \"$2\" ] || pass_on 'ip -6' \"$2\"
 ";
 
-/// Undoes it, as far as it was done.
+/// Undoes [`PASS_ON`], as far as it was done.
 const PASS_ON_NO_MORE: &str = "
 undo() {
     [ -n \"$($1 rule show pref 1)\" ] || return 0
@@ -59,25 +60,25 @@ undo 'ip -4' \"$1\"
 [ -z \"$2\" ] || undo 'ip -6' \"$2\"
 ";
 
-/// Renews the tunnels that its input names, several at a time, by the daemon at `$1`: each command
-/// waits until the IKE SA is free, and with one after the other nothing would be done between them.
+/// Renews the tunnels that its input names, several in parallel, at the daemon at `$1`: each
+/// command waits until the IKE SA is free, so in sequence the daemon would idle between them.
 const REKEY: &str = "xargs -P 8 -I '{}' swanctl --rekey --child '{}' --uri \"$1\" > /dev/null";
 
-/// Gives a gateway the addresses that its daemon wants to find.
+/// Adds the addresses that a gateway's daemon needs.
 pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     if plan.tunnels > 1 {
         pass_on(PASS_ON, site, node)?;
     }
     let addresses = Half::of(plan, site, node).addresses().into_iter();
-    // Nothing is announced from there.
+    // Loopback addresses are not announced.
     let give = |it| format!("address replace {it} dev lo\n");
     ip(node, addresses.map(give).collect())
 }
 
-/// Takes them away, whether or not they were given.
+/// Removes the addresses, whether or not they were added.
 pub(super) fn undo(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let addresses = Half::of(plan, site, node).addresses().into_iter();
-    // There is one to delete then.
+    // Replacing first ensures that the address exists.
     let take = |it| format!("address replace {it} dev lo\naddress del {it} dev lo\n");
     ip(node, addresses.map(take).collect())?;
     match plan.tunnels {
@@ -90,7 +91,7 @@ fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let (own, _) = cipher_ends(node.id());
     let networks = site.map.networks_behind(Side::of(own), site.links);
     let of = |is_ipv6: bool| {
-        // The first is the station's own.
+        // The first is the station's own network.
         let mut test = networks.iter().skip(1);
         test.find(|network| network.contains(':') == is_ipv6)
             .map_or("", String::as_str)
@@ -100,7 +101,7 @@ fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<()> {
 }
 
 /// Waits until all tunnels are up on both gateways, of which the last sets them up since `start`;
-/// facts.
+/// returns facts.
 pub(super) fn await_up(
     plan: &StrongSwan,
     site: &Site<'_>,
@@ -126,7 +127,7 @@ pub(super) fn await_up(
     .into())
 }
 
-/// Why they do not come up: what the daemon says when it is told to set one up that is not there.
+/// Returns why tunnels do not come up: the daemon's answer to a request for a missing one.
 fn explain(
     gateways: &[Gateway<'_>],
     plan: &StrongSwan,
@@ -151,7 +152,7 @@ fn explain(
     site.error(reason)
 }
 
-/// Renews the keys of all tunnels, and waits until nothing is sealed with the old ones.
+/// Renews the keys of all tunnels and waits until nothing is sealed with the old ones.
 pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let mut before = Vec::new();
     for gateway in gateways {
@@ -178,7 +179,7 @@ pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>;
     Ok(())
 }
 
-/// Takes all tunnels down, and has them stay so: the initiator forgets its configuration.
+/// Takes all tunnels down for good: the initiator drops its configuration.
 pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let [_, initiator] = gateways;
     initiator.swanctl(&["--terminate", "--ike", super::config::CONNECTION])?;
@@ -195,7 +196,7 @@ pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Resul
     Ok(())
 }
 
-/// Looks at a gateway's SAs until they are as they should, or time is up; how they are then.
+/// Polls a gateway's SAs until `is_it` holds or time is up; returns their last state.
 fn await_standing(
     gateway: &Gateway<'_>,
     limit: Duration,

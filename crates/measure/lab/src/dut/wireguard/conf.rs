@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-/// A gateway's Curve25519 keys. Not `Debug`: the private one is for nobody's eyes.
+/// A gateway's Curve25519 keys. Not `Debug`: the private one must not be printed.
 pub(super) struct KeyPair {
     private: String,
     public: String,
 }
 
 impl KeyPair {
-    /// Has a node make a fresh pair.
+    /// Generates a fresh pair on a node.
     pub(super) fn generate(dut: &str, node: &dyn Node) -> Result<Self> {
         let private = wg(dut, node, &["genkey"])?.trim().to_owned();
         let public = wg_with(dut, node, &["pubkey"], format!("{private}\n"))?;
@@ -39,7 +39,7 @@ pub(super) struct Conf<'a> {
 pub(super) struct Peer<'a> {
     pub(super) public_key: &'a str,
     pub(super) endpoint: SocketAddr,
-    /// What is beyond it, and so may come from it.
+    /// The networks behind it, which it may send from.
     pub(super) networks: &'a [String],
 }
 
@@ -66,29 +66,29 @@ impl Conf<'_> {
         text
     }
 
-    /// Whether what `wg showconf` tells is the same, in whatever order. A private key may be left
-    /// out, which boringtun does: that A reaches B shows that it was taken over.
+    /// Checks that `wg showconf` prints the same settings, in any order. A private key may be
+    /// missing, as with boringtun: that A reaches B shows that it was applied.
     ///
     /// # Errors
-    /// With the first key that is different, and both values but for secrets.
+    /// With the first key that differs, and both values except of secrets.
     pub(super) fn compare(&self, shown: &str) -> Result<(), String> {
-        let (told, shown) = (self.text(), shown);
-        let (told, shown) = (settings(&told), settings(shown));
-        let names: BTreeSet<_> = told.keys().chain(shown.keys()).collect();
+        let written = self.text();
+        let (written, shown) = (settings(&written), settings(shown));
+        let names: BTreeSet<_> = written.keys().chain(shown.keys()).collect();
         for name in names {
-            let [told, shown] = [&told, &shown].map(|settings| settings.get(name));
+            let [written, shown] = [&written, &shown].map(|settings| settings.get(name));
             let is_kept_secret = is_secret(name) && shown.is_none();
-            if told == shown || is_kept_secret {
+            if written == shown || is_kept_secret {
                 continue;
             }
             if is_secret(name) {
-                return Err(format!("`{name}` is another"));
+                return Err(format!("`{name}` differs"));
             }
-            let [told, shown] = [told, shown].map(|values| match values {
+            let [written, shown] = [written, shown].map(|values| match values {
                 Some(values) => format!("`{}`", Vec::from_iter(values.iter().copied()).join(", ")),
                 None => "nothing".to_owned(),
             });
-            return Err(format!("`{name}` is {shown} instead of {told}"));
+            return Err(format!("`{name}` is {shown} instead of {written}"));
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ mod tests {
         let other = SHOWN.replace("own=", "other=");
         assert_eq!(
             compare(&other).unwrap_err(),
-            "`Interface.PrivateKey` is another"
+            "`Interface.PrivateKey` differs"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The programs that speak WireGuard: how they are found, started, asked for a version, and got.
+//! The WireGuard programs: path, arguments, version, and how to install them.
 
 use super::tool::TOOL_LIMIT;
 use crate::dut::daemon::did_not_come_up;
@@ -8,7 +8,7 @@ use campaign::plan::WireGuardProgram;
 use std::collections::BTreeMap;
 use wire::Suite;
 
-/// One of them, as it is here.
+/// One of the programs, with its path on this machine.
 pub(super) struct Implementation {
     program: WireGuardProgram,
     userspace: Option<Userspace>,
@@ -16,11 +16,11 @@ pub(super) struct Implementation {
 
 /// A program in user space.
 struct Userspace {
-    /// Its path where the environment names one, otherwise the name that `PATH` is searched for.
+    /// Its path if the environment names one, otherwise its name in `PATH`.
     command: String,
-    /// The variable that may name it.
+    /// The environment variable that may name its path.
     variable: &'static str,
-    /// What stands in front of the interface's name.
+    /// Arguments before the interface's name.
     options: &'static [&'static str],
     how_to_get: &'static str,
 }
@@ -65,7 +65,7 @@ impl Implementation {
         self.userspace.is_none()
     }
 
-    /// How the program is started in the foreground; `None` for the kernel's, which needs none.
+    /// Returns the command that starts the program in the foreground; `None` for the kernel's.
     pub(super) fn argv(&self, interface: &str) -> Option<Vec<String>> {
         let Userspace {
             command, options, ..
@@ -77,7 +77,7 @@ impl Implementation {
         Some(words.map(str::to_owned).collect())
     }
 
-    /// Program, version, suite and the options it is started with.
+    /// Returns program, version, suite and options.
     pub(super) fn facts(&self, dut: &str, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let ask = match &self.userspace {
             Some(userspace) => Program::new([userspace.command.as_str(), "--version"]),
@@ -98,7 +98,7 @@ impl Implementation {
             .collect())
     }
 
-    /// What is missing and how to get it, where that is why it did not start.
+    /// Names what is missing and how to install it, if that is why it did not start.
     pub(super) fn explain(&self, dut: &str, error: LabError) -> LabError {
         error.into_dut(dut, |node, reason| match &self.userspace {
             Some(Userspace {
@@ -120,16 +120,16 @@ impl Implementation {
     }
 }
 
-/// What `ip` says of a type of interface that the kernel does not have, in newer and older words.
+/// Whether `ip` reports an unknown interface type, in the words of newer or older versions.
 fn is_unknown_type(reason: &str) -> bool {
     ["Unknown device type", "not supported"]
         .iter()
         .any(|words| reason.contains(words))
 }
 
-/// The version in the first line that tells one: `boringtun 0.7.1`, `wireguard-go v0.0.20250522`.
-fn version(told: &str) -> &str {
-    let last = told
+/// The version in the first line: `boringtun 0.7.1`, `wireguard-go v0.0.20250522`.
+fn version(printed: &str) -> &str {
+    let last = printed
         .lines()
         .next()
         .and_then(|line| line.split_ascii_whitespace().last());
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_version_is_the_last_word_of_the_first_line() {
-        let told = [
+        let printed = [
             ("boringtun 0.7.1\n", "0.7.1"),
             (
                 "wireguard-go v0.0.20250522\n\nUserspace WireGuard daemon\n",
@@ -152,13 +152,13 @@ mod tests {
             ("6.1.0-37-amd64\n", "6.1.0-37-amd64"),
             ("", ""),
         ];
-        for (text, expected) in told {
+        for (text, expected) in printed {
             assert_eq!(version(text), expected);
         }
     }
 
     #[test]
-    fn a_program_that_is_missing_is_told_with_how_to_get_it() {
+    fn a_missing_program_is_reported_with_how_to_install_it() {
         let boringtun = Implementation::of(WireGuardProgram::Boringtun);
         let error = LabError::Node {
             node: "gw1",
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_wireguard_is_told_with_what_to_do() {
+    fn a_kernel_without_wireguard_is_reported_with_what_to_do() {
         let kernel = Implementation::of(WireGuardProgram::Kernel);
         for said in [
             "Error: Unknown device type.",

@@ -2,7 +2,7 @@
 
 use wire::{Cipher, Hmac, Suite};
 
-/// Behind the key of an AEAD (RFC 4106 §8.1, RFC 7634 §2).
+/// Salt after the key of an AEAD (RFC 4106 §8.1, RFC 7634 §2).
 const SALT_BYTES: usize = 4;
 
 /// A suite's algorithms.
@@ -14,13 +14,13 @@ pub(super) struct Algorithms {
 
 /// One algorithm of an SA.
 struct Algorithm {
-    /// What `ip` calls its kind.
+    /// Its kind in `ip`'s words.
     kind: &'static str,
     name: &'static str,
     key_bytes: usize,
-    /// Bits that are sent of it, for one that authenticates.
+    /// Length of the transmitted ICV, for one that authenticates.
     icv_bits: Option<usize>,
-    /// Module that has it.
+    /// Kernel module that implements it.
     module: &'static str,
 }
 
@@ -44,7 +44,8 @@ impl Algorithms {
         Self { suite, list }
     }
 
-    /// Each with its part of an SA's keying material, in hexadecimal: the cipher's key comes first.
+    /// Returns each algorithm with its part of an SA's keying material, in hexadecimal: the
+    /// cipher's key comes first.
     fn parts<'a>(&self, keymat: &'a str) -> Vec<(&Algorithm, &'a str)> {
         let (mut rest, mut parts) = (keymat, Vec::new());
         for algorithm in self.list.iter().rev() {
@@ -56,7 +57,7 @@ impl Algorithms {
         parts
     }
 
-    /// The keys in an SA's keying material, without those of no length.
+    /// Returns the non-empty keys in an SA's keying material.
     pub(super) fn keys<'a>(&self, keymat: &'a str) -> Vec<&'a str> {
         let keys = self.parts(keymat).into_iter().map(|(_, key)| key);
         keys.filter(|key| !key.is_empty()).collect()
@@ -91,7 +92,7 @@ impl Algorithms {
         self.list.iter().map(|algorithm| algorithm.name).collect()
     }
 
-    /// Modules that have them, those among them that put two together included.
+    /// Returns the kernel modules that implement them, including the template that combines two.
     pub(super) fn modules(&self) -> Vec<&'static str> {
         let mut modules: Vec<_> = self.list.iter().map(|it| it.module).collect();
         if modules.len() > 1 {
@@ -100,7 +101,7 @@ impl Algorithms {
         modules
     }
 
-    /// What does it in the kernel, by `/proc/crypto`: of several the one that it prefers.
+    /// Returns the kernel's driver according to `/proc/crypto`: the one of the highest priority.
     pub(super) fn driver(&self, crypto: &str) -> Option<String> {
         let template = match &*self.list {
             [hmac, cipher] => format!("authencesn({},{})", hmac.name, cipher.name),
@@ -166,10 +167,10 @@ mod tests {
 
     #[test]
     fn every_suite_has_words_of_its_own_and_keys_that_fill_its_keying_material() {
-        let told: BTreeSet<_> = Suite::COMMON
+        let reported: BTreeSet<_> = Suite::COMMON
             .map(|suite| Algorithms::of(suite).reported())
             .into();
-        assert_eq!(told.len(), Suite::COMMON.len());
+        assert_eq!(reported.len(), Suite::COMMON.len());
         for suite in Suite::COMMON {
             let algorithms = Algorithms::of(suite);
             let keymat = "ab".repeat(suite.keymat_bytes());

@@ -197,7 +197,7 @@ impl Node for StationNode {
             NodeId::Gw2 => "w1",
             NodeId::B => "b0",
             NodeId::Element(_) | NodeId::Tap => "p0",
-            NodeId::Desk => "lo",
+            NodeId::Host => "lo",
         };
         let interface = interface.to_owned();
         Ok(match request {
