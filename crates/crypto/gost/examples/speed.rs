@@ -1,10 +1,10 @@
-//! How fast the ciphers are in each mode, on one core, with each kernel that the machine has; and
-//! RustCrypto's beside them.
+//! Speed of the ciphers in each mode, on one core, with each kernel of the machine; and
+//! RustCrypto's for comparison.
 //!
-//! `make bench-gost`; ARGS="magma ctr" leaves out what has not all those words in its row. A row is
-//! of messages of one batch, or of single ones. Figures are Gbit/s of text by CPU time of the
-//! thread, the best of several short turns, so that others on the machine disturb little. Messages
-//! lie in memory of their own and are taken turn about.
+//! `make bench-gost`; ARGS="magma ctr" selects rows with all those words. A row measures messages
+//! of one batch, or single ones. Figures are Gbit/s of text by CPU time of the thread, the best of
+//! several short turns, so that other processes disturb little. Messages have buffers of their own
+//! and are processed in turn.
 
 use std::hint::black_box;
 
@@ -72,9 +72,9 @@ fn main() {
     }
 }
 
-/// Stays on the last core that it may run on.
+/// Pins the thread to the last core that it may run on.
 fn pin() {
-    let allowed = sched_getaffinity(Pid::this()).expect("the kernel tells which cores there are");
+    let allowed = sched_getaffinity(Pid::this()).expect("the kernel reports the allowed cores");
     let last = (0..CpuSet::count())
         .rev()
         .find(|cpu| allowed.is_set(*cpu) == Ok(true));
@@ -207,8 +207,8 @@ fn modes<C: BlockCipher + 'static>(new: fn(&[u8; 32], Kernel) -> C, kernel: Kern
             "mgm",
             Box::new(move |texts| seal.seal_all(with_tags(texts, block, &mut tags))),
         ),
-        // None is authentic: what a receiver does with forgeries, which is no less than with
-        // others.
+        // None is authentic: a receiver's work for forgeries, which is no less than for authentic
+        // ones.
         (
             "mgm-open",
             Box::new(move |texts| {

@@ -1,29 +1,29 @@
-//! What modes ask of a cipher.
+//! The interface between modes and ciphers.
 
 use crate::{KEY_BYTES, Kernel};
 
-/// A keyed block cipher that does independent blocks, the more at once the better.
+/// A keyed block cipher over independent blocks; throughput grows with the blocks per call.
 ///
-/// The same key may be used by many threads. It is wiped when dropped.
+/// Threads may share a key. It is wiped when dropped.
 pub trait BlockCipher: Send + Sync + Sized {
     /// Length of a block: 8 or 16.
     const BLOCK_BYTES: usize;
-    /// As tables print it.
+    /// Name in tables.
     const NAME: &'static str;
 
-    /// Makes the round keys for `key`, to be used by `kernel`.
+    /// Expands `key` into round keys for `kernel`.
     fn new(key: &[u8; KEY_BYTES], kernel: Kernel) -> Self;
 
     /// The kernel in use.
     fn kernel(&self) -> Kernel;
 
-    /// Encrypts whole blocks where they lie.
+    /// Encrypts whole blocks in place.
     ///
     /// # Panics
     /// If the length is no multiple of [`Self::BLOCK_BYTES`].
     fn encrypt_blocks(&self, blocks: &mut [u8]);
 
-    /// Decrypts whole blocks where they lie.
+    /// Decrypts whole blocks in place.
     ///
     /// # Panics
     /// If the length is no multiple of [`Self::BLOCK_BYTES`].

@@ -1,12 +1,12 @@
-//! Which instructions a cipher is computed with.
+//! The instruction sets that ciphers are computed with.
 
 use std::fmt;
 
-/// Instructions that the machine is known to have; holding one is what permits its use.
+/// An instruction set that was detected on this machine; a value is the permission to use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kernel(Set);
 
-/// The sets of instructions, for ciphers to choose by.
+/// The instruction sets, for dispatch in ciphers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Set {
     Portable,
@@ -45,31 +45,30 @@ impl Kernel {
         None
     }
 
-    /// The fastest that the machine has.
+    /// The fastest one of this machine.
     #[must_use]
     pub fn detect() -> Self {
         Self::avx512().or_else(Self::avx2).unwrap_or(Self::PORTABLE)
     }
 
-    /// All that the machine has, the slowest first.
+    /// All of this machine, the slowest first.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let all = [Some(Self::PORTABLE), Self::avx2(), Self::avx512()];
         all.into_iter().flatten().collect()
     }
 
-    /// What to choose an implementation by. That a kernel of this set exists means that the machine
-    /// has it.
+    /// Selects an implementation. A kernel of this set exists only if the machine supports it.
     pub(crate) const fn set(self) -> Set {
         self.0
     }
 
-    /// Does `work` on so many bytes, compiled for this kernel's instructions as far as it is
-    /// inlined: loops over bytes become loops over vectors as wide as the cipher's. For what stands
-    /// beside the fastest modes and touches every byte of a text.
+    /// Runs `work` on that many bytes, compiled for this kernel's instructions as far as it is
+    /// inlined: loops over bytes become loops over vectors as wide as the cipher's. For code beside
+    /// the fastest modes that touches every byte of a text.
     #[inline]
     pub(crate) fn widened<R>(self, bytes: usize, work: impl FnOnce() -> R) -> R {
-        // To change between sets of instructions costs more than it saves in less.
+        // For fewer bytes, switching instruction sets costs more than it saves.
         if bytes < WIDENED_BYTES_MIN {
             return work();
         }
@@ -84,7 +83,7 @@ impl Kernel {
         }
     }
 
-    /// As tables and settings have it.
+    /// Name in tables and settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self.0 {
@@ -115,17 +114,17 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Every kernel of this machine, for tests that hold them to one another. Says which it lacks, past
-/// what captures the output of tests: what was not tried must not look tried.
+/// Every kernel of this machine, for tests that compare them. Reports missing ones directly on
+/// standard error, past the capture of test output: a skipped test must not look passed.
 #[cfg(test)]
 pub(crate) fn kernels() -> Vec<Kernel> {
     use std::io::Write as _;
-    static TOLD: std::sync::Once = std::sync::Once::new();
-    TOLD.call_once(|| {
+    static REPORTED: std::sync::Once = std::sync::Once::new();
+    REPORTED.call_once(|| {
         let all = [("avx2", Kernel::avx2()), ("avx512", Kernel::avx512())];
         for (name, _) in all.iter().filter(|(_, kernel)| kernel.is_none()) {
-            let told = "this processor has not all of its instructions (make emulate)";
-            let _ = writeln!(std::io::stderr(), "SKIPPED: {name}: {told}");
+            let reason = "this processor lacks some of its instructions (make emulate)";
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {name}: {reason}");
         }
     });
     Kernel::all()

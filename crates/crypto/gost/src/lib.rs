@@ -4,13 +4,13 @@
 //! mode (ECB, CTR, CBC, OMAC, CTR-ACPKM, MGM)  ─► blocks of many messages ─► BlockCipher ─► Kernel
 //! ```
 //!
-//! A [`BlockCipher`] does independent blocks, as many at once as there are; that is all that is
-//! written for SIMD. Modes collect the blocks of all messages of a batch for it, so that many short
-//! messages cost what a long one does. One key, many messages.
+//! A [`BlockCipher`] processes independent blocks, any number per call; only that uses SIMD. Modes
+//! collect the blocks of all messages of a batch for it, so that many short messages cost as much
+//! as a long one. One key, many messages.
 //!
-//! Nothing here looks up a table at an address that depends on a secret, in any kernel.
+//! No kernel looks up a table at an address that depends on a secret.
 //!
-//! The other crate with SIMD `unsafe`, beside `engine`. It knows nothing of packets.
+//! The other crate with SIMD `unsafe`, beside `engine`. It does not process packets.
 
 mod cipher;
 mod kernel;

@@ -1,15 +1,15 @@
 //! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 (RFC 5830).
 //!
-//! They are one cipher: 32 rounds on two halves of 32 bits, each an addition of a key word, eight
-//! S-boxes of 4 bits and a rotation by 11. Magma fixes the S-boxes and reads a block and a key as
-//! big-endian numbers; GOST 28147-89 leaves the S-boxes open ([`Sbox`]) and reads both as
+//! Both are the same cipher: 32 rounds on two halves of 32 bits, each an addition of a key word,
+//! eight S-boxes of 4 bits and a rotation by 11. Magma fixes the S-boxes and reads a block and a
+//! key as big-endian numbers; GOST 28147-89 leaves the S-boxes open ([`Sbox`]) and reads both as
 //! little-endian.
 //!
 //! Kernels differ in how they look up S-boxes without an address that depends on a secret:
 //!
 //! - `portable`: 64 blocks as 64 slices of one bit each, every output bit a polynomial of four
-//!   input bits; the few blocks that are left over one after another, each S-box a 64-bit constant
-//!   that is shifted.
+//!   input bits; the remaining few blocks one after another, each S-box a 64-bit constant that is
+//!   shifted.
 //! - `avx2`: 32 blocks as eight planes of bytes, `vpshufb` in a plane being a look-up of 32
 //!   nibbles; few blocks as words.
 //! - `avx512`: 64 blocks as words, `vpermb` being a look-up of 64 nibbles in the four S-boxes that
@@ -52,8 +52,7 @@ impl Gost89 {
         Self(Core::new(words, sbox, kernel))
     }
 
-    /// Takes whole blocks through the first 16 rounds, where they lie: what its MAC is made of (RFC
-    /// 5830 §8).
+    /// Takes whole blocks through the first 16 rounds in place, as its MAC does (RFC 5830 §8).
     ///
     /// # Panics
     /// If the length is no multiple of a block's.
@@ -168,7 +167,7 @@ impl<const BIG_ENDIAN: bool> Core<BIG_ENDIAN> {
         }
     }
 
-    /// The first so many rounds, which are an even number, without a swap of halves after the last.
+    /// The first rounds, an even number, without a swap of halves after the last.
     fn run(&self, keys: &Rounds, rounds: usize, blocks: &mut [u8]) {
         let (blocks, rest) = blocks.as_chunks_mut::<BLOCK_BYTES>();
         assert!(rest.is_empty(), "whole blocks of {BLOCK_BYTES} bytes");

@@ -1,17 +1,17 @@
 //! Modes of operation over batches of messages.
 //!
-//! A mode has a cipher, keyed, and does any number of messages under it: one, or a batch of them,
-//! which comes as an iterator, so that nobody needs a list. Messages are changed where they lie.
-//! What the cipher sees is blocks of many messages at once:
+//! A mode owns a keyed cipher and processes one message or a batch, which is an iterator, so that
+//! callers need no list. Messages are changed in place. The cipher gets blocks of many messages per
+//! call:
 //!
 //! - Where blocks do not depend on one another ([`Ecb`], [`Ctr`], [`CtrAcpkm`], [`Cnt`], [`Mgm`],
 //!   decryption in [`Cbc`]), they are collected in a scratch of 4 KiB, message after message; a
 //!   short message costs its share.
 //! - Where each depends on the one before it ([`Cbc`] encryption, [`Omac`], [`Imito`]), 64 messages
-//!   go side by side.
+//!   are interleaved.
 //!
-//! Nothing is allocated per call. Scratch, which has seen keystream and text, is wiped when the
-//! mode is dropped, as its cipher is.
+//! Nothing is allocated per call. Scratch, which held keystream and text, is wiped when the mode is
+//! dropped, like its cipher.
 //!
 //! No mode pads but where its standard has it pad ([`Omac`], [`Imito`], [`Mgm`]), none keeps count
 //! of nonces, and none takes a message in parts.
@@ -35,11 +35,11 @@ pub use gost89::{Cnt, Imito};
 pub use mgm::{AeadMessage, Mgm};
 pub use omac::{MacMessage, Omac};
 
-/// A text and what it is encrypted or decrypted under beside the key.
+/// A text and its IV.
 #[derive(Debug)]
 pub struct Message<'a, V> {
-    /// The IV; the mode says how long.
+    /// The IV; the mode defines its length.
     pub iv: V,
-    /// The text, which is changed where it lies.
+    /// The text, changed in place.
     pub text: &'a mut [u8],
 }

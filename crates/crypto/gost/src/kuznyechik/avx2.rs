@@ -1,9 +1,8 @@
 //! By AVX2: π and multiplication from tables of 16 bytes that stay in registers.
 //!
-//! There are two ways to lay blocks out, as in the portable twin. In a wide batch of 32 blocks a
-//! vector has the same byte of each, and L is the sixteen steps of its register. Few blocks are
-//! kept as they are, two in a vector, and L is the sum over all rotations of a block, each byte
-//! multiplied by its place's coefficient.
+//! Two layouts, as in the portable twin. In a wide batch of 32 blocks a vector has the same byte of
+//! each, and L is the sixteen steps of its register. Few blocks keep their layout, two in a vector,
+//! and L is the sum over all rotations of a block, each byte multiplied by its place's coefficient.
 
 mod sbox;
 
@@ -16,10 +15,10 @@ use zeroize::Zeroize;
 /// Blocks of one wide batch.
 const WIDE: usize = 32;
 
-/// From so many blocks on, a wide batch costs no more than the few blocks one after the other.
+/// Number of blocks from which a wide batch costs no more than separate calls for few blocks.
 const WORTH_A_WIDE_BATCH: usize = 7;
 
-/// En- or decrypts blocks where they lie.
+/// En- or decrypts blocks in place.
 #[target_feature(enable = "avx2")]
 pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
     let mut rest = blocks;
@@ -119,9 +118,9 @@ static FACTOR_TABLES: [[Table; 2]; 6] = {
 };
 const _: () = assert!(COEFFICIENTS[0] == 132 ^ 16 && COEFFICIENTS[2] == 132 ^ 1);
 
-/// Steps `K` and `NEXT`. Bytes with the same coefficient are added before they are multiplied. What
-/// the second step does not need from the first is done for both at once, so that tables are loaded
-/// once.
+/// Steps `K` and `NEXT`. Bytes with the same coefficient are added before they are multiplied. Work
+/// of the second step that does not depend on the first is done for both together, so that tables
+/// are loaded once.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn two_steps<const K: usize, const NEXT: usize>(state: &mut [__m256i; 16]) {
@@ -188,7 +187,7 @@ fn store_wide(state: [__m256i; 16], blocks: &mut [Block]) {
     store_first(state, blocks);
 }
 
-/// Vectors of blocks, with zeros behind the last.
+/// Loads blocks into vectors, padded with zeros.
 ///
 /// # Panics
 /// If there are more blocks than there is room for.
@@ -197,7 +196,7 @@ fn store_wide(state: [__m256i; 16], blocks: &mut [Block]) {
 fn padded<const VECTORS: usize>(blocks: &[Block]) -> [__m256i; VECTORS] {
     let mut vectors = [_mm256_setzero_si256(); VECTORS];
     assert!(blocks.len() <= 2 * VECTORS, "room for all blocks");
-    // SAFETY: so many blocks are readable, and a vector has room for two; all bytes make a vector.
+    // SAFETY: the blocks are readable, a vector has room for two, and all byte values are valid.
     unsafe {
         let to = vectors.as_mut_ptr().cast::<Block>();
         std::ptr::copy_nonoverlapping(blocks.as_ptr(), to, blocks.len());
@@ -205,7 +204,7 @@ fn padded<const VECTORS: usize>(blocks: &[Block]) -> [__m256i; VECTORS] {
     vectors
 }
 
-/// As many blocks of the vectors as there is room for. Wipes what was written besides.
+/// Writes as many blocks of the vectors as fit, and wipes the copy.
 ///
 /// # Panics
 /// If there is room for more blocks than there are.
@@ -213,7 +212,7 @@ fn padded<const VECTORS: usize>(blocks: &[Block]) -> [__m256i; VECTORS] {
 #[target_feature(enable = "avx2")]
 fn store_first<const VECTORS: usize>(mut vectors: [__m256i; VECTORS], blocks: &mut [Block]) {
     assert!(blocks.len() <= 2 * VECTORS, "a block for each place");
-    // SAFETY: so many blocks are writable, and a vector has two.
+    // SAFETY: the blocks are writable, and a vector has two.
     unsafe {
         let from = vectors.as_ptr().cast::<Block>();
         std::ptr::copy_nonoverlapping(from, blocks.as_mut_ptr(), blocks.len());
@@ -371,7 +370,7 @@ fn mix_rows<const VECTORS: usize>(
     for masks in diagonals {
         for (sum, rotated) in sums.iter_mut().zip(&rotated) {
             *sum = double(*sum);
-            // Four at once, so that not each waits for the one before it.
+            // Four independent chains, to hide latency.
             for (masks, rotated) in masks.as_chunks().0.iter().zip(rotated.as_chunks().0) {
                 let [a, b, c, d]: &[Table; 4] = masks;
                 let [e, f, g, h]: &[__m256i; 4] = rotated;

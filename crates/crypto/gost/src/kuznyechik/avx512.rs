@@ -1,10 +1,10 @@
 //! By AVX-512 and GFNI: π from tables in registers, multiplication by instructions made for it.
 //!
-//! There are two ways to lay blocks out, as in the twins. In a wide batch of 64 blocks a vector has
-//! the same byte of each, and L is the sixteen steps of its register. Few blocks are kept as they
-//! are, four in a vector, and L is the sum over all rotations of a block, each byte multiplied by
-//! its place's coefficient. GFNI multiplies byte by byte in the field of AES only, but fields of
-//! 256 elements are all alike: few blocks are mapped there, with their keys and tables, and back.
+//! Two layouts, as in the twins. In a wide batch of 64 blocks a vector has the same byte of each,
+//! and L is the sixteen steps of its register. Few blocks keep their layout, four in a vector, and
+//! L is the sum over all rotations of a block, each byte multiplied by its place's coefficient.
+//! GFNI multiplies byte by byte in the field of AES only, but all fields of 256 elements are
+//! isomorphic: few blocks are mapped there, with their keys and tables, and back.
 
 use super::tables::{
     COEFFICIENTS, LINEAR, LINEAR_INVERSE, Matrix, PI, PI_INVERSE, apply, inverse_matrix, matrix_of,
@@ -16,10 +16,10 @@ use std::arch::x86_64::*;
 /// Blocks of one wide batch.
 const WIDE: usize = 64;
 
-/// From so many blocks on, a wide batch costs no more than the few blocks one after the other.
+/// Number of blocks from which a wide batch costs no more than separate calls for few blocks.
 const WORTH_A_WIDE_BATCH: usize = 36;
 
-/// En- or decrypts blocks where they lie. `mapped` is what [`mapped`] makes of `keys`.
+/// En- or decrypts blocks in place. `mapped` is the result of [`mapped`] for `keys`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
 pub(super) fn crypt(
     direction: Direction,
@@ -144,8 +144,8 @@ const FACTORS: [Matrix; 8] = {
     matrices
 };
 
-/// Step `K`. Bytes with the same coefficient are added before they are multiplied; the byte that
-/// the step before made is added last, so that nothing else waits for it.
+/// Step `K`. Bytes with the same coefficient are added before they are multiplied; the previous
+/// step's byte is added last, to hide its latency.
 #[inline]
 #[target_feature(enable = "avx512f,gfni")]
 fn step<const K: usize>(state: &mut [__m512i; 16]) {
@@ -209,7 +209,7 @@ fn load<const VECTORS: usize>(bytes: &[u8]) -> [__m512i; VECTORS] {
     })
 }
 
-/// As many bytes of the vectors as there is room for.
+/// Writes as many bytes of the vectors as fit.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn store<const VECTORS: usize>(vectors: [__m512i; VECTORS], bytes: &mut [u8]) {

@@ -1,9 +1,8 @@
 //! In safe Rust, by logic gates: bytes are spread over eight words, a bit in each.
 //!
-//! There are two ways to lay blocks out. Few blocks are kept as they are, and only π is computed in
-//! gates, of four blocks at once; L is a product with its matrix. Sixty-four blocks are turned so
-//! that a word has one bit of the same byte of each; then L is gates as well, and a block costs
-//! half.
+//! Two layouts. Few blocks keep their layout, and only π is computed in gates, for four blocks
+//! together; L is a product with its matrix. Sixty-four blocks are transposed so that a word has
+//! one bit of the same byte of each; then L is gates as well, and a block costs half.
 
 use super::tables::{
     ALPHA, COEFFICIENTS, LINEAR, LINEAR_INVERSE, Matrix, NU_0, NU_1, Nibbles, OMEGA, PHI,
@@ -15,13 +14,13 @@ use zeroize::Zeroize;
 /// Blocks of one wide batch.
 const WIDE: usize = 64;
 
-/// From so many blocks on, a wide batch costs no more than the few blocks one after the other.
+/// Number of blocks from which a wide batch costs no more than separate calls for few blocks.
 const WORTH_A_WIDE_BATCH: usize = 28;
 
 /// Bit `b` of 64 bytes, in word `b`.
 type Planes = [u64; 8];
 
-/// En- or decrypts blocks where they lie.
+/// En- or decrypts blocks in place.
 pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
     let mut rest = blocks;
     while rest.len() >= WORTH_A_WIDE_BATCH {
@@ -34,7 +33,7 @@ pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]
     }
 }
 
-/// S, then L, of one block; the key schedule is made of it (RFC 7801 §4.3).
+/// S, then L, of one block: the step of the key schedule (RFC 7801 §4.3).
 pub(super) fn substitute_and_mix(block: u128) -> u128 {
     let mut state = [block, 0, 0, 0];
     substitute(&mut state, sbox);
@@ -186,7 +185,7 @@ fn wide(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
 }
 
 /// Step `k` of L (see `tables::LINEAR`): bytes that have the same coefficient are added first, and
-/// multiplied all at once by Horner's rule.
+/// all products are computed together by Horner's rule.
 #[inline]
 fn step(state: &mut [Planes; 16], k: usize) {
     let at = |j: usize| state[(16 + j - k) % 16];
@@ -230,7 +229,7 @@ fn sbox(x: Planes) -> Planes {
     linear::<OMEGA>(joined(l, r))
 }
 
-/// The inverse of π: what [`sbox`] does, undone from the end. φ is never zero.
+/// The inverse of π: the steps of [`sbox`] undone in reverse order. φ is never zero.
 #[inline]
 fn sbox_inverse(x: Planes) -> Planes {
     let [l, r] = halves(linear::<{ inverse_matrix(OMEGA) }>(x));
@@ -280,7 +279,7 @@ fn permute<const FUNCTION: Nibbles>(x: [u64; 4]) -> [u64; 4] {
 
 /// For each product of arguments the bits of the result that it is a term of.
 const fn algebraic_normal_form(function: Nibbles) -> Nibbles {
-    // The Möbius transform: what is without a variable is added to what is with it.
+    // The Möbius transform: terms without a variable are added to those with it.
     let form = function ^ (function & 0x0f0f_0f0f_0f0f_0f0f) << 4;
     let form = form ^ (form & 0x00ff_00ff_00ff_00ff) << 8;
     let form = form ^ (form & 0x0000_ffff_0000_ffff) << 16;

@@ -1,5 +1,4 @@
-//! The cipher's constants, and what kernels derive from them. All of it is computed at compile
-//! time.
+//! The cipher's constants and tables derived from them, all computed at compile time.
 //!
 //! The substitution has a structure, found by Biryukov, Perrin and Udovenko ("Reverse-Engineering
 //! the S-Box of Streebog, Kuznyechik and STRIBOBr1", EUROCRYPT 2016): between two linear maps it is
@@ -38,8 +37,8 @@ pub(super) const PI_INVERSE: [u8; 256] = {
     inverse
 };
 
-/// What the linear transformation multiplies each byte by, the first byte of a block first (RFC
-/// 7801 §4.1.2).
+/// The coefficients of the linear transformation, the first byte of a block first (RFC 7801
+/// §4.1.2).
 ///
 /// They are symmetric: the coefficients of bytes `j` and `14 - j` are equal.
 pub(super) const COEFFICIENTS: [u8; 16] = [
@@ -93,8 +92,8 @@ const fn linear_matrix(inverse: bool) -> [[u8; 16]; 16] {
 }
 
 /// Step `k` of the sixteen that make up L, with no byte moved: after `k` steps byte `j` of RFC
-/// 7801's register lies at `(j - k) mod 16`, and a step changes the one that leaves the register.
-/// Undone by itself, in the opposite order.
+/// 7801's register is at `(j - k) mod 16`, and a step changes the byte that leaves the register.
+/// The steps in reverse order undo it.
 const fn step(block: &mut [u8; 16], k: usize) {
     let mut j = 0;
     while j < 15 {
@@ -121,9 +120,9 @@ pub(super) type Nibbles = u64;
 /// this have in common.
 pub(super) type Matrix = u64;
 
-// What π is made of, with the names of the paper: α takes `x` to `l || r`. `l` becomes ν0(l) if `r`
-// is zero, and ν1(l / r) otherwise. Then `r` becomes σ(r · φ(l)), and ω takes `l || r` to the
-// result. The field is GF(16) modulo x^4 + x^3 + 1.
+// The parts of π, with the names of the paper: α maps `x` to `l || r`. `l` becomes ν0(l) if `r` is
+// zero, and ν1(l / r) otherwise. Then `r` becomes σ(r · φ(l)), and ω takes `l || r` to the result.
+// The field is GF(16) modulo x^4 + x^3 + 1.
 pub(super) const ALPHA: Matrix = 0x0841_43ef_8a44_1a20;
 pub(super) const OMEGA: Matrix = 0x0a04_209a_0844_8201;
 pub(super) const NU_0: Nibbles = 0x7cd8_1f40_ae96_b352;
@@ -180,7 +179,7 @@ pub(super) const fn matrix_of(images: [u8; 8]) -> Matrix {
     matrix
 }
 
-/// The inverse of a linear map, found by looking at all arguments.
+/// The inverse of a linear map, by exhaustive search.
 pub(super) const fn inverse_matrix(matrix: Matrix) -> Matrix {
     let (mut images, mut x) = ([0; 8], 0);
     while x < 256 {

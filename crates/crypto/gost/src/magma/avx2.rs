@@ -1,11 +1,11 @@
 //! AVX2: planes of bytes. Vector p has byte p of each of 32 blocks, so that one `vpshufb` is 32
-//! look-ups in one S-box, and a rotation by a byte is a matter of names. What is dear is the
-//! addition, whose carries go from plane to plane.
+//! look-ups in one S-box, and a rotation by a byte is a matter of names. The addition is expensive:
+//! its carries go from plane to plane.
 //!
-//! Bytes in planes have their highest bit flipped, so do those of the round keys: there are only
-//! signed comparisons, and signed saturating sums tell of a carry by their sign.
+//! Bytes in planes have their highest bit flipped, so do those of the round keys: only signed
+//! comparisons exist, and the sign of a signed saturating sum shows a carry.
 //!
-//! Up to 8 blocks go as words instead, which is quicker for so few.
+//! Up to 8 blocks are processed as words, which is faster for few.
 
 use std::arch::x86_64::*;
 
@@ -21,8 +21,8 @@ const WORDS: usize = 8;
 /// The bytes of one half of each block, the lowest first.
 type Half = [__m256i; 4];
 
-/// For each byte of a half: its low nibble's S-box, and its high nibble's, as far as it goes to the
-/// next byte and to the one behind.
+/// For each byte of a half: its low nibble's S-box, and the parts of its high nibble's that go to
+/// the next byte and to the one after.
 type Lookups = [[__m256i; 3]; 4];
 
 #[target_feature(enable = "avx2")]
@@ -154,13 +154,12 @@ fn interleave(v: [__m256i; 8]) -> [__m256i; 8] {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn both(bytes: &[u8; 16]) -> __m256i {
-    // SAFETY: 16 bytes are there, and need no alignment.
+    // SAFETY: 16 bytes are readable and need no alignment.
     _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
 }
 
 /// 8 blocks, the even words of them in one vector and the odd ones in another. A byte is looked up
-/// in all tables, of which but the one for its place see an index with the highest bit set, and
-/// give 0.
+/// in all tables; all but the one for its place get an index with the highest bit set, and give 0.
 #[target_feature(enable = "avx2")]
 fn words<const BIG_ENDIAN: bool>(keys: &[u32], tables: &Tables, blocks: &mut [[u8; 8]; WORDS]) {
     let at = blocks.as_mut_ptr().cast::<__m256i>();

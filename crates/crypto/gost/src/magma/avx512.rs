@@ -1,4 +1,4 @@
-//! AVX-512: words, sixteen in a vector; the even ones of the blocks' words in one, the odd ones in
+//! AVX-512: words, sixteen in a vector; the blocks' even words in one vector, their odd words in
 //! another.
 
 use std::arch::x86_64::*;
@@ -8,8 +8,8 @@ use super::sbox::Tables;
 /// Blocks in one pair of vectors.
 const GROUP: usize = 16;
 
-/// Pairs that are computed side by side: a round of one takes nine operations after each other,
-/// most of them on one of two ports.
+/// Pairs that are computed side by side: a round of one takes nine dependent operations, most of
+/// them on one of two ports.
 const GROUPS: usize = 4;
 
 /// The round key of each word, what selects nibbles, and the S-boxes.
@@ -47,11 +47,11 @@ pub(super) fn run<const BIG_ENDIAN: bool>(words: &[u32], tables: &Tables, blocks
 fn table(boxes: &[[u8; 16]]) -> __m512i {
     let bytes = boxes.as_flattened();
     assert_eq!(bytes.len(), 64, "four S-boxes");
-    // SAFETY: 64 bytes are there, and need no alignment.
+    // SAFETY: 64 bytes are readable and need no alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// Up to 16 × `N` blocks, exactly so many if `WHOLE`.
+/// Up to 16 × `N` blocks, exactly that many if `WHOLE`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn groups<const BIG_ENDIAN: bool, const WHOLE: bool, const N: usize>(
@@ -62,14 +62,14 @@ fn groups<const BIG_ENDIAN: bool, const WHOLE: bool, const N: usize>(
     let bytes = blocks.as_flattened_mut();
     assert!(bytes.len() <= N * 128 && (!WHOLE || bytes.len() == N * 128));
     let (start, length) = (bytes.as_mut_ptr(), bytes.len());
-    // Which of the 64 bytes from `at` on there are.
+    // Mask of the existing ones among the 64 bytes from `at` on.
     let present = |at: usize| match length.saturating_sub(at) {
         _ if WHOLE => u64::MAX,
         0 => 0,
         count @ 1..64 => (1 << count) - 1,
         _ => u64::MAX,
     };
-    // SAFETY: only bytes that there are, are read.
+    // SAFETY: the mask limits the load to existing bytes.
     let load = |at: usize| unsafe {
         let from = start.wrapping_add(at);
         let vector = if WHOLE {
@@ -108,7 +108,7 @@ fn groups<const BIG_ENDIAN: bool, const WHOLE: bool, const N: usize>(
         for (half, vector) in halves.into_iter().enumerate() {
             let place = 128 * at + 64 * half;
             let vector = if BIG_ENDIAN { reverse(vector) } else { vector };
-            // SAFETY: only bytes that there are, are written.
+            // SAFETY: the mask limits the store to existing bytes.
             unsafe {
                 let to = start.wrapping_add(place);
                 if WHOLE {

@@ -6,8 +6,7 @@ use zeroize::Zeroize;
 /// As many blocks as a word has bits.
 const SLICED: usize = 64;
 
-/// From how many blocks on slices are faster than one block after another, though some of them are
-/// empty.
+/// Number of blocks from which slices, partly empty, are faster than one block after another.
 const WORTH_SLICING: usize = 24;
 
 pub(super) fn run<const BIG_ENDIAN: bool>(words: &[u32], tables: &Tables, blocks: &mut [[u8; 8]]) {
@@ -49,9 +48,9 @@ fn write<const BIG_ENDIAN: bool>(number: u64) -> [u8; 8] {
     }
 }
 
-/// One block. The S-boxes are shifted in numbers of 64 bits: a processor of 64 bits with a barrel
-/// shifter does that in the same time whatever it shifts by. One of 32 bits may have to branch, and
-/// is not in constant time here.
+/// One block. The S-boxes are shifted in numbers of 64 bits: a 64-bit processor with a barrel
+/// shifter takes the same time for every distance. A 32-bit one may have to branch, so this is not
+/// constant-time there.
 fn one(words: &[u32], tables: &Tables, block: u64) -> u64 {
     let (mut high, mut low) = ((block >> 32) as u32, block as u32);
     for word in words {
@@ -78,7 +77,8 @@ fn sliced(words: &[u32], tables: &Tables, slices: &mut [u64; SLICED]) {
         round(high, low, *word, tables);
         (high, low) = (low, high);
     }
-    // An even number of swaps leaves the halves where they were; the last was one too many.
+    // An even number of swaps leaves the halves in place; undoes the last one, which the standard
+    // omits.
     std::mem::swap(low, high);
 }
 
@@ -125,8 +125,8 @@ fn round(high: &mut [u64; 32], low: &[u64; 32], word: u32, tables: &Tables) {
     }
 }
 
-/// Makes rows of columns: bit c of word r goes to bit r of word c. Blocks of half the size are
-/// swapped over the diagonal, then halves of those.
+/// Transposes: bit c of word r goes to bit r of word c. Blocks of half the size are swapped over
+/// the diagonal, then halves of those.
 fn transpose(rows: &mut [u64; SLICED]) {
     let mut width = 32;
     let mut mask = u64::MAX >> 32;

@@ -1,4 +1,4 @@
-//! The S-boxes, and what kernels make of them.
+//! The S-boxes, and their forms for the kernels.
 
 /// Eight substitutions of four bits. They are public: nothing about them is secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ impl Sbox {
         Self::CryptoProD,
     ];
 
-    /// As tables and settings have it.
+    /// Name in tables and settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,8 +43,8 @@ impl Sbox {
         }
     }
 
-    /// What each of the eight makes of 0, 1, … 15, the highest digit first; the lowest four bits of
-    /// a word go through the first.
+    /// The outputs of each of the eight for 0, 1, … 15, the highest digit first; the lowest four
+    /// bits of a word go through the first.
     pub(super) const fn boxes(self) -> [u64; 8] {
         match self {
             Self::Tc26Z => [
@@ -126,17 +126,17 @@ impl Sbox {
 /// The S-boxes in every kernel's form.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for SIMD"))]
 pub(super) struct Tables {
-    /// What each makes of n, in the bits from 4 n.
+    /// The output of each for n, in the bits from 4 n.
     pub(super) packed: [u64; 8],
-    /// Of each S-box: which products of its input bits are summed for each output bit (its
-    /// algebraic normal form), as masks. The product number m has the input bits that are set in m.
+    /// For each S-box, as masks: the products of its input bits that sum to each output bit (its
+    /// algebraic normal form). Product m has the input bits that are set in m.
     pub(super) products: [[[u64; 4]; 16]; 8],
     /// Look-ups in a word by nibbles, four even S-boxes and then four odd ones, results where they
     /// belong in their byte.
     pub(super) nibbles: [[u8; 16]; 8],
-    /// Look-ups in planes of bytes, for each byte of a word: its low nibble; of its high nibble
-    /// what goes to the next byte, and what goes to the one behind that. Rotated by the 3 bits that
-    /// a rotation by 11 is beyond a byte.
+    /// Look-ups in planes of bytes, for each byte of a word: its low nibble, then the parts of its
+    /// high nibble that go to the next byte and to the one after. Rotated by 3 bits: a rotation by
+    /// 11 is one byte and 3 bits.
     pub(super) planes: [[[u8; 16]; 3]; 4],
 }
 

@@ -10,15 +10,15 @@ use arrayvec::ArrayVec;
 use std::iter::once;
 use zeroize::Zeroizing;
 
-/// Messages that go through their sections together.
+/// Messages whose sections are processed together.
 const TOGETHER: usize = 32;
-/// Sections whose ciphers are kept: a key schedule costs as much as many blocks.
+/// Most sections whose ciphers are cached: a key schedule costs as much as many blocks.
 const KEPT: usize = 16;
 
-/// CTR-ACPKM. Each message begins under the first key. Sections are whole blocks; whoever reads
-/// must know how long.
+/// CTR-ACPKM. Each message begins under the first key. Sections are whole blocks; the receiver must
+/// know their length.
 pub struct CtrAcpkm<C> {
-    /// The ciphers of the first sections, as far as a message ever came.
+    /// The ciphers of the first sections, up to the longest message so far.
     ciphers: Vec<C>,
     section_bytes: usize,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
@@ -39,7 +39,7 @@ impl<C: BlockCipher> CtrAcpkm<C> {
             "a section of {section_bytes} B is whole blocks of {}",
             C::NAME
         );
-        // Of its full size now, so that nothing is allocated later.
+        // Full capacity, so that nothing is allocated later.
         let mut ciphers = Vec::with_capacity(KEPT);
         ciphers.push(C::new(key, kernel));
         Self {
@@ -80,7 +80,7 @@ impl<C: BlockCipher> CtrAcpkm<C> {
 
     fn apply_together(&mut self, texts: &mut [(Counter<false>, &mut [u8])]) {
         let longest = texts.iter().map(|(_, text)| text.len()).max().unwrap_or(0);
-        // The cipher of a section behind those that are kept.
+        // The cipher of a section beyond the cached ones.
         let mut late: Option<C> = None;
         for section in 0..longest.div_ceil(self.section_bytes) {
             if section >= self.ciphers.len() {
@@ -106,7 +106,7 @@ impl<C: BlockCipher> CtrAcpkm<C> {
     }
 }
 
-/// The cipher of the section after `cipher`'s: its key is what that makes of the bytes 80, 81 … 9f
+/// The cipher of the section after `cipher`'s: its key is the encryption of the bytes 80, 81 … 9f
 /// (RFC 8645 §6.2.1).
 fn next<C: BlockCipher>(cipher: &C) -> C {
     let mut key = Zeroizing::new(std::array::from_fn(|at| 0x80 + at as u8));

@@ -1,19 +1,19 @@
-//! How modes put the blocks of many messages before a cipher.
+//! Collects the blocks of many messages for a cipher.
 
 use super::counter::Count;
 use crate::BlockCipher;
 use arrayvec::ArrayVec;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Room for the blocks of one call of the cipher: many times what any kernel does at once, and well
-/// within the first level cache beside the messages. A multiple of [`STRIDE_BYTES`].
+/// Room for the blocks of one call of the cipher: many times any kernel's parallelism, and well
+/// within the first-level cache beside the messages. A multiple of [`STRIDE_BYTES`].
 pub(super) const SCRATCH_BYTES: usize = 4096;
-/// As much as any kernel does in one go: multiples of this leave no part of it idle.
+/// The most that any kernel processes in parallel: multiples of this leave no part of it idle.
 pub(super) const STRIDE_BYTES: usize = 1024;
-/// Pieces of messages in one scratch: when they are this many, the cipher is called with what there
-/// is.
+/// Most pieces of messages in one scratch; then the cipher is called with the blocks collected so
+/// far.
 const PIECES: usize = 64;
-/// Chains that go side by side: the most blocks that a kernel does in one go.
+/// Interleaved chains: the most blocks that a kernel processes in parallel.
 pub(super) const CHAINS: usize = 64;
 /// The longest block.
 pub(super) const BLOCK_BYTES_MAX: usize = 16;
@@ -29,16 +29,16 @@ impl<const N: usize> Scratch<N> {
     }
 }
 
-/// Takes texts through the scratch, as many at once as there is room for:
+/// Passes texts through the scratch, as many at a time as fit:
 ///
 /// 1. `fill` makes the blocks for a piece of a text: its counters, or the piece itself. It may note
 ///    something.
-/// 2. `cipher` does all blocks in the scratch.
+/// 2. `cipher` processes all blocks in the scratch.
 /// 3. `drain` gets what was noted, the piece's blocks and the piece, and changes the piece by the
 ///    blocks.
 ///
-/// All pieces of a text but its last are whole blocks. A text comes with what `fill` needs to know
-/// of it, and what it keeps from one piece to the next.
+/// All pieces of a text but its last are whole blocks. A text comes with the state of `fill`, which
+/// lasts from one piece to the next.
 pub(super) fn through<'a, S, N>(
     block_bytes: usize,
     scratch: &mut Scratch<SCRATCH_BYTES>,
@@ -99,19 +99,19 @@ pub(super) fn mix_with_keystream<'a, C: BlockCipher>(
 
 /// A message whose blocks depend on one another.
 pub(super) trait Chain {
-    /// Takes what the cipher made of the last block, or zeros at first, and leaves there what it
-    /// shall do next. Returns whether there is anything to do.
+    /// Receives the cipher's output for the last block, or zeros at first, and replaces it with the
+    /// next input. Returns whether there is a next input.
     fn turn<const BLOCK_BYTES: usize>(&mut self, block: &mut [u8; BLOCK_BYTES]) -> bool;
 }
 
-/// Goes through chains, up to [`CHAINS`] of them side by side: `cipher` gets a block of each. When
-/// one ends the next takes its place.
+/// Processes chains, up to [`CHAINS`] of them interleaved: `cipher` gets a block of each. When one
+/// ends the next takes its place.
 pub(super) fn side_by_side<C: BlockCipher>(
     scratch: &mut Scratch<SCRATCH_BYTES>,
     chains: impl Iterator<Item = impl Chain>,
     cipher: impl FnMut(&mut [u8]),
 ) {
-    // Lengths that the compiler knows: a turn is a few instructions, and would be as many calls of
+    // Constant lengths: a turn is a few instructions, which would otherwise be as many calls of
     // `memcpy`.
     match C::BLOCK_BYTES {
         8 => side_by_side_in::<8>(scratch, chains, cipher),
@@ -147,7 +147,7 @@ fn side_by_side_in<const BLOCK_BYTES: usize>(
             if live[at].turn(&mut blocks[at]) {
                 at += 1;
             } else {
-                // The last chain takes its place, with its block, and has its turn there.
+                // The last chain moves here with its block and gets its turn.
                 live.swap_remove(at);
                 blocks[at] = blocks[live.len()];
             }
@@ -158,7 +158,7 @@ fn side_by_side_in<const BLOCK_BYTES: usize>(
 /// `to ^= from`, as far as `to` goes.
 ///
 /// # Panics
-/// If `from` is shorter: text would stay as it is.
+/// If `from` is shorter: the rest of the text would stay unencrypted.
 #[inline]
 pub(super) fn xor(to: &mut [u8], from: &[u8]) {
     let from = &from[..to.len()];

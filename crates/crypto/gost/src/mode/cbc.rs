@@ -7,12 +7,12 @@ use super::batch::{
 use crate::BlockCipher;
 use std::iter::once;
 
-/// The longest IV, in blocks. The standard knows no bound; its examples have two and three.
+/// The longest IV, in blocks. The standard sets no bound; its examples have two and three.
 pub const IV_BLOCKS_MAX: usize = 4;
 const IV_BYTES_MAX: usize = IV_BLOCKS_MAX * BLOCK_BYTES_MAX;
 
 /// CBC. The IV is one block, as everywhere else, or several: then each block is mixed with the
-/// ciphertext that many blocks before it. Texts are whole blocks: whoever needs padding pads. It
+/// ciphertext that many blocks before it. Texts are whole blocks; padding is up to the caller. It
 /// authenticates nothing.
 pub struct Cbc<C> {
     cipher: C,
@@ -44,7 +44,7 @@ impl<C: BlockCipher> Cbc<C> {
         self.decrypt_all(once(Message { iv, text }));
     }
 
-    /// Encrypts texts side by side: 64 take little longer than one.
+    /// Encrypts texts interleaved: 64 take little longer than one.
     ///
     /// # Panics
     /// As [`Self::encrypt`].
@@ -85,7 +85,7 @@ impl<C: BlockCipher> Cbc<C> {
             },
             |blocks| self.cipher.decrypt_blocks(blocks),
             |before, blocks, piece| {
-                // The ciphertext is still in the piece, as it is what must be mixed in.
+                // The piece still holds the ciphertext, which must be mixed in.
                 let early = before.bytes.min(piece.len());
                 xor(&mut blocks[..early], &before.ciphertext);
                 xor(&mut blocks[early..], piece);
@@ -113,7 +113,7 @@ fn assert_whole<C: BlockCipher>(iv: &[u8], text: &[u8]) {
 struct Encryption<'a, V> {
     iv: V,
     text: &'a mut [u8],
-    /// How far the text was given to the cipher.
+    /// Bytes of the text already passed to the cipher.
     at: usize,
 }
 
@@ -153,7 +153,7 @@ impl Before {
         Self { ciphertext, bytes }
     }
 
-    /// Goes on behind a piece.
+    /// Advances past a piece.
     fn pass(&mut self, piece: &[u8]) {
         if let Some(skipped) = piece.len().checked_sub(self.bytes) {
             self.ciphertext[..self.bytes].copy_from_slice(&piece[skipped..]);

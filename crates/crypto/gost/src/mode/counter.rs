@@ -1,10 +1,10 @@
-//! Blocks that are counted up, in one half of them.
+//! Counter blocks, counted up in one half.
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// What keystream is made of: blocks that a text's are numbered with.
+/// The input of keystream: counter blocks.
 pub(super) trait Count {
-    /// Writes as many blocks as there is room for.
+    /// Fills `blocks` with the next counter blocks.
     fn write(&mut self, blocks: &mut [u8]);
 }
 
@@ -92,9 +92,8 @@ impl<const LEFT: bool> Count for Counter<LEFT> {
     #[inline]
     fn write(&mut self, blocks: &mut [u8]) {
         debug_assert!(blocks.len().is_multiple_of(self.block_bytes));
-        // In runs over which nothing but the last byte of the half changes: there the whole block
-        // may be added to as if it were one number of the machine's own, and compilers make vectors
-        // of that.
+        // In runs over which only the last byte of the half changes: the whole block can be
+        // incremented as one native number, which compilers vectorize.
         let mut rest = blocks;
         while !rest.is_empty() {
             let (word, last_byte) = self.last_byte();

@@ -7,8 +7,7 @@ use crate::BlockCipher;
 use std::iter::once;
 
 /// CTR with an IV of half a block, and keystream that is used to the last byte. Encryption and
-/// decryption are the same. An IV used twice under a key gives the texts away; it authenticates
-/// nothing.
+/// decryption are the same. Reusing an IV under a key reveals the texts; it authenticates nothing.
 pub struct Ctr<C> {
     cipher: C,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
@@ -63,7 +62,7 @@ pub(super) fn first_counter<C: BlockCipher>(iv: &[u8], text_bytes: usize) -> Cou
     Counter::new(&first[..C::BLOCK_BYTES])
 }
 
-/// Whether half a block is able to count the text's blocks.
+/// Whether half a block can count the text's blocks.
 const fn is_countable(block_bytes: usize, text_bytes: usize) -> bool {
     let blocks = text_bytes.div_ceil(block_bytes) as u128;
     blocks <= 1 << (4 * block_bytes)

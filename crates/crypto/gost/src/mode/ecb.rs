@@ -57,7 +57,8 @@ impl<C: BlockCipher> Ecb<C> {
     }
 }
 
-/// Does texts: what fills the cipher alone, where it lies; the rest of all texts together.
+/// Processes texts: parts that fill the cipher alone in place; the remainders of all texts
+/// together.
 fn all<'a, C: BlockCipher>(
     scratch: &mut Scratch<SCRATCH_BYTES>,
     texts: impl IntoIterator<Item = &'a mut [u8]>,

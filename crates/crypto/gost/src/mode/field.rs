@@ -1,5 +1,4 @@
-//! Sums of products in GF(2^64) and GF(2^128), which is what MGM authenticates with (RFC 9058
-//! §4.1).
+//! Sums of products in GF(2^64) and GF(2^128), by which MGM authenticates (RFC 9058 §4.1).
 //!
 //! A block is a polynomial over GF(2); the highest bit of its first byte is the coefficient of the
 //! highest power. The fields are those of RFC 9058 §4: modulo x^64 + x^4 + x^3 + x + 1 and modulo
@@ -20,7 +19,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// The sum of factor ⊗ block over the blocks of one message, in the field whose elements are the
 /// cipher's blocks.
 ///
-/// Products are added up unreduced and reduced once, by [`Sum::finish`]. Only lengths tell in its
+/// Products are added up unreduced and reduced once, by [`Sum::finish`]. Only lengths affect its
 /// time.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Sum {

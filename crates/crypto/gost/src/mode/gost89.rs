@@ -1,4 +1,4 @@
-//! What GOST 28147-89 has for itself (RFC 5830): its counter mode, and its MAC over 16 rounds.
+//! Modes specific to GOST 28147-89 (RFC 5830): its counter mode, and its MAC over 16 rounds.
 
 use super::Message;
 use super::batch::{Chain, SCRATCH_BYTES, Scratch, mix_with_keystream, side_by_side};
@@ -14,8 +14,8 @@ const BLOCK_BYTES: usize = Gost89::BLOCK_BYTES;
 /// Messages whose IVs are encrypted together.
 const TOGETHER: usize = 64;
 
-/// The counter mode (RFC 5830 §6). Encryption and decryption are the same. An IV used twice under a
-/// key gives the texts away; it authenticates nothing. The key stays: CryptoPro's key meshing after
+/// The counter mode (RFC 5830 §6). Encryption and decryption are the same. Reusing an IV under a
+/// key reveals the texts; it authenticates nothing. The key stays: CryptoPro's key meshing after
 /// each KiB (RFC 4357 §2.3.2) is not done.
 pub struct Cnt {
     cipher: Gost89,
@@ -102,9 +102,9 @@ impl Count for Counters {
     }
 }
 
-/// The MAC of GOST 28147-89 (imito, RFC 5830 §8), of which it is usual to give the first 4 bytes.
-/// The last block is filled with zeros, so who authenticates messages that differ in zeros at their
-/// ends must authenticate their lengths too.
+/// The MAC of GOST 28147-89 (imito, RFC 5830 §8), usually truncated to the first 4 bytes. The last
+/// block is padded with zeros, so messages that may differ only in trailing zeros need their
+/// lengths authenticated too.
 ///
 /// It is defined from two blocks on. A message of one is followed by a block of zeros, as OpenSSL's
 /// engine does it, and the empty one has the MAC zero.
@@ -133,7 +133,7 @@ impl Imito {
         self.mac_all(once(MacMessage { text, tail, mac }));
     }
 
-    /// Whether `mac` is what the MAC of `text` begins with.
+    /// Whether the MAC of `text` begins with `mac`.
     ///
     /// # Panics
     /// As [`Self::mac`].
@@ -142,7 +142,7 @@ impl Imito {
         is_what_begins(mac, |own| self.mac(text, own))
     }
 
-    /// Writes the MACs of messages side by side: 64 take little longer than one.
+    /// Writes the MACs of interleaved messages: 64 take little longer than one.
     ///
     /// # Panics
     /// As [`Self::mac`].

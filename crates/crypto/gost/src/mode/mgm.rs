@@ -2,15 +2,15 @@
 //!
 //! 32 messages at a time:
 //!
-//! 1. Both nonces of each, 0‖ICN and 1‖ICN, are encrypted: they are what its keystream and its
-//!    factors are counted from.
+//! 1. Both nonces of each, 0‖ICN and 1‖ICN, are encrypted: they are the first counters of its
+//!    keystream and its factors.
 //! 2. Message after message, counters for its factors and for its keystream fill the scratch; when
 //!    it is full they are encrypted. The text is mixed with the keystream, and ciphertext,
 //!    additional data and lengths are multiplied with their factors and added up.
 //! 3. The sums are encrypted: these are the tags.
 //!
-//! A message is opened in the same pass: if its tag is wrong, its text is wiped before anyone sees
-//! it.
+//! A message is opened in the same pass: if its tag is wrong, its text is wiped before the call
+//! returns.
 
 use super::batch::{BLOCK_BYTES_MAX, SCRATCH_BYTES, Scratch, xor};
 use super::counter::{Count as _, Counter};
@@ -20,28 +20,28 @@ use arrayvec::ArrayVec;
 use ctutils::CtEq;
 use std::iter::once;
 
-/// Messages that are done together.
+/// Messages processed together.
 const TOGETHER: usize = 32;
 /// Parts of messages in one scratch.
 const PARTS: usize = 64;
 
-/// Up to so many bytes, what is authenticated of a message is put together first.
+/// Up to this many bytes, a message's authenticated data is first copied into one buffer.
 const STAGED_BYTES: usize = 256;
 
-/// A text, what it is sealed or opened with beside the key, and its tag.
+/// A text with its nonce, additional data and tag.
 #[derive(Debug)]
 pub struct AeadMessage<'a, V, A> {
     /// The nonce (ICN): a block whose highest bit is zero.
     pub nonce: V,
-    /// What is authenticated and not encrypted.
+    /// Additional data: authenticated and not encrypted.
     pub aad: A,
-    /// The text, which is changed where it lies.
+    /// The text, changed in place.
     pub text: &'a mut [u8],
     /// Where the tag, or its first bytes, is written to or compared with.
     pub tag: &'a mut [u8],
 }
 
-/// MGM. A nonce that is used twice under a key gives texts away, and lets tags be forged.
+/// MGM. Reusing a nonce under a key reveals texts and allows forged tags.
 pub struct Mgm<C> {
     cipher: C,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
@@ -78,7 +78,7 @@ impl<C: BlockCipher> Mgm<C> {
     /// # Panics
     /// If the nonce is not one block with a highest bit of zero, the tag is shorter than
     /// [`Self::TAG_BYTES_MIN`] or longer than a block, text and additional data are both empty, or
-    /// longer together than half a block can tell (with Magma: 512 MiB less a byte).
+    /// longer together than half a block can count in bits (with Magma: 512 MiB less a byte).
     pub fn seal(&mut self, nonce: &[u8], aad: &[u8], text: &mut [u8], tag: &mut [u8]) {
         self.seal_all(once(AeadMessage {
             nonce,
@@ -88,7 +88,8 @@ impl<C: BlockCipher> Mgm<C> {
         }));
     }
 
-    /// Decrypts a text whose tag is right, and says whether it is. Otherwise the text is zeros.
+    /// Decrypts a text and returns true if its tag is right; otherwise zeros the text and returns
+    /// false.
     ///
     /// # Panics
     /// As [`Self::seal`].
@@ -129,8 +130,7 @@ impl<C: BlockCipher> Mgm<C> {
         }
     }
 
-    /// Decrypts texts, and says of each whether it is authentic; where it is not, the text is
-    /// zeros.
+    /// Decrypts texts and reports for each whether it is authentic; zeros those that are not.
     ///
     /// # Panics
     /// If there is not one answer a message, and as [`Self::seal`].
@@ -223,8 +223,8 @@ fn check<C: BlockCipher>(nonce: &[u8], aad: &[u8], text: &[u8], tag: &[u8]) {
 }
 
 /// Whether additional data and text may have these lengths: together more than nothing, and fewer
-/// bits than half a block can tell (RFC 9058 §4.1). If both were empty the tag would not depend on
-/// the nonce: one that was seen would do for every other.
+/// bits than half a block can count (RFC 9058 §4.1). If both were empty the tag would not depend on
+/// the nonce: a captured tag would be valid for every nonce.
 ///
 /// So a text never has more blocks than there are counters.
 const fn are_lengths_allowed(block_bytes: usize, bytes: [usize; 2]) -> bool {
@@ -239,8 +239,8 @@ enum Way {
     Open,
 }
 
-/// As much of one message as the scratch had room for. In the scratch lie the factors of additional
-/// data, text and lengths, then the text's keystream.
+/// The part of one message that fits the scratch, which holds the factors of additional data, text
+/// and lengths, then the text's keystream.
 struct Part<'a> {
     message: usize,
     aad: &'a [u8],
@@ -256,7 +256,7 @@ struct Parts<'a, 's, C> {
     blocks: &'s mut [u8; SCRATCH_BYTES],
     used: usize,
     parts: ArrayVec<Part<'a>, PARTS>,
-    /// Of the message that the next part belongs to.
+    /// The sum of the message that the next part belongs to.
     sum: Sum,
     /// First counters of keystreams; sums, once a message has ended.
     sums: &'s mut [u8],
@@ -270,8 +270,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
         let mut keystream = Counter::<false>::new(own);
         let lengths = lengths(C::BLOCK_BYTES, aad.len(), text.len());
         loop {
-            // How much there is room for: a block of additional data needs a factor, one of text
-            // keystream too.
+            // Room in blocks: a block of additional data needs a factor, one of text keystream too.
             let mut room = (SCRATCH_BYTES - self.used) / C::BLOCK_BYTES;
             let (aad_here, aad_left) = aad.split_at(aad.len().min(room * C::BLOCK_BYTES));
             let aad_blocks = aad_here.len().div_ceil(C::BLOCK_BYTES);
@@ -304,7 +303,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
         }
     }
 
-    /// Does what the scratch holds.
+    /// Processes the scratch.
     fn flush(&mut self) {
         self.cipher.encrypt_blocks(&mut self.blocks[..self.used]);
         let mut rest = &self.blocks[..self.used];
@@ -325,8 +324,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
                 xor(part.text, keystream);
             }
             if let Some(staged) = staged.get_mut(..factors.len()) {
-                // A sum of its own for each of the three would cost more than they do together.
-                // None of it is secret.
+                // Three separate sums would cost more than one over all. None of it is secret.
                 let (aad, behind) = staged.split_at_mut(aad_bytes);
                 let (text, lengths) = behind.split_at_mut(text_bytes);
                 fill_padded(aad, part.aad);

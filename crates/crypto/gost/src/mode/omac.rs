@@ -11,8 +11,8 @@ use zeroize::Zeroizing;
 pub struct MacMessage<'a, T> {
     /// The message.
     pub text: &'a [u8],
-    /// What is authenticated behind it and does not lie there, as the high half of a sequence
-    /// number in ESP; or `[]`.
+    /// Authenticated after the text but stored elsewhere, as the high half of a sequence number in
+    /// ESP; or `[]`.
     pub tail: T,
     /// Where the MAC, or its first bytes, is written to or compared with.
     pub mac: &'a mut [u8],
@@ -21,7 +21,7 @@ pub struct MacMessage<'a, T> {
 /// OMAC. Messages of any length, the empty one among them.
 pub struct Omac<C> {
     cipher: C,
-    /// What is mixed into a last block that is whole, and into one that is not.
+    /// The subkeys for a last block that is whole, and for one that is not.
     subkeys: Zeroizing<[[u8; BLOCK_BYTES_MAX]; 2]>,
     scratch: Box<Scratch<SCRATCH_BYTES>>,
 }
@@ -57,7 +57,7 @@ impl<C: BlockCipher> Omac<C> {
         self.mac_all(once(MacMessage { text, tail, mac }));
     }
 
-    /// Whether `mac` is what the MAC of `text` begins with.
+    /// Whether the MAC of `text` begins with `mac`.
     ///
     /// # Panics
     /// As [`Self::mac`].
@@ -66,7 +66,7 @@ impl<C: BlockCipher> Omac<C> {
         is_what_begins(mac, |own| self.mac(text, own))
     }
 
-    /// Writes the MACs of messages side by side: 64 take little longer than one.
+    /// Writes the MACs of interleaved messages: 64 take little longer than one.
     ///
     /// # Panics
     /// As [`Self::mac`].
@@ -80,8 +80,8 @@ impl<C: BlockCipher> Omac<C> {
         }));
     }
 
-    /// Says of each message whether its MAC is what it should be. In constant time, but for where a
-    /// message lies and how long it is.
+    /// Reports for each message whether its MAC is right. In constant time, except for a message's
+    /// address and length.
     ///
     /// # Panics
     /// If there is not one answer a message, and as [`Self::mac`].
@@ -136,8 +136,8 @@ fn double(block: &mut [u8]) {
     }
 }
 
-/// Whether `mac` is what the MAC begins with that `write` writes as much of as it is given room
-/// for. In constant time but for the length.
+/// Whether the MAC begins with `mac`; `write` fills its buffer with the MAC's first bytes. In
+/// constant time, except for the length.
 pub(super) fn is_what_begins(mac: &[u8], write: impl FnOnce(&mut [u8])) -> bool {
     let mut own = Zeroizing::new([0; BLOCK_BYTES_MAX]);
     let own = &mut own[..mac.len()];
@@ -145,7 +145,7 @@ pub(super) fn is_what_begins(mac: &[u8], write: impl FnOnce(&mut [u8])) -> bool 
     (*own).ct_eq(mac).into()
 }
 
-/// What becomes of a MAC.
+/// The use of a MAC.
 enum Mac<'a> {
     Write(&'a mut [u8]),
     Compare(&'a [u8], &'a mut bool),
@@ -167,7 +167,7 @@ impl Mac<'_> {
     }
 }
 
-/// A message in its two parts, and how far it was mixed in.
+/// A message in its two parts, and the bytes already mixed in.
 pub(super) struct Joined<'a, T> {
     text: &'a [u8],
     tail: T,
@@ -184,7 +184,7 @@ impl<'a, T: AsRef<[u8]>> Joined<'a, T> {
         self.text.len() + self.tail.as_ref().len() - self.at
     }
 
-    /// Mixes the next bytes into `block`, as many as it has, or there are.
+    /// Mixes the next bytes into `block`, up to its length or the message's end.
     #[inline]
     pub(super) fn mix<const N: usize>(&mut self, block: &mut [u8; N]) {
         let (at, end) = (self.at, self.at + N);

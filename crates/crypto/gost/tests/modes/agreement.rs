@@ -14,7 +14,7 @@ use gost::{BlockCipher, KEY_BYTES, Kernel};
 use mgm::aead::{AeadInPlace, NewAead};
 use proptest::prelude::*;
 
-/// What RustCrypto has for a cipher of ours. Whole texts, where they lie.
+/// RustCrypto's modes for one of this crate's ciphers. Whole texts, in place.
 trait Peer: BlockCipher {
     fn block(key: &[u8; KEY_BYTES], block: &mut [u8]);
     fn ctr(key: &[u8; KEY_BYTES], first: &[u8], text: &mut [u8]);
@@ -353,7 +353,7 @@ fn mgm<C: Peer>(kernel: Kernel, seed: u64, lengths: &[usize]) {
     }
 }
 
-/// The counter mode of GOST 28147-89 as the standard tells it, block by block.
+/// The counter mode of GOST 28147-89 as in the standard, block by block.
 fn cnt(kernel: Kernel, seed: u64, lengths: &[usize]) {
     for sbox in Sbox::ALL {
         let batch = Batch::new(seed, lengths, 8);
@@ -366,8 +366,7 @@ fn cnt(kernel: Kernel, seed: u64, lengths: &[usize]) {
             let mut n4 = u64::from(u32::from_le_bytes(n4.try_into().expect("4 B")));
             for text in text.chunks_mut(8) {
                 n3 = (n3 + 0x0101_0101) % (1 << 32);
-                // Modulo 2^32 - 1, where both zero and that stand for zero: the standard takes the
-                // latter.
+                // Modulo 2^32 - 1, where 0 and 2^32 - 1 are equal: the standard uses the latter.
                 n4 = (n4 + 0x0101_0104 - 1) % ((1 << 32) - 1) + 1;
                 let mut block = (n4 << 32 | n3).to_le_bytes();
                 cipher.encrypt_blocks(&mut block);
@@ -439,8 +438,8 @@ fn cnt_of_every_length() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Batches that nobody thought of: the scratch fills, chains end and begin, sections change
-    /// wherever chance has it.
+    /// Random batches: the scratch fills, chains end and begin, and sections change at random
+    /// places.
     #[test]
     fn batches_of_any_texts(
         seed in any::<u64>(),

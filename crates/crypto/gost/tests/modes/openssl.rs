@@ -1,15 +1,15 @@
-//! The distribution's OpenSSL engine (`libengine-gost-openssl`): an implementation that shares
-//! nothing with ours or RustCrypto's.
+//! The distribution's OpenSSL engine (`libengine-gost-openssl`): an implementation that shares no
+//! code with this crate or RustCrypto.
 //!
-//! It is asked by process, for many lengths at once: in all these modes what a shorter text
-//! encrypts to is what a longer one begins with, and `openssl dgst` takes many files.
+//! One process computes many lengths: in all these modes the ciphertext of a shorter text is a
+//! prefix of a longer one's, and `openssl dgst` takes many files.
 //!
-//! Keys, IVs and texts are drawn from a seed, which is printed; `GOST_SEED` takes it back.
+//! Keys, IVs and texts are drawn from a seed, which is printed; `GOST_SEED` sets it.
 //!
-//! What this engine has not, and others are asked for (`agreement`, `vectors`): MGM, ECB with Magma
-//! and with GOST 28147-89, IVs of several blocks, sections of other lengths, MACs of GOST 28147-89
-//! longer than 4 B, and its counter mode with other S-boxes than two. What it has and we have not
-//! (CFB, OFB, key wrapping) is not asked for.
+//! Not in this engine, and tested elsewhere (`agreement`, `vectors`): MGM, ECB with Magma and with
+//! GOST 28147-89, IVs of several blocks, sections of other lengths, MACs of GOST 28147-89 longer
+//! than 4 B, and its counter mode with other S-boxes than two. Its modes that this crate lacks
+//! (CFB, OFB, key wrapping) are not tested.
 
 use crate::support::{hex, kernels, key, noise, unhex};
 use gost::kuznyechik::Kuznyechik;
@@ -190,7 +190,7 @@ fn keystreams_are_those_of_openssl() {
         let with = |cipher: &str, iv: &[u8]| enc(cipher, false, &key, iv, &text);
         let magma = with("magma-ctr", half);
         let kuznyechik = with("kuznyechik-ctr", iv);
-        // Where nothing else is said, the engine's keys change after so many bytes.
+        // The engine's default interval of key changes.
         let magma_acpkm = with("magma-ctr-acpkm", half);
         let kuznyechik_acpkm = with("kuznyechik-ctr-acpkm", iv);
         for kernel in kernels() {
@@ -306,7 +306,7 @@ fn gost_28147_89_is_that_of_openssl() {
     }
 }
 
-/// All S-boxes, in the modes in which the engine lets one choose.
+/// All S-boxes, in the modes in which the engine offers a choice.
 #[test]
 fn s_boxes_are_those_of_openssl() {
     if !engine() {

@@ -14,9 +14,12 @@ fn cipher<C: BlockCipher>() -> C {
 #[track_caller]
 fn refused(call: impl FnOnce(), reason: &str) {
     let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("it is refused");
-    let told = panic.downcast_ref::<String>().map(String::as_str);
-    let told = told.or(panic.downcast_ref::<&str>().copied());
-    assert!(told.is_some_and(|told| told.contains(reason)), "{told:?}");
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    let message = message.or(panic.downcast_ref::<&str>().copied());
+    assert!(
+        message.is_some_and(|message| message.contains(reason)),
+        "{message:?}"
+    );
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn refuses_macs_that_say_nothing_and_those_longer_than_a_block() {
         let mgm = || Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[1], &mut [], &mut vec![0; bytes]);
         refused(mgm, "4 to 8 B");
     }
-    // Nobody gets to believe that nothing, or next to it, was the right tag.
+    // An empty or very short tag is never accepted.
     for bytes in [0, 3] {
         let tag = vec![0; bytes];
         let mgm = || assert!(!Mgm::new(cipher::<Magma>()).open(&[0; 8], &[1], &mut [], &tag));

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Once;
 
-/// Every kernel of this machine, the slowest first. Says which it lacks, past what captures the
-/// output of tests: what was not tried must not look tried.
+/// Every kernel of this machine, the slowest first. Reports missing ones directly on standard
+/// error, past the capture of test output: a skipped test must not look passed.
 pub(crate) fn kernels() -> Vec<Kernel> {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+    static REPORTED: Once = Once::new();
+    REPORTED.call_once(|| {
         let all = [("avx2", Kernel::avx2()), ("avx512", Kernel::avx512())];
         for (name, _) in all.iter().filter(|(_, kernel)| kernel.is_none()) {
-            let told = "this processor has not all of its instructions (make emulate)";
-            let _ = writeln!(io::stderr(), "SKIPPED: {name}: {told}");
+            let reason = "this processor lacks some of its instructions (make emulate)";
+            let _ = writeln!(io::stderr(), "SKIPPED: {name}: {reason}");
         }
     });
     Kernel::all()

@@ -32,7 +32,7 @@ impl Vector {
     }
 }
 
-/// The format is told in `vectors/README.md`.
+/// Reads a file in the format of `vectors/README.md`.
 fn read(file: &str) -> Vec<Vector> {
     let mut vectors = vec![Vector(BTreeMap::new())];
     let mut field = String::new();

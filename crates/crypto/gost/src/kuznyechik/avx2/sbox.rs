@@ -2,8 +2,8 @@
 //!
 //! Their structure (`tables::ALPHA` and what follows it) has permutations of 4 bits and
 //! multiplication in GF(16). A shuffle looks up 16 values at once; multiplication is addition of
-//! logarithms. The logarithm of zero is a number from which, whatever is subtracted, the highest
-//! bit stays set; for such an index a shuffle gives zero.
+//! logarithms. The logarithm of zero is a number whose highest bit stays set after any subtraction;
+//! for such an index a shuffle gives zero.
 
 use super::super::tables::{
     ALPHA, Matrix, NU_0, NU_1, OMEGA, PHI, SIGMA, apply, inverse_matrix, inverse_nibbles, value,
@@ -26,7 +26,7 @@ impl Table {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) fn load(&self) -> __m256i {
-        // SAFETY: a table is 32 bytes, aligned to as many.
+        // SAFETY: a table is 32 bytes, aligned to 32 bytes.
         unsafe { _mm256_load_si256((&raw const self.0).cast()) }
     }
 }
@@ -51,7 +51,7 @@ const EXPONENTIAL: Nibbles = {
     powers
 };
 
-/// Logarithms of what is subtracted from, and of what is subtracted: what stands for that of zero.
+/// The logarithm of zero as a minuend, and as a subtrahend.
 ///
 /// The differences 0xe8 - (0…14), (0…14) - 0x50, 0xe8 - 0x50, and those of the first with either,
 /// have the highest bit set, and so have they with 15 added.
@@ -79,7 +79,8 @@ const fn negative_logarithm(x: u8, zero: u8) -> u8 {
     }
 }
 
-/// `a - b` modulo 15, from 0 to 14, or with the highest bit set if one of them stands for zero.
+/// `a - b` modulo 15, from 0 to 14, or with the highest bit set if one of them is the logarithm of
+/// zero.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn quotient(a: __m256i, b: __m256i) -> __m256i {

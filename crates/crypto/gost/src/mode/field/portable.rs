@@ -36,10 +36,10 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// The product of two polynomials over GF(2).
 ///
-/// Of each operand every fourth bit is taken, so that an integer product has three free bits above
-/// each of its own, for what carries out of the sum there. One of the operands must have no more
-/// than 15 such bits, for 16 would carry into the next one's place; so its highest four bits are
-/// multiplied apart. (The idea of bits with holes is that of Pornin's BearSSL.)
+/// Multiplies every fourth bit of each operand at a time, so that an integer product has three free
+/// bits above each of its bits for the carries. One of the operands must have no more than 15 such
+/// bits, since 16 would carry into the next position; so its highest four bits are multiplied
+/// separately. (Bits with holes as in Pornin's BearSSL.)
 fn multiply(a: u64, b: u64) -> u128 {
     const EVERY_FOURTH: u128 = 0x1111_1111_1111_1111_1111_1111_1111_1111;
     let part = |x: u64, k: usize| u128::from(x & (EVERY_FOURTH as u64) << k);
