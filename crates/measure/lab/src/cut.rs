@@ -7,7 +7,6 @@ use crate::on_node::ip;
 use crate::protocol::Program;
 use crate::sync::lock;
 use crate::{LabError, Node, Result};
-use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -60,25 +59,16 @@ fn keep(node: &dyn Node, interface: &str) -> Result<String> {
         Ok::<_, LabError>(node.run(program, TOOL_LIMIT)?.stdout)
     };
     let mut batch = String::new();
-    // A route's next hop is a neighbour. Writing to a string cannot fail.
-    for line in [show(&["-4", "neigh"])?, show(&["-6", "neigh"])?]
-        .concat()
-        .lines()
-    {
-        if let Some(neighbour) = line.trim().strip_suffix("PERMANENT") {
-            let _ = writeln!(
-                batch,
-                "neigh replace {neighbour} dev {interface} nud permanent"
-            );
+    // A route's next hop is a neighbour.
+    let neighbours = show(&["-4", "neigh"])? + &show(&["-6", "neigh"])?;
+    for neighbour in neighbours.lines() {
+        if let Some(neighbour) = neighbour.trim().strip_suffix("PERMANENT") {
+            batch += &format!("neigh replace {neighbour} dev {interface} nud permanent\n");
         }
     }
-    for line in [show(&["-4", "route"])?, show(&["-6", "route"])?]
-        .concat()
-        .lines()
-    {
-        if !line.contains(OWN) {
-            let _ = writeln!(batch, "route replace {line} dev {interface}");
-        }
+    let routes = show(&["-4", "route"])? + &show(&["-6", "route"])?;
+    for route in routes.lines().filter(|route| !route.contains(OWN)) {
+        batch += &format!("route replace {route} dev {interface}\n");
     }
     Ok(batch)
 }

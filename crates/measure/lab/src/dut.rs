@@ -18,6 +18,7 @@ mod keys;
 mod l2tpv3;
 mod openvpn;
 mod prometheus;
+mod pseudowire;
 mod router;
 mod site;
 mod straight;

@@ -219,22 +219,21 @@ fn tick_ns() -> u64 {
 
 /// Whether a TCP socket listens on `port` in this network namespace, IPv4 or IPv6.
 pub(crate) fn listens(port: u16) -> bool {
-    ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
-        .iter()
-        .any(|path| fs::read_to_string(path).is_ok_and(|text| listed_as_listening(&text, port)))
+    const LISTEN: &str = "0A";
+    any_listed("tcp", port, LISTEN)
 }
 
 /// Whether a UDP socket without a peer is bound to `port` in this network namespace, IPv4 or IPv6.
 pub(crate) fn is_bound(port: u16) -> bool {
     const UNCONNECTED: &str = "07";
-    ["/proc/self/net/udp", "/proc/self/net/udp6"]
-        .iter()
-        .any(|path| fs::read_to_string(path).is_ok_and(|text| listed(&text, port, UNCONNECTED)))
+    any_listed("udp", port, UNCONNECTED)
 }
 
-fn listed_as_listening(text: &str, port: u16) -> bool {
-    const LISTEN: &str = "0A";
-    listed(text, port, LISTEN)
+fn any_listed(protocol: &str, port: u16, state: &str) -> bool {
+    ["", "6"].iter().any(|version| {
+        let text = fs::read_to_string(format!("/proc/self/net/{protocol}{version}"));
+        text.is_ok_and(|text| listed(&text, port, state))
+    })
 }
 
 /// Whether the kernel's list of sockets has one of that local port in that state.
@@ -400,8 +399,8 @@ mod tests {
         let text = "  sl  local_address rem_address   st tx_queue\n\
                     0: 00000000:1451 00000000:0000 0A 00000000:00000000\n\
                     1: 0100007F:1452 0100007F:1451 01 00000000:00000000\n";
-        assert!(listed_as_listening(text, 0x1451));
-        assert!(!listed_as_listening(text, 0x1452));
+        assert!(listed(text, 0x1451, "0A"));
+        assert!(!listed(text, 0x1452, "0A"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! numbers.
 
 use super::daemon::did_not_come_up;
+use super::pseudowire::{cookie, sessions};
 use super::site::{all, by_node, gather, on_each};
 use super::{Adapter, Site};
 use crate::on_node::{ip, kernel_version, parse_json};
@@ -26,9 +27,6 @@ const INTERFACE: &str = "l2tp0";
 
 /// Id of the only tunnel, at both ends.
 const TUNNEL: u32 = 1;
-
-/// Cookies are this and the session's number.
-const COOKIE: u64 = 0x6369_7068_6572_6200;
 
 /// How long `ip` may take to list tunnels or sessions.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
@@ -62,11 +60,7 @@ struct Session {
 impl Session {
     /// Returns a gateway's session: its id is the one that the peer sends.
     fn of(id: NodeId) -> Self {
-        let (own, peers) = match id {
-            NodeId::Gw2 => (2, 1),
-            _ => (1, 2),
-        };
-        let cookie = |session: u32| format!("{:016x}", COOKIE + u64::from(session));
+        let [own, peers] = sessions(id);
         Self {
             session_id: own,
             peer_session_id: peers,

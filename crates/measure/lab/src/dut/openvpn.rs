@@ -25,7 +25,7 @@ use crate::protocol::{Request, Response, SealedPort};
 use crate::topology::cipher_ends;
 use crate::{DutAction, Node, NodeId, Result, RunningDut};
 use campaign::plan::Form;
-use conf::{Conf, Role};
+use conf::{Conf, INTERFACE, PORT, Role};
 use identity::Identity;
 use log::Log;
 use std::collections::BTreeMap;
@@ -34,16 +34,6 @@ use wire::Suite;
 
 /// The program.
 const PROGRAM: &str = "openvpn";
-
-/// Its registered port (IANA).
-const PORT: u16 = 1194;
-
-/// Its interface, on either gateway.
-const INTERFACE: &str = "ovpn0";
-
-/// Queue of the interface in packets, as for the built-in encryptor: with a TUN's default of 500,
-/// the queue would lose small frames, not the encryptor.
-const QUEUE_PACKETS: u32 = 5000;
 
 /// How long it may take until its interface is there and its socket is bound.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -213,16 +203,12 @@ fn write_conf(
     let (local, remote) = cipher_ends(node.id());
     let conf = Conf {
         role,
-        interface: INTERFACE,
         local: site.map.address(local),
         remote: site.map.address(remote),
-        port: PORT,
         cipher,
         mtu: site.links.mtu,
-        queue_packets: QUEUE_PACKETS,
-        certificate: &own.certificate,
-        key: &own.key,
-        peer_fingerprint: &peer.fingerprint,
+        own,
+        peer,
     };
     write_file(
         node,

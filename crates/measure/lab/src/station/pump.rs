@@ -95,24 +95,14 @@ fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
     if !has_ended {
         fds.push(PollFd::new(ended.as_fd(), PollFlags::POLLIN));
     }
-    fds.extend(
-        pipes
-            .stdin
-            .as_ref()
-            .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)),
-    );
-    fds.extend(
-        pipes
-            .stdout
-            .as_ref()
-            .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
-    );
-    fds.extend(
-        pipes
-            .stderr
-            .as_ref()
-            .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
-    );
+    let writable = pipes.stdin.as_ref().map(AsFd::as_fd);
+    let readable = [
+        pipes.stdout.as_ref().map(AsFd::as_fd),
+        pipes.stderr.as_ref().map(AsFd::as_fd),
+    ];
+    fds.extend(writable.map(|pipe| PollFd::new(pipe, PollFlags::POLLOUT)));
+    let readable = readable.into_iter().flatten();
+    fds.extend(readable.map(|pipe| PollFd::new(pipe, PollFlags::POLLIN)));
     loop {
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => return Ok(!has_ended && fds[0].any() == Some(true)),

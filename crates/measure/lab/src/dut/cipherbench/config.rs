@@ -5,11 +5,9 @@ use super::metrics::METRICS_PORT;
 use super::secrets::KeyConfig;
 use crate::NodeId;
 use crate::dut::Site;
+use crate::dut::pseudowire::{cookie, sessions};
 use crate::topology::{Side, cipher_ends, clear_end};
 use campaign::plan::{Encryptor, Mode};
-
-/// A pseudowire's cookies are this plus the session's number: 64-bit ones cost the most.
-const COOKIE: u64 = 0x6369_7068_6572_6200;
 
 /// Returns a gateway's configuration with these keys.
 pub(super) fn text(
@@ -87,19 +85,13 @@ pub(super) fn text(
 /// Returns the lines of the interface towards the station.
 fn clear_side(mode: Mode, site: &Site<'_>, id: NodeId) -> String {
     let interface = clear_end(id).interface;
-    // The session that the gateway receives: gw1 session 1, gw2 session 2.
-    let (own, peers) = match id {
-        NodeId::Gw2 => (2, 1),
-        _ => (1, 2),
-    };
     let pseudowire = |encapsulation: &str| {
-        let cookie = |session: u32| COOKIE + u64::from(session);
+        let [own, peers] = sessions(id);
+        let [cookie, peer_cookie] = [own, peers].map(cookie);
         format!(
             "mode: l2tpv3\ninterface: {interface}\n\
-             l2tpv3: {{ session: {own}, peer_session: {peers}, cookie: \"{:016x}\", \
-             peer_cookie: \"{:016x}\", encapsulation: {encapsulation} }}",
-            cookie(own),
-            cookie(peers)
+             l2tpv3: {{ session: {own}, peer_session: {peers}, cookie: \"{cookie}\", \
+             peer_cookie: \"{peer_cookie}\", encapsulation: {encapsulation} }}"
         )
     };
     match mode {

@@ -1,8 +1,19 @@
 //! OpenVPN's configuration file.
 
+use super::identity::Identity;
 use std::fmt;
 use std::net::Ipv4Addr;
 use wire::Suite;
+
+/// Its registered port (IANA).
+pub(super) const PORT: u16 = 1194;
+
+/// Its interface, on either gateway.
+pub(super) const INTERFACE: &str = "ovpn0";
+
+/// Queue of the interface in packets, as for the built-in encryptor: with a TUN's default of 500,
+/// the queue would lose small frames, not the encryptor.
+const QUEUE_PACKETS: u32 = 5000;
 
 /// Size of each socket buffer in bytes, or the machine's limit if that is less.
 const SOCKET_BUFFER_BYTES: u32 = 1 << 20;
@@ -45,44 +56,38 @@ pub(super) enum Role {
 /// A gateway's configuration; its `Display` is the file.
 pub(super) struct Conf<'a> {
     pub(super) role: Role,
-    pub(super) interface: &'a str,
     pub(super) local: Ipv4Addr,
     pub(super) remote: Ipv4Addr,
-    pub(super) port: u16,
     pub(super) cipher: &'a str,
     pub(super) mtu: u16,
-    pub(super) queue_packets: u32,
-    /// Path of its certificate.
-    pub(super) certificate: &'a str,
-    /// Path of its private key.
-    pub(super) key: &'a str,
-    /// SHA-256 of the only accepted certificate.
-    pub(super) peer_fingerprint: &'a str,
+    pub(super) own: &'a Identity,
+    /// Its certificate is the only accepted one.
+    pub(super) peer: &'a Identity,
 }
 
 impl fmt::Display for Conf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "dev {}", self.interface)?;
+        writeln!(f, "dev {INTERFACE}")?;
         writeln!(f, "dev-type tun")?;
         writeln!(f, "proto udp4")?;
         writeln!(f, "local {}", self.local)?;
         writeln!(f, "remote {}", self.remote)?;
-        writeln!(f, "port {}", self.port)?;
+        writeln!(f, "port {PORT}")?;
         match self.role {
             // No finite-field Diffie-Hellman: TLS uses elliptic curves.
             Role::Server => writeln!(f, "tls-server\ndh none")?,
             Role::Client => writeln!(f, "tls-client")?,
         }
-        writeln!(f, "cert \"{}\"", self.certificate)?;
-        writeln!(f, "key \"{}\"", self.key)?;
-        writeln!(f, "peer-fingerprint {}", self.peer_fingerprint)?;
+        writeln!(f, "cert \"{}\"", self.own.certificate)?;
+        writeln!(f, "key \"{}\"", self.own.key)?;
+        writeln!(f, "peer-fingerprint {}", self.peer.fingerprint)?;
         // The only cipher on offer.
         writeln!(f, "data-ciphers {}", self.cipher)?;
         writeln!(f, "disable-dco")?;
         writeln!(f, "tun-mtu {}", self.mtu)?;
         // Packets pass unchanged; the lab's links have room for them.
         writeln!(f, "mssfix 0")?;
-        writeln!(f, "txqueuelen {}", self.queue_packets)?;
+        writeln!(f, "txqueuelen {QUEUE_PACKETS}")?;
         writeln!(f, "sndbuf {SOCKET_BUFFER_BYTES}")?;
         writeln!(f, "rcvbuf {SOCKET_BUFFER_BYTES}")?;
         // A timeout detects a dead peer; interface and routes stay meanwhile.
