@@ -382,7 +382,7 @@ impl dyn Node + '_ {
     /// Waits for a program to end; kills it when `limit` is up.
     ///
     /// # Errors
-    /// When the station does not know it.
+    /// When the handle is unknown.
     pub fn wait(&self, process: u64, limit: Duration) -> Result<Ended> {
         match self.call(Request::Wait {
             process,
@@ -396,7 +396,7 @@ impl dyn Node + '_ {
     /// Stops a program.
     ///
     /// # Errors
-    /// When the station does not know it.
+    /// When the handle is unknown.
     pub fn stop(&self, process: u64, grace: Duration) -> Result<Ended> {
         match self.call(Request::Stop {
             process,
@@ -419,7 +419,7 @@ impl dyn Node + '_ {
     /// CPU time of a program, or of the machine.
     ///
     /// # Errors
-    /// When the station does not know the program.
+    /// When the handle is unknown.
     pub fn cpu_time(&self, process: Option<u64>) -> Result<CpuTime> {
         match self.call(Request::CpuTime { process })? {
             Response::CpuTime(time) => Ok(time),
@@ -430,7 +430,7 @@ impl dyn Node + '_ {
     /// Resident memory of a program in bytes.
     ///
     /// # Errors
-    /// When the station does not know the program, or it has ended.
+    /// When the handle is unknown, or the program has ended.
     pub fn resident_bytes(&self, process: u64) -> Result<u64> {
         match self.call(Request::Resident { process })? {
             Response::Resident(bytes) => Ok(bytes),
