@@ -210,15 +210,7 @@ pub fn commands(
             count,
             interval_ns,
             payload_bytes,
-        } => ping(
-            &Echo {
-                count,
-                interval_ns,
-                payload_bytes,
-            },
-            target,
-            &cores,
-        ),
+        } => ping((count, interval_ns, payload_bytes), target, &cores),
         Measurement::Tcp {
             duration_ns,
             warmup_ns,
@@ -241,18 +233,11 @@ pub fn commands(
     }
 }
 
-struct Echo {
-    count: u32,
-    interval_ns: u64,
-    payload_bytes: u16,
-}
-
-fn ping(echo: &Echo, target: Ipv4Addr, cores: &Cores) -> Result<Commands, CommandError> {
-    let &Echo {
-        count,
-        interval_ns,
-        payload_bytes,
-    } = echo;
+fn ping(
+    (count, interval_ns, payload_bytes): (u32, u64, u16),
+    target: Ipv4Addr,
+    cores: &Cores,
+) -> Result<Commands, CommandError> {
     if count == 0 {
         return Err(CommandError::Zero {
             what: "the number of echo requests",

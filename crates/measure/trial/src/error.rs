@@ -44,6 +44,13 @@ pub enum TrialError {
 }
 
 impl TrialError {
+    /// A frame test that cannot be carried out; `problem` is a sentence with what to change.
+    pub(crate) fn frames(problem: impl Into<String>) -> Self {
+        Self::Frames {
+            problem: problem.into(),
+        }
+    }
+
     /// Whether the run is to stop, rather than go on with the next trial.
     pub(crate) const fn is_interrupt(&self) -> bool {
         matches!(self, Self::Lab(LabError::Interrupted))

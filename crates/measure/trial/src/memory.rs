@@ -38,12 +38,10 @@ impl Measurer for InMemory {
     ) -> Result<TrialRecord, LabError> {
         record(trial, |_| match &trial.cell.measurement {
             Measurement::Frames(test) => attempt(trial, test, events, interrupt),
-            other => Err(TrialError::Frames {
-                problem: format!(
-                    "`{}` needs a kernel: measure it with `--lab namespaces`",
-                    other.name()
-                ),
-            }),
+            other => Err(TrialError::frames(format!(
+                "`{}` needs a kernel: measure it with `--lab namespaces`",
+                other.name()
+            ))),
         })
     }
 }
@@ -57,11 +55,10 @@ fn attempt(
     let (cell, traffic) = (trial.cell, &test.traffic);
     let stations = cell.stations.ok_or(CommandError::NoStations)?;
     if stations.cores > 1 || traffic.duplex {
-        return Err(TrialError::Frames {
-            problem: "in memory each station has one core, and one direction is loaded: write \
-                      `cores: 1` and leave `duplex` off"
-                .to_owned(),
-        });
+        return Err(TrialError::frames(
+            "in memory each station has one core, and one direction is loaded: write `cores: 1` \
+             and leave `duplex` off",
+        ));
     }
     let gateways = Gateways::start(&cell.dut, traffic.direction, stations.mtu)?;
     let way = Way {

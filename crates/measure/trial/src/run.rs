@@ -14,7 +14,7 @@ use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};
 use journal::Journal;
 use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, TrialRecord};
-use lab::{Interrupt, LabError, Links};
+use lab::{Interrupt, LabError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -195,7 +195,7 @@ impl<E> Runner<'_, E> {
         let record = self.measure(&Trial {
             cell,
             repeat,
-            links: self.links(cell),
+            links: links(self.plan, cell),
             parameters,
             checkpoints: &checkpoints,
         })?;
@@ -226,14 +226,9 @@ impl<E> Runner<'_, E> {
                 attempt,
                 attempts_max,
             });
-            let parameters = parameters.clone();
-            let links = self.links(cell);
             let record = self.measure(&Trial {
-                cell: &short,
-                repeat: 1,
-                links,
-                parameters,
-                checkpoints: &[],
+                parameters: parameters.clone(),
+                ..Trial::of(&short, 1, links(self.plan, cell))
             })?;
             self.forecast.ended(ATTEMPT_NS, record.duration_ns);
             Ok::<_, Stop<E>>(gain(record.outcome))
@@ -244,10 +239,6 @@ impl<E> Runner<'_, E> {
         self.report(RunEvent::Tuned(&tuned));
         self.tuned.insert(cell.id.clone(), tuned.best.clone());
         Ok(tuned.best)
-    }
-
-    fn links(&self, cell: &Cell) -> Links {
-        links(self.plan, cell)
     }
 
     /// Makes a trial, and records its checkpoints.

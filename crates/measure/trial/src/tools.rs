@@ -6,9 +6,9 @@ use crate::iperf3::{Iperf3Error, Session};
 use crate::ping;
 use campaign::plan::Tool;
 use journal::record::Latency;
-use lab::protocol::{Ended, Program};
-use lab::{Bench, LabError, NodeId};
-use std::time::Duration;
+use lab::protocol::{Ended, Program, Request, Response};
+use lab::{Bench, Interrupt, LabError, NodeId};
+use std::time::{Duration, Instant};
 
 /// A server that does not listen by then never will.
 const READY_LIMIT: Duration = Duration::from_secs(5);
@@ -16,6 +16,10 @@ const READY_LIMIT: Duration = Duration::from_secs(5);
 pub(crate) const STOP_GRACE: Duration = Duration::from_millis(300);
 /// Of a tool's standard error, quoted in reasons.
 const STDERR_CHARS: usize = 200;
+/// Interval of looking for Ctrl-C.
+pub(crate) const INTERRUPT_STEP: Duration = Duration::from_millis(20);
+/// Interval of looking whether programs live: a soak must not run on for hours without them.
+const ALIVE_STEP: Duration = Duration::from_secs(1);
 
 /// Programs of one trial on both stations. Those not waited for are stopped when it is dropped.
 pub(crate) struct Tools<'a> {
@@ -110,6 +114,61 @@ impl Drop for Tools<'_> {
             // One that has ended meanwhile, or whose station is gone, needs no stopping.
             let _ = self.bench.node(id).stop(process, STOP_GRACE);
         }
+    }
+}
+
+/// Sleeps until `end` while `programs` run.
+///
+/// # Errors
+/// On an interrupt, or when one of the programs ends.
+pub(crate) fn sleep_until<'p>(
+    bench: &dyn Bench,
+    programs: impl Iterator<Item = &'p (NodeId, u64)> + Clone,
+    end: Instant,
+    interrupt: &Interrupt,
+) -> Result<(), TrialError> {
+    let mut checked = Instant::now();
+    loop {
+        interrupt.check()?;
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if checked.elapsed() >= ALIVE_STEP {
+            expect_running(bench, programs.clone())?;
+            checked = Instant::now();
+        }
+        std::thread::sleep(left.min(INTERRUPT_STEP));
+    }
+}
+
+/// Checks that programs run.
+pub(crate) fn expect_running<'p>(
+    bench: &dyn Bench,
+    programs: impl Iterator<Item = &'p (NodeId, u64)>,
+) -> Result<(), TrialError> {
+    for &(id, process) in programs {
+        if let Some(ended) = status(bench, id, process)? {
+            let (how, words) = (ended.how(), ended.last_words());
+            return Err(TrialError::Tool {
+                node: id.name(),
+                problem: format!("ended before its time, {how}{words}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns how a program ended; `None` while it runs.
+pub(crate) fn status(
+    bench: &dyn Bench,
+    id: NodeId,
+    process: u64,
+) -> Result<Option<Ended>, LabError> {
+    let node = bench.node(id);
+    match node.call(Request::Status { process })? {
+        Response::Status(ended) => Ok(ended),
+        other => Err(node.unexpected(&other)),
     }
 }
 

@@ -4,9 +4,10 @@
 use crate::error::TrialError;
 use crate::reading::CpuReading;
 use crate::timing::Timing;
+use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until, status};
 use campaign::plan::Measurement;
 use journal::record::{CipherLink, CipherWatch, Cpu};
-use lab::protocol::{Ended, Request, Response};
+use lab::protocol::{Request, Response};
 use lab::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
@@ -24,11 +25,6 @@ const SAMPLES_AT_PERCENT: [u32; 3] = [20, 50, 80];
 const MANY_SAMPLES_FROM: Duration = Duration::from_millis(500);
 /// CPU time is read last this long before the tools end, while all of them live.
 const END_MARGIN: Duration = Duration::from_millis(50);
-/// Ctrl-C is looked for this often.
-const INTERRUPT_STEP: Duration = Duration::from_millis(20);
-/// The DUT and the tools are asked this often whether they live: a soak must not run on for hours
-/// without.
-const ALIVE_STEP: Duration = Duration::from_secs(1);
 
 /// What was seen while the tools ran.
 #[derive(Debug, Clone, Default)]
@@ -175,7 +171,8 @@ impl Watch<'_> {
         let mut seen = Seen::default();
         let mut first_reading: Option<CpuReading> = None;
         for (after, step) in schedule(&self.timing) {
-            self.sleep_until(started + after, tools)?;
+            let programs = tools.iter().chain(&self.dut.processes);
+            sleep_until(self.bench, programs, started + after, self.interrupt)?;
             match step {
                 Step::CpuTime => {
                     let reading = CpuReading::read(self.bench, tools, self.dut)?;
@@ -190,23 +187,6 @@ impl Watch<'_> {
         Ok(seen)
     }
 
-    /// Sleeps until `at`, or until the run is interrupted or somebody dies.
-    fn sleep_until(&self, at: Instant, tools: &[(NodeId, u64)]) -> Result<(), TrialError> {
-        let mut asked = Instant::now();
-        loop {
-            self.interrupt.check()?;
-            let left = at.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            if asked.elapsed() >= ALIVE_STEP {
-                self.expect_alive(tools)?;
-                asked = Instant::now();
-            }
-            std::thread::sleep(left.min(INTERRUPT_STEP));
-        }
-    }
-
     /// Waits until all of A's tools have ended, or until the deadline, the run is interrupted or
     /// the DUT dies.
     pub(crate) fn await_clients(
@@ -214,40 +194,15 @@ impl Watch<'_> {
         clients: &[u64],
         deadline: Instant,
     ) -> Result<(), TrialError> {
+        let dut = self.dut.processes.iter();
         for &client in clients {
-            while Instant::now() < deadline && self.status(NodeId::A, client)?.is_none() {
-                self.sleep_until(Instant::now() + INTERRUPT_STEP, &[])?;
-                self.expect_alive(&[])?;
+            while Instant::now() < deadline && status(self.bench, NodeId::A, client)?.is_none() {
+                let next = Instant::now() + INTERRUPT_STEP;
+                sleep_until(self.bench, dut.clone(), next, self.interrupt)?;
+                expect_running(self.bench, dut.clone())?;
             }
         }
         Ok(())
-    }
-
-    /// Expects that tools and the DUT run.
-    fn expect_alive(&self, tools: &[(NodeId, u64)]) -> Result<(), TrialError> {
-        for &(id, process) in tools.iter().chain(&self.dut.processes) {
-            if let Some(ended) = self.status(id, process)? {
-                let problem = format!(
-                    "ended before its time, {}{}",
-                    ended.how(),
-                    ended.last_words()
-                );
-                return Err(TrialError::Tool {
-                    node: id.name(),
-                    problem,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// How a program ended, if it has.
-    fn status(&self, id: NodeId, process: u64) -> Result<Option<Ended>, LabError> {
-        let node = self.bench.node(id);
-        match node.call(Request::Status { process })? {
-            Response::Status(ended) => Ok(ended),
-            other => Err(node.unexpected(&other)),
-        }
     }
 
     fn sample(&self, seen: &mut Seen) -> Result<(), TrialError> {

@@ -40,11 +40,11 @@ pub(crate) fn attempt(
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let cores = Cores::assign(stations.cores, machine_cores(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
-        let path = dut.frame_path.clone().ok_or_else(|| TrialError::Frames {
-            problem: format!(
+        let path = dut.frame_path.clone().ok_or_else(|| {
+            TrialError::frames(format!(
                 "`{}` has no place where frames go in and come out; choose another measurement for it",
                 trial.cell.dut.name
-            ),
+            ))
         })?;
         let carrier = Carrier {
             bench,
@@ -64,9 +64,7 @@ fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result
     bench
         .check_ip(version, trial.links)
         .map_err(|error| match error {
-            LabError::CannotBuild { what, help } => TrialError::Frames {
-                problem: format!("{what}: {help}"),
-            },
+            LabError::CannotBuild { what, help } => TrialError::frames(format!("{what}: {help}")),
             other => other.into(),
         })
 }
@@ -76,10 +74,9 @@ fn expect_addresses(traffic: &Traffic) -> Result<(), TrialError> {
     let socket = Some(PortKind::Socket);
     let sockets = traffic.ports.tx == socket || traffic.ports.rx == socket;
     if sockets && traffic.ip == IpVersion::V6 {
-        return Err(TrialError::Frames {
-            problem: "plain sockets carry IPv4 only in this lab: write `ip: 4`, or `ports: packet`"
-                .to_owned(),
-        });
+        return Err(TrialError::frames(
+            "plain sockets carry IPv4 only in this lab: write `ip: 4`, or `ports: packet`",
+        ));
     }
     Ok(())
 }

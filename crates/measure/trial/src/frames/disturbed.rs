@@ -114,7 +114,8 @@ fn search_with_rekeys(
     let found = throughput_by(trials, &again, |trials, load| {
         // One at least, in the middle of a trial that is too short for the next.
         let every_ns = every_ns.min(load.duration_ns.div_ceil(2)).max(1);
-        trials.make_disturbed(load, &rekeys(every_ns, load.duration_ns))
+        let made = trials.make_disturbed(load, &rekeys(every_ns, load.duration_ns))?;
+        Ok(made.0)
     })?;
     trials.disturbed.rekeyed_throughput = Some(found);
     Ok(())
@@ -124,15 +125,11 @@ fn search_with_rekeys(
 fn rekeys(every_ns: u64, duration_ns: u64) -> PlannedDisturbance {
     let times = (1..).map(|number| number * every_ns);
     let times = times.take_while(|at_ns| *at_ns < duration_ns);
-    let actions = times.map(|at_ns| PlannedAction {
+    planned(times.map(|at_ns| PlannedAction {
         at_ns,
         pause_ns: 0,
         action: DutAction::Rekey,
-    });
-    PlannedDisturbance {
-        actions: actions.collect(),
-        hostile: None,
-    }
+    }))
 }
 
 fn failures(
@@ -148,61 +145,44 @@ fn failures(
         ),
         Failure::Link => (DutAction::CutLink, DutAction::JoinLink),
     };
-    pairs((breaks, mends), times, (down_ns, watch_ns))
+    let actions = [(0, breaks), (down_ns, mends)];
+    rounds(times, down_ns.saturating_add(watch_ns), actions)
 }
 
 fn desyncs(cause: Desync, times: u32, watch_ns: u64) -> (PlannedDisturbance, u64) {
-    let begin = |number: u64| LEAD_NS.saturating_add(watch_ns.saturating_mul(number));
-    let actions = (0..u64::from(times)).map(|number| PlannedAction {
-        at_ns: begin(number),
-        pause_ns: 0,
-        action: DutAction::Desync(cause),
-    });
-    let planned = PlannedDisturbance {
-        actions: actions.collect(),
-        hostile: None,
-    };
-    (planned, begin(times.into()))
+    rounds(times, watch_ns, [(0, DutAction::Desync(cause))])
 }
 
 /// They are set up as soon as they are down.
 fn set_ups(times: u32, once_ns: u64, watch_ns: u64) -> (PlannedDisturbance, u64) {
-    let both = (DutAction::TakeDown, DutAction::SetUp);
-    pairs(
-        both,
-        times,
-        (
-            0,
-            once_ns.saturating_mul(SETUP_TIMES).saturating_add(watch_ns),
-        ),
-    )
+    let round_ns = once_ns.saturating_mul(SETUP_TIMES).saturating_add(watch_ns);
+    let actions = [(0, DutAction::TakeDown), (0, DutAction::SetUp)];
+    rounds(times, round_ns, actions)
 }
 
-/// One action and then the other, so much later than the first was done, so many times; and how
-/// long all of it takes.
-fn pairs(
-    (first, second): (DutAction, DutAction),
+/// Repeats `actions` in rounds of `round_ns`, each after its pause since the action before it.
+/// Returns the plan and the time of all rounds.
+fn rounds<const N: usize>(
     times: u32,
-    (between_ns, after_ns): (u64, u64),
+    round_ns: u64,
+    actions: [(u64, DutAction); N],
 ) -> (PlannedDisturbance, u64) {
-    let round_ns = between_ns.saturating_add(after_ns);
     let begin = |number: u64| LEAD_NS.saturating_add(round_ns.saturating_mul(number));
-    let actions = (0..u64::from(times)).flat_map(|number| {
-        let at_ns = begin(number);
-        let then_ns = at_ns.saturating_add(between_ns);
-        [(at_ns, 0, first), (then_ns, between_ns, second)].map(|(at_ns, pause_ns, action)| {
-            PlannedAction {
-                at_ns,
-                pause_ns,
-                action,
-            }
+    let all = (0..u64::from(times)).flat_map(|number| {
+        actions.map(|(pause_ns, action)| PlannedAction {
+            at_ns: begin(number).saturating_add(pause_ns),
+            pause_ns,
+            action,
         })
     });
-    let planned = PlannedDisturbance {
+    (planned(all), begin(times.into()))
+}
+
+fn planned(actions: impl Iterator<Item = PlannedAction>) -> PlannedDisturbance {
+    PlannedDisturbance {
         actions: actions.collect(),
         hostile: None,
-    };
-    (planned, begin(times.into()))
+    }
 }
 
 fn hostile(attack: Attack, percent: u16, load: u64) -> PlannedDisturbance {

@@ -74,7 +74,7 @@ pub fn carry_out(
                 "this version does not know the procedure `{}`",
                 other.name()
             );
-            return Err(TrialError::Frames { problem });
+            return Err(TrialError::frames(problem));
         }
     };
     Ok(Found {

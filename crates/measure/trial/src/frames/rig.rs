@@ -43,9 +43,9 @@ pub trait Rig {
         _point_ns: u64,
         _interrupt: &Interrupt,
     ) -> Result<(FrameRun, Soaked), TrialError> {
-        Err(TrialError::Frames {
-            problem: "nothing can be told point by point here".to_owned(),
-        })
+        Err(TrialError::frames(
+            "nothing can be told point by point here",
+        ))
     }
 
     /// Does these to the DUT, one after the other, without a load; how long all took, in
@@ -62,10 +62,9 @@ pub trait Rig {
 }
 
 fn cannot_act() -> TrialError {
-    TrialError::Frames {
-        problem: "nothing can be done to a device in this lab: use a lab of kind `namespaces`"
-            .to_owned(),
-    }
+    TrialError::frames(
+        "nothing can be done to a device in this lab: use a lab of kind `namespaces`",
+    )
 }
 
 /// The points of one segment of a soak, beside its counts.

@@ -52,11 +52,6 @@ fn after(error: TrialError, measured_ns: u64, plan: &Soak) -> TrialError {
     if error.is_interrupt() {
         return error;
     }
-    TrialError::Frames {
-        problem: format!(
-            "after {} of {}: {error}",
-            duration_ns(measured_ns as f64),
-            duration_ns(plan.duration_ns as f64)
-        ),
-    }
+    let [measured, planned] = [measured_ns, plan.duration_ns].map(|ns| duration_ns(ns as f64));
+    TrialError::frames(format!("after {measured} of {planned}: {error}"))
 }

@@ -21,10 +21,10 @@ use crate::command::Cores;
 use crate::disturbance::{HostileLoad, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
-use crate::tools::{STOP_GRACE, Tools, tool_error};
+use crate::tools::{STOP_GRACE, Tools, sleep_until, tool_error};
 use campaign::plan::{Cell, Traffic};
 use journal::record::Disturbance;
-use lab::protocol::{Ended, Program, Ready, Request, Response, THIS_PROGRAM};
+use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
 use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut};
 use port::FramePortKind;
 use std::time::{Duration, Instant};
@@ -35,10 +35,6 @@ use traffic::spec::Spec;
 const SUB_COMMAND: &str = "frames";
 /// A sender is first waited for this long before its end: until then it is looked whether all live.
 const END_MARGIN: Duration = Duration::from_millis(20);
-/// Ctrl-C is looked for this often.
-const INTERRUPT_STEP: Duration = Duration::from_millis(20);
-/// It is asked this often whether all live.
-const ALIVE_STEP: Duration = Duration::from_secs(1);
 /// Given to a program that is told to stop, to print its report. A receiver waits up to 10 s until
 /// its port is quiet.
 const REPORT_LIMIT: Duration = Duration::from_secs(13);
@@ -249,48 +245,20 @@ impl<'a> StationRig<'a> {
         let runs = ways.map(|(sent, received)| FrameRun::of(&running.load, sent, received));
         let mut sum = runs
             .reduce(|sum, run| sum.and(&run))
-            .ok_or_else(|| TrialError::Frames {
-                problem: "there is no path to send frames on".to_owned(),
-            })?;
+            .ok_or_else(|| TrialError::frames("there is no path to send frames on"))?;
         sum.took_ns = u64::try_from(running.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(sum)
     }
 
-    /// Waits for that time, and looks whether all live meanwhile.
+    /// Sleeps while the DUT and the senders run. A receiver may end as soon as all has come.
     fn sleep_until(
         &self,
         running: &Running<'_>,
         end: Instant,
         interrupt: &Interrupt,
     ) -> Result<(), TrialError> {
-        let mut asked = Instant::now();
-        loop {
-            interrupt.check()?;
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            if asked.elapsed() >= ALIVE_STEP {
-                self.expect_alive(running)?;
-                asked = Instant::now();
-            }
-            std::thread::sleep(left.min(INTERRUPT_STEP));
-        }
-    }
-
-    /// Expects that the DUT and the senders run. A receiver may end as soon as all has come.
-    fn expect_alive(&self, running: &Running<'_>) -> Result<(), TrialError> {
-        for &(id, process) in running.senders.iter().chain(&self.dut.processes) {
-            if let Some(ended) = status(self.bench, id, process)? {
-                let how = ended.how();
-                let problem = format!("ended before its time, {how}{}", ended.last_words());
-                return Err(TrialError::Tool {
-                    node: id.name(),
-                    problem,
-                });
-            }
-        }
-        Ok(())
+        let programs = running.senders.iter().chain(&self.dut.processes);
+        sleep_until(self.bench, programs, end, interrupt)
     }
 
     /// The report of a program, which is told to stop and print it when the time comes; `None` when
@@ -357,15 +325,6 @@ impl Rig for StationRig<'_> {
         };
         let rates = self.ways.iter().map(rate);
         rates.min()
-    }
-}
-
-/// How a program ended, if it has.
-fn status(bench: &dyn Bench, id: NodeId, process: u64) -> Result<Option<Ended>, LabError> {
-    let node = bench.node(id);
-    match node.call(Request::Status { process })? {
-        Response::Status(ended) => Ok(ended),
-        other => Err(node.unexpected(&other)),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::event::{EventSink, FrameStep, TrialEvent};
 use crate::measurer::Trial;
 use campaign::estimate;
 use journal::record::{
-    DisturbedTrials, FrameResult, FrameTrial, GoalBounds, SoakProgress, SoakSegment,
+    Disturbance, DisturbedTrials, FrameResult, FrameTrial, GoalBounds, SoakProgress, SoakSegment,
 };
 use lab::Interrupt;
 use search::Counts;
@@ -51,25 +51,25 @@ impl Trials<'_> {
         load: &RigLoad,
         planned: &PlannedDisturbance,
     ) -> Result<(), TrialError> {
-        self.begin(load, Some(planned))?;
-        let (run, mut disturbance) = self.rig.run_disturbed(load, planned, self.interrupt)?;
-        disturbance.trial = self.result.trials.len();
-        self.record(&run);
-        self.disturbed.disturbances.push(disturbance);
+        let trial = self.result.trials.len();
+        let (_, disturbance) = self.make_disturbed(load, planned)?;
+        self.disturbed.disturbances.push(Disturbance {
+            trial,
+            ..disturbance
+        });
         Ok(())
     }
 
-    /// Makes and records one frame trial of a search in which something happens to the DUT all the
-    /// time.
+    /// Makes one frame trial in which something happens to the DUT, and records its counts.
     pub(super) fn make_disturbed(
         &mut self,
         load: &RigLoad,
         planned: &PlannedDisturbance,
-    ) -> Result<FrameRun, TrialError> {
+    ) -> Result<(FrameRun, Disturbance), TrialError> {
         self.begin(load, Some(planned))?;
-        let (run, _) = self.rig.run_disturbed(load, planned, self.interrupt)?;
-        self.record(&run);
-        Ok(run)
+        let made = self.rig.run_disturbed(load, planned, self.interrupt)?;
+        self.record(&made.0);
+        Ok(made)
     }
 
     /// Makes, records and reports one segment of a soak.
@@ -159,11 +159,10 @@ impl Trials<'_> {
         let per_second = u128::from(flood.sent / self.directions) * 1_000_000_000;
         let load = u64::try_from(per_second / u128::from(flood.elapsed_ns.max(1)));
         match load.unwrap_or(u64::MAX) {
-            0 => Err(TrialError::Frames {
-                problem: "the generator sent nothing at full speed, so there is no highest load; \
-                          set `max_load`"
-                    .to_owned(),
-            }),
+            0 => Err(TrialError::frames(
+                "the generator sent nothing at full speed, so there is no highest load; set \
+                 `max_load`",
+            )),
             load => Ok((load, "generator")),
         }
     }

@@ -13,9 +13,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
-use traffic::report::{Received, Report, Sent};
+use traffic::report::Report;
 use traffic::spec::Role;
-use traffic::{Monotonic, TrafficError, receive, send};
+use traffic::{Monotonic, receive, send};
 
 /// It is looked this often whether a thread has ended, or Ctrl-C was pressed.
 const STEP: Duration = Duration::from_millis(2);
@@ -54,12 +54,11 @@ impl MemoryRig<'_> {
         ) else {
             unreachable!("a sender sends, and a receiver receives")
         };
-        let engine = (sending.esp.is_some() || receiving.esp.is_some())
-            .then(|| peer_engine(&self.way.cell.dut.adapter).to_owned());
         // Frames that came too late for the trial before are no loss of this one.
         while self.gateways.exit.recv(|_| ()).is_ok() {}
         let before_sent = self.gateways.entrance.stats();
         let before_lost = self.gateways.lost_at_sink();
+        let stop = || Stop::new().map_err(problem);
         let (end_sender, end_receiver) = (stop()?, stop()?);
         let tag = self.tag;
         let Gateways { entrance, exit, .. } = &mut self.gateways;
@@ -98,18 +97,30 @@ impl MemoryRig<'_> {
         });
         interrupt.check()?;
         self.stations_cpu_ns = (sent.1, received.1);
-        let sent = sender_report(
-            sent.0,
-            self.gateways.entrance.stats().sent - before_sent.sent,
-        )?;
-        let receiver_dropped = self.gateways.lost_at_sink() - before_lost;
-        let received = receiver_report(received.0, receiver_dropped)?;
-        let with_engine = |report: Report, esp: bool| Report {
-            engine: engine.clone().filter(|_| esp),
-            ..report
+        let report = |has_esp: bool, port_stats| Report {
+            port: Some(FramePortKind::Memory),
+            threads: 1,
+            engine: has_esp.then(|| peer_engine(&self.way.cell.dut.adapter).to_owned()),
+            port_stats,
+            ..Report::default()
         };
-        let sender = with_engine(sent, sending.esp.is_some());
-        Ok((sender, with_engine(received, receiving.esp.is_some())))
+        let sender_stats = FramePortStats {
+            sent: self.gateways.entrance.stats().sent - before_sent.sent,
+            ..FramePortStats::default()
+        };
+        let receiver_stats = FramePortStats {
+            receive_dropped: self.gateways.lost_at_sink() - before_lost,
+            ..FramePortStats::default()
+        };
+        let sender = Report {
+            sent: Some(sent.0.map_err(problem)?),
+            ..report(sending.esp.is_some(), sender_stats)
+        };
+        let receiver = Report {
+            received: Some(received.0.map_err(problem)?),
+            ..report(receiving.esp.is_some(), receiver_stats)
+        };
+        Ok((sender, receiver))
     }
 
     fn counted(
@@ -193,47 +204,8 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn stop() -> Result<Stop, TrialError> {
-    Stop::new().map_err(|error| problem(&error))
-}
-
-fn sender_report(sent: Result<Sent, TrafficError>, left: u64) -> Result<Report, TrialError> {
-    Ok(Report {
-        sent: Some(sent.map_err(|error| problem(&error))?),
-        port_stats: FramePortStats {
-            sent: left,
-            ..FramePortStats::default()
-        },
-        ..report()
-    })
-}
-
-fn receiver_report(
-    received: Result<Received, TrafficError>,
-    dropped: u64,
-) -> Result<Report, TrialError> {
-    Ok(Report {
-        received: Some(received.map_err(|error| problem(&error))?),
-        port_stats: FramePortStats {
-            receive_dropped: dropped,
-            ..FramePortStats::default()
-        },
-        ..report()
-    })
-}
-
-fn report() -> Report {
-    Report {
-        port: Some(FramePortKind::Memory),
-        threads: 1,
-        ..Report::default()
-    }
-}
-
-fn problem(error: &impl Display) -> TrialError {
-    TrialError::Frames {
-        problem: error.to_string(),
-    }
+fn problem(error: impl Display) -> TrialError {
+    TrialError::frames(error.to_string())
 }
 
 #[cfg(test)]

@@ -129,9 +129,10 @@ impl StationRig<'_> {
         hostile: &HostileLoad,
     ) -> Result<(NodeId, Program), TrialError> {
         let adapter = &self.ways[0].cell.dut.adapter;
-        let form = adapter.carrier().ok_or_else(|| TrialError::Frames {
-            problem: "hostile packets are made of sealed ones, and this device seals none"
-                .to_owned(),
+        let form = adapter.carrier().ok_or_else(|| {
+            TrialError::frames(
+                "hostile packets are made of sealed ones, and this device seals none",
+            )
         })?;
         let attack = spec::Attack {
             kind: match hostile.attack {
