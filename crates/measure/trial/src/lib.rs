@@ -21,6 +21,7 @@ mod on_bench;
 pub mod ping;
 mod quiet;
 mod reading;
+mod readings;
 pub mod run;
 pub mod timing;
 mod tools;

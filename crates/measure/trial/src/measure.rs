@@ -14,15 +14,16 @@
 
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
-use crate::evidence::{self, CipherSeen, Interfaces, Load, ObservedPath, ToolObserved};
+use crate::evidence::{self, Interfaces, Load, ToolObserved};
 use crate::measurer::{Trial, machine_cores, with_dut};
 use crate::quiet;
 use crate::reading::{Counters, offloads, station_lost};
+use crate::readings::PathReadings;
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
 use campaign::plan::{Direction, Measurement};
-use journal::record::{Evidence, Figures, Latency, Measured, Outcome, Transfer};
+use journal::record::{Figures, Latency, Measured, Outcome, Transfer};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut};
 use std::time::{Duration, Instant};
@@ -123,8 +124,8 @@ impl Carrier<'_> {
         quiet::await_quiet(self.bench, self.interrupt)?;
         let before = Counters::read(self.bench, self.dut)?;
         let station_lost_before = station_lost(self.bench)?;
-        let watching = self.look();
-        let watching = watching.map(|look| CipherWatching::start(self.bench, self.dut, look));
+        let look = self.look();
+        let watching = look.map(|look| CipherWatching::start(self.bench, self.dut, look));
         let watching = watching.transpose()?;
         let ran = self.run_tools()?;
         let report = self.report(&ran);
@@ -138,53 +139,29 @@ impl Carrier<'_> {
         let watch = watching.map(CipherWatching::end).transpose()?;
         let station_lost = station_lost(self.bench)?.saturating_sub(station_lost_before);
         report.blame_station(station_lost);
-        let after = Counters::read(self.bench, self.dut)?;
-
-        let mut evidence = Evidence {
-            checks: Vec::new(),
-            cipher_link: seen.cipher_link,
-            watch: watch.clone(),
-            interfaces: after.interfaces_since(&before),
+        let readings = PathReadings {
+            look,
             offloads,
-            dut_counters: after.dut_since(&before),
-            dut_facts: self.dut.facts.clone(),
-        };
-        let interfaces = self.interfaces();
-        let cipher = interfaces.cipher.as_ref().zip(watch.as_ref());
-        let cipher = cipher.map(|([name, _], watch)| CipherSeen {
-            link: &evidence.cipher_link,
+            before,
+            after: Counters::read(self.bench, self.dut)?,
+            seen,
             watch,
-            marker: &self.commands.marker,
-            counters: evidence.interfaces.get(name).copied().unwrap_or_default(),
-            sampling_ns: seen.sampling_ns,
-        });
-        let path = ObservedPath {
-            cell: self.trial.cell,
-            links: self.trial.links,
-            link_ends: self.link_ends,
-            counters: &evidence.interfaces,
-            offloads: &evidence.offloads,
-            dut_counters: &evidence.dut_counters,
-            dut_facts: &evidence.dut_facts,
-            cipher,
-            elapsed_ns: after.ns_since(&before),
-            cpu: &seen.cpu,
         };
-        let observed = ToolObserved {
-            path,
+        let mut evidence = readings.evidence(self.dut);
+        evidence.checks = evidence::checks(&ToolObserved {
+            path: readings.observed(self.trial, self.link_ends, &evidence),
             commands: self.commands,
             load: report.load(),
-            interfaces: interfaces.clone(),
+            interfaces: self.interfaces(),
             station_lost,
             client_ends_ns: &ran.client_ends_ns,
-        };
-        evidence.checks = evidence::checks(&observed);
+        });
         Ok(Measured {
             figures: match report {
                 Report::Transfer(transfer, _) => Figures::Transfer(transfer),
                 Report::Echo(latency, _) => Figures::Latency(latency),
             },
-            cpu: seen.cpu,
+            cpu: readings.seen.cpu,
             evidence,
         })
     }

@@ -115,10 +115,11 @@ pub(crate) fn places(bench: &dyn Bench) -> impl Iterator<Item = NodeId> {
     NodeId::ALL.into_iter().chain(bench.elements())
 }
 
-/// Offloads in force on the whole path, by `node/interface`.
-pub(crate) fn offloads(
-    bench: &dyn Bench,
-) -> Result<BTreeMap<String, BTreeMap<String, String>>, LabError> {
+/// Offloads in force, by `node/interface`: feature to `on` or `off`.
+pub(crate) type Offloads = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Reads the offloads of the whole path.
+pub(crate) fn offloads(bench: &dyn Bench) -> Result<Offloads, LabError> {
     let mut offloads = BTreeMap::new();
     for id in places(bench) {
         let node = bench.node(id);

@@ -10,18 +10,19 @@
 //! What watches the cipher link takes time of every frame, so it would find another throughput.
 
 use super::station::StationRig;
-use super::{Found, FrameRun, RigLoad, carry_out};
+use super::{FrameRun, RigLoad, carry_out};
 use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
-use crate::evidence::{CipherSeen, FrameObserved, FramesSeen, ObservedPath, frame_checks};
+use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
 use crate::measurer::{Trial, machine_cores, with_dut};
 use crate::quiet;
-use crate::reading::{Counters, offloads};
+use crate::reading::{Counters, Offloads, offloads};
+use crate::readings::PathReadings;
 use crate::timing::Timing;
-use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
+use crate::watch::{CipherWatching, Look, Sample, Watch};
 use campaign::plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
-use journal::record::{CipherWatch, Evidence, Figures, Measured, Outcome};
+use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
 /// Measures with frames.
@@ -103,15 +104,6 @@ struct Carrier<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// What was read of the trial with the evidence.
-struct Watched {
-    run: FrameRun,
-    seen: Seen,
-    watch: Option<CipherWatch>,
-    before: Counters,
-    after: Counters,
-}
-
 impl Carrier<'_> {
     fn carry(
         &self,
@@ -134,36 +126,27 @@ impl Carrier<'_> {
         let look = self
             .looked_at()
             .and_then(|gateway| Look::at(self.bench, gateway, &marker));
-        let watched = self.watched(&mut rig, &found.evidence_load, look)?;
-        words.extend(rig.commands(&found.evidence_load));
-        found.add_evidence(&watched.run);
-        let Found {
-            result,
-            strays,
-            objection,
-            ..
-        } = found;
-        let mut evidence = Evidence {
-            checks: Vec::new(),
-            cipher_link: watched.seen.cipher_link.clone(),
-            watch: watched.watch.clone(),
-            interfaces: watched.after.interfaces_since(&watched.before),
-            offloads,
-            dut_counters: watched.after.dut_since(&watched.before),
-            dut_facts: rig.dut().facts.clone(),
-        };
+        let load = found.evidence_load;
+        let (run, readings) = self.watched(&mut rig, &load, look, offloads)?;
+        words.extend(rig.commands(&load));
+        found.add_evidence(&run);
+        let mut evidence = readings.evidence(rig.dut());
         evidence.checks = frame_checks(&FrameObserved {
             test: self.test,
-            result: &result,
-            strays: &strays,
-            seen: Some(self.seen(&evidence, &watched, look)),
+            result: &found.result,
+            strays: &found.strays,
+            seen: Some(FramesSeen {
+                path: readings.observed(self.trial, &self.link_ends, &evidence),
+                ends: &self.path,
+                cores: (&self.cores.a, &self.cores.b),
+            }),
         });
         let measured = Measured {
-            figures: Figures::Frames(Box::new(result)),
-            cpu: watched.seen.cpu,
+            figures: Figures::Frames(Box::new(found.result)),
+            cpu: readings.seen.cpu,
             evidence,
         };
-        Ok((measured, objection))
+        Ok((measured, found.objection))
     }
 
     /// Whose end of the cipher link is looked at: where the DUT's kernel sends or receives. What a
@@ -180,12 +163,13 @@ impl Carrier<'_> {
     }
 
     /// Makes the trial with the evidence.
-    fn watched(
+    fn watched<'l>(
         &self,
         rig: &mut StationRig<'_>,
         load: &RigLoad,
-        look: Option<Look<'_>>,
-    ) -> Result<Watched, TrialError> {
+        look: Option<Look<'l>>,
+        offloads: Offloads,
+    ) -> Result<(FrameRun, PathReadings<'l>), TrialError> {
         let before = Counters::read(self.bench, rig.dut())?;
         let watching = look.map(|look| CipherWatching::start(self.bench, rig.dut(), look));
         let watching = watching.transpose()?;
@@ -200,47 +184,14 @@ impl Carrier<'_> {
         };
         let seen = watch.follow(running.started, running.programs())?;
         let run = rig.finish(running, self.interrupt)?;
-        Ok(Watched {
-            run,
-            seen,
-            watch: watching.map(CipherWatching::end).transpose()?,
+        let readings = PathReadings {
+            look,
+            offloads,
             before,
+            watch: watching.map(CipherWatching::end).transpose()?,
             after: Counters::read(self.bench, rig.dut())?,
-        })
-    }
-
-    fn seen<'a>(
-        &'a self,
-        evidence: &'a Evidence,
-        watched: &'a Watched,
-        look: Option<Look<'a>>,
-    ) -> FramesSeen<'a> {
-        let cipher = |look: Look<'a>| {
-            let name = format!("{}/{}", look.gateway.name(), look.interface);
-            Some(CipherSeen {
-                link: &evidence.cipher_link,
-                watch: evidence.watch.as_ref()?,
-                marker: look.marker,
-                counters: evidence.interfaces.get(&name).copied().unwrap_or_default(),
-                sampling_ns: watched.seen.sampling_ns,
-            })
+            seen,
         };
-        let path = ObservedPath {
-            cell: self.trial.cell,
-            links: self.trial.links,
-            link_ends: &self.link_ends,
-            counters: &evidence.interfaces,
-            offloads: &evidence.offloads,
-            dut_counters: &evidence.dut_counters,
-            dut_facts: &evidence.dut_facts,
-            cipher: look.and_then(cipher),
-            elapsed_ns: watched.after.ns_since(&watched.before),
-            cpu: &watched.seen.cpu,
-        };
-        FramesSeen {
-            path,
-            ends: &self.path,
-            cores: (&self.cores.a, &self.cores.b),
-        }
+        Ok((run, readings))
     }
 }

@@ -1,0 +1,65 @@
+//! Readings of a path while traffic crosses it, as evidence of the trial.
+
+use crate::evidence::{CipherSeen, ObservedPath};
+use crate::measurer::Trial;
+use crate::reading::{Counters, Offloads};
+use crate::watch::{Look, Seen};
+use journal::record::{CipherWatch, Evidence};
+use lab::RunningDut;
+
+/// Readings of links and DUT before, during and after the traffic.
+pub(crate) struct PathReadings<'a> {
+    /// The watched end of the cipher link; `None` where nothing is watched.
+    pub(crate) look: Option<Look<'a>>,
+    pub(crate) offloads: Offloads,
+    pub(crate) before: Counters,
+    pub(crate) after: Counters,
+    pub(crate) seen: Seen,
+    pub(crate) watch: Option<CipherWatch>,
+}
+
+impl PathReadings<'_> {
+    /// Returns the evidence, still without checks.
+    pub(crate) fn evidence(&self, dut: &RunningDut) -> Evidence {
+        Evidence {
+            checks: Vec::new(),
+            cipher_link: self.seen.cipher_link.clone(),
+            watch: self.watch.clone(),
+            interfaces: self.after.interfaces_since(&self.before),
+            offloads: self.offloads.clone(),
+            dut_counters: self.after.dut_since(&self.before),
+            dut_facts: dut.facts.clone(),
+        }
+    }
+
+    /// Returns the input of the checks. `evidence` is that of [`Self::evidence`].
+    pub(crate) fn observed<'e>(
+        &'e self,
+        trial: &'e Trial<'_>,
+        link_ends: &'e [String],
+        evidence: &'e Evidence,
+    ) -> ObservedPath<'e> {
+        let cipher = |look: Look<'e>| {
+            let name = format!("{}/{}", look.gateway.name(), look.interface);
+            Some(CipherSeen {
+                link: &evidence.cipher_link,
+                watch: evidence.watch.as_ref()?,
+                marker: look.marker,
+                counters: evidence.interfaces.get(&name).copied().unwrap_or_default(),
+                sampling_ns: self.seen.sampling_ns,
+            })
+        };
+        ObservedPath {
+            cell: trial.cell,
+            links: trial.links,
+            link_ends,
+            counters: &evidence.interfaces,
+            offloads: &evidence.offloads,
+            dut_counters: &evidence.dut_counters,
+            dut_facts: &evidence.dut_facts,
+            cipher: self.look.and_then(cipher),
+            elapsed_ns: self.after.ns_since(&self.before),
+            cpu: &self.seen.cpu,
+        }
+    }
+}
