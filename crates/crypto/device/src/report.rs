@@ -38,6 +38,17 @@ pub enum Line {
     End,
 }
 
+impl Line {
+    /// Whether the worker ends after this line.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        matches!(
+            self,
+            Self::End | Self::Failed(_) | Self::PinRefused(_) | Self::NotOffered(_)
+        )
+    }
+}
+
 /// Speed of one operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
@@ -67,7 +78,7 @@ pub struct Speed {
 }
 
 /// Fatigue so far.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fatigue {
     /// Since the start, in nanoseconds.
     pub elapsed_ns: u64,

@@ -1,20 +1,19 @@
-//! Trials of crypto devices: worker processes (`cipherbench device`), what they are told, and what
-//! is made of what they say.
+//! Trials of crypto devices in worker processes (`cipherbench device`).
 //!
 //! ```text
-//! DeviceTest ─► Spec ─► workers, one a device, or one for each that works at once ─► Lines ─► DeviceResult
+//! DeviceTest ─► Spec ─► workers, one per device or per parallel process ─► Lines ─► DeviceResult
 //! ```
 //!
-//! A driver that crashes takes its worker with it and nothing else: that is a counted failure. No
-//! privilege is needed, and nothing is built.
+//! A driver that crashes ends only its own worker, which counts as a failure. Trials need no
+//! privilege and build no network.
 //!
-//! What this deliberately does not do: look into a device. What it can do and how fast it is, is
-//! what the workers say; whether they can be believed is in the evidence.
+//! This module does not inspect devices: workers report what they can do and how fast they are, and
+//! the evidence says whether that can be believed.
 
-mod crew;
 mod fatigue;
 mod kat;
-mod lives;
+mod lifetimes;
+mod pool;
 mod proof;
 mod speed;
 
@@ -23,32 +22,34 @@ use crate::event::EventSink;
 use crate::measurer::{Measurer, Trial, record};
 use campaign::plan::{Adapter, Device, DeviceKind, DeviceTest, Devices, Measurement};
 use device::Facts;
+use device::report::Line;
 use device::spec::Spec;
 use journal::record::{
     DeviceFacts, DeviceFound, DeviceResult, Figures, Measured, Outcome, TrialRecord,
 };
 use lab::{Interrupt, LabError};
+use pool::WorkerMessage;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Seed of all keys and inputs: every process and every run has the same, so that runs can be
-/// compared.
+/// Seed of all keys and inputs: the same in every process and run, so that runs can be compared.
 const SEED: u64 = 1;
 
 /// Measures crypto devices by worker processes.
 #[derive(Debug, Clone)]
 pub struct OnDevices {
-    /// What starts a worker: a program and its arguments, for example `cipherbench device`.
+    /// Command line of a worker: a program and its arguments, for example `cipherbench device`.
     worker: Vec<OsString>,
-    /// Instead of what each kind of trial waits for at most.
+    /// Overrides the longest time without progress of every kind of trial.
     silence: Option<Duration>,
-    /// Tokens that did not take the PIN, and what was said of it. They are not opened again.
-    refused: Vec<(Token, String)>,
+    /// Tokens that rejected the PIN, with their errors. They are not opened again.
+    refused: RefCell<Vec<(Token, String)>>,
 }
 
-/// Where a token is; which PIN it is tried with does not matter, since each wrong one counts.
+/// Identifies a token, whatever the PIN: every wrong one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Token {
     module: PathBuf,
@@ -56,42 +57,40 @@ struct Token {
     label: Option<String>,
 }
 
-/// What every trial of devices needs.
+/// The environment of one trial.
 struct Context<'a> {
-    worker: &'a [OsString],
-    silence: Option<Duration>,
+    devices: &'a OnDevices,
     interrupt: &'a Interrupt,
-    /// Tokens that did not take the PIN in this trial.
-    refused: RefCell<Vec<(Token, String)>>,
 }
 
 impl OnDevices {
-    /// With what starts a worker: a program and its arguments, for example `cipherbench device`.
+    /// Measures by workers with this command line, for example `cipherbench device`.
     #[must_use]
     pub const fn new(worker: Vec<OsString>) -> Self {
         Self {
             worker,
             silence: None,
-            refused: Vec::new(),
+            refused: RefCell::new(Vec::new()),
         }
     }
 
-    /// The same, but a worker that makes no progress for so long is ended, whatever it does.
-    /// Otherwise that is a minute or two.
+    /// Ends a worker that makes no progress for this long, whatever the kind of trial. The default
+    /// is a minute or two.
     #[must_use]
     pub const fn with_patience(mut self, silence: Duration) -> Self {
         self.silence = Some(silence);
         self
     }
 
-    /// Why no trial is made of these devices any more.
+    /// Returns why these devices are not measured again in this run.
     fn why_not(&self, devices: &Devices) -> Option<String> {
-        let tokens = devices
+        let refused = self.refused.borrow();
+        let mut tokens = devices
             .members
             .iter()
             .filter_map(|one| Token::of(&one.kind));
-        let why = |token| self.refused.iter().find(|(refused, _)| *refused == token);
-        let (_, text) = tokens.filter_map(why).next()?;
+        let (_, text) =
+            tokens.find_map(|token| refused.iter().find(|(refused, _)| *refused == token))?;
         Some(format!(
             "skipped, since a token locks itself after a few wrong PINs: {text}"
         ))
@@ -124,12 +123,10 @@ impl Measurer for OnDevices {
         interrupt: &Interrupt,
     ) -> Result<TrialRecord, LabError> {
         let context = Context {
-            worker: &self.worker,
-            silence: self.silence,
+            devices: self,
             interrupt,
-            refused: RefCell::default(),
         };
-        let record = record(trial, |words| {
+        record(trial, |commands| {
             let (Adapter::Device(devices), Measurement::Device(test)) =
                 (&trial.cell.dut.adapter, &trial.cell.measurement)
             else {
@@ -138,44 +135,40 @@ impl Measurer for OnDevices {
             if let Some(why) = self.why_not(devices) {
                 return Err(problem(why));
             }
-            words.push(context.words());
-            context.attempt(trial, devices, test, events)
-        });
-        let refused = context.refused.into_inner();
-        self.refused.extend(refused);
-        record
+            let words = self.worker.iter().map(|word| word.to_string_lossy());
+            commands.push(words.map(Cow::into_owned).collect());
+            match test {
+                DeviceTest::Kat(kat) => context.kat(devices, kat),
+                DeviceTest::Speed(speed) => context.speed(devices, speed),
+                DeviceTest::Fatigue(fatigue) => context.fatigue(trial, devices, fatigue, events),
+            }
+        })
     }
 }
 
 impl Context<'_> {
-    fn attempt(
-        &self,
-        trial: &Trial<'_>,
-        devices: &Devices,
-        test: &DeviceTest,
-        events: EventSink<'_>,
-    ) -> Result<Outcome, TrialError> {
-        match test {
-            DeviceTest::Kat(kat) => self.kat(devices, kat),
-            DeviceTest::Speed(speed) => self.speed(devices, speed),
-            DeviceTest::Fatigue(fatigue) => self.fatigue(trial, devices, fatigue, events),
-        }
-    }
-
-    /// A device does not take the PIN: it is not opened again in this run.
+    /// Records that a device rejected the PIN, so that this run does not open it again.
     fn pin_refused(&self, device: &Device, text: &str) -> TrialError {
         let text = format!("`{}`: {text}", device.name);
         if let Some(token) = Token::of(&device.kind) {
-            self.refused.borrow_mut().push((token, text.clone()));
+            let mut refused = self.devices.refused.borrow_mut();
+            refused.push((token, text.clone()));
         }
         problem(text)
     }
 
-    fn words(&self) -> Vec<String> {
-        let words = self.worker.iter();
-        words
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect()
+    /// Returns the line of a device's worker.
+    ///
+    /// # Errors
+    /// When the device cannot be used or rejected the PIN, or the worker died.
+    fn line(&self, device: &Device, message: WorkerMessage) -> Result<Line, TrialError> {
+        match message {
+            WorkerMessage::Line(Line::PinRefused(text)) => Err(self.pin_refused(device, &text)),
+            WorkerMessage::Line(Line::Failed(text)) | WorkerMessage::Died(text) => {
+                Err(problem(format!("`{}`: {text}", device.name)))
+            }
+            WorkerMessage::Line(line) => Ok(line),
+        }
     }
 }
 
@@ -185,7 +178,6 @@ fn problem(text: impl Into<String>) -> TrialError {
     }
 }
 
-/// The spec of a worker.
 fn spec(device: &Device, test: DeviceTest) -> Spec {
     Spec {
         device: device.kind.clone(),
@@ -201,7 +193,7 @@ fn facts(member: &Device, facts: Option<&Facts>) -> DeviceFacts {
     }
 }
 
-/// Measured, with neither CPU time nor evidence of the stations.
+/// The outcome of a trial without CPU time and evidence.
 fn measured(devices: Vec<DeviceFacts>, found: DeviceFound) -> Outcome {
     let result = DeviceResult { devices, found };
     Outcome::Measured(Box::new(Measured {

@@ -1,17 +1,16 @@
-//! The fatigue trial: a worker a device, for hours; another one after each that died; snapshots
-//! meanwhile; stopped well when people ask for it, and taken up again.
+//! The fatigue trial: one worker per device for hours, a new worker after each that died, and
+//! snapshots meanwhile. An interrupted trial ends in order and can be resumed.
 //!
-//! 1. What earlier starts of the run have done is taken off what there is to do.
-//! 2. All devices are opened and begin together. One that cannot be opened now fails the trial.
-//! 3. Workers tell about every second how far they are. One that dies, or that comes no further,
-//!    has failed: if devices are to be restarted another one takes its place, a few times in a row
-//!    at most.
-//! 4. The trial is over when every worker has come to its end.
+//! 1. The work of earlier starts of the run is subtracted from the work to do.
+//! 2. All devices are opened and begin together. A device that cannot be opened now fails the trial.
+//! 3. Workers report progress about every second. One that dies or makes no progress has failed: if
+//!    devices are to be restarted, a new worker replaces it, a few times in a row at most.
+//! 4. The trial is over when every worker has ended.
 //!
-//! Restarts of a device whose process lives on are the worker's own affair: it tells of them.
+//! Workers themselves restart a device whose process survives, and report it.
 
-use super::crew::{Crew, Heard, allow_descriptors, is_interrupted};
-use super::lives::{End, add, note};
+use super::lifetimes::{End, add_point, add_process};
+use super::pool::{WorkerMessage, WorkerPool, is_interrupted, raise_descriptor_limit};
 use super::{Context, facts, measured, problem, spec};
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
@@ -26,28 +25,28 @@ use journal::record::{
 use lab::LabError;
 use std::time::{Duration, Instant};
 
-/// Until all threads of a worker are ready.
+/// Time until all threads of a worker are ready.
 const READY_LIMIT: Duration = Duration::from_secs(180);
-/// Workers come further within that time: of many threads that wait for one slow device one has its
-/// result. That they tell how far they are is no sign: what tells it does not wait for the device.
+/// Longest time without progress: of many threads that wait for one slow device, one completes an
+/// operation within it. Progress reports alone are no progress: they do not wait for the device.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Until a worker that was stopped has ended.
+/// Time until a worker that was ordered to stop has ended.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(100);
-/// A device that dies so often in a row without one right operation is not started again.
-const MISFORTUNES_MAX: u32 = 6;
+const POLL: Duration = Duration::from_millis(100);
+/// A device that fails this often in a row without one right operation is not started again.
+const VAIN_STARTS_MAX: u32 = 6;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const REASONS_MAX: usize = 20;
 
-/// Where a device is.
+/// The state of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Its worker opens it.
     Starting,
-    /// It waits for the others, before all begin.
+    /// It waits for the other devices, until all begin.
     Ready,
     Working,
-    /// Until its next worker is started.
+    /// Its next worker is started at this time.
     Pausing(Instant),
     Over,
 }
@@ -59,25 +58,26 @@ struct Member<'a> {
     phase: Phase,
     /// The number of its worker.
     worker: usize,
-    /// Workers that have ended, added up.
-    base: DeviceFatigue,
+    /// The sum of the workers that have ended.
+    ended: DeviceFatigue,
     points: Vec<FatiguePoint>,
-    /// What the worker told last.
+    /// The worker's last report.
     last: Option<Fatigue>,
     /// When the worker began to work, from the segment's beginning.
     from: Duration,
-    /// When it last came further: was started, began, did an operation or was restarted.
-    moved: Instant,
-    misfortunes: u32,
+    /// Last progress: it was started, began, completed an operation or was restarted.
+    progressed: Instant,
+    /// Starts in a row without one right operation.
+    vain_starts: u32,
     earlier: Earlier,
 }
 
-/// What earlier starts of the run have done to a device.
+/// The work of earlier starts of the run on a device.
 #[derive(Debug, Clone, Copy, Default)]
 struct Earlier {
     elapsed_ns: u64,
     rounds: u64,
-    /// It was not to be restarted, and failed.
+    /// It failed and must not be restarted.
     is_dead: bool,
 }
 
@@ -89,15 +89,15 @@ impl Context<'_> {
         test: &Test,
         events: EventSink<'_>,
     ) -> Result<Outcome, TrialError> {
-        // Each device has a process, with a few of them.
-        allow_descriptors();
+        // Each device has a process with a few descriptors.
+        raise_descriptor_limit();
         let snapshots = trial.checkpoints.iter().filter_map(Checkpoint::fatigue);
         let earlier: Vec<&FatigueSegment> = snapshots.map(|one| &one.segment).collect();
         let run = Run {
             context: self,
             trial,
             test,
-            crew: Crew::new(self, false)?,
+            pool: WorkerPool::new(self, false)?,
             members: (0..)
                 .zip(&devices.members)
                 .map(|(index, device)| Member::new(index, device, test, &earlier))
@@ -109,7 +109,7 @@ impl Context<'_> {
                 devices: Vec::new(),
             },
         };
-        run.carry_out(&earlier, events)
+        run.finish(&earlier, events)
     }
 }
 
@@ -117,7 +117,7 @@ struct Run<'a> {
     context: &'a Context<'a>,
     trial: &'a Trial<'a>,
     test: &'a Test,
-    crew: Crew<'a>,
+    pool: WorkerPool<'a>,
     members: Vec<Member<'a>>,
     /// When all began to work.
     began: Instant,
@@ -125,7 +125,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn carry_out(
+    fn finish(
         mut self,
         earlier: &[&FatigueSegment],
         events: EventSink<'_>,
@@ -139,9 +139,9 @@ impl Run<'_> {
         self.segment.started_unix_ns = unix_ns();
         self.began = Instant::now();
         for index in 0..self.members.len() {
-            self.go(index);
+            self.begin(index);
         }
-        let snapshot = Duration::from_nanos(self.test.snapshot_ns).max(LOOK);
+        let snapshot = Duration::from_nanos(self.test.snapshot_ns).max(POLL);
         let mut due = snapshot;
         while self
             .members
@@ -153,10 +153,8 @@ impl Run<'_> {
                 self.take_snapshot(events);
                 return Err(LabError::Interrupted.into());
             }
-            if let Some((worker, heard)) = self.crew.hear_briefly(LOOK) {
-                self.take(worker, heard);
-            }
-            self.look_after();
+            self.handle_message();
+            self.supervise();
             if self.began.elapsed() >= due {
                 due = self.began.elapsed() + snapshot;
                 self.take_snapshot(events);
@@ -168,8 +166,7 @@ impl Run<'_> {
         Ok(measured(self.facts(), DeviceFound::Fatigue(fatigue)))
     }
 
-    /// Starts the worker of a device, with what is left to do; where nothing is, the device is
-    /// through.
+    /// Starts the worker of a device with the remaining work; without any, the device is over.
     fn start(&mut self, index: usize) -> Result<(), TrialError> {
         let (test, member) = (self.test, &mut self.members[index]);
         let Some((loops, duration_ns)) = member.left(test) else {
@@ -181,106 +178,94 @@ impl Run<'_> {
             duration_ns,
             ..test.clone()
         });
-        member.worker = self.crew.start(&spec(member.device, left))?;
+        member.worker = self.pool.start(&spec(member.device, left))?;
         member.phase = Phase::Starting;
-        member.moved = Instant::now();
+        member.progressed = Instant::now();
         Ok(())
     }
 
-    /// Waits until every device is open and ready; why not, where one does not have any of the
+    /// Waits until every device is open and ready. Returns why not, where one offers none of the
     /// operations.
     fn open(&mut self) -> Result<Option<String>, TrialError> {
         while let Some(waiting) = self.members.iter().find(|it| it.phase == Phase::Starting) {
-            let name = &waiting.device.name;
-            match self.crew.hear(READY_LIMIT)? {
-                None => {
-                    let seconds = READY_LIMIT.as_secs();
-                    return Err(problem(format!(
-                        "`{name}` was not ready within {seconds} s"
-                    )));
-                }
-                Some((worker, heard)) => {
-                    let Some(member) = self.members.iter_mut().find(|it| it.worker == worker)
-                    else {
-                        continue;
-                    };
-                    let name = &member.device.name;
-                    match heard {
-                        Heard::Line(Line::Open(facts)) => member.facts = Some(facts),
-                        Heard::Line(Line::Ready) => member.phase = Phase::Ready,
-                        Heard::Line(Line::NotOffered(why)) => return Ok(Some(why)),
-                        Heard::Line(Line::PinRefused(text)) => {
-                            return Err(self.context.pin_refused(member.device, &text));
-                        }
-                        Heard::Line(Line::Failed(text)) | Heard::Died(text) => {
-                            return Err(problem(format!("`{name}`: {text}")));
-                        }
-                        Heard::Line(_) => {}
-                    }
-                }
+            let Some((worker, message)) = self.pool.receive(READY_LIMIT)? else {
+                let (name, seconds) = (&waiting.device.name, READY_LIMIT.as_secs());
+                return Err(problem(format!(
+                    "`{name}` was not ready within {seconds} s"
+                )));
+            };
+            let Some(member) = self.members.iter_mut().find(|it| it.worker == worker) else {
+                continue;
+            };
+            match self.context.line(member.device, message)? {
+                Line::Open(facts) => member.facts = Some(facts),
+                Line::Ready => member.phase = Phase::Ready,
+                Line::NotOffered(why) => return Ok(Some(why)),
+                _ => {}
             }
         }
         Ok(None)
     }
 
-    /// Has a worker that is ready begin.
-    fn go(&mut self, index: usize) {
+    /// Orders a worker that is ready to begin.
+    fn begin(&mut self, index: usize) {
         let member = &mut self.members[index];
         if member.phase == Phase::Ready {
-            self.crew.order(member.worker, "go");
+            self.pool.send(member.worker, "go");
             member.phase = Phase::Working;
             member.from = self.began.elapsed();
-            member.moved = Instant::now();
+            member.progressed = Instant::now();
         }
     }
 
-    /// Takes in what a worker said.
-    fn take(&mut self, worker: usize, heard: Heard) {
+    /// Waits briefly for a worker's message and handles it.
+    fn handle_message(&mut self) {
+        let Some((worker, message)) = self.pool.receive_uninterrupted(POLL) else {
+            return;
+        };
         let is_of = |member: &Member<'_>| {
             member.worker == worker && matches!(member.phase, Phase::Starting | Phase::Working)
         };
         let Some(index) = self.members.iter().position(is_of) else {
             return;
         };
-        let (began, restart) = (self.began, self.test.restart);
+        let (elapsed, restart) = (self.began.elapsed(), self.test.restart);
         let member = &mut self.members[index];
-        match heard {
-            Heard::Line(Line::Ready) => {
-                member.base.restarts += 1;
+        match message {
+            WorkerMessage::Line(Line::Ready) => {
+                member.ended.restarts += 1;
                 member.phase = Phase::Ready;
-                self.go(index);
+                self.begin(index);
             }
-            Heard::Line(Line::Fatigue(fatigue)) => {
+            WorkerMessage::Line(Line::Fatigue(fatigue)) => {
                 if progress(&fatigue) != member.last.as_ref().map_or([0; 2], progress) {
-                    member.moved = Instant::now();
+                    member.progressed = Instant::now();
                 }
                 member.last = Some(fatigue);
-                let at_ns = nanos(began.elapsed());
-                let now = member.now();
-                note(&mut member.points, at_ns, &now);
+                let total = member.total();
+                add_point(&mut member.points, nanos(elapsed), &total);
             }
-            Heard::Line(Line::End) => {
-                member.ended(End::Censored, began.elapsed());
+            WorkerMessage::Line(Line::End) => {
+                member.end(End::Censored, elapsed);
                 member.phase = Phase::Over;
             }
-            Heard::Line(Line::PinRefused(text)) => {
-                // The trials after this one hear of it; its process did what it should.
+            WorkerMessage::Line(Line::PinRefused(text)) => {
+                // Recorded for the following trials; the process ended in order.
                 let _ = self.context.pin_refused(member.device, &text);
                 if member.phase == Phase::Working {
-                    member.ended(End::Censored, began.elapsed());
+                    member.end(End::Censored, elapsed);
                 }
                 member.note_reason(text);
                 member.phase = Phase::Over;
             }
-            Heard::Line(Line::Failed(text) | Line::NotOffered(text)) | Heard::Died(text) => {
-                member.failed(text, began.elapsed(), restart);
-            }
-            Heard::Line(_) => {}
+            WorkerMessage::Line(Line::Failed(text) | Line::NotOffered(text))
+            | WorkerMessage::Died(text) => member.fail(text, elapsed, restart),
+            WorkerMessage::Line(_) => {}
         }
     }
 
-    /// Starts workers again whose pause is over, and ends those that come no further.
-    fn look_after(&mut self) {
+    /// Restarts workers whose pause is over, and kills those that make no progress.
+    fn supervise(&mut self) {
         let restart = self.test.restart;
         for index in 0..self.members.len() {
             let member = &self.members[index];
@@ -289,42 +274,40 @@ impl Run<'_> {
                     if Instant::now() >= until
                         && let Err(error) = self.start(index)
                     {
-                        // The machine may have processes and descriptors left again after a while;
-                        // hours are not lost by it.
+                        // The machine may have processes and descriptors again later: hours of
+                        // work are not given up for it.
                         let elapsed = self.began.elapsed();
-                        self.members[index].failed(error.to_string(), elapsed, restart);
+                        self.members[index].fail(error.to_string(), elapsed, restart);
                     }
                     continue;
                 }
                 Phase::Starting => READY_LIMIT,
-                Phase::Working => self.context.silence.unwrap_or(SILENCE),
+                Phase::Working => self.context.devices.silence.unwrap_or(SILENCE),
                 Phase::Ready | Phase::Over => continue,
             };
-            let still = member.moved.elapsed();
-            if still > silence {
-                self.crew.kill(member.worker);
-                let text = format!("it came no further for {} s", silence.as_secs());
-                // What it did until then counts; that it hung does not.
-                let moved = self.began.elapsed().saturating_sub(still);
-                self.members[index].failed(text, moved, restart);
+            let idle = member.progressed.elapsed();
+            if idle > silence {
+                self.pool.kill(member.worker);
+                let text = format!("it made no progress for {} s", silence.as_secs());
+                // The time of the hang does not count.
+                let worked = self.began.elapsed().saturating_sub(idle);
+                self.members[index].fail(text, worked, restart);
             }
         }
     }
 
-    /// Has all workers end early, and takes in what they say last.
+    /// Orders all workers to stop, and handles their last messages.
     fn stop(&mut self) {
         for member in &mut self.members {
             match member.phase {
-                Phase::Working => self.crew.order(member.worker, "stop"),
+                Phase::Working => self.pool.send(member.worker, "stop"),
                 // It has done nothing yet.
                 _ => member.phase = Phase::Over,
             }
         }
         let until = Instant::now() + STOP_LIMIT;
         while self.members.iter().any(|it| it.phase == Phase::Working) && Instant::now() < until {
-            if let Some((worker, heard)) = self.crew.hear_briefly(LOOK) {
-                self.take(worker, heard);
-            }
+            self.handle_message();
         }
     }
 
@@ -344,7 +327,7 @@ impl Run<'_> {
         self.segment.devices = members
             .map(|member| DeviceFatigue {
                 points: member.points.clone(),
-                ..member.now()
+                ..member.total()
             })
             .collect();
     }
@@ -371,7 +354,7 @@ impl<'a> Member<'a> {
             facts: None,
             phase: Phase::Starting,
             worker: usize::MAX,
-            base: DeviceFatigue {
+            ended: DeviceFatigue {
                 device: index,
                 threads: test.threads,
                 ..DeviceFatigue::default()
@@ -379,19 +362,22 @@ impl<'a> Member<'a> {
             points: Vec::new(),
             last: None,
             from: Duration::ZERO,
-            moved: Instant::now(),
-            misfortunes: 0,
+            progressed: Instant::now(),
+            vain_starts: 0,
             earlier,
         }
     }
 
-    /// Loops and time that are left; `None`: nothing is.
+    /// Returns the remaining loops and time; `None`: there is no work left.
     fn left(&self, test: &Test) -> Option<(Option<u64>, Option<u64>)> {
         if self.earlier.is_dead {
             return None;
         }
-        let rounds = self.earlier.rounds + rounds(&self.base, test);
-        let elapsed_ns = self.earlier.elapsed_ns.saturating_add(self.base.elapsed_ns);
+        let rounds = self.earlier.rounds + rounds(&self.ended, test);
+        let elapsed_ns = self
+            .earlier
+            .elapsed_ns
+            .saturating_add(self.ended.elapsed_ns);
         let loops = test.loops.map(|loops| loops.saturating_sub(rounds));
         let duration_ns = test
             .duration_ns
@@ -400,98 +386,71 @@ impl<'a> Member<'a> {
         (!is_over).then_some((loops, duration_ns))
     }
 
-    /// All that it did so far.
-    fn now(&self) -> DeviceFatigue {
-        let mut now = self.base.clone();
+    /// Returns the sum of all its workers so far.
+    fn total(&self) -> DeviceFatigue {
+        let mut total = self.ended.clone();
         if let Some(last) = &self.last {
-            add(
-                &mut now,
-                nanos(self.from),
-                last.elapsed_ns,
-                last,
-                End::Censored,
-            );
+            let from_ns = nanos(self.from);
+            add_process(&mut total, from_ns, last.elapsed_ns, last, End::Censored);
         }
-        now
+        total
     }
 
-    /// Its worker came to its end.
-    fn ended(&mut self, end: End, since_began: Duration) {
+    /// Adds its worker, which has ended.
+    fn end(&mut self, end: End, since_began: Duration) {
         let worked = nanos(since_began.saturating_sub(self.from));
         let last = self.last.take();
         let elapsed_ns = match (&last, end) {
             (Some(last), End::Censored) => last.elapsed_ns,
             _ => worked,
         };
-        let last = last.unwrap_or_else(nothing);
-        add(&mut self.base, nanos(self.from), elapsed_ns, &last, end);
+        let (from_ns, last) = (nanos(self.from), last.unwrap_or_default());
+        add_process(&mut self.ended, from_ns, elapsed_ns, &last, end);
     }
 
-    /// Its worker died, or could not open it again.
-    fn failed(&mut self, text: String, since_began: Duration, restart: bool) {
-        let did_something = self.last.as_ref().is_some_and(|last| last.right > 0);
+    /// Records that its worker died or could not reopen the device.
+    fn fail(&mut self, text: String, since_began: Duration, restart: bool) {
+        let worked = self.last.as_ref().is_some_and(|last| last.right > 0);
         if self.phase == Phase::Working {
-            self.ended(End::Died, since_began);
+            self.end(End::Died, since_began);
         }
         self.note_reason(text);
-        self.misfortunes = match did_something {
+        self.vain_starts = match worked {
             true => 1,
-            false => self.misfortunes + 1,
+            false => self.vain_starts + 1,
         };
-        self.phase = match (restart, self.misfortunes < MISFORTUNES_MAX) {
-            (true, true) => {
-                let pause = LOOK * (1 << self.misfortunes);
-                Phase::Pausing(Instant::now() + pause.min(PAUSE_MAX))
-            }
-            (true, false) => {
-                self.note_reason(format!("given up after {MISFORTUNES_MAX} starts in vain"));
-                Phase::Over
-            }
-            (false, _) => Phase::Over,
-        };
+        self.phase = Phase::Over;
+        if restart && self.vain_starts < VAIN_STARTS_MAX {
+            let pause = POLL * (1 << self.vain_starts);
+            self.phase = Phase::Pausing(Instant::now() + pause.min(PAUSE_MAX));
+        } else if restart {
+            self.note_reason(format!("given up after {VAIN_STARTS_MAX} failed starts"));
+        }
     }
 
     fn note_reason(&mut self, reason: String) {
-        if self.base.reasons.len() < REASONS_MAX {
-            self.base.reasons.push(reason);
+        if self.ended.reasons.len() < REASONS_MAX {
+            self.ended.reasons.push(reason);
         }
     }
 }
 
-/// Rounds through the operations that were done: as workers told, or as they would be if the device
-/// had all of the operations, which is too few where it has not.
+/// Rounds through the operations: as workers reported, or estimated as if the device offered all of
+/// the operations, which is too low if it does not.
 fn rounds(of: &DeviceFatigue, test: &Test) -> u64 {
     let operations = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
     let each = (test.operations.len() as u64).saturating_mul(test.threads.into());
     of.rounds.unwrap_or(operations / each.max(1))
 }
 
-/// What changes when a worker comes further: what it tried, whatever came of it, and how often it
-/// began anew.
+/// Counts that change when a worker makes progress: operations, whatever their outcome, and
+/// restarts.
 const fn progress(of: &Fatigue) -> [u64; 2] {
     let tried = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
     [tried, of.restarts]
 }
 
-/// What a worker did of which nothing was heard.
-const fn nothing() -> Fatigue {
-    Fatigue {
-        elapsed_ns: 0,
-        right: 0,
-        wrong: 0,
-        failed: 0,
-        refused: 0,
-        passed_invalid: 0,
-        restarts: 0,
-        rounds: None,
-        failures_ns: Vec::new(),
-        restarts_ns: Vec::new(),
-        reasons: Vec::new(),
-        resident_bytes_max: 0,
-    }
-}
-
-/// Weeks at most: it fits.
+/// Trials last weeks at most, which fit.
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

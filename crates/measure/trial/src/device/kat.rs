@@ -1,6 +1,6 @@
-//! The functional trial: one worker a device, and another one after each that died.
+//! The functional trial: one worker per device, and a new one after each that died.
 
-use super::crew::{Crew, Heard};
+use super::pool::{WorkerMessage, WorkerPool};
 use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
 use campaign::plan::{Device, DeviceTest, Devices, Kat};
@@ -9,15 +9,14 @@ use device::report::Line;
 use journal::record::{DeviceFound, KatOutcome, KatRow, Outcome};
 use std::time::Duration;
 
-/// A worker that says nothing for so long hangs: it tells every few inputs what it tries, and the
-/// slowest take seconds.
+/// Longest time without a message of a worker that does not hang: it reports progress every few
+/// inputs, and the slowest take seconds.
 const SILENCE: Duration = Duration::from_secs(120);
-/// A device whose process dies so often is not tried any further.
+/// Deaths of its process after which a device is not tried any further.
 const DEATHS_MAX: usize = 50;
 
 impl Context<'_> {
-    /// Rows of all devices, one after the other. A row that tells of a wrong result is a result
-    /// too.
+    /// Returns the rows of all devices, one after the other. A wrong result is a valid row.
     pub(super) fn kat(&self, devices: &Devices, kat: &Kat) -> Result<Outcome, TrialError> {
         let (mut members, mut all_rows) = (Vec::new(), Vec::new());
         for (index, device) in devices.members.iter().enumerate() {
@@ -41,14 +40,14 @@ impl Context<'_> {
         while !left.is_empty() {
             let mut last = None;
             let mut trying = None;
-            let ended = self.worker(device, left, |line| match line {
+            let ended = self.run_worker(device, left, |line| match line {
                 Line::Open(facts) => opened = Some(facts),
                 Line::Trying(what) => {
-                    last = place(left, &what).or(last);
+                    last = position(left, &what).or(last);
                     trying = Some(what);
                 }
                 Line::Kat(row) => {
-                    last = place(left, &row.algorithm).or(last);
+                    last = position(left, &row.algorithm).or(last);
                     rows.push(KatRow {
                         device: index,
                         ..row
@@ -65,7 +64,7 @@ impl Context<'_> {
                 Some(what) => format!("while it tried {what}: {death}"),
                 None => death,
             };
-            // It died of what it told last that it tries, or before the first.
+            // It died at the last algorithm that it reported, or before the first.
             let blamed = last.unwrap_or(0);
             rows.push(KatRow {
                 device: index,
@@ -91,47 +90,46 @@ impl Context<'_> {
         Ok((opened, rows))
     }
 
-    /// One worker from its start to its end; how it died, if it did.
-    fn worker(
+    /// Runs one worker from its start to its end. Returns how it died, if it did.
+    fn run_worker(
         &self,
         device: &Device,
         algorithms: &[String],
         mut take: impl FnMut(Line),
     ) -> Result<Option<String>, TrialError> {
-        let mut crew = Crew::new(self, false)?;
+        let mut pool = WorkerPool::new(self, false)?;
         let left = DeviceTest::Kat(Kat {
             algorithms: algorithms.to_vec(),
         });
-        crew.start(&spec(device, left))?;
+        pool.start(&spec(device, left))?;
         let mut is_open = false;
-        let silence = self.silence.unwrap_or(SILENCE);
+        let silence = self.devices.silence.unwrap_or(SILENCE);
         loop {
-            match crew.hear(silence)? {
-                Some((_, Heard::Line(Line::End))) => return Ok(None),
-                Some((_, Heard::Line(Line::PinRefused(text)))) => {
-                    return Err(self.pin_refused(device, &text));
-                }
-                // It broke off in the middle: so does a worker whose own worker died.
-                Some((_, Heard::Line(Line::Failed(text)))) if is_open => return Ok(Some(text)),
-                Some((_, Heard::Line(Line::Failed(text) | Line::NotOffered(text)))) => {
-                    return Err(problem(format!("`{}`: {text}", device.name)));
-                }
-                Some((_, Heard::Line(line))) => {
-                    is_open |= matches!(line, Line::Open(_));
-                    take(line);
-                }
-                Some((_, Heard::Died(how))) => return Ok(Some(how)),
-                None => {
-                    let seconds = silence.as_secs();
-                    return Ok(Some(format!("nothing was heard of it for {seconds} s")));
-                }
+            let Some((_, message)) = pool.receive(silence)? else {
+                let seconds = silence.as_secs();
+                return Ok(Some(format!("it sent nothing for {seconds} s")));
+            };
+            match message {
+                WorkerMessage::Died(how) => return Ok(Some(how)),
+                // A failure after opening, such as the death of the worker's own child.
+                WorkerMessage::Line(Line::Failed(text)) if is_open => return Ok(Some(text)),
+                message => match self.line(device, message)? {
+                    Line::End => return Ok(None),
+                    Line::NotOffered(text) => {
+                        return Err(problem(format!("`{}`: {text}", device.name)));
+                    }
+                    line => {
+                        is_open |= matches!(line, Line::Open(_));
+                        take(line);
+                    }
+                },
             }
         }
     }
 }
 
-/// The place of the algorithm that a text begins with: `aes-128-cbc`, `aes-128-cbc, empty`.
-fn place(algorithms: &[String], text: &str) -> Option<usize> {
+/// Returns the index of the algorithm that a text begins with: `aes-128-cbc`, `aes-128-cbc, empty`.
+fn position(algorithms: &[String], text: &str) -> Option<usize> {
     let is_of = |name: &String| {
         let rest = text.strip_prefix(name.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', ':']))

@@ -1,26 +1,25 @@
-//! Times without failure, out of what a worker says of failures and restarts, and over the deaths
-//! of its process.
+//! Times without failure of a device, from the failures and restarts that its workers report and
+//! the deaths of their processes.
 
 use device::report::Fatigue;
 use journal::record::{DeviceFatigue, FatiguePoint, Life};
 
 const REASONS_MAX: usize = 20;
-/// Points of a segment's timeline; every other one goes when there are more.
+/// Maximum number of points in a segment's timeline; beyond it every other one is removed.
 const POINTS_MAX: usize = 400;
 
-/// How a worker's time came to its end.
+/// The end of a worker's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It still works, or was stopped, or its time was up.
+    /// It still works, was stopped, or its time was up.
     Censored,
-    /// Its process died, or nothing was heard of it any more.
+    /// Its process died or stopped responding.
     Died,
 }
 
-/// Adds what one worker process did to what those before it did, the first of its operations being
-/// `from_ns` after the segment's beginning, and its end, as far as it is known, `elapsed_ns` after
-/// that.
-pub(super) fn add(
+/// Adds one worker process to the sum of those before it. It began to work `from_ns` after the
+/// segment's beginning and ended, as far as is known, `elapsed_ns` after that.
+pub(super) fn add_process(
     to: &mut DeviceFatigue,
     from_ns: u64,
     elapsed_ns: u64,
@@ -54,15 +53,15 @@ pub(super) fn add(
     }
     if end == End::Died {
         to.crashes += 1;
-        // What was under way when it died has failed.
+        // The operation in progress failed.
         to.failed += 1;
     }
-    // Those that the worker did not keep itself.
+    // Lives that the worker itself did not keep.
     let kept = fatigue.restarts_ns.len() as u64;
     to.lives_left_out += fatigue.restarts.saturating_sub(kept);
 }
 
-/// The lives in one process: each from a start to the failure that follows, the last to the end.
+/// Returns the lives in one process: each from a start to the next failure, the last to the end.
 fn lives(fatigue: &Fatigue, elapsed_ns: u64, end: End) -> Vec<Life> {
     let starts = std::iter::once(0).chain(fatigue.restarts_ns.iter().copied());
     let mut failures = fatigue.failures_ns.iter().copied();
@@ -85,8 +84,8 @@ fn lives(fatigue: &Fatigue, elapsed_ns: u64, end: End) -> Vec<Life> {
     lives
 }
 
-/// Notes how far a device was at that time.
-pub(super) fn note(points: &mut Vec<FatiguePoint>, at_ns: u64, of: &DeviceFatigue) {
+/// Adds a point to the timeline; `of` is the device's sum at that time.
+pub(super) fn add_point(points: &mut Vec<FatiguePoint>, at_ns: u64, of: &DeviceFatigue) {
     points.push(FatiguePoint {
         at_ns,
         right: of.right + of.refused,
@@ -94,7 +93,7 @@ pub(super) fn note(points: &mut Vec<FatiguePoint>, at_ns: u64, of: &DeviceFatigu
     });
     if points.len() > POINTS_MAX {
         let mut index = 0;
-        // The last one stays: its index is odd or it comes again with the next.
+        // Keeps the last point, unless the next point repeats it.
         points.retain(|_| {
             index += 1;
             index % 2 == 0
@@ -123,26 +122,27 @@ mod tests {
         }
     }
 
-    fn told(lives: &[Life]) -> Vec<(u64, u64, bool)> {
-        let told = lives.iter();
-        told.map(|life| (life.began_ns, life.ended_ns, life.failed))
+    fn times(lives: &[Life]) -> Vec<(u64, u64, bool)> {
+        lives
+            .iter()
+            .map(|life| (life.began_ns, life.ended_ns, life.failed))
             .collect()
     }
 
     #[test]
     fn a_life_goes_from_a_start_to_the_next_failure_or_to_the_end() {
-        let told = |failures: &[u64], restarts: &[u64], end| {
-            told(&lives(&fatigue(failures, restarts), 100, end))
+        let times = |failures: &[u64], restarts: &[u64], end| {
+            times(&lives(&fatigue(failures, restarts), 100, end))
         };
-        assert_eq!(told(&[], &[], End::Censored), [(0, 100, false)]);
-        assert_eq!(told(&[], &[], End::Died), [(0, 100, true)]);
+        assert_eq!(times(&[], &[], End::Censored), [(0, 100, false)]);
+        assert_eq!(times(&[], &[], End::Died), [(0, 100, true)]);
         assert_eq!(
-            told(&[30, 70], &[35, 80], End::Censored),
+            times(&[30, 70], &[35, 80], End::Censored),
             [(0, 30, true), (35, 70, true), (80, 100, false)]
         );
-        // It did not come back after the last failure.
+        // It was not restarted after the last failure.
         assert_eq!(
-            told(&[30, 70], &[35], End::Censored),
+            times(&[30, 70], &[35], End::Censored),
             [(0, 30, true), (35, 70, true)]
         );
     }
@@ -150,13 +150,13 @@ mod tests {
     #[test]
     fn processes_that_follow_one_another_are_one_device() {
         let mut device = DeviceFatigue::default();
-        add(&mut device, 0, 100, &fatigue(&[30], &[35]), End::Died);
-        add(&mut device, 150, 100, &fatigue(&[], &[]), End::Censored);
+        add_process(&mut device, 0, 100, &fatigue(&[30], &[35]), End::Died);
+        add_process(&mut device, 150, 100, &fatigue(&[], &[]), End::Censored);
         assert_eq!(
-            told(&device.lives),
+            times(&device.lives),
             [(0, 30, true), (35, 100, true), (150, 250, false)]
         );
-        // The failure that was told, and what was under way when it died.
+        // The reported failure, and the operation in progress when it died.
         assert_eq!((device.failed, device.crashes, device.right), (2, 1, 20));
         assert_eq!(device.rounds, Some(4));
         assert!(!device.is_sound());
@@ -170,7 +170,7 @@ mod tests {
                 right: second,
                 ..DeviceFatigue::default()
             };
-            note(&mut points, second, &device);
+            add_point(&mut points, second, &device);
         }
         assert!(points.len() <= POINTS_MAX);
         assert!(points.is_sorted_by_key(|point| point.at_ns));

@@ -1,4 +1,5 @@
-//! The workers of one trial: started, told, heard, and ended whatever happens.
+//! The pool of worker processes of one trial: starts them, sends orders, receives their report
+//! lines, and ends them in any case.
 
 use super::{Context, problem};
 use crate::error::TrialError;
@@ -13,118 +14,118 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing deep happens on a thread that reads lines, and there may be a thousand of them.
+/// Stack of a thread that reads lines: its calls are shallow, and there may be a thousand of them.
 const STACK_BYTES: usize = 256 << 10;
-/// How often it is looked whether the run is to stop.
-const LOOK: Duration = Duration::from_millis(100);
-/// Of what workers said on standard error, the end.
-const LAST_WORDS_BYTES: usize = 4096;
-const LAST_WORDS_CHARS_MAX: usize = 300;
-/// When workers have written so much on standard error, all but the end is thrown away: drivers may
-/// write for weeks.
-const ERRORS_BYTES_MAX: u64 = 1 << 20;
-/// From the end of a worker's input until it is killed. It may have to remove what it made: a token
-/// of SoftHSM2.
-const LEAVE_LIMIT: Duration = Duration::from_secs(2);
-/// From when it is killed until nobody waits for it any more: it may hang in a driver.
-const KILLED_LIMIT: Duration = Duration::from_secs(5);
-/// How often it is looked whether a process has ended: nothing tells of it without reaping it.
-const LOOK_FOR_END: Duration = Duration::from_millis(5);
+/// Interval of checking for an interrupt.
+const INTERRUPT_STEP: Duration = Duration::from_millis(100);
+/// Bytes kept of the workers' standard error: its end.
+const STDERR_TAIL_BYTES: usize = 4096;
+/// Characters of the last line of standard error that are quoted.
+const STDERR_LINE_CHARS_MAX: usize = 300;
+/// Standard error beyond this size is cut to its end: drivers may write for weeks.
+const STDERR_BYTES_MAX: u64 = 1 << 20;
+/// From closing a worker's input until it is killed. It may have to remove its token of SoftHSM2.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
+/// From killing a worker until the pool stops waiting for it: it may hang in a driver.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// Interval of polling whether a process has ended: the kernel does not notify without reaping it.
+const EXIT_POLL: Duration = Duration::from_millis(5);
 
-/// What a worker said, or that it is gone.
+/// A message from a worker.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum WorkerMessage {
     Line(Line),
-    /// It ended without saying so: how.
+    /// It ended without a last line; the text says how.
     Died(String),
 }
 
 struct Worker {
     child: Child,
-    told: Option<ChildStdin>,
-    /// It said that it was done, or why it cannot do it: what follows is its orderly end.
+    input: Option<ChildStdin>,
+    /// It has sent its last line: what follows is its orderly end.
     is_done: bool,
-    /// It was waited for: its number may be another process's by now.
+    /// It has been waited for: its PID may be another process's by now.
     is_reaped: bool,
 }
 
-/// The workers of one trial, by number in the order in which they were started.
-pub(super) struct Crew<'a> {
+/// The workers of one trial, numbered in the order in which they were started.
+pub(super) struct WorkerPool<'a> {
     context: &'a Context<'a>,
     workers: Vec<Worker>,
-    says: Sender<(usize, Option<Line>)>,
-    heard: Receiver<(usize, Option<Line>)>,
-    /// Standard error of all of them.
-    errors: File,
-    /// Their process group, where they have one in common: that of the first.
+    sender: Sender<(usize, Option<Line>)>,
+    receiver: Receiver<(usize, Option<Line>)>,
+    /// Standard error of all workers.
+    stderr: File,
+    /// The process group of all workers where they share one: that of the first.
     group: Option<Pid>,
     is_one_group: bool,
 }
 
-impl<'a> Crew<'a> {
-    /// None so far. Those of one group can [begin](Self::go) at once, and none of them may be
+impl<'a> WorkerPool<'a> {
+    /// An empty pool. Workers of one group can [begin](Self::begin) together; none of them may be
     /// started after another has ended.
     pub(super) fn new(context: &'a Context<'a>, is_one_group: bool) -> Result<Self, TrialError> {
-        let (says, heard) = channel();
-        // Whoever writes appends, so that it can be cut while they do.
-        let errors = tempfile::Builder::new().append(true).tempfile();
-        let errors = errors
+        let (sender, receiver) = channel();
+        // Workers append, so that the file can be truncated while they write.
+        let stderr = tempfile::Builder::new().append(true).tempfile();
+        let stderr = stderr
             .map_err(|error| problem(format!("cannot make a temporary file: {error}")))?
             .into_file();
         Ok(Self {
             context,
             workers: Vec::new(),
-            says,
-            heard,
-            errors,
+            sender,
+            receiver,
+            stderr,
             group: None,
             is_one_group,
         })
     }
 
-    /// Starts one more worker and tells it what to do; gives its number.
+    /// Starts a worker with its spec and returns its number.
     pub(super) fn start(&mut self, spec: &Spec) -> Result<usize, TrialError> {
-        let [program, arguments @ ..] = self.context.worker else {
-            return Err(problem("no program is named that works on devices"));
+        let [program, arguments @ ..] = &self.context.devices.worker[..] else {
+            return Err(problem(
+                "no worker program for crypto devices is configured",
+            ));
         };
         let refused = |error| {
             problem(format!(
-                "cannot start {}: {error}; see whether the machine has processes and descriptors left (`ulimit -u -n`)",
+                "cannot start {}: {error}; check that the machine has processes and descriptors left (`ulimit -u -n`)",
                 program.to_string_lossy()
             ))
         };
         self.reap_ended();
-        let errors = self.errors.try_clone().map_err(refused)?;
+        let stderr = self.stderr.try_clone().map_err(refused)?;
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(errors)
-            // Ctrl-C is for whoever asks the workers to stop, not for them.
+            .stderr(stderr)
+            // Ctrl-C must reach the run, which stops the workers, but not the workers.
             .process_group(self.group.map_or(0, Pid::as_raw))
             .spawn()
             .map_err(refused)?;
-        let (told, says) = (child.stdin.take(), child.stdout.take());
+        let (input, output) = (child.stdin.take(), child.stdout.take());
         if self.is_one_group && self.group.is_none() {
             self.group = i32::try_from(child.id()).ok().map(Pid::from_raw);
         }
         let number = self.workers.len();
         self.workers.push(Worker {
             child,
-            told,
+            input,
             is_done: false,
             is_reaped: false,
         });
-        let mut line = serde_json::to_string(spec).expect("a spec can be written as JSON");
-        line.push('\n');
-        self.write(number, &line);
-        if let Some(says) = says {
-            // One that nobody can hear is of no use.
-            self.listen(number, says).map_err(|error| {
+        let spec = serde_json::to_string(spec).expect("a spec can be written as JSON");
+        self.send(number, &spec);
+        if let Some(output) = output {
+            // A worker whose output is not read is useless.
+            self.listen(number, output).map_err(|error| {
                 self.kill(number);
                 refused(error)
             })?;
@@ -132,20 +133,20 @@ impl<'a> Crew<'a> {
         Ok(number)
     }
 
-    fn listen(&self, number: usize, says: impl Read + Send + 'static) -> std::io::Result<()> {
-        let heard = self.says.clone();
+    fn listen(&self, number: usize, output: impl Read + Send + 'static) -> std::io::Result<()> {
+        let sender = self.sender.clone();
         let listen = move || {
-            for line in BufReader::new(says).split(b'\n').map_while(Result::ok) {
-                // Drivers print what they like; it is no line of ours.
+            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                // Drivers may print lines of their own.
                 let Ok(line) = serde_json::from_slice(&line) else {
                     continue;
                 };
-                if heard.send((number, Some(line))).is_err() {
+                if sender.send((number, Some(line))).is_err() {
                     return;
                 }
             }
-            // Nobody listens any more when the trial is over.
-            let _ = heard.send((number, None));
+            // The receiver is gone when the trial is over.
+            let _ = sender.send((number, None));
         };
         thread::Builder::new()
             .name(format!("worker {number}"))
@@ -154,48 +155,48 @@ impl<'a> Crew<'a> {
             .map(drop)
     }
 
-    /// Has all workers begin. Those of a group hear of it while they are stopped: else the first
-    /// hundreds would leave this process no core to tell the others.
-    pub(super) fn go(&mut self) {
+    /// Orders all workers to begin. A group is stopped meanwhile: otherwise the first hundreds of
+    /// workers would leave this process no core to send the order to the others.
+    pub(super) fn begin(&mut self) {
         let group = self.group.filter(|_| self.workers.len() > 1);
         let signal = |signal| {
             if let Some(group) = group {
-                // Where nobody is left to be stopped, nobody begins either, and that is heard.
+                // Fails when all workers have ended, which their messages report.
                 let _ = killpg(group, signal);
             }
         };
         signal(Signal::SIGSTOP);
         for worker in 0..self.workers.len() {
-            self.order(worker, "go");
+            self.send(worker, "go");
         }
         signal(Signal::SIGCONT);
     }
 
-    /// Gives an order: `go` or `stop`. A worker that is gone does not hear it, and says so by being
-    /// gone.
-    pub(super) fn order(&mut self, worker: usize, order: &str) {
-        self.write(worker, &format!("{order}\n"));
-    }
-
-    fn write(&mut self, worker: usize, text: &str) {
-        if let Some(told) = &mut self.workers[worker].told
-            && told.write_all(text.as_bytes()).is_err()
+    /// Sends a line to a worker: its spec, or the order `go` or `stop`. The end of a worker that
+    /// does not receive it is reported by its messages.
+    pub(super) fn send(&mut self, worker: usize, line: &str) {
+        let worker = &mut self.workers[worker];
+        if let Some(input) = &mut worker.input
+            && input.write_all(format!("{line}\n").as_bytes()).is_err()
         {
-            self.workers[worker].told = None;
+            worker.input = None;
         }
     }
 
-    /// The next thing that any worker says, if it comes within that time.
+    /// Returns the next message of any worker; `None` after `limit`.
     ///
     /// # Errors
-    /// When the run is to stop.
-    pub(super) fn hear(&mut self, within: Duration) -> Result<Option<(usize, Heard)>, TrialError> {
-        let until = Instant::now() + within;
+    /// On an interrupt.
+    pub(super) fn receive(
+        &mut self,
+        limit: Duration,
+    ) -> Result<Option<(usize, WorkerMessage)>, TrialError> {
+        let until = Instant::now() + limit;
         loop {
             self.context.interrupt.check().map_err(TrialError::Lab)?;
             let left = until.saturating_duration_since(Instant::now());
-            if let Some(heard) = self.hear_briefly(left.min(LOOK)) {
-                return Ok(Some(heard));
+            if let Some(message) = self.receive_uninterrupted(left.min(INTERRUPT_STEP)) {
+                return Ok(Some(message));
             }
             if left.is_zero() {
                 return Ok(None);
@@ -203,45 +204,43 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// The same, whether the run is to stop or not.
-    pub(super) fn hear_briefly(&mut self, within: Duration) -> Option<(usize, Heard)> {
-        let until = Instant::now() + within;
-        self.cut_errors();
+    /// As [`Self::receive`], without checking for an interrupt.
+    pub(super) fn receive_uninterrupted(
+        &mut self,
+        limit: Duration,
+    ) -> Option<(usize, WorkerMessage)> {
+        let until = Instant::now() + limit;
+        self.truncate_stderr();
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.heard.recv_timeout(left) {
-                Ok((number, Some(line))) => {
-                    let is_last = matches!(
-                        line,
-                        Line::End | Line::Failed(_) | Line::PinRefused(_) | Line::NotOffered(_)
-                    );
-                    self.workers[number].is_done |= is_last;
-                    return Some((number, Heard::Line(line)));
+            match self.receiver.recv_timeout(left).ok()? {
+                (number, Some(line)) => {
+                    self.workers[number].is_done |= line.is_last();
+                    return Some((number, WorkerMessage::Line(line)));
                 }
-                Ok((number, None)) if self.workers[number].is_done => {
-                    self.workers[number].told = None;
+                (number, None) if self.workers[number].is_done => {
+                    self.workers[number].input = None;
                 }
-                Ok((number, None)) => {
-                    let how = self.last_words(number);
+                (number, None) => {
+                    let how = self.describe_end(number);
                     self.kill(number);
-                    return Some((number, Heard::Died(how)));
+                    return Some((number, WorkerMessage::Died(how)));
                 }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
             }
         }
     }
 
-    /// Ends a worker that does not answer, with all that it started. Of workers of one group it
-    /// ends that one only: the others go with the crew.
+    /// Kills a worker that does not respond, and all processes that it started. Of workers of one
+    /// group it kills that one only: the others end with the pool.
     pub(super) fn kill(&mut self, worker: usize) {
         let is_one_group = self.is_one_group;
         let worker = &mut self.workers[worker];
         worker.is_done = true;
-        worker.told = None;
+        worker.input = None;
         if worker.is_reaped {
             return;
         }
-        // It may have ended by itself.
+        // Fails if it has ended by itself.
         let _ = match is_one_group {
             true => worker.child.kill(),
             false => killpg(worker.pid(), Signal::SIGKILL).map_err(Into::into),
@@ -249,72 +248,72 @@ impl<'a> Crew<'a> {
         self.reap_ended();
     }
 
-    /// Waits for those that have ended, as each would keep its number; not for those of one group,
-    /// whose group would be lost.
+    /// Reaps ended workers, which would keep their PIDs; not those of one group, whose group ID
+    /// would become invalid.
     fn reap_ended(&mut self) {
         if self.is_one_group {
             return;
         }
         for worker in self.workers.iter_mut().filter(|it| !it.is_reaped) {
-            if worker.told.is_none() && worker.how_it_ended().is_some() {
-                // What it started may not have ended.
+            if worker.input.is_none() && worker.exit().is_some() {
+                // Processes that it started may still run.
                 let _ = killpg(worker.pid(), Signal::SIGKILL);
                 worker.is_reaped = matches!(worker.child.try_wait(), Ok(Some(_)));
             }
         }
     }
 
-    /// How a worker died, with what was said on standard error last.
-    fn last_words(&self, number: usize) -> String {
-        // Its output is closed; it is given a moment to be gone.
+    /// Describes how a worker died, with the last line of standard error.
+    fn describe_end(&self, number: usize) -> String {
+        // Its output is closed; its process may take a moment to end.
         let worker = &self.workers[number];
         let until = Instant::now() + Duration::from_secs(1);
         let how = loop {
-            match worker.how_it_ended() {
+            match worker.exit() {
                 Some(how) => break how,
-                None if Instant::now() < until => thread::sleep(LOOK_FOR_END),
+                None if Instant::now() < until => thread::sleep(EXIT_POLL),
                 None => break "closed its output".to_owned(),
             }
         };
-        match self.end_of_errors() {
-            Some(words) => format!("its process {how}; last on standard error: {words}"),
+        match self.last_stderr_line() {
+            Some(line) => format!("its process {how}; last on standard error: {line}"),
             None => format!("its process {how}"),
         }
     }
 
-    /// Throws away what nobody will read of what was said on standard error.
-    fn cut_errors(&mut self) {
-        let length = self.errors.metadata().map_or(0, |found| found.len());
-        if length > ERRORS_BYTES_MAX {
-            let end = self.last_errors(length).unwrap_or_default();
-            // Where it cannot be cut it grows on.
+    /// Cuts standard error to its end when it has become too large.
+    fn truncate_stderr(&mut self) {
+        let length = self.stderr.metadata().map_or(0, |found| found.len());
+        if length > STDERR_BYTES_MAX {
+            let tail = self.stderr_tail(length).unwrap_or_default();
+            // A file that cannot be cut continues to grow.
             let _ = self
-                .errors
+                .stderr
                 .set_len(0)
-                .and_then(|()| self.errors.write_all(&end));
+                .and_then(|()| self.stderr.write_all(&tail));
         }
     }
 
-    fn last_errors(&self, length: u64) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; LAST_WORDS_BYTES];
-        let from = length.saturating_sub(LAST_WORDS_BYTES as u64);
-        let read = self.errors.read_at(&mut bytes, from).ok()?;
+    fn stderr_tail(&self, length: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; STDERR_TAIL_BYTES];
+        let from = length.saturating_sub(STDERR_TAIL_BYTES as u64);
+        let read = self.stderr.read_at(&mut bytes, from).ok()?;
         bytes.truncate(read);
         Some(bytes)
     }
 
-    fn end_of_errors(&self) -> Option<String> {
-        let length = self.errors.metadata().ok()?.len();
-        let bytes = self.last_errors(length)?;
+    fn last_stderr_line(&self) -> Option<String> {
+        let length = self.stderr.metadata().ok()?.len();
+        let bytes = self.stderr_tail(length)?;
         let text = String::from_utf8_lossy(&bytes);
         let last = text.lines().rev().find(|line| !line.trim().is_empty())?;
-        Some(last.trim().chars().take(LAST_WORDS_CHARS_MAX).collect())
+        Some(last.trim().chars().take(STDERR_LINE_CHARS_MAX).collect())
     }
 
-    /// Kills those that have not ended, with all that any of them started.
+    /// Kills the workers that have not ended, and all processes that any of them started.
     fn kill_all(&self) {
         let kill = |group| {
-            // Mostly nobody is left.
+            // Fails when the group is empty, which is usual.
             let _ = killpg(group, Signal::SIGKILL);
         };
         if let Some(group) = self.group.filter(|_| self.is_one_group) {
@@ -323,17 +322,26 @@ impl<'a> Crew<'a> {
         let left = self.workers.iter().filter(|worker| !worker.is_reaped);
         left.for_each(|worker| kill(worker.pid()));
     }
+
+    /// Waits until all workers have ended, at most for `limit`.
+    fn await_exits(&self, limit: Duration) {
+        let runs = |worker: &Worker| !worker.is_reaped && worker.exit().is_none();
+        let until = Instant::now() + limit;
+        while self.workers.iter().any(runs) && Instant::now() < until {
+            thread::sleep(EXIT_POLL);
+        }
+    }
 }
 
 impl Worker {
-    /// Also of its group, where it has one of its own.
+    /// Its PID, which is also the ID of its process group where it has its own.
     fn pid(&self) -> Pid {
         // The kernel numbers processes by such integers.
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// `None`: it runs. It is not waited for, so that until then no other process gets its number.
-    fn how_it_ended(&self) -> Option<String> {
+    /// Returns how it ended; `None` while it runs. It is not reaped, so that its PID stays its own.
+    fn exit(&self) -> Option<String> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(self.pid()), flags) {
             Ok(WaitStatus::Exited(_, code)) => Some(format!("ended with exit code {code}")),
@@ -346,33 +354,27 @@ impl Worker {
     }
 }
 
-impl Drop for Crew<'_> {
+impl Drop for WorkerPool<'_> {
     fn drop(&mut self) {
         for worker in &mut self.workers {
-            worker.told = None;
+            worker.input = None;
         }
-        let runs = |worker: &Worker| !worker.is_reaped && worker.how_it_ended().is_none();
-        let until = Instant::now() + LEAVE_LIMIT;
-        while self.workers.iter().any(runs) && Instant::now() < until {
-            thread::sleep(LOOK_FOR_END);
-        }
+        self.await_exits(EXIT_LIMIT);
         self.kill_all();
-        let until = Instant::now() + KILLED_LIMIT;
-        while self.workers.iter().any(runs) && Instant::now() < until {
-            thread::sleep(LOOK_FOR_END);
-        }
+        self.await_exits(KILL_LIMIT);
         for worker in self.workers.iter_mut().filter(|it| !it.is_reaped) {
-            // One that hangs in a driver is left to whoever reaps orphans.
+            // A worker that hangs in a driver is left to the reaper of orphans.
             let _ = worker.child.try_wait();
         }
     }
 }
 
-/// Lets a process have as many descriptors as it may: a thousand workers have three thousand pipes.
-pub(super) fn allow_descriptors() {
+/// Raises the limit of descriptors to the permitted maximum: a thousand workers have three thousand
+/// pipes.
+pub(super) fn raise_descriptor_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where it is refused, starting a worker says so.
+        // If it is refused, starting a worker reports it.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
@@ -385,24 +387,20 @@ pub(super) fn is_interrupted(interrupt: &Interrupt) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OnDevices;
     use campaign::plan::{DeviceKind, DeviceTest, Kat};
-    use std::cell::RefCell;
     use std::ffi::OsString;
     use std::fs;
 
-    fn with_shell(script: &str, test: impl FnOnce(&mut Crew<'_>)) {
-        let interrupt = Interrupt::new();
-        let worker = ["sh", "-c", script].map(OsString::from);
+    fn with_shell(script: &str, test: impl FnOnce(&mut WorkerPool<'_>)) {
         let context = Context {
-            worker: &worker,
-            silence: None,
-            interrupt: &interrupt,
-            refused: RefCell::default(),
+            devices: &OnDevices::new(["sh", "-c", script].map(OsString::from).to_vec()),
+            interrupt: &Interrupt::new(),
         };
-        test(&mut Crew::new(&context, false).unwrap());
+        test(&mut WorkerPool::new(&context, false).unwrap());
     }
 
-    fn start(crew: &mut Crew<'_>) -> usize {
+    fn start(pool: &mut WorkerPool<'_>) -> usize {
         let spec = Spec {
             device: DeviceKind::Engine { kernel: None },
             test: DeviceTest::Kat(Kat {
@@ -410,17 +408,17 @@ mod tests {
             }),
             seed: 1,
         };
-        crew.start(&spec).unwrap()
+        pool.start(&spec).unwrap()
     }
 
-    fn died(crew: &mut Crew<'_>) -> String {
-        match crew.hear(Duration::from_secs(60)).unwrap() {
-            Some((_, Heard::Died(how))) => how,
+    fn died(pool: &mut WorkerPool<'_>) -> String {
+        match pool.receive(Duration::from_secs(60)).unwrap() {
+            Some((_, WorkerMessage::Died(how))) => how,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Waits until a process is gone, or nothing of it but its number.
+    /// Waits until a process is gone or a zombie.
     fn is_gone(pid: &str) -> bool {
         let until = Instant::now() + Duration::from_secs(60);
         while Instant::now() < until {
@@ -428,42 +426,45 @@ mod tests {
             if stat.is_empty() || stat.contains(") Z ") {
                 return true;
             }
-            thread::sleep(LOOK_FOR_END);
+            thread::sleep(EXIT_POLL);
         }
         false
     }
 
     #[test]
-    fn workers_that_died_leave_neither_descriptors_nor_processes() {
-        with_shell("read spec; exit 3", |crew| {
+    fn dead_workers_leave_neither_descriptors_nor_processes() {
+        with_shell("read spec; exit 3", |pool| {
             for _ in 0..20 {
-                start(crew);
-                assert!(died(crew).contains("exit code 3"));
+                start(pool);
+                assert!(died(pool).contains("exit code 3"));
             }
-            crew.reap_ended();
-            let clean = |worker: &Worker| worker.told.is_none() && worker.is_reaped;
-            assert!(crew.workers.iter().all(clean));
+            pool.reap_ended();
+            let clean = |worker: &Worker| worker.input.is_none() && worker.is_reaped;
+            assert!(pool.workers.iter().all(clean));
         });
     }
 
     #[test]
-    fn what_a_worker_started_ends_with_it() {
-        // Nobody tells the sleeper of the end of any input.
+    fn processes_of_a_worker_end_with_it() {
+        // The sleeper does not notice the end of any input.
         let script = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >&2; echo; wait";
         let mut sleepers = Vec::new();
-        with_shell(script, |crew| {
+        with_shell(script, |pool| {
             for _ in 0..2 {
-                let worker = start(crew);
-                let told = || crew.end_of_errors().filter(|pid| !sleepers.contains(pid));
+                let worker = start(pool);
+                let printed = || {
+                    pool.last_stderr_line()
+                        .filter(|pid| !sleepers.contains(pid))
+                };
                 let pid = loop {
-                    match told() {
+                    match printed() {
                         Some(pid) => break pid,
-                        None => thread::sleep(LOOK_FOR_END),
+                        None => thread::sleep(EXIT_POLL),
                     }
                 };
                 sleepers.push(pid.clone());
                 if worker == 0 {
-                    crew.kill(worker);
+                    pool.kill(worker);
                     assert!(is_gone(&pid));
                 }
             }
@@ -472,15 +473,15 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_through_may_clean_up() {
+    fn workers_may_clean_up_after_their_end_of_input() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("left");
         let path = file.display();
         let script = format!("touch {path}; read spec; echo x >&2; read end; sleep 0.2; rm {path}");
-        with_shell(&script, |crew| {
-            start(crew);
-            while crew.end_of_errors().is_none() {
-                thread::sleep(LOOK_FOR_END);
+        with_shell(&script, |pool| {
+            start(pool);
+            while pool.last_stderr_line().is_none() {
+                thread::sleep(EXIT_POLL);
             }
             assert!(file.exists());
         });
@@ -488,15 +489,15 @@ mod tests {
     }
 
     #[test]
-    fn what_drivers_write_is_cut_and_its_end_is_kept() {
+    fn standard_error_is_cut_and_its_end_is_kept() {
         let script = "read spec; yes noise | head -c 3000000 >&2; echo the end >&2; exit 1";
-        with_shell(script, |crew| {
-            start(crew);
-            assert!(died(crew).ends_with("the end"));
-            assert!(crew.hear_briefly(Duration::ZERO).is_none());
-            let length = crew.errors.metadata().unwrap().len();
-            assert!(length <= LAST_WORDS_BYTES as u64, "{length}");
-            assert_eq!(crew.end_of_errors().as_deref(), Some("the end"));
+        with_shell(script, |pool| {
+            start(pool);
+            assert!(died(pool).ends_with("the end"));
+            assert!(pool.receive_uninterrupted(Duration::ZERO).is_none());
+            let length = pool.stderr.metadata().unwrap().len();
+            assert!(length <= STDERR_TAIL_BYTES as u64, "{length}");
+            assert_eq!(pool.last_stderr_line().as_deref(), Some("the end"));
         });
     }
 }

@@ -1,30 +1,30 @@
-//! Who did the work of a speed trial, and whether its figure can be believed.
+//! Evidence of a speed trial: which hardware did the work, and checks of its figure.
 
 use campaign::plan::DeviceSpeed as Test;
 use journal::record::{Check, Proof, SpeedTrial};
 
-/// Counts of a device and of those that use it may differ by what was under way at both ends, and
-/// by one in so many.
+/// The counts of a device and of its workers may differ by the operations in flight at both ends,
+/// and by one in this many.
 const COUNT_TOLERANCE: u64 = 100;
-/// Workers must work at once for that share of the span from the first one's beginning to the last
-/// one's end, in per cent.
+/// Minimum share of the time from the first worker's beginning to the last one's end in which all
+/// work, in per cent.
 const TOGETHER_PERCENT: u64 = 50;
 
-/// Who did the work of a device that is said to take it off the CPU.
+/// Returns the proof that a device takes work off the CPU, where it is said to.
 pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
     let counts = counted(trial);
     match counts {
-        Some((counted, asked)) if counted > 0 && agree(counted, asked, test) => {
+        Some((counted, requested)) if counted > 0 && agree(counted, requested, test) => {
             return Proof::Counted;
         }
-        // It says itself that it did nothing. Where CPU time fell nevertheless, it was not this
-        // device that spared it.
-        Some((0, asked)) if asked > 0 => return Proof::EqualsCpu,
+        // By its own counter it did nothing. If CPU time fell nevertheless, this device was not
+        // the reason.
+        Some((0, requested)) if requested > 0 => return Proof::EqualsCpu,
         _ => {}
     }
     let operations: u64 = trial.devices.iter().map(|device| device.operations).sum();
     let cpu_ns: u64 = trial.devices.iter().map(|device| device.cpu_ns).sum();
-    // What did nothing has no time for one operation.
+    // Without operations there is no time of one operation.
     let reference = trial.reference.filter(|found| found.operations > 0);
     match reference.filter(|_| operations > 0) {
         Some(reference) => {
@@ -41,23 +41,21 @@ pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
     }
 }
 
-/// What devices counted and what was asked of them; `None` where one does not count.
+/// Returns the devices' own counts and the requested operations; `None` where one does not count.
 fn counted(trial: &SpeedTrial) -> Option<(u64, u64)> {
-    let counted = trial.devices.iter().map(|device| device.device_operations);
-    let asked = trial
-        .devices
-        .iter()
-        .map(|device| device.operations + device.failed);
-    Some((counted.sum::<Option<u64>>()?, asked.sum()))
+    let devices = trial.devices.iter();
+    let counted = devices.clone().map(|device| device.device_operations);
+    let requested = devices.map(|device| device.operations + device.failed);
+    Some((counted.sum::<Option<u64>>()?, requested.sum()))
 }
 
 fn agree(counted: u64, done: u64, test: &Test) -> bool {
-    let under_way = u64::from(test.concurrency) * u64::from(test.depth) * 2;
-    counted.abs_diff(done) <= done / COUNT_TOLERANCE + under_way
+    let in_flight = u64::from(test.concurrency) * u64::from(test.depth) * 2;
+    counted.abs_diff(done) <= done / COUNT_TOLERANCE + in_flight
 }
 
-/// All that can speak against the figure. A device that did not do the work is flagged by its
-/// [`Proof`], since what was measured was done by somebody.
+/// Makes the checks of the figure. A device that did not do the work is flagged by its [`Proof`]
+/// instead, since the measured work itself was done.
 pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
     let sum = |of: fn(&journal::record::DeviceSpeed) -> u64| -> u64 {
         trial.devices.iter().map(of).sum()
@@ -69,14 +67,14 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
             name: "results-right".to_owned(),
             passed: checked > 0 && wrong == 0,
             detail: match checked {
-                0 => "no result was looked at".to_owned(),
-                _ => format!("of {checked} results that were looked at {wrong} were wrong"),
+                0 => "no result was checked".to_owned(),
+                _ => format!("{wrong} of {checked} checked results were wrong"),
             },
         },
         Check {
             name: "nothing-failed".to_owned(),
             passed: failed == 0 && operations > 0,
-            detail: format!("{operations} operations were done, and {failed} failed"),
+            detail: format!("{operations} operations succeeded, {failed} failed"),
         },
     ];
     let processes: u32 = trial.devices.iter().map(|device| device.processes).sum();
@@ -90,10 +88,11 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
             name: "worked-at-once".to_owned(),
             passed: share >= TOGETHER_PERCENT && !idle,
             detail: match idle {
-                true => format!("of {processes} processes some did nothing: raise `duration`"),
+                true => format!("some of {processes} processes did nothing: raise `duration`"),
                 false => format!(
-                    "all {processes} processes worked in {share} % of the time from the first one's beginning to \
-                     the last one's end; {TOGETHER_PERCENT} % are needed: raise `duration` where it is less"
+                    "all {processes} processes worked in parallel for {share} % of the time from the first one's \
+                     beginning to the last one's end; at least {TOGETHER_PERCENT} % are required: raise `duration` \
+                     if it is less"
                 ),
             },
         });
@@ -104,7 +103,7 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
         checks.push(Check {
             name: "device-counted".to_owned(),
             passed: agree(counted, done, test),
-            detail: format!("the device counted {counted} operations, and {done} were asked of it"),
+            detail: format!("the device counted {counted} of {done} requested operations"),
         });
     }
     checks
@@ -157,20 +156,20 @@ mod tests {
     }
 
     #[test]
-    fn a_device_did_the_work_when_it_counted_it_or_the_cpu_was_spared() {
+    fn a_device_did_the_work_if_it_counted_it_or_cpu_time_fell() {
         let proof = |trial: &SpeedTrial| proof(trial, &TEST);
         assert_eq!(proof(&trial(1_000, 100_000, Some(1_005))), Proof::Counted);
-        // 49 ns and 51 ns where our own engines need 100.
+        // 49 ns and 51 ns, where our own engines need 100 ns.
         assert_eq!(proof(&trial(1_000, 49_000, None)), Proof::CpuFell);
         assert_eq!(proof(&trial(1_000, 51_000, None)), Proof::EqualsCpu);
-        // Its counter did not move: it is no offload whatever the CPU time was said to be.
+        // Its counter did not move: it is no offload, whatever the CPU time.
         assert_eq!(proof(&trial(1_000, 1, Some(0))), Proof::EqualsCpu);
         let unknown = SpeedTrial {
             reference: None,
             ..trial(1_000, 1, None)
         };
         assert_eq!(proof(&unknown), Proof::Unknown);
-        // A reference that did nothing is none.
+        // A reference without operations is no reference.
         let idle = CpuReference {
             operations: 0,
             cpu_ns: 200_000_000,
@@ -181,9 +180,9 @@ mod tests {
             ..trial(1_000, 1, None)
         };
         assert_eq!(proof(&idle), Proof::Unknown);
-        // Nor has a device that did nothing spared anybody.
+        // A device without operations spared no CPU time.
         assert_eq!(proof(&trial(0, 0, None)), Proof::Unknown);
-        // Less than a nanosecond each is something.
+        // Less than a nanosecond per operation still counts.
         let short = |cpu_ns| SpeedTrial {
             reference: Some(CpuReference {
                 operations: 1_000,
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_results_failures_and_false_counts_speak_against_a_figure() {
+    fn wrong_results_failures_and_false_counts_fail_checks() {
         assert!(failed(&trial(1_000, 1, Some(1_000))).is_empty());
         assert_eq!(failed(&trial(1_000, 1, Some(1_500))), ["device-counted"]);
         let mut wrong = trial(1_000, 1, None);
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_take_turns_are_no_concurrency() {
+    fn processes_that_take_turns_are_not_parallel() {
         let mut apart = trial(1_000, 1, None);
         apart.devices[0].processes = 2;
         assert!(failed(&apart).is_empty());

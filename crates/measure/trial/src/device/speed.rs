@@ -1,59 +1,50 @@
-//! The speed trial: all workers are made ready, begin together, and are added up.
+//! The speed trial: all workers get ready, begin together, and their results are summed up.
 
-use super::crew::{Crew, Heard, allow_descriptors};
+use super::pool::{WorkerPool, raise_descriptor_limit};
 use super::proof::{checks, proof};
-use super::{Context, facts, problem, spec};
+use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
 use crate::measurer::judge;
 use campaign::plan::{Device, DeviceKind, DeviceSpeed as Test, DeviceTest, Devices, Workers};
 use device::Facts;
 use device::report::{Line, Speed};
 use journal::record::{
-    Cpu, CpuReference, DeviceFacts, DeviceFound, DeviceResult, DeviceSpeed, Evidence, Figures,
-    Measured, Outcome, SpeedTrial,
+    Cpu, CpuReference, DeviceFound, DeviceResult, DeviceSpeed, Evidence, Figures, Measured,
+    Outcome, SpeedTrial,
 };
 use std::time::Duration;
 
-/// Until all workers are ready: so long, and so much for each of them.
+/// Time until all workers are ready: a constant, and a share for each of them.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 const READY_LIMIT_EACH: Duration = Duration::from_millis(200);
 /// From the end of the measured time until results are checked.
 const CHECK_LIMIT: Duration = Duration::from_secs(300);
-/// Our own engines are measured so long before a device that is to spare the CPU.
+/// Duration of the reference measurement of our own engines, before a device that offloads the CPU.
 const REFERENCE: Duration = Duration::from_millis(200);
 const REFERENCE_SLICES: u32 = 4;
 
-/// What came of one crew.
-enum Ran {
-    Measured {
-        facts: Vec<Option<Facts>>,
-        /// With the device that each worker used.
-        speeds: Vec<(usize, Speed)>,
-    },
-    NotOffered {
-        facts: Vec<Option<Facts>>,
-        why: String,
-    },
-}
+/// The results of workers, each with the index of its device; or why the operation is not offered.
+type Speeds = Result<Vec<(usize, Speed)>, String>;
 
 impl Context<'_> {
     pub(super) fn speed(&self, devices: &Devices, test: &Test) -> Result<Outcome, TrialError> {
-        allow_descriptors();
+        raise_descriptor_limit();
         let reference = match devices.offloads {
             true => self.reference(test)?,
             false => None,
         };
         let members = &devices.members;
-        let (found, speeds) = match self.crew(members, test)? {
-            Ran::Measured { facts, speeds } => (facts, speeds),
-            Ran::NotOffered { facts, why } => {
-                return Ok(super::measured(
-                    named(members, &facts),
-                    DeviceFound::NotOffered(why),
-                ));
-            }
+        let mut found = vec![None; members.len()];
+        let speeds = self.run_workers(members, test, &mut found)?;
+        let found = members.iter().zip(&found);
+        let found = found
+            .map(|(member, found)| facts(member, found.as_ref()))
+            .collect();
+        let speeds = match speeds {
+            Ok(speeds) => speeds,
+            Err(why) => return Ok(measured(found, DeviceFound::NotOffered(why))),
         };
-        let mut trial = added_up(&speeds, test, members.len());
+        let mut trial = sum_up(&speeds, test, members.len());
         trial.reference = reference;
         trial.proof = devices.offloads.then(|| proof(&trial, test));
         let cpu_ns = trial.devices.iter().map(|device| device.cpu_ns).sum();
@@ -69,14 +60,14 @@ impl Context<'_> {
                 ..Evidence::default()
             },
             figures: Figures::Device(Box::new(DeviceResult {
-                devices: named(members, &found),
+                devices: found,
                 found: DeviceFound::Speed(trial),
             })),
         };
         Ok(judge(measured, None, None))
     }
 
-    /// The same work by our own engines, on one thread; `None` where they do not have it.
+    /// Measures the same work by our own engines, on one thread; `None` where they do not offer it.
     fn reference(&self, test: &Test) -> Result<Option<CpuReference>, TrialError> {
         let cpu = [Device {
             name: "our own engines".to_owned(),
@@ -90,23 +81,26 @@ impl Context<'_> {
             slices: REFERENCE_SLICES,
             ..test.clone()
         };
-        Ok(match self.crew(&cpu, &test)? {
-            Ran::NotOffered { .. } => None,
-            Ran::Measured { speeds, .. } => speeds.first().map(|(_, speed)| CpuReference {
-                operations: speed.operations,
-                cpu_ns: speed.cpu_ns,
-                elapsed_ns: speed.elapsed_ns,
-            }),
-        })
+        let speeds = self.run_workers(&cpu, &test, &mut [None])?;
+        let first = speeds.ok().and_then(|speeds| speeds.into_iter().next());
+        Ok(first.map(|(_, speed)| CpuReference {
+            operations: speed.operations,
+            cpu_ns: speed.cpu_ns,
+            elapsed_ns: speed.elapsed_ns,
+        }))
     }
 
-    fn crew(&self, members: &[Device], test: &Test) -> Result<Ran, TrialError> {
-        let mut crew = Crew::new(self, true)?;
-        // Of each worker.
+    /// Runs the workers of all devices. `facts` receives the facts of the devices that open.
+    fn run_workers(
+        &self,
+        members: &[Device],
+        test: &Test,
+        facts: &mut [Option<Facts>],
+    ) -> Result<Speeds, TrialError> {
+        let mut pool = WorkerPool::new(self, true)?;
+        // The device index of each worker.
         let mut uses: Vec<usize> = Vec::new();
-        let of = |uses: &[usize], worker: usize| &*members[uses[worker]].name;
         let limit = |workers: usize| READY_LIMIT + READY_LIMIT_EACH * workers as u32;
-        let mut facts: Vec<Option<Facts>> = vec![None; members.len()];
         let mut ready = 0;
         for (index, member) in members.iter().enumerate() {
             let share = share(test.concurrency, members.len(), index);
@@ -120,92 +114,77 @@ impl Context<'_> {
             });
             let spec = spec(member, own);
             for _ in 0..processes {
-                crew.start(&spec)?;
+                pool.start(&spec)?;
                 uses.push(index);
-                // The first opens the device before the others try: a thousand wrong PINs would
-                // lock any token.
+                // The first worker opens the device before the others try: a thousand wrong PINs
+                // would lock any token.
                 while facts[index].is_none() {
-                    match self.next(&mut crew, limit(uses.len()), members, &uses)? {
-                        (worker, Line::Open(opened)) => facts[uses[worker]] = Some(opened),
-                        (_, Line::Ready) => ready += 1,
-                        (_, Line::NotOffered(why)) => return Ok(Ran::NotOffered { facts, why }),
-                        (worker, line) => return Err(unexpected(of(&uses, worker), &line)),
+                    match self.next(&mut pool, limit(uses.len()), members, &uses)? {
+                        (device, _, Line::Open(opened)) => facts[device] = Some(opened),
+                        (_, _, Line::Ready) => ready += 1,
+                        (_, _, Line::NotOffered(why)) => return Ok(Err(why)),
+                        (device, _, line) => return Err(unexpected(&members[device], &line)),
                     }
                 }
             }
         }
         while ready < uses.len() {
-            match self.next(&mut crew, limit(uses.len()), members, &uses)? {
-                (_, Line::Open(_)) => {}
-                (_, Line::Ready) => ready += 1,
-                (_, Line::NotOffered(why)) => return Ok(Ran::NotOffered { facts, why }),
-                (worker, line) => return Err(unexpected(of(&uses, worker), &line)),
+            match self.next(&mut pool, limit(uses.len()), members, &uses)? {
+                (_, _, Line::Open(_)) => {}
+                (_, _, Line::Ready) => ready += 1,
+                (_, _, Line::NotOffered(why)) => return Ok(Err(why)),
+                (device, _, line) => return Err(unexpected(&members[device], &line)),
             }
         }
-        crew.go();
+        pool.begin();
         let limit = Duration::from_nanos(test.duration_ns) + CHECK_LIMIT;
         let mut speeds: Vec<Option<Speed>> = vec![None; uses.len()];
         while speeds.iter().any(Option::is_none) {
-            match self.next(&mut crew, limit, members, &uses)? {
-                (worker, Line::Speed(speed)) => speeds[worker] = Some(speed),
-                (_, Line::End) => {}
-                (_, Line::NotOffered(why)) => return Ok(Ran::NotOffered { facts, why }),
-                (worker, line) => return Err(unexpected(of(&uses, worker), &line)),
+            match self.next(&mut pool, limit, members, &uses)? {
+                (_, worker, Line::Speed(speed)) => speeds[worker] = Some(speed),
+                (_, _, Line::End) => {}
+                (_, _, Line::NotOffered(why)) => return Ok(Err(why)),
+                (device, _, line) => return Err(unexpected(&members[device], &line)),
             }
         }
         let speeds = uses.into_iter().zip(speeds.into_iter().flatten());
-        Ok(Ran::Measured {
-            facts,
-            speeds: speeds.collect(),
-        })
+        Ok(Ok(speeds.collect()))
     }
 
-    /// What a worker says next; that one failed or died ends the trial. `uses` has the device of
-    /// each worker.
+    /// Returns the next line of any worker, with the index of its device and its number. `uses` has
+    /// the device index of each worker.
+    ///
+    /// # Errors
+    /// When a worker failed or died, or none sent a line in time.
     fn next(
         &self,
-        crew: &mut Crew<'_>,
+        pool: &mut WorkerPool<'_>,
         limit: Duration,
         members: &[Device],
         uses: &[usize],
-    ) -> Result<(usize, Line), TrialError> {
-        let of = |worker: usize| &members[uses[worker]];
-        match crew.hear(limit)? {
-            Some((worker, Heard::Line(Line::PinRefused(text)))) => {
-                Err(self.pin_refused(of(worker), &text))
-            }
-            Some((worker, Heard::Line(Line::Failed(text)) | Heard::Died(text))) => {
-                Err(problem(format!("`{}`: {text}", of(worker).name)))
-            }
-            Some((worker, Heard::Line(line))) => Ok((worker, line)),
-            None => Err(problem(format!(
-                "nothing was heard of the devices for {} s",
-                limit.as_secs()
-            ))),
-        }
+    ) -> Result<(usize, usize, Line), TrialError> {
+        let Some((worker, message)) = pool.receive(limit)? else {
+            let seconds = limit.as_secs();
+            return Err(problem(format!("no device sent anything for {seconds} s")));
+        };
+        let device = uses[worker];
+        Ok((device, worker, self.line(&members[device], message)?))
     }
 }
 
-fn unexpected(name: &str, line: &Line) -> TrialError {
-    problem(format!("`{name}` was not expected to say {line:?}"))
+fn unexpected(device: &Device, line: &Line) -> TrialError {
+    problem(format!("`{}` sent an unexpected {line:?}", device.name))
 }
 
-/// So many of those that work at once use the device with that index.
+/// Returns how many of the parallel users share the device with this index.
 fn share(concurrency: u32, devices: usize, index: usize) -> u32 {
-    // At most some dozen devices.
+    // There are some dozen devices at most.
     let (devices, index) = (devices.max(1) as u32, index as u32);
     concurrency / devices + u32::from(index < concurrency % devices)
 }
 
-fn named(members: &[Device], found: &[Option<Facts>]) -> Vec<DeviceFacts> {
-    let found = members.iter().zip(found);
-    found
-        .map(|(member, found)| facts(member, found.as_ref()))
-        .collect()
-}
-
-/// All workers as one trial.
-fn added_up(speeds: &[(usize, Speed)], test: &Test, members: usize) -> SpeedTrial {
+/// Sums up all workers as one trial.
+fn sum_up(speeds: &[(usize, Speed)], test: &Test, members: usize) -> SpeedTrial {
     let began = || speeds.iter().map(|(_, speed)| speed.began_unix_ns);
     let ended = || {
         let ends = speeds.iter();
@@ -217,47 +196,42 @@ fn added_up(speeds: &[(usize, Speed)], test: &Test, members: usize) -> SpeedTria
     };
     let mut used: Vec<usize> = speeds.iter().map(|(device, _)| *device).collect();
     used.dedup();
+    let device = |device: usize| {
+        let own = speeds.iter().filter(|(uses, _)| *uses == device);
+        let own: Vec<&Speed> = own.map(|(_, speed)| speed).collect();
+        DeviceSpeed {
+            device,
+            threads: share(test.concurrency, members, device),
+            ..device_speed(&own)
+        }
+    };
     SpeedTrial {
         span_ns: between(began().min(), ended().max()),
         together_ns: between(began().max(), ended().min()),
-        devices: used
-            .into_iter()
-            .map(|device| {
-                let own = speeds.iter().filter(|(uses, _)| *uses == device);
-                let own: Vec<&Speed> = own.map(|(_, speed)| speed).collect();
-                DeviceSpeed {
-                    threads: share(test.concurrency, members, device),
-                    ..of_device(device, &own)
-                }
-            })
-            .collect(),
+        devices: used.into_iter().map(device).collect(),
         reference: None,
         proof: None,
     }
 }
 
-/// All but how many threads there were.
-fn of_device(device: usize, own: &[&Speed]) -> DeviceSpeed {
-    let sum = |of: fn(&Speed) -> u64| own.iter().map(|speed| of(speed)).sum::<u64>();
-    let median = |of: fn(&Speed) -> u64| {
-        let mut all: Vec<u64> = own.iter().map(|speed| of(speed)).collect();
+/// Sums up the workers of one device, without its index and number of threads.
+fn device_speed(own: &[&Speed]) -> DeviceSpeed {
+    let all = |of: fn(&Speed) -> u64| own.iter().map(move |speed| of(speed));
+    let sum = |of| all(of).sum::<u64>();
+    let max = |of| all(of).max().unwrap_or(0);
+    let median = |of| {
+        let mut all: Vec<u64> = all(of).collect();
         all.sort_unstable();
         all.get(all.len() / 2).copied().unwrap_or_default()
     };
-    let slices = own
-        .iter()
-        .map(|speed| speed.slices.len())
-        .max()
-        .unwrap_or(0);
+    let slices = max(|speed| speed.slices.len() as u64) as usize;
     let slice = |index: usize| {
         let counts = own.iter().filter_map(|speed| speed.slices.get(index));
         counts.sum::<u64>()
     };
     DeviceSpeed {
-        device,
         // A thousand at most.
         processes: own.len() as u32,
-        threads: 0,
         operations: sum(|speed| speed.operations),
         bytes: sum(|speed| speed.bytes),
         cpu_ns: sum(|speed| speed.cpu_ns),
@@ -267,14 +241,11 @@ fn of_device(device: usize, own: &[&Speed]) -> DeviceSpeed {
         wrong: sum(|speed| speed.wrong),
         latency_ns_p50: median(|speed| speed.latency_ns[0]),
         latency_ns_p99: median(|speed| speed.latency_ns[1]),
-        latency_ns_max: own
-            .iter()
-            .map(|speed| speed.latency_ns[2])
-            .max()
-            .unwrap_or(0),
-        operations_min: own.iter().map(|speed| speed.operations).min().unwrap_or(0),
-        operations_max: own.iter().map(|speed| speed.operations).max().unwrap_or(0),
+        latency_ns_max: max(|speed| speed.latency_ns[2]),
+        operations_min: all(|speed| speed.operations).min().unwrap_or(0),
+        operations_max: max(|speed| speed.operations),
         device_operations: own.iter().map(|speed| speed.device_operations).sum(),
+        ..DeviceSpeed::default()
     }
 }
 
@@ -283,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_work_at_once_are_shared_evenly() {
+    fn parallel_users_are_shared_evenly() {
         let shares = |concurrency, devices| -> Vec<u32> {
             (0..devices)
                 .map(|index| share(concurrency, devices, index))
