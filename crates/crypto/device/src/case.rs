@@ -103,11 +103,7 @@ impl Case {
                 (signed, Expected::Output(Vec::new()))
             }
         };
-        Ok(Self {
-            operation,
-            input,
-            expected,
-        })
+        Ok(Self::new(operation, input, expected))
     }
 
     /// Makes an input that is not authentic or not well-formed and must be refused: a changed byte
@@ -141,11 +137,7 @@ impl Case {
         };
         if let Family::Cipher(..) = family {
             input.push(0);
-            return Ok(Some(Self {
-                operation,
-                input,
-                expected: Expected::Refusal(forbidden),
-            }));
+            return Ok(Some(Self::refused(operation, input, forbidden)));
         }
         // The first byte of an RSA number is kept, so that it stays below the modulus.
         let place = match (family, operation.action) {
@@ -154,40 +146,32 @@ impl Case {
             _ => input.len() - 1,
         };
         input[place] ^= 1 << (variant % 8);
-        Ok(Some(Self {
-            operation,
-            input,
-            expected: Expected::Refusal(forbidden),
-        }))
+        Ok(Some(Self::refused(operation, input, forbidden)))
     }
 
     /// A case with a known result, such as a vector's.
     #[must_use]
     pub const fn known(operation: Operation, input: Vec<u8>, output: Vec<u8>) -> Self {
-        Self {
-            operation,
-            input,
-            expected: Expected::Output(output),
-        }
+        Self::new(operation, input, Expected::Output(output))
     }
 
     /// A case of which the beginning of the result is known.
     pub(crate) const fn begins(operation: Operation, input: Vec<u8>, beginning: Vec<u8>) -> Self {
-        Self {
-            operation,
-            input,
-            expected: Expected::Beginning(beginning),
-        }
+        Self::new(operation, input, Expected::Beginning(beginning))
     }
 
     /// A case that must be refused, as in some vectors. `forbidden` is the result of a device that
     /// does not check; without it only a refusal is right.
     #[must_use]
     pub const fn refused(operation: Operation, input: Vec<u8>, forbidden: Option<Vec<u8>>) -> Self {
+        Self::new(operation, input, Expected::Refusal(forbidden))
+    }
+
+    const fn new(operation: Operation, input: Vec<u8>, expected: Expected) -> Self {
         Self {
             operation,
             input,
-            expected: Expected::Refusal(forbidden),
+            expected,
         }
     }
 

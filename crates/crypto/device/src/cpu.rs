@@ -175,6 +175,17 @@ fn function<'a>(
     Box::new(Function(run))
 }
 
+/// Makes a job from a function that returns the output.
+fn output<'a, T: AsRef<[u8]>>(
+    mut compute: impl FnMut(&[u8]) -> Result<T, DeviceError> + 'a,
+) -> Box<dyn Job + 'a> {
+    function(move |input, output| {
+        output.clear();
+        output.extend_from_slice(compute(input)?.as_ref());
+        Ok(true)
+    })
+}
+
 /// Makes a job from a function that changes a text in place, in blocks of `block_bytes`; other
 /// lengths are refused.
 fn in_place<'a>(

@@ -174,14 +174,11 @@ impl Device for Modelled {
         } = self.model;
         let inside = self.inside.facts();
         let mut more = vec![
-            ("latency".to_owned(), format!("{latency_ns} ns")),
-            ("rate of a unit".to_owned(), format!("{rate_bps} bit/s")),
-            (
-                "time of an operation besides".to_owned(),
-                format!("{operation_ns} ns"),
-            ),
-            ("units".to_owned(), parallel.to_string()),
-            ("queue".to_owned(), queue.to_string()),
+            ("latency", format!("{latency_ns} ns")),
+            ("rate of a unit", format!("{rate_bps} bit/s")),
+            ("time of an operation besides", format!("{operation_ns} ns")),
+            ("units", parallel.to_string()),
+            ("queue", queue.to_string()),
         ];
         if errors_ppm > 0 {
             let does = match fault {
@@ -189,20 +186,16 @@ impl Device for Modelled {
                 DeviceFault::Wrong => "gives a wrong byte",
                 DeviceFault::Stops => "stops the device",
             };
-            more.push((
-                "errors".to_owned(),
-                format!("{errors_ppm} ppm; each {does}"),
-            ));
-            more.push(("seed of errors".to_owned(), self.seed.to_string()));
+            more.push(("errors", format!("{errors_ppm} ppm; each {does}")));
+            more.push(("seed of errors", self.seed.to_string()));
         }
-        more.push((
-            "computed by".to_owned(),
-            format!("{} {}", inside.name, inside.version),
-        ));
+        let inside = format!("{} {}", inside.name, inside.version);
+        more.push(("computed by", inside));
+        let more = more.into_iter().map(|(key, value)| (key.to_owned(), value));
         Facts {
             name: "modelled coprocessor".to_owned(),
             version: "1".to_owned(),
-            more,
+            more: more.collect(),
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) use token::open;
 use cryptoki::error::{Error, RvError};
 
 use crate::DeviceError;
+use std::fmt::Display;
 
 /// Describes the error of a call: `C_Login returned PinIncorrect`.
 fn describe(error: &Error) -> String {
@@ -44,6 +45,11 @@ fn code(error: &Error) -> Option<&RvError> {
     }
 }
 
-fn unusable(text: String) -> DeviceError {
-    DeviceError::Unusable(text)
+fn unusable(text: impl Into<String>) -> DeviceError {
+    DeviceError::Unusable(text.into())
+}
+
+/// Converts the error of a call that the device cannot do without; `what` failed.
+fn unusable_since(what: impl Display) -> impl Fn(Error) -> DeviceError {
+    move |error| unusable(format!("{what}: {}", describe(&error)))
 }

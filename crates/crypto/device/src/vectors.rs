@@ -7,29 +7,26 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
 
-/// The shipped files, with their names for errors.
+/// A shipped file, with its name for errors.
+macro_rules! shipped {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../vectors/device/", $name)),
+        )
+    };
+}
+
 const SHIPPED: [(&str, &str); 5] = [
-    (
-        "hashes.txt",
-        include_str!("../../../../vectors/device/hashes.txt"),
-    ),
-    (
-        "ciphers.txt",
-        include_str!("../../../../vectors/device/ciphers.txt"),
-    ),
-    (
-        "public-keys.txt",
-        include_str!("../../../../vectors/device/public-keys.txt"),
-    ),
-    (
-        "post-quantum.txt",
-        include_str!("../../../../vectors/device/post-quantum.txt"),
-    ),
-    (
-        "../gost-modes.txt",
-        include_str!("../../../../vectors/gost-modes.txt"),
-    ),
+    shipped!("hashes.txt"),
+    shipped!("ciphers.txt"),
+    shipped!("public-keys.txt"),
+    shipped!("post-quantum.txt"),
+    shipped!("../gost-modes.txt"),
 ];
+/// The fields that a record may have.
+const FIELDS: &str = "name algorithm cipher mode section sbox key nonce iv aad private public plaintext \
+                      ciphertext sealed message data digest mac signature secret refused";
 
 /// One known answer.
 #[derive(Debug)]
@@ -117,31 +114,10 @@ fn gost(fields: &BTreeMap<&str, String>) -> Option<String> {
 
 /// Makes a vector from a record's fields. `None`: it is for no algorithm here.
 fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
-    const KNOWN: [&str; 22] = [
-        "name",
-        "algorithm",
-        "cipher",
-        "mode",
-        "section",
-        "sbox",
-        "key",
-        "nonce",
-        "iv",
-        "aad",
-        "private",
-        "public",
-        "plaintext",
-        "ciphertext",
-        "sealed",
-        "message",
-        "data",
-        "digest",
-        "mac",
-        "signature",
-        "secret",
-        "refused",
-    ];
-    if let Some(unknown) = fields.keys().find(|field| !KNOWN.contains(field)) {
+    if let Some(unknown) = fields
+        .keys()
+        .find(|field| !FIELDS.split(' ').any(|known| known == **field))
+    {
         return Err(format!("there is no field {unknown:?}"));
     }
     let text = |field: &str| {

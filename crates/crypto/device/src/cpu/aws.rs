@@ -1,6 +1,6 @@
 //! AWS-LC: hashes, MACs and ciphers.
 
-use super::{function, in_place};
+use super::{function, in_place, output};
 use crate::device::{aws_lc_failed, refused};
 use crate::operation::{Cipher, Hash, Mode};
 use crate::{DeviceError, Job, Secret};
@@ -24,11 +24,7 @@ pub(super) fn digest(hash: Hash) -> Box<dyn Job> {
         Hash::Sha3_512 => &digest::SHA3_512,
         Hash::Md5 | Hash::Streebog256 | Hash::Streebog512 => unreachable!("not a hash of AWS-LC"),
     };
-    function(|input, output| {
-        output.clear();
-        output.extend_from_slice(digest::digest(algorithm, input).as_ref());
-        Ok(true)
-    })
+    output(|input| Ok(digest::digest(algorithm, input)))
 }
 
 pub(super) fn hmac(hash: Hash, key: &[u8]) -> Box<dyn Job> {
@@ -41,11 +37,7 @@ pub(super) fn hmac(hash: Hash, key: &[u8]) -> Box<dyn Job> {
         _ => unreachable!("not a hash of AWS-LC"),
     };
     let key = hmac::Key::new(algorithm, key);
-    function(move |input, output| {
-        output.clear();
-        output.extend_from_slice(hmac::sign(&key, input).as_ref());
-        Ok(true)
-    })
+    output(move |input| Ok(hmac::sign(&key, input)))
 }
 
 pub(super) fn cmac(cipher: Cipher, key: &[u8]) -> Result<Box<dyn Job>, DeviceError> {
@@ -55,10 +47,8 @@ pub(super) fn cmac(cipher: Cipher, key: &[u8]) -> Result<Box<dyn Job>, DeviceErr
         _ => cmac::AES_256,
     };
     let key = cmac::Key::new(algorithm, key).map_err(refused)?;
-    Ok(function(move |input, output| {
-        output.clear();
-        output.extend_from_slice(cmac::sign(&key, input).map_err(aws_lc_failed)?.as_ref());
-        Ok(true)
+    Ok(output(move |input| {
+        cmac::sign(&key, input).map_err(aws_lc_failed)
     }))
 }
 

@@ -1,6 +1,6 @@
 //! AWS-LC: public keys. It lacks RSA of 1024 bits and signatures with SHA-1, which OpenSSL does.
 
-use super::function;
+use super::{function, output};
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
 use crate::device::{aws_lc_failed, refused};
 use crate::keys::KeyPair;
@@ -32,11 +32,7 @@ pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> JobResult {
         (Family::MlKem(parameters), action) => ml_kem(operation, parameters, action, pair),
         _ => {
             let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pair.private).map_err(refused)?;
-            Ok(function(move |input, output| {
-                output.clear();
-                output.extend_from_slice(key.sign(input).as_ref());
-                Ok(true)
-            }))
+            Ok(output(move |input| Ok(key.sign(input))))
         }
     }
 }
@@ -149,10 +145,8 @@ fn ecdsa_sign(curve: Curve, pair: KeyPair<'_>) -> JobResult {
     };
     let key = EcdsaKeyPair::from_pkcs8(algorithm, pair.private).map_err(refused)?;
     let random = SystemRandom::new();
-    Ok(function(move |input, output| {
-        output.clear();
-        output.extend_from_slice(key.sign(&random, input).map_err(aws_lc_failed)?.as_ref());
-        Ok(true)
+    Ok(output(move |input| {
+        key.sign(&random, input).map_err(aws_lc_failed)
     }))
 }
 

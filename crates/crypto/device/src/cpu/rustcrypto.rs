@@ -1,6 +1,6 @@
 //! RustCrypto: algorithms that AWS-LC lacks or computes block by block (AES in ECB).
 
-use super::{function, in_place};
+use super::{in_place, output};
 use crate::device::refused;
 use crate::operation::{Cipher, Hash};
 use crate::{DeviceError, Job, Secret};
@@ -24,11 +24,7 @@ pub(super) fn digest(hash: Hash) -> Box<dyn Job> {
 }
 
 fn digest_of<D: Digest>() -> Box<dyn Job> {
-    function(|input, output| {
-        output.clear();
-        output.extend_from_slice(&D::digest(input));
-        Ok(true)
-    })
+    output(|input| Ok(D::digest(input)))
 }
 
 pub(super) fn hmac(hash: Hash, key: &[u8]) -> Box<dyn Job> {
@@ -41,11 +37,9 @@ pub(super) fn hmac(hash: Hash, key: &[u8]) -> Box<dyn Job> {
 
 fn mac_of<M: Mac + KeyInit + FixedOutputReset + 'static>(key: &[u8]) -> Box<dyn Job> {
     let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes a key of any length");
-    function(move |input, output| {
+    output(move |input| {
         Mac::update(&mut mac, input);
-        output.clear();
-        output.extend_from_slice(&mac.finalize_fixed_reset());
-        Ok(true)
+        Ok(mac.finalize_fixed_reset())
     })
 }
 

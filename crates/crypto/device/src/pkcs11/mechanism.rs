@@ -339,7 +339,9 @@ impl<'a> TokenJob<'a> {
                 let (signature, message) = input.split_at(bytes.min(input.len()));
                 let digest = signed(message);
                 let message = digest.as_ref().map_or(message, AsRef::as_ref);
-                mechanism.with(|mechanism| verify(connection, mechanism, key, message, signature))
+                mechanism
+                    .with(|mechanism| connection.verify(mechanism, key, message, signature))?;
+                Ok(Vec::new())
             }
         }
     }
@@ -362,18 +364,6 @@ fn take_secret(connection: &Connection, secret: ObjectHandle) -> Result<Vec<u8>,
         Some(Attribute::Value(value)) => Ok(value),
         _ => Err(Error::InvalidValue),
     }
-}
-
-fn verify(
-    connection: &Connection,
-    mechanism: &Mechanism,
-    key: ObjectHandle,
-    message: &[u8],
-    signature: &[u8],
-) -> Result<Vec<u8>, Error> {
-    connection
-        .verify(mechanism, key, message, signature)
-        .map(|()| Vec::new())
 }
 
 impl Job for TokenJob<'_> {

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::key::{KeyObject, KeyUse};
 use super::mechanism::{Call, Mechanisms, TokenJob};
-use super::{code, describe, failed, unusable};
+use super::{code, describe, failed, unusable, unusable_since};
 use crate::threads::lock;
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 
@@ -70,21 +70,18 @@ pub(crate) fn open(
     let library = load(module)?;
     let context = library.context();
     let (slot, token) = find(context, slot, label)?;
-    let connection = context.open_rw_session(slot).map_err(|error| {
-        unusable(format!(
-            "token {:?} does not open a session: {}",
-            token.label(),
-            describe(&error)
-        ))
-    })?;
+    let label = token.label();
+    let connection = context
+        .open_rw_session(slot)
+        .map_err(unusable_since(format_args!(
+            "token {label:?} does not open a session"
+        )))?;
     log_in(&connection, &pin, &token, pin_file)?;
-    let mechanisms = context.get_mechanism_list(slot).map_err(|error| {
-        unusable(format!(
-            "token {:?} does not list its mechanisms: {}",
-            token.label(),
-            describe(&error)
-        ))
-    })?;
+    let mechanisms = context
+        .get_mechanism_list(slot)
+        .map_err(unusable_since(format_args!(
+            "token {label:?} does not list its mechanisms"
+        )))?;
     let info = |&kind: &MechanismType| Some((kind, context.get_mechanism_info(slot, kind).ok()?));
     let mechanisms = Mechanisms(mechanisms.iter().filter_map(info).collect());
     Ok(Token {
@@ -123,12 +120,9 @@ fn find(
     slot: Option<u64>,
     label: Option<&str>,
 ) -> Result<(Slot, TokenInfo), DeviceError> {
-    let slots = context.get_slots_with_token().map_err(|error| {
-        unusable(format!(
-            "the module does not list its slots: {}",
-            describe(&error)
-        ))
-    })?;
+    let slots = context
+        .get_slots_with_token()
+        .map_err(unusable_since("the module does not list its slots"))?;
     // Skips slots whose token does not respond or was never initialised.
     let token = |slot: Slot| Some((slot, context.get_token_info(slot).ok()?));
     let mut there: Vec<_> = slots.into_iter().filter_map(token).collect();
@@ -236,37 +230,28 @@ fn read_pin(file: &Path) -> Result<AuthPin, DeviceError> {
 }
 
 fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Facts {
+    let firmware = token.firmware_version().to_string();
     let mut more = vec![
-        ("module".to_owned(), module.display().to_string()),
-        ("slot".to_owned(), slot.id().to_string()),
-        ("token".to_owned(), token.label().to_owned()),
-        ("serial number".to_owned(), token.serial_number().to_owned()),
-        (
-            "hardware version".to_owned(),
-            token.hardware_version().to_string(),
-        ),
-        (
-            "firmware version".to_owned(),
-            token.firmware_version().to_string(),
-        ),
+        ("module", module.display().to_string()),
+        ("slot", slot.id().to_string()),
+        ("token", token.label().to_owned()),
+        ("serial number", token.serial_number().to_owned()),
+        ("hardware version", token.hardware_version().to_string()),
+        ("firmware version", firmware.clone()),
     ];
-    let mut version = token.firmware_version().to_string();
+    let mut version = firmware;
     if let Ok(library) = context.get_library_info() {
         version = library.library_version().to_string();
-        more.push((
-            "library".to_owned(),
-            library.library_description().to_owned(),
-        ));
-        more.push((
-            "interface".to_owned(),
-            format!("PKCS#11 {}", library.cryptoki_version()),
-        ));
+        let interface = format!("PKCS#11 {}", library.cryptoki_version());
+        more.push(("library", library.library_description().to_owned()));
+        more.push(("interface", interface));
     }
+    let more = more.into_iter().map(|(key, value)| (key.to_owned(), value));
     let name = format!("{} {}", token.manufacturer_id(), token.model());
     Facts {
         name: name.trim().to_owned(),
         version,
-        more,
+        more: more.collect(),
     }
 }
 
@@ -303,7 +288,7 @@ impl Device for Token {
             .open_ro_session(self.slot)
             .map_err(|error| match code(&error) {
                 Some(RvError::SessionCount) => {
-                    unusable("the token has no more sessions; use fewer threads".to_owned())
+                    unusable("the token has no more sessions; use fewer threads")
                 }
                 _ => failed(&error),
             })?;

@@ -166,14 +166,8 @@ impl<'a> CipherContext<'a> {
         let (length, mut done) = (c_length(data.len())?, 0);
         // SAFETY: a live context; nothing is written if the output is null.
         let right = unsafe {
-            let context = self.context.as_ptr();
-            ssl::EVP_CipherUpdate(
-                context,
-                ptr::null_mut(),
-                &raw mut done,
-                data.as_ptr(),
-                length,
-            )
+            let (context, none) = (self.context.as_ptr(), ptr::null_mut());
+            ssl::EVP_CipherUpdate(context, none, &raw mut done, data.as_ptr(), length)
         };
         check(right == 1, "additional data")
     }

@@ -424,7 +424,7 @@ impl<'a> SignContext<'a> {
         signature.resize(self.signature_bytes_max, 0);
         let mut length = signature.len();
         // SAFETY: a live context; the lengths are those of the output and the input.
-        let done = self.begin(Direction::Sign)
+        let done = self.begin(true)
             && unsafe {
                 ssl::EVP_DigestSign(
                     self.context.as_ptr(),
@@ -443,7 +443,7 @@ impl<'a> SignContext<'a> {
         signature: &[u8],
         message: &[u8],
     ) -> Result<bool, DeviceError> {
-        check(self.begin(Direction::Verify), "verifying")?;
+        check(self.begin(false), "verifying")?;
         // SAFETY: a live context; the lengths are those of both inputs.
         let right = unsafe {
             ssl::EVP_DigestVerify(
@@ -457,37 +457,30 @@ impl<'a> SignContext<'a> {
         answer(right, "verifying")
     }
 
-    /// Begins a message, with the engine if there is one: otherwise libcrypto itself would compute.
-    fn begin(&mut self, way: Direction) -> bool {
+    /// Begins a message to sign or verify, with the engine if there is one: otherwise libcrypto
+    /// itself would compute.
+    fn begin(&mut self, signs: bool) -> bool {
         let (context, key) = (self.context.as_ptr(), self.key.key.as_ptr());
         let (pctx, engine) = (ptr::null_mut(), self.key.engine);
         let (library, none) = (self.key.library.context(), ptr::null());
         let params = ptr::null();
         // SAFETY: a live context, a live key, and the engine that adopted it.
         let done = unsafe {
-            match (way, engine.is_null()) {
-                (Direction::Sign, true) => {
+            match (signs, engine.is_null()) {
+                (true, true) => {
                     raw::EVP_DigestSignInit_ex(context, pctx, none, library, none, key, params)
                 }
-                (Direction::Verify, true) => {
+                (false, true) => {
                     raw::EVP_DigestVerifyInit_ex(context, pctx, none, library, none, key, params)
                 }
-                (Direction::Sign, false) => {
-                    ssl::EVP_DigestSignInit(context, pctx, ptr::null(), engine, key)
-                }
-                (Direction::Verify, false) => {
+                (true, false) => ssl::EVP_DigestSignInit(context, pctx, ptr::null(), engine, key),
+                (false, false) => {
                     ssl::EVP_DigestVerifyInit(context, pctx, ptr::null(), engine, key)
                 }
             }
         };
         done == 1
     }
-}
-
-#[derive(Clone, Copy)]
-enum Direction {
-    Sign,
-    Verify,
 }
 
 impl Drop for SignContext<'_> {

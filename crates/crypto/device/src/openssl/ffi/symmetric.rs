@@ -107,6 +107,14 @@ enum MacKind {
 }
 
 impl<'a> MacContext<'a> {
+    const fn of(kind: MacKind) -> Self {
+        Self {
+            kind,
+            _library: PhantomData,
+            _here: PhantomData,
+        }
+    }
+
     /// Prepares HMAC over the hash that libcrypto calls `digest`.
     pub(in super::super) fn hmac(
         library: &'a Library,
@@ -125,11 +133,7 @@ impl<'a> MacContext<'a> {
             let Some(context) = NonNull::new(ssl::HMAC_CTX_new()) else {
                 return Err(failed("HMAC"));
             };
-            let this = Self {
-                kind: MacKind::Hmac(context),
-                _library: PhantomData,
-                _here: PhantomData,
-            };
+            let this = Self::of(MacKind::Hmac(context));
             let length = c_length(key.len())?;
             let key = key.as_ptr().cast();
             check(
@@ -182,12 +186,7 @@ impl<'a> MacContext<'a> {
                 ssl::EVP_PKEY_free(mac_key);
                 return Err(failed(name));
             };
-            let kind = MacKind::Signature(keyed, copy);
-            let this = Self {
-                kind,
-                _library: PhantomData,
-                _here: PhantomData,
-            };
+            let this = Self::of(MacKind::Signature(keyed, copy));
             let digest = engine.digest(&name_c);
             let done = ssl::EVP_DigestSignInit(
                 keyed.as_ptr(),
@@ -222,12 +221,7 @@ impl<'a> MacContext<'a> {
         };
         // MACs of the GOST provider lose their keys after each message.
         let again = setting.is_none().then(|| Zeroizing::new(key.to_vec()));
-        let kind = MacKind::Mac(context, again);
-        let this = Self {
-            kind,
-            _library: PhantomData,
-            _here: PhantomData,
-        };
+        let this = Self::of(MacKind::Mac(context, again));
         let value = c_string(setting.map_or("", |(_, value)| value))?;
         // SAFETY: the list of parameters is terminated, its string outlives the call and is only
         // read, and the length is that of the key.
