@@ -162,29 +162,3 @@ impl BackToBack {
         }
     }
 }
-
-/// A device's buffer, as time at the highest load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BufferTime {
-    /// The burst's own duration, as if nothing left the buffer meanwhile.
-    pub implied_ns: u64,
-    /// Less the frames forwarded meanwhile; `None` when the device's throughput is not known.
-    pub corrected_ns: Option<u64>,
-}
-
-/// The buffer that a burst without loss implies (RFC 9004 §6.4). Rates are in frames/s: the highest
-/// load, at which the burst was sent, and the device's throughput.
-#[must_use]
-pub fn buffer_time(frames: u64, max_load: u64, throughput: Option<u64>) -> BufferTime {
-    let max_load = u128::from(max_load.max(1));
-    let implied = u128::from(frames) * 1_000_000_000 / max_load;
-    let corrected = throughput.map(|throughput| {
-        let waiting = max_load - u128::from(throughput).min(max_load);
-        implied * waiting / max_load
-    });
-    let whole = |ns| u64::try_from(ns).unwrap_or(u64::MAX);
-    BufferTime {
-        implied_ns: whole(implied),
-        corrected_ns: corrected.map(whole),
-    }
-}

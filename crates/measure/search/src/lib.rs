@@ -11,8 +11,7 @@
 //! | Type | Finds | Source |
 //! | --- | --- | --- |
 //! | [`MlrSearch`] | throughput for several goals at once | RFC 9971 |
-//! | [`Bisection`] | throughput for one goal by trials of one length; the baseline | RFC 2544 §26.1
-//! |
+//! | [`Bisection`] | the same for one goal, by trials of one length; the baseline | RFC 2544 §26.1 |
 //! | | the same, where a lossy trial is repeated before it counts | ETSI GS NFV-TST 009 §12.3.3 |
 //! | [`LossCurve`] | loss at falling loads | RFC 2544 §26.3 |
 //! | [`BackToBack`] | the longest burst without loss | RFC 9004 |
@@ -37,7 +36,7 @@ mod results;
 pub mod simulate;
 mod width;
 
-pub use back_to_back::{BackToBack, BufferTime, BurstBounds, BurstStep, buffer_time};
+pub use back_to_back::{BackToBack, BurstBounds, BurstStep};
 pub use bisection::Bisection;
 pub use budget::Limits;
 pub use classify::{Class, classify, conditional_throughput};
@@ -107,8 +106,8 @@ pub(crate) const PPM: u32 = 1_000_000;
 pub struct Goal {
     /// Goal Loss Ratio: a trial that loses more is a high-loss trial. Under 1 000 000.
     pub loss_ratio_ppm: u32,
-    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take. Under 1 000
-    /// 000.
+    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take. Under
+    /// 1 000 000.
     pub exceed_ratio_ppm: u32,
     /// Goal Initial Trial Duration: trials begin with this duration. At most the final one.
     pub initial_trial_ns: u64,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use search::simulate::{Behaviour, Device};
-use search::{BackToBack, BurstBounds, BurstStep, buffer_time};
+use search::{BackToBack, BurstBounds, BurstStep};
 
 const LONGEST: u64 = 2_976_190;
 
@@ -81,25 +81,6 @@ fn a_buffer_that_varies_is_answered_with_a_length_that_passes_each_time() {
 fn a_search_without_frames_or_repeats_is_refused() {
     assert!(BackToBack::new(0, 50).is_err());
     assert!(BackToBack::new(1, 0).is_err());
-}
-
-#[test]
-fn the_buffer_is_corrected_for_what_was_forwarded_meanwhile() {
-    // 30 000 frames at 1.5 M frames/s are 20 ms; the device forwards two of three meanwhile.
-    let time = buffer_time(30_000, 1_500_000, Some(1_000_000));
-    assert_eq!(
-        (time.implied_ns, time.corrected_ns),
-        (20_000_000, Some(6_666_666))
-    );
-    assert_eq!(buffer_time(30_000, 1_500_000, None).corrected_ns, None);
-    assert_eq!(
-        buffer_time(30_000, 1_500_000, Some(1_500_000)).corrected_ns,
-        Some(0)
-    );
-    assert_eq!(
-        buffer_time(30_000, 1_500_000, Some(2_000_000)).corrected_ns,
-        Some(0)
-    );
 }
 
 proptest! {
