@@ -4,6 +4,8 @@
 //! unit.
 
 mod device;
+mod disturbed;
+mod frame_trial;
 mod frames;
 mod measured;
 mod soak;
@@ -12,11 +14,12 @@ pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
     FatiguePoint, FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
 };
-pub use frames::{
-    AttackTrial, BurstTrial, Disturbance, DisturbedTrials, DutEvent, FrameFound, FramePort,
-    FrameResult, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial, RecoveryTrial, SearchEnd,
-    ThroughputFound, TimeBin, Timeline,
+pub use disturbed::{AttackTrial, Disturbance, DutEvent, TimeBin, Timeline};
+pub use frame_trial::{
+    BurstTrial, FramePort, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial, RecoveryTrial,
+    SearchEnd, ThroughputFound,
 };
+pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use measured::{Figures, Measured};
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 

@@ -1,0 +1,176 @@
+//! Single frame trials with their counts, and the parts of a procedure's result.
+//!
+//! Loads are frames per second in one direction. Sizes include the FCS.
+
+use campaign::plan::PortKind;
+use serde::{Deserialize, Serialize};
+
+/// One load for one time, in one direction or, with `duplex`, the sum of both.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameTrial {
+    /// Intended load; 0: as fast as the generator can.
+    pub load: u64,
+    /// Intended duration.
+    pub duration_ns: u64,
+    /// From the first frame's time to the end of the last burst.
+    pub elapsed_ns: u64,
+    /// Frames that the schedule asks for.
+    pub intended: u64,
+    /// Frames that left the sender.
+    pub sent: u64,
+    /// Their bytes on the clear side.
+    pub sent_bytes: u64,
+    /// Intact frames at the receiver, each once.
+    pub received: u64,
+    /// Their bytes on the clear side.
+    pub received_bytes: u64,
+    /// Intact frames that had come before.
+    pub duplicated: u64,
+    /// Intact frames so far behind the latest of their flow that nobody knows whether they had come
+    /// before. They are in no other count of what came.
+    #[serde(default)]
+    pub too_late: u64,
+    /// Frames that came after a later one of their flow (RFC 4737 §3).
+    pub reordered: u64,
+    /// Damaged frames.
+    pub corrupted: u64,
+    /// Frames that reached the receiving station when the trial was over, before it went quiet.
+    /// Nobody looked at these, and they are in no other count of what came.
+    #[serde(default)]
+    pub after_end: u64,
+    /// Frames that reached the receiving station and were lost in it. Nobody looked at these:
+    /// duplicates and frames that are no test traffic may be among them.
+    pub receiver_dropped: u64,
+    /// Frames that the sending station lost before the wire.
+    pub sender_dropped: u64,
+    /// Largest distance of a burst's departure from its time.
+    pub late_ns_max: u64,
+    /// Frames that left more than a millisecond late.
+    pub late_frames: u64,
+}
+
+impl FrameTrial {
+    /// Frames sent and not received.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Whether a set load took so much longer to send than it should that it was not offered: over
+    /// 2 % and 1 ms, with a tenth of the frames more than 1 ms late. A stall just at the end makes
+    /// the first true and not the second; over 10 % and 20 ms is too long whatever the frames.
+    #[must_use]
+    pub const fn took_too_long(&self) -> bool {
+        let percent = self.duration_ns / 100;
+        let long = self.elapsed_ns > 102 * percent + 1_000_000;
+        let very_long = self.elapsed_ns > 110 * percent + 20_000_000;
+        let late = self.late_frames > self.sent / 10;
+        self.load > 0 && (very_long || long && late)
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThroughputFound {
+    /// Highest load that could be tried.
+    pub max_load: u64,
+    /// What bounded it: `line-rate`, `given` or `generator`.
+    pub max_load_by: String,
+    /// Each goal of the plan, in its order.
+    pub goals: Vec<GoalBounds>,
+    /// How it ended.
+    pub end: SearchEnd,
+    /// Time that the search took, drains and all.
+    pub took_ns: u64,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchEnd {
+    /// Every goal's bounds are as close as it asks for, or the result is irregular.
+    #[default]
+    Reached,
+    /// Its time was up.
+    TimedOut,
+}
+
+/// What is known of one goal's throughput.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GoalBounds {
+    /// [`campaign::plan::Goal::name`].
+    pub goal: String,
+    /// Relevant lower bound; `None` when not even the lowest load meets the goal.
+    pub lower: Option<u64>,
+    /// Relevant upper bound; `None` when the highest load meets it.
+    pub upper: Option<u64>,
+    /// Conditional throughput at the lower bound, in frames/s.
+    pub conditional_throughput: f64,
+    /// Trials at the lower bound.
+    pub lower_trials: u32,
+    /// Trials at the upper bound.
+    pub upper_trials: u32,
+}
+
+/// One burst at the highest load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BurstTrial {
+    /// Frames in it.
+    pub frames: u64,
+    /// Of those, lost.
+    pub lost: u64,
+    /// Whether it is one of the confirming repeats at the found length.
+    pub confirming: bool,
+}
+
+/// Latency under one load.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyTrial {
+    /// In per cent of the throughput; `None` outside a `latency` procedure.
+    pub percent: Option<u8>,
+    /// Load.
+    pub load: u64,
+    /// Frames that were timed.
+    pub frames: u64,
+    /// Frames by latency from the intended send time; rising.
+    pub histogram: Vec<LatencyBucket>,
+}
+
+/// Frames whose latency is at most `upto_ns`, and more than the bucket before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyBucket {
+    /// Highest latency of the bucket.
+    pub upto_ns: u64,
+    /// Frames in it.
+    pub frames: u64,
+}
+
+/// Recovery from an overload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryTrial {
+    /// Load of the overload.
+    pub overload: u64,
+    /// Load afterwards.
+    pub relief: u64,
+    /// From the end of the overload to the last loss; 0: nothing was lost after it.
+    pub recovery_ns: u64,
+    /// Whether loss had ended when the time was up.
+    pub recovered: bool,
+    /// Frames lost during the overload.
+    pub overload_lost: u64,
+    /// Frames lost afterwards.
+    pub relief_lost: u64,
+}
+
+/// How a station sent or received.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FramePort {
+    /// The port; `None` when no trial came so far.
+    pub kind: Option<PortKind>,
+    /// Why faster ones were not used, a sentence for each.
+    pub passed_over: Vec<String>,
+    /// Threads that worked.
+    pub threads: u16,
+    /// Crypto engine, where the station sealed or opened.
+    pub engine: Option<String>,
+}
