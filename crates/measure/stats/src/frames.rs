@@ -20,8 +20,8 @@ pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
 pub use calibration::Calibration;
 pub use disturbed::{
     CleanRekeys, DesyncResult, DesyncTold, DisturbanceResult, DisturbedLoad, EventPlace,
-    EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, RekeyResult,
-    SetupResult,
+    EventResult, EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare,
+    RekeyResult, SetupResult,
 };
 pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::LoadResult;

@@ -32,13 +32,13 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         .load()
         .map_or_else(String::new, |load| format!(", {load}"));
     let (figure, unit, detail) = match &test.event {
-        Event::Rekey { .. } => rekey(found, found.rekey.as_ref()?)?,
-        Event::Failover { failure, .. } => failover(*failure, found.failover.as_ref()?)?,
-        Event::Setup { .. } => setup(found.setup.as_ref()?)?,
-        Event::Desync { .. } => desync(found.desync.as_ref()?)?,
+        Event::Rekey { .. } => rekey(found, found.rekey()?)?,
+        Event::Failover { failure, .. } => failover(*failure, found.failover()?)?,
+        Event::Setup { .. } => setup(found.setup()?)?,
+        Event::Desync { .. } => desync(found.desync()?)?,
         Event::Hostile { attack, .. } => {
             let what = attack_name(*attack);
-            hostile(what, found, found.hostile.as_ref()?)?
+            hostile(what, found, found.hostile()?)?
         }
     };
     Some(Fact {

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{
-    BackToBackResult, Bulk, Ceiling, CellResult, Control, CpuResult, DeviceFigures, DeviceMember,
-    DeviceSpeedResult, DeviceTestInfo, DisturbanceResult, FatigueResult, FrameFigures, KatResult,
-    LatencyResult, LoadLatency, LoadResult, Overhead, Parameters, PortUsed, Reason, RecoveryResult,
-    Repeats, SoakResult, Status, ThroughputResult, TrafficInfo, Verdict,
+    BackToBackResult, Bulk, Ceiling, CellResult, Control, CpuResult, DesyncResult, DeviceFigures,
+    DeviceMember, DeviceSpeedResult, DeviceTestInfo, DisturbanceResult, DisturbedLoad,
+    FailoverResult, FatigueResult, FrameFigures, HostileResult, KatResult, LatencyResult,
+    LoadLatency, LoadResult, Overhead, Parameters, PortUsed, Reason, RecoveryResult, RekeyResult,
+    Repeats, SetupResult, SoakResult, Status, ThroughputResult, TrafficInfo, Verdict,
 };
 
 /// Results of a cell over its trials.
@@ -84,7 +85,7 @@ pub struct FrameInfo {
     /// For `recovery`.
     pub recovery: Option<RecoveryResult>,
     /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
-    pub disturbance: Option<DisturbanceResult>,
+    pub disturbance: Option<DisturbanceInfo>,
     /// For `soak`.
     pub soak: Option<SoakResult>,
     /// Counts of the trials whose evidence is recorded.
@@ -93,6 +94,25 @@ pub struct FrameInfo {
     pub sender: PortUsed,
     /// How the receiving station received.
     pub receiver: PortUsed,
+}
+
+/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; one of the five is there.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DisturbanceResult")]
+pub struct DisturbanceInfo {
+    /// The same load with nothing happening, which comes first; `null` where the procedure has
+    /// none.
+    pub quiet: Option<DisturbedLoad>,
+    /// For `rekey`.
+    pub rekey: Option<RekeyResult>,
+    /// For `failover`.
+    pub failover: Option<FailoverResult>,
+    /// For `setup`.
+    pub setup: Option<SetupResult>,
+    /// For `desync`.
+    pub desync: Option<DesyncResult>,
+    /// For `hostile`.
+    pub hostile: Option<HostileResult>,
 }
 
 /// Figures of a trial on crypto devices. Which are there depends on the trial.
@@ -151,11 +171,24 @@ impl FrameInfo {
             latency: figures.latency.clone(),
             back_to_back: figures.back_to_back().cloned(),
             recovery: figures.recovery().cloned(),
-            disturbance: figures.disturbance().cloned(),
+            disturbance: figures.disturbance().map(DisturbanceInfo::of),
             soak: figures.soak().cloned(),
             at_evidence: figures.at_evidence.clone(),
             sender: figures.sender.clone(),
             receiver: figures.receiver.clone(),
+        }
+    }
+}
+
+impl DisturbanceInfo {
+    fn of(found: &DisturbanceResult) -> Self {
+        Self {
+            quiet: found.quiet.clone(),
+            rekey: found.rekey().cloned(),
+            failover: found.failover().cloned(),
+            setup: found.setup().cloned(),
+            desync: found.desync().cloned(),
+            hostile: found.hostile().cloned(),
         }
     }
 }

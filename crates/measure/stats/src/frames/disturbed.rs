@@ -5,7 +5,7 @@
 //! estimated over the events of all repeats together: they are what differs from one to the next,
 //! and a mean per trial would hide the worst of them.
 //!
-//! To add an event: a module here, its field in [`DisturbanceResult`], and its table in the report.
+//! To add an event: a module here, its variant of [`EventResult`], and its table in the report.
 
 mod desync;
 mod events;
@@ -30,22 +30,28 @@ use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; one of the five is there.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`.
+#[derive(Debug, Clone, PartialEq)]
 pub struct DisturbanceResult {
-    /// The same load with nothing happening, which comes first; `null` where the procedure has
-    /// none.
+    /// The same load without a disturbance, measured first; `None` where the procedure has none.
     pub quiet: Option<DisturbedLoad>,
-    /// For `rekey`.
-    pub rekey: Option<RekeyResult>,
-    /// For `failover`.
-    pub failover: Option<FailoverResult>,
-    /// For `setup`.
-    pub setup: Option<SetupResult>,
-    /// For `desync`.
-    pub desync: Option<DesyncResult>,
-    /// For `hostile`.
-    pub hostile: Option<HostileResult>,
+    /// Figures of the event; `None` without enough trials.
+    pub event: Option<EventResult>,
+}
+
+/// Figures of an event, by its kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventResult {
+    /// Keys were renewed.
+    Rekey(Box<RekeyResult>),
+    /// A gateway or the link failed.
+    Failover(Box<FailoverResult>),
+    /// All tunnels were taken down and set up.
+    Setup(Box<SetupResult>),
+    /// The gateways' keys got out of step.
+    Desync(Box<DesyncResult>),
+    /// Hostile packets were sent.
+    Hostile(HostileResult),
 }
 
 /// What became of the load in the trials of one kind.
@@ -75,44 +81,83 @@ impl DisturbanceResult {
     ) -> Option<Self> {
         let (quiet, others) = sorted(event, repeats);
         (!quiet.is_empty() || !others.is_empty()).then_some(())?;
-        let mut found = Self {
-            quiet: DisturbedLoad::of(lengths, &quiet),
-            rekey: None,
-            failover: None,
-            setup: None,
-            desync: None,
-            hostile: None,
-        };
-        match event {
+        let result = match event {
             Event::Rekey { every_ns, .. } => {
-                found.rekey = RekeyResult::of(*every_ns, lengths, &quiet, &others, repeats);
+                RekeyResult::of(*every_ns, lengths, &quiet, &others, repeats)
+                    .map(|found| EventResult::Rekey(Box::new(found)))
             }
-            Event::Failover { failure, .. } => {
-                found.failover = FailoverResult::of(*failure, lengths, &others);
-            }
-            Event::Setup { .. } => {
-                found.setup = SetupResult::of(traffic.tunnels, lengths, &others);
-            }
-            Event::Desync { cause, .. } => {
-                found.desync = DesyncResult::of(*cause, lengths, &others);
-            }
+            Event::Failover { failure, .. } => FailoverResult::of(*failure, lengths, &others)
+                .map(|found| EventResult::Failover(Box::new(found))),
+            Event::Setup { .. } => SetupResult::of(traffic.tunnels, lengths, &others)
+                .map(|found| EventResult::Setup(Box::new(found))),
+            Event::Desync { cause, .. } => DesyncResult::of(*cause, lengths, &others)
+                .map(|found| EventResult::Desync(Box::new(found))),
             Event::Hostile { attack, .. } => {
-                found.hostile = HostileResult::of(*attack, lengths, &quiet, &others);
+                HostileResult::of(*attack, lengths, &quiet, &others).map(EventResult::Hostile)
             }
+        };
+        Some(Self {
+            quiet: DisturbedLoad::of(lengths, &quiet),
+            event: result,
+        })
+    }
+
+    /// The figures of `rekey`.
+    #[must_use]
+    pub fn rekey(&self) -> Option<&RekeyResult> {
+        match &self.event {
+            Some(EventResult::Rekey(found)) => Some(found),
+            _ => None,
         }
-        Some(found)
+    }
+
+    /// The figures of `failover`.
+    #[must_use]
+    pub fn failover(&self) -> Option<&FailoverResult> {
+        match &self.event {
+            Some(EventResult::Failover(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `setup`.
+    #[must_use]
+    pub fn setup(&self) -> Option<&SetupResult> {
+        match &self.event {
+            Some(EventResult::Setup(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `desync`.
+    #[must_use]
+    pub fn desync(&self) -> Option<&DesyncResult> {
+        match &self.event {
+            Some(EventResult::Desync(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `hostile`.
+    #[must_use]
+    pub const fn hostile(&self) -> Option<&HostileResult> {
+        match &self.event {
+            Some(EventResult::Hostile(found)) => Some(found),
+            _ => None,
+        }
     }
 
     /// Events after which frames were still being lost when the time was up, of all kinds of
     /// events.
     #[must_use]
     pub fn not_recovered(&self) -> &[EventPlace] {
-        let rekey = self.rekey.as_ref().map(|found| &found.not_recovered);
-        let failover = self.failover.as_ref().map(|found| &found.not_recovered);
-        let setup = self.setup.as_ref().map(|found| &found.not_recovered);
-        let desync = self.desync.as_ref().map(|found| &found.not_recovered);
-        let found = rekey.or(failover).or(setup).or(desync);
-        found.map_or(&[], Vec::as_slice)
+        match &self.event {
+            Some(EventResult::Rekey(found)) => &found.not_recovered,
+            Some(EventResult::Failover(found)) => &found.not_recovered,
+            Some(EventResult::Setup(found)) => &found.not_recovered,
+            Some(EventResult::Desync(found)) => &found.not_recovered,
+            Some(EventResult::Hostile(_)) | None => &[],
+        }
     }
 }
 

@@ -131,7 +131,7 @@ pub(super) fn hostile_shortfall(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::HostileShortfall,
         with(cells, |found| {
-            let hostile = found.hostile.as_ref();
+            let hostile = found.hostile();
             hostile.is_some_and(|hostile| hostile.shares.iter().any(short))
         }),
         |cells| {

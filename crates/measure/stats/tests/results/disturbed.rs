@@ -138,7 +138,7 @@ fn what_a_rekey_costs_is_over_rekeys_and_what_it_leaves_of_the_load_over_repeats
         ],
     );
     let found = figures(&results);
-    let figure = found.rekey.as_ref().unwrap();
+    let figure = found.rekey().unwrap();
     assert_eq!((figure.rekeys, figure.with_loss), (6, 2));
     let lost = figure.lost_frames.as_ref().unwrap();
     assert_eq!(lost.n, 6);
@@ -181,15 +181,7 @@ fn loss_between_two_rekeys_is_no_failure_to_recover_but_loss_at_the_end_is() {
     };
     let results = run(rekey(), last(Some(1)));
     assert!(figures(&results).not_recovered().is_empty());
-    assert_eq!(
-        figures(&results)
-            .rekey
-            .as_ref()
-            .unwrap()
-            .outage_ns
-            .endless(),
-        1
-    );
+    assert_eq!(figures(&results).rekey().unwrap().outage_ns.endless(), 1);
     let results = run(rekey(), last(None));
     let [place] = figures(&results).not_recovered() else {
         panic!("one rekey did not recover");
@@ -205,7 +197,7 @@ fn an_outage_lasts_from_the_failure_to_the_last_loss_after_the_mending() {
     let outage = |events: Vec<DutEvent>| {
         let trials = vec![(trial(10_000, 9_000), events, None)];
         let results = run(crash(), vec![trials]);
-        figures(&results).failover.clone().unwrap()
+        figures(&results).failover().unwrap().clone()
     };
     let found = outage(pair(
         event("crash", 1_000, 5_000, (None, None)),
@@ -247,7 +239,7 @@ fn an_event_without_recovery_is_the_longest_and_is_named() {
         crash(),
         vec![failure(Some(10)), failure(None), failure(Some(30))],
     );
-    let found = figures(&results).failover.as_ref().unwrap();
+    let found = figures(&results).failover().unwrap();
     let times = &found.outage_ns;
     assert_eq!((times.events, times.endless()), (3, 1));
     assert_eq!(times.median_ns, Some(530e6));
@@ -266,7 +258,7 @@ fn an_event_without_recovery_is_the_longest_and_is_named() {
         crash(),
         vec![failure(None), failure(Some(10)), failure(None)],
     );
-    let times = &figures(&results).failover.as_ref().unwrap().outage_ns;
+    let times = &figures(&results).failover().unwrap().outage_ns;
     assert_eq!(times.median_ns, None);
 }
 
@@ -296,7 +288,7 @@ fn tunnels_per_second_are_by_the_time_until_all_carry_and_are_said_to() {
     let trials = vec![(trial(10_000, 6_700), events, None)];
     add(&mut run, &cell, 1, result(trials));
     let results = Results::of(&run);
-    let found = figures(&results).setup.as_ref().unwrap();
+    let found = figures(&results).setup().unwrap();
     assert_eq!((found.tunnels, found.set_ups), (100, 3));
     let rate = found.tunnels_per_s.as_ref().unwrap();
     assert_eq!(rate.values.len(), 3);
@@ -330,7 +322,7 @@ fn the_share_from_which_a_load_suffers_is_the_first_that_costs_more_than_a_thous
         )
     };
     let from = |results: &Results| {
-        let found = figures(results).hostile.as_ref().unwrap();
+        let found = figures(results).hostile().unwrap();
         found.suffers_from_percent
     };
     // 10 of 10 000 are just what is allowed.
@@ -343,7 +335,7 @@ fn the_share_from_which_a_load_suffers_is_the_first_that_costs_more_than_a_thous
     assert!(warned(&lossy, WarningKind::QuietLoss));
 
     let fine = results(10_000, 10_000, 5_000);
-    let found = figures(&fine).hostile.as_ref().unwrap();
+    let found = figures(&fine).hostile().unwrap();
     let share = &found.shares[1];
     assert_close(share.packets_per_s.as_ref().unwrap().mean, 10_000.0);
     assert_close(share.forwarded_ratio.mean, 0.5);
@@ -375,7 +367,7 @@ fn what_comes_through_of_hostile_packets_is_shouted() {
     ];
     for change in changes {
         let results = with(change);
-        let found = figures(&results).hostile.as_ref().unwrap();
+        let found = figures(&results).hostile().unwrap();
         assert_eq!((found.delivered, found.shares[0].delivered), (1, 1));
         assert!(warned(&results, WarningKind::HostileDelivered));
     }
@@ -469,7 +461,7 @@ fn what_a_rekey_adds_is_held_against_the_same_time_of_the_control() {
     disturbed(&mut found).rekeyed_throughput = Some(goals(98_000));
     add(&mut run, &cell, 1, found);
     let results = Results::of(&run);
-    let figure = figures(&results).rekey.as_ref().unwrap();
+    let figure = figures(&results).rekey().unwrap();
     let mean = |found: &Option<stats::Estimate>| found.as_ref().unwrap().mean;
     assert_close(mean(&figure.added_p99_ns), 60_000.0);
     assert_close(mean(&figure.added_max_ns), 60_000.0);
@@ -515,7 +507,7 @@ fn keys_out_of_step_are_told_by_frames_and_by_the_device() {
     let found = figures(&results);
     assert!(found.quiet.is_none());
     assert_eq!(found.not_recovered().len(), 1);
-    let figure = found.desync.as_ref().unwrap();
+    let figure = found.desync().unwrap();
     assert_eq!((figure.cause.as_str(), figure.times), ("wrong-keys", 4));
     assert_eq!(
         (figure.outage_ns.events, figure.outage_ns.endless()),

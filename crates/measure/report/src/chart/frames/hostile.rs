@@ -46,7 +46,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
 
 /// The control first, where there is one.
 fn dots(found: &DisturbanceResult) -> Option<Vec<Share>> {
-    let hostile = found.hostile.as_ref()?;
+    let hostile = found.hostile()?;
     let quiet = found.quiet.as_ref().map(|quiet| Share {
         percent: 0,
         forwarded: 100.0 - quiet.load.lost_ppm.mean / 1e4,

@@ -6,7 +6,7 @@ use crate::chart::{Anchor, Area, Svg, WIDTH, shortened_name};
 use crate::format::time_ns;
 use crate::layout::Run;
 use maud::Markup;
-use stats::{CellResult, EventTimes};
+use stats::{CellResult, EventResult, EventTimes};
 
 const ROW_HEIGHT: f64 = 46.0;
 const LEFT: f64 = 190.0;
@@ -60,14 +60,13 @@ fn values(times: &EventTimes) -> impl Iterator<Item = f64> {
 impl<'a> Row<'a> {
     fn of(cell: &'a CellResult) -> Option<Self> {
         let found = cell.frames()?.disturbance()?;
-        let failover = found.failover.as_ref();
-        let failover = failover.map(|found| (&found.outage_ns, &found.first_frame_ns));
-        let setup = found.setup.as_ref();
-        let setup = setup.map(|found| (&found.all_carry_ns, &found.first_frame_ns));
-        let desync = found.desync.as_ref();
-        // The time of the first frame means nothing there: frames may arrive all the time.
-        let desync = desync.map(|found| (&found.outage_ns, &found.outage_ns));
-        let times = failover.or(setup).or(desync)?;
+        let times = match found.event.as_ref()? {
+            EventResult::Failover(found) => (&found.outage_ns, &found.first_frame_ns),
+            EventResult::Setup(found) => (&found.all_carry_ns, &found.first_frame_ns),
+            // The time of the first frame means nothing here: frames may come all the time.
+            EventResult::Desync(found) => (&found.outage_ns, &found.outage_ns),
+            EventResult::Rekey(_) | EventResult::Hostile(_) => return None,
+        };
         (times.0.events > 0).then_some(Self { cell, times })
     }
 

@@ -17,7 +17,9 @@ use crate::layout::disturbed::title;
 use crate::layout::frames::{Device, FrameKind, FrameSet};
 use crate::table::{Cell, Table};
 use campaign::plan::{Event, Procedure};
-use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventTimes, Interval95};
+use stats::{
+    CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes, Interval95,
+};
 
 /// The tables of a set, the one to read first in front; none for other procedures.
 pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
@@ -42,34 +44,27 @@ pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<T
 
 /// The main figure of such a cell, in a few words.
 pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
-    if let Some(rekey) = &found.rekey {
-        let lost = rekey.lost_frames.as_ref()?;
-        return Some(format!(
-            "{} frames lost per rekey",
-            Scale::plain().number(lost.mean)
-        ));
-    }
-    if let Some(failover) = &found.failover {
-        return Some(format!("outage {}", median_text(&failover.outage_ns)?));
-    }
-    if let Some(setup) = &found.setup {
-        return Some(format!(
-            "all tunnels after {}",
-            median_text(&setup.all_carry_ns)?
-        ));
-    }
-    if let Some(desync) = &found.desync {
-        return Some(format!("outage {}", median_text(&desync.outage_ns)?));
-    }
-    let hostile = found.hostile.as_ref()?;
-    let last = hostile.shares.last()?;
-    Some(match hostile.suffers_from_percent {
-        Some(percent) => format!("suffers from {} on", percent_name(percent)),
-        None => format!(
-            "{} forwarded at {}",
-            kept(&last.forwarded_ratio),
-            percent_name(last.percent)
-        ),
+    Some(match found.event.as_ref()? {
+        EventResult::Rekey(rekey) => {
+            let lost = Scale::plain().number(rekey.lost_frames.as_ref()?.mean);
+            format!("{lost} frames lost per rekey")
+        }
+        EventResult::Failover(failover) => format!("outage {}", median_text(&failover.outage_ns)?),
+        EventResult::Setup(setup) => {
+            format!("all tunnels after {}", median_text(&setup.all_carry_ns)?)
+        }
+        EventResult::Desync(desync) => format!("outage {}", median_text(&desync.outage_ns)?),
+        EventResult::Hostile(hostile) => {
+            let last = hostile.shares.last()?;
+            match hostile.suffers_from_percent {
+                Some(percent) => format!("suffers from {} on", percent_name(percent)),
+                None => format!(
+                    "{} forwarded at {}",
+                    kept(&last.forwarded_ratio),
+                    percent_name(last.percent)
+                ),
+            }
+        }
     })
 }
 

@@ -20,7 +20,7 @@ pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["Times", "Outage, median", "Longest", "95 % interval"])
         .figures(["Lost, mean", "Lost, most", "Without recovery", "Found"])
         .figures(["Packets", "Time"]);
-    fill(table, run, set, |found| Some(cells(found.desync.as_ref()?)))
+    fill(table, run, set, |found| Some(cells(found.desync()?)))
 }
 
 fn cells(found: &DesyncResult) -> [Cell; 10] {

@@ -22,7 +22,7 @@ pub(super) fn failover(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["First frame", "Last loss", "Lost, mean", "Lost, most"])
         .figure("Without recovery");
     fill(table, run, set, |found| {
-        Some(failover_cells(found.failover.as_ref()?))
+        Some(failover_cells(found.failover()?))
     })
 }
 
@@ -52,9 +52,7 @@ pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["Tunnels", "Set-ups", "First frame", "All carry, median"])
         .figures(["Longest", "95 % interval", "Tunnels/s", "Said"])
         .figure("Without recovery");
-    fill(table, run, set, |found| {
-        Some(setup_cells(found.setup.as_ref()?))
-    })
+    fill(table, run, set, |found| Some(setup_cells(found.setup()?)))
 }
 
 fn setup_cells(found: &SetupResult) -> [Cell; 9] {

@@ -5,7 +5,7 @@ use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::Cell;
 use crate::tables::frames::mean_rate;
-use stats::{DisturbedLoad, HostileResult, HostileShare};
+use stats::{DisturbanceResult, DisturbedLoad, HostileResult, HostileShare};
 
 /// `10 %`.
 pub(crate) fn percent_name(percent: u16) -> String {
@@ -28,7 +28,7 @@ pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     table = table.figure("Suffers from").figure("Came through");
     for (point, cell) in set.rows() {
         let mut cells = labels(run, set, point, cell);
-        let hostile = of(cell).and_then(|found| Some((found, found.hostile.as_ref()?)));
+        let hostile = of(cell).and_then(|found| Some((found, found.hostile()?)));
         let Some((found, hostile)) = hostile else {
             cells.extend(without_figure(cell, percents.len() + 3));
             table.push(cells);
@@ -65,7 +65,7 @@ fn forwarded_text(found: &DisturbedLoad) -> Option<String> {
 /// Shares of any cell of the set, rising.
 pub(crate) fn percents(set: &FrameSet<'_>) -> Vec<u16> {
     let shares = set.rows().filter_map(|(_, cell)| {
-        let hostile = of(cell)?.hostile.as_ref()?;
+        let hostile = of(cell)?.hostile()?;
         Some(hostile.shares.iter().map(|share| share.percent))
     });
     let mut percents: Vec<u16> = shares.flatten().collect();
@@ -101,7 +101,7 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             cells.extend(figures);
             table.push(cells);
         };
-        let Some(hostile) = found.and_then(|found| found.hostile.as_ref()) else {
+        let Some(hostile) = found.and_then(DisturbanceResult::hostile) else {
             push(String::new(), without_figure(cell, 8));
             continue;
         };

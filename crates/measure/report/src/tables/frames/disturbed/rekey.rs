@@ -24,7 +24,7 @@ pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["Lost, mean", "Lost, most", "Longest gap"])
         .figures(["Throughput kept", "Clean repeats", "Rekeys in them"])
         .figure("Lost in them");
-    fill(table, run, set, |found| Some(cells(found.rekey.as_ref()?)))
+    fill(table, run, set, |found| Some(cells(found.rekey()?)))
 }
 
 fn cells(found: &RekeyResult) -> [Cell; 11] {
@@ -56,7 +56,7 @@ pub(super) fn added(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["p50", "p99", "Max", "Around a rekey, mean", "Most"])
         .figures(["Throughput ratio", "95 % interval"]);
     fill(table, run, set, |found| {
-        Some(added_cells(found.rekey.as_ref()?))
+        Some(added_cells(found.rekey()?))
     })
 }
 
@@ -97,7 +97,7 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     for (point, cell) in set.rows() {
         let found = of(cell);
         let quiet = found.and_then(|found| found.quiet.as_ref());
-        let renewed = found.and_then(|found| Some(&found.rekey.as_ref()?.disturbed));
+        let renewed = found.and_then(|found| Some(&found.rekey()?.disturbed));
         for (name, load) in [("left alone", quiet), ("renewed", renewed)] {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(name));
