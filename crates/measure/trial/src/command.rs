@@ -1,13 +1,14 @@
-//! What runs on the stations: words of each command, and the cores it may use.
+//! Commands on the stations: their words and the cores they may use.
 //!
 //! Debian 12's iperf3 (3.12) drives all its streams from one thread, so `-P 8` uses one core, not
-//! eight. A cell of N cores therefore runs N processes, each held on a core of its own, with the
-//! streams spread over them. Newer iperf3 (3.16 on) has a thread per stream; held on one core, they
-//! share it alike. Its counts are looser there: see [`crate::iperf3::Session::uncounted_bytes`].
+//! eight. A cell of N cores therefore runs N processes, each pinned to its own core, with the
+//! streams spread over them. Newer iperf3 (from 3.16) has a thread per stream; pinned to one core,
+//! they share it evenly. Its counts are less exact: see
+//! [`crate::iperf3::Session::uncounted_bytes`].
 //!
-//! iperf2 has a thread for each stream anyway, and is held to the same.
+//! iperf2 always has a thread per stream and runs in the same way.
 //!
-//! Nothing here runs anything: `plan` prints what [`commands`] returns, and a trial starts just
+//! This module runs nothing: `plan` prints what [`commands`] returns, and a trial starts exactly
 //! that.
 
 mod iperf2;
@@ -23,21 +24,20 @@ pub(crate) use iperf2::BLOCK_BYTES as IPERF2_BLOCK_BYTES;
 
 /// TCP port of the first iperf3 server; each further process takes the next one.
 pub const BASE_PORT: u16 = 5201;
-/// Socket buffer asked for in UDP trials, in bytes: at 10 Gbit/s it holds 3 ms. A station whose
-/// kernel allows less (`net.core.rmem_max`, `wmem_max`) uses what it allows, and the record says
-/// how much.
+/// Requested socket buffer in UDP trials, in bytes: at 10 Gbit/s it holds 3 ms. A station whose
+/// kernel allows less (`net.core.rmem_max`, `wmem_max`) uses that, and the record has the size.
 pub const UDP_WINDOW_BYTES: u64 = 4 << 20;
 
-/// iperf3 puts seconds, microseconds and a sequence number, 4 bytes each, before the payload.
+/// iperf3's header in a datagram: seconds, microseconds and a sequence number, 4 bytes each.
 const IPERF3_UDP_HEADER_BYTES: usize = 12;
-/// `ping` puts a `struct timeval` before its pattern.
+/// The `struct timeval` that `ping` puts before its pattern.
 const PING_TIMESTAMP_BYTES: usize = 16;
-/// Longest marker looked for, and the period of the payload's pattern.
+/// Length of the longest marker, and period of the payload's pattern.
 const MARKER_BYTES: usize = 10;
-/// A shorter marker would be found in cipher text by chance.
+/// Length of the shortest marker: shorter ones occur in ciphertext by chance.
 const MARKER_BYTES_MIN: usize = 4;
 
-/// What runs on the stations during a trial.
+/// The commands on the stations during a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
     /// On station B, started first; none for ping.
@@ -46,14 +46,14 @@ pub struct Commands {
     pub clients: Vec<Program>,
     /// Parameters in force, with every default filled in.
     pub parameters: ToolParameters,
-    /// When measuring begins and ends.
+    /// Beginning and end of the measured time.
     pub timing: Timing,
     /// Bytes that every full packet of the stations carries in clear; empty when the payload is too
-    /// short for a pattern that chance would not produce.
+    /// short for a marker.
     pub marker: Vec<u8>,
 }
 
-/// A cell that cannot be turned into commands. The texts say what to change in the campaign.
+/// Why a cell has no commands. The texts say what to change in the campaign.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// More cores than there are.
@@ -67,7 +67,7 @@ pub enum CommandError {
         /// Of the machine.
         present: u16,
     },
-    /// The cell is of crypto devices, which need no tool.
+    /// The cell measures crypto devices, which need no tool.
     #[error("crypto devices have no stations, so no tool can run there")]
     NoStations,
     /// Zero where at least one is needed.
@@ -90,22 +90,22 @@ pub enum CommandError {
     },
     /// An MTU that has no room for IPv4 and UDP headers.
     #[error(
-        "an MTU of {mtu} B has no room for a UDP datagram; IPv4 asks for 68 B or more (RFC 791)"
+        "an MTU of {mtu} B has no room for a UDP datagram; IPv4 requires 68 B or more (RFC 791)"
     )]
     Mtu {
         /// [`Stations::mtu`].
         mtu: u16,
     },
-    /// More than a station keeps of a tool's output.
+    /// A tool would print more than a station keeps of its output.
     #[error(
-        "{streams} streams in one process for so long report more than is kept; set fewer `streams`, more \
+        "{streams} streams in one process report more than is kept in this time; set fewer `streams`, more \
          `cores` or a shorter `duration`"
     )]
     TooLong {
-        /// In the process that has most.
+        /// Streams of the process that has most.
         streams: u16,
     },
-    /// A kind of measurement that no tool here makes.
+    /// A kind of measurement without a tool.
     #[error("no tool measures `{measurement}` here")]
     Unknown {
         /// [`Measurement::name`].
@@ -123,11 +123,11 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Gives each station `per_station` of a machine's `present` cores, A from the low end and B
-    /// from the high end, so that they share as few as can be.
+    /// Assigns `per_station` of a machine's `present` cores to each station, A from the low end and
+    /// B from the high end, so that they share as few as possible.
     ///
     /// # Errors
-    /// When the machine has fewer than a station asks for, or none is asked for.
+    /// When the machine has fewer than `per_station`, or that is 0.
     pub fn assign(per_station: u16, present: u16) -> Result<Self, CommandError> {
         if per_station == 0 {
             return Err(CommandError::Zero {
@@ -157,7 +157,7 @@ impl Cores {
     }
 }
 
-/// Parameters that a cell's trials use when nothing better was found by tuning.
+/// Returns the parameters of a cell's trials without tuning.
 #[must_use]
 pub fn parameters(cell: &Cell) -> ToolParameters {
     match cell.measurement {
@@ -186,17 +186,17 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
     }
 }
 
-/// UDP payload of the largest datagram that the MTU carries in one piece.
+/// Returns the UDP payload of the largest datagram that the MTU carries unfragmented.
 #[must_use]
 pub fn largest_datagram_bytes(mtu: u16) -> u32 {
     u32::from(mtu).saturating_sub((IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32)
 }
 
-/// The commands of one trial of `cell` with `parameters`, against `target`, on a machine of
-/// `machine_cores`.
+/// Returns the commands of one trial of `cell` with `parameters`, against `target`, on a machine
+/// with `machine_cores`.
 ///
 /// # Errors
-/// When the cell asks for what cannot be: see [`CommandError`].
+/// [`CommandError`] when the cell's settings are impossible.
 pub fn commands(
     cell: &Cell,
     parameters: &ToolParameters,
@@ -254,8 +254,7 @@ fn ping(
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let argv = format!(
-        // `-W 1`: wait a second for replies that are late, not the ten that a lost last one would
-        // cost.
+        // `-W 1`: wait one second for late replies, not the ten that a lost last reply would cost.
         "ping -n -i {} -c {count} -s {payload_bytes} -p {pattern} -W 1 {target}",
         seconds(interval_ns),
     );
@@ -268,7 +267,7 @@ fn ping(
     })
 }
 
-/// What one process of a bulk transfer is told, whatever the tool.
+/// The share of one process in a bulk transfer, for any tool.
 struct Share<'a> {
     target: Ipv4Addr,
     port: u16,
@@ -283,7 +282,7 @@ struct Share<'a> {
 #[derive(Clone, Copy)]
 struct Datagrams {
     bytes: u32,
-    /// Of one stream, in bit/s; `None`: as fast as it goes.
+    /// Of one stream, in bit/s; `None`: as fast as possible.
     rate_bps: Option<u64>,
 }
 
@@ -359,14 +358,14 @@ fn bulk(
 }
 
 impl Share<'_> {
-    /// Server, client, and when the server is ready.
+    /// Returns the commands of server and client, and the server's sign of being ready.
     fn iperf3(&self) -> (String, String, Ready) {
         let Self { target, port, .. } = self;
         let interval = seconds(self.timing.interval_ns);
         let window = self
             .window_bytes
             .map_or(String::new(), |bytes| format!(" -w {bytes}"));
-        // `-b` is per stream; 0 asks for as fast as it goes.
+        // `-b` is per stream; 0 means as fast as possible.
         let udp = self.datagrams.map_or(String::new(), |of| {
             format!(" -u -l {} -b {}", of.bytes, of.rate_bps.unwrap_or(0))
         });
@@ -391,15 +390,15 @@ fn program(command: &str, cores: Vec<u16>, ready: Ready) -> Program {
     }
 }
 
-/// What `--repeating-payload` and our `ping -p` put at `offset` of a payload: the digits, over and
-/// over.
+/// Returns the payload at `offset` with `--repeating-payload` and our `ping -p`: the repeated
+/// digits.
 fn pattern(offset: usize, bytes: usize) -> Vec<u8> {
     (offset..offset + bytes)
         .map(|i| b'0' + (i % 10) as u8)
         .collect()
 }
 
-/// The pattern's bytes that a payload shows behind its own header.
+/// Returns the marker: the pattern's bytes behind the header of a payload.
 fn marker(header_bytes: usize, payload_bytes: usize) -> Vec<u8> {
     match payload_bytes.saturating_sub(header_bytes).min(MARKER_BYTES) {
         room if room < MARKER_BYTES_MIN => Vec::new(),
@@ -407,7 +406,7 @@ fn marker(header_bytes: usize, payload_bytes: usize) -> Vec<u8> {
     }
 }
 
-/// Nanoseconds as seconds with as many decimals as needed, at most three: what both tools accept.
+/// Formats nanoseconds as seconds with at most three decimals, which both tools accept.
 fn seconds(ns: u64) -> String {
     let ms = ns / 1_000_000;
     let text = format!("{}.{:03}", ms / 1000, ms % 1000);

@@ -1,4 +1,4 @@
-//! Why a trial could not be measured.
+//! Errors of trials.
 
 use crate::command::CommandError;
 use crate::transfer::TransferError;
@@ -12,10 +12,10 @@ pub enum TrialError {
     /// The lab or the DUT.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The cell asks for what cannot be.
+    /// The cell's settings are impossible.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// A tool said so, or ended as it should not.
+    /// A tool reported an error or ended unexpectedly.
     #[error("{node}: {problem}")]
     Tool {
         /// [`lab::NodeId::name`].
@@ -23,16 +23,16 @@ pub enum TrialError {
         /// A sentence.
         problem: String,
     },
-    /// The tools' reports do not fit together.
+    /// The tools' reports are inconsistent.
     #[error(transparent)]
     Transfer(#[from] TransferError),
     /// A search cannot be started.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// A crypto device cannot be used, or its worker did not do what it should.
+    /// A crypto device cannot be used, or its worker failed.
     #[error("{problem}")]
     Device {
-        /// A sentence, with what to do where that is known.
+        /// A sentence, with the remedy if it is known.
         problem: String,
     },
     /// A frame test cannot be carried out.
@@ -51,7 +51,7 @@ impl TrialError {
         }
     }
 
-    /// Whether the run is to stop, rather than go on with the next trial.
+    /// Whether it ends the run, not only this trial.
     pub(crate) const fn is_interrupt(&self) -> bool {
         matches!(self, Self::Lab(LabError::Interrupted))
     }

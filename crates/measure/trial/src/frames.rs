@@ -1,4 +1,4 @@
-//! Frame tests: procedures over a rig that makes one frame trial at a time.
+//! Frame tests: procedures on a rig that makes one frame trial at a time.
 //!
 //! ```text
 //! FrameTest ─► procedure ─► Rig::run(RigLoad) ─► FrameRun ─► FrameResult
@@ -6,10 +6,11 @@
 //!                 └────────────────────────────────┘
 //! ```
 //!
-//! A procedure knows no lab: [`Rig`] is implemented by a pair of stations, by rings in memory, and
-//! by simulated devices in tests.
+//! Procedures do not depend on a lab: [`Rig`] is implemented by a pair of stations, by rings in
+//! memory, and by simulated devices in tests.
 
 mod attempt;
+mod basis;
 mod disturbed;
 mod outage;
 mod points;
@@ -17,14 +18,13 @@ mod procedures;
 mod rig;
 mod soak;
 mod spec;
-mod stand;
 mod station;
 mod throughput;
 mod trials;
 
 pub(crate) use attempt::attempt;
-pub use outage::{Bins, Done};
-pub(crate) use points::{counted, soaked};
+pub use outage::{Bins, ExecutedAction};
+pub(crate) use points::{soaked, with_bins};
 pub use procedures::carry_out;
 pub use rig::{FrameRun, Relief, Rig, RigLoad, Soaked, Strays};
 pub use spec::BURST_NS;
@@ -33,25 +33,25 @@ pub(crate) use trials::was_offered;
 
 use journal::record::FrameResult;
 
-/// What a procedure found.
+/// The result of a procedure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// All but the trial whose evidence is read.
+    /// The result without the trial whose evidence is read.
     pub result: FrameResult,
-    /// What came beside the frames of the trials, over all of them.
+    /// Received frames that are not of a trial, over all trials.
     pub strays: Strays,
-    /// What that trial is to send: the load that the figures stand on.
+    /// Load of the trial whose evidence is read: that of the figures.
     pub evidence_load: RigLoad,
-    /// Why there is no figure, where there is none.
+    /// Why there is no figure; `None` if there is one.
     pub objection: Option<String>,
 }
 
 impl Found {
-    /// Takes in the trial whose evidence is read.
+    /// Adds the trial whose evidence is read.
     pub fn add_evidence(&mut self, run: &FrameRun) {
-        // Where the procedure timed frames itself, nothing watched the links meanwhile.
+        // A procedure's own latency is preferred: nothing watched the links then.
         if self.result.latency.is_empty() {
-            self.result.latency.push(stand::timed(None, run));
+            self.result.latency.push(basis::latency_trial(None, run));
         }
         self.result.evidence_trial = Some(self.result.trials.len());
         self.result.trials.push(run.trial.clone());

@@ -1,38 +1,40 @@
-//! What one iperf2 process reported (`-y C -i …`): lines of comma-separated numbers, read strictly.
+//! The report of one iperf2 process (`-y C -i …`): lines of comma-separated numbers, parsed
+//! strictly.
 //!
 //! ```text
 //! time,address,port,address,port,id,from-to,bytes,bit/s[,jitter ms,lost,datagrams,%,out of order]
 //! ```
 //!
-//! Each stream has a line an interval, and one over all of its time, which tells of the last
-//! datagrams too. What an iperf2 writes for people (`-e`) rounds bytes to three digits, and changes
-//! from version to version: it is not read. A sum over streams, which has a negative id, is left
-//! out, and so is what a client repeats of its server's report.
+//! Each stream has one line per interval and one for its whole time, which includes the last
+//! datagrams. The human-readable format (`-e`) rounds bytes to three digits and changes between
+//! versions, and is not used. Sums over streams, which have a negative ID, and a client's copy of
+//! its server's report are skipped.
 
 use crate::iperf3::{Session, Step};
 use std::collections::BTreeMap;
 
-/// What a session may last; a longer time is a misreading.
+/// Limit of times in seconds; a longer time is a misreading.
 const SECONDS_MAX: f64 = 1e8;
-/// A petabyte in one interval is a misreading; below it, sums of counts cannot overflow.
+/// Limit of counts: a petabyte in one interval is a misreading. Sums of smaller counts cannot
+/// overflow.
 const COUNT_MAX: u64 = 1_000_000_000_000_000;
-/// Quoted from the output in an error.
+/// Characters of the output that an error quotes.
 const EXCERPT_CHARS: usize = 80;
 /// Fields of a line, of TCP and of UDP.
 const TCP_FIELDS: usize = 9;
 const UDP_FIELDS: usize = 14;
-/// Step in which times are printed.
+/// Resolution of printed times.
 const PRINTED_NS: u64 = 100_000_000;
-/// Digits of the time that each line begins with.
+/// Digits of the time at the beginning of each line.
 const TIME_DIGITS: usize = 14;
 
-/// Why an output cannot be used.
+/// Why an output is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Iperf2Error {
     /// Nothing was printed: it could not connect, was killed, or could not start.
     #[error("iperf printed nothing")]
     Empty,
-    /// Not the lines of an iperf2, or cut short.
+    /// Not the output of iperf2, or truncated.
     #[error("iperf's output cannot be read: {problem}, at `{excerpt}`")]
     Malformed {
         /// What is wrong.
@@ -48,7 +50,7 @@ struct Line {
     start_ns: u64,
     end_ns: u64,
     bytes: u64,
-    /// Bit/s, over the line's time to the microsecond, which is printed to a tenth of a second.
+    /// Bit/s over the exact time, which is printed in tenths of a second only.
     rate_bps: u64,
     udp: Option<Udp>,
 }
@@ -56,8 +58,8 @@ struct Line {
 #[derive(Debug, Clone, Copy)]
 struct Udp {
     jitter_ns: u64,
-    /// Sent, or, of a server, by how much the highest number seen rose; `None` in a client's last
-    /// line.
+    /// Of a client, datagrams sent; of a server, the increase of the highest sequence number.
+    /// `None` in a client's last line.
     packets: Option<u64>,
     out_of_order: u64,
 }
@@ -69,11 +71,11 @@ struct Stream {
     whole: Option<Line>,
 }
 
-/// Reads what an iperf2 client or server printed with `-y C` and `-i`. `block_bytes` are handed to
-/// a socket at once (`-l`), which it does not tell.
+/// Parses the output of an iperf2 client or server with `-y C` and `-i`. `block_bytes` is the size
+/// of its writes (`-l`), which the output lacks.
 ///
 /// # Errors
-/// When it is cut short, or misses what a trial needs.
+/// When it is truncated or lacks data that a trial needs.
 pub fn parse(output: &str, block_bytes: u64) -> Result<Session, Iperf2Error> {
     let mut streams: BTreeMap<u64, Stream> = BTreeMap::new();
     let mut last = "";
@@ -100,7 +102,7 @@ pub fn parse(output: &str, block_bytes: u64) -> Result<Session, Iperf2Error> {
 }
 
 impl Line {
-    /// The end as bytes and rate tell it, where they agree with what is printed of it.
+    /// Returns the end by bytes and rate if that agrees with the printed end, else the printed end.
     fn exact_end_ns(&self) -> u64 {
         let took_ns = u128::from(self.bytes) * 8_000_000_000 / u128::from(self.rate_bps.max(1));
         let end_ns = u128::from(self.start_ns) + took_ns;
@@ -112,10 +114,11 @@ impl Line {
 }
 
 impl Stream {
-    /// The intervals follow each other; the line that begins anew is that of the whole.
+    /// Adds a line. Intervals follow each other; a line with the start of the first one is that of
+    /// the whole time.
     fn take(&mut self, line: Line) -> Result<(), &'static str> {
         if self.whole.is_some() {
-            // A server's report, as its client repeats it.
+            // A client's copy of its server's report.
             return Ok(());
         }
         match (self.intervals.first(), self.intervals.last()) {
@@ -129,7 +132,7 @@ impl Stream {
     }
 }
 
-/// The line's stream and counts; `None` where it is a sum over streams.
+/// Returns the line's stream ID and counts; `None` for a sum over streams.
 fn read_line(text: &str) -> Result<Option<(u64, Line)>, &'static str> {
     let fields: Vec<&str> = text.trim().split(',').collect();
     let is_time = fields[0].len() == TIME_DIGITS && fields[0].bytes().all(|b| b.is_ascii_digit());
@@ -187,7 +190,7 @@ fn seconds(field: &str) -> Result<u64, &'static str> {
     Ok((seconds * 1e9).round() as u64)
 }
 
-/// What came after the last interval: the lines of the whole alone tell of it.
+/// Counts after the last interval, which only the lines of the whole time include.
 #[derive(Debug, Default)]
 struct Rest {
     bytes: u64,
@@ -197,25 +200,26 @@ struct Rest {
 
 impl Rest {
     fn add(&mut self, stream: &Stream, whole: Line, block_bytes: u64) {
-        let told: u64 = stream.intervals.iter().map(|line| line.bytes).sum();
-        let bytes = whole.bytes.saturating_sub(told);
+        let counted: u64 = stream.intervals.iter().map(|line| line.bytes).sum();
+        let bytes = whole.bytes.saturating_sub(counted);
         self.bytes += bytes;
         self.end_ns = self.end_ns.max(whole.exact_end_ns());
         let packets = |line: &Line| line.udp.and_then(|udp| udp.packets);
         if whole.udp.is_some() {
-            let told: u64 = stream.intervals.iter().filter_map(packets).sum();
+            let counted: u64 = stream.intervals.iter().filter_map(packets).sum();
             // A client's last line has no count of its own.
-            let rest =
-                packets(&whole).map_or(bytes / block_bytes.max(1), |all| all.saturating_sub(told));
+            let rest = packets(&whole).map_or(bytes / block_bytes.max(1), |all| {
+                all.saturating_sub(counted)
+            });
             *self.packets.get_or_insert(0) += rest;
         }
     }
 
-    /// The step that follows `last`; `None` when nothing came.
+    /// Returns the step after `last`; `None` without counts.
     fn step(&self, last: Option<&Step>) -> Option<Step> {
         let start_ns = last.map_or(0, |step| step.end_ns);
-        let came = self.bytes > 0 || self.packets.is_some_and(|packets| packets > 0);
-        came.then(|| Step {
+        let has_counts = self.bytes > 0 || self.packets.is_some_and(|packets| packets > 0);
+        has_counts.then(|| Step {
             start_ns,
             end_ns: self.end_ns.max(start_ns),
             bytes: self.bytes,
@@ -225,7 +229,7 @@ impl Rest {
     }
 }
 
-/// All streams of a process together.
+/// Sums up all streams of a process.
 fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
     let mut session = Session {
         streams: streams.len() as u64,
@@ -299,12 +303,11 @@ mod tests {
         };
         assert_eq!(session.steps[1], second);
         assert_eq!(session.summary_bytes, Some(1_831_600_188 + 3_037_200_444));
-        // What came between the last interval and the end is in the summary alone: it is the last
-        // step.
+        // Bytes between the last interval and the end are in the summary only: the last step.
         assert_eq!(session.steps[4].bytes, 3_037_200_444 - 3_036_938_300);
         assert!(session.steps[4].end_ns.abs_diff(session.steps[3].end_ns) < 50 * MS);
         assert_eq!(Some(session.bytes()), session.summary_bytes);
-        // The client sent what the server got.
+        // The client sent what the server received.
         let client = parse(TCP_CLIENT, 131_072).unwrap();
         assert_eq!(client.summary_bytes, session.summary_bytes);
     }
@@ -312,7 +315,7 @@ mod tests {
     #[test]
     fn datagrams_are_counted_by_their_numbers() {
         let server = parse(UDP_SERVER, 1400).unwrap();
-        // As the lines of the whole have them, which one stream's intervals do not come up to.
+        // By the lines of the whole time, which exceed the sum of one stream's intervals.
         assert_eq!(server.packets(), 92_288 + 86_821);
         assert_eq!(server.steps[2].packets, Some(92_288 - 32_837 - 59_097));
         assert_eq!(server.out_of_order, 1);
@@ -333,14 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_refused_in_words() {
+    fn malformed_output_is_refused_with_a_reason() {
         assert_eq!(parse(" \n", 1), Err(Iperf2Error::Empty));
         let refused = |output: &str| parse(output, 1).unwrap_err().to_string();
         let words = "tcp connect failed: Connection refused\n";
         assert!(refused(words).contains("`tcp connect failed"));
         let cut = TCP_SERVER.trim_end().rsplit_once('\n').unwrap().0;
         assert!(refused(cut).contains("before its last line"));
-        for (from, to, said) in [
+        for (from, to, reason) in [
             (",0.5-1.0,", ",0.5-0.4,", "ends before it begins"),
             (",1.0-1.5,", ",0.2-1.5,", "backwards in time"),
             (",0.5-1.0,", ",0.5-1e99,", "a time that cannot be"),
@@ -352,8 +355,8 @@ mod tests {
             ),
         ] {
             assert!(TCP_SERVER.contains(from));
-            let told = refused(&TCP_SERVER.replacen(from, to, 1));
-            assert!(told.contains(said), "{told}");
+            let error = refused(&TCP_SERVER.replacen(from, to, 1));
+            assert!(error.contains(reason), "{error}");
         }
     }
 
@@ -363,8 +366,7 @@ mod tests {
             let mut output = UDP_SERVER.to_owned();
             let end = (at + junk.len()).min(output.len());
             output.replace_range(at..end, &junk);
-            // Whether it is still readable depends on the damage; that it returns is what is
-            // tested.
+            // Whether it is still readable depends on the damage; this tests that it returns.
             let _ = parse(&output, 1400).map(|session| session.bytes().max(session.packets()));
         }
     }

@@ -1,28 +1,29 @@
-//! What one iperf3 process reported (`-J`), read strictly.
+//! The report of one iperf3 process (`-J`), parsed strictly.
 //!
-//! Of all that iperf3 prints, the intervals' sums are what versions agree on and what a trial
-//! needs: a UDP server of version 3.12, for example, reports `"bytes": 0` at its end. iperf3 exits
-//! with 0 after an error in JSON mode, so the `error` key decides, not the exit code.
+//! Trials use the sums of intervals, on which all versions agree: a UDP server of version 3.12, for
+//! example, reports `"bytes": 0` at its end. In JSON mode iperf3 exits with 0 after an error, so
+//! the `error` key decides, not the exit code.
 
 use serde::Deserialize;
 
-/// What a session may last; a longer time is a misreading.
+/// Limit of times in seconds; a longer time is a misreading.
 const SECONDS_MAX: f64 = 1e8;
-/// A petabyte in one interval is a misreading; below it, sums of counts cannot overflow.
+/// Limit of counts: a petabyte in one interval is a misreading. Sums of smaller counts cannot
+/// overflow.
 const COUNT_MAX: f64 = 1e15;
-/// Quoted from the output in an error.
+/// Characters of the output that an error quotes.
 const EXCERPT_CHARS: usize = 80;
 
-/// What one iperf3 process, client or server, counted.
+/// The counts of one tool process, client or server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Session {
-    /// Its intervals in order, all streams of the process summed.
+    /// Its intervals in order, summed over all streams of the process.
     pub steps: Vec<Step>,
-    /// Bytes that its closing summary says it sent (client) or received (server), where it says so.
+    /// Bytes sent (client) or received (server) by its closing summary, if it has them.
     pub summary_bytes: Option<u64>,
     /// Streams of the process.
     pub streams: u64,
-    /// Bytes handed to a socket at once.
+    /// Bytes per write to a socket.
     pub block_bytes: u64,
     /// Datagrams that arrived out of order; 0 for TCP.
     pub out_of_order: u64,
@@ -39,22 +40,22 @@ pub struct Step {
     pub end_ns: u64,
     /// Payload bytes sent (client) or received (server).
     pub bytes: u64,
-    /// UDP: datagrams sent (client), or by how much the highest sequence number seen rose (server).
+    /// UDP: datagrams sent (client), or the increase of the highest sequence number (server).
     pub packets: Option<u64>,
-    /// TCP client: segments sent again, where the kernel tells.
+    /// TCP client: retransmitted segments, if the kernel reports them.
     pub retransmits: Option<u64>,
 }
 
-/// Why an output cannot be used.
+/// Why an output is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Iperf3Error {
     /// Nothing was printed: it was killed, or could not start.
     #[error("iperf3 printed nothing")]
     Empty,
-    /// iperf3 itself says what went wrong.
+    /// An error that iperf3 reports.
     #[error("iperf3 says: {0}")]
     Reported(String),
-    /// Not the JSON of an iperf3, or cut short.
+    /// Not the JSON of iperf3, or truncated.
     #[error("iperf3's output cannot be read: {problem}, at `{excerpt}`")]
     Malformed {
         /// What is wrong and where.
@@ -65,10 +66,10 @@ pub enum Iperf3Error {
 }
 
 impl Session {
-    /// Reads what an iperf3 client or server printed with `-J`.
+    /// Parses the output of an iperf3 client or server with `-J`.
     ///
     /// # Errors
-    /// When it reports an error, is cut short, or misses what a trial needs.
+    /// When it reports an error, is truncated, or lacks data that a trial needs.
     pub fn parse(output: &str) -> Result<Self, Iperf3Error> {
         if output.trim().is_empty() {
             return Err(Iperf3Error::Empty);
@@ -106,7 +107,7 @@ impl Session {
     }
 
     fn assemble(steps: Vec<Step>, sender: bool, test: &RawTest, end: &RawEnd) -> Self {
-        // A client's `sum_received` is hearsay, a server's `sum_sent` zero.
+        // A client's `sum_received` is a copy of the server's, a server's `sum_sent` is zero.
         let summary = if sender {
             &end.sum_sent
         } else {
@@ -143,8 +144,8 @@ impl Session {
         self.steps.iter().map(|step| step.bytes).sum()
     }
 
-    /// What may have been sent but not counted, in bytes: from version 3.16 on, the threads that
-    /// send are stopped wherever they are, between a block's sending and its counting too.
+    /// Bytes that may have been sent but not counted: from version 3.16 on, sending threads may be
+    /// stopped between sending and counting a block.
     #[must_use]
     pub const fn uncounted_bytes(&self) -> u64 {
         self.streams.saturating_mul(self.block_bytes)
@@ -173,7 +174,7 @@ struct RawOutput {
     error: Option<String>,
 }
 
-/// Optional: what fails before it connects has not begun a test.
+/// Optional: a process that fails before it connects has no test.
 #[derive(Deserialize)]
 struct RawStart {
     test_start: Option<RawTest>,
@@ -196,9 +197,9 @@ struct RawSum {
     end: Seconds,
     bytes: Count,
     packets: Option<Count>,
-    /// Signed: a kernel that restarts its count makes it negative.
+    /// Negative when the kernel restarts its count.
     retransmits: Option<f64>,
-    /// Whether this process sent what is counted.
+    /// Whether this process is the sender.
     sender: bool,
 }
 
@@ -234,7 +235,7 @@ struct RawUdp {
     out_of_order: Option<Count>,
 }
 
-/// A count; iperf3 writes large ones like `1e+16`.
+/// A count; iperf3 prints large ones like `1e+16`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "f64")]
 struct Count(u64);
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_iperf3_says_went_wrong_is_passed_on() {
+    fn errors_of_iperf3_are_passed_on() {
         let said = [
             (
                 include_str!("../tests/data/iperf3-3.12-refused.client.json"),
@@ -401,8 +402,7 @@ mod tests {
             let mut output = UDP_SERVER.to_owned();
             let end = (at + junk.len()).min(output.len());
             output.replace_range(at..end, &junk);
-            // Whether it is still readable depends on the damage; that it returns is what is
-            // tested.
+            // Whether it is still readable depends on the damage; this tests that it returns.
             let _ = Session::parse(&output).map(|session| session.bytes().max(session.packets()));
         }
     }

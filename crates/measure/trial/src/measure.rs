@@ -1,16 +1,16 @@
-//! One trial: the path brought up, measured, taken down, and the evidence judged.
+//! One trial with tools: starts the path, measures, stops the path, and judges the evidence.
 //!
-//! 1. Links set, DUT brought up ([`Bench::start_dut`] waits until A reaches B through it).
-//! 2. Connections of an earlier trial waited out, offloads and counters read, servers started on B,
-//!    clients on A.
-//! 3. While they run: every frame of the cipher link watched for what does not belong there; CPU
-//!    time at both ends of the measured time, samples of the cipher link in it.
-//! 4. Clients and servers waited for, counters read again, DUT taken down.
-//! 5. The tools' reports put together, every check made.
+//! 1. Set the links and start the DUT ([`Bench::start_dut`] waits until A reaches B through it).
+//! 2. Wait until connections of an earlier trial are closed; read offloads and counters; start
+//!    servers on B and clients on A.
+//! 3. While they run: watch every frame of the cipher link for foreign ones, read CPU time at both
+//!    ends of the measured time, and take samples of the cipher link in between.
+//! 4. Wait for clients and servers, read counters again, stop the DUT.
+//! 5. Combine the tools' reports and make every check.
 //!
-//! Whatever fails, the tools are stopped, the DUT is taken down, and the trial is recorded with its
-//! reason; only an interrupt or the end of a station ends the run. It does not retry: a trial that
-//! fails is a result.
+//! On any failure the tools and the DUT are stopped and the trial is recorded with the reason; only
+//! an interrupt or the loss of a station ends the run. There is no retry: a failed trial is a
+//! result.
 
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
@@ -21,27 +21,27 @@ use crate::reading::{Counters, offloads, station_lost};
 use crate::readings::PathReadings;
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
-use crate::watch::{CipherWatching, Look, Sample, Seen, Watch};
+use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use campaign::plan::{Direction, Measurement};
 use journal::record::{Figures, Latency, Measured, Outcome, Transfer};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
-/// Given to the tools beyond their running time: connecting, exchanging results, a last lost reply.
+/// Time for the tools beyond their running time: connecting, exchanging results, a lost last reply.
 const END_LIMIT: Duration = Duration::from_secs(8);
-/// `ping` may take this many times its running time: from 10 ms of interval on, it sleeps for a few
+/// Multiple of its running time that `ping` may take: with intervals from 10 ms on, it sleeps a few
 /// milliseconds too long each time.
 const PING_LATE: u32 = 2;
-/// Given to the servers after the clients, with which they have exchanged results.
+/// Time for the servers to end after the clients, with which they have exchanged results.
 const SERVER_LIMIT: Duration = Duration::from_secs(2);
-/// Given to the tools when somebody has died.
+/// Time for the tools to report after one of them, or the DUT, has died.
 const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
-/// Socket buffers that every Linux allows where a station cannot tell: the default of
+/// Socket buffer that every Linux allows, where a station cannot read its limit: the default of
 /// `net.core.rmem_max`.
 const WINDOW_BYTES_DEFAULT: u64 = 212_992;
 
-/// Measures with the tools.
+/// Makes a trial with tools.
 pub(crate) fn attempt(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
@@ -49,13 +49,13 @@ pub(crate) fn attempt(
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
     bench.configure(trial.links)?;
-    // Before there is a DUT with interfaces of its own.
+    // Read before the DUT adds its own interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let commands = prepare(bench, trial)?;
     let programs = commands.servers.iter().chain(&commands.clients);
     words.extend(programs.map(|program| program.argv.clone()));
     with_dut(bench, trial, Direction::Both, |bench, dut| {
-        let carrier = Carrier {
+        let attempt = Attempt {
             bench,
             trial,
             commands: &commands,
@@ -63,11 +63,11 @@ pub(crate) fn attempt(
             link_ends: &link_ends,
             interrupt,
         };
-        Ok((carrier.carry()?, None))
+        Ok((attempt.run()?, None))
     })
 }
 
-/// The commands, with UDP socket buffers no larger than the stations' kernels allow.
+/// Returns the commands, with UDP socket buffers limited to what the stations' kernels allow.
 fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError> {
     let cores = machine_cores(bench)?;
     let mut parameters = trial.parameters.clone();
@@ -81,7 +81,7 @@ fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError>
     Ok(commands(trial.cell, &parameters, bench.target(), cores)?)
 }
 
-/// A kernel limit on a station. Some kernels show it in the initial network namespace only.
+/// Reads a kernel limit on a station. Some kernels show it in the initial network namespace only.
 fn buffer_limit(bench: &dyn Bench, id: NodeId, path: &str) -> Result<u64, LabError> {
     let argv = vec!["cat".to_owned(), path.to_owned()];
     let ended = bench.node(id).run(
@@ -94,8 +94,8 @@ fn buffer_limit(bench: &dyn Bench, id: NodeId, path: &str) -> Result<u64, LabErr
     Ok(ended.stdout.trim().parse().unwrap_or(WINDOW_BYTES_DEFAULT))
 }
 
-/// Everything that the middle of a trial needs: the path is up.
-struct Carrier<'a> {
+/// A trial whose path is up.
+struct Attempt<'a> {
     bench: &'a dyn Bench,
     trial: &'a Trial<'a>,
     commands: &'a Commands,
@@ -104,41 +104,41 @@ struct Carrier<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// What the tools did and what was seen meanwhile.
-struct Ran {
+/// The tools that ran, and the readings meanwhile.
+struct ToolRun {
     servers: Vec<Ended>,
     clients: Vec<Ended>,
     client_ends_ns: Vec<u64>,
-    seen: Result<Seen, TrialError>,
+    seen: Result<WatchResult, TrialError>,
 }
 
-/// What the tools reported.
+/// The combined report of the tools.
 enum Report {
     Transfer(Transfer, Totals),
     Echo(Latency, u16),
 }
 
-impl Carrier<'_> {
-    fn carry(&self) -> Result<Measured, TrialError> {
+impl Attempt<'_> {
+    fn run(&self) -> Result<Measured, TrialError> {
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let before = Counters::read(self.bench, self.dut)?;
         let station_lost_before = station_lost(self.bench)?;
         let look = self.look();
-        let watching = look.map(|look| CipherWatching::start(self.bench, self.dut, look));
+        let watching = look.map(|look| CipherLinkWatch::start(self.bench, self.dut, look));
         let watching = watching.transpose()?;
         let ran = self.run_tools()?;
         let report = self.report(&ran);
         let killed = ran.clients.iter().any(|client| client.timed_out);
         let (seen, mut report) = match (ran.seen, report) {
             (Ok(seen), report) => (seen, report?),
-            // What a tool says of its own end is better than that it ended.
+            // A tool's own error is more specific than its early end.
             (Err(_), Err(words)) if !killed => return Err(words),
             (Err(error), _) => return Err(error),
         };
-        let watch = watching.map(CipherWatching::end).transpose()?;
+        let watch = watching.map(CipherLinkWatch::end).transpose()?;
         let station_lost = station_lost(self.bench)?.saturating_sub(station_lost_before);
-        report.blame_station(station_lost);
+        report.set_station_lost(station_lost);
         let readings = PathReadings {
             look,
             offloads,
@@ -166,7 +166,7 @@ impl Carrier<'_> {
         })
     }
 
-    fn run_tools(&self) -> Result<Ran, TrialError> {
+    fn run_tools(&self) -> Result<ToolRun, TrialError> {
         let mut tools = Tools::new(self.bench);
         let mut servers = Vec::new();
         for server in &self.commands.servers {
@@ -179,7 +179,7 @@ impl Carrier<'_> {
             starts.push(started.elapsed().as_nanos() as u64);
             clients.push(tools.start(NodeId::A, client)?);
         }
-        let watch = Watch {
+        let watch = Watcher {
             bench: self.bench,
             dut: self.dut,
             timing: self.commands.timing,
@@ -199,7 +199,7 @@ impl Carrier<'_> {
         if seen.as_ref().is_err_and(TrialError::is_interrupt) {
             return Err(LabError::Interrupted.into());
         }
-        // Somebody has died: the others are only asked for their last words.
+        // After an early end the others only have time to report.
         let (client_deadline, server_limit) = match &seen {
             Ok(_) => (deadline, SERVER_LIMIT),
             Err(_) => (Instant::now() + LAST_WORDS_LIMIT, Duration::ZERO),
@@ -215,7 +215,7 @@ impl Carrier<'_> {
         let client_ends_ns = ends
             .map(|(start_ns, client)| start_ns + client.wall_ns)
             .collect();
-        Ok(Ran {
+        Ok(ToolRun {
             servers,
             clients,
             client_ends_ns,
@@ -223,7 +223,7 @@ impl Carrier<'_> {
         })
     }
 
-    fn report(&self, ran: &Ran) -> Result<Report, TrialError> {
+    fn report(&self, ran: &ToolRun) -> Result<Report, TrialError> {
         if let Measurement::Ping { payload_bytes, .. } = self.trial.cell.measurement {
             let ended = ran.clients.first().ok_or(TrialError::Tool {
                 node: NodeId::A.name(),
@@ -248,9 +248,9 @@ impl Carrier<'_> {
         Ok(Report::Transfer(transfer, totals))
     }
 
-    /// `None` where nobody can look between the boxes.
-    fn look(&self) -> Option<Look<'_>> {
-        Look::at(self.bench, NodeId::Gw1, &self.commands.marker)
+    /// Returns the watched end of the cipher link; `None` where the lab cannot watch it.
+    fn look(&self) -> Option<WatchPoint<'_>> {
+        WatchPoint::at(self.bench, NodeId::Gw1, &self.commands.marker)
     }
 
     fn interfaces(&self) -> Interfaces {
@@ -279,9 +279,9 @@ fn wait_all(
 }
 
 impl Report {
-    /// Records how many of the datagrams lost were lost by station B itself, in the whole run at
-    /// most.
-    fn blame_station(&mut self, station_lost: u64) {
+    /// Records how many of the lost datagrams station B itself lost: at most those of the whole
+    /// run.
+    fn set_station_lost(&mut self, station_lost: u64) {
         if let Self::Transfer(
             Transfer {
                 datagrams: Some(datagrams),

@@ -1,4 +1,4 @@
-//! Whatever makes the trials of a run, and what all trials on a lab have in common.
+//! The interface to labs that make trials, and the steps that trials on all labs share.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
@@ -17,21 +17,21 @@ pub struct Trial<'a> {
     pub cell: &'a Cell,
     /// From 1.
     pub repeat: u32,
-    /// How the links are to be.
+    /// Settings of the links.
     pub links: Links,
-    /// Parameters for the tools: [`crate::parameters`] of the cell, or what tuning found.
+    /// Parameters of the tools: [`crate::parameters`] of the cell, or those that tuning found.
     pub parameters: ToolParameters,
     /// Its checkpoints from before the run broke off, in order.
     pub checkpoints: &'a [Checkpoint],
 }
 
-/// Whatever can make the trials of a plan: one for each kind of lab.
+/// Makes the trials of a plan: one implementation for each kind of lab.
 pub trait Measurer {
     /// Makes a trial; `events` receives the frame trials in it and its checkpoints.
     ///
     /// # Errors
-    /// [`LabError::Interrupted`], or [`LabError::Node`] when nothing can be measured any more; then
-    /// this was no trial. Any other failure is in the record.
+    /// [`LabError::Interrupted`], or [`LabError::Node`] when the lab cannot measure any more; then
+    /// there is no record. Any other failure is in the record.
     fn measure(
         &mut self,
         trial: &Trial<'_>,
@@ -40,11 +40,10 @@ pub trait Measurer {
     ) -> Result<TrialRecord, LabError>;
 }
 
-/// The record of what `make` makes of a trial; the words of the commands that it runs are filled in
-/// by it.
+/// Makes a trial by `make`, which adds the commands that it runs, and returns the record.
 ///
 /// # Errors
-/// [`LabError::Interrupted`]: then it was no trial.
+/// [`LabError::Interrupted`]: then there is no record.
 pub(crate) fn record(
     trial: &Trial<'_>,
     make: impl FnOnce(&mut Vec<Vec<String>>) -> Result<Outcome, TrialError>,
@@ -88,18 +87,18 @@ pub(crate) fn machine_cores(bench: &dyn Bench) -> Result<u16, LabError> {
     }
 }
 
-/// Brings the DUT up, has it measured, takes it down whatever happens, and judges. `carry` returns
-/// what it read, and why there is no figure where there is none.
+/// Starts the DUT, measures it by `measure`, stops it in any case, and judges. `measure` returns
+/// its readings, and why there is no figure if there is none.
 pub(crate) fn with_dut(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
     direction: Direction,
-    carry: impl FnOnce(&dyn Bench, &mut RunningDut) -> Result<(Measured, Option<String>), TrialError>,
+    measure: impl FnOnce(&dyn Bench, &mut RunningDut) -> Result<(Measured, Option<String>), TrialError>,
 ) -> Result<Outcome, TrialError> {
     let mut dut = bench.start_dut(&trial.cell.dut, trial.links, direction)?;
-    let carried = carry(&*bench, &mut dut);
+    let result = measure(&*bench, &mut dut);
     let stopped = bench.stop_dut(dut);
-    match (carried, stopped) {
+    match (result, stopped) {
         (Err(error), _) if error.is_interrupt() => Err(error),
         (_, Err(LabError::Interrupted)) => Err(LabError::Interrupted.into()),
         (Ok((measured, objection)), Ok(())) => Ok(judge(measured, None, objection)),
@@ -107,14 +106,14 @@ pub(crate) fn with_dut(
             Ok(judge(measured, Some(death.to_string()), objection))
         }
         (Err(error), Ok(())) => Err(error),
-        // The DUT's end is why the tools failed; what they say comes second.
+        // The DUT's death made the tools fail; their error comes second.
         (Err(error), Err(death)) => Ok(Outcome::Failed {
             reason: format!("{death}; {error}"),
         }),
     }
 }
 
-/// Measured when nothing speaks against it.
+/// Returns the outcome: measured if the DUT lived, there is no objection and no check failed.
 pub(crate) fn judge(
     measured: Measured,
     death: Option<String>,

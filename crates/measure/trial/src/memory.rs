@@ -1,11 +1,10 @@
-//! The lab in memory: generator, gateways and analyser in this process, joined by rings.
+//! The lab in memory: generator, gateways and analyser in this process, connected by rings.
 //!
-//! No privilege, no kernel in the way, no clock but the machine's: what is measured is the
-//! encryptor itself, or with `straight` the generator and the analyser. Each cell's gateways are
-//! threads of their own, so that their CPU time is known.
+//! It needs no privilege and no kernel networking: it measures the encryptor itself, or with
+//! `straight` the generator and the analyser. Each cell's gateways are separate threads, so that
+//! their CPU time is known.
 //!
-//! What this deliberately does not do: tools of other makers, links of a rate, more than one core a
-//! station.
+//! Not supported: other tools, links with a rate, more than one core per station.
 
 mod ends;
 mod gateways;
@@ -25,7 +24,7 @@ use lab::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
 use rig::MemoryRig;
 use std::time::Instant;
 
-/// Measures in this process.
+/// Measures within this process.
 #[derive(Debug, Default)]
 pub struct InMemory;
 
@@ -127,7 +126,7 @@ fn with_evidence(
     Ok((measured, found.objection))
 }
 
-/// The path as frames name it: addresses that nobody has.
+/// Returns the path with the addresses in frames, which no interface has.
 fn path(gateways: &Gateways) -> FramePath {
     let end = |node, side: usize, esp| {
         let (test_address, test_address_v6) = test_addresses(side);

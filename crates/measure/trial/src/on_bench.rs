@@ -4,13 +4,13 @@ use crate::event::EventSink;
 use crate::frames;
 use crate::measure::attempt;
 use crate::measurer::{Measurer, Trial, record};
-use crate::reading::places;
+use crate::reading::nodes;
 use campaign::plan::Measurement;
 use journal::record::{Outcome, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request};
 use lab::{Bench, Interrupt, LabError};
 
-/// Measures on a lab of stations: `NamespaceLab`.
+/// Measures on a lab of stations, for example `NamespaceLab`.
 pub struct OnBench<'a> {
     /// The lab.
     pub bench: &'a mut dyn Bench,
@@ -48,9 +48,9 @@ pub fn measure(
     OnBench { bench }.measure(trial, &mut |_| (), interrupt)
 }
 
-/// Expects that every station answers.
+/// Checks that every station responds.
 fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
-    for id in places(bench) {
+    for id in nodes(bench) {
         bench.node(id).call(Request::Hello {
             protocol: PROTOCOL_VERSION,
         })?;

@@ -1,30 +1,30 @@
-//! What `ping` (iputils) printed, read line by line.
+//! The output of `ping` (iputils), parsed line by line.
 //!
-//! `ping` prints times of a millisecond and more with fewer digits: its resolution is 1 µs below 1
-//! ms, 10 µs below 10 ms, and so on. The times hold what two wake-ups of `ping` itself cost.
+//! `ping` prints longer times with fewer digits: its resolution is 1 µs below 1 ms, 10 µs below
+//! 10 ms, and so on. The times include the cost of two wake-ups of `ping` itself.
 
 use journal::record::Latency;
 
-/// Quoted from the output in an error.
+/// Characters of the output that an error quotes.
 const EXCERPT_CHARS: usize = 100;
 /// `icmp_seq` is printed modulo this (RFC 792: 16 bits).
 const SEQUENCE_MODULUS: u64 = 1 << 16;
-/// A longer time is a misreading.
+/// Limit of times; a longer time is a misreading.
 const MILLISECONDS_MAX: f64 = 1e9;
 
-/// Why an output cannot be used.
+/// Why an output is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PingError {
     /// Nothing was printed: it was killed, or could not start.
     #[error("ping printed nothing")]
     Empty,
-    /// `ping` itself says what went wrong.
+    /// An error that `ping` reports.
     #[error("ping says: {0}")]
     Reported(String),
     /// A reply came back altered: the path corrupts packets.
     #[error("a reply's payload is not what was sent: `{0}`")]
     Corrupted(String),
-    /// A line that is none of `ping`'s.
+    /// A line that `ping` does not print.
     #[error("ping's output cannot be read: {problem}, at `{excerpt}`")]
     Malformed {
         /// What is wrong.
@@ -42,10 +42,10 @@ pub enum PingError {
     },
 }
 
-/// Reads what `ping` printed on standard output.
+/// Parses the standard output of `ping`.
 ///
 /// # Errors
-/// When it is cut short, reports an error, or holds replies that were altered.
+/// When it is truncated, reports an error, or contains altered replies.
 pub fn parse(output: &str) -> Result<Latency, PingError> {
     if output.trim().is_empty() {
         return Err(PingError::Empty);
@@ -57,7 +57,7 @@ pub fn parse(output: &str) -> Result<Latency, PingError> {
         if line.contains("wrong data byte") {
             return Err(PingError::Corrupted(excerpt(line)));
         } else if line.contains(" bytes from ") {
-            // A duplicate is no reply of its own; the summary counts it apart as well.
+            // A duplicate is no separate reply; the summary counts it separately, too.
             if !line.ends_with("(DUP!)") {
                 let expected = replies.last().map_or(1, |(sequence, _)| sequence + 1);
                 let (sequence, ns) = reply(line)?;
@@ -93,7 +93,7 @@ pub fn parse(output: &str) -> Result<Latency, PingError> {
     })
 }
 
-/// `64 bytes from 10.1.0.3: icmp_seq=5 ttl=64 time=0.016 ms` to sequence and nanoseconds.
+/// Parses `64 bytes from 10.1.0.3: icmp_seq=5 ttl=64 time=0.016 ms` to sequence and nanoseconds.
 fn reply(line: &str) -> Result<(u64, u64), PingError> {
     let value = |key: &str| {
         line.split_whitespace()
@@ -114,7 +114,7 @@ fn reply(line: &str) -> Result<(u64, u64), PingError> {
     Ok((sequence, (ms * 1e6).round() as u64))
 }
 
-/// The number near `expected` that is printed as `sequence`.
+/// Returns the number near `expected` that is printed as `sequence`.
 fn unwrapped(sequence: u64, expected: u64) -> u64 {
     let base = expected - expected % SEQUENCE_MODULUS + sequence;
     // The nearest of the three candidates; a reply is never 32768 requests out of place.
@@ -127,7 +127,7 @@ fn unwrapped(sequence: u64, expected: u64) -> u64 {
     }
 }
 
-/// `25 packets transmitted, 21 received, 16% packet loss, time 578ms` to sent and received.
+/// Parses `25 packets transmitted, 21 received, 16% packet loss, time 578ms` to sent and received.
 fn counts(line: &str) -> Result<(u64, u64), PingError> {
     let count = |what: &str| {
         line.split(", ")
@@ -143,7 +143,7 @@ fn counts(line: &str) -> Result<(u64, u64), PingError> {
     }
 }
 
-/// Lines that carry nothing: the heading, the summary's rule and its averages.
+/// Whether a line has no data to use: the heading, the summary's rule and its averages.
 fn is_decoration(line: &str) -> bool {
     line.is_empty()
         || ["PATTERN: ", "PING ", "--- ", "rtt "]

@@ -1,37 +1,36 @@
 //! Waiting until the stations are quiet before a trial.
 //!
-//! When a path dies in mid-trial, the kernel of station A goes on sending what the killed tool had
-//! left in its sockets, for minutes if nobody answers. As soon as the next DUT forwards, that would
-//! be counted there.
+//! When a path dies during a trial, station A's kernel continues to send the data in the sockets of
+//! the killed tool, for minutes if there is no answer. The next DUT would forward and count it.
 
 use crate::error::TrialError;
 use lab::protocol::Program;
 use lab::{Bench, Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
 
-/// The kernel gives an orphan up after two retransmissions then, at most 2 × 1.6 s apart.
+/// Time until the kernel gives up orphaned connections: two retransmissions, at most 2 × 1.6 s
+/// apart.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Interval of polling.
 const STEP: Duration = Duration::from_millis(50);
-/// Retransmissions after which the kernel gives a connection up whose program has gone.
+/// Retransmissions after which the kernel gives up a connection without a program.
 const ORPHAN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_orphan_retries";
-/// For programs that only read or set a kernel value.
+/// Time for programs that only read or set a kernel value.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(5);
-/// Socket states of `/proc/net/tcp` that send nothing any more: FIN_WAIT2, TIME_WAIT, CLOSE,
-/// LISTEN. In FIN_WAIT2 all that was sent is acknowledged; when the other end has died, the kernel
-/// keeps it for a minute.
+/// Socket states of `/proc/net/tcp` that no longer send: FIN_WAIT2, TIME_WAIT, CLOSE, LISTEN. In
+/// FIN_WAIT2 all data is acknowledged; if the other end has died, the kernel keeps it for a minute.
 const SILENT_STATES: [&str; 4] = ["05", "06", "07", "0A"];
 
 /// Waits until no TCP connection is open on either station.
 ///
 /// # Errors
-/// When some stay, or the run is interrupted.
+/// When some stay open, or the run is interrupted.
 pub(crate) fn await_quiet(bench: &dyn Bench, interrupt: &Interrupt) -> Result<(), TrialError> {
     for id in [NodeId::A, NodeId::B] {
         if connections(bench, id)? == 0 {
             continue;
         }
-        // Of no effect on connections whose program lives.
+        // This does not affect connections of running programs.
         let mut set = Program::new(["tee", ORPHAN_RETRIES]);
         set.stdin = "1\n".to_owned();
         bench.node(id).run(set, PROGRAM_LIMIT)?;
@@ -55,15 +54,15 @@ pub(crate) fn await_quiet(bench: &dyn Bench, interrupt: &Interrupt) -> Result<()
     Ok(())
 }
 
-/// Connections that may still send. A server's are in the table of IPv6, whatever they carry: it
-/// listens on both.
+/// Counts connections that may still send. A server's are in the table of IPv6, since it listens on
+/// both versions.
 fn connections(bench: &dyn Bench, id: NodeId) -> Result<usize, LabError> {
-    // A kernel without IPv6 has the first one only.
+    // A kernel without IPv6 has the first table only.
     let tables = Program::new(["cat", "/proc/net/tcp", "/proc/net/tcp6"]);
     Ok(count(&bench.node(id).run(tables, PROGRAM_LIMIT)?.stdout))
 }
 
-/// Connections that may still send, of `/proc/net/tcp` and `tcp6` in a row.
+/// Counts connections that may still send in `/proc/net/tcp` followed by `tcp6`.
 fn count(tables: &str) -> usize {
     let rows = tables.lines().map(|line| line.split_whitespace());
     let states = rows.filter_map(|mut words| {

@@ -1,4 +1,4 @@
-//! What is read before, during and after a trial: counters and CPU time.
+//! Readings before, during and after a trial: counters and CPU time.
 
 use crate::error::TrialError;
 use crate::evidence::counted_since;
@@ -8,11 +8,11 @@ use lab::{Bench, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A DUT whose counters go on moving for so many readings is not waited for.
+/// Maximum number of readings until a DUT's counters are steady.
 const STEADY_READS_MAX: u32 = 50;
-/// Nor for so long: one that is outside may take a second for each reading.
+/// Maximum time until then: an external DUT may take a second per reading.
 const STEADY_LIMIT: Duration = Duration::from_secs(2);
-/// Between two readings.
+/// Interval of readings.
 const STEADY_STEP: Duration = Duration::from_millis(5);
 
 /// Counters of the whole path at one instant.
@@ -26,7 +26,7 @@ pub(crate) struct Counters {
 impl Counters {
     pub(crate) fn read(bench: &dyn Bench, dut: &RunningDut) -> Result<Self, LabError> {
         let mut interfaces = BTreeMap::new();
-        for id in places(bench) {
+        for id in nodes(bench) {
             let node = bench.node(id);
             match node.call(Request::InterfaceCounters)? {
                 Response::InterfaceCounters(found) => interfaces.extend(
@@ -44,8 +44,8 @@ impl Counters {
         })
     }
 
-    /// Interface counters from `before` to `self`; an interface that was not there before is left
-    /// out.
+    /// Returns the interface counters from `before` to `self`, without interfaces that were added
+    /// since.
     pub(crate) fn interfaces_since(&self, before: &Self) -> BTreeMap<String, InterfaceCounters> {
         let both = self.interfaces.iter().filter_map(|(name, after)| {
             before
@@ -56,7 +56,7 @@ impl Counters {
         both.collect()
     }
 
-    /// The DUT's counters from `before` to `self`.
+    /// Returns the DUT's counters from `before` to `self`.
     pub(crate) fn dut_since(&self, before: &Self) -> BTreeMap<String, u64> {
         counted_since(&self.dut, &before.dut)
     }
@@ -66,8 +66,8 @@ impl Counters {
     }
 }
 
-/// What two readings in a row agree on: while packets are on their way through a DUT, some are
-/// counted at its one side only. The last reading when there is always something on its way.
+/// Reads until two consecutive readings agree: packets in flight through a DUT are counted at one
+/// side only. Returns the last reading if they never agree.
 fn steady<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let begun = Instant::now();
     let mut last = read()?;
@@ -98,7 +98,7 @@ fn difference(after: &InterfaceCounters, before: &InterfaceCounters) -> Interfac
     }
 }
 
-/// Datagrams that station B's sockets have dropped since it came up, their buffers being full.
+/// Returns the datagrams that station B's sockets have dropped since its start, for full buffers.
 pub(crate) fn station_lost(bench: &dyn Bench) -> Result<u64, LabError> {
     let node = bench.node(NodeId::B);
     match node.call(Request::UdpErrors)? {
@@ -110,8 +110,8 @@ pub(crate) fn station_lost(bench: &dyn Bench) -> Result<u64, LabError> {
     }
 }
 
-/// Every place of a lab: stations, gateways, and the elements between them.
-pub(crate) fn places(bench: &dyn Bench) -> impl Iterator<Item = NodeId> {
+/// Returns all nodes of a lab: stations, gateways, and the elements between them.
+pub(crate) fn nodes(bench: &dyn Bench) -> impl Iterator<Item = NodeId> {
     NodeId::ALL.into_iter().chain(bench.elements())
 }
 
@@ -121,7 +121,7 @@ pub(crate) type Offloads = BTreeMap<String, BTreeMap<String, String>>;
 /// Reads the offloads of the whole path.
 pub(crate) fn offloads(bench: &dyn Bench) -> Result<Offloads, LabError> {
     let mut offloads = BTreeMap::new();
-    for id in places(bench) {
+    for id in nodes(bench) {
         let node = bench.node(id);
         match node.call(Request::Offloads)? {
             Response::Offloads(found) => offloads.extend(
@@ -141,7 +141,7 @@ pub(crate) struct CpuReading {
     at: Instant,
     a_ns: u64,
     b_ns: u64,
-    /// `None` of one that runs elsewhere.
+    /// `None` if the DUT runs elsewhere.
     dut_ns: Option<u64>,
     busy_ns: u64,
     /// User time of the tools and the DUT.
@@ -164,10 +164,10 @@ impl CpuReading {
             let spent = bench.node(id).cpu_time(Some(process))?;
             own_user_ns += spent.user_ns;
             match id {
-                // A station may stand in a gateway's place.
+                // A station may be in a gateway's place.
                 NodeId::A | NodeId::Gw1 => a_ns += total(spent),
                 NodeId::Gw2 | NodeId::B => b_ns += total(spent),
-                // No tool runs there.
+                // No tool runs on these.
                 NodeId::Element(_) | NodeId::Tap | NodeId::Host => {}
             }
         }
@@ -176,7 +176,7 @@ impl CpuReading {
             own_user_ns += spent.user_ns;
             dut_ns += total(spent);
         }
-        // All four places share one machine; any of them can tell how busy it is.
+        // All nodes share one machine; any of them can read its CPU time.
         let machine = bench.node(NodeId::A).cpu_time(None)?;
         Ok(Self {
             at,
@@ -190,7 +190,7 @@ impl CpuReading {
         })
     }
 
-    /// CPU time from `before` to `self`.
+    /// Returns the CPU time from `before` to `self`.
     pub(crate) fn since(&self, before: &Self) -> Cpu {
         let station_a_ns = self.a_ns.saturating_sub(before.a_ns);
         let station_b_ns = self.b_ns.saturating_sub(before.b_ns);
@@ -204,7 +204,7 @@ impl CpuReading {
             station_a_ns,
             station_b_ns,
             dut_ns,
-            // The machine's time is counted in coarser ticks than a process's.
+            // The machine's time has coarser ticks than a process's.
             kernel_ns: busy_ns.saturating_sub(stations_ns + dut_ns.unwrap_or(0)),
             busy_ns,
             steal_ns: self.steal_ns.saturating_sub(before.steal_ns),

@@ -3,18 +3,18 @@
 use crate::evidence::{CipherSeen, ObservedPath};
 use crate::measurer::Trial;
 use crate::reading::{Counters, Offloads};
-use crate::watch::{Look, Seen};
+use crate::watch::{WatchPoint, WatchResult};
 use journal::record::{CipherWatch, Evidence};
 use lab::RunningDut;
 
 /// Readings of links and DUT before, during and after the traffic.
 pub(crate) struct PathReadings<'a> {
     /// The watched end of the cipher link; `None` where nothing is watched.
-    pub(crate) look: Option<Look<'a>>,
+    pub(crate) look: Option<WatchPoint<'a>>,
     pub(crate) offloads: Offloads,
     pub(crate) before: Counters,
     pub(crate) after: Counters,
-    pub(crate) seen: Seen,
+    pub(crate) seen: WatchResult,
     pub(crate) watch: Option<CipherWatch>,
 }
 
@@ -39,7 +39,7 @@ impl PathReadings<'_> {
         link_ends: &'e [String],
         evidence: &'e Evidence,
     ) -> ObservedPath<'e> {
-        let cipher = |look: Look<'e>| {
+        let cipher = |look: WatchPoint<'e>| {
             let name = format!("{}/{}", look.gateway.name(), look.interface);
             Some(CipherSeen {
                 link: &evidence.cipher_link,

@@ -1,8 +1,8 @@
-//! A whole run: every trial of a plan in its interleaved order, each recorded as it ends.
+//! A whole run: every trial of a plan in its interleaved order, each recorded at its end.
 //!
-//! A cell that asks for it is tuned before its first trial. A trial that fails or is invalid is a
-//! record like any other, and the run goes on. What an earlier start of the run has finished is not
-//! done again.
+//! A cell with tuning is tuned before its first trial. Failed and invalid trials are recorded like
+//! any other, and the run continues. Trials that an earlier start of the run has finished are not
+//! repeated.
 
 use crate::checkpoint::Checkpoint;
 use crate::command;
@@ -18,19 +18,19 @@ use lab::{Interrupt, LabError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Measured time of a tuning attempt, at most.
+/// Maximum measured time of a tuning attempt.
 const TUNE_DURATION_NS: u64 = 800_000_000;
-/// Warm-up of a tuning attempt, at most: with the above, a whole second.
+/// Maximum warm-up of a tuning attempt: with the above, a whole second.
 const TUNE_WARMUP_NS: u64 = 200_000_000;
 
-/// What earlier starts of a run have done already.
+/// The results of earlier starts of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Done {
-    /// Cell and repeat of the trials that need not be run again.
+    /// Cell and repeat of the finished trials.
     pub trials: BTreeSet<(String, u32)>,
-    /// Parameters found for cells.
+    /// Tuned parameters by cell.
     pub tuned: BTreeMap<String, ToolParameters>,
-    /// Checkpoints of trials that broke off, in order.
+    /// Checkpoints of unfinished trials, in order.
     pub checkpoints: Vec<Checkpoint>,
 }
 
@@ -48,35 +48,35 @@ impl From<&Journal> for Done {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conclusion {
     /// Every trial has been made. Counts are of this start of the run.
     Finished {
-        /// Trials whose figure stands.
+        /// Trials with a valid figure.
         measured: usize,
-        /// Trials with evidence against them.
+        /// Trials with failed checks.
         invalid: usize,
         /// Trials that could not be measured.
         failed: usize,
     },
-    /// It was told to stop; what was finished is recorded, and a later start can go on.
+    /// It was interrupted; finished trials are recorded, and a later start can resume it.
     Interrupted,
-    /// A station is gone, and nothing can be measured any more; what was finished is recorded, and
-    /// a later start can go on.
+    /// A station is lost and the lab cannot measure any more; finished trials are recorded, and a
+    /// later start can resume it.
     LabLost {
-        /// Which, and its last words.
+        /// The station and its last output.
         reason: String,
     },
 }
 
-/// Where records go: the journal's writer.
+/// Receives records: the journal's writer.
 pub type Sink<'a, E> = &'a mut dyn FnMut(&Record) -> Result<(), E>;
 
 /// Makes every trial of `plan` that is not `done`, and records each with `sink` as it ends.
 ///
 /// # Errors
-/// What `sink` returns: a run that cannot be recorded is not continued.
+/// Errors of `sink`: a run that cannot be recorded is not continued.
 pub fn run<E>(
     plan: &Plan,
     measurer: &mut dyn Measurer,
@@ -108,7 +108,7 @@ pub fn run<E>(
     }
 }
 
-/// The cell of which a tuning attempt is a trial: as short as the tool allows.
+/// Returns the cell of a tuning attempt: as short as the tool allows.
 fn tuning_cell(cell: &Cell) -> Cell {
     let mut short = cell.clone();
     if let Measurement::Tcp {
@@ -148,7 +148,7 @@ struct Runner<'a, E> {
     interrupt: &'a Interrupt,
     forecast: Forecast,
     tuned: BTreeMap<String, ToolParameters>,
-    /// Checkpoints of trials that broke off.
+    /// Checkpoints of unfinished trials.
     checkpoints: &'a [Checkpoint],
     /// Number of the current trial, from 1.
     trial: usize,
@@ -206,8 +206,8 @@ impl<E> Runner<'_, E> {
         Ok(record.outcome)
     }
 
-    /// The parameters for a cell's trials, searched if it asks for that and nothing was found
-    /// before.
+    /// Returns the parameters of a cell's trials; tunes the cell if its plan asks for it and no
+    /// earlier start has.
     fn parameters(&mut self, cell: &Cell) -> Result<ToolParameters, Stop<E>> {
         let attempts_max = estimate::attempts(cell);
         if attempts_max == 0 {
@@ -249,7 +249,7 @@ impl<E> Runner<'_, E> {
         let mut recorded = Ok(());
         let Trial { cell, repeat, .. } = *trial;
         let mut events = |event: TrialEvent<'_>| {
-            // What cannot be recorded now is in the trial's own record at its end.
+            // A checkpoint that is not recorded is part of the trial's own record at its end.
             if let (TrialEvent::Checkpoint(checkpoint), Ok(())) = (event, &recorded) {
                 recorded = sink(&checkpoint.record());
             }
@@ -279,7 +279,7 @@ impl<E> Runner<'_, E> {
     }
 }
 
-/// What an attempt was worth. Evidence against it counts as a failure, as it would in the trials.
+/// Returns the gain of an attempt. Failed checks count as a failure, as in trials.
 fn gain(outcome: Outcome) -> Gain {
     let error = |reason| Gain {
         error: Some(reason),
@@ -304,22 +304,21 @@ fn gain(outcome: Outcome) -> Gain {
     }
 }
 
-/// Time that one attempt of a search is estimated to take.
+/// Estimated time of one tuning attempt.
 const ATTEMPT_NS: u64 = (estimate::TUNE_RUN.as_nanos() + estimate::BRING_UP.as_nanos()) as u64;
 
-/// Time that a search is estimated to take.
+/// Returns the estimated time of tuning a cell.
 fn search_ns(cell: &Cell) -> u64 {
     ATTEMPT_NS * u64::from(estimate::attempts(cell))
 }
 
-/// Time that a trial is estimated to take, without its share of the search.
+/// Returns the estimated time of a trial, without its share of tuning.
 fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
     cell.estimate_ns
         .saturating_sub(search_ns(cell) / u64::from(repeats.max(1)))
 }
 
-/// How long the rest of a run will take: the plan's estimates, corrected by how those so far have
-/// fared.
+/// Forecast of the remaining time of a run: the plan's estimates, scaled by the times so far.
 struct Forecast {
     left_ns: u64,
     estimated_ns: u64,
@@ -347,14 +346,14 @@ impl Forecast {
         }
     }
 
-    /// A trial or an attempt ended.
+    /// Records the time of an ended trial or attempt.
     fn ended(&mut self, estimated_ns: u64, took_ns: u64) {
         self.spare(estimated_ns);
         self.estimated_ns = self.estimated_ns.saturating_add(estimated_ns);
         self.took_ns = self.took_ns.saturating_add(took_ns);
     }
 
-    /// Something was estimated that will not be needed.
+    /// Removes an estimate.
     fn spare(&mut self, estimated_ns: u64) {
         self.left_ns = self.left_ns.saturating_sub(estimated_ns);
     }

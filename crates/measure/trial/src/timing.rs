@@ -1,16 +1,16 @@
-//! When a trial's measuring begins and ends, and the steps of its timeline.
+//! Beginning and end of a trial's measured time, and the steps of its timeline.
 //!
-//! iperf3 can leave out a warm-up itself (`-O`), but version 3.12 then loses an interval's bytes at
-//! the reset, resets sender and receiver at different instants, and takes whole seconds only. So
-//! trials run the tool for warm-up and measured time together, and cut the warm-up off the reported
-//! intervals. What the tool counted over the whole run then stands beside interface counters over
-//! the whole run, exactly.
+//! iperf3 can omit a warm-up itself (`-O`), but version 3.12 then loses an interval's bytes at the
+//! reset, resets sender and receiver at different times, and supports whole seconds only. So trials
+//! run the tool for warm-up and measured time together, and cut the warm-up off the reported
+//! intervals. The tool's counts over the whole run are then exactly comparable with interface
+//! counters over the whole run.
 
 use lab::protocol::OUTPUT_LIMIT_BYTES;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
-/// Steps that a timeline may have, short to long: iperf3 takes 0.1 s to 60 s.
+/// Possible steps of a timeline, in rising order: iperf3 supports 0.1 s to 60 s.
 const INTERVALS_NS: [u64; 9] = [
     100 * MS,
     200 * MS,
@@ -24,27 +24,27 @@ const INTERVALS_NS: [u64; 9] = [
 ];
 /// A timeline has at least this many steps where the shortest step allows it.
 const STEPS_MIN: u64 = 10;
-/// And at most this many.
+/// A timeline has at most this many steps.
 const STEPS_MAX: u64 = 1200;
-/// What iperf3 prints for a stream and step, or for the sum of them; up to 350 B were seen.
+/// Maximum output of iperf3 per stream and step, or for their sum; up to 350 B were observed.
 const STREAM_STEP_BYTES: u64 = 512;
-/// What its steps may take of the output that a station keeps; the rest is for beginning and end.
+/// Share of the kept output that steps may take; the rest is for beginning and end.
 const OUTPUT_BYTES: u64 = OUTPUT_LIMIT_BYTES as u64 / 2;
 
-/// When a trial's measuring begins and ends.
+/// Beginning and end of a trial's measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Step of the timeline, in nanoseconds; the tool's `-i`.
     pub interval_ns: u64,
-    /// Time cut off at the start: the warm-up asked for, up to the next step.
+    /// Time cut off at the start: the configured warm-up, rounded up to whole steps.
     pub warmup_ns: u64,
-    /// Time for which the tool runs, warm-up included, in nanoseconds; whole seconds for iperf3
-    /// (`-t`). Measured time is what is left after the warm-up, so never less than asked for.
+    /// Running time of the tool including the warm-up, in nanoseconds; whole seconds for iperf3
+    /// (`-t`). The measured time is the rest after the warm-up, at least the configured duration.
     pub run_ns: u64,
 }
 
 impl Timing {
-    /// Of a program that sends for so long from its start.
+    /// Timing of a program that sends for `duration_ns` from its start.
     pub(crate) const fn of_frames(duration_ns: u64) -> Self {
         Self {
             interval_ns: duration_ns,
@@ -62,7 +62,8 @@ impl Timing {
         }
     }
 
-    /// `None` when processes of so many streams would print more than a station keeps.
+    /// Timing of a transfer with `streams` per process. `None` if a process would print more than a
+    /// station keeps.
     pub(crate) fn of_transfer(duration_ns: u64, warmup_ns: u64, streams: u16) -> Option<Self> {
         let steps = |interval: u64| duration_ns / interval;
         let fits =
@@ -98,7 +99,7 @@ impl Timing {
         self.run_ns.div_ceil(SECOND)
     }
 
-    /// Measured time as planned, in nanoseconds.
+    /// Planned measured time, in nanoseconds.
     #[must_use]
     pub const fn measured_ns(&self) -> u64 {
         self.run_ns.saturating_sub(self.warmup_ns)

@@ -10,18 +10,18 @@ use lab::protocol::{Ended, Program, Request, Response};
 use lab::{Bench, Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
 
-/// A server that does not listen by then never will.
+/// Time for a server to listen.
 const READY_LIMIT: Duration = Duration::from_secs(5);
-/// Given to a tool between SIGTERM and SIGKILL.
+/// Time for a tool between SIGTERM and SIGKILL.
 pub(crate) const STOP_GRACE: Duration = Duration::from_millis(300);
-/// Of a tool's standard error, quoted in reasons.
+/// Characters of a tool's standard error that reasons quote.
 const STDERR_CHARS: usize = 200;
-/// Interval of looking for Ctrl-C.
+/// Interval of checking for Ctrl-C.
 pub(crate) const INTERRUPT_STEP: Duration = Duration::from_millis(20);
-/// Interval of looking whether programs live: a soak must not run on for hours without them.
+/// Interval of checking that programs run: a soak must not continue for hours without them.
 const ALIVE_STEP: Duration = Duration::from_secs(1);
 
-/// Programs of one trial on both stations. Those not waited for are stopped when it is dropped.
+/// Programs of one trial on both stations. Those that still run are stopped on drop.
 pub(crate) struct Tools<'a> {
     bench: &'a dyn Bench,
     running: Vec<(NodeId, u64)>,
@@ -42,7 +42,7 @@ impl<'a> Tools<'a> {
         Ok(process)
     }
 
-    /// Starts several programs at the same time and waits until all are ready.
+    /// Starts several programs in parallel and waits until all are ready.
     pub(crate) fn start_together(
         &mut self,
         programs: &[(NodeId, Program)],
@@ -63,7 +63,7 @@ impl<'a> Tools<'a> {
             });
             ended.collect()
         });
-        // Those that were started are stopped in the end, whatever became of the others.
+        // All started programs are recorded, so that they are stopped even if another failed.
         let started = programs.iter().zip(started).map(|((id, _), started)| {
             let process = started?;
             self.running.push((*id, process));
@@ -73,7 +73,7 @@ impl<'a> Tools<'a> {
         started.into_iter().collect()
     }
 
-    /// Stops a program and tells how it ended; it is killed when it takes longer than `grace`.
+    /// Stops a program, or kills it after `grace`. Returns how it ended.
     pub(crate) fn stop(
         &mut self,
         id: NodeId,
@@ -85,7 +85,7 @@ impl<'a> Tools<'a> {
         Ok(ended)
     }
 
-    /// Waits for a program to end; it is killed when `limit` is up.
+    /// Waits for a program to end; it is killed after `limit`.
     pub(crate) fn wait(
         &mut self,
         id: NodeId,
@@ -97,12 +97,12 @@ impl<'a> Tools<'a> {
         Ok(ended)
     }
 
-    /// Takes over what another has running.
+    /// Takes over the running programs of another.
     pub(crate) fn take_over(&mut self, mut other: Self) {
         self.running.append(&mut other.running);
     }
 
-    /// What is running, in the order started.
+    /// The running programs, in the order started.
     pub(crate) fn running(&self) -> &[(NodeId, u64)] {
         &self.running
     }
@@ -111,7 +111,7 @@ impl<'a> Tools<'a> {
 impl Drop for Tools<'_> {
     fn drop(&mut self) {
         for (id, process) in self.running.drain(..) {
-            // One that has ended meanwhile, or whose station is gone, needs no stopping.
+            // Fails if it has ended or its station is gone.
             let _ = self.bench.node(id).stop(process, STOP_GRACE);
         }
     }
@@ -172,7 +172,7 @@ pub(crate) fn status(
     }
 }
 
-/// What a tool's process counted that hands so many bytes to a socket at once.
+/// Returns the counts of a tool's process. `block_bytes` is the size of its writes to a socket.
 pub(crate) fn session(
     id: NodeId,
     ended: &Ended,
@@ -195,7 +195,7 @@ pub(crate) fn session(
     })
 }
 
-/// What `ping` saw.
+/// Returns the round-trip times of `ping`.
 pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> {
     if ended.timed_out {
         return Err(tool_error(id, "ping did not end in time".to_owned(), ended));
@@ -203,10 +203,10 @@ pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> 
     ping::parse(&ended.stdout).map_err(|error| tool_error(id, error.to_string(), ended))
 }
 
-/// Adds to a tool's own words how it ended.
+/// Adds to a tool's error how its process ended.
 pub(crate) fn tool_error(id: NodeId, mut problem: String, ended: &Ended) -> TrialError {
     if ended.timed_out {
-        problem += "; its time was up and it was killed";
+        problem += "; it was killed after its time limit";
     } else if let Some(signal) = ended.signal {
         problem += &format!("; signal {signal} ended it");
     } else if let Some(code) = ended.code.filter(|&code| code != 0) {

@@ -1,27 +1,27 @@
-//! From the sessions of several iperf3 processes to one transfer.
+//! Combines the sessions of several iperf3 processes into one transfer.
 //!
 //! Bytes are the receiver's. The warm-up is cut off each process's intervals at the first one that
 //! begins after it ([`Timing`] says why iperf3's own `-O` is not used).
 //!
-//! UDP loss is counted by sequence numbers. A datagram is *decided* when B saw it or a later one:
-//! sent in the measured time are those by which the highest number seen at B rose in it, and lost
-//! are those of them that B did not get. What A sent after the last one that B saw is undecided: on
-//! its way or unread in B's socket buffer when iperf3 ended, which does not wait for stragglers as
-//! RFC 2544 §23 asks. But when that is more than 100 ms of traffic, or than B's sockets hold, the
-//! path stood still, and all of it is lost; iperf3's own figure leaves it out.
+//! UDP loss is counted by sequence numbers. A datagram is *decided* when B has received it or a
+//! later one: sent in the measured time are as many as B's highest number rose in it, and lost are
+//! those of them that B did not receive. Datagrams that A sent after the last one that B received
+//! are undecided: in flight or unread in B's socket buffer when iperf3 ended, which does not wait
+//! for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of traffic, or more
+//! than B's sockets hold, the path was stalled and all of them are lost; iperf3's own figure omits
+//! them.
 
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
 use journal::record::{Datagrams, Interval, ToolParameters, Transfer};
 
-/// What may be on its way through a DUT, or in buffers, when the tool ends.
+/// Traffic that may be in flight through a DUT, or in buffers, when the tool ends.
 const UNDECIDED_NS: u64 = 100_000_000;
-/// What the kernel charges a socket for a datagram beyond its payload, at least.
+/// Minimum bytes that the kernel charges a socket per datagram beyond its payload.
 const BUFFER_OVERHEAD_BYTES: u64 = 512;
 
-/// Datagrams of a stream and interval by which iperf3's count of them and its count of bytes may
-/// differ: from version 3.16 on one thread sends and another reads both counts, with no lock
-/// between them.
+/// Datagrams per stream and interval by which iperf3's counts of datagrams and bytes may differ:
+/// from version 3.16 on one thread sends and another reads both counts, without a lock.
 const RACE_DATAGRAMS: u64 = 2;
 
 /// Client and server of one iperf3 process pair.
@@ -33,29 +33,29 @@ pub struct Pair {
     pub server: Session,
 }
 
-/// What the tools counted over the whole run, warm-up included: comparable with interface counters.
+/// The tools' counts over the whole run including the warm-up: comparable with interface counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Payload bytes that A's processes handed to their sockets; of UDP, by their sequence numbers.
+    /// Payload bytes that A's processes wrote to their sockets; for UDP, by sequence numbers.
     pub sent_bytes: u64,
-    /// Payload bytes that may have been sent beyond [`Self::sent_bytes`] (TCP), or short of them
-    /// (UDP): see [`Session::uncounted_bytes`].
+    /// Payload bytes that may have been sent in addition to [`Self::sent_bytes`] (TCP), or be
+    /// missing from them (UDP): see [`Session::uncounted_bytes`].
     pub uncounted_bytes: u64,
-    /// Payload bytes that B's processes got.
+    /// Payload bytes that B's processes received.
     pub received_bytes: u64,
-    /// TCP segments sent again.
+    /// Retransmitted TCP segments.
     pub retransmits: u64,
     /// As [`Self::sent_bytes`], by the tools' closing summaries.
     pub sent_summary_bytes: Option<u64>,
     /// As [`Self::received_bytes`], by the tools' closing summaries.
     pub received_summary_bytes: Option<u64>,
-    /// Payload bytes that A sent in the measured time, by A's clock and, of UDP, sequence numbers.
+    /// Payload bytes that A sent in the measured time by A's clock; for UDP, by sequence numbers.
     pub offered_bytes: u64,
-    /// That time.
+    /// The measured time by A's clock.
     pub offered_ns: u64,
 }
 
-/// Why sessions cannot be put together.
+/// Why sessions cannot be combined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     /// The tool stopped before anything was measured.
@@ -66,9 +66,9 @@ pub enum TransferError {
         /// Warm-up.
         warmup_ms: u64,
     },
-    /// The bytes of a station's tool are not those of datagrams of the length asked for.
+    /// The bytes of a station's tool do not match datagrams of the configured length.
     #[error(
-        "iperf3 on station {station} counts {bytes} B, but datagrams of {datagram_bytes} B were asked for"
+        "iperf3 on station {station} counts {bytes} B, but datagrams of {datagram_bytes} B were configured"
     )]
     NotTheDatagrams {
         /// `a` or `b`.
@@ -80,10 +80,10 @@ pub enum TransferError {
     },
 }
 
-/// Puts the pairs of one trial together.
+/// Combines the pairs of one trial.
 ///
 /// # Errors
-/// When nothing was measured, or what was cannot be datagrams.
+/// When nothing was measured, or the bytes do not match whole datagrams.
 pub fn assemble(
     pairs: &[Pair],
     timing: &Timing,
@@ -139,11 +139,11 @@ pub fn assemble(
     Ok((transfer, totals))
 }
 
-/// Datagrams sent to a dead path: those after the last one that B saw, when they are too many to
-/// have been on their way.
+/// Returns the datagrams sent to a dead path: those after the last one that B received, if they are
+/// too many to have been in flight.
 fn unanswered(pair: &Pair, a: &Window<'_>, parameters: &ToolParameters) -> u64 {
     let buffered = match (parameters.window_bytes, parameters.datagram_bytes) {
-        // The kernel doubles what is asked for (socket(7)).
+        // The kernel doubles the requested size (socket(7)).
         (Some(window), Some(bytes)) => {
             let held = window.saturating_mul(2) / (u64::from(bytes) + BUFFER_OVERHEAD_BYTES);
             held.saturating_mul(pair.client.streams)
@@ -186,8 +186,8 @@ fn datagrams(
     let jitter: u64 = pairs.iter().map(|pair| pair.server.jitter_ns).sum();
     Ok(Datagrams {
         sent,
-        // Duplicates can make more arrive than were sent; the check `tool-agrees-with-itself` tells
-        // of it.
+        // With duplicates more can arrive than were sent; the check `tool-agrees-with-itself`
+        // reports that.
         lost: sent.saturating_sub(received_bytes / size),
         station_lost: 0,
         out_of_order: pairs.iter().map(|pair| pair.server.out_of_order).sum(),
@@ -199,7 +199,7 @@ fn sum(left: Option<u64>, right: Option<u64>) -> Option<u64> {
     Some(left? + right?)
 }
 
-/// The part of a session that is measured.
+/// The measured part of a session.
 struct Window<'a> {
     /// Not empty.
     steps: &'a [Step],
@@ -211,7 +211,7 @@ impl<'a> Window<'a> {
         timing: &Timing,
         station: &'static str,
     ) -> Result<Self, TransferError> {
-        // Steps begin a little late, never half a step.
+        // Steps begin slightly late, never half a step.
         let begins = |step: &Step| step.start_ns + timing.interval_ns / 2 >= timing.warmup_ns;
         match session.steps.iter().position(begins) {
             Some(first) => Ok(Self {
@@ -246,8 +246,7 @@ impl<'a> Window<'a> {
             .map_or(0, |step| step.end_ns - self.start_ns())
     }
 
-    /// Bytes from the window's start to `at_ns` after it, taking them as evenly spread within a
-    /// step.
+    /// Returns the bytes from the window's start to `at_ns` after it, interpolated within a step.
     fn bytes_until(&self, at_ns: u64) -> u64 {
         let at_ns = at_ns.saturating_add(self.start_ns());
         let part = |step: &Step| {
@@ -265,8 +264,8 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Sums the windows on a common grid of `interval_ns`. A rest shorter than half a step goes to the
-/// last one.
+/// Sums the windows on a common grid of `interval_ns`. A remainder below half a step is added to
+/// the last step.
 fn timeline(windows: &[Window<'_>], interval_ns: u64) -> Vec<Interval> {
     let end_ns = windows.iter().map(Window::duration_ns).max().unwrap_or(0);
     let steps = ((end_ns + interval_ns / 2) / interval_ns).max(1);

@@ -1,60 +1,58 @@
-//! The search for the tool parameters that carry most, before a cell is measured.
+//! The search for the tool parameters with the highest rate, before a cell is measured.
 //!
-//! A pure controller: it asks a closure for one attempt after another and knows nothing of
-//! stations.
+//! A pure controller: it calls a closure for each attempt and does not depend on stations.
 //!
 //! - **TCP**: coordinate search. All stream counts (1, 2, 4 and 8 per core) with the kernel's own
 //!   window; then all windows with the best count; if another window won, the neighbouring counts
 //!   with it.
-//! - **UDP**: the datagram length first, when the campaign leaves it open, at full speed; then the
-//!   offered rate: full speed, and a geometric ladder around what that delivered. A sender at full
-//!   speed takes time from a receiver on the same machine, so the highest *received* rate is often
-//!   at a lower offered one.
+//! - **UDP**: first the datagram length at full speed, if the campaign does not set it; then the
+//!   offered rate: full speed, and a geometric ladder around the rate received then. A sender at
+//!   full speed takes CPU time from a receiver on the same machine, so the highest *received* rate
+//!   is often at a lower offered one.
 //!
-//! What is found depends on noise: attempts are short. So the two best are measured again and
-//! compared by their means, and a simpler setting (fewer streams, the kernel's window, full speed)
-//! stands unless another beats it by [`BETTER_PERCENT`]. `campaign::estimate` knows how many
-//! attempts there are at most. It does not search for a zero-loss rate (RFC 2544 throughput).
+//! Attempts are short and noisy. So the two best are repeated and compared by their means, and a
+//! simpler setting (fewer streams, the kernel's window, full speed) is kept unless another beats it
+//! by [`BETTER_PERCENT`]. `campaign::estimate` has the maximum number of attempts. This does not
+//! search for a zero-loss rate (RFC 2544 throughput).
 
 use crate::command;
 use campaign::plan::{Cell, Measurement};
 use journal::record::{ToolParameters, TuneAttempt, Tuned};
 
-/// A setting wins over a simpler one when it carries this much more, in percent.
+/// A setting replaces a simpler one if its rate is higher by this share, in per cent.
 pub const BETTER_PERCENT: u64 = 2;
-/// Streams per core that are tried.
+/// Numbers of streams per core to try.
 const STREAMS_PER_CORE: [u16; 4] = [1, 2, 4, 8];
-/// TCP windows that are tried; `None`: the kernel's own tuning (RFC 7323 scaling).
+/// TCP windows to try; `None`: the kernel's own tuning (RFC 7323 scaling).
 const WINDOWS_BYTES: [Option<u64>; 4] = [None, Some(256 << 10), Some(1 << 20), Some(4 << 20)];
-/// Room that encapsulation may need when the full datagram would be fragmented behind the gateway.
+/// Room for encapsulation, without which the full datagram may be fragmented behind the gateway.
 const ENCAPSULATION_ROOM_BYTES: u32 = 100;
 /// Smallest datagram tried.
 const DATAGRAM_BYTES_MIN: u32 = 64;
-/// Steps of the ladder of offered rates, in per mille of what full speed delivered: factors of
-/// 2^(1/4).
+/// Steps of the ladder of offered rates, in per mille of the rate received at full speed: factors
+/// of 2^(1/4).
 const LADDER_PER_MILLE: [u64; 6] = [841, 1000, 1189, 1414, 1682, 2000];
-/// The ladder is left after this many steps in turn that deliver less than the best.
+/// The ladder ends after this many consecutive steps below the best rate.
 const STEPS_WITHOUT_GAIN: usize = 2;
 
-/// When this many attempts have all failed, the cell is not searched any further: its trials will
-/// say why.
+/// Tuning ends when this many attempts have all failed: the cell's trials will report why.
 const FAILURES: usize = 3;
 
-/// What an attempt gave.
+/// The result of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gain {
     /// Payload bit/s received; 0 when it failed.
     pub payload_bps: u64,
     /// Datagrams lost in parts per million; `None` for TCP.
     pub lost_ppm: Option<u64>,
-    /// Why it failed or is not valid, when it did or is not; such an attempt cannot win.
+    /// Why it failed or is invalid; `None` if it succeeded. Only a successful attempt can win.
     pub error: Option<String>,
 }
 
-/// Searches the best parameters for a cell, asking `attempt` for each.
+/// Searches for the best parameters of a cell, with one call of `attempt` each.
 ///
 /// # Errors
-/// What `attempt` returns: the search stops there.
+/// Errors of `attempt`, which end the search.
 pub fn tune<E>(
     cell: &Cell,
     attempt: impl FnMut(&ToolParameters) -> Result<Gain, E>,
@@ -92,7 +90,7 @@ pub fn tune<E>(
     })
 }
 
-/// Datagram lengths that are tried, the largest first.
+/// Returns the datagram lengths to try, the largest first.
 fn datagrams(mtu: u16) -> Vec<u32> {
     let full = command::largest_datagram_bytes(mtu);
     let mut lengths = vec![
@@ -105,7 +103,7 @@ fn datagrams(mtu: u16) -> Vec<u32> {
     lengths
 }
 
-/// Attempts so far. The order made is from simple to less simple, so the first of equals wins.
+/// The attempts so far, simple settings first, so that the first of equal ones wins.
 struct Search<F> {
     attempt: F,
     made: Vec<TuneAttempt>,
@@ -175,7 +173,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
             })?;
             without_gain = if bps > best_bps { 0 } else { without_gain + 1 };
             best_bps = best_bps.max(bps);
-            // Below full speed's own rate every step must deliver less; that says nothing yet.
+            // Steps below the rate of full speed deliver less by definition and do not count.
             if per_mille > 1000 && without_gain >= STEPS_WITHOUT_GAIN {
                 break;
             }
@@ -183,7 +181,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         Ok(())
     }
 
-    /// Measures the two best again, so that one lucky attempt does not decide.
+    /// Repeats the two best attempts, so that a single outlier does not decide.
     fn repeat_the_best(&mut self) -> Result<(), E> {
         let Some(best) = self.best() else {
             return Ok(());
@@ -199,7 +197,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         Ok(())
     }
 
-    /// Makes an attempt unless it was made before. Returns what it delivered.
+    /// Makes an attempt unless it was made before. Returns its mean rate.
     fn make(&mut self, parameters: &ToolParameters) -> Result<u64, E> {
         let hopeless =
             self.made.len() >= FAILURES && self.made.iter().all(|made| made.error.is_some());
@@ -228,7 +226,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         Ok(())
     }
 
-    /// Parameters of the valid attempts, each once, in the order made.
+    /// Returns the parameters of the valid attempts without duplicates, in the order made.
     fn candidates(&self) -> Vec<ToolParameters> {
         let mut candidates: Vec<ToolParameters> = Vec::new();
         for made in &self.made {
@@ -239,8 +237,8 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         candidates
     }
 
-    /// The best so far: the simplest of those that none beats by more than [`BETTER_PERCENT`];
-    /// among datagram rates that are as good, the one that loses least.
+    /// Returns the best parameters so far: the simplest of those within [`BETTER_PERCENT`] of the
+    /// highest rate; among equally good datagram rates, the one with the least loss.
     fn best(&self) -> Option<ToolParameters> {
         let candidates = self.candidates();
         let top = candidates
@@ -256,7 +254,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         good.min_by_key(|candidate| self.mean_lost_ppm(candidate))
     }
 
-    /// Mean over the attempts with these parameters; 0 when one of them failed.
+    /// Returns the mean rate of the attempts with these parameters; 0 if one of them failed.
     fn mean_bps(&self, parameters: &ToolParameters) -> u64 {
         let attempts = self
             .made

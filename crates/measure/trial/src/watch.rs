@@ -1,5 +1,5 @@
-//! What is read while the tools run: CPU time at both ends of the measured time, samples of the
-//! cipher link spread over it, and all of its frames that do not belong there.
+//! Readings while the tools run: CPU time at both ends of the measured time, samples of the cipher
+//! link spread over it, and all foreign frames of the cipher link.
 
 use crate::error::TrialError;
 use crate::reading::CpuReading;
@@ -11,50 +11,49 @@ use lab::protocol::{Request, Response};
 use lab::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
-/// Frames in one sample of a bulk transfer: the copy to the watch costs a millisecond or so.
+/// Frames in one sample of a bulk transfer: copying them takes about a millisecond.
 const FRAMES_BULK: u32 = 100;
-/// Frames in one sample of echoes, few so that few round trips are touched.
+/// Frames in one sample of echoes: few, so that few round trips are affected.
 const FRAMES_ECHO: u32 = 20;
-/// A sample's time.
+/// Duration of a sample.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// A slow ping is sampled for longer, up to this.
+/// Maximum duration of a sample, for a slow ping.
 const SAMPLE_MAX: Duration = Duration::from_secs(2);
-/// Where in the measured time samples are taken, in percent.
+/// Positions of samples in the measured time, in per cent.
 const SAMPLES_AT_PERCENT: [u32; 3] = [20, 50, 80];
-/// A shorter trial gets one sample, from its start.
+/// A shorter trial has one sample, from its start.
 const MANY_SAMPLES_FROM: Duration = Duration::from_millis(500);
-/// CPU time is read last this long before the tools end, while all of them live.
+/// CPU time is last read this long before the tools end, while all of them run.
 const END_MARGIN: Duration = Duration::from_millis(50);
 
-/// What was seen while the tools ran.
+/// Readings while the tools ran.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct WatchResult {
     pub(crate) cpu: Cpu,
     pub(crate) cipher_link: CipherLink,
-    /// Longest time that all samples together may have looked.
+    /// Maximum duration of all samples together.
     pub(crate) sampling_ns: u64,
 }
 
-/// A watch on the cipher link, from its start to [`Self::end`]; ended and forgotten when it is
-/// dropped.
-pub(crate) struct CipherWatching<'a> {
+/// A watch on the cipher link, from its start to [`Self::end`]; ended without a result on drop.
+pub(crate) struct CipherLinkWatch<'a> {
     gateway: &'a dyn Node,
     watch: Option<u64>,
 }
 
-/// Where the cipher link is looked at, and for what.
+/// The watched end of the cipher link.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look<'a> {
-    /// Whose end.
+pub(crate) struct WatchPoint<'a> {
+    /// The gateway at this end.
     pub(crate) gateway: NodeId,
     pub(crate) interface: &'a str,
-    /// Bytes that the stations' traffic shows in clear; may be empty.
+    /// Bytes that the stations' traffic has in clear; may be empty.
     pub(crate) marker: &'a [u8],
 }
 
-impl<'a> Look<'a> {
-    /// At gw1's end, or at gw2's where a station stands in gw1's place; between boxes outside at
-    /// the tap, if there is one.
+impl<'a> WatchPoint<'a> {
+    /// Returns gw1's end, or gw2's where a station is in gw1's place; between external boxes the
+    /// tap, if there is one.
     pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Option<Self> {
         let [first, second] = bench.cipher_ends()?;
         let (gateway, interface) = if gateway == NodeId::Gw2 {
@@ -70,12 +69,12 @@ impl<'a> Look<'a> {
     }
 }
 
-impl<'a> CipherWatching<'a> {
-    /// Starts to watch every frame there.
+impl<'a> CipherLinkWatch<'a> {
+    /// Starts to watch every frame.
     pub(crate) fn start(
         bench: &'a dyn Bench,
         dut: &RunningDut,
-        look: Look<'_>,
+        look: WatchPoint<'_>,
     ) -> Result<Self, LabError> {
         let gateway = bench.node(look.gateway);
         let request = Request::Watch {
@@ -93,7 +92,7 @@ impl<'a> CipherWatching<'a> {
         }
     }
 
-    /// Ends the watch and tells what did not belong there.
+    /// Ends the watch. Returns the foreign frames.
     pub(crate) fn end(mut self) -> Result<CipherWatch, LabError> {
         let Some(watch) = self.watch.take() else {
             return Ok(CipherWatch::default());
@@ -105,27 +104,27 @@ impl<'a> CipherWatching<'a> {
     }
 }
 
-impl Drop for CipherWatching<'_> {
+impl Drop for CipherLinkWatch<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.watch.take() {
-            // The trial has failed already; when the station is gone, so is the watch.
+            // The trial has failed already; a lost station has no watch either.
             let _ = self.gateway.call(Request::WatchEnd { watch });
         }
     }
 }
 
 /// Watches one trial.
-pub(crate) struct Watch<'a> {
+pub(crate) struct Watcher<'a> {
     pub(crate) bench: &'a dyn Bench,
     pub(crate) dut: &'a RunningDut,
     pub(crate) timing: Timing,
-    /// `None` where nothing crosses the cipher link.
-    pub(crate) look: Option<Look<'a>>,
+    /// `None` where there is no cipher link.
+    pub(crate) look: Option<WatchPoint<'a>>,
     pub(crate) sample: Sample,
     pub(crate) interrupt: &'a Interrupt,
 }
 
-/// How much is looked at at a time.
+/// Limits of one sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     frames: u32,
@@ -133,13 +132,13 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Of traffic as fast as it goes.
+    /// A sample of fast traffic.
     pub(crate) const BULK: Self = Self {
         frames: FRAMES_BULK,
         limit: SAMPLE,
     };
 
-    /// Of what the tools of a measurement send.
+    /// Returns the limits for a measurement's traffic.
     pub(crate) fn of(measurement: &Measurement) -> Self {
         match measurement {
             Measurement::Ping { interval_ns, .. } => {
@@ -154,21 +153,22 @@ impl Sample {
     }
 }
 
-/// One thing to do at its time.
+/// One step of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     CpuTime,
     Sample,
 }
 
-impl Watch<'_> {
-    /// Follows the tools from `started`, when the first client was, until shortly before they end.
+impl Watcher<'_> {
+    /// Follows the tools from `started`, the start of the first client, until shortly before they
+    /// end.
     pub(crate) fn follow(
         &self,
         started: Instant,
         tools: &[(NodeId, u64)],
-    ) -> Result<Seen, TrialError> {
-        let mut seen = Seen::default();
+    ) -> Result<WatchResult, TrialError> {
+        let mut seen = WatchResult::default();
         let mut first_reading: Option<CpuReading> = None;
         for (after, step) in schedule(&self.timing) {
             let programs = tools.iter().chain(&self.dut.processes);
@@ -187,8 +187,10 @@ impl Watch<'_> {
         Ok(seen)
     }
 
-    /// Waits until all of A's tools have ended, or until the deadline, the run is interrupted or
-    /// the DUT dies.
+    /// Waits until all of A's tools have ended, or until the deadline.
+    ///
+    /// # Errors
+    /// On an interrupt, or when the DUT dies.
     pub(crate) fn await_clients(
         &self,
         clients: &[u64],
@@ -205,7 +207,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    fn sample(&self, seen: &mut Seen) -> Result<(), TrialError> {
+    fn sample(&self, seen: &mut WatchResult) -> Result<(), TrialError> {
         let Some(look) = self.look else {
             return Ok(());
         };
@@ -242,7 +244,7 @@ fn add(sum: &mut CipherLink, found: CipherLink) {
     sum.spis.sort();
 }
 
-/// Times from the start of the tools, in order.
+/// Returns the steps with their times from the start of the tools, in order.
 fn schedule(timing: &Timing) -> Vec<(Duration, Step)> {
     let begin = Duration::from_nanos(timing.warmup_ns);
     let end = begin + Duration::from_nanos(timing.measured_ns());

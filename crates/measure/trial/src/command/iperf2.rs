@@ -1,22 +1,21 @@
 //! Commands of iperf2.
 //!
-//! Its server ends by itself when so many streams as `-P` says have ended. Its clients send the
-//! digits over and over, unasked, behind a header that is repeated in each datagram, and in each
-//! block of a TCP stream.
+//! Its server ends by itself after `-P` streams. By default its clients send the repeated digits,
+//! behind a header in each datagram and in each block of a TCP stream.
 
 use super::{MARKER_BYTES, Share, pattern, seconds};
 use lab::protocol::Ready;
 
-/// What its client writes before the digits: up to 160 B were seen.
+/// Longest header before the digits that was observed.
 const HEADER_BYTES: usize = 160;
-/// `-b` cannot be left open: without it, a client sends 1 Mbit/s. Nothing here sends so much, in
-/// bit/s.
+/// Rate in bit/s for "as fast as possible", beyond any machine: without `-b`, a client sends
+/// 1 Mbit/s.
 const FULL_SPEED_BPS: u64 = 1_000_000_000_000;
-/// Handed to a TCP socket at once, as it does unasked.
+/// Bytes per write to a TCP socket: its default.
 pub(crate) const BLOCK_BYTES: u64 = 131_072;
 
 impl Share<'_> {
-    /// Server, client, and when the server is ready.
+    /// Returns the commands of server and client, and the server's sign of being ready.
     pub(super) fn iperf2(&self) -> (String, String, Ready) {
         let Self {
             target,
@@ -54,10 +53,10 @@ impl Share<'_> {
     }
 }
 
-/// The digits that a datagram shows wherever they begin, when it has enough of them behind the
+/// Returns the digits that a datagram contains at any phase, if it has enough of them behind the
 /// header.
 pub(super) fn marker(payload_bytes: usize) -> Vec<u8> {
-    // In so many digits, those of the marker stand in their order at least once.
+    // This many digits contain the marker at least once.
     let needed = HEADER_BYTES + 2 * MARKER_BYTES - 1;
     match payload_bytes >= needed {
         true => pattern(0, MARKER_BYTES),

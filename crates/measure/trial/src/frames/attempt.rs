@@ -1,13 +1,14 @@
 //! One frame test on a lab of stations.
 //!
-//! 1. Links set, and whether they carry the IP version; DUT brought up, earlier connections waited
-//!    out.
-//! 2. The procedure carried out, trial by trial, with nothing else on the path.
-//! 3. One trial more, at the load that its figures stand on: every frame of the cipher link
-//!    watched, samples of it, CPU time, counters before and after.
-//! 4. DUT taken down, every check made.
+//! 1. Set the links and check that they carry the IP version; start the DUT; wait until earlier
+//!    connections are closed.
+//! 2. Carry out the procedure, trial by trial, with nothing else on the path.
+//! 3. Make one more trial at the load of its figures: watch every frame of the cipher link, take
+//!    samples, read CPU time, and read counters before and after.
+//! 4. Stop the DUT and make every check.
 //!
-//! What watches the cipher link takes time of every frame, so it would find another throughput.
+//! Watching the cipher link costs time per frame, so the procedure would find another throughput
+//! with it.
 
 use super::station::StationRig;
 use super::{FrameRun, RigLoad, carry_out};
@@ -20,12 +21,12 @@ use crate::quiet;
 use crate::reading::{Counters, Offloads, offloads};
 use crate::readings::PathReadings;
 use crate::timing::Timing;
-use crate::watch::{CipherWatching, Look, Sample, Watch};
+use crate::watch::{CipherLinkWatch, Sample, WatchPoint, Watcher};
 use campaign::plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
-/// Measures with frames.
+/// Makes a frame test.
 pub(crate) fn attempt(
     bench: &mut dyn Bench,
     (trial, test): (&Trial<'_>, &FrameTest),
@@ -37,17 +38,17 @@ pub(crate) fn attempt(
     expect_addresses(&test.traffic)?;
     bench.configure(trial.links)?;
     expect_ip(bench, trial, test.traffic.ip)?;
-    // Before there is a DUT with interfaces of its own.
+    // Read before the DUT adds its own interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let cores = Cores::assign(stations.cores, machine_cores(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
         let path = dut.frame_path.clone().ok_or_else(|| {
             TrialError::frames(format!(
-                "`{}` has no place where frames go in and come out; choose another measurement for it",
+                "`{}` has no interfaces where frames enter and leave; choose another measurement for it",
                 trial.cell.dut.name
             ))
         })?;
-        let carrier = Carrier {
+        let attempt = Attempt {
             bench,
             trial,
             test,
@@ -56,11 +57,11 @@ pub(crate) fn attempt(
             cores,
             interrupt,
         };
-        carrier.carry(dut, events, words)
+        attempt.run(dut, events, words)
     })
 }
 
-/// A reason is one sentence.
+/// Checks that the links carry the IP version. Its error is one sentence, as a reason must be.
 fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result<(), TrialError> {
     bench
         .check_ip(version, trial.links)
@@ -70,7 +71,8 @@ fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result
         })
 }
 
-/// The kernel makes a socket's headers, with the addresses that the lab's interfaces have.
+/// Checks the addresses of sockets: their headers come from the kernel, with the addresses of the
+/// lab's interfaces.
 fn expect_addresses(traffic: &Traffic) -> Result<(), TrialError> {
     let socket = Some(PortKind::Socket);
     let sockets = traffic.ports.tx == socket || traffic.ports.rx == socket;
@@ -82,7 +84,7 @@ fn expect_addresses(traffic: &Traffic) -> Result<(), TrialError> {
     Ok(())
 }
 
-/// With the path's own ends, which a DUT that is a link brings along.
+/// Adds the path's ends, which belong to the DUT if that is a link itself.
 fn ends(mut link_ends: Vec<String>, path: &FramePath) -> Vec<String> {
     for end in [&path.source, &path.sink] {
         let name = format!("{}/{}", end.node.name(), end.interface);
@@ -93,8 +95,8 @@ fn ends(mut link_ends: Vec<String>, path: &FramePath) -> Vec<String> {
     link_ends
 }
 
-/// Everything that the middle of a frame test needs: the path is up.
-struct Carrier<'a> {
+/// A frame test whose path is up.
+struct Attempt<'a> {
     bench: &'a dyn Bench,
     trial: &'a Trial<'a>,
     test: &'a FrameTest,
@@ -104,8 +106,8 @@ struct Carrier<'a> {
     interrupt: &'a Interrupt,
 }
 
-impl Carrier<'_> {
-    fn carry(
+impl Attempt<'_> {
+    fn run(
         &self,
         dut: &mut RunningDut,
         events: EventSink<'_>,
@@ -124,8 +126,8 @@ impl Carrier<'_> {
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
         let marker = rig.marker();
         let look = self
-            .looked_at()
-            .and_then(|gateway| Look::at(self.bench, gateway, &marker));
+            .watched_gateway()
+            .and_then(|gateway| WatchPoint::at(self.bench, gateway, &marker));
         let load = found.evidence_load;
         let (run, readings) = self.watched(&mut rig, &load, look, offloads)?;
         words.extend(rig.commands(&load));
@@ -149,13 +151,12 @@ impl Carrier<'_> {
         Ok((measured, found.objection))
     }
 
-    /// Whose end of the cipher link is looked at: where the DUT's kernel sends or receives. What a
-    /// station in a gateway's place sends past its own kernel is not seen there.
-    fn looked_at(&self) -> Option<NodeId> {
-        match (
-            self.trial.cell.dut.adapter.profile().role,
-            self.path.source.node,
-        ) {
+    /// Returns the gateway whose end of the cipher link is watched: where the DUT's kernel sends or
+    /// receives. Frames of a station in a gateway's place bypass its kernel and are not visible
+    /// there.
+    fn watched_gateway(&self) -> Option<NodeId> {
+        let role = self.trial.cell.dut.adapter.profile().role;
+        match (role, self.path.source.node) {
             (Role::Rig, _) => None,
             (_, NodeId::Gw1) => Some(NodeId::Gw2),
             _ => Some(NodeId::Gw1),
@@ -167,14 +168,14 @@ impl Carrier<'_> {
         &self,
         rig: &mut StationRig<'_>,
         load: &RigLoad,
-        look: Option<Look<'l>>,
+        look: Option<WatchPoint<'l>>,
         offloads: Offloads,
     ) -> Result<(FrameRun, PathReadings<'l>), TrialError> {
         let before = Counters::read(self.bench, rig.dut())?;
-        let watching = look.map(|look| CipherWatching::start(self.bench, rig.dut(), look));
+        let watching = look.map(|look| CipherLinkWatch::start(self.bench, rig.dut(), look));
         let watching = watching.transpose()?;
         let running = rig.start(load, None)?;
-        let watch = Watch {
+        let watch = Watcher {
             bench: self.bench,
             dut: rig.dut(),
             timing: Timing::of_frames(load.duration_ns),
@@ -188,7 +189,7 @@ impl Carrier<'_> {
             look,
             offloads,
             before,
-            watch: watching.map(CipherWatching::end).transpose()?,
+            watch: watching.map(CipherLinkWatch::end).transpose()?,
             after: Counters::read(self.bench, rig.dut())?,
             seen,
         };

@@ -1,8 +1,8 @@
-//! What is done to a DUT under a constant load: `rekey`, `failover`, `setup`, `desync` and
+//! Disturbances of a DUT under a constant load: `rekey`, `failover`, `setup`, `desync` and
 //! `hostile`.
 
 use super::RigLoad;
-use super::stand::{Stand, searched, share};
+use super::basis::{Basis, searched, share};
 use super::throughput::throughput_by;
 use super::trials::{DRAIN_NS, Trials};
 use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
@@ -12,20 +12,20 @@ use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Throug
 use journal::record::FrameFound;
 use lab::{DutAction, NodeId};
 
-/// Load before the first event, so that it is seen what was normal.
+/// Load before the first event, which shows the undisturbed state.
 const LEAD_NS: u64 = estimate::LEAD_RUN.as_nanos() as u64;
-/// Time that a set-up is given, as a multiple of what it took without a load.
+/// Time for a set-up, as a multiple of its time without a load.
 const SETUP_TIMES: u64 = 3;
-/// The load of the trial whose evidence is read, in per cent of the load of the others: a DUT that
-/// has recovered carries it with ease.
+/// Load of the trial whose evidence is read, in per cent of the others' load: low for a DUT that
+/// has recovered.
 const QUIET_PERCENT: u64 = 50;
 
-/// Carries one of them out.
-pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Stand, TrialError> {
+/// Carries out one of these procedures.
+pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Basis, TrialError> {
     let drain_ns = drain_ns(&plan.load);
     let load = match base_load(trials, &plan.load)? {
         Ok(load) => load,
-        Err(stand) => return Ok(stand),
+        Err(basis) => return Ok(basis),
     };
     let load_for = |duration_ns| RigLoad::new(Some(load), duration_ns, drain_ns);
     match &plan.event {
@@ -77,14 +77,14 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Sta
     }
     let found = std::mem::take(&mut trials.disturbed);
     trials.result.found = FrameFound::Disturbed(found);
-    Ok(Stand::on(share(load, QUIET_PERCENT), drain_ns))
+    Ok(Basis::on(share(load, QUIET_PERCENT), drain_ns))
 }
 
-/// The load in frames/s, or why there is none.
+/// Returns the load in frames/s, or the basis with the reason why there is none.
 pub(super) fn base_load(
     trials: &mut Trials<'_>,
     load: &BaseLoad,
-) -> Result<Result<u64, Stand>, TrialError> {
+) -> Result<Result<u64, Basis>, TrialError> {
     Ok(match load {
         BaseLoad::Given { frames_per_s } => Ok(*frames_per_s),
         BaseLoad::Share { percent, search } => {
@@ -94,13 +94,12 @@ pub(super) fn base_load(
     })
 }
 
-/// Time for stragglers under that load.
+/// Returns the time for stragglers under that load.
 pub(super) fn drain_ns(load: &BaseLoad) -> u64 {
     load.search().map_or(DRAIN_NS, |search| search.drain_ns)
 }
 
-/// The search once more, with keys renewed in each of its trials. What could be tried then can be
-/// tried now.
+/// Repeats the search with keys renewed in each trial, up to the same highest load.
 fn search_with_rekeys(
     trials: &mut Trials<'_>,
     search: &ThroughputSearch,
@@ -112,7 +111,7 @@ fn search_with_rekeys(
         ..search.clone()
     };
     let found = throughput_by(trials, &again, |trials, load| {
-        // One at least, in the middle of a trial that is too short for the next.
+        // At least one rekey per trial, in the middle of a short one.
         let every_ns = every_ns.min(load.duration_ns.div_ceil(2)).max(1);
         let made = trials.make_disturbed(load, &rekeys(every_ns, load.duration_ns))?;
         Ok(made.0)
@@ -121,7 +120,7 @@ fn search_with_rekeys(
     Ok(())
 }
 
-/// None at the very beginning, and none at the very end, of which nothing could be seen.
+/// Plans rekeys except at the very beginning and end, where their effect would not be visible.
 fn rekeys(every_ns: u64, duration_ns: u64) -> PlannedDisturbance {
     let times = (1..).map(|number| number * every_ns);
     let times = times.take_while(|at_ns| *at_ns < duration_ns);
@@ -153,7 +152,7 @@ fn desyncs(cause: Desync, times: u32, watch_ns: u64) -> (PlannedDisturbance, u64
     rounds(times, watch_ns, [(0, DutAction::Desync(cause))])
 }
 
-/// They are set up as soon as they are down.
+/// Plans to take all tunnels down and set them up at once.
 fn set_ups(times: u32, once_ns: u64, watch_ns: u64) -> (PlannedDisturbance, u64) {
     let round_ns = once_ns.saturating_mul(SETUP_TIMES).saturating_add(watch_ns);
     let actions = [(0, DutAction::TakeDown), (0, DutAction::SetUp)];

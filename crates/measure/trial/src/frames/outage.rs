@@ -1,59 +1,58 @@
-//! What frames by their intended time tell of what was done to a DUT meanwhile.
+//! Effects of actions on a DUT, from frames by their intended time.
 //!
-//! Bins are of one grid on CLOCK_MONOTONIC, which senders, receivers and this program share. An
-//! event's time is known to the nanosecond, what became of the frames to the bin.
+//! Bins are on one grid of CLOCK_MONOTONIC, which senders, receivers and this program share. An
+//! action's time is known to the nanosecond, the fate of frames to the bin.
 
 use journal::record::{DutEvent, TimeBin, Timeline};
 use std::ops::Range;
 use traffic::report::{Received, Sent};
 use traffic::spec;
 
-/// Finest bins.
+/// Width of the finest bins.
 const BIN_NS: u64 = 1_000_000;
-/// Bins of a trial at most; a longer one has wider bins.
+/// Maximum number of bins in a trial; a longer trial has wider bins.
 const BINS_MAX: u64 = 60_000;
-/// Bins of a timeline at most.
+/// Maximum number of bins in a timeline.
 const TIMELINE_BINS_MAX: usize = 500;
-/// Frames that left this long before an event may be lost by it: they were on their way.
-const ON_THEIR_WAY_NS: u64 = 20_000_000;
+/// Frames that left this long before an event may be lost by it: they were in flight.
+const IN_FLIGHT_NS: u64 = 20_000_000;
 
-/// Bins for a load of that time.
+/// Returns the bins for a load of this duration.
 pub(super) fn bins_for(duration_ns: u64) -> spec::Bins {
     let width_ns = BIN_NS * duration_ns.div_ceil(BIN_NS * BINS_MAX).max(1);
-    // Of which there are few by their width. A schedule may end a burst late, and begins within a
-    // bin.
+    // Two more: a schedule may end a burst late, and it begins within a bin.
     let most = (duration_ns / width_ns) as u32 + 2;
     spec::Bins { width_ns, most }
 }
 
-/// What was sent and what came in a trial, by intended time.
+/// Frames sent and received in a trial, by intended time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bins {
     /// Width of each, in nanoseconds.
     pub width_ns: u64,
-    /// Number of the first: it begins at so many widths on the clock.
+    /// Number of the first bin: it begins at this multiple of the width on the clock.
     pub first: u64,
-    /// From there on.
+    /// The bins, in order.
     pub bins: Vec<TimeBin>,
     /// The first frame's intended time on the clock.
     pub start_ns: u64,
-    /// Farthest that a frame left from its time.
+    /// Largest difference between a frame's departure and its intended time.
     pub late_ns: u64,
 }
 
-/// Something that was done to a DUT.
+/// An action on a DUT that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
+pub struct ExecutedAction {
     /// As in [`DutEvent::name`].
     pub name: &'static str,
-    /// When it was begun, on the clock of [`Bins`].
+    /// When it began, on the clock of [`Bins`].
     pub at_ns: u64,
-    /// How long it took.
+    /// Its duration.
     pub took_ns: u64,
 }
 
 impl Bins {
-    /// What one way's sender was to send, by bin from `first` on.
+    /// The intended frames of one way's sender, by bin from `first` on.
     pub(super) fn intended(width_ns: u64, sent: &Sent, (first, counts): (u64, Vec<u64>)) -> Self {
         let bins = counts.into_iter().map(|intended| TimeBin {
             intended,
@@ -68,13 +67,13 @@ impl Bins {
         }
     }
 
-    /// What came of it.
+    /// Adds the received frames.
     pub(super) fn receive(&mut self, received: &Received) {
         for (number, counted) in (received.first_bin..).zip(&received.bins) {
             let bin = number
                 .checked_sub(self.first)
                 .and_then(|index| self.bins.get_mut(usize::try_from(index).ok()?));
-            // No frame of the trial was intended at another time.
+            // Frames intended at another time are not of this trial.
             if let Some(bin) = bin {
                 bin.received += counted.frames;
                 bin.latency_ns_max = bin.latency_ns_max.max(counted.latency_ns_max);
@@ -82,7 +81,7 @@ impl Bins {
         }
     }
 
-    /// Adds the other way, whose bins have the same width.
+    /// Adds the other way's bins, which have the same width.
     pub(super) fn add(&mut self, other: &Self) {
         let first = self.first.min(other.first);
         let end = |bins: &Self| bins.first + bins.bins.len() as u64;
@@ -102,7 +101,7 @@ impl Bins {
         self.late_ns = self.late_ns.max(other.late_ns);
     }
 
-    /// The same in 500 bins at most.
+    /// Returns the timeline, in at most 500 bins.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
         let of = self.bins.len().div_ceil(TIMELINE_BINS_MAX).max(1);
@@ -117,9 +116,9 @@ impl Bins {
         }
     }
 
-    /// What each of these came to, in the order in which they were done.
+    /// Returns the effect of each action, in the order in which they were carried out.
     #[must_use]
-    pub fn events(&self, done: &[Done]) -> Vec<DutEvent> {
+    pub fn events(&self, done: &[ExecutedAction]) -> Vec<DutEvent> {
         let mut begins = Vec::with_capacity(done.len());
         let mut free = 0;
         for done in done {
@@ -134,11 +133,10 @@ impl Bins {
             .collect()
     }
 
-    /// Where the bins of an event in bin `own` begin, which is not before `free`. A loss that leads
-    /// up to an event is its own when it is seen to begin shortly before it: when all had come
-    /// until then.
+    /// Returns the first bin of an event in bin `own`, not before `free`. A loss just before an
+    /// event belongs to it if the bins show that it began then: all earlier frames were received.
     fn begin(&self, free: usize, own: usize) -> usize {
-        let shortly_ns = ON_THEIR_WAY_NS.saturating_add(self.late_ns);
+        let shortly_ns = IN_FLIGHT_NS.saturating_add(self.late_ns);
         let shortly = usize::try_from(shortly_ns.div_ceil(self.width_ns.max(1)));
         let earliest = own.saturating_sub(shortly.unwrap_or(usize::MAX)).max(free);
         let is_whole = |bin: &TimeBin| bin.intended > 0 && !has_lost(bin);
@@ -146,19 +144,19 @@ impl Bins {
         whole.map_or(own, |index| index + 1)
     }
 
-    /// The bin of a time, or the end that is nearest.
+    /// Returns the index of a time's bin, or of the nearest end.
     fn index(&self, at_ns: u64) -> usize {
         let number = at_ns / self.width_ns.max(1);
         let index = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         index.min(self.bins.len())
     }
 
-    /// An event with its bins. The one in which it was begun is among them, unless the next was
-    /// begun there too.
-    fn event(&self, done: &Done, own: Range<usize>) -> DutEvent {
+    /// Evaluates an event over its bins. They include the bin in which it began, unless the next
+    /// event began there too.
+    fn event(&self, done: &ExecutedAction, own: Range<usize>) -> DutEvent {
         let begin = own.start;
         let bins = &self.bins[own];
-        // From the event to the beginning of a bin, which may lie before it.
+        // From the event to the beginning of a bin; 0 if that is earlier.
         let since = |index: usize| {
             let ns = (self.first + (begin + index) as u64) * self.width_ns;
             ns.saturating_sub(done.at_ns)
@@ -169,7 +167,7 @@ impl Bins {
             let is_after = (self.first + (begin + index) as u64) * self.width_ns >= done.at_ns;
             is_after && bin.received > 0
         };
-        // From the bin in which it was begun on: those before lost frames, if anything.
+        // From the bin in which it began: earlier bins count for lost frames only.
         let over_ns = done.at_ns + done.took_ns.saturating_add(DutEvent::AFTER_NS);
         let is_about = |(index, bin): &(usize, &TimeBin)| {
             let number = self.first + (begin + index) as u64;
@@ -185,8 +183,8 @@ impl Bins {
                 .iter()
                 .map(|bin| bin.intended.saturating_sub(bin.received))
                 .sum(),
-            // By when a frame came, not by when it was to leave: queues hold frames back while
-            // nothing passes.
+            // By the time of arrival, not the intended time: queues hold frames back during an
+            // outage.
             first_ns: bins
                 .iter()
                 .enumerate()
@@ -220,11 +218,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     const WIDTH: u64 = 10 * MS;
-    /// Of the bins before an event's own, those whose frames may have been on their way, when none
-    /// was late.
+    /// Bins before an event's own whose frames may have been in flight, if none was late.
     const SHORTLY: u64 = 2;
 
-    /// Frames one by one: when each was to leave, and whether it came.
+    /// Bins of single frames: each one's intended time, and whether it was received.
     fn bins(first: u64, frames: &[(u64, bool)]) -> Bins {
         let count = frames.iter().map(|(at, _)| at / WIDTH + 1).max();
         let count = count.unwrap_or(first).saturating_sub(first) as usize;
@@ -245,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_was_held_back_came_when_it_came() {
-        let done = Done {
+        let done = ExecutedAction {
             name: "set-up",
             at_ns: 2 * WIDTH,
             took_ns: 0,
@@ -265,7 +262,7 @@ mod tests {
             held.events(std::slice::from_ref(&done))[0].first_ns,
             Some(36 * MS)
         );
-        // One that overtakes it came first.
+        // A frame that overtakes it came first.
         held.bins[3].latency_ns_max = MS;
         assert_eq!(held.events(&[done])[0].first_ns, Some(WIDTH + MS));
     }
@@ -288,7 +285,12 @@ mod tests {
     }
 
     /// The same as [`Bins::event`], frame by frame.
-    fn slow(frames: &[(u64, bool)], done: &Done, begin: u64, next: Option<u64>) -> DutEvent {
+    fn slow(
+        frames: &[(u64, bool)],
+        done: &ExecutedAction,
+        begin: u64,
+        next: Option<u64>,
+    ) -> DutEvent {
         let bin = |at: u64| at / WIDTH;
         let within = |at: u64| bin(at) >= begin && next.is_none_or(|next| bin(at) < next);
         let own: Vec<_> = frames.iter().filter(|(at, _)| within(*at)).collect();
@@ -322,7 +324,7 @@ mod tests {
                 let over = done.at_ns + done.took_ns + DutEvent::AFTER_NS;
                 let own = bin(done.at_ns)..over.div_ceil(WIDTH);
                 let mut came = frames.iter().filter(|(_, came)| *came);
-                // None of these frames took any time.
+                // These frames have no latency.
                 came.any(|(at, _)| within(*at) && own.contains(&bin(*at)))
                     .then_some(0)
             },
@@ -331,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_are_told_as_frame_by_frame(
+        fn events_equal_an_evaluation_frame_by_frame(
             first in 0u64..1000,
             frames in prop::collection::vec((0u64..400, any::<bool>()), 1..120),
             mut at in prop::collection::vec(0u64..420, 0..6),
@@ -340,9 +342,9 @@ mod tests {
             let frames: Vec<_> =
                 frames.iter().map(|(at, came)| (first * WIDTH + at * MS, *came)).collect();
             at.sort_unstable();
-            let done: Vec<Done> = at
+            let done: Vec<ExecutedAction> = at
                 .iter()
-                .map(|at| Done { name: "rekey", at_ns: first * WIDTH + at * MS, took_ns: 3 })
+                .map(|at| ExecutedAction { name: "rekey", at_ns: first * WIDTH + at * MS, took_ns: 3 })
                 .collect();
             let all = Bins { late_ns: late * WIDTH, ..bins(first, &frames) };
             let events = all.events(&done);
@@ -395,48 +397,48 @@ mod tests {
         }
     }
 
-    /// A frame each 5 ms, of which those in these ranges are lost; of each event, at its time, what
-    /// it lost, its first frame and its outage, all times in milliseconds.
-    fn told(lost: &[RangeInclusive<u64>], at: &[u64]) -> Vec<(u64, Option<u64>, Option<u64>)> {
+    /// Evaluates events at these times under one frame per 5 ms, of which those in `lost` are lost.
+    /// Returns each event's lost frames, first frame and outage, all times in milliseconds.
+    fn evaluate(lost: &[RangeInclusive<u64>], at: &[u64]) -> Vec<(u64, Option<u64>, Option<u64>)> {
         let came = |at: u64| !lost.iter().any(|lost| lost.contains(&at));
         let frames: Vec<_> = (0..40).map(|n| (5 * n * MS, came(5 * n))).collect();
-        let done = at.iter().map(|at| Done {
+        let done = at.iter().map(|at| ExecutedAction {
             name: "link-down",
             at_ns: at * MS,
             took_ns: 1,
         });
         let events = bins(0, &frames).events(&done.collect::<Vec<_>>());
         let ms = |ns: Option<u64>| ns.map(|ns| ns / MS);
-        let told = |event: &DutEvent| (event.lost, ms(event.first_ns), ms(event.outage_ns));
-        events.iter().map(told).collect()
+        let figures = |event: &DutEvent| (event.lost, ms(event.first_ns), ms(event.outage_ns));
+        events.iter().map(figures).collect()
     }
 
     #[test]
     fn an_outage_is_from_the_event_to_the_end_of_the_last_bin_with_a_loss() {
-        let events = told(&[23..=61], &[23, 58]);
+        let events = evaluate(&[23..=61], &[23, 58]);
         assert_eq!(events, [(5, None, None), (3, Some(2), Some(12))]);
     }
 
     #[test]
-    fn what_is_on_its_way_when_an_event_begins_is_lost_by_that_event() {
+    fn frames_in_flight_when_an_event_begins_are_lost_by_that_event() {
         // Down at 23, up at 58; down again at 123, when frames from 106 on have not come yet.
-        let events = told(&[23..=61, 106..=155], &[23, 58, 123, 148]);
+        let events = evaluate(&[23..=61, 106..=155], &[23, 58, 123, 148]);
         let [_, up, down, up_again] = &events[..] else {
             panic!("{events:?}")
         };
         assert_eq!(up, &(3, Some(2), Some(12)));
         assert_eq!(down, &(6, None, None));
         assert_eq!(up_again, &(4, Some(12), Some(12)));
-        // The first event has its own too.
-        assert_eq!(told(&[111..=119], &[121]), [(1, Some(9), Some(0))]);
+        // So are those of the first event.
+        assert_eq!(evaluate(&[111..=119], &[121]), [(1, Some(9), Some(0))]);
     }
 
     #[test]
-    fn what_was_lost_all_the_time_before_an_event_is_not_its_own() {
-        // Since longer than anything is on its way, and since the event before.
-        let long = told(&[23..=61, 91..=122], &[23, 58, 123]);
+    fn a_loss_that_began_long_before_an_event_is_not_its_own() {
+        // Longer than any frame is in flight, and since the event before.
+        let long = evaluate(&[23..=61, 91..=122], &[23, 58, 123]);
         assert_eq!(long[1..], [(8, Some(2), None), (1, Some(7), Some(7))]);
-        let close = told(&[23..=50], &[23, 38]);
+        let close = evaluate(&[23..=50], &[23, 38]);
         assert_eq!(close, [(1, None, None), (5, Some(12), Some(22))]);
     }
 

@@ -1,8 +1,8 @@
-//! The timeline of a soak: what was sent, what came and what the device spent, point by point.
+//! The timeline of a soak: frames sent and received and the device's resources, point by point.
 //!
-//! Points are of one grid on CLOCK_MONOTONIC, as the finer bins that they are made of
-//! ([`super::outage`]). Frames are in the point of their intended time, to the nanosecond where
-//! their latency is counted and to the bin where they are.
+//! Points are on one grid of CLOCK_MONOTONIC, as are their finer bins ([`super::outage`]). A frame
+//! belongs to the point of its intended time, which is exact for its latency and rounded to the bin
+//! for its count.
 
 use super::outage::Bins;
 use super::rig::{RigLoad, Soaked};
@@ -14,12 +14,12 @@ use traffic::report::{Received, Report};
 use traffic::spec::{self, Role};
 use traffic::{Clock, Monotonic, intended_by_bin};
 
-/// Finest bins.
+/// Width of the finest bins.
 const BIN_NS: u64 = 1_000_000;
-/// Bins of a segment at most.
+/// Maximum number of bins in a segment.
 const BINS_MAX: u64 = 60_000;
 
-/// What was read of a device at one moment, since it came up. `None`: it does not tell.
+/// A reading of a device's totals since its start. `None` where it does not report one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DeviceReading {
     /// On CLOCK_MONOTONIC.
@@ -30,8 +30,8 @@ pub(crate) struct DeviceReading {
     pub(crate) desyncs: Option<u64>,
 }
 
-/// The load with what is to be counted of it for points of that width.
-pub(crate) fn counted(load: &RigLoad, point_ns: u64) -> RigLoad {
+/// Adds the counting of bins and periods to a load, for points of this width.
+pub(crate) fn with_bins(load: &RigLoad, point_ns: u64) -> RigLoad {
     let most = |width_ns: u64| u32::try_from(load.duration_ns / width_ns + 3).unwrap_or(u32::MAX);
     let (bin_ns, point_ns) = (bin_ns(load.duration_ns, point_ns), point_ns.max(1));
     let of = |width_ns| spec::Bins {
@@ -45,7 +45,8 @@ pub(crate) fn counted(load: &RigLoad, point_ns: u64) -> RigLoad {
     }
 }
 
-/// A millisecond, or as much more as keeps bins few, such that points are whole numbers of bins.
+/// Returns the width of bins: a millisecond, or more to limit their number. A point is a whole
+/// number of bins.
 fn bin_ns(duration_ns: u64, point_ns: u64) -> u64 {
     let point_ns = point_ns.max(1);
     let points = (duration_ns / point_ns).max(1);
@@ -54,7 +55,7 @@ fn bin_ns(duration_ns: u64, point_ns: u64) -> u64 {
     point_ns / (1..=most).rev().find(divides).unwrap_or(1)
 }
 
-/// What came of a segment on all ways that were loaded.
+/// Evaluates a segment over all loaded ways.
 pub(crate) fn soaked<'w>(
     ways: impl IntoIterator<Item = (&'w Way<'w>, (&'w Report, &'w Report))>,
     load: &RigLoad,
@@ -82,7 +83,7 @@ pub(crate) fn soaked<'w>(
     }
 }
 
-/// What was to be sent and what came on one way, by intended time.
+/// Returns the frames sent and received on one way, by intended time.
 pub(crate) fn bins_of(
     way: &Way<'_>,
     load: &RigLoad,
@@ -114,7 +115,8 @@ impl Latencies {
         }
     }
 
-    /// By nearest rank; `None` where less than one frame would lie beyond it, but for the median.
+    /// Returns a percentile by nearest rank; `None` if less than one frame would be above it,
+    /// except for the median.
     fn percentile(&self, number: u64, percent: u64) -> Option<u64> {
         let buckets = self.0.get(&number)?;
         let frames: u64 = buckets.values().sum();
@@ -138,7 +140,7 @@ fn points(
     readings: &[DeviceReading],
 ) -> Vec<SoakPoint> {
     let mut points: Vec<(u64, SoakPoint)> = Vec::new();
-    // Since when nothing has come.
+    // Beginning of the time without received frames.
     let mut silent_since: Option<u64> = None;
     for (bin, number) in bins.bins.iter().zip(bins.first..) {
         let begin_ns = number * bins.width_ns;
@@ -170,9 +172,9 @@ fn points(
     points.into_iter().map(|(_, point)| point).collect()
 }
 
-/// What a device spent in a point: between the readings that are nearest to its ends.
+/// Returns the device's resources in a point: between the readings nearest to its ends.
 fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<DevicePoint> {
-    // The end of a point that a reading is nearest to, by its number.
+    // The number of the point whose end is nearest to a reading.
     let end = |reading: &DeviceReading| (reading.at_ns + point_ns / 2) / point_ns;
     let before = readings.iter().rfind(|reading| end(reading) <= number);
     let before = before.or(readings.first())?;
@@ -189,8 +191,8 @@ fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<Devi
     })
 }
 
-/// Times that a device changed to new keys, by its own counters as `gateway/counter`: the most that
-/// one gateway tells.
+/// Returns the number of key changes by the device's own counters, named `gateway/counter`: the
+/// highest of any gateway.
 pub(crate) fn rekeys(counters: &BTreeMap<String, u64>) -> Option<u64> {
     let sums = by_gateway(counters, "epochs_established");
     let sums = match sums.is_empty() {
@@ -200,13 +202,13 @@ pub(crate) fn rekeys(counters: &BTreeMap<String, u64>) -> Option<u64> {
     sums.into_values().max()
 }
 
-/// Times that a device found its keys out of step, over all gateways.
+/// Returns how often a device found its keys out of step, over all gateways.
 pub(crate) fn desyncs(counters: &BTreeMap<String, u64>) -> Option<u64> {
     let sums = by_gateway(counters, "desyncs");
     (!sums.is_empty()).then(|| sums.into_values().sum())
 }
 
-/// The counter of that name, whatever its labels, summed up for each gateway that has it.
+/// Sums up a counter over its labels, for each gateway that has it.
 fn by_gateway<'c>(counters: &'c BTreeMap<String, u64>, name: &str) -> BTreeMap<&'c str, u64> {
     let mut sums = BTreeMap::new();
     for (counter, value) in counters {
@@ -252,10 +254,11 @@ mod tests {
     fn points_are_on_the_grid_and_have_all_frames() {
         let of: Vec<TimeBin> = (0..23).map(|n| bin(10, 10 - n % 2, n)).collect();
         let points = points(&bins(&of), &Latencies::default(), POINT, &[]);
-        let told = |point: &SoakPoint| (point.at_ns, point.intended, point.received, point.max_ns);
-        let told: Vec<_> = points.iter().map(told).collect();
+        let counts =
+            |point: &SoakPoint| (point.at_ns, point.intended, point.received, point.max_ns);
+        let counts: Vec<_> = points.iter().map(counts).collect();
         assert_eq!(
-            told,
+            counts,
             [
                 (0, 50, 48, 4),
                 (5 * MS - 7, 100, 95, 14),
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_told_between_the_readings_nearest_to_a_points_ends() {
+    fn resources_are_between_the_readings_nearest_to_a_points_ends() {
         let reading = |at_ms: u64, cpu: u64, rekeys: Option<u64>| DeviceReading {
             at_ns: at_ms * MS,
             cpu_ns: Some(cpu),
@@ -306,10 +309,10 @@ mod tests {
             reading(92, 100, Some(1)),
             reading(101, 150, Some(1)),
             reading(112, 190, Some(3)),
-            // It was started again.
+            // It was restarted.
             reading(120, 5, None),
         ];
-        let told = |number| {
+        let resources = |number| {
             let found = device(&readings, number, POINT)?;
             Some((
                 found.wall_ns / MS,
@@ -318,10 +321,10 @@ mod tests {
                 found.rekeys,
             ))
         };
-        assert_eq!(told(9), Some((9, Some(50), Some(151), Some(0))));
-        assert_eq!(told(10), Some((11, Some(40), Some(191), Some(2))));
-        assert_eq!(told(11), Some((8, None, Some(6), None)));
-        assert_eq!(told(12), None);
+        assert_eq!(resources(9), Some((9, Some(50), Some(151), Some(0))));
+        assert_eq!(resources(10), Some((11, Some(40), Some(191), Some(2))));
+        assert_eq!(resources(11), Some((8, None, Some(6), None)));
+        assert_eq!(resources(12), None);
         assert_eq!(device(&[], 9, POINT), None);
         assert_eq!(device(&readings[..1], 9, POINT), None);
     }
@@ -333,7 +336,7 @@ mod tests {
                 .map(|(name, value)| ((*name).to_owned(), *value))
                 .collect()
         };
-        let told = counters(&[
+        let new = counters(&[
             ("gw1/epochs_established.time", 4),
             ("gw1/epochs_established.start", 1),
             ("gw2/epochs_established.time", 4),
@@ -342,7 +345,7 @@ mod tests {
             ("gw2/desyncs", 2),
             ("gw2/desyncs_of_another_name", 7),
         ]);
-        assert_eq!((rekeys(&told), desyncs(&told)), (Some(5), Some(3)));
+        assert_eq!((rekeys(&new), desyncs(&new)), (Some(5), Some(3)));
         let old = counters(&[("gw1/rekeys", 9), ("gw2/rekeys", 8)]);
         assert_eq!((rekeys(&old), desyncs(&old)), (Some(9), None));
         assert_eq!(rekeys(&counters(&[("gw1/other", 1)])), None);

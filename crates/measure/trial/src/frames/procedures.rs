@@ -1,4 +1,4 @@
-//! What is done with the traffic.
+//! The procedures of frame tests.
 //!
 //! | Procedure | Trials | Source |
 //! | --- | --- | --- |
@@ -8,15 +8,15 @@
 //! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
 //! | latency | a search, then one at each share of what it found | RFC 2544 §26.2 |
 //! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
-//! | rekey, failover, setup, desync, hostile | a load while something is done to the device ([`super::disturbed`]) | |
+//! | rekey, failover, setup, desync, hostile | a load with disturbances of the device ([`super::disturbed`]) | |
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
 //!
-//! Each leaves the load that its figures stand on, for the trial whose evidence is read: that one
-//! comes after the procedure, since what watches the links costs time on the path.
+//! Each returns the load of its figures, for the trial whose evidence is read. That trial follows
+//! the procedure, since watching the links costs time on the path.
 
+use super::basis::{Basis, latency_trial, search, searched, share};
 use super::disturbed::disturbed;
 use super::soak::soak;
-use super::stand::{Stand, search, searched, share, timed};
 use super::trials::{DRAIN_NS, Trials, counts};
 use super::{Found, Rig, RigLoad, Strays};
 use crate::error::TrialError;
@@ -29,11 +29,11 @@ use lab::Interrupt;
 use search::{BurstStep, Step};
 use traffic::spec::Then;
 
-/// Time of the trial whose evidence is read.
+/// Duration of the trial whose evidence is read.
 const EVIDENCE_NS: u64 = estimate::EVIDENCE_RUN.as_nanos() as u64;
-/// Of the highest load, the load of that trial where a procedure finds none: bursts.
+/// Load of that trial, in per cent of the highest load, where a procedure finds no load: bursts.
 const EVIDENCE_PERCENT_OF_MAX: u64 = 10;
-/// The last part of the time after an overload in which nothing may be lost, in per cent.
+/// Last part of the time after an overload in which no frame may be lost, in per cent.
 const RECOVERED_PERCENT: u64 = 10;
 
 /// Carries out the procedure of a frame test, on a path that is up. A soak resumes after the
@@ -60,7 +60,7 @@ pub fn carry_out(
         strays: Strays::default(),
         bounds: Vec::new(),
     };
-    let stand = match &test.procedure {
+    let basis = match &test.procedure {
         Procedure::Load(plan) => load(&mut trials, plan)?,
         Procedure::Throughput(plan) => search(&mut trials, plan)?,
         Procedure::LossCurve(plan) => loss_curve(&mut trials, plan)?,
@@ -71,7 +71,7 @@ pub fn carry_out(
         Procedure::Soak(plan) => soak(&mut trials, plan)?,
         other => {
             let problem = format!(
-                "this version does not know the procedure `{}`",
+                "this version does not support the procedure `{}`",
                 other.name()
             );
             return Err(TrialError::frames(problem));
@@ -80,38 +80,38 @@ pub fn carry_out(
     Ok(Found {
         result: trials.result,
         strays: trials.strays,
-        evidence_load: RigLoad::new(stand.load, EVIDENCE_NS, stand.drain_ns),
-        objection: stand.objection,
+        evidence_load: RigLoad::new(basis.load, EVIDENCE_NS, basis.drain_ns),
+        objection: basis.objection,
     })
 }
 
-fn load(trials: &mut Trials<'_>, plan: &Load) -> Result<Stand, TrialError> {
+fn load(trials: &mut Trials<'_>, plan: &Load) -> Result<Basis, TrialError> {
     let run = trials.make(&RigLoad::new(plan.frames_per_s, plan.duration_ns, DRAIN_NS))?;
-    trials.result.latency.push(timed(None, &run));
-    Ok(Stand {
+    trials.result.latency.push(latency_trial(None, &run));
+    Ok(Basis {
         load: plan.frames_per_s,
         drain_ns: DRAIN_NS,
         objection: None,
     })
 }
 
-fn loss_curve(trials: &mut Trials<'_>, plan: &LossCurve) -> Result<Stand, TrialError> {
+fn loss_curve(trials: &mut Trials<'_>, plan: &LossCurve) -> Result<Basis, TrialError> {
     let (max_load, _) = trials.highest_load(plan.max_load)?;
     let mut curve = search::LossCurve::new(max_load, plan.step_percent, plan.trial_ns)?;
-    let (mut stand, mut lossless) = (max_load, None);
+    let (mut basis, mut lossless) = (max_load, None);
     while let Step::Measure(trial) = curve.next() {
         let load = RigLoad::new(Some(trial.load), trial.duration_ns, plan.drain_ns);
         let counts = counts(&trials.make(&load)?);
         curve.record(trial, counts);
-        stand = trial.load;
+        basis = trial.load;
         if counts.lost() == 0 {
             lossless = lossless.or(Some(trial.load));
         }
     }
-    Ok(Stand::on(lossless.unwrap_or(stand), plan.drain_ns))
+    Ok(Basis::on(lossless.unwrap_or(basis), plan.drain_ns))
 }
 
-fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Stand, TrialError> {
+fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Basis, TrialError> {
     let (max_load, _) = trials.highest_load(None)?;
     let longest = RigLoad::new(Some(max_load), plan.burst_ns_max, 0).intended();
     let mut lengths = search::BackToBack::new(longest, plan.bursts)?;
@@ -128,13 +128,13 @@ fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Stand, Tri
     }
     trials.result.found = FrameFound::Bursts(bursts);
     let load = max_load * EVIDENCE_PERCENT_OF_MAX / 100;
-    Ok(Stand::on(load.max(1), plan.drain_ns))
+    Ok(Basis::on(load.max(1), plan.drain_ns))
 }
 
-fn latency(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Stand, TrialError> {
+fn latency(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Basis, TrialError> {
     let throughput = match searched(trials, &plan.search)? {
         Ok(throughput) => throughput,
-        Err(stand) => return Ok(stand),
+        Err(basis) => return Ok(basis),
     };
     for &percent in &plan.percents {
         let load = match percent {
@@ -146,15 +146,18 @@ fn latency(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Stand, TrialEr
             plan.trial_ns,
             plan.search.drain_ns,
         ))?;
-        trials.result.latency.push(timed(Some(percent), &run));
+        trials
+            .result
+            .latency
+            .push(latency_trial(Some(percent), &run));
     }
-    Ok(Stand::on(throughput, plan.search.drain_ns))
+    Ok(Basis::on(throughput, plan.search.drain_ns))
 }
 
-fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialError> {
+fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Basis, TrialError> {
     let throughput = match searched(trials, &plan.search)? {
         Ok(throughput) => throughput,
-        Err(stand) => return Ok(stand),
+        Err(basis) => return Ok(basis),
     };
     // RFC 2544 §26.5: or the line's rate, whichever is lower.
     let overload = share(throughput, plan.overload_percent.into());
@@ -176,7 +179,7 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialErro
     trials.result.found = FrameFound::Recovery(RecoveryTrial {
         overload,
         relief,
-        // Gaps that reordering left and filled are no loss, and those of the overload were seen
+        // Gaps that reordering leaves and fills are no loss; gaps of the overload were noticed
         // later.
         recovery_ns: if relief_lost > 0 {
             after.last_loss_ns
@@ -188,5 +191,5 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Stand, TrialErro
         overload_lost: run.trial.lost().saturating_sub(relief_lost),
         relief_lost,
     });
-    Ok(Stand::on(throughput, plan.search.drain_ns))
+    Ok(Basis::on(throughput, plan.search.drain_ns))
 }

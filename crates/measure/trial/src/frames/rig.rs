@@ -1,4 +1,4 @@
-//! The seam between procedures and whatever carries frames.
+//! The interface between procedures and the generator and analyser.
 
 use crate::disturbance::PlannedDisturbance;
 use crate::error::TrialError;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use traffic::spec::{Bins, Then};
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// Given to a sender beyond its time, and a quarter of that.
+/// Time allowed for a sender beyond its duration and a quarter of it.
 const LATE_LIMIT: Duration = Duration::from_millis(250);
 
 /// Makes frame trials on a path that is up.
@@ -20,10 +20,10 @@ pub trait Rig {
     /// When it cannot be made; [`lab::LabError::Interrupted`] within a second of the interrupt.
     fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError>;
 
-    /// Makes one frame trial while something happens to the DUT.
+    /// Makes one frame trial with a disturbance of the DUT.
     ///
     /// # Errors
-    /// As [`run`](Self::run), and when it cannot be done to this DUT.
+    /// As [`run`](Self::run), and when this DUT does not support the disturbance.
     fn run_disturbed(
         &mut self,
         _load: &RigLoad,
@@ -33,7 +33,7 @@ pub trait Rig {
         Err(cannot_act())
     }
 
-    /// Makes one frame trial that is told point by point, of that width.
+    /// Makes one frame trial with a timeline of points of this width.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -43,31 +43,27 @@ pub trait Rig {
         _point_ns: u64,
         _interrupt: &Interrupt,
     ) -> Result<(FrameRun, Soaked), TrialError> {
-        Err(TrialError::frames(
-            "nothing can be told point by point here",
-        ))
+        Err(TrialError::frames("this lab does not measure timelines"))
     }
 
-    /// Does these to the DUT, one after the other, without a load; how long all took, in
-    /// nanoseconds.
+    /// Carries out actions on the DUT one after the other, without a load. Returns their total
+    /// duration in nanoseconds.
     ///
     /// # Errors
-    /// When that cannot be done to this DUT, or failed.
+    /// When this DUT does not support an action, or one failed.
     fn act(&mut self, _actions: &[DutAction]) -> Result<u64, TrialError> {
         Err(cannot_act())
     }
 
-    /// Highest load, in frames/s, that the sender's line has room for; `None`: it has no line rate.
+    /// Highest load that the sender's line carries, in frames/s; `None` without a line rate.
     fn line_rate(&self) -> Option<u64>;
 }
 
 fn cannot_act() -> TrialError {
-    TrialError::frames(
-        "nothing can be done to a device in this lab: use a lab of kind `namespaces`",
-    )
+    TrialError::frames("this lab cannot disturb a device: use a lab of kind `namespaces`")
 }
 
-/// The points of one segment of a soak, beside its counts.
+/// The timeline of one segment of a soak.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Soaked {
     /// When its first frame was intended to leave, in nanoseconds since the Unix epoch.
@@ -76,25 +72,25 @@ pub struct Soaked {
     pub points: Vec<SoakPoint>,
 }
 
-/// What one frame trial sends.
+/// The load of one frame trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RigLoad {
     /// Frames per second in each direction; `None`: as fast as the generator can.
     pub frames_per_s: Option<u64>,
-    /// How long, in nanoseconds.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Time after the last frame was sent in which stragglers still count.
+    /// Time after the last frame in which stragglers still count.
     pub drain_ns: u64,
-    /// What follows without a pause.
+    /// A second part that follows without a pause.
     pub then: Option<Then>,
-    /// Count what comes by intended time.
+    /// Bins that count received frames by intended time.
     pub bins: Option<Bins>,
-    /// Count latency by intended time, as a histogram for each interval.
+    /// Intervals with a latency histogram each, by intended time.
     pub periods: Option<Bins>,
 }
 
 impl RigLoad {
-    /// One load for one time.
+    /// A constant load.
     #[must_use]
     pub const fn new(frames_per_s: Option<u64>, duration_ns: u64, drain_ns: u64) -> Self {
         Self {
@@ -107,29 +103,29 @@ impl RigLoad {
         }
     }
 
-    /// A burst of exactly so many frames; `frames_per_s` is at least 1.
+    /// A burst of exactly `frames` frames; `frames_per_s` is at least 1.
     #[must_use]
     pub fn burst(frames: u64, frames_per_s: u64, drain_ns: u64) -> Self {
-        // The least time in which the schedule has room for all of them.
+        // The shortest time in which the schedule has all of them.
         let ns = (u128::from(frames) * u128::from(NS_PER_S)).div_ceil(frames_per_s.max(1).into());
         let duration_ns = u64::try_from(ns).unwrap_or(u64::MAX);
         Self::new(Some(frames_per_s), duration_ns, drain_ns)
     }
 
-    /// How long it lasts, the second part included.
+    /// Its duration, including the second part.
     pub(crate) fn time(&self) -> Duration {
         let then_ns = self.then.map_or(0, |then| then.duration_ns);
         Duration::from_nanos(self.duration_ns.saturating_add(then_ns))
     }
 
-    /// When a sender that has not ended is told to stop, from its start. One that is later does not
-    /// offer its load, and there may be minutes of frames left.
+    /// Time from its start after which a sender is stopped. A sender that is still later does not
+    /// offer its load, and may have minutes of frames left.
     pub(crate) fn sender_limit(&self) -> Duration {
         let time = self.time();
         time + time / 4 + LATE_LIMIT
     }
 
-    /// Frames that the schedule asks for, the second part included; 0 of an unpaced load.
+    /// Intended frames, including the second part; 0 for an unpaced load.
     #[must_use]
     pub fn intended(&self) -> u64 {
         let then = self
@@ -138,7 +134,7 @@ impl RigLoad {
         self.first_intended() + then
     }
 
-    /// Frames that the schedule of the first part asks for; 0 of an unpaced load.
+    /// Intended frames of the first part; 0 for an unpaced load.
     #[must_use]
     pub fn first_intended(&self) -> u64 {
         self.frames_per_s
@@ -146,24 +142,24 @@ impl RigLoad {
     }
 }
 
-/// Frames of a rate in a time, the last begun one not counted.
+/// Returns the whole frames of a rate in a time.
 fn frames(frames_per_s: u64, ns: u64) -> u64 {
     let frames = u128::from(frames_per_s) * u128::from(ns) / u128::from(NS_PER_S);
     u64::try_from(frames).unwrap_or(u64::MAX)
 }
 
-/// What a frame trial came to: the sum of both directions when both are loaded.
+/// The result of a frame trial: the sum of both directions if both are loaded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrameRun {
     /// Counts.
     pub trial: FrameTrial,
     /// Frames by latency from the intended send time; rising.
     pub latency: Vec<LatencyBucket>,
-    /// Of a load with a second part.
+    /// Result of the second part, if the load has one.
     pub relief: Option<Relief>,
-    /// What came beside the frames of this trial.
+    /// Received frames that are not of this trial.
     pub strays: Strays,
-    /// Wall time of all of it, set-up and drain included, in nanoseconds.
+    /// Wall time of the trial including set-up and drain, in nanoseconds.
     pub took_ns: u64,
     /// The sending port.
     pub sender: FramePort,
@@ -171,21 +167,21 @@ pub struct FrameRun {
     pub receiver: FramePort,
 }
 
-/// What became of the second part of a load.
+/// The result of the second part of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Relief {
-    /// Frames that left the sender in it.
+    /// Frames that left the sender.
     pub sent: u64,
     /// Of those, received.
     pub received: u64,
     /// From the end of the first part to the intended time of the frame that showed the last gap,
-    /// in nanoseconds; 0: there was no gap after it.
+    /// in nanoseconds; 0: no gap after it.
     pub last_loss_ns: u64,
-    /// Likewise, of the last frame that was received.
+    /// From the end of the first part to the intended time of the last received frame.
     pub last_received_ns: u64,
 }
 
-/// What a receiver saw beside the frames of its trial.
+/// Received frames that are not of the trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strays {
     /// Intact frames of other trials.
@@ -197,7 +193,7 @@ pub struct Strays {
 }
 
 impl Strays {
-    /// Adds what another receiver, or another trial, saw.
+    /// Adds those of another receiver or trial.
     pub fn add(&mut self, other: &Self) {
         self.stale += other.stale;
         self.foreign += other.foreign;

@@ -1,8 +1,8 @@
 //! A load for minutes to hours, in segments that are reported as they end.
 
 use super::RigLoad;
+use super::basis::Basis;
 use super::disturbed::base_load;
-use super::stand::Stand;
 use super::trials::Trials;
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
@@ -11,7 +11,7 @@ use journal::record::{FrameFound, SoakProgress};
 use units::human::duration_ns;
 
 /// Carries it out, or resumes it after the trial's checkpoints.
-pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Stand, TrialError> {
+pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Basis, TrialError> {
     let earlier: Vec<&SoakProgress> = trials
         .trial
         .checkpoints
@@ -27,7 +27,7 @@ pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Stand, TrialE
         }
         None => match base_load(trials, &plan.load)? {
             Ok(load) => load,
-            Err(stand) => return Ok(stand),
+            Err(basis) => return Ok(basis),
         },
     };
     let mut measured_ns = 0_u64;
@@ -44,10 +44,10 @@ pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Stand, TrialE
     }
     let segments = std::mem::take(&mut trials.segments);
     trials.result.found = FrameFound::Soak(segments);
-    Ok(Stand::on(load, drain_ns))
+    Ok(Basis::on(load, drain_ns))
 }
 
-/// The error with how far it had come: of a device that ends in a soak, this is what matters.
+/// Adds the measured time to an error: when a device fails in a soak, the time matters most.
 fn after(error: TrialError, measured_ns: u64, plan: &Soak) -> TrialError {
     if error.is_interrupt() {
         return error;

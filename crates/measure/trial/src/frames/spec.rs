@@ -1,4 +1,4 @@
-//! What the generator's and the analyser's programs are told, and what their reports mean.
+//! Specs of the generator's and the analyser's programs, and conversion of their reports.
 
 use super::{FrameRun, Relief, RigLoad, Strays};
 use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
@@ -11,11 +11,11 @@ use traffic::report::{Received, Report, Sent};
 use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec, TEST_PORT};
 use wire::overhead::IPV4_HEADER_BYTES;
 
-/// Interval of the generator's schedule: the frames of each leave together at its start, in one
-/// batch, since frames that leave one by one cost a system call each. No frame waits for others:
-/// the last of a burst leaves up to this much earlier than evenly spaced frames would, and its
-/// latency counts from the burst's time. At 1 M frames/s it is 50 frames, what the fastest ports
-/// take at once.
+/// Interval of the generator's schedule. The frames of an interval leave in one batch at its start,
+/// since single frames would cost a system call each. No frame waits for others: the last of a
+/// batch leaves up to this much earlier than evenly spaced frames would, and its latency counts
+/// from the batch's time. At 1 M frames/s a batch has 50 frames, which the fastest ports take in
+/// one call.
 pub const BURST_NS: u64 = 50_000;
 
 /// One direction of the traffic of a cell.
@@ -27,7 +27,7 @@ pub(crate) struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// What the sender does.
+    /// Returns the sender's spec.
     pub(crate) fn sender(&self, load: &RigLoad, tag: u16) -> Spec {
         let source = &self.path.source;
         let (from, to) = self.addresses();
@@ -50,7 +50,7 @@ impl Way<'_> {
         self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))
     }
 
-    /// What the receiver does.
+    /// Returns the receiver's spec.
     pub(crate) fn receiver(&self, load: &RigLoad, tag: u16) -> Spec {
         let sink = &self.path.sink;
         let receive = Receive {
@@ -65,7 +65,7 @@ impl Way<'_> {
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
     }
 
-    /// Source and target of the first tunnel's frames.
+    /// Returns source and target address of the first tunnel's frames.
     fn addresses(&self) -> (IpAddr, IpAddr) {
         let FramePath { source, sink } = &self.path;
         let ports = self.traffic.ports;
@@ -107,10 +107,12 @@ impl Way<'_> {
         })
     }
 
-    /// Bytes that the frames carry in clear: source and target address, where all have the same; of
-    /// addresses that are translated, the target. Of IPv6 the prefix of the target, which all
-    /// tunnels have. IPv4 addresses of several tunnels have too little in common: then the UDP
-    /// header's port and length, of frames of the size that is most frequent.
+    /// Returns bytes that the frames carry in clear.
+    ///
+    /// For IPv6: the prefix of the target address, which is the same in all tunnels. For IPv4 in
+    /// one tunnel: source and target address, or the target only if addresses are translated. IPv4
+    /// addresses of several tunnels have too little in common: then port and length in the UDP
+    /// header of frames of the most frequent size.
     pub(super) fn marker(&self) -> Vec<u8> {
         match self.addresses() {
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
@@ -136,8 +138,8 @@ const ETHERNET_AND_FCS_BYTES: usize = 14 + 4;
 /// The network part of a /64.
 const IPV6_PREFIX_BYTES: usize = 8;
 
-/// The engine of the DUT's peer: anything but the control that does not encrypt works with anything
-/// else.
+/// Returns the engine of the DUT's peer: the null engine for the control that does not encrypt; any
+/// other engine works with any other.
 pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
     match adapter.encryptor() {
         Some(encryptor) if encryptor.is_null() => engine::NULL,
@@ -145,7 +147,8 @@ pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
     }
 }
 
-/// Address of the first tunnel's frames at an end. Sockets need one that the kernel has.
+/// Returns the address of the first tunnel's frames at an end. Sockets need an address that the
+/// kernel has.
 fn test_address(end: &FrameEnd, traffic: &Traffic, port: Option<PortKind>) -> IpAddr {
     match (port, traffic.ip) {
         (Some(PortKind::Socket), _) => end.address.into(),
@@ -173,7 +176,7 @@ const fn plan_kind(kind: FramePortKind) -> PortKind {
 }
 
 impl FrameRun {
-    /// What a sender and a receiver have to say of one trial in one direction. `took_ns` is left 0.
+    /// Combines the reports of a sender and a receiver of one direction. `took_ns` stays 0.
     #[must_use]
     pub fn of(load: &RigLoad, sender: &Report, receiver: &Report) -> Self {
         let sent = sender.sent.unwrap_or_default();
@@ -226,7 +229,7 @@ impl FrameRun {
                 sent: one.sent + other.sent,
                 received: one.received + other.received,
                 last_loss_ns: one.last_loss_ns.max(other.last_loss_ns),
-                // A way that went silent has not recovered.
+                // A direction that went silent has not recovered.
                 last_received_ns: one.last_received_ns.min(other.last_received_ns),
             }),
             (one, other) => one.or(other),
@@ -267,7 +270,7 @@ fn trial(
     }
 }
 
-/// The frames of two histograms in one.
+/// Merges two histograms.
 fn merged(one: &[LatencyBucket], other: &[LatencyBucket]) -> Vec<LatencyBucket> {
     let mut sums = BTreeMap::<u64, u64>::new();
     for bucket in one.iter().chain(other) {

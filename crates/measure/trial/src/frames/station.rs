@@ -1,15 +1,14 @@
 //! Frame trials by programs on the stations of a lab.
 //!
 //! 1. The receiver is started and waits for frames.
-//! 2. The sender is started, and sends at once.
-//! 3. The sender reports when it has sent all, or is told to stop when its time is long over. So
-//!    does the receiver when all expected frames have come, or is told to stop when the drain is
-//!    over.
-//! 4. Both end. The kernel takes a while to take their ports down, so this is waited for while the
-//!    receiver of the next trial is started, and before anything is sent. A port of AF_XDP has its
-//!    queue to itself: there the next trial waits.
+//! 2. The sender is started and sends immediately.
+//! 3. The sender reports when it has sent all frames, or is stopped when it is far too late. The
+//!    receiver reports when it has received all expected frames, or is stopped after the drain.
+//! 4. Both end. The kernel takes a while to remove their ports, which overlaps with starting the
+//!    receiver of the next trial and ends before anything is sent. A port of AF_XDP owns its queue:
+//!    there the next trial waits.
 //!
-//! With both directions loaded, each step is made for both at the same time.
+//! With both directions loaded, each step is made for both in parallel.
 
 mod disturb;
 mod soak;
@@ -31,37 +30,37 @@ use std::time::{Duration, Instant};
 use traffic::report::{READY, Report};
 use traffic::spec::Spec;
 
-/// Name of the sub-command that serves a [`Spec`].
+/// Name of the subcommand that runs a [`Spec`].
 const SUB_COMMAND: &str = "frames";
-/// A sender is first waited for this long before its end: until then it is looked whether all live.
+/// Waiting for a sender begins this long before its end; until then its process is checked.
 const END_MARGIN: Duration = Duration::from_millis(20);
-/// Given to a program that is told to stop, to print its report. A receiver waits up to 10 s until
+/// Time for a program to print its report after it was stopped. A receiver waits up to 10 s until
 /// its port is quiet.
 const REPORT_LIMIT: Duration = Duration::from_secs(13);
-/// Given to a program that has reported, to end.
+/// Time for a program to end after its report.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
-/// Ways that a test loads at most: both directions.
+/// Maximum number of ways: both directions.
 const WAYS_MAX: u16 = 2;
-/// How a line begins that is a report: it is JSON.
+/// Prefix of a report's line, which is JSON.
 const REPORT: &str = "{";
 
 /// Frame trials between two ends of a path that is up.
 pub(crate) struct StationRig<'a> {
     bench: &'a dyn Bench,
-    /// Its processes must live.
+    /// Its processes must run.
     dut: &'a mut RunningDut,
     ways: Vec<Way<'a>>,
     cores: Cores,
     line_bps: Option<u64>,
-    /// Of the first way; even, so that the second has the next one.
+    /// Tag of the first way; even, so that the second way has the next tag.
     tag: u16,
-    /// Programs of the last trial, which have reported.
+    /// Programs of the last trial, which have reported and are ending.
     leaving: Tools<'a>,
-    /// Whether receivers of the next trial can be started beside them.
+    /// Whether receivers of the next trial can start before those have ended.
     shares_ports: bool,
 }
 
-/// A frame trial that is going on.
+/// A frame trial in progress.
 pub(super) struct Running<'a> {
     tools: Tools<'a>,
     load: RigLoad,
@@ -113,10 +112,10 @@ impl<'a> StationRig<'a> {
         self.ways[0].marker()
     }
 
-    /// Programs that a trial starts, in the order in which they are.
+    /// The programs of a trial in the order of their start.
     pub(super) fn programs(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
-        // Each way has a tag: what a device sends back where it came from is no frame of the other
-        // way.
+        // Each way has its own tag, so that frames that a device sends back are not counted for the
+        // other way.
         let ways = self.ways.iter().zip([self.tag, self.tag + 1]);
         let receivers = ways.clone().map(|(way, tag)| {
             let node = way.path.sink.node;
@@ -129,8 +128,7 @@ impl<'a> StationRig<'a> {
         receivers.chain(senders).collect()
     }
 
-    /// The programs of the last trial as commands that a shell repeats: what they read is the last
-    /// word.
+    /// The programs of the last trial as shell commands; the last word is their standard input.
     pub(super) fn commands(&self, load: &RigLoad) -> Vec<Vec<String>> {
         let programs = self.programs(load).into_iter();
         programs
@@ -144,7 +142,7 @@ impl<'a> StationRig<'a> {
     }
 
     fn program(&self, node: NodeId, spec: &Spec) -> Program {
-        // The station on A's side of the path has A's cores, wherever it stands.
+        // The station on A's side of the path has A's cores, even in a gateway's place.
         let is_a = node == self.ways[0].path.source.node;
         Program {
             argv: vec![THIS_PROGRAM.to_owned(), SUB_COMMAND.to_owned()],
@@ -154,8 +152,8 @@ impl<'a> StationRig<'a> {
         }
     }
 
-    /// Starts a trial: when this returns, frames are being sent. Who sends hostile packets waits
-    /// for them.
+    /// Starts a trial: frames are being sent when this returns. The program that sends hostile
+    /// packets waits for them.
     pub(super) fn start(
         &mut self,
         load: &RigLoad,
@@ -189,7 +187,7 @@ impl<'a> StationRig<'a> {
         })
     }
 
-    /// Waits until what the last trial started has ended.
+    /// Waits until the programs of the last trial have ended.
     fn await_leaving(&mut self) -> Result<(), LabError> {
         for (node, process) in self.leaving.running().to_vec() {
             self.leaving.wait(node, process, LEAVE_LIMIT)?;
@@ -207,13 +205,13 @@ impl<'a> StationRig<'a> {
         self.leave(running, &reports)
     }
 
-    /// The reports of each way's sender and receiver, when they have come to their end.
+    /// Waits for the reports of each way's sender and receiver.
     fn collect(
         &self,
         running: &mut Running<'_>,
         interrupt: &Interrupt,
     ) -> Result<Vec<(Report, Report)>, TrialError> {
-        // Until the senders are about to end.
+        // Sleeps until shortly before the senders end.
         let end = running.started + running.load.time().saturating_sub(END_MARGIN);
         self.sleep_until(running, end, interrupt)?;
         let late = running.started + running.load.sender_limit();
@@ -231,7 +229,7 @@ impl<'a> StationRig<'a> {
         Ok(sent.into_iter().zip(received).collect())
     }
 
-    /// Leaves a trial's programs to end by themselves; what it came to.
+    /// Lets a trial's programs end by themselves. Returns the trial's result.
     fn leave(
         &mut self,
         running: Running<'a>,
@@ -250,7 +248,7 @@ impl<'a> StationRig<'a> {
         Ok(sum)
     }
 
-    /// Sleeps while the DUT and the senders run. A receiver may end as soon as all has come.
+    /// Sleeps while the DUT and the senders run. A receiver may end once it has all frames.
     fn sleep_until(
         &self,
         running: &Running<'_>,
@@ -261,8 +259,8 @@ impl<'a> StationRig<'a> {
         sleep_until(self.bench, programs, end, interrupt)
     }
 
-    /// The report of a program, which is told to stop and print it when the time comes; `None` when
-    /// it has none.
+    /// Returns the report of a program, which is stopped at `time` so that it prints one; `None` if
+    /// it does not.
     fn await_report_or_stop(
         &self,
         program: (NodeId, u64),
@@ -328,7 +326,7 @@ impl Rig for StationRig<'_> {
     }
 }
 
-/// The report of a program, if it prints one before its end and in time.
+/// Returns the report of a program; `None` if it ends or the limit passes before it prints one.
 fn await_report(
     bench: &dyn Bench,
     (id, process): (NodeId, u64),
@@ -346,7 +344,7 @@ fn await_report(
     }
 }
 
-/// Reads a report. Of a program that has none, its end is the reason.
+/// Parses a report. The error for a program without one includes how it ended.
 fn report(
     tools: &mut Tools<'_>,
     (id, process): (NodeId, u64),
@@ -361,7 +359,7 @@ fn report(
     Err(tool_error(id, problem, &ended))
 }
 
-/// A tag that the trial before most likely did not have: frames may still be on their way.
+/// Returns a tag that the trial before most likely did not have: its frames may still be in flight.
 fn first_tag() -> u16 {
     (unix_ns() >> 20) as u16 / WAYS_MAX * WAYS_MAX
 }

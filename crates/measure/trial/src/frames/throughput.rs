@@ -7,7 +7,7 @@ use campaign::plan::{Profile, ThroughputSearch};
 use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
 use search::{Goal, Limits, Method, Searcher, Step};
 
-/// Searches; every goal of the plan at once.
+/// Searches for all goals of the plan together.
 pub(super) fn throughput(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
@@ -15,7 +15,7 @@ pub(super) fn throughput(
     throughput_by(trials, plan, |trials, load| trials.make(load))
 }
 
-/// Searches with trials that are made in another way.
+/// Searches with trials that `make` makes.
 pub(super) fn throughput_by(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
@@ -23,7 +23,7 @@ pub(super) fn throughput_by(
 ) -> Result<ThroughputFound, TrialError> {
     let (max_load, max_load_by) = trials.highest_load(plan.max_load)?;
     let goals: Vec<Goal> = plan.goals.iter().map(goal).collect();
-    // A device, or a generator, that is slower than the lowest load is measured at what there is.
+    // A device or generator that is slower than the lowest load is measured at its own maximum.
     let min_load = plan.min_load.min(max_load);
     let limits = Limits::time(plan.timeout_ns);
     let mut search = method(plan.profile).start(&goals, min_load, max_load, limits)?;
@@ -45,7 +45,7 @@ pub(super) fn throughput_by(
     })
 }
 
-/// The way to search for what a profile asks.
+/// Returns the search method of a profile.
 const fn method(profile: Profile) -> Method {
     match profile {
         Profile::Fast | Profile::Rfc2544 | Profile::Custom => Method::Mlr,

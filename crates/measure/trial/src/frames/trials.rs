@@ -1,4 +1,4 @@
-//! The frame trials of one trial: made one after the other, reported and recorded.
+//! The frame trials of one trial, which are made, reported and recorded one after the other.
 
 use super::{FrameRun, Rig, RigLoad, Strays};
 use crate::disturbance::PlannedDisturbance;
@@ -12,27 +12,27 @@ use journal::record::{
 use lab::Interrupt;
 use search::Counts;
 
-/// Time of the flood by which the generator's ceiling is found.
+/// Duration of the flood that finds the generator's highest load.
 const FLOOD_NS: u64 = estimate::FLOOD_RUN.as_nanos() as u64;
-/// Time for stragglers where a procedure names none.
+/// Time for stragglers in procedures without a setting for it.
 pub(super) const DRAIN_NS: u64 = 100_000_000;
 
-/// What a procedure works with.
+/// The state of a procedure.
 pub(super) struct Trials<'a> {
     pub(super) trial: &'a Trial<'a>,
-    /// Directions that are loaded: counts are sums over them, loads are those of one.
+    /// Number of loaded directions: counts are sums over them, loads are of one.
     pub(super) directions: u64,
     pub(super) rig: &'a mut dyn Rig,
     pub(super) events: EventSink<'a>,
     pub(super) interrupt: &'a Interrupt,
-    /// Filled as the trials are made.
+    /// The result so far.
     pub(super) result: FrameResult,
     pub(super) strays: Strays,
-    /// Of `rekey`, `failover`, `setup`, `desync` and `hostile`, as they are made.
+    /// Trials of `rekey`, `failover`, `setup`, `desync` and `hostile` so far.
     pub(super) disturbed: DisturbedTrials,
-    /// Of a soak, as they are made.
+    /// Segments of a soak so far.
     pub(super) segments: Vec<SoakSegment>,
-    /// Of the search that is going on, or has ended.
+    /// Bounds of the current or last search.
     pub(super) bounds: Vec<GoalBounds>,
 }
 
@@ -45,7 +45,7 @@ impl Trials<'_> {
         Ok(run)
     }
 
-    /// Makes and records one frame trial in which something happens to the DUT.
+    /// Makes and records one frame trial with a disturbance of the DUT.
     pub(super) fn disturb(
         &mut self,
         load: &RigLoad,
@@ -60,7 +60,7 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Makes one frame trial in which something happens to the DUT, and records its counts.
+    /// Makes one frame trial with a disturbance of the DUT, and records its counts only.
     pub(super) fn make_disturbed(
         &mut self,
         load: &RigLoad,
@@ -103,7 +103,7 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Takes up a segment that was made before the run broke off.
+    /// Adds a segment from before the run was interrupted.
     pub(super) fn take_up(&mut self, known: &SoakProgress) {
         let trial = self.result.trials.len();
         self.result.trials.push(known.trial.clone());
@@ -138,9 +138,9 @@ impl Trials<'_> {
         self.strays.add(&run.strays);
     }
 
-    /// The highest load to try, and what bounds it: as
-    /// [`journal::record::ThroughputFound::max_load_by`]. Where none is given, it is what the
-    /// generator reaches when it tries the line rate, or all it can.
+    /// Returns the highest load to try and what bounds it, as in
+    /// [`journal::record::ThroughputFound::max_load_by`]. Without a given load, it is the load that
+    /// the generator reaches when it offers the line rate or as much as it can.
     pub(super) fn highest_load(
         &mut self,
         given: Option<u64>,
@@ -168,28 +168,28 @@ impl Trials<'_> {
     }
 }
 
-/// Share of the intended frames that may be missing, in percent.
+/// Share of the intended frames that may be missing, in per cent.
 const MISSING_PERCENT: u64 = 2;
 
-/// Whether the load of a frame trial was what was intended: as many frames, in as much time.
+/// Whether a frame trial offered its intended load: this many frames in this time.
 pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
     let enough = u128::from(trial.intended) * u128::from(100 - MISSING_PERCENT);
     u128::from(trial.sent) * 100 >= enough && !trial.took_too_long()
 }
 
-/// What a procedure is told of a trial: forwarded is what was received, and nothing else. What the
-/// receiving station lost itself is lost too: nobody has seen that these frames were test frames,
-/// intact, and came once. A load that the tester cannot check fails, and the verdict says whose
-/// loss it was. A generator that was too slow has not offered the load, even when it sent all
-/// frames in the end: what was received counts in the share of time that it had.
+/// Returns the counts of a trial for a search. Only received frames count as forwarded. Frames that
+/// the receiving station lost are lost, too: nothing shows that they were test frames, intact and
+/// not duplicated. A load that the tester cannot check fails, and the verdict says whose loss it
+/// was. A generator that was too slow has not offered the load, even if it sent all frames in the
+/// end: then received frames count in proportion to the intended time.
 pub(super) fn counts(run: &FrameRun) -> Counts {
     let trial = &run.trial;
-    let came = trial.received.min(trial.sent);
+    let received = trial.received.min(trial.sent);
     let forwarded = if trial.took_too_long() {
-        let share = u128::from(came) * u128::from(trial.duration_ns);
-        u64::try_from(share / u128::from(trial.elapsed_ns)).unwrap_or(came)
+        let share = u128::from(received) * u128::from(trial.duration_ns);
+        u64::try_from(share / u128::from(trial.elapsed_ns)).unwrap_or(received)
     } else {
-        came
+        received
     };
     Counts {
         intended: trial.intended,

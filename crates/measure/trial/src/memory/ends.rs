@@ -1,7 +1,7 @@
 //! A station's ends of rings in memory.
 //!
-//! On its clear side a gateway takes frames as they are. On its cipher side it takes ESP; there a
-//! station's end takes the outer headers off, or puts them on.
+//! A gateway's clear side takes whole frames. Its cipher side takes ESP; there a station's end
+//! removes or adds the outer headers.
 
 use port::{
     Batch, CipherPort, FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender,
@@ -13,16 +13,16 @@ use wire::headers::be16;
 use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
-/// ESP in UDP over IPv4 over Ethernet: what stands before it.
+/// Headers before ESP: Ethernet, IPv4 and UDP.
 const OUTER_BYTES: usize = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
-/// Datagrams that one batch takes.
+/// Datagrams per batch.
 const BATCH: usize = 32;
 
-/// Where a station's frames enter.
+/// The end at which a station's frames enter.
 ///
-/// A device takes them at the sender's pace: what finds no room is lost there, as in front of a
-/// queue that is full. Where the analyser's own ring is all there is, the sender waits for room
-/// instead, and is late: its highest rate is then one at which every frame was checked.
+/// A device takes frames at the sender's pace: frames without room are lost, as at a full queue.
+/// Without a device, the sender waits for room in the analyser's ring instead, and is late: every
+/// frame of its highest rate is then checked.
 pub(super) struct Entrance {
     target: Target,
     scratch: Box<[u8]>,
@@ -32,9 +32,9 @@ pub(super) struct Entrance {
 enum Target {
     /// The analyser's ring.
     Straight(MemoryFrameSender),
-    /// A device's clear side, a ring for each of its lanes.
+    /// A device's clear side, one ring per lane.
     Clear(Vec<MemoryFrameSender>),
-    /// A device's cipher side, by lane; the first has this UDP port.
+    /// A device's cipher side by lane; the first lane has this UDP port.
     Cipher(Vec<MemoryCipherPort>, Batch, u16),
 }
 
@@ -77,7 +77,7 @@ impl FrameSender for Entrance {
                 match &mut lanes[..] {
                     [only] => {
                         let passed = only.send(count, &mut fill)?;
-                        // Lost, but sent: their numbers are missing behind the device.
+                        // Sent and lost: their sequence numbers are missing behind the device.
                         for _ in passed..count {
                             fill(scratch);
                         }
@@ -96,7 +96,7 @@ impl FrameSender for Entrance {
                         datagram_bytes: length - OUTER_BYTES,
                         ..Train::default()
                     });
-                    // What finds no room is lost.
+                    // Datagrams without room are lost.
                     lanes[usize::from(lane)].send(batch);
                 }
                 count
@@ -118,8 +118,8 @@ impl FrameSender for Entrance {
     }
 }
 
-/// Hands each frame to the lane of its flow, as a TUN device's queues are steered; that costs a
-/// copy. What finds no room is lost.
+/// Passes each frame to the lane of its flow, as the queues of a TUN device do; this costs a copy.
+/// Frames without room are lost.
 fn spread(
     lanes: &mut [MemoryFrameSender],
     count: usize,
@@ -140,13 +140,13 @@ fn spread(
     Ok(())
 }
 
-/// UDP destination port behind an IPv4 header without options.
+/// Returns the UDP destination port behind an IPv4 header without options.
 fn destination_port(frame: &[u8]) -> u16 {
     be16(frame, ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES + 2)
 }
 
-/// Where a station's frames come out; one for each lane. With several there is nothing to wait for:
-/// they are looked at in turn.
+/// The end at which a station's frames leave, by lane. Several lanes have no common descriptor to
+/// wait for: they are polled in turn.
 pub(super) enum Exit {
     Frames(Vec<MemoryFrameReceiver>),
     Cipher(Vec<CipherExit>),
@@ -214,7 +214,7 @@ impl FrameReceiver for Exit {
     }
 }
 
-/// Receives from each lane once; how many frames that were.
+/// Receives from each lane once. Returns the number of frames.
 fn in_turn<L>(
     lanes: &mut [L],
     mut recv: impl FnMut(&mut L) -> io::Result<usize>,
@@ -233,7 +233,7 @@ fn in_turn<L>(
     }
 }
 
-/// The headers in front of ESP in UDP, as far as a receiver looks at them.
+/// Writes the headers before ESP in UDP, as far as receivers check them.
 fn outer(frame: &mut [u8], udp_port: u16, esp_bytes: usize) {
     let (ethernet, ip) = frame[..OUTER_BYTES].split_at_mut(ETHERNET_HEADER_BYTES);
     ethernet.copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
@@ -256,7 +256,7 @@ mod tests {
 
     const ROOM: usize = 4;
 
-    /// How many of six frames are sent, and how many were made.
+    /// Sends six frames. Returns how many were sent and how many were generated.
     fn six(mut entrance: Entrance) -> (usize, usize) {
         let mut made = 0;
         let fill = |_: &mut [u8]| {

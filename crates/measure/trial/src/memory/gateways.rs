@@ -8,7 +8,7 @@
 //! station ─ring─ station                              straight
 //! ```
 //!
-//! Encryptors are the workers of the service, over rings instead of TUN and UDP.
+//! Encryptors are the service's workers, on rings instead of TUN and UDP.
 
 use super::ends::{Entrance, Exit};
 use super::threads::Thread;
@@ -44,42 +44,42 @@ use wire::Suite;
 use wire::overhead::{Outer, inner_mtu};
 use yaml::Prefix;
 
-/// Frames that the rings of all lanes hold: what a network card's ring does.
+/// Capacity of the rings of all lanes in frames, as of a network card's ring.
 const RING_FRAMES: usize = 4096;
-/// Frames that a lane's ring holds at least.
+/// Minimum capacity of a lane's ring.
 const RING_FRAMES_MIN: usize = 256;
-/// IP MTU that a link would have.
+/// IP MTU of an Ethernet link.
 const ETHERNET_MTU: u16 = 1500;
-/// UDP port in the headers of ESP; nobody listens there.
+/// UDP port in the headers of ESP; no socket is bound to it.
 const ESP_PORT: u16 = 4500;
-/// Of nobody in particular.
+/// Arbitrary addresses of the two ends.
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
-/// A device under test that is up, and the stations' ends of the path through it.
+/// A running device under test, and the stations' ends of the path through it.
 pub(super) struct Gateways {
     pub(super) entrance: Entrance,
     pub(super) exit: Exit,
-    /// The source stands for gw1.
+    /// ESP of a source in gw1's place.
     pub(super) source_esp: Option<StationEsp>,
-    /// The sink stands for gw2.
+    /// ESP of a sink in gw2's place.
     pub(super) sink_esp: Option<StationEsp>,
-    /// What it says of itself, by `gateway/key`.
+    /// The device's facts, by `gateway/key`.
     pub(super) facts: BTreeMap<String, String>,
     threads: Vec<Thread<io::Result<()>>>,
     counters: Vec<(&'static str, Arc<Counters>)>,
-    /// Frames that `direct` could not hand on.
+    /// Frames that `direct` could not forward.
     copies_lost: Arc<AtomicU64>,
     stop: Stop,
-    /// What each gateway seals and opens with.
+    /// The engines of each gateway.
     dispatches: Vec<(&'static str, Dispatch)>,
-    /// Who gives the lanes new keys; gone after them.
+    /// Give the lanes new keys; dropped after the lanes.
     renewers: Vec<Renewer>,
-    /// Key files of this one use.
+    /// Key files of this device.
     _keys: Option<Keys>,
 }
 
 impl Gateways {
-    /// Brings it up for packets of up to `mtu` bytes.
+    /// Starts a device for packets of up to `mtu` bytes.
     pub(super) fn start(dut: &Dut, direction: Direction, mtu: u16) -> Result<Self, TrialError> {
         let builder = Builder {
             dut: &dut.name,
@@ -99,12 +99,12 @@ impl Gateways {
         }
     }
 
-    /// CPU time of its threads so far, in nanoseconds.
+    /// Returns the CPU time of its threads so far, in nanoseconds.
     pub(super) fn cpu_ns(&self) -> u64 {
         self.threads.iter().map(Thread::cpu_ns).sum()
     }
 
-    /// Its counters so far, by `gateway/counter`, named as the service's metrics.
+    /// Returns its counters so far, by `gateway/counter`, with the names of the service's metrics.
     pub(super) fn counters(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (gateway, dispatch) in &self.dispatches {
@@ -121,8 +121,8 @@ impl Gateways {
         sums
     }
 
-    /// Frames so far that came through and found no room at the sink: its own loss, not the
-    /// device's.
+    /// Returns the frames so far that the device forwarded and the sink had no room for: the sink's
+    /// loss, not the device's.
     pub(super) fn lost_at_sink(&self) -> u64 {
         let last = self.counters.last().map(|(gateway, _)| *gateway);
         let lanes = self.counters.iter();
@@ -134,10 +134,10 @@ impl Gateways {
         by_encryptor.sum::<u64>() + self.copies_lost.load(Relaxed)
     }
 
-    /// Ends its threads, all of them.
+    /// Ends all its threads.
     ///
     /// # Errors
-    /// When one of them had ended before.
+    /// When one of them had failed.
     pub(super) fn stop(mut self, dut: &Dut) -> Result<(), TrialError> {
         let mut ended = Ok(());
         for result in self.join() {
@@ -147,15 +147,14 @@ impl Gateways {
         ended
     }
 
-    /// Tells all threads to end, and waits until each has.
+    /// Stops all threads and waits until they have ended.
     fn join(&mut self) -> Vec<thread::Result<io::Result<()>>> {
         self.stop.raise();
         self.threads.drain(..).map(Thread::join).collect()
     }
 }
 
-/// A device that is only half up, or whose measurement has failed, leaves no thread behind, and no
-/// key file in use.
+/// A device that failed to start, or whose measurement failed, leaves no thread and no key file.
 impl Drop for Gateways {
     fn drop(&mut self) {
         self.join();
@@ -176,7 +175,7 @@ impl Builder<'_> {
         let (near, far) = memory_frame_pair(RING_FRAMES);
         let mut gateways = self.gateways(Entrance::straight(near), Exit::Frames(vec![far]));
         if self.direction != Direction::Both {
-            // The station's own sealing and opening is part of what is calibrated.
+            // The calibration includes the stations' own sealing and opening.
             let (keys, alone) = (self.keys()?, Encryptor::new(Suite::Aes256Gcm));
             gateways.source_esp = Some(keys.station_esp(0, &alone));
             gateways.sink_esp = Some(keys.station_esp(1, &alone));
@@ -201,7 +200,7 @@ impl Builder<'_> {
         let room = (RING_FRAMES / lanes).max(RING_FRAMES_MIN);
         let (mut entering, mut near) = (Vec::new(), Vec::new());
         let (mut leaving, mut far) = (Vec::new(), Vec::new());
-        // Where a gateway is missing, the station has its end of the cipher link.
+        // A station in a gateway's place has that end of the cipher link.
         let (mut source, mut sink) = (Vec::new(), Vec::new());
         for _ in 0..lanes {
             let (near_cipher, far_cipher) = memory_cipher_pair();
@@ -209,7 +208,7 @@ impl Builder<'_> {
                 source.push(near_cipher);
             } else {
                 let (station, clear) = memory_frame_pair(room);
-                // Nothing comes back out of the entrance.
+                // Unused: the entrance has no return path.
                 let (back, _) = memory_frame_pair(1);
                 entering.push(station);
                 near.push((clear, back, near_cipher));
@@ -218,7 +217,7 @@ impl Builder<'_> {
                 sink.push(far_cipher);
             } else {
                 let (clear, station) = memory_frame_pair(room);
-                // Nothing goes in at the exit.
+                // Unused: the exit has no return path.
                 let (_, nothing) = memory_frame_pair(1);
                 leaving.push(station);
                 far.push((nothing, clear, far_cipher));
@@ -245,7 +244,7 @@ impl Builder<'_> {
         Ok(gateways)
     }
 
-    /// Starts one gateway, gw1 being side 0: a thread for each of its lanes.
+    /// Starts one gateway (gw1 is side 0) with one thread per lane.
     fn add(
         &self,
         gateways: &mut Gateways,
@@ -280,8 +279,7 @@ impl Builder<'_> {
             ..IpRules::NONE
         });
         let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
-        // In the service's words, but for blanks. Each is what was built, as far as that can be
-        // asked.
+        // With the service's names, except for blanks, and read from the built parts if possible.
         let facts = [
             ("suite", selection.suite().to_string()),
             ("engine", selection.engine().to_owned()),
@@ -339,7 +337,7 @@ impl Builder<'_> {
     fn keys(&self) -> Result<Keys, TrialError> {
         Keys::make().map_err(|error| {
             let reason = format!(
-                "got no keys: {error}; is {} a folder to write to? `TMPDIR` names another",
+                "cannot create keys: {error}; check that {} is writable, or set `TMPDIR`",
                 std::env::temp_dir().display()
             );
             failed(self.dut, reason)
@@ -355,7 +353,7 @@ impl Builder<'_> {
     }
 }
 
-/// Hands every frame on: the device that does nothing.
+/// Forwards every frame unchanged.
 fn copy(
     mut from: MemoryFrameReceiver,
     mut to: MemoryFrameSender,
@@ -381,7 +379,7 @@ fn copy(
     Ok(())
 }
 
-/// Key files of a pair, which go with it.
+/// Key files of a pair of gateways, removed on drop.
 struct Keys {
     folder: TempDir,
 }
@@ -399,7 +397,7 @@ impl Keys {
         self.folder.path().join(["gw1.key", "gw2.key"][side])
     }
 
-    /// What a station needs to stand for a gateway.
+    /// Returns the ESP settings of a station in a gateway's place.
     fn station_esp(&self, side: usize, encryptor: &Encryptor) -> StationEsp {
         let hosts = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
         StationEsp {
@@ -414,15 +412,14 @@ impl Keys {
     }
 }
 
-/// The longest packet that a tunnel carries; where packets share ESP packets, also how long those
-/// get.
+/// Returns the longest packet that a tunnel carries, which also limits aggregated ESP packets.
 fn inner_bytes_max(encryptor: &Encryptor, mtu: u16) -> usize {
     let on_ethernet = inner_mtu(encryptor.suite, Outer::UDP_IPV4, ETHERNET_MTU.into()).unwrap_or(0);
     usize::from(mtu).max(on_ethernet)
 }
 
-/// What is behind the peers of the tunnels that lead to a side: all there is, the stations being
-/// the only ones there; of several tunnels, a test address for each.
+/// Returns the selectors of the tunnels to a side: any address for a single tunnel, since only the
+/// stations are there; one test address each for several tunnels.
 fn selectors(tunnels: u16, side: usize) -> Vec<Selectors> {
     let networks = |addresses: [IpAddr; 2], length: [u8; 2]| {
         let networks = addresses.into_iter().zip(length);
@@ -444,7 +441,8 @@ fn selectors(tunnels: u16, side: usize) -> Vec<Selectors> {
         .collect()
 }
 
-/// The addresses of the first tunnel's frames on a side, 0 being the source's: nobody's.
+/// Returns the addresses of the first tunnel's frames on a side (0 is the source's), which no
+/// interface has.
 pub(super) fn test_addresses(side: usize) -> (Ipv4Addr, Ipv6Addr) {
     let [ipv4, ipv6] = [[18, 0x18], [19, 0x19]][side];
     (

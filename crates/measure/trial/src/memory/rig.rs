@@ -4,7 +4,7 @@ use super::ends::Exit;
 use super::gateways::Gateways;
 use super::threads::own_cpu_ns;
 use crate::error::TrialError;
-use crate::frames::{FrameRun, Rig, RigLoad, Soaked, Way, counted, peer_engine, soaked};
+use crate::frames::{FrameRun, Rig, RigLoad, Soaked, Way, peer_engine, soaked, with_bins};
 use lab::{Interrupt, LabError};
 use port::{FramePortKind, FramePortStats, FrameReceiver, FrameSender as _, Stop};
 use std::fmt::Display;
@@ -17,10 +17,10 @@ use traffic::report::Report;
 use traffic::spec::Role;
 use traffic::{Monotonic, receive, send};
 
-/// It is looked this often whether a thread has ended, or Ctrl-C was pressed.
+/// Interval of checking whether a thread has ended, or Ctrl-C was pressed.
 const STEP: Duration = Duration::from_millis(2);
 
-/// Frame trials over rings, on gateways that are up.
+/// Frame trials over rings, on running gateways.
 pub(super) struct MemoryRig<'a> {
     pub(super) gateways: Gateways,
     pub(super) way: Way<'a>,
@@ -41,7 +41,7 @@ impl<'a> MemoryRig<'a> {
 }
 
 impl MemoryRig<'_> {
-    /// Makes a frame trial; the sender's and the receiver's reports.
+    /// Makes a frame trial. Returns the sender's and the receiver's reports.
     fn reports(
         &mut self,
         load: &RigLoad,
@@ -54,7 +54,7 @@ impl MemoryRig<'_> {
         ) else {
             unreachable!("a sender sends, and a receiver receives")
         };
-        // Frames that came too late for the trial before are no loss of this one.
+        // Discards late frames of the trial before.
         while self.gateways.exit.recv(|_| ()).is_ok() {}
         let before_sent = self.gateways.entrance.stats();
         let before_lost = self.gateways.lost_at_sink();
@@ -66,15 +66,15 @@ impl MemoryRig<'_> {
             let (ready, is_ready) = mpsc::channel();
             let receiver = scope.spawn(|| {
                 let clock = Monotonic::new();
-                let mut exit = Announced {
+                let mut exit = ReadySignal {
                     port: exit,
                     ready: Some(ready),
                 };
                 let received = receive(&mut exit, &receiving, tag, &clock, &end_receiver);
                 (received, own_cpu_ns())
             });
-            // Keys are opened and memory is taken before frames come. Without a receiver nothing is
-            // sent.
+            // The receiver opens keys and allocates memory before frames arrive. Without a receiver
+            // nothing is sent.
             if is_ready.recv().is_err() {
                 end_sender.raise();
             }
@@ -90,7 +90,7 @@ impl MemoryRig<'_> {
             end_sender.raise();
             let drain = if interrupted { 0 } else { load.drain_ns };
             let until = Instant::now() + Duration::from_nanos(drain);
-            // The interrupt is looked for again when both have ended.
+            // The interrupt is checked again when both have ended.
             let _ = await_end(&receiver, until, interrupt);
             end_receiver.raise();
             (join(sender), join(receiver))
@@ -143,15 +143,15 @@ impl Rig for MemoryRig<'_> {
         self.counted(load, interrupt).map(|(run, _)| run)
     }
 
-    /// Nothing is told of the gateways: they are threads of this process, and its memory is the
-    /// stations' too.
+    /// Without readings of the gateways: they are threads of this process, which share its memory
+    /// with the stations.
     fn soak(
         &mut self,
         load: &RigLoad,
         point_ns: u64,
         interrupt: &Interrupt,
     ) -> Result<(FrameRun, Soaked), TrialError> {
-        let load = counted(load, point_ns);
+        let load = with_bins(load, point_ns);
         let (run, (sender, receiver)) = self.counted(&load, interrupt)?;
         let ways = [(&self.way, (&sender, &receiver))];
         Ok((run, soaked(ways, &load, point_ns, &[])))
@@ -162,16 +162,16 @@ impl Rig for MemoryRig<'_> {
     }
 }
 
-/// A receiver's port that tells when it is asked for frames for the first time.
-struct Announced<'a> {
+/// A receiver's port that signals its first poll.
+struct ReadySignal<'a> {
     port: &'a mut Exit,
     ready: Option<mpsc::Sender<()>>,
 }
 
-impl FrameReceiver for Announced<'_> {
+impl FrameReceiver for ReadySignal<'_> {
     fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize> {
         if let Some(ready) = self.ready.take() {
-            // Whoever started this thread waits for it.
+            // The thread that started the receiver waits for this.
             let _ = ready.send(());
         }
         self.port.recv(read)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-/// A thread, and where the kernel keeps its CPU time.
+/// A thread with its folder under /proc.
 pub(super) struct Thread<T> {
     handle: JoinHandle<T>,
     task: PathBuf,
@@ -14,19 +14,19 @@ pub(super) struct Thread<T> {
 
 impl<T: Send + 'static> Thread<T> {
     pub(super) fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let handle = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
-                // Whoever started it waits for this.
-                let _ = tell.send(own_task());
+                // The thread that started it waits for this.
+                let _ = sender.send(own_task());
                 work()
             })?;
-        let task = told.recv().unwrap_or_default();
+        let task = receiver.recv().unwrap_or_default();
         Ok(Self { handle, task })
     }
 
-    /// CPU time so far, in nanoseconds; 0 when the kernel does not tell.
+    /// Returns its CPU time so far in nanoseconds; 0 if the kernel does not report it.
     pub(super) fn cpu_ns(&self) -> u64 {
         cpu_ns(&self.task)
     }
@@ -37,18 +37,18 @@ impl<T: Send + 'static> Thread<T> {
     }
 }
 
-/// CPU time of the calling thread, in nanoseconds; 0 when the kernel does not tell.
+/// Returns the CPU time of the calling thread in nanoseconds; 0 if the kernel does not report it.
 pub(super) fn own_cpu_ns() -> u64 {
     cpu_ns(&own_task())
 }
 
-/// Folder of the calling thread under /proc.
+/// Returns the folder of the calling thread under /proc.
 fn own_task() -> PathBuf {
     let link = fs::read_link("/proc/thread-self").unwrap_or_default();
     PathBuf::from("/proc").join(link)
 }
 
-/// The first field of `schedstat`: time on a CPU, in nanoseconds.
+/// Reads the first field of `schedstat`: time on a CPU, in nanoseconds.
 fn cpu_ns(task: &std::path::Path) -> u64 {
     let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
     let first = text.split_ascii_whitespace().next();

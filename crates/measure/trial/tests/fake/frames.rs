@@ -280,7 +280,10 @@ fn a_dut_without_a_place_for_frames_is_a_failure_that_says_so() {
         },
         test(),
     );
-    assert!(reason.contains("no place where frames go in"), "{reason}");
+    assert!(
+        reason.contains("no interfaces where frames enter"),
+        "{reason}"
+    );
 }
 
 #[test]

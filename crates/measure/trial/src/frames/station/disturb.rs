@@ -1,11 +1,11 @@
-//! Frame trials while something happens to the DUT: actions at their times, and hostile packets by
-//! a third program, on gw1.
+//! Frame trials with a disturbance of the DUT: actions at their times, and hostile packets from a
+//! third program, on gw1.
 
 use super::{Running, StationRig, report};
 use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::evidence::counted_since;
-use crate::frames::outage::{Bins, Done, bins_for};
+use crate::frames::outage::{Bins, ExecutedAction, bins_for};
 use crate::frames::points::bins_of;
 use crate::frames::{FrameRun, RigLoad};
 use campaign::plan::{Attack, Form};
@@ -19,7 +19,7 @@ use traffic::spec::{self, AttackKind, Role, SealedForm, Spec};
 use traffic::{Clock, Monotonic};
 
 impl StationRig<'_> {
-    /// Makes a trial in which something happens.
+    /// Makes a trial with a disturbance.
     pub(super) fn disturb(
         &mut self,
         load: &RigLoad,
@@ -31,10 +31,10 @@ impl StationRig<'_> {
             bins: Some(bins),
             ..*load
         };
-        // What the device says of it itself is held against what was measured.
-        let is_told = |planned: &PlannedAction| matches!(planned.action, DutAction::Desync(_));
-        let is_told = planned.actions.iter().any(is_told);
-        let before = is_told.then(|| self.bench.dut_counters(self.dut));
+        // The device's own counters are compared with the measurement.
+        let is_counted = |planned: &PlannedAction| matches!(planned.action, DutAction::Desync(_));
+        let is_counted = planned.actions.iter().any(is_counted);
+        let before = is_counted.then(|| self.bench.dut_counters(self.dut));
         let before = before.transpose()?;
         let mut running = self.start(&load, planned.hostile.as_ref())?;
         let done = self.carry_out(&running, &planned.actions, interrupt)?;
@@ -69,14 +69,14 @@ impl StationRig<'_> {
         Ok((run, disturbance))
     }
 
-    /// Does what is planned, each at its time or, when that has passed, at once; nothing is begun
-    /// after the load.
+    /// Carries out the planned actions, each at its time or, if that has passed, immediately; none
+    /// begins after the load.
     fn carry_out(
         &mut self,
         running: &Running<'_>,
         actions: &[PlannedAction],
         interrupt: &Interrupt,
-    ) -> Result<Vec<Done>, TrialError> {
+    ) -> Result<Vec<ExecutedAction>, TrialError> {
         let clock = Monotonic::new();
         let end = running.started + running.load.time();
         let mut done = Vec::with_capacity(actions.len());
@@ -90,7 +90,7 @@ impl StationRig<'_> {
             }
             let at_ns = clock.now_ns();
             self.bench.act(self.dut, planned.action)?;
-            done.push(Done {
+            done.push(ExecutedAction {
                 name: name(planned.action),
                 at_ns,
                 took_ns: clock.now_ns() - at_ns,
@@ -100,7 +100,7 @@ impl StationRig<'_> {
         Ok(done)
     }
 
-    /// Does these one after the other; how long all took.
+    /// Carries out actions one after the other. Returns their total duration in nanoseconds.
     pub(super) fn act_now(&mut self, actions: &[DutAction]) -> Result<u64, TrialError> {
         let began = Instant::now();
         for action in actions {
@@ -109,7 +109,7 @@ impl StationRig<'_> {
         Ok(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// What was to be sent and what came, by intended time, over all ways.
+    /// Returns the frames sent and received by intended time, over all ways.
     fn bins(&self, load: &RigLoad, width_ns: u64, reports: &[(Report, Report)]) -> Bins {
         let ways = self.ways.iter().zip(reports);
         let bins = ways.filter_map(|(way, (sender, receiver))| {
@@ -131,7 +131,7 @@ impl StationRig<'_> {
         let adapter = &self.ways[0].cell.dut.adapter;
         let form = adapter.carrier().ok_or_else(|| {
             TrialError::frames(
-                "hostile packets are made of sealed ones, and this device seals none",
+                "hostile packets are made from sealed packets, which this device does not send",
             )
         })?;
         let attack = spec::Attack {
@@ -165,11 +165,10 @@ impl StationRig<'_> {
     }
 }
 
-/// Given to an attacker beyond the load's end: it began with the first packet that the DUT had
-/// sealed.
+/// Time for an attacker beyond the load's end: it began with the first packet that the DUT sealed.
 const ATTACKER_LIMIT: Duration = Duration::from_millis(500);
 
-/// As records have it.
+/// Returns the name in records.
 const fn name(action: DutAction) -> &'static str {
     match action {
         DutAction::Rekey => "rekey",

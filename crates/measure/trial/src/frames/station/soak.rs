@@ -1,5 +1,4 @@
-//! Segments of a soak: what the device spends is read at the ends of points, while the load goes
-//! on.
+//! Segments of a soak: the device's resources are read at the ends of points, under load.
 
 use super::{Running, StationRig};
 use crate::error::TrialError;
@@ -18,7 +17,7 @@ impl StationRig<'_> {
         point_ns: u64,
         interrupt: &Interrupt,
     ) -> Result<(FrameRun, Soaked), TrialError> {
-        let load = points::counted(load, point_ns);
+        let load = points::with_bins(load, point_ns);
         let mut running = self.start(&load, None)?;
         let mut readings = self.follow(&running, point_ns, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
@@ -52,8 +51,8 @@ impl StationRig<'_> {
         }
     }
 
-    /// What cannot be read at one moment is left out there: hours of load are not given up for it.
-    /// Whether the device lives is asked apart.
+    /// Reads the device. A value that cannot be read is left out: hours of load are not given up
+    /// for it. Whether the device runs is checked separately.
     fn read_device(&self, clock: &impl Clock) -> DeviceReading {
         let at_ns = clock.now_ns();
         let (mut cpu_ns, mut resident_bytes) = (None, None);

@@ -167,14 +167,14 @@ fn a_receiver_is_ready_when_it_looks_for_frames() {
     let (_near, far) = memory_frame_pair(4);
     let mut exit = Exit::Frames(vec![far]);
     let (ready, is_ready) = mpsc::channel();
-    let mut announced = Announced {
+    let mut signal = ReadySignal {
         port: &mut exit,
         ready: Some(ready),
     };
     assert_eq!(is_ready.try_recv(), Err(mpsc::TryRecvError::Empty));
-    assert!(announced.recv(|_| ()).is_err());
+    assert!(signal.recv(|_| ()).is_err());
     assert_eq!(is_ready.try_recv(), Ok(()));
-    // Whoever fails before that is not waited for.
-    drop(announced);
+    // A receiver that fails earlier does not block the sender.
+    drop(signal);
     assert!(is_ready.recv().is_err());
 }
