@@ -1,4 +1,4 @@
-//! What can go wrong with a journal, told to people: what, where, what to do.
+//! Errors of journals. Their texts say what failed, where, and what to do.
 
 use crate::record::FORMAT_VERSION_OLDEST;
 use std::io::{self, ErrorKind};
@@ -8,24 +8,24 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// The operating system refused: no permission, no such folder, disk full.
+    /// An error of the operating system: no permission, no such folder, disk full.
     #[error("cannot {action} {}: {source}\nhelp: {}", path.display(), help(source))]
     Io {
-        /// What was to be done, as a verb: `write`, `read`, `create`.
+        /// The action, as a verb: `write`, `read`, `create`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The folder is there, but no run was recorded in it.
+    /// The folder exists, but has no recorded run.
     #[error("no journal in {}\nhelp: give the folder of a run, such as \
              runs/20261120T113000Z-quick", path.display())]
     NotARun {
-        /// The folder that was given.
+        /// The folder.
         path: PathBuf,
     },
-    /// A journal that exists is never overwritten.
+    /// The journal exists already; it is never overwritten.
     #[error("{} exists already\nhelp: give the run another folder, or go on with it: cipherbench \
              resume RUN", path.display())]
     Exists {
@@ -39,7 +39,7 @@ pub enum JournalError {
         /// The journal.
         path: PathBuf,
     },
-    /// The run broke off before its first line was finished: there is nothing in it.
+    /// The run was interrupted before its first line was complete: the journal is empty.
     #[error("{} has no header: the run broke off before it began\nhelp: nothing was measured; \
              delete the folder and run again", path.display())]
     NoHeader {
@@ -53,12 +53,12 @@ pub enum JournalError {
     Version {
         /// The journal.
         path: PathBuf,
-        /// What its header says.
+        /// The format in its header.
         found: u64,
         /// [`FORMAT_VERSION`](crate::record::FORMAT_VERSION) of this program.
         supported: u32,
     },
-    /// A finished line that no writer of this format leaves: the file was damaged or edited.
+    /// A complete line that is no record of this format: the file was damaged or edited.
     #[error("{}:{line}: {problem}\nhelp: a journal is only ever appended to; restore this file \
              from a copy", path.display())]
     Line {
@@ -69,7 +69,7 @@ pub enum JournalError {
         /// What is wrong with it.
         problem: String,
     },
-    /// An earlier write failed half-way and what it left could not be taken back.
+    /// An earlier write failed, and its partial line could not be removed.
     #[error("{} ends in a broken line since an earlier write failed; nothing more is written to \
              it\nhelp: mend the cause, then go on: cipherbench resume RUN", path.display())]
     Broken {
@@ -88,7 +88,7 @@ impl JournalError {
     }
 }
 
-/// The one hint for an error of the operating system.
+/// Returns the hint for an error of the operating system.
 fn help(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 /// Name of the journal in the folder of a run.
 pub const FILE_NAME: &str = "journal.jsonl";
 
-/// Runs of one name that may begin in one second; more is a loop gone wild.
+/// Maximum number of runs of one name that begin in one second; more indicate a runaway loop.
 const MAX_NAMESAKES: u32 = 1_000;
 
-/// Makes the folder of a new run, `root/20261120T113000Z-name`, and returns its path. When that
-/// name is taken, `-2`, `-3` … is added; no two callers ever get the same folder. `root` is made
-/// where it is missing.
+/// Creates the folder of a new run, `root/20261120T113000Z-name`, and returns its path. If that
+/// exists, `-2`, `-3` … is appended; no two callers get the same folder. `root` is created if it is
+/// missing.
 ///
 /// # Errors
-/// When a folder cannot be made, or a thousand runs of that name began in that second.
+/// When a folder cannot be created, or a thousand runs of that name began in that second.
 pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf, JournalError> {
     fs::create_dir_all(root).map_err(|error| JournalError::io("create", root, error))?;
     let base = format!("{}-{}", utc_compact(started_unix_ns), safe(name));
@@ -37,7 +37,7 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
     })
 }
 
-/// Campaign names are fit for a folder already; this holds for names that come from elsewhere.
+/// Replaces characters that a folder name must not have. Campaign names have none; others may.
 fn safe(name: &str) -> String {
     name.chars()
         .map(|c| {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_place_of_the_root_is_told_with_its_path() {
+    fn a_file_in_place_of_the_root_is_reported_with_its_path() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("runs");
         fs::write(&file, "").unwrap();

@@ -1,13 +1,12 @@
-//! The append-only record of a run, and how it is read back.
+//! Writer and reader of the append-only record of a run.
 //!
 //! A run is a folder, `runs/<time>-<name>/`, and its journal is the file `journal.jsonl` in it: one
-//! JSON object a line, the [`Header`](record::Header) first. A [`Writer`] hands each line to the
-//! kernel in one write and to the disk before it returns, so that whatever kills the run takes at
-//! most the line being written. [`read`] gives a [`Journal`] back; every document of a run is made
-//! from that and nothing else.
+//! JSON object per line, the [`Header`](record::Header) first. A [`Writer`] writes each line in one
+//! call and syncs it to the disk before it returns, so that a kill loses at most the line being
+//! written. [`read`] returns a [`Journal`], the only source of every document of a run.
 //!
-//! The crate does not know what the figures mean (`stats` does), keeps no clock, and never rewrites
-//! a line that was finished. The format is described for people in `docs/journal.md`.
+//! This crate does not interpret figures (`stats` does), reads no clock, and never rewrites a
+//! complete line. `docs/journal.md` describes the format.
 
 #![forbid(unsafe_code)]
 

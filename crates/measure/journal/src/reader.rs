@@ -1,9 +1,9 @@
-//! Reading a journal back.
+//! Reading a journal.
 //!
-//! A line is finished when its newline is on the disk. An unfinished last line is what a kill or a
-//! full disk leaves: it is dropped with a [`Warning`]. Everything else that does not fit the format
-//! is an error with its line number, because an append-only file that fails there was damaged and
-//! must not be summed up as if it were whole.
+//! A line is complete when its newline is on the disk. An incomplete last line is left by a kill or
+//! a full disk: it is dropped with a [`Warning`]. Anything else that violates the format is an
+//! error with its line number, because such a file was damaged and must not be evaluated as if it
+//! were whole.
 
 use crate::JournalError;
 use crate::folder::FILE_NAME;
@@ -19,16 +19,16 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A run as far as it came.
+/// A run as recorded so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Journal {
-    /// How the run came to be.
+    /// The plan and the environment of the run.
     pub header: Header,
-    /// Each time the run was taken up again, in order.
+    /// Each resume of the run, in order.
     pub resumed: Vec<Resumed>,
     /// Every search for tool parameters, in order; see [`Journal::tuned`].
     pub tuned: Vec<Tuned>,
-    /// Every trial in the order made, those repeated after a resume included; see
+    /// Every trial in the order made, including those repeated after a resume; see
     /// [`Journal::latest_trials`].
     pub trials: Vec<TrialRecord>,
     /// Segments of soaks whose trial has not ended, in order; see [`Journal::unfinished_soak`].
@@ -36,21 +36,21 @@ pub struct Journal {
     /// Fatigue trials that have not ended, the last snapshot of each start, in order; see
     /// [`Journal::unfinished_fatigue`].
     pub fatigued: Vec<FatigueProgress>,
-    /// Set when the run came to its end and nothing was recorded after it.
+    /// The end of the run, if it is the last record.
     pub end: Option<End>,
-    /// What the reader has to say; belongs into the report.
+    /// Warnings of the reader, for the report.
     pub warnings: Vec<Warning>,
 }
 
-/// Something odd that does not keep a journal from being used.
+/// A defect of a journal that can still be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// The last line had no end: the run was killed, or the disk full, while it was written.
+    /// The last line is incomplete: the run was killed, or the disk full, while it was written.
     UnfinishedLine {
         /// From 1.
         line: usize,
-        /// How many bytes of it there were.
+        /// Its length.
         bytes: usize,
     },
 }
@@ -67,12 +67,12 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Reads the journal in the folder of a run. A run that is still going on can be read too.
+/// Reads the journal in the folder of a run, which may still be in progress.
 ///
 /// # Errors
-/// When the folder holds no journal, cannot be read, has a format version that this program does
-/// not know, or a finished line of the journal is not a record of this format. An unfinished last
-/// line is a [`Warning`], never an error.
+/// When the folder has no journal, cannot be read, has an unsupported format version, or a complete
+/// line of the journal is not a record of this format. An incomplete last line is a [`Warning`],
+/// never an error.
 pub fn read(dir: &Path) -> Result<Journal, JournalError> {
     let path = dir.join(FILE_NAME);
     match fs::read(&path) {
@@ -81,7 +81,7 @@ pub fn read(dir: &Path) -> Result<Journal, JournalError> {
     }
 }
 
-/// Tells a folder without a journal from a journal that cannot be opened.
+/// Converts an error of opening: a folder without a journal, or a journal that cannot be opened.
 pub(crate) fn open_error(dir: &Path, path: PathBuf, error: std::io::Error) -> JournalError {
     match error.kind() {
         ErrorKind::NotFound if dir.is_dir() => JournalError::NotARun { path: dir.into() },
@@ -91,8 +91,7 @@ pub(crate) fn open_error(dir: &Path, path: PathBuf, error: std::io::Error) -> Jo
     }
 }
 
-/// Reads a journal's bytes; also returns how many of them are finished lines. `path` is for
-/// messages only.
+/// Parses a journal. Also returns the length of its complete lines. `path` is for messages only.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), JournalError> {
     let finished = bytes
         .iter()
@@ -105,7 +104,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), Journ
         .next()
         .ok_or_else(|| JournalError::NoHeader { path: path.into() })?;
     let mut journal = Journal::new(read_header(path, header)?);
-    // A plan can have thousands of cells, and a journal many times as many trials.
+    // A set, since a plan can have thousands of cells, and a journal many times as many trials.
     let planned: BTreeSet<String> = journal
         .header
         .plan
@@ -138,7 +137,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), Journ
     Ok((journal, finished))
 }
 
-/// Whether a record may follow a header with that plan; else a sentence that says why not.
+/// Checks that a record may follow a header with this plan. The error is a sentence.
 fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result<(), String> {
     let cell = match record {
         Record::Header(_) => return Err("a second header".into()),
@@ -166,8 +165,7 @@ fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result
     }
 }
 
-/// The version is looked at before anything else: a header of another format need not have our
-/// fields.
+/// Parses the header. Checks the version first: a header of another format may have other fields.
 fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
     #[derive(Deserialize)]
     struct Probe {
@@ -208,7 +206,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
     }
 }
 
-/// What `serde_json` says, with its line (always 1 here) left out.
+/// Returns the error of `serde_json` without its line, which is always 1 here.
 fn json_problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -219,7 +217,7 @@ fn json_problem(error: &serde_json::Error) -> String {
 }
 
 impl Journal {
-    /// A run in which nothing has happened yet.
+    /// A run without records after its header.
     #[must_use]
     pub fn new(header: Header) -> Self {
         Self {
@@ -234,10 +232,10 @@ impl Journal {
         }
     }
 
-    /// Takes the next record of the run.
+    /// Adds the next record of the run.
     ///
     /// # Errors
-    /// A sentence, when the record cannot follow: a second header, or a cell or repeat that is not
+    /// A sentence if the record is invalid here: a second header, or a cell or repeat that is not
     /// planned.
     pub fn accept(&mut self, record: Record) -> Result<(), String> {
         let plan = &self.header.plan;
@@ -248,7 +246,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes a record that was checked.
+    /// Adds a checked record.
     fn push(&mut self, record: Record) {
         self.end = None;
         match record {
@@ -263,7 +261,7 @@ impl Journal {
                 self.fatigued.push(*fatigued);
             }
             Record::Trial(trial) => {
-                // It has its segments in it; one that failed begins anew.
+                // The trial includes its segments; a failed trial starts again without them.
                 let (cell, repeat) = (&trial.cell, trial.repeat);
                 self.soaked
                     .retain(|soaked| (&soaked.cell, soaked.repeat) != (cell, repeat));
@@ -275,7 +273,7 @@ impl Journal {
         }
     }
 
-    /// The records that count: of each cell and repeat the last one written.
+    /// The valid records: the last one of each cell and repeat.
     #[must_use]
     pub fn latest_trials(&self) -> BTreeMap<(&str, u32), &TrialRecord> {
         self.trials
@@ -284,36 +282,36 @@ impl Journal {
             .collect()
     }
 
-    /// The trials, by cell and repeat, that need not be run again: those whose last record is
-    /// measured or invalid. A failed one is tried again by `resume`, because its cause may have
-    /// gone.
+    /// Finished trials by cell and repeat: their last record is measured or invalid. `resume`
+    /// repeats failed trials, because their cause may be gone.
     #[must_use]
     pub fn finished_trials(&self) -> BTreeSet<(String, u32)> {
-        self.trials_that(|outcome| !matches!(outcome, Outcome::Failed { .. }))
+        self.trials_with(|outcome| !matches!(outcome, Outcome::Failed { .. }))
     }
 
-    /// Of the finished trials those without a figure: their last record is invalid.
+    /// Finished trials without a figure: their last record is invalid.
     #[must_use]
     pub fn invalid_trials(&self) -> BTreeSet<(String, u32)> {
-        self.trials_that(|outcome| matches!(outcome, Outcome::Invalid { .. }))
+        self.trials_with(|outcome| matches!(outcome, Outcome::Invalid { .. }))
     }
 
-    /// The trials, by cell and repeat, whose last outcome is of a kind.
-    fn trials_that(&self, are: impl Fn(&Outcome) -> bool) -> BTreeSet<(String, u32)> {
+    /// Trials by cell and repeat whose last outcome satisfies a condition.
+    fn trials_with(&self, condition: impl Fn(&Outcome) -> bool) -> BTreeSet<(String, u32)> {
         let latest = self.latest_trials().into_iter();
-        let such = latest.filter(|(_, trial)| are(&trial.outcome));
-        such.map(|((cell, repeat), _)| (cell.to_owned(), repeat))
+        latest
+            .filter(|(_, trial)| condition(&trial.outcome))
+            .map(|((cell, repeat), _)| (cell.to_owned(), repeat))
             .collect()
     }
 
-    /// The segments of a soak that broke off, in order; none of one that ended, or has not begun.
+    /// Segments of an unfinished soak, in order; none if it ended or has not begun.
     pub fn unfinished_soak(&self, cell: &str, repeat: u32) -> impl Iterator<Item = &SoakProgress> {
         let is_of = move |soaked: &&SoakProgress| (&*soaked.cell, soaked.repeat) == (cell, repeat);
         self.soaked.iter().filter(is_of)
     }
 
-    /// What came of a fatigue trial that broke off: the last snapshot of each start, in order;
-    /// nothing of one that ended, or has not begun.
+    /// Last snapshots of each start of an unfinished fatigue trial, in order; none if it ended or
+    /// has not begun.
     pub fn unfinished_fatigue(
         &self,
         cell: &str,
@@ -323,7 +321,7 @@ impl Journal {
         self.fatigued.iter().filter(is_of)
     }
 
-    /// The parameters found for a cell; the last search counts.
+    /// The parameters found for a cell by the last search.
     #[must_use]
     pub fn tuned(&self, cell: &str) -> Option<&Tuned> {
         self.tuned.iter().rev().find(|tuned| tuned.cell == cell)

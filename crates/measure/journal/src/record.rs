@@ -1,7 +1,6 @@
-//! What a journal holds: one [`Record`] a line.
+//! The records of a journal: one [`Record`] per line.
 //!
-//! Counts and times are integers to the end; rates are divided once, in `stats`. A key carries its
-//! unit.
+//! Counts and times stay integers; `stats` computes rates. Keys end in their unit.
 
 mod device;
 mod disturbed;
@@ -28,14 +27,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of the journal format that is written; a reader refuses a higher one.
+/// Version of the written journal format; a reader refuses a higher one.
 ///
-/// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: other people's encryptors, what
-/// happens under a load, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto
-/// devices.
+/// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
+/// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
 pub const FORMAT_VERSION: u32 = 5;
 
-/// The oldest version that is still read: what it lacks has a default that says so.
+/// The oldest version that is still read: keys that it lacks have defaults that say so.
 pub const FORMAT_VERSION_OLDEST: u32 = 1;
 
 /// One line of a journal.
@@ -44,34 +42,34 @@ pub const FORMAT_VERSION_OLDEST: u32 = 1;
 pub enum Record {
     /// The first line, once.
     Header(Box<Header>),
-    /// A run was taken up again after it had broken off.
+    /// An interrupted run was resumed.
     Resumed(Resumed),
     /// The tool parameters found for a cell before its first trial.
     Tuned(Tuned),
-    /// A segment of a soak ended, and the soak goes on.
+    /// A segment of a soak in progress ended.
     Soaked(Box<SoakProgress>),
-    /// A fatigue trial of crypto devices goes on; what came of it so far.
+    /// A snapshot of a fatigue trial of crypto devices in progress.
     Fatigued(Box<FatigueProgress>),
-    /// A trial ended, well or not.
+    /// A trial ended, with or without success.
     Trial(Box<TrialRecord>),
-    /// The run came to its end (not written when it is interrupted).
+    /// The run ended (not written when it is interrupted).
     End(End),
 }
 
-/// How the run came to be: format version, plan, command and the machine.
+/// Format version, plan, command and machine of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT_VERSION`] of the writer.
     pub format: u32,
     /// Nanoseconds since the Unix epoch at which the run began.
     pub started_unix_ns: u64,
-    /// Command line that started the run, word by word.
+    /// Command line of the run, word by word.
     pub command: Vec<String>,
     /// Version and revision of the program, for example `0.1.0 (a1b2c3d4)`.
     pub program: String,
     /// The machine and its tools.
     pub environment: Environment,
-    /// What is to be done.
+    /// The plan.
     pub plan: Plan,
 }
 
@@ -95,7 +93,7 @@ pub struct Environment {
     pub os: String,
     /// Hypervisor; empty on bare metal.
     pub hypervisor: String,
-    /// Privilege that the run had.
+    /// Privilege of the run.
     pub privilege: String,
     /// Sysctls that bear on results.
     pub sysctls: BTreeMap<String, String>,
@@ -105,25 +103,25 @@ pub struct Environment {
     pub engines: BTreeMap<String, String>,
 }
 
-/// A run was taken up again.
+/// A resume of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// Nanoseconds since the Unix epoch.
     pub at_unix_ns: u64,
-    /// Version and revision of the program that goes on.
+    /// Version and revision of the resuming program.
     pub program: String,
-    /// The machine as it is now.
+    /// The machine at the resume.
     pub environment: Environment,
 }
 
-/// The run came to its end.
+/// The end of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// Nanoseconds since the Unix epoch.
     pub at_unix_ns: u64,
 }
 
-/// The tool parameters that were best for a cell, and what else was tried.
+/// The best tool parameters of a cell, and all attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     /// [`campaign::plan::Cell::id`].
@@ -137,13 +135,13 @@ pub struct Tuned {
 /// One attempt of the search for the best tool parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TuneAttempt {
-    /// Tried.
+    /// The parameters.
     pub parameters: ToolParameters,
     /// Payload bit/s received; 0 when the attempt failed.
     pub payload_bps: u64,
     /// Share of datagrams lost, in parts per million; `None` for TCP.
     pub lost_ppm: Option<u64>,
-    /// Why it failed, when it did.
+    /// Why it failed; `None` if it did not.
     pub error: Option<String>,
 }
 
@@ -160,7 +158,7 @@ pub struct ToolParameters {
     pub rate_bps: Option<u64>,
 }
 
-/// One trial: which, when, and what came of it.
+/// One trial with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// [`campaign::plan::Cell::id`].
@@ -169,37 +167,36 @@ pub struct TrialRecord {
     pub repeat: u32,
     /// Nanoseconds since the Unix epoch at which the trial began.
     pub started_unix_ns: u64,
-    /// Wall time of the whole trial, bringing the DUT up included.
+    /// Wall time of the whole trial, including the start of the DUT.
     pub duration_ns: u64,
     /// Commands run on the stations, word by word.
     pub commands: Vec<Vec<String>>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Outcome {
     /// It was measured, and every check of [`Evidence`] passed.
     Measured(Box<Measured>),
-    /// Something was measured, but evidence speaks against it: no figure is reported, the reasons
-    /// are.
+    /// It was measured, but a check failed: the reasons are reported instead of a figure.
     Invalid {
-        /// Each a sentence for people.
+        /// One sentence each.
         reasons: Vec<String>,
-        /// What was read all the same, for whoever looks into it.
+        /// The readings, for investigation.
         measured: Box<Measured>,
     },
     /// It could not be measured.
     Failed {
-        /// A sentence for people.
+        /// A sentence.
         reason: String,
     },
 }
 
-/// A reason of [`Outcome::Invalid`] in brief: the name of the check that it begins with, where one
-/// speaks against the trial; else the whole.
+/// Shortens a reason of [`Outcome::Invalid`] to the name of the failed check that it begins with;
+/// returns the whole reason if it has none.
 #[must_use]
 pub fn in_brief(reason: &str) -> &str {
     let is_name = |name: &str| {
@@ -214,22 +211,22 @@ pub fn in_brief(reason: &str) -> &str {
     }
 }
 
-/// A bulk transfer as the receiving station saw it.
+/// A bulk transfer, by the receiving station.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     /// Parameters in force.
     pub parameters: ToolParameters,
     /// Measured time, without warm-up.
     pub duration_ns: u64,
-    /// Payload bytes that the sender handed to its socket in that time.
+    /// Payload bytes that the sender wrote to its socket in that time.
     pub sent_bytes: u64,
-    /// Payload bytes that the receiver got in that time.
+    /// Payload bytes that the receiver received in that time.
     pub received_bytes: u64,
-    /// TCP segments sent again, where the tool tells.
+    /// Retransmitted TCP segments, if the tool reports them.
     pub retransmits: Option<u64>,
     /// Datagrams, for UDP.
     pub datagrams: Option<Datagrams>,
-    /// The timeline, in the receiver's view where the tool gives it, else the sender's.
+    /// The timeline: the receiver's if the tool reports it, else the sender's.
     pub intervals: Vec<Interval>,
 }
 
@@ -238,15 +235,15 @@ pub struct Transfer {
 pub struct Datagrams {
     /// Sent by A.
     pub sent: u64,
-    /// Of those, not seen by B.
+    /// Of those, not received by B.
     pub lost: u64,
-    /// Of those, datagrams that reached station B and were lost there: its socket's buffer was
-    /// full. The rest was lost on the way.
+    /// Of the lost ones, datagrams that station B dropped for a full socket buffer. The path lost
+    /// the rest.
     #[serde(default)]
     pub station_lost: u64,
-    /// Out of order at B.
+    /// Received out of order by B.
     pub out_of_order: u64,
-    /// Mean jitter as the tool computes it, in nanoseconds.
+    /// The tool's mean jitter, in nanoseconds.
     pub jitter_ns: u64,
 }
 
@@ -257,7 +254,7 @@ pub struct Interval {
     pub start_ns: u64,
     /// From the start of the measured time.
     pub end_ns: u64,
-    /// Payload bytes in it.
+    /// Payload bytes.
     pub bytes: u64,
 }
 
@@ -275,7 +272,7 @@ pub struct Latency {
 /// CPU time by role over `wall_ns`. On one machine all roles share its cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Wall time over which the rest was read.
+    /// Wall time of all readings.
     pub wall_ns: u64,
     /// Stations' tools: user and system time.
     pub stations_ns: u64,
@@ -283,29 +280,29 @@ pub struct Cpu {
     pub station_a_ns: u64,
     /// Station B's part of it.
     pub station_b_ns: u64,
-    /// DUT processes on both gateways: user and system time. `None`: it ran on machines of its own,
-    /// and nobody knows.
+    /// DUT processes on both gateways: user and system time. `None`: it ran on other machines,
+    /// whose CPU time is unknown.
     pub dut_ns: Option<u64>,
     /// The rest of the machine's busy time: softirq, kernel threads, the tester itself.
     pub kernel_ns: u64,
     /// Busy time of all cores.
     pub busy_ns: u64,
-    /// Time that the hypervisor gave to others while a core had work to do; no part of `busy_ns`.
+    /// Steal time: a core had work, but the hypervisor ran others. Not in `busy_ns`.
     #[serde(default)]
     pub steal_ns: u64,
-    /// The part of `kernel_ns` that was spent by processes which have nothing to do with the run.
+    /// The part of `kernel_ns` that processes unrelated to the run used.
     #[serde(default)]
     pub foreign_ns: u64,
 }
 
-/// Proof that a figure is what it seems.
+/// Evidence that a figure is valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Checks made, passed or not.
+    /// All checks, passed or failed.
     pub checks: Vec<Check>,
-    /// What was sampled on the cipher link.
+    /// Samples of the cipher link.
     pub cipher_link: CipherLink,
-    /// What did not belong on the cipher link, over the whole trial; `None` when it was not watched
+    /// Foreign frames on the cipher link over the whole trial; `None` if it was not watched
     /// (journals of versions that only sampled).
     #[serde(default)]
     pub watch: Option<CipherWatch>,
@@ -315,7 +312,7 @@ pub struct Evidence {
     pub offloads: BTreeMap<String, BTreeMap<String, String>>,
     /// The DUT's own counters, by `gateway/counter`, as differences over the trial.
     pub dut_counters: BTreeMap<String, u64>,
-    /// What the DUT says of itself: version, suite, engine, offloads, by `gateway/key`.
+    /// The DUT's own metadata: version, suite, engine, offloads, by `gateway/key`.
     pub dut_facts: BTreeMap<String, String>,
 }
 
@@ -326,47 +323,50 @@ pub struct Check {
     pub name: String,
     /// Whether it passed.
     pub passed: bool,
-    /// A sentence with the numbers that say so.
+    /// A sentence with the numbers.
     pub detail: String,
 }
 
 /// Frames sampled on the link between the gateways during a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CipherLink {
-    /// Frames looked at.
+    /// Sampled frames.
     pub frames: u64,
-    /// Of those, what the device sealed, in the form that it has: ESP, bare or in UDP, which was
-    /// the only one when this got its name, WireGuard's data or OpenVPN's.
+    /// Of those, frames that the device sealed: ESP, bare or in UDP (the only form when this key
+    /// got its name), or data of WireGuard or OpenVPN.
     pub esp_frames: u64,
-    /// Frames that showed the stations' marker in clear.
+    /// Frames with the stations' marker in clear.
     pub marker_frames: u64,
-    /// TCP of the device's own between its gateways: keys agreed on, keys had from a KME. Absent in
-    /// journals from before it was there.
+    /// TCP of the device itself between its gateways: key exchange, or key delivery from a KME.
+    /// Absent in older journals.
     #[serde(default)]
     pub channel_frames: u64,
     /// Frames that are neither that nor known control traffic: ARP, ND, a key exchange where the
     /// device has one.
     pub other_frames: u64,
-    /// What names the keys, as seen, in hexadecimal: SPIs; WireGuard's receiver indices; OpenVPN's
-    /// key ids in the first byte and peer ids behind it.
+    /// Observed key identifiers in hexadecimal: SPIs; WireGuard's receiver indices; OpenVPN's key
+    /// IDs in the first byte, followed by peer IDs.
     pub spis: Vec<String>,
 }
 
 /// Foreign frames on the link between the gateways, of all frames in both directions while it was
-/// watched: what is neither sealed in the device's form (ESP, bare or in UDP with a non-zero SPI;
-/// WireGuard's or OpenVPN's data on its ports), nor a key exchange where the device has one, by UDP
-/// or TCP, a NAT keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later fragment of
-/// ESP or UDP goes with its packet's first one. Without encryption all traffic is foreign.
+/// watched.
+///
+/// Frames are foreign unless they are sealed in the device's form (ESP, bare or in UDP with a
+/// non-zero SPI; WireGuard's or OpenVPN's data on its ports), a key exchange by UDP or TCP where
+/// the device has one, a NAT keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later
+/// fragment of ESP or UDP counts as its packet's first one. Without encryption all traffic is
+/// foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CipherWatch {
-    /// Foreign frames (or super-packets): all of them.
+    /// All foreign frames (or super-packets).
     pub foreign_frames: u64,
-    /// Of the first foreign frames, some dozens, which are looked at: those that show the stations'
-    /// marker in clear.
+    /// Of the first dozens of foreign frames, which are inspected: those with the stations' marker
+    /// in clear.
     pub marker_frames: u64,
-    /// Bytes of those that are looked at.
+    /// Bytes of the inspected frames.
     pub foreign_bytes: u64,
-    /// Up to three of them in words: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
+    /// Up to three of them as text: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
     pub examples: Vec<String>,
 }
 
@@ -385,16 +385,16 @@ pub struct InterfaceCounters {
     pub tx_bytes: u64,
     /// Packets (or super-packets) sent.
     pub tx_packets: u64,
-    /// To be sent but dropped.
+    /// Dropped before sending.
     pub tx_dropped: u64,
     /// Sent with an error.
     pub tx_errors: u64,
 }
 
-/// The one kind of figures that a record has.
+/// Returns the only value of a record's alternative `keys`, if any.
 ///
 /// # Errors
-/// When it has more than one of `keys`.
+/// When there is more than one.
 fn at_most_one<T, E: serde::de::Error, const N: usize>(
     found: [Option<T>; N],
     keys: &str,

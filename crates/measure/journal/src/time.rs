@@ -1,25 +1,25 @@
-//! Moments as text, always in UTC. Pure arithmetic: no clock and no time zone is asked.
+//! Times as text, always in UTC. Pure arithmetic without a clock or time zone.
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// `2026-11-20T11:30:00Z`, for people and documents (ISO 8601, to the second).
+/// Formats a time as `2026-11-20T11:30:00Z`, for documents (ISO 8601, to the second).
 #[must_use]
 pub fn utc(unix_ns: u64) -> String {
     let (year, month, day, hour, minute, second) = civil(unix_ns);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// `20261120T113000Z`, for folder names: sorts by time, no character that a shell or file system
-/// minds.
+/// Formats a time as `20261120T113000Z`, for folder names: sorts by time and needs no quoting.
 #[must_use]
 pub fn utc_compact(unix_ns: u64) -> String {
     let (year, month, day, hour, minute, second) = civil(unix_ns);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Year, month, day, hour, minute, second. The date is by Howard Hinnant's `civil_from_days`: years
-/// begin in March, so that the leap day is the last of a year, and 400 years repeat.
+/// Returns year, month, day, hour, minute, second. The date is by Howard Hinnant's
+/// `civil_from_days`: years begin in March, so that the leap day is the last of a year, and 400
+/// years repeat.
 fn civil(unix_ns: u64) -> (u64, u64, u64, u64, u64, u64) {
     let seconds = unix_ns / NANOS_PER_SECOND;
     let (days, second_of_day) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);

@@ -1,4 +1,4 @@
-//! Writing a journal: one line, one write, one flush.
+//! Writing a journal: one write and one sync per line.
 
 use crate::folder::FILE_NAME;
 use crate::reader::{open_error, parse};
@@ -8,24 +8,24 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Appends to the journal of a run. While it lives, no other process can write to that journal.
+/// Appends to the journal of a run. Until it is dropped, no other process can write to that
+/// journal.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
     path: PathBuf,
-    /// Bytes of finished lines.
+    /// Length of the complete lines.
     finished: u64,
-    /// A write failed and what it left could not be taken back.
+    /// A write failed and its partial line could not be removed.
     broken: bool,
 }
 
 impl Writer {
-    /// Starts the journal of a new run in `dir` ([`run_dir`](crate::run_dir) makes one) with its
-    /// header. When the header cannot be written, the file is taken away again, and `dir` with it
-    /// if it is empty.
+    /// Creates the journal of a new run in `dir` ([`run_dir`](crate::run_dir) creates that) with
+    /// its header. If the header cannot be written, the file is removed, and `dir` if it is empty.
     ///
     /// # Errors
-    /// When there is a journal in `dir` already, or it cannot be written.
+    /// When `dir` has a journal already, or it cannot be written.
     pub fn create(dir: &Path, header: &Header) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
         let file = match OpenOptions::new().append(true).create_new(true).open(&path) {
@@ -46,7 +46,7 @@ impl Writer {
             .append(&Record::Header(Box::new(header.clone())))
             .and_then(|()| sync_folder(dir));
         if let Err(error) = begun {
-            // Best effort: the error to report is the first one.
+            // Best effort: the first error is reported.
             let _ = fs::remove_file(&writer.path);
             let _ = fs::remove_dir(dir);
             return Err(error);
@@ -54,9 +54,9 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens the journal of a run that broke off, and reads it. An unfinished last line is cut off;
-    /// the journal that is returned carries a warning about it. Lock first, then read: what is
-    /// returned is what the file holds until this writer is dropped.
+    /// Opens the journal of an interrupted run, and reads it. An incomplete last line is cut off;
+    /// the returned journal has a warning about it. It is locked before it is read, so that the
+    /// result stays valid until this writer is dropped.
     ///
     /// # Errors
     /// As [`read`](crate::read), and when another process is writing it.
@@ -87,22 +87,21 @@ impl Writer {
 
     /// Appends one record. When this returns `Ok`, the line is on the disk.
     ///
-    /// # Errors
-    /// When it cannot be written: disk full, over quota, I/O error. What was written of the line is
-    /// taken back, so that the next record can be tried; where that fails too, this and every later
-    /// call is an error.
+    /// # Errors When it cannot be written: disk full, over quota, I/O error. A partial line is
+    /// removed, so that the next record can be tried; if that fails, too, this and every later call
+    /// is an error.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
         if self.broken {
             return Err(JournalError::Broken {
                 path: self.path.clone(),
             });
         }
-        // A record is plain data with string keys: it always has a JSON form.
+        // A record is plain data with string keys, which always has a JSON form.
         let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
         debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
         line.push(b'\n');
-        // One `write` call unless the disk takes only part of it; the rest then meets the error
-        // itself.
+        // One `write` call, unless the disk accepts only a part; the next call then returns the
+        // error.
         match self
             .file
             .write_all(&line)
@@ -126,7 +125,7 @@ impl Writer {
     }
 }
 
-/// The lock is the kernel's and goes with the process, however that ends.
+/// Locks the file. The kernel releases the lock when the process ends in any way.
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
@@ -135,7 +134,7 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     }
 }
 
-/// A new file survives a power cut only once its folder's entry is on the disk.
+/// Syncs a folder: a new file survives a power cut only if its folder's entry is on the disk.
 fn sync_folder(dir: &Path) -> Result<(), JournalError> {
     File::open(dir)
         .and_then(|folder| folder.sync_all())

@@ -1,8 +1,9 @@
-//! What trials of crypto devices record: the functional trial's rows, the speed with the proof of
-//! who did the work, and how long devices ran without a failure.
+//! Records of trials on crypto devices: rows of the functional trial, speed with the proof of
+//! offloading, and times without failure.
 //!
-//! Counts and times are integers, as everywhere in a journal. Of a trial on several devices at once
-//! each has its own entry, in the order of the plan ([`campaign::plan::Devices::members`]).
+//! Counts and times are integers, as everywhere in a journal. In a trial on several devices in
+//! parallel each has its own entry, in the order of the plan
+//! ([`campaign::plan::Devices::members`]).
 
 pub use operation::device::{Facts, KatOutcome, KatRow};
 
@@ -13,22 +14,22 @@ use std::borrow::Cow;
 /// The result of a trial on crypto devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceResult {
-    /// What the devices say of themselves.
+    /// The devices' metadata.
     pub devices: Vec<DeviceFacts>,
-    /// What the trial found.
+    /// The findings.
     pub found: DeviceFound,
 }
 
-/// What a trial on crypto devices found, by its kind.
+/// The findings of a trial on crypto devices, by its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceFound {
-    /// Why there is no figure though nothing failed: the device does not have the operation.
+    /// No figure and no failure: the device does not offer the operation, with the reason.
     NotOffered(String),
     /// For `kat`.
     Kat(Vec<KatRow>),
     /// For `speed`.
     Speed(SpeedTrial),
-    /// For `fatigue`: one each time that the run was begun or taken up again, in that order.
+    /// For `fatigue`: one segment for each start or resume of the run, in order.
     Fatigue(Vec<FatigueSegment>),
 }
 
@@ -40,8 +41,8 @@ impl Default for DeviceFound {
 }
 
 impl DeviceResult {
-    /// Whether a device gave a wrong result, let an invalid input pass, or failed. (Of a speed
-    /// trial the evidence says it.)
+    /// Whether a device gave a wrong result, accepted an invalid input, or failed. (For a speed
+    /// trial the evidence has this.)
     #[must_use]
     pub fn is_bad(&self) -> bool {
         let segments = self.fatigue().iter();
@@ -50,7 +51,7 @@ impl DeviceResult {
             || devices.any(|device| !device.is_sound())
     }
 
-    /// Why there is no figure though nothing failed.
+    /// Why the operation is not offered.
     #[must_use]
     pub const fn not_offered(&self) -> Option<&str> {
         match &self.found {
@@ -87,7 +88,7 @@ impl DeviceResult {
     }
 }
 
-/// As journals have it: a key for each kind, of which one has a value.
+/// The form in journals: a key for each kind, of which one has a value.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     devices: Cow<'a, [DeviceFacts]>,
@@ -133,7 +134,7 @@ impl<'de> Deserialize<'de> for DeviceResult {
     }
 }
 
-/// What a device says of itself.
+/// A device's metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFacts {
     /// Name of the member in the plan: `card 1`.
@@ -143,107 +144,106 @@ pub struct DeviceFacts {
     pub facts: Facts,
 }
 
-/// One operation done again and again by everything that works at once.
+/// One operation, repeated by all threads and processes in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpeedTrial {
-    /// From the first process's beginning to the last one's end: rates are counts over this, so
-    /// that processes which worked alone for a while flatter nobody.
+    /// From the first process's beginning to the last one's end. Rates are counts over this, so
+    /// that processes that worked alone for a while do not raise them.
     pub span_ns: u64,
-    /// Of that, the time in which all of them worked.
+    /// Of that, the time in which all processes worked.
     pub together_ns: u64,
     /// Each device that had work.
     pub devices: Vec<DeviceSpeed>,
-    /// Our own engines at the same operation and size by one thread, measured just before, where
-    /// the device is said to take work off the CPU.
+    /// Our own engines with the same operation and size on one thread, measured just before, for a
+    /// device that should take work off the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<CpuReference>,
-    /// Who did the work, where the device is said to take it off the CPU.
+    /// Proof of offloading, for a device that should take work off the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
 }
 
-/// What one device did in a speed trial, by all processes that used it.
+/// One device's results in a speed trial, over all its processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSpeed {
     /// Index in [`DeviceResult::devices`].
     pub device: usize,
     /// Processes.
     pub processes: u32,
-    /// Threads in all of them together.
+    /// Threads of all processes.
     pub threads: u32,
-    /// Operations done.
+    /// Completed operations.
     pub operations: u64,
     /// Bytes of their input.
     pub bytes: u64,
     /// CPU time of the processes, user and system.
     pub cpu_ns: u64,
-    /// Operations in equal parts of the measured time, one after the other.
+    /// Operations in equal parts of the measured time, in order.
     pub slices: Vec<u64>,
-    /// Operations that failed; in no other count.
+    /// Failed operations; in no other count.
     pub failed: u64,
-    /// Results that were looked at after the measurement.
+    /// Results checked after the measurement.
     pub checked: u64,
     /// Of those, wrong.
     pub wrong: u64,
-    /// Median latency of an operation: the median over the processes of each one's own.
+    /// Median latency of an operation: the median of the processes' medians.
     pub latency_ns_p50: u64,
-    /// 99th percentile, likewise.
+    /// 99th percentile of the latency: the median of the processes' percentiles.
     pub latency_ns_p99: u64,
-    /// Longest of all that were timed.
+    /// Maximum of all timed latencies.
     pub latency_ns_max: u64,
-    /// Operations of the process that did fewest.
+    /// Fewest operations of a process.
     pub operations_min: u64,
-    /// Operations of the process that did most.
+    /// Most operations of a process.
     pub operations_max: u64,
-    /// What the device says that it did in that time; `None` where it does not count.
+    /// Operations in that time by the device's own counter; `None` where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_operations: Option<u64>,
 }
 
-/// What the same work costs our own engines on the CPU.
+/// The cost of the same work by our own engines on the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuReference {
-    /// Operations done.
+    /// Completed operations.
     pub operations: u64,
-    /// CPU time of it.
+    /// CPU time.
     pub cpu_ns: u64,
-    /// Time of it.
+    /// Wall time.
     pub elapsed_ns: u64,
 }
 
-/// Who did the work of a device that is said to take it off the CPU.
+/// Evidence for which hardware did the work of a device that should take it off the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
-    /// The device: it counted as many operations as were asked of it.
+    /// The device did it: it counted as many operations as were requested.
     Counted,
-    /// The device: an operation costs the CPU less than half of what our own engines need for it.
+    /// The device did it: an operation costs less than half of the CPU time of our own engines.
     CpuFell,
-    /// Nobody knows: neither is so. To be flagged: the card equals the CPU.
+    /// Not proven: neither of these. Flagged, since the card equals the CPU.
     EqualsCpu,
-    /// Nobody knows: the device does not count, and our own engines do not have the operation.
+    /// Not proven: the device does not count, and our own engines do not offer the operation.
     Unknown,
 }
 
-/// A snapshot of a fatigue trial that is going on, so that it is not lost when the run breaks off.
-/// A later one with the same [`FatigueSegment::start`] takes its place; when the trial ends it is
-/// in the trial's own record.
+/// A snapshot of a fatigue trial in progress, which an interrupted run keeps. A later one with the
+/// same [`FatigueSegment::start`] replaces it; the trial's own record includes it at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatigueProgress {
     /// [`campaign::plan::Cell::id`].
     pub cell: String,
     /// From 1.
     pub repeat: u32,
-    /// What the devices say of themselves.
+    /// The devices' metadata.
     pub devices: Vec<DeviceFacts>,
-    /// What came of it so far.
+    /// The segment so far.
     pub segment: FatigueSegment,
 }
 
-/// A fatigue trial from one beginning, or taking up, to its end or to where it broke off.
+/// A fatigue trial from one start or resume to its end or interruption.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatigueSegment {
-    /// 1, and one more each time that the run was taken up again.
+    /// 1, and one more for each resume of the run.
     pub start: u32,
     /// When the devices began to work, in nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
@@ -252,7 +252,7 @@ pub struct FatigueSegment {
 }
 
 impl FatigueSegment {
-    /// Time under load: of the device that was under it longest.
+    /// Returns the longest time of a device under load.
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         let each = self.devices.iter().map(|device| device.elapsed_ns);
@@ -260,52 +260,52 @@ impl FatigueSegment {
     }
 }
 
-/// What one device went through in a segment, by all processes that used it.
+/// One device's results in a segment, over all its processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFatigue {
     /// Index in [`DeviceResult::devices`].
     pub device: usize,
-    /// Threads that worked on it.
+    /// Threads that used it.
     pub threads: u32,
-    /// Time that it was under load.
+    /// Time under load.
     pub elapsed_ns: u64,
-    /// Operations done and right.
+    /// Operations with a right result.
     pub right: u64,
     /// Operations with a wrong result.
     pub wrong: u64,
     /// Operations that failed.
     pub failed: u64,
-    /// Invalid inputs that were refused, as they should be.
+    /// Invalid inputs that it refused, as it must.
     pub refused: u64,
-    /// Invalid inputs that passed: a failure.
+    /// Invalid inputs that it accepted: a failure.
     pub passed_invalid: u64,
-    /// Times that the device was opened anew after a failure.
+    /// Times that the device was reopened after a failure.
     pub restarts: u64,
-    /// Of those, times that its process had died.
+    /// Deaths of its process.
     pub crashes: u64,
-    /// Rounds through those operations that it has which every thread did; `None` in journals that
+    /// Rounds through the offered operations that every thread completed; `None` in journals that
     /// did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
-    /// Times without failure, in order, the one that the end cut short included. At most 1 000 are
+    /// Times without failure in order, including the one that the end cut short. At most 1 000 are
     /// kept.
     pub lives: Vec<Life>,
     /// Lives that were not kept.
     #[serde(default)]
     pub lives_left_out: u64,
-    /// What it had done by when: at most some hundred points.
+    /// The timeline: at most some hundred points.
     pub points: Vec<FatiguePoint>,
-    /// What went wrong first, at most 20 texts.
+    /// The first failures as text, at most 20.
     pub reasons: Vec<String>,
-    /// Most resident memory of its processes at once, in bytes.
+    /// Peak resident memory of its processes, in bytes.
     pub resident_bytes_max: u64,
 }
 
 impl DeviceFatigue {
-    /// Most lives that are kept of a device and segment.
+    /// Maximum number of lives kept per device and segment.
     pub const LIVES_MAX: usize = 1000;
 
-    /// Whether nothing went wrong.
+    /// Whether there was no failure.
     #[must_use]
     pub const fn is_sound(&self) -> bool {
         self.wrong == 0 && self.failed == 0 && self.passed_invalid == 0 && self.crashes == 0
@@ -319,8 +319,8 @@ pub struct Life {
     pub began_ns: u64,
     /// From the segment's beginning.
     pub ended_ns: u64,
-    /// Whether a failure ended it; otherwise the trial did, and the device would have run longer: a
-    /// time that is censored.
+    /// Whether a failure ended it. Otherwise the trial ended first, and the time is censored: the
+    /// device would have run longer.
     pub failed: bool,
 }
 
@@ -332,13 +332,13 @@ impl Life {
     }
 }
 
-/// What a device had done by then, since the segment's beginning.
+/// A device's counts at a time, since the segment's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatiguePoint {
     /// From the segment's beginning.
     pub at_ns: u64,
-    /// Operations done and right, refused inputs included.
+    /// Right results, including refused inputs.
     pub right: u64,
-    /// Wrong results, failures and invalid inputs that passed.
+    /// Wrong results, failures and accepted invalid inputs.
     pub bad: u64,
 }

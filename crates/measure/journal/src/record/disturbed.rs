@@ -4,82 +4,83 @@ use super::LatencyBucket;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A frame trial under which something happened to the DUT, or nothing: the control.
+/// A frame trial with a disturbance of the DUT, or the control without one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// Index in [`FrameResult::trials`](super::FrameResult::trials).
     pub trial: usize,
-    /// What was done, in its order; empty in a control and under attack.
+    /// The actions in order; empty in a control and under attack.
     pub events: Vec<DutEvent>,
-    /// The hostile packets in it.
+    /// The hostile packets.
     pub attack: Option<AttackTrial>,
-    /// What was sent and what came, by time.
+    /// Frames sent and received, by time.
     pub timeline: Timeline,
-    /// Frames by latency from the intended send time; rising.
+    /// Frames by latency from the intended send time, in rising order.
     pub histogram: Vec<LatencyBucket>,
-    /// What the device itself counted over the trial, by `gateway/counter`, where that is held
-    /// against what was measured: for `desync`.
+    /// The device's own counters over the trial, by `gateway/counter`, for comparison with the
+    /// measurement: for `desync`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dut_counters: BTreeMap<String, u64>,
 }
 
-/// Something that was done to a DUT. Times count from the intended time of the trial's first frame.
+/// An action on a DUT. Times count from the intended time of the trial's first frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutEvent {
     /// `rekey`; `crash`, `restart`; `link-down`, `link-up`; `take-down`, `set-up`; `wrong-keys`,
     /// `missed-rollover`.
     pub name: String,
-    /// When it was begun.
+    /// When it began.
     pub at_ns: u64,
-    /// How long it took until the DUT said that it was done.
+    /// Time until the DUT reported completion.
     pub took_ns: u64,
-    /// Frames intended between it and the next event, or the end, that never came; what was on its
-    /// way when it began included, and what was when the next did left out.
+    /// Lost frames that were intended between it and the next event, or the end. Includes frames in
+    /// flight when it began, and not those in flight when the next event began.
     pub lost: u64,
-    /// From its beginning until the first frame came of those that were intended after it, to the
-    /// width of a bin; `None`: none came before the next.
+    /// From its beginning until the first frame that was intended after it arrived, to the width of
+    /// a bin; `None`: none arrived before the next event.
     pub first_ns: Option<u64>,
-    /// From its beginning to the intended time from which nothing more was lost before the next
-    /// event; `None`: frames were still being lost then. 0: nothing was lost from then on.
+    /// From its beginning to the intended time after which no frame was lost before the next event;
+    /// `None`: frames were still being lost then. 0: no frame was lost.
     pub outage_ns: Option<u64>,
-    /// Longest latency of the frames intended from its beginning until 100 ms after it was done,
-    /// and before the next event; `None`: none of them came, or the journal is older than this.
+    /// Longest latency of the frames intended from its beginning until 100 ms after its completion,
+    /// and before the next event; `None`: none of them arrived, or the journal is older than this
+    /// key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_ns: Option<u64>,
 }
 
 impl DutEvent {
-    /// Time after an event was done that [`slowest_ns`](Self::slowest_ns) is still about.
+    /// Time after an event's completion that [`slowest_ns`](Self::slowest_ns) includes.
     pub const AFTER_NS: u64 = 100_000_000;
 }
 
 /// Hostile packets of one trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttackTrial {
-    /// Their intended rate in per cent of the load's.
+    /// Intended rate in per cent of the load's.
     pub percent: u16,
-    /// How many were sent.
+    /// Packets sent.
     pub sent: u64,
-    /// From the first to the last of them.
+    /// From the first packet to the last.
     pub elapsed_ns: u64,
 }
 
-/// What was sent and what came, by the frames' intended time.
+/// Frames sent and received, by intended time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Width of each bin.
     pub bin_ns: u64,
-    /// From the first frame's intended time on.
+    /// The bins, from the first frame's intended time on.
     pub bins: Vec<TimeBin>,
 }
 
 /// The frames that were intended to leave within one interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeBin {
-    /// Frames that the schedule asks for.
+    /// Frames of the schedule.
     pub intended: u64,
     /// Of those, received.
     pub received: u64,
-    /// Longest latency of one of them.
+    /// Their longest latency.
     pub latency_ns_max: u64,
 }

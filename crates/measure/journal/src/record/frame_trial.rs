@@ -14,7 +14,7 @@ pub struct FrameTrial {
     pub duration_ns: u64,
     /// From the first frame's time to the end of the last burst.
     pub elapsed_ns: u64,
-    /// Frames that the schedule asks for.
+    /// Frames of the schedule.
     pub intended: u64,
     /// Frames that left the sender.
     pub sent: u64,
@@ -24,26 +24,26 @@ pub struct FrameTrial {
     pub received: u64,
     /// Their bytes on the clear side.
     pub received_bytes: u64,
-    /// Intact frames that had come before.
+    /// Intact frames that were received before.
     pub duplicated: u64,
-    /// Intact frames so far behind the latest of their flow that nobody knows whether they had come
-    /// before. They are in no other count of what came.
+    /// Intact frames so far behind the latest of their flow that they may be duplicates. They are
+    /// in no other count of received frames.
     #[serde(default)]
     pub too_late: u64,
-    /// Frames that came after a later one of their flow (RFC 4737 §3).
+    /// Frames received after a later one of their flow (RFC 4737 §3).
     pub reordered: u64,
     /// Damaged frames.
     pub corrupted: u64,
-    /// Frames that reached the receiving station when the trial was over, before it went quiet.
-    /// Nobody looked at these, and they are in no other count of what came.
+    /// Frames that reached the receiving station after the trial's end, before the path was quiet.
+    /// They are not inspected, and in no other count of received frames.
     #[serde(default)]
     pub after_end: u64,
-    /// Frames that reached the receiving station and were lost in it. Nobody looked at these:
-    /// duplicates and frames that are no test traffic may be among them.
+    /// Frames that the receiving station lost. They are not inspected: duplicates and foreign
+    /// frames may be among them.
     pub receiver_dropped: u64,
     /// Frames that the sending station lost before the wire.
     pub sender_dropped: u64,
-    /// Largest distance of a burst's departure from its time.
+    /// Largest delay of a burst's departure.
     pub late_ns_max: u64,
     /// Frames that left more than a millisecond late.
     pub late_frames: u64,
@@ -56,9 +56,9 @@ impl FrameTrial {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Whether a set load took so much longer to send than it should that it was not offered: over
-    /// 2 % and 1 ms, with a tenth of the frames more than 1 ms late. A stall just at the end makes
-    /// the first true and not the second; over 10 % and 20 ms is too long whatever the frames.
+    /// Whether sending took so long that a set load was not offered: over 2 % and 1 ms more, with a
+    /// tenth of the frames more than 1 ms late; a stall just before the end delays only a few. Over
+    /// 10 % and 20 ms more is too long in any case.
     #[must_use]
     pub const fn took_too_long(&self) -> bool {
         let percent = self.duration_ns / 100;
@@ -69,18 +69,18 @@ impl FrameTrial {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputFound {
-    /// Highest load that could be tried.
+    /// Highest possible load.
     pub max_load: u64,
-    /// What bounded it: `line-rate`, `given` or `generator`.
+    /// The limit of that load: `line-rate`, `given` or `generator`.
     pub max_load_by: String,
     /// Each goal of the plan, in its order.
     pub goals: Vec<GoalBounds>,
     /// How it ended.
     pub end: SearchEnd,
-    /// Time that the search took, drains and all.
+    /// Duration of the search, including drains.
     pub took_ns: u64,
 }
 
@@ -88,19 +88,19 @@ pub struct ThroughputFound {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchEnd {
-    /// Every goal's bounds are as close as it asks for, or the result is irregular.
+    /// Every goal's bounds are within its width, or the result is irregular.
     #[default]
     Reached,
     /// Its time was up.
     TimedOut,
 }
 
-/// What is known of one goal's throughput.
+/// The bounds of one goal's throughput.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GoalBounds {
     /// [`campaign::plan::Goal::name`].
     pub goal: String,
-    /// Relevant lower bound; `None` when not even the lowest load meets the goal.
+    /// Relevant lower bound; `None` if the lowest load does not meet the goal either.
     pub lower: Option<u64>,
     /// Relevant upper bound; `None` when the highest load meets it.
     pub upper: Option<u64>,
@@ -115,7 +115,7 @@ pub struct GoalBounds {
 /// One burst at the highest load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BurstTrial {
-    /// Frames in it.
+    /// Frames of the burst.
     pub frames: u64,
     /// Of those, lost.
     pub lost: u64,
@@ -130,13 +130,13 @@ pub struct LatencyTrial {
     pub percent: Option<u8>,
     /// Load.
     pub load: u64,
-    /// Frames that were timed.
+    /// Frames with a latency.
     pub frames: u64,
-    /// Frames by latency from the intended send time; rising.
+    /// Frames by latency from the intended send time, in rising order.
     pub histogram: Vec<LatencyBucket>,
 }
 
-/// Frames whose latency is at most `upto_ns`, and more than the bucket before.
+/// Frames with a latency of at most `upto_ns`, and above the bucket before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBucket {
     /// Highest latency of the bucket.
@@ -162,15 +162,15 @@ pub struct RecoveryTrial {
     pub relief_lost: u64,
 }
 
-/// How a station sent or received.
+/// The port of a sending or receiving station.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FramePort {
-    /// The port; `None` when no trial came so far.
+    /// The kind; `None` if no trial opened a port.
     pub kind: Option<PortKind>,
-    /// Why faster ones were not used, a sentence for each.
+    /// Why faster kinds were not used, one sentence each.
     pub passed_over: Vec<String>,
-    /// Threads that worked.
+    /// Threads.
     pub threads: u16,
-    /// Crypto engine, where the station sealed or opened.
+    /// Crypto engine, if the station sealed or opened.
     pub engine: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What frame tests record: every frame trial with its counts, and what the procedure found.
+//! The result of a frame test: every frame trial with its counts, and the procedure's findings.
 //!
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
@@ -12,14 +12,14 @@ use std::borrow::Cow;
 /// The result of a frame test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrameResult {
-    /// Every frame trial in the order made, those of a search too.
+    /// Every frame trial in the order made, including those of a search.
     pub trials: Vec<FrameTrial>,
-    /// What a search found, where there was one.
+    /// The result of the search, if there was one.
     pub throughput: Option<ThroughputFound>,
-    /// Latency at each share of the throughput, for `latency`; for other procedures at the load
-    /// that the evidence was read at.
+    /// Latency at each share of the throughput, for `latency`; for other procedures at the load of
+    /// the evidence.
     pub latency: Vec<LatencyTrial>,
-    /// What the procedure found besides.
+    /// The procedure's other findings.
     pub found: FrameFound,
     /// The sending port in use.
     pub sender: FramePort,
@@ -27,11 +27,11 @@ pub struct FrameResult {
     pub receiver: FramePort,
     /// Index in `trials` of the one whose CPU time and evidence are recorded.
     pub evidence_trial: Option<usize>,
-    /// Index in `trials` of the one by which the highest load was found; no figure is read of it.
+    /// Index in `trials` of the one that found the highest load, which is in no figure.
     pub flood_trial: Option<usize>,
 }
 
-/// What a procedure found besides its trials, a search and latency.
+/// Findings of a procedure besides its trials, a search and latency.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum FrameFound {
     /// Nothing: `load`, `throughput`, `loss-curve` and `latency`, or a procedure that ended early.
@@ -47,12 +47,12 @@ pub enum FrameFound {
     Soak(Vec<SoakSegment>),
 }
 
-/// What happened to a DUT, and how it carried its load.
+/// Frame trials with disturbances of a DUT.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DisturbedTrials {
-    /// In the order made: the control, where there is one, first.
+    /// In the order made: first the control, if there is one.
     pub disturbances: Vec<Disturbance>,
-    /// What a search found while keys were renewed all the time, for a `rekey` that asks for it.
+    /// The result of a search with keys renewed in each trial, for a `rekey` that asks for it.
     pub rekeyed_throughput: Option<ThroughputFound>,
 }
 
@@ -81,7 +81,7 @@ impl FrameResult {
         self.disturbed().map_or(&[], |found| &found.disturbances)
     }
 
-    /// What a search found with keys renewed all the time.
+    /// The result of the search with keys renewed in each trial.
     #[must_use]
     pub fn rekeyed_throughput(&self) -> Option<&ThroughputFound> {
         self.disturbed()?.rekeyed_throughput.as_ref()
@@ -104,7 +104,7 @@ impl FrameResult {
     }
 }
 
-/// As journals have it: a key for what each procedure finds.
+/// The form in journals: a key for each procedure's findings.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     trials: Cow<'a, [FrameTrial]>,

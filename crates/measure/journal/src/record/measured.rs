@@ -1,25 +1,25 @@
-//! What a trial measured: one kind of figures, with CPU time and evidence.
+//! The measurements of a trial: one kind of figures, with CPU time and evidence.
 
 use super::{Cpu, DeviceResult, Evidence, FrameResult, Latency, Transfer, at_most_one};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
-/// Everything read during a trial.
+/// All measurements of a trial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
-    /// What the trial is made for.
+    /// The figures.
     pub figures: Figures,
-    /// CPU time by role, over the measured time. Of a frame test with several trials: over the one
-    /// whose evidence is here.
+    /// CPU time by role, over the measured time. For a frame test with several trials: over the one
+    /// with this evidence.
     pub cpu: Cpu,
-    /// Proof that the figure is what it seems.
+    /// Evidence that the figures are valid.
     pub evidence: Evidence,
 }
 
 /// The figures of a trial, by its kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Figures {
-    /// The trial failed before it had any.
+    /// None: the trial failed earlier.
     #[default]
     None,
     /// Bulk transfer, for `tcp` and `udp`.
@@ -28,7 +28,7 @@ pub enum Figures {
     Latency(Latency),
     /// Frames, for frame tests.
     Frames(Box<FrameResult>),
-    /// Crypto devices, for trials of these.
+    /// Crypto devices.
     Device(Box<DeviceResult>),
 }
 
@@ -70,7 +70,7 @@ impl Measured {
     }
 }
 
-/// As journals have it: a key for each kind, of which one has a value.
+/// The form in journals: a key for each kind, of which one has a value.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     transfer: Option<Cow<'a, Transfer>>,
