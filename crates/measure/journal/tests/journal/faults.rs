@@ -57,7 +57,7 @@ fn a_folder_without_a_journal_is_told_apart_from_no_folder() {
 
 #[test]
 fn another_format_version_is_refused_with_both_versions() {
-    // Fields of another format are not ours to judge: the version is told all the same.
+    // The version is reported even if fields of another format are unknown.
     for format in [0, 6, 7] {
         let header = format!(r#"{{"record":"header","format":{format},"new":true}}"#);
         let dir = folder(&[&header]);

@@ -198,7 +198,7 @@ fn segments_of_a_soak_are_kept_until_its_trial_has_ended() {
     };
     assert_eq!(left(&records, 1), [1, 3]);
     assert!(left(&records, 2).is_empty());
-    // Whatever it came to: one that failed begins anew.
+    // With any outcome: a failed trial starts again.
     records.push(failed(0, 1, "the DUT died"));
     assert!(left(&records, 1).is_empty());
     records.push(segment(0, 1, 4));

@@ -1,4 +1,4 @@
-//! What the tools are asked for, word by word.
+//! Commands of the tools, word by word.
 
 use super::*;
 use campaign::plan::{Adapter, Dut, Tool};

@@ -94,7 +94,7 @@ fn udp_loss_after_the_warm_up_leaves_out_what_was_lost_in_it() {
 }
 
 #[test]
-fn the_last_datagrams_that_nobody_waited_for_are_not_lost() {
+fn the_last_datagrams_in_flight_are_not_lost() {
     // A sent 271190; B's highest sequence number is 265014, with 18517 missing below it.
     let (transfer, totals) = assemble(&[pair!("udp-flood")], &timing(0), &udp()).unwrap();
     let datagrams = transfer.datagrams.unwrap();
@@ -198,7 +198,7 @@ fn bytes_that_are_not_those_of_whole_datagrams_are_an_error() {
     assert!(error.to_string().contains("station b counts"), "{error}");
 }
 
-/// By hand, from a report of what version 3.16 does: 3.12 counts both alike.
+/// Made by hand after version 3.16; version 3.12 has equal counts.
 #[test]
 fn the_sequence_numbers_decide_where_a_threaded_sender_counted_fewer_bytes() {
     let mut pair = pair!("udp-100m");

@@ -27,7 +27,7 @@ fn only_result(on: &mut OnDevices, text: &str) -> DeviceResult {
     measured(outcome).device().cloned().expect("a result")
 }
 
-pub(crate) fn a_device_that_comes_no_further_has_failed_when_it_last_did() {
+pub(crate) fn a_device_without_progress_has_failed_at_its_last_operation() {
     let patience = Duration::from_millis(500);
     let result = only_result(
         &mut worker(HANGS).with_patience(patience),
@@ -39,7 +39,7 @@ pub(crate) fn a_device_that_comes_no_further_has_failed_when_it_last_did() {
     let [life] = &*device.lives else {
         panic!("{device:?}");
     };
-    // It did all that it did before it told for the first time.
+    // It did all its work before its first report.
     assert!(life.failed && u128::from(life.ran_ns()) < patience.as_nanos());
     assert!(device.elapsed_ns < patience.as_nanos() as u64, "{device:?}");
     assert!(device.reasons[0].contains("no progress"), "{device:?}");
@@ -78,7 +78,7 @@ pub(crate) fn a_pin_that_is_refused_is_not_tried_again() {
     }
 }
 
-pub(crate) fn what_a_worker_tells_that_it_tries_is_blamed_for_its_death() {
+pub(crate) fn the_last_reported_algorithm_is_blamed_for_a_workers_death() {
     let result = only_result(
         &mut worker(TRIES),
         "devices: [engine]\ntrials: [kat: { algorithms: [md5, sha-1, sha-256] }]",
@@ -160,7 +160,7 @@ pub(crate) fn a_broken_off_trial_with_softhsm_leaves_nothing() {
         let interrupt = Interrupt::new();
         let ended = thread::scope(|scope| {
             scope.spawn(|| {
-                // As soon as there is a token: then nothing else tells when it works.
+                // As soon as there is a token, the only sign that it works.
                 let until = Instant::now() + Duration::from_secs(60);
                 while left_in(folder.path()).is_empty() && Instant::now() < until {
                     thread::sleep(Duration::from_millis(5));

@@ -19,7 +19,7 @@ macro_rules! tests {
 }
 
 fn main() -> ExitCode {
-    // Whoever starts workers starts this program with the kind of worker behind it.
+    // Tests start workers by this program with the kind of worker as its argument.
     if let Some(kind) = std::env::args().nth(1)
         && worker::is_one(&kind)
     {
@@ -35,16 +35,16 @@ fn main() -> ExitCode {
         what_is_not_offered_is_no_failure,
         a_device_that_cannot_be_opened_fails_with_what_it_says,
         wrong_results_make_no_figure,
-        a_device_that_stops_is_restarted_and_its_lives_are_told,
+        a_device_that_stops_is_restarted_and_its_lives_are_recorded,
         a_device_whose_process_dies_is_started_again_and_given_up_at_last,
         a_device_that_is_not_to_be_restarted_is_left,
         loops_end_a_fatigue_trial,
         an_interrupted_fatigue_trial_is_recorded_and_goes_on,
     );
     tests.extend(tests!(ends:
-        a_device_that_comes_no_further_has_failed_when_it_last_did,
+        a_device_without_progress_has_failed_at_its_last_operation,
         a_pin_that_is_refused_is_not_tried_again,
-        what_a_worker_tells_that_it_tries_is_blamed_for_its_death,
+        the_last_reported_algorithm_is_blamed_for_a_workers_death,
         a_token_of_softhsm_leaves_nothing,
         a_broken_off_trial_with_softhsm_leaves_nothing,
     ));

@@ -222,7 +222,7 @@ pub(crate) fn wrong_results_make_no_figure() {
     );
 }
 
-pub(crate) fn a_device_that_stops_is_restarted_and_its_lives_are_told() {
+pub(crate) fn a_device_that_stops_is_restarted_and_its_lives_are_recorded() {
     let result = result(
         REAL,
         "devices: [model: { rate: 1 Gbit/s, latency: 50 us, errors: 0.5 %, fault: stops }]\n\

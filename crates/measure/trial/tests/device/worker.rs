@@ -15,12 +15,11 @@ use std::time::Duration;
 pub(crate) const DIES: &str = "worker-that-dies";
 /// Prints what is no line, and says that it did what its counter knows nothing of.
 pub(crate) const CHATTERS: &str = "worker-that-chatters";
-/// Says again and again how far it is, and comes no further.
+/// Repeats its progress report without progress.
 pub(crate) const HANGS: &str = "worker-that-hangs";
-/// Has a token that does not take the PIN, and notes each time that it is tried in the file that
-/// stands for its module.
+/// Has a token that rejects the PIN, and records each attempt in the file in place of its module.
 pub(crate) const REFUSED: &str = "worker-that-is-refused";
-/// Dies of the second algorithm after it has told that it tries it.
+/// Dies of the second algorithm after it has reported it.
 pub(crate) const TRIES: &str = "worker-that-tries";
 /// The real one.
 pub(crate) const REAL: &str = "worker";
@@ -36,24 +35,24 @@ pub(crate) fn work(kind: &str) -> ExitCode {
         HANGS => hang(),
         REFUSED => be_refused(),
         TRIES => try_and_die(),
-        _ => device::serve(io::stdin(), io::stdout()).expect("somebody listens"),
+        _ => device::serve(io::stdin(), io::stdout()).expect("a reader"),
     }
     ExitCode::SUCCESS
 }
 
 fn say(line: &Line) {
     println!("{}", serde_json::to_string(line).expect("JSON"));
-    io::stdout().flush().expect("somebody listens");
+    io::stdout().flush().expect("a reader");
 }
 
-fn told() -> String {
+fn read_line() -> String {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).expect("a line");
     line
 }
 
 fn open() -> Spec {
-    let spec = serde_json::from_str(&told()).expect("a spec");
+    let spec = serde_json::from_str(&read_line()).expect("a spec");
     say(&Line::Open(Facts {
         name: "false".to_owned(),
         version: "1".to_owned(),
@@ -75,7 +74,7 @@ fn die() {
         }
         _ => {
             say(&Line::Ready);
-            told();
+            read_line();
             say(&fatigue(1_000_000, 0));
         }
     }
@@ -87,7 +86,7 @@ fn chatter() {
     open();
     println!("driver: initialised");
     say(&Line::Ready);
-    told();
+    read_line();
     println!("{{\"driver\": \"says something\"}}");
     say(&Line::Speed(Speed {
         operations: 1_000,
@@ -125,7 +124,7 @@ fn fatigue(elapsed_ns: u64, right: u64) -> Line {
 fn hang() {
     open();
     say(&Line::Ready);
-    told();
+    read_line();
     for tick in 1.. {
         say(&fatigue(tick * 20_000_000, 5));
         thread::sleep(Duration::from_millis(20));
@@ -133,7 +132,7 @@ fn hang() {
 }
 
 fn be_refused() {
-    let spec: Spec = serde_json::from_str(&told()).expect("a spec");
+    let spec: Spec = serde_json::from_str(&read_line()).expect("a spec");
     let DeviceKind::Pkcs11 { module, .. } = spec.device else {
         panic!("{spec:?}");
     };

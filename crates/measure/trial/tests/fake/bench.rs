@@ -1,5 +1,5 @@
-//! A bench without a lab: stations that answer with what iperf3 and ping really printed, and can be
-//! told to misbehave.
+//! A bench without a lab: stations that respond with real output of iperf3 and ping, and can be
+//! configured to misbehave.
 
 use campaign::Plan;
 use campaign::plan::{
@@ -30,11 +30,11 @@ pub(crate) struct Script {
     pub(crate) clients: Vec<Ended>,
     pub(crate) servers: Vec<Ended>,
     pub(crate) ping: Ended,
-    /// Whether the servers come to listen.
+    /// Whether the servers listen.
     pub(crate) servers_listen: bool,
-    /// Payload that the interfaces are seen to carry.
+    /// Payload that the interfaces count.
     pub(crate) carried_bytes: u64,
-    /// Headers around it, everywhere on the path alike.
+    /// Headers around it, the same everywhere on the path.
     pub(crate) header_bytes: u64,
     pub(crate) cipher_link: CipherLink,
     pub(crate) watch: CipherWatch,
@@ -121,16 +121,16 @@ pub(crate) struct World {
     pub(crate) script: Script,
     /// Programs started: where and what.
     pub(crate) started: Vec<(NodeId, Program)>,
-    /// Those that nobody has waited for.
+    /// Programs that were not waited for.
     pub(crate) running: BTreeMap<u64, (NodeId, Program)>,
     /// When each was started.
     starts: BTreeMap<u64, Instant>,
-    /// Watches that nobody has ended.
+    /// Watches that were not ended.
     pub(crate) watches: usize,
     /// DUTs that are up.
     pub(crate) duts_up: usize,
     pub(crate) links: Vec<Links>,
-    /// Client runs that came to their end.
+    /// Client runs that ended.
     pub(crate) runs: u64,
     handles: u64,
 }
@@ -173,7 +173,7 @@ impl FakeBench {
     /// Asserts that nothing was left behind.
     pub(crate) fn assert_clean(&self) {
         let world = self.world.lock().unwrap();
-        // `cat` and `tee` end by themselves, whether or not anybody waits.
+        // `cat` and `tee` end by themselves, whether or not they are waited for.
         let mut running = world
             .running
             .values()

@@ -1,5 +1,5 @@
-//! One frame test on a fake bench: what its stations are told, and that nothing is left whatever
-//! fails.
+//! One frame test on a fake bench: the specs of its stations, and that nothing is left after any
+//! failure.
 
 use crate::stations::{Script, StationBench, cell, test};
 use campaign::plan::{Cell, Direction, FrameTest, IpVersion, Load, PortKind, Ports, Procedure};
@@ -51,8 +51,8 @@ fn reasons(script: Script) -> Vec<String> {
     }
 }
 
-/// What the first sender and the first receiver were told.
-fn told(bench: &StationBench) -> (Send, Receive) {
+/// The specs of the first sender and the first receiver.
+fn specs(bench: &StationBench) -> (Send, Receive) {
     let world = bench.world.lock().unwrap();
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     for (_, _, spec) in &world.started {
@@ -91,10 +91,10 @@ fn a_load_is_measured_and_then_once_more_with_its_evidence() {
 }
 
 #[test]
-fn stations_are_told_what_the_plan_says() {
+fn stations_have_the_specs_of_the_plan() {
     let mut bench = StationBench::new(Script::default());
     run(&mut bench, &cell(test()), &Interrupt::new()).unwrap();
-    let (send, receive) = told(&bench);
+    let (send, receive) = specs(&bench);
     assert_eq!((send.flows.flows, send.flows.tunnels), (8, 2));
     assert_eq!(send.flows.source_mac, [2, 0, 0, 0, 0, 18]);
     assert_eq!(send.flows.target_mac, [2, 0, 0, 0, 1, 18]);
@@ -130,7 +130,7 @@ fn ports_and_ip_versions_are_as_the_plan_says() {
         test.traffic.ip = ip;
         let mut bench = StationBench::new(Script::default());
         run(&mut bench, &cell(test), &Interrupt::new()).unwrap();
-        let send = told(&bench).0.flows;
+        let send = specs(&bench).0.flows;
         let port = bench.world.lock().unwrap().started[1].2.port;
         (send.source.to_string(), send.target.to_string(), port)
     };

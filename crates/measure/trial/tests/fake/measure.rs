@@ -36,7 +36,7 @@ fn failure(script: Script, cell: &Cell) -> String {
     }
 }
 
-/// Whoever waits for its end waits too long.
+/// Makes a cell too long to wait for its end.
 fn last_for_hours(cell: &mut Cell) {
     if let Measurement::Tcp { duration_ns, .. } = &mut cell.measurement {
         *duration_ns = 10_000_000 * MS;

@@ -305,7 +305,7 @@ fn a_station_that_is_gone_ends_the_run_and_its_trial_is_not_recorded() {
 }
 
 #[test]
-fn progress_tells_the_trial_and_the_time_left() {
+fn progress_has_the_trial_and_the_time_left() {
     let plan = two_duts(2);
     let mut told = Vec::new();
     let mut progress = |progress: Progress<'_>| {
@@ -390,7 +390,7 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
     assert_eq!(without_search, 2 * (second + campaign::estimate::BRING_UP));
 }
 
-/// Tells of so many segments and is interrupted then; or, with some told before, comes to its end.
+/// Reports this many segments and is interrupted then; or, with earlier segments, finishes.
 struct Soaker {
     segments: u64,
     earlier: Vec<Checkpoint>,

@@ -1,5 +1,5 @@
-//! A bench without a lab whose stations serve frame trials: what a sender is told to send, a
-//! receiver has got after the device in between has taken its part.
+//! A bench without a lab whose stations serve frame trials: a receiver has the frames of a sender's
+//! spec, less those that the device in between loses.
 
 mod node;
 
@@ -26,13 +26,13 @@ const FRAME_BYTES: u64 = 64;
 pub(crate) struct Script {
     /// Frames per second that the device carries.
     pub(crate) capacity: u64,
-    /// The DUT has such a path.
+    /// The DUT has a frame path.
     pub(crate) has_path: bool,
-    /// Frames that are on the sink's interface and in no report.
+    /// Frames on the sink's interface that are in no report.
     pub(crate) unseen: u64,
     /// A program prints this instead of its report, and exits with that code.
     pub(crate) says: Option<(&'static str, i32)>,
-    /// Senders have sent half of their frames when they are told to stop, and do not end before.
+    /// Senders have sent half of their frames when they are stopped, and do not end before.
     pub(crate) slow_sender: bool,
     /// The DUT's process is dead.
     pub(crate) dut_dead: bool,

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SECOND_NS: u64 = 1_000_000_000;
 /// Frames, and as many hostile packets.
 const PER_SECOND: u64 = 2000;
-/// So long that there are old packets for the last part of it.
+/// Long enough for old packets in its last part.
 const SECONDS: u64 = 3;
 /// No trial that is wanted lasts so long.
 const FOR_EVER_NS: u64 = 3600 * SECOND_NS;
@@ -127,7 +127,7 @@ fn report(lab: &TestLab, id: NodeId, process: u64) -> Report {
     }
 }
 
-/// The report of a program that is told to end.
+/// Stops a program and returns its report.
 fn stop(lab: &TestLab, id: NodeId, process: u64) -> Report {
     let terminated = lab.lab.node(id).call(Request::Terminate { process });
     assert!(
@@ -139,8 +139,8 @@ fn stop(lab: &TestLab, id: NodeId, process: u64) -> Report {
     report
 }
 
-/// Loads a DUT and attacks it. `is_through` says by the DUT's counters, since the beginning,
-/// whether it has seen to so many packets.
+/// Loads a DUT and attacks it. `is_through` returns, by the DUT's counters since the beginning,
+/// whether it has handled this many packets.
 fn attack(
     lab: &TestLab,
     running: &RunningDut,
@@ -193,8 +193,8 @@ fn attack(
     }
 }
 
-/// What came to B is what A sent, each frame once. Some may be lost: that a DUT has less time for
-/// them is what attacks are measured for.
+/// Checks that B received only frames of A, each once. Some may be lost: attacks measure how much
+/// time a DUT has left for them.
 fn assert_repelled(kind: AttackKind, outcome: &Outcome) {
     let Outcome {
         sent,

@@ -13,7 +13,7 @@ use wire::mix::FrameMix;
 const MS: u64 = 1_000_000;
 /// So low that a machine which compiles at the same time carries it too.
 const LOAD: u64 = 2000;
-/// So long that a sender which stands still for a tenth of a second is not said to have missed it.
+/// Long enough that a sender that stalls for a tenth of a second does not miss it.
 const DOWN_NS: u64 = 600 * MS;
 
 /// All tests by name.
@@ -32,8 +32,8 @@ pub(crate) const ALL: [(&str, fn()); 5] = [
     ),
     ("nothing_hostile_comes_out", nothing_hostile_comes_out),
     (
-        "a_soak_is_told_point_by_point_with_what_the_device_spends",
-        a_soak_is_told_point_by_point_with_what_the_device_spends,
+        "a_soak_has_points_with_the_devices_resources",
+        a_soak_has_points_with_the_devices_resources,
     ),
 ];
 
@@ -185,7 +185,7 @@ fn nothing_hostile_comes_out() {
     }
 }
 
-fn a_soak_is_told_point_by_point_with_what_the_device_spends() {
+fn a_soak_has_points_with_the_devices_resources() {
     let mut lab = TestLab::build();
     for (adapter, duplex) in [(encrypting(), true), (Adapter::Direct, false)] {
         let traffic = Traffic {

@@ -172,7 +172,7 @@ addresses = bytes.fromhex('02cb000000b0' '02cb000000a0')
 port.send(addresses + bytes.fromhex('8100000588b5') + b'x' * int(sys.argv[1]))
 ";
 
-/// Waits for it. The kernel takes a tag off and tells it beside the frame.
+/// Waits for it. The kernel removes a tag and reports it beside the frame.
 const LISTEN: &str = "
 import socket, struct, sys
 port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))

@@ -143,7 +143,7 @@ fn assert_sealed(measured: &Measured) {
     // One line of several, of what came from the other box.
     assert!(evidence.dut_counters["gw2/wan_rx_bytes"] > 0);
     assert!(evidence.interfaces["tap/tap2"].tx_bytes > 0);
-    // Nobody knows what the boxes spend: not nothing.
+    // The boxes' CPU time is unknown, not 0.
     assert_eq!(measured.cpu.dut_ns, None);
 }
 
@@ -196,7 +196,7 @@ fn clear() {
 fn untapped() {
     let rack = Rack::build(false);
     let mut lab = TestLab::on(&lab_of(&rack));
-    // What they really do, nobody can see.
+    // The cipher link is not visible: any behaviour looks the same.
     for does in [Does::Seal, Does::ForwardInClear] {
         let device = rack.device(does);
         let frames = frames(adapter(device.clone()), short(Direction::Both), load(200));

@@ -81,7 +81,7 @@ fn serve(node: Option<NodeId>) -> ExitCode {
     }
 }
 
-/// The real encryptor, until it is told to end.
+/// Runs the real encryptor until SIGTERM.
 fn encrypt(file: &Path) -> ExitCode {
     let config = match Config::load(file) {
         Ok(config) => config,
@@ -109,7 +109,7 @@ fn encrypt(file: &Path) -> ExitCode {
     }
 }
 
-/// The real KMEs, simulated, until they are told to end.
+/// Runs the KME simulators until SIGTERM.
 fn kme(file: &Path) -> ExitCode {
     let config = match qkd::kme::Config::load(file) {
         Ok(config) => config,
@@ -138,7 +138,7 @@ fn frame_trial() -> ExitCode {
     }
 }
 
-/// Raised when this process is told to end.
+/// Returns a stop that SIGTERM raises.
 fn stop_at_sigterm() -> Stop {
     let stop = Stop::new().unwrap();
     let raised = stop.clone();

@@ -81,7 +81,7 @@ impl TestLab {
     }
 
     /// Makes a trial that must pass every check. A machine that compiles at the same time may
-    /// starve a paced sender, or start processes far apart; that is found out, and not what is
+    /// starve a paced sender or delay the start of processes; checks detect that, which is not
     /// tested here.
     pub(crate) fn measured(&mut self, cell: &Cell) -> Measured {
         self.measured_on(cell, links(&plan(cell), cell))
@@ -301,7 +301,7 @@ fn iperf2_in_clear_and_through_the_encryptor() {
             let link = measured.evidence.cipher_link;
             assert_eq!(link.marker_frames > 0, is_clear, "{link:?}");
         }
-        // The shortest in which clear-text is told, one that is as long as the MTU, and full speed.
+        // The shortest in which clear text is detected, one as long as the MTU, and full speed.
         for (datagram_bytes, rate_bps) in [
             (Some(192), Some(10_000_000)),
             (None, Some(10_000_000)),

@@ -23,7 +23,7 @@ struct Acted {
     at_once: Vec<DutAction>,
     /// Hostile packets of which a device lets one through.
     leaks_one_in: Option<u64>,
-    /// Of the hostile packets asked for, those sent, in per cent.
+    /// Share of the intended hostile packets that are sent, in per cent.
     attacker_percent: u64,
     /// Actions that are done in a trial.
     done: usize,
@@ -418,7 +418,7 @@ fn the_throughput_is_searched_once_more_with_rekeys_in_every_trial() {
     assert_eq!(again.max_load, first.max_load);
     // Each rekey of this device costs frames, so that no load meets the goal of zero loss.
     assert!(first.goals[0].lower.is_some() && again.goals[0].lower.is_none());
-    // The quiet and the disturbed trial alone are recorded as such.
+    // Only the quiet and the disturbed trial are recorded as disturbances.
     assert_eq!(result.disturbances().len(), 2);
     let searched = &rig.asked[2..];
     assert!(!searched.is_empty());

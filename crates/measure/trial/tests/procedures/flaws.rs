@@ -1,4 +1,4 @@
-//! What is told of devices that do more than lose frames, and of testers that fall short.
+//! Records of devices with other faults than loss, and of testers that are too slow.
 
 use crate::rig::{Damage, Flaws, MS, Simulated, check, checks};
 use campaign::plan::{Load, LossCurve, Procedure};
@@ -109,7 +109,7 @@ fn a_load_at_full_speed_is_whatever_was_offered() {
 }
 
 #[test]
-fn loads_of_a_curve_that_the_tester_cannot_offer_are_told() {
+fn loads_of_a_curve_that_the_tester_cannot_offer_are_recorded() {
     let curve = || {
         Procedure::LossCurve(LossCurve {
             max_load: Some(1_000_000),

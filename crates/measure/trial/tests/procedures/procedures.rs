@@ -111,7 +111,7 @@ fn the_longest_burst_without_loss_is_confirmed() {
     assert!((1998..=2001).contains(&longest.unwrap()), "{longest:?}");
     let confirming = bursts.iter().filter(|burst| burst.confirming);
     assert_eq!(confirming.filter(|burst| burst.lost == 0).count(), 5);
-    // Every burst had as many frames as were asked for, at the line rate.
+    // Every burst had the requested number of frames, at the line rate.
     for (burst, load) in bursts.iter().zip(&rig.loads[1..]) {
         assert_eq!(
             (load.intended(), load.frames_per_s),
@@ -221,7 +221,7 @@ fn an_overload_is_no_more_than_the_line_carries() {
 }
 
 #[test]
-fn without_a_throughput_there_are_no_shares_of_it_and_the_reason_is_told() {
+fn without_a_throughput_there_are_no_shares_of_it_and_the_reason_is_recorded() {
     let latency = LatencyTest {
         search: search(),
         percents: vec![50],
@@ -240,7 +240,7 @@ fn without_a_throughput_there_are_no_shares_of_it_and_the_reason_is_told() {
 }
 
 #[test]
-fn each_trial_is_told_before_it_begins_with_the_bounds_so_far() {
+fn each_trial_is_reported_before_it_begins_with_the_bounds_so_far() {
     let test = test(Procedure::Throughput(search()));
     let cell = cell(&test);
     let (mut numbers, mut last_bounds, mut losses) = (Vec::new(), Vec::new(), Vec::new());

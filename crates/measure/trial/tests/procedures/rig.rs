@@ -44,7 +44,7 @@ pub(crate) struct Simulated {
     pub(crate) flaws: Flaws,
     pub(crate) damage: Damage,
     pub(crate) line_rate: Option<u64>,
-    /// Whether the test loads both directions: then counts are sums of two alike.
+    /// Whether the test loads both directions: then counts are sums of two equal ones.
     pub(crate) duplex: bool,
     /// From the end of an overload to the last loss.
     pub(crate) recovers_in_ns: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Simulated {
     pub(crate) dies: bool,
     /// Set in the trial of that number, from 1.
     pub(crate) interrupt_in: Option<usize>,
-    /// What was asked for so far.
+    /// The requested loads so far.
     pub(crate) loads: Vec<RigLoad>,
 }
 
@@ -166,7 +166,7 @@ impl Rig for Simulated {
             trial.received *= 2;
             trial.receiver_dropped *= 2;
         }
-        // Latency tells the load apart.
+        // The latency identifies the load.
         let latency = vec![LatencyBucket {
             upto_ns: 1000 + rate / 1000,
             frames: trial.received,

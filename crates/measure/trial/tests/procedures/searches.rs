@@ -41,7 +41,7 @@ fn a_hard_limit_lies_between_bounds_that_are_as_close_as_asked() {
     assert_within_width(pdr);
     let (lower, upper) = bounds(ndr);
     assert!(lower <= CAPACITY && CAPACITY < upper, "{ndr:?}");
-    // Half a per cent may be lost: so much more may be offered.
+    // Half a per cent may be lost, so that this much more may be offered.
     let most = CAPACITY * 1_000_000 / (1_000_000 - 5000);
     let (lower, upper) = bounds(pdr);
     assert!(lower <= most && most <= upper, "{pdr:?}");
@@ -182,7 +182,7 @@ fn a_load_that_the_tester_cannot_offer_is_no_load_that_was_carried() {
     }
 }
 
-/// A receiver at half of what the device carries: nobody has seen the rest come.
+/// A receiver at half of what the device carries: the rest is not counted.
 fn slow_receiver() -> Simulated {
     let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
     rig.flaws.lossy_receiver = Some(CAPACITY / 2);
@@ -190,7 +190,7 @@ fn slow_receiver() -> Simulated {
 }
 
 #[test]
-fn no_bound_is_above_what_was_received_and_the_receivers_part_of_the_loss_is_told() {
+fn no_bound_is_above_what_was_received_and_the_receivers_part_of_the_loss_is_recorded() {
     let received = CAPACITY / 2;
     let plan = search();
     let found = slow_receiver()

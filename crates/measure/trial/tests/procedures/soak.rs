@@ -1,4 +1,4 @@
-//! Soaks: which segments are made, what is told of each, and how one goes on that broke off.
+//! Soaks: their segments, the records of each, and the resume of an interrupted one.
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, search, test, trial};
 use campaign::plan::{BaseLoad, DriftBounds, Procedure, Soak};
@@ -43,7 +43,7 @@ fn rig() -> Simulated {
     Simulated::new(Behaviour::Hard { capacity: CAPACITY })
 }
 
-/// What it came to, and the segments that were told of by then.
+/// The result, and the segments reported before.
 fn carried_out(
     rig: &mut Simulated,
     procedure: Procedure,
@@ -74,7 +74,7 @@ fn seconds(rig: &Simulated) -> Vec<u64> {
 }
 
 #[test]
-fn the_time_is_made_in_segments_and_each_is_told_as_it_ends() {
+fn a_soak_is_made_in_segments_and_each_is_reported_at_its_end() {
     let mut rig = rig();
     let (found, kept) = carried_out(&mut rig, given(), &[]);
     let mut found = found.unwrap();
@@ -127,7 +127,7 @@ fn a_soak_that_broke_off_goes_on_with_the_rest_at_the_same_load() {
 }
 
 #[test]
-fn a_load_that_was_not_offered_in_one_segment_is_told() {
+fn a_load_that_was_not_offered_in_one_segment_is_recorded() {
     let mut slow = rig();
     slow.flaws.slow_sender = Some(9_000);
     let (found, _) = carried_out(&mut slow, given(), &[]);

@@ -15,7 +15,7 @@ fn encryptors() -> Gateways {
     Gateways::start(&dut(adapter), Direction::Both, 1500).unwrap()
 }
 
-/// What the gateways' threads hold as long as they are there.
+/// References that live as long as the gateways' threads.
 fn held(gateways: &Gateways) -> Vec<Weak<Counters>> {
     let counters = gateways.counters.iter();
     counters
@@ -28,7 +28,7 @@ fn assert_gone(held: &[Weak<Counters>]) {
 }
 
 #[test]
-fn gateways_that_nobody_stops_end_with_whoever_had_them() {
+fn gateways_that_are_not_stopped_end_on_drop() {
     let gateways = encryptors();
     let held = held(&gateways);
     assert_eq!(held.len(), 2);

@@ -108,7 +108,7 @@ impl StationNode {
         over.then(Ended::default)
     }
 
-    /// Forgets a program; whether it had reported is nobody's business any more.
+    /// Removes a program, whether or not it has reported.
     fn end(&self, world: &mut World, process: u64) -> Result<Ended, LabError> {
         let running = world.running.remove(&process);
         let running = running.ok_or_else(|| self.error("no such process"))?;
@@ -120,8 +120,8 @@ impl StationNode {
         })
     }
 
-    /// The report of a program: a sender's as soon as its time is over, whoever asks; a receiver's
-    /// when all has come, or it was told to stop.
+    /// The report of a program: a sender's after its time, a receiver's when it has all frames or
+    /// was stopped.
     fn line(&self, world: &World, process: u64) -> Option<String> {
         let running = &world.running[&process];
         let spec = running.spec.clone()?;

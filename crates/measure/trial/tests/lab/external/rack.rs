@@ -20,7 +20,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use wire::Suite;
 
-/// MTU that the cables have while nobody uses them, which is no cell's.
+/// MTU of unused cables, which no cell has.
 pub(super) const IDLE_MTU: &str = "1496";
 
 /// What a box does with packets for the other side.
@@ -127,7 +127,7 @@ impl Rack {
         }
     }
 
-    /// The device under test, by the commands that such boxes take.
+    /// The device under test, with the commands of external boxes.
     pub(super) fn device(&self, does: Does) -> External {
         External {
             boxes: vec![self.box_of(1, does), self.box_of(2, does)],
