@@ -55,9 +55,7 @@ pub(super) fn added(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let table = head(set, Table::new(caption(set, "added latency"), note))
         .figures(["p50", "p99", "Max", "Around a rekey, mean", "Most"])
         .figures(["Throughput ratio", "95 % interval"]);
-    fill(table, run, set, |found| {
-        Some(added_cells(found.rekey()?))
-    })
+    fill(table, run, set, |found| Some(added_cells(found.rekey()?)))
 }
 
 fn added_cells(found: &RekeyResult) -> [Cell; 7] {
