@@ -10,7 +10,6 @@
 
 mod grid;
 mod point;
-mod tools;
 
 pub(crate) use grid::{CELLS_MAX, Grid};
 pub(crate) use point::Point;

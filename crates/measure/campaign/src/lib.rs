@@ -30,6 +30,7 @@ mod lab;
 pub mod plan;
 mod published;
 pub mod text;
+mod tools;
 mod trial;
 mod words;
 
