@@ -4,9 +4,10 @@
 //! The reader arms the bell before it waits and checks its ring again; the writer, after each
 //! write, rings only an armed bell. While the reader never waits, neither side makes a system call.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use crate::kernel;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
-use std::{io, ptr};
 
 /// No reader waits.
 const IDLE: u8 = 0;
@@ -30,15 +31,9 @@ impl Bell {
     /// # Panics
     /// When the process is out of file descriptors.
     pub(crate) fn new() -> Self {
-        // SAFETY: eventfd takes no pointers.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        assert!(
-            fd >= 0,
-            "cannot make an eventfd for a ring: {}",
-            io::Error::last_os_error()
-        );
-        // SAFETY: the kernel has just created this descriptor, and it has no other owner.
-        let event = unsafe { OwnedFd::from_raw_fd(fd) };
+        let event = kernel::eventfd(0);
+        let event =
+            event.unwrap_or_else(|error| panic!("cannot make an eventfd for a ring: {error}"));
         Self {
             state: AtomicU8::new(IDLE),
             event,

@@ -10,8 +10,8 @@ mod clear;
 pub use cipher::FaultyCipher;
 pub use clear::FaultyClear;
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use crate::kernel;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Faults, each with an independent probability from 0 to 1 per packet.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -86,15 +86,9 @@ const PLACES_MAX: u64 = 8;
 
 impl Network {
     fn new(faults: Faults) -> Self {
-        // SAFETY: eventfd takes no pointers.
-        let fd = unsafe { libc::eventfd(1, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        assert!(
-            fd >= 0,
-            "cannot make an eventfd for a network: {}",
-            io::Error::last_os_error()
-        );
-        // SAFETY: the kernel has just created this descriptor, and it has no other owner.
-        let ready = unsafe { OwnedFd::from_raw_fd(fd) };
+        let ready = kernel::eventfd(1);
+        let ready =
+            ready.unwrap_or_else(|error| panic!("cannot make an eventfd for a network: {error}"));
         Self {
             faults,
             random: faults.seed,

@@ -14,7 +14,7 @@ mod socket;
 mod swallow;
 mod xdp;
 
-pub(crate) use bpf::Deafness;
+pub(crate) use bpf::DropCaptured;
 pub use clear::FrameClearPort;
 pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
 pub use open::{

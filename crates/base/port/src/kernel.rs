@@ -94,6 +94,14 @@ impl Interface {
     }
 }
 
+/// Creates a non-blocking eventfd.
+pub(crate) fn eventfd(count: libc::c_uint) -> io::Result<OwnedFd> {
+    // SAFETY: eventfd takes no pointers.
+    let fd = check(unsafe { libc::eventfd(count, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: the kernel has just created this descriptor, and it has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Creates a non-blocking socket.
 pub(crate) fn socket(
     domain: libc::c_int,
@@ -155,6 +163,18 @@ pub(crate) fn set_option<T: Plain>(
     );
     // SAFETY: the value outlives the call, and its length is passed.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, bytes, length) }).map(drop)
+}
+
+/// Sets the size of a socket's buffer: beyond the system's limit (`force`) if the process may do
+/// that, otherwise up to it.
+pub(crate) fn set_buffer(
+    socket: &impl AsRawFd,
+    force: libc::c_int,
+    plain: libc::c_int,
+    bytes: libc::c_int,
+) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, force, &bytes)
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, plain, &bytes))
 }
 
 /// Reads a socket option.

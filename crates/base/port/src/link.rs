@@ -22,7 +22,7 @@ mod receive;
 mod send;
 mod vlan;
 
-use crate::frame::Deafness;
+use crate::frame::DropCaptured;
 use crate::kernel::{self, ErrorWatch, Interface};
 use crate::{ClearPort, probe};
 use receive::Receiver;
@@ -71,7 +71,7 @@ pub struct LinkPort {
     sender: Sender,
     joinable: Joinable,
     errors: ErrorWatch,
-    deafness: Option<Arc<Deafness>>,
+    deafness: Option<Arc<DropCaptured>>,
     socket: OwnedFd,
 }
 
@@ -99,7 +99,7 @@ impl LinkPort {
         if !interface.is_up {
             return Err(io::Error::from_raw_os_error(libc::ENETDOWN));
         }
-        let deafness = Deafness::attach(interface.index).ok().map(Arc::new);
+        let deafness = DropCaptured::all(interface.index).ok().map(Arc::new);
         let mut ports = Vec::with_capacity(queues);
         let mut group = None;
         for _ in 0..queues.max(1) {
@@ -195,9 +195,7 @@ fn open_socket(interface: &Interface) -> io::Result<(OwnedFd, Receiver)> {
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     ] {
         // Beyond the system's limit if permitted, else up to it.
-        let bytes = SOCKET_BUFFER_BYTES;
-        kernel::set_option(&socket, libc::SOL_SOCKET, force, &bytes)
-            .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, plain, &bytes))?;
+        kernel::set_buffer(&socket, force, plain, SOCKET_BUFFER_BYTES)?;
     }
     let receiver = Receiver::new(&socket, interface)?;
     kernel::bind_packet(&socket, interface, libc::ETH_P_ALL)?;

@@ -1,9 +1,10 @@
 //! Waits for a port to become readable, or for a stop request.
 
+use crate::kernel;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,16 +26,9 @@ impl Stop {
     /// # Errors
     /// When the process is out of file descriptors.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: eventfd takes no pointers.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just created this descriptor, and it has no other owner.
-        let event = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self(Arc::new(Flag {
             raised: AtomicBool::new(false),
-            event,
+            event: kernel::eventfd(0)?,
         })))
     }
 

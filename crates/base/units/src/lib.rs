@@ -24,4 +24,4 @@ pub mod time;
 pub use error::{ErrorKind, ParseError};
 pub use rate::{BitRate, FrameRate, Layer};
 pub use ratio::Ratio;
-pub use size::{Bytes, FrameBytes, IpBytes, PayloadBytes, WireBytes, frame_constants};
+pub use size::{Bytes, frame_constants};

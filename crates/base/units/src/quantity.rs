@@ -4,11 +4,7 @@ use crate::decimal::{self, Decimal, Misfit};
 use crate::{ErrorKind, ParseError};
 
 /// A unit: its name, and how many of the quantity's smallest unit it is.
-#[derive(Debug)]
-pub(crate) struct Unit {
-    pub(crate) name: &'static str,
-    pub(crate) scale: u64,
-}
+type Unit = (&'static str, u64);
 
 /// A kind of quantity and its notation in files.
 #[derive(Debug)]
@@ -49,24 +45,20 @@ impl Quantity {
                 ),
             ));
         }
-        let Some(unit) = self.units.iter().find(|known| known.name == unit) else {
+        let Some((_, scale)) = self.units.iter().find(|(known, _)| *known == unit) else {
             return Err(self.unknown_unit(text, digits, unit));
         };
         number
-            .times(unit.scale)
+            .times(*scale)
             .map_err(|misfit| self.misfit(text, misfit))
     }
 
     /// Prints exactly, in the largest of the decimal units that is not larger than the value.
     pub(crate) fn print(&self, value: u64) -> String {
-        let unit = self
-            .units
-            .iter()
-            .rev()
-            .find(|unit| unit.scale <= value.max(1));
-        // The first unit has scale 1.
-        let unit = unit.unwrap_or(&self.units[0]);
-        format!("{} {}", decimal::print(value, unit.scale), unit.name)
+        let fits = |(_, scale): &&Unit| *scale <= value.max(1);
+        let unit = self.units.iter().rev().find(fits);
+        let (name, scale) = unit.unwrap_or(&self.units[0]);
+        format!("{} {name}", decimal::print(value, *scale))
     }
 
     fn no_number(&self, text: &str) -> ParseError {
@@ -115,7 +107,7 @@ impl Quantity {
             Misfit::NotWhole => ParseError::new(
                 ErrorKind::NotWhole,
                 format!("{noun} `{text}` is not a whole number of {}", self.smallest),
-                format!("the smallest {noun} is `1 {}`", self.units[0].name),
+                format!("the smallest {noun} is `1 {}`", self.units[0].0),
             ),
             Misfit::TooLarge => ParseError::new(
                 ErrorKind::TooLarge,
@@ -126,7 +118,7 @@ impl Quantity {
     }
 
     fn unit_names(&self) -> String {
-        let names: Vec<_> = self.units.iter().map(|unit| unit.name).collect();
+        let names: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
         names.join(", ")
     }
 }

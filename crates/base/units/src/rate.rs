@@ -1,7 +1,7 @@
 //! Rates: bits per second at a named layer, and frames per second.
 
-use crate::quantity::{Quantity, Unit};
-use crate::{FrameBytes, IpBytes, ParseError, PayloadBytes, WireBytes};
+use crate::ParseError;
+use crate::quantity::Quantity;
 use std::fmt;
 
 /// The layer at which a bit rate is counted: the same traffic has four rates.
@@ -40,26 +40,11 @@ const BIT_RATE: Quantity = Quantity {
     noun: "bit rate",
     smallest: "bits per second",
     units: &[
-        Unit {
-            name: "bit/s",
-            scale: 1,
-        },
-        Unit {
-            name: "kbit/s",
-            scale: 1_000,
-        },
-        Unit {
-            name: "Mbit/s",
-            scale: 1_000_000,
-        },
-        Unit {
-            name: "Gbit/s",
-            scale: 1_000_000_000,
-        },
-        Unit {
-            name: "Tbit/s",
-            scale: 1_000_000_000_000,
-        },
+        ("bit/s", 1),
+        ("kbit/s", 1_000),
+        ("Mbit/s", 1_000_000),
+        ("Gbit/s", 1_000_000_000),
+        ("Tbit/s", 1_000_000_000_000),
     ],
     aliases: &[
         ("bps", "bit/s"),
@@ -151,22 +136,10 @@ const FRAME_RATE: Quantity = Quantity {
     noun: "frame rate",
     smallest: "frames per second",
     units: &[
-        Unit {
-            name: "frames/s",
-            scale: 1,
-        },
-        Unit {
-            name: "kpps",
-            scale: 1_000,
-        },
-        Unit {
-            name: "Mpps",
-            scale: 1_000_000,
-        },
-        Unit {
-            name: "Gpps",
-            scale: 1_000_000_000,
-        },
+        ("frames/s", 1),
+        ("kpps", 1_000),
+        ("Mpps", 1_000_000),
+        ("Gpps", 1_000_000_000),
     ],
     aliases: &[
         ("pps", "frames/s"),
@@ -214,35 +187,6 @@ impl FrameRate {
     #[must_use]
     pub const fn fps(self) -> u64 {
         self.0
-    }
-
-    /// The bit rate on the wire for frames of this length there. Saturates at 2⁶⁴−1 bit/s, as do
-    /// the three methods below.
-    #[must_use]
-    pub const fn l1_rate(self, wire: WireBytes) -> BitRate {
-        self.of(wire.get(), Layer::L1)
-    }
-
-    /// The bit rate at L2 for frames of this length.
-    #[must_use]
-    pub const fn l2_rate(self, frame: FrameBytes) -> BitRate {
-        self.of(frame.get(), Layer::L2)
-    }
-
-    /// The bit rate of IP packets of this length, one per frame.
-    #[must_use]
-    pub const fn ip_rate(self, ip: IpBytes) -> BitRate {
-        self.of(ip.get(), Layer::Ip)
-    }
-
-    /// The bit rate of payloads of this length, one per frame.
-    #[must_use]
-    pub const fn payload_rate(self, payload: PayloadBytes) -> BitRate {
-        self.of(payload.get(), Layer::Payload)
-    }
-
-    const fn of(self, bytes: u64, layer: Layer) -> BitRate {
-        BitRate::new(self.0.saturating_mul(bytes).saturating_mul(8), layer)
     }
 }
 
@@ -319,21 +263,6 @@ mod tests {
         assert_eq!(
             format!("{rate} / {rate:#} / {rate:>12}"),
             "1.5 Gbit/s / 1.5 Gbit/s L2 /   1.5 Gbit/s"
-        );
-    }
-
-    #[test]
-    fn the_same_frames_have_a_rate_at_each_layer() {
-        // Line rate of 10 Gbit/s Ethernet at 64-byte frames (RFC 2544 practice): 14 880 952
-        // frames/s.
-        let rate = FrameRate::new(14_880_952);
-        let frame = FrameBytes::new(64);
-        assert_eq!(rate.l1_rate(frame.wire()).bps(), 9_999_999_744);
-        assert_eq!(rate.l2_rate(frame).bps(), 7_619_047_424);
-        assert_eq!(rate.ip_rate(frame.ip().unwrap()).bps(), 5_476_190_336);
-        assert_eq!(
-            rate.payload_rate(PayloadBytes::new(18)).layer(),
-            Layer::Payload
         );
     }
 

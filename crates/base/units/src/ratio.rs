@@ -2,7 +2,7 @@
 
 use crate::ParseError;
 use crate::decimal;
-use crate::quantity::{Quantity, Unit};
+use crate::quantity::Quantity;
 use std::fmt;
 
 const PPM_PER_PERCENT: u64 = 10_000;
@@ -10,16 +10,7 @@ const PPM_PER_PERCENT: u64 = 10_000;
 const RATIO: Quantity = Quantity {
     noun: "ratio",
     smallest: "parts per million",
-    units: &[
-        Unit {
-            name: "ppm",
-            scale: 1,
-        },
-        Unit {
-            name: "%",
-            scale: PPM_PER_PERCENT,
-        },
-    ],
+    units: &[("ppm", 1), ("%", PPM_PER_PERCENT)],
     aliases: &[
         ("percent", "%"),
         ("per cent", "%"),

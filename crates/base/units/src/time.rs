@@ -2,37 +2,19 @@
 
 use crate::ParseError;
 use crate::decimal;
-use crate::quantity::{Quantity, Unit};
+use crate::quantity::Quantity;
 use std::time::Duration;
 
 const DURATION: Quantity = Quantity {
     noun: "duration",
     smallest: "nanoseconds",
     units: &[
-        Unit {
-            name: "ns",
-            scale: 1,
-        },
-        Unit {
-            name: "µs",
-            scale: 1_000,
-        },
-        Unit {
-            name: "ms",
-            scale: 1_000_000,
-        },
-        Unit {
-            name: "s",
-            scale: NS_PER_S,
-        },
-        Unit {
-            name: "min",
-            scale: 60 * NS_PER_S,
-        },
-        Unit {
-            name: "h",
-            scale: 3_600 * NS_PER_S,
-        },
+        ("ns", 1),
+        ("µs", 1_000),
+        ("ms", 1_000_000),
+        ("s", NS_PER_S),
+        ("min", 60 * NS_PER_S),
+        ("h", 3_600 * NS_PER_S),
     ],
     aliases: &[
         ("sec", "s"),

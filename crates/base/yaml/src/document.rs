@@ -1,8 +1,9 @@
 //! A parsed file and its collected mistakes.
 
+use crate::sink::Sink;
 use crate::source::Source;
 use crate::tree::{self, Tree};
-use crate::{FILE_BYTES_MAX, MISTAKES_MAX, Mistake, Mistakes, Node, Place, Reported};
+use crate::{FILE_BYTES_MAX, Mistakes, Place};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::Read;
@@ -14,41 +15,6 @@ pub struct Document {
     pub(crate) source: Source,
     pub(crate) tree: Tree,
     pub(crate) sink: RefCell<Sink>,
-}
-
-/// The mistakes found so far.
-#[derive(Debug, Default)]
-pub(crate) struct Sink {
-    kept: Vec<Mistake>,
-    not_kept: usize,
-}
-
-impl Sink {
-    pub(crate) fn put(&mut self, mistake: Mistake) {
-        if !self.count_if_full() {
-            self.kept.push(mistake);
-        }
-    }
-
-    /// Counts a mistake without storing it if the list is full; returns whether it was.
-    pub(crate) fn count_if_full(&mut self) -> bool {
-        let full = self.kept.len() == MISTAKES_MAX;
-        self.not_kept += usize::from(full);
-        full
-    }
-
-    /// Adds to the help of the mistake found last.
-    pub(crate) fn amend_help(&mut self, addition: &str) {
-        if let Some(last) = self.kept.last_mut().filter(|_| self.not_kept == 0) {
-            last.help
-                .push_str(if last.help.is_empty() { "" } else { "; " });
-            last.help.push_str(addition);
-        }
-    }
-
-    fn into_mistakes(self) -> Option<Mistakes> {
-        Mistakes::with_more(self.kept, self.not_kept)
-    }
 }
 
 /// Parses a text; messages call it `file`.
@@ -141,29 +107,9 @@ impl Document {
     pub fn has_key(&self, key: &str) -> bool {
         self.tree.has_key(key)
     }
-
-    /// Decodes the file. The closure may continue after a mistake to find more; its value is
-    /// returned only when there are no mistakes.
-    ///
-    /// # Errors
-    /// All mistakes found by it and by the parser, in file order.
-    pub fn decode<'d, T>(
-        &'d self,
-        read: impl FnOnce(Node<'d>) -> Result<T, Reported>,
-    ) -> Result<T, Mistakes> {
-        let value = read(Node::root(self));
-        let sink = self.sink.take();
-        match (sink.into_mistakes(), value) {
-            (Some(mistakes), _) => Err(mistakes),
-            (None, Ok(value)) => Ok(value),
-            // A `Reported` exists only together with a mistake, so this one came from another
-            // document.
-            (None, Err(Reported(()))) => Err(not_understood(&self.source.file)),
-        }
-    }
 }
 
-fn not_understood(file: &str) -> Mistakes {
+pub(crate) fn not_understood(file: &str) -> Mistakes {
     Place::whole_file(file)
         .mistake("the file is not understood", "")
         .into()

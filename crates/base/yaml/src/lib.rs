@@ -36,6 +36,7 @@ mod names;
 mod node;
 mod prefix;
 mod scalar;
+mod sink;
 mod source;
 mod tree;
 

@@ -1,9 +1,9 @@
 //! Nodes: cursors into a document, each with its place.
 
-use crate::document::Document;
+use crate::document::{Document, not_understood};
 use crate::source::Region;
 use crate::tree::{Kind, NodeId, Step, Tree};
-use crate::{Mistake, Place};
+use crate::{Mistake, Mistakes, Place};
 
 /// A value in the file: a scalar, a list or a map.
 ///
@@ -29,6 +29,28 @@ pub struct Spanned<T> {
     pub value: T,
     /// Its place.
     pub place: Place,
+}
+
+impl Document {
+    /// Decodes the file. The closure may continue after a mistake to find more; its value is
+    /// returned only when there are no mistakes.
+    ///
+    /// # Errors
+    /// All mistakes found by it and by the parser, in file order.
+    pub fn decode<'d, T>(
+        &'d self,
+        read: impl FnOnce(Node<'d>) -> Result<T, Reported>,
+    ) -> Result<T, Mistakes> {
+        let value = read(Node::root(self));
+        let sink = self.sink.take();
+        match (sink.into_mistakes(), value) {
+            (Some(mistakes), _) => Err(mistakes),
+            (None, Ok(value)) => Ok(value),
+            // A `Reported` exists only together with a mistake, so this one came from another
+            // document.
+            (None, Err(Reported(()))) => Err(not_understood(&self.source.file)),
+        }
+    }
 }
 
 impl<'d> Node<'d> {

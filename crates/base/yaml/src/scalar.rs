@@ -24,6 +24,14 @@ impl<'d> Node<'d> {
         }
     }
 
+    /// Text, in quotes or not, possibly empty.
+    fn scalar(self, expected: &str) -> Result<&'d str, Reported> {
+        match self.kind() {
+            Kind::Scalar { text, .. } if !self.is_empty() => Ok(text),
+            _ => Err(self.wrong_kind(expected)),
+        }
+    }
+
     /// Text without quotes, the notation of numbers and the like.
     fn plain(self, expected: &str) -> Result<&'d str, Reported> {
         match self.kind() {
@@ -31,8 +39,7 @@ impl<'d> Node<'d> {
                 format!("expected {expected}, found text in quotes"),
                 format!("write {} without quotes", self.quote(text, "it")),
             )),
-            Kind::Scalar { text, .. } if !self.is_empty() => Ok(text),
-            _ => Err(self.wrong_kind(expected)),
+            _ => self.scalar(expected),
         }
     }
 
@@ -63,20 +70,14 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is none of them; the help names the nearest one and lists all.
     pub fn one_of<T: Copy>(self, noun: &str, known: &[(&'static str, T)]) -> Result<T, Reported> {
-        let text = match self.kind() {
-            Kind::Scalar { text, .. } if !self.is_empty() => text,
-            _ => {
-                let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u', 'I']) {
-                    "an"
-                } else {
-                    "a"
-                };
-                return Err(self.wrong_kind(&format!("{article} {noun}")));
-            }
+        let article = match noun.starts_with(['a', 'e', 'i', 'o', 'u', 'I']) {
+            true => "an",
+            false => "a",
         };
+        let text = self.scalar(&format!("{article} {noun}"))?;
         known
             .iter()
-            .find(|(name, _)| name == text)
+            .find(|(name, _)| *name == text)
             .map(|(_, value)| *value)
             .ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
@@ -156,14 +157,8 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is anything else.
     pub fn duration(self, range: RangeInclusive<Duration>) -> Result<Duration, Reported> {
-        let print = units::time::print;
-        let between = || format!("from {} to {}", print(*range.start()), print(*range.end()));
-        self.quantity(
-            "duration",
-            units::time::parse,
-            |value| range.contains(value),
-            between,
-        )
+        let print = |value: &Duration| units::time::print(*value);
+        self.quantity("duration", units::time::parse, &range, print)
     }
 
     /// A size in a range, with its unit.
@@ -171,8 +166,7 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is anything else.
     pub fn size(self, range: RangeInclusive<Bytes>) -> Result<Bytes, Reported> {
-        let between = || format!("from {} to {}", range.start(), range.end());
-        self.quantity("size", Bytes::parse, |value| range.contains(value), between)
+        self.quantity("size", Bytes::parse, &range, Bytes::to_string)
     }
 
     /// A bit rate at a layer in a range of bit/s, with its unit.
@@ -180,15 +174,10 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is anything else.
     pub fn bit_rate(self, layer: Layer, bps: RangeInclusive<u64>) -> Result<BitRate, Reported> {
-        let print = |bps: &u64| BitRate::new(*bps, layer);
-        let between = || format!("from {} to {}", print(bps.start()), print(bps.end()));
-        let read = |text: &str| BitRate::parse(text, layer);
-        self.quantity(
-            "bit rate",
-            read,
-            |value| bps.contains(&value.bps()),
-            between,
-        )
+        let read = |text: &str| BitRate::parse(text, layer).map(BitRate::bps);
+        let print = |bps: &u64| BitRate::new(*bps, layer).to_string();
+        let bps = self.quantity("bit rate", read, &bps, print)?;
+        Ok(BitRate::new(bps, layer))
     }
 
     /// A frame rate in a range, with its unit.
@@ -196,13 +185,7 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is anything else.
     pub fn frame_rate(self, range: RangeInclusive<FrameRate>) -> Result<FrameRate, Reported> {
-        let between = || format!("from {} to {}", range.start(), range.end());
-        self.quantity(
-            "frame rate",
-            FrameRate::parse,
-            |value| range.contains(value),
-            between,
-        )
+        self.quantity("frame rate", FrameRate::parse, &range, FrameRate::to_string)
     }
 
     /// A ratio in a range, in per cent.
@@ -210,29 +193,23 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is anything else.
     pub fn ratio(self, range: RangeInclusive<Ratio>) -> Result<Ratio, Reported> {
-        let between = || format!("from {} to {}", range.start(), range.end());
-        self.quantity(
-            "ratio",
-            Ratio::parse,
-            |value| range.contains(value),
-            between,
-        )
+        self.quantity("ratio", Ratio::parse, &range, Ratio::to_string)
     }
 
-    fn quantity<T>(
+    fn quantity<T: PartialOrd>(
         self,
         noun: &str,
         read: impl FnOnce(&str) -> Result<T, ParseError>,
-        fits: impl FnOnce(&T) -> bool,
-        between: impl FnOnce() -> String,
+        range: &RangeInclusive<T>,
+        print: impl Fn(&T) -> String,
     ) -> Result<T, Reported> {
-        let text = match self.kind() {
-            Kind::Scalar { text, .. } if !self.is_empty() => text,
-            _ => return Err(self.wrong_kind(&format!("a {noun}"))),
-        };
+        let text = self.scalar(&format!("a {noun}"))?;
         match read(text) {
-            Ok(value) if fits(&value) => Ok(value),
-            Ok(_) => Err(self.out_of_range(text, &between())),
+            Ok(value) if range.contains(&value) => Ok(value),
+            Ok(_) => {
+                let between = format!("from {} to {}", print(range.start()), print(range.end()));
+                Err(self.out_of_range(text, &between))
+            }
             Err(_) if self.document.source.secret => Err(self.mistake(
                 format!("the value is not a {noun}"),
                 "write a number and its unit",
@@ -299,10 +276,7 @@ impl<'d> Node<'d> {
     }
 
     fn parsed<T: FromStr>(self, noun: &str, help: &str) -> Result<T, Reported> {
-        let text = match self.kind() {
-            Kind::Scalar { text, .. } if !self.is_empty() => text,
-            _ => return Err(self.wrong_kind(noun)),
-        };
+        let text = self.scalar(noun)?;
         text.parse().map_err(|_| {
             self.mistake(
                 format!("{} is not {noun}", self.quote(text, "the value")),
@@ -316,10 +290,7 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is anything else.
     pub fn prefix(self) -> Result<Prefix, Reported> {
-        let text = match self.kind() {
-            Kind::Scalar { text, .. } if !self.is_empty() => text,
-            _ => return Err(self.wrong_kind("an IP prefix")),
-        };
+        let text = self.scalar("an IP prefix")?;
         Prefix::parse(text).map_err(|error| {
             let help = match self.document.source.secret {
                 true => "a prefix is an address and a length".to_owned(),
@@ -338,10 +309,7 @@ impl<'d> Node<'d> {
     /// When it is anything else.
     pub fn hex(self, bytes: usize) -> Result<Vec<u8>, Reported> {
         let expected = format!("{bytes} bytes in hexadecimal");
-        let text = match self.kind() {
-            Kind::Scalar { text, .. } if !self.is_empty() => text,
-            _ => return Err(self.wrong_kind(&expected)),
-        };
+        let text = self.scalar(&expected)?;
         let digits = text.len();
         if let Some(wrong) = text.chars().find(|c| !c.is_ascii_hexdigit()) {
             let what = match self.document.source.secret {

@@ -4,7 +4,7 @@
 //! are not text, a second document, directives) become mistakes here; the tree remains usable so
 //! that decoding can find further mistakes.
 
-use crate::document::Sink;
+use crate::sink::Sink;
 use crate::source::{Region, Source};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 //! either. Without MD5: aws-lc-rs has no HMAC-MD5.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
-use crate::selection::Engine;
+use crate::engine::Engine;
 use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch, Transform};
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,

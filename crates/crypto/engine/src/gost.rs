@@ -10,7 +10,7 @@ mod packets;
 mod tests;
 mod tree;
 
-use crate::selection::Engine;
+use crate::engine::Engine;
 use crate::{Aead, Transform};
 use ::gost::kuznyechik::Kuznyechik;
 use ::gost::magma::Magma;

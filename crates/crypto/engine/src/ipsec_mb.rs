@@ -13,7 +13,7 @@ mod transform;
 #[cfg(test)]
 mod tests;
 
-use crate::selection::Engine;
+use crate::engine::Engine;
 use crate::{Aead, Transform};
 use aead::AeadKey;
 use transform::Sa;

@@ -1,7 +1,7 @@
 //! Placeholder for engine `ipsec-mb` in a build without it.
 
 use crate::Aead;
-use crate::selection::Engine;
+use crate::engine::Engine;
 use wire::Suite;
 
 pub(crate) struct IpsecMb;

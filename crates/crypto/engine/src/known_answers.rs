@@ -7,7 +7,7 @@
 mod aead;
 mod packet;
 
-use crate::selection::Engine;
+use crate::engine::Engine;
 use crate::vectors::{self, Vector, VectorError};
 use std::sync::OnceLock;
 use wire::Suite;

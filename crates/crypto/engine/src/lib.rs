@@ -10,6 +10,7 @@
 mod aws_lc;
 pub mod checksum;
 mod encrypt_then_mac;
+mod engine;
 mod gost;
 #[cfg(ipsec_mb)]
 mod ipsec_mb;

@@ -5,7 +5,7 @@
 //! requires `insecure`.
 
 use crate::encrypt_then_mac::text_of;
-use crate::selection::Engine;
+use crate::engine::Engine;
 use crate::transform::one_by_one;
 use crate::{Aead, EngineFailed, NONCE_BYTES, Packet, TAG_BYTES, TagMismatch, Transform};
 use wire::Suite;

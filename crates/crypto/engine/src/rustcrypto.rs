@@ -8,7 +8,7 @@
 //! short packets.
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac, Place};
-use crate::selection::Engine;
+use crate::engine::Engine;
 use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch, Transform};
 use aes::{Aes128, Aes256};
 use aes_gcm::aead::inout::InOutBuf;

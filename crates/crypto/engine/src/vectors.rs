@@ -1,42 +1,25 @@
 //! Parser of files with known answers (format: `vectors/README.md`).
 
+/// A file of the folder `vectors`: its name and its text.
+macro_rules! shipped {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../../vectors/", $name)))
+    };
+}
+
 /// The shipped vector files, each with its name.
 pub const SHIPPED: [(&str, &str); 11] = [
-    (
-        "gcm-spec.txt",
-        include_str!("../../../../vectors/gcm-spec.txt"),
-    ),
-    (
-        "rfc8439.txt",
-        include_str!("../../../../vectors/rfc8439.txt"),
-    ),
-    (
-        "rfc7634.txt",
-        include_str!("../../../../vectors/rfc7634.txt"),
-    ),
-    (
-        "draft-mcgrew-gcm-test.txt",
-        include_str!("../../../../vectors/draft-mcgrew-gcm-test.txt"),
-    ),
-    (
-        "sp800-38a.txt",
-        include_str!("../../../../vectors/sp800-38a.txt"),
-    ),
-    (
-        "rfc3602.txt",
-        include_str!("../../../../vectors/rfc3602.txt"),
-    ),
-    ("tdes.txt", include_str!("../../../../vectors/tdes.txt")),
-    ("des.txt", include_str!("../../../../vectors/des.txt")),
-    ("hmac.txt", include_str!("../../../../vectors/hmac.txt")),
-    (
-        "esp-packets.txt",
-        include_str!("../../../../vectors/esp-packets.txt"),
-    ),
-    (
-        "gost-packets.txt",
-        include_str!("../../../../vectors/gost-packets.txt"),
-    ),
+    shipped!("gcm-spec.txt"),
+    shipped!("rfc8439.txt"),
+    shipped!("rfc7634.txt"),
+    shipped!("draft-mcgrew-gcm-test.txt"),
+    shipped!("sp800-38a.txt"),
+    shipped!("rfc3602.txt"),
+    shipped!("tdes.txt"),
+    shipped!("des.txt"),
+    shipped!("hmac.txt"),
+    shipped!("esp-packets.txt"),
+    shipped!("gost-packets.txt"),
 ];
 
 /// The error for a malformed vector file.

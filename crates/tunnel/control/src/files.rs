@@ -1,7 +1,8 @@
 //! Certificate and key files: read with a size limit, created once, never overwritten.
 
+use keying::{metadata_of_file, read_whole, sync_folder};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -54,32 +55,14 @@ fn read(path: &Path, forbidden: u32) -> Result<Zeroizing<Vec<u8>>, ReadError> {
         source,
     };
     let mut file = File::open(path).map_err(not_read)?;
-    let metadata = file.metadata().map_err(not_read)?;
-    if !metadata.is_file() {
-        return Err(not_read(io::Error::other("it is not a file")));
-    }
+    let metadata = metadata_of_file(&file).map_err(not_read)?;
     if metadata.mode() & forbidden != 0 {
         return Err(ReadError::TooOpen {
             path: path.to_owned(),
             mode: metadata.mode() & 0o7777,
         });
     }
-    let mut text = Zeroizing::new(vec![0; BYTES_MAX + 1]);
-    let mut length = 0;
-    while length < text.len() {
-        match file.read(&mut text[length..]) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(not_read(error)),
-        }
-    }
-    if length > BYTES_MAX {
-        let what = format!("it has more than {BYTES_MAX} bytes: is it the right file?");
-        return Err(not_read(io::Error::other(what)));
-    }
-    text.truncate(length);
-    Ok(text)
+    read_whole(&mut file, BYTES_MAX).map_err(not_read)
 }
 
 /// Creates a certificate file and its key file durably: both, or neither.
@@ -112,13 +95,4 @@ fn create(path: &Path, content: &[u8], mode: u32) -> Result<(), (PathBuf, io::Er
         })
     })
     .map_err(|error| (path.to_owned(), error))
-}
-
-/// Makes the directory entry of a file durable.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    File::open(folder)?.sync_all()
 }

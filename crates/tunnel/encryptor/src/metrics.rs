@@ -5,16 +5,15 @@ mod exposition;
 mod limit;
 mod negotiated;
 
-use crate::counters::{Counters, DropReason, Tally};
+use crate::counters::{Counters, DropReason, Flow, Tally};
 use crate::renewal::Rekeyer;
 use crate::status::Status;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use dispatch::Dispatch;
-use exposition::{escape, header};
+use exposition::{escape, metric, single};
 use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -38,85 +37,70 @@ pub fn render(
         .iter()
         .map(|(key, value)| format!("{key}=\"{}\"", escape(value)))
         .collect();
-    header(
-        &mut out,
-        "cipherbench_info",
-        "gauge",
-        "The encryptor's settings.",
-    );
-    // Writing to a string does not fail, here and below.
-    let _ = writeln!(out, "cipherbench_info{{{}}} 1", labels.join(","));
+    let settings = [(labels.join(","), 1)];
+    let help = "The encryptor's settings.";
+    metric(&mut out, "gauge", "cipherbench_info", help, settings);
 
     let tallies: Vec<_> = lanes.iter().map(|lane| lane.read()).collect();
-    for (side, rx_help, tx_help) in [
-        ("clear", "received in clear", "sent in clear"),
-        ("cipher", "received as ESP", "sent as ESP"),
-    ] {
-        for (direction, help) in [("rx", rx_help), ("tx", tx_help)] {
-            for unit in ["packets", "bytes"] {
-                let name = format!("cipherbench_{side}_{direction}_{unit}_total");
-                let help = if unit == "packets" {
-                    format!("Packets {help}.")
-                } else {
-                    format!("Bytes of packets {help}.")
-                };
-                header(&mut out, &name, "counter", &help);
-                for (lane, tally) in tallies.iter().enumerate() {
-                    let flow = match (side, direction) {
-                        ("clear", "rx") => tally.clear_rx,
-                        ("clear", _) => tally.clear_tx,
-                        (_, "rx") => tally.cipher_rx,
-                        _ => tally.cipher_tx,
-                    };
-                    let value = if unit == "packets" {
-                        flow.packets
-                    } else {
-                        flow.bytes
-                    };
-                    let _ = writeln!(out, "{name}{{lane=\"{lane}\"}} {value}");
-                }
-            }
-        }
+    let mut counter = |name: &str, help: &str, of: &dyn Fn(&Tally) -> u64| {
+        let name = format!("cipherbench_{name}_total");
+        let lanes = tallies.iter().enumerate();
+        let samples = lanes.map(|(lane, tally)| (format!("lane=\"{lane}\""), of(tally)));
+        metric(&mut out, "counter", &name, help, samples);
+    };
+    for (name, done, flow) in FLOWS {
+        let (packets, bytes) = (format!("{name}_packets"), format!("{name}_bytes"));
+        counter(&packets, &format!("Packets {done}."), &|tally| {
+            flow(tally).packets
+        });
+        counter(&bytes, &format!("Bytes of packets {done}."), &|tally| {
+            flow(tally).bytes
+        });
     }
     for (name, help, of) in OTHERS {
-        let name = format!("cipherbench_{name}_total");
-        header(&mut out, &name, "counter", help);
-        for (lane, tally) in tallies.iter().enumerate() {
-            let _ = writeln!(out, "{name}{{lane=\"{lane}\"}} {}", of(tally));
-        }
+        counter(name, help, &of);
     }
-    let name = "cipherbench_dropped_packets_total";
-    header(
-        &mut out,
-        name,
-        "counter",
-        "Packets dropped, each for exactly one reason.",
-    );
-    for (lane, tally) in tallies.iter().enumerate() {
-        for (reason, value) in DropReason::ALL.into_iter().zip(tally.dropped) {
+    let dropped = tallies.iter().enumerate().flat_map(|(lane, tally)| {
+        let reasons = DropReason::ALL.into_iter().zip(tally.dropped);
+        reasons.map(move |(reason, value)| {
             let reason = reason.name();
-            let _ = writeln!(out, "{name}{{lane=\"{lane}\",reason=\"{reason}\"}} {value}");
-        }
-    }
-    let name = "cipherbench_engine_replaced_sas_total";
-    header(
+            (format!("lane=\"{lane}\",reason=\"{reason}\""), value)
+        })
+    });
+    metric(
         &mut out,
-        name,
         "counter",
+        "cipherbench_dropped_packets_total",
+        "Packets dropped, each for exactly one reason.",
+        dropped,
+    );
+    metric(
+        &mut out,
+        "counter",
+        "cipherbench_engine_replaced_sas_total",
         "SAs whose engine failed and was replaced or removed.",
+        single(replaced_sas),
     );
-    let _ = writeln!(out, "{name} {replaced_sas}");
-    let name = "cipherbench_rekeys_total";
-    header(
+    metric(
         &mut out,
-        name,
         "counter",
+        "cipherbench_rekeys_total",
         "Requests for new keys after which all lanes seal with them.",
+        single(rekeys),
     );
-    let _ = writeln!(out, "{name} {rekeys}");
     negotiated::render(&mut out, status);
     out
 }
+
+/// A flow's name, what was done with its packets, and its counts of a lane.
+type NamedFlow = (&'static str, &'static str, fn(&Tally) -> Flow);
+
+const FLOWS: [NamedFlow; 4] = [
+    ("clear_rx", "received in clear", |tally| tally.clear_rx),
+    ("clear_tx", "sent in clear", |tally| tally.clear_tx),
+    ("cipher_rx", "received as ESP", |tally| tally.cipher_rx),
+    ("cipher_tx", "sent as ESP", |tally| tally.cipher_tx),
+];
 
 /// Name, help text and value of a counter.
 type Counter = (&'static str, &'static str, fn(&Tally) -> u64);

@@ -1,6 +1,9 @@
 //! Errors of key files and PPK files.
 
-use std::io;
+use std::io::{
+    self,
+    ErrorKind::{AlreadyExists, NotFound},
+};
 use std::path::PathBuf;
 
 /// Why static keys or PPKs cannot be created, opened or stored. No message contains any part of a
@@ -8,7 +11,8 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The key file cannot be read.
-    #[error("key file {} cannot be read: {source}{}", .path.display(), missing_hint(.source))]
+    #[error("key file {} cannot be read: {source}{}", .path.display(), hint(.source,
+        NotFound, " (make a pair: cipherbench keys static A B)"))]
     NotRead {
         /// The key file.
         path: PathBuf,
@@ -26,7 +30,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// Users other than its owner have access that only the owner should have.
-    #[error("{} has mode {mode:04o}: others than its owner may {may} it (chmod {fix} {})",
+    #[error("{} has mode {mode:04o}: others than its owner may {may} it (chmod 600 {})",
         .path.display(), .path.display())]
     TooOpen {
         /// The file.
@@ -35,8 +39,6 @@ pub enum KeyError {
         mode: u32,
         /// The access that others have.
         may: &'static str,
-        /// The mode it should have.
-        fix: &'static str,
     },
     /// The key file has a second name, under which its epochs would restart.
     #[error(
@@ -60,7 +62,8 @@ pub enum KeyError {
         what: String,
     },
     /// The PPK file cannot be read.
-    #[error("PPK file {} cannot be read: {source}{}", .path.display(), missing_ppk_hint(.source))]
+    #[error("PPK file {} cannot be read: {source}{}", .path.display(), hint(.source,
+        NotFound, " (make one for both sides: cipherbench keys ppk FILE FILE2)"))]
     PpkNotRead {
         /// The PPK file.
         path: PathBuf,
@@ -102,7 +105,8 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// A new key file cannot be created.
-    #[error("{} cannot be made: {source}{}", .path.display(), exists_hint(.source))]
+    #[error("{} cannot be made: {source}{}", .path.display(), hint(.source, AlreadyExists,
+        " (keys are never overwritten: move it away or choose another name)"))]
     NotCreated {
         /// The file.
         path: PathBuf,
@@ -114,25 +118,6 @@ pub enum KeyError {
     NoRandomness,
 }
 
-fn missing_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::NotFound => " (make a pair: cipherbench keys static A B)",
-        _ => "",
-    }
-}
-
-fn missing_ppk_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::NotFound => " (make one for both sides: cipherbench keys ppk FILE FILE2)",
-        _ => "",
-    }
-}
-
-fn exists_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            " (keys are never overwritten: move it away or choose another name)"
-        }
-        _ => "",
-    }
+fn hint(error: &io::Error, kind: io::ErrorKind, hint: &'static str) -> &'static str {
+    if error.kind() == kind { hint } else { "" }
 }

@@ -123,14 +123,14 @@ impl LockedKeyFile {
             Err(TryLockError::Error(error)) => return Err(not_read(error)),
         }
         let metadata = metadata_of_file(&file).map_err(not_read)?;
-        refuse_mode(&path, metadata.mode(), KEY_FORBIDDEN, "use", "600")?;
+        refuse_mode(&path, metadata.mode(), KEY_FORBIDDEN, "use")?;
         if metadata.nlink() != 1 {
             return Err(KeyError::Linked {
                 path,
                 links: metadata.nlink(),
             });
         }
-        let text = read(&mut file).map_err(not_read)?;
+        let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
         let content = KeyFile::parse(&text).map_err(|error| malformed(&path, error))?;
         Ok(Self {
             path,
@@ -148,11 +148,15 @@ pub(crate) fn read_ppk(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     };
     let mut file = File::open(path).map_err(not_read)?;
     let metadata = metadata_of_file(&file).map_err(not_read)?;
-    refuse_mode(path, metadata.mode(), KEY_FORBIDDEN, "use", "600")?;
-    read(&mut file).map_err(not_read)
+    refuse_mode(path, metadata.mode(), KEY_FORBIDDEN, "use")?;
+    read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)
 }
 
-fn metadata_of_file(file: &File) -> io::Result<Metadata> {
+/// The metadata of a regular file.
+///
+/// # Errors
+/// Those of the operating system, and when it is no regular file.
+pub fn metadata_of_file(file: &File) -> io::Result<Metadata> {
     let metadata = file.metadata()?;
     if metadata.is_file() {
         Ok(metadata)
@@ -175,8 +179,8 @@ pub(crate) fn read_epochs(path: &Path) -> Result<Epochs, KeyError> {
     };
     let mut file = File::open(path).map_err(not_read)?;
     let mode = file.metadata().map_err(not_read)?.mode();
-    refuse_mode(path, mode, EPOCH_FORBIDDEN, "write", "600")?;
-    let text = read(&mut file).map_err(not_read)?;
+    refuse_mode(path, mode, EPOCH_FORBIDDEN, "write")?;
+    let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
     Epochs::parse(&text).map_err(|error| malformed(path, error))
 }
 
@@ -205,7 +209,10 @@ pub(crate) fn write_epochs(path: &Path, epochs: Epochs) -> Result<(), KeyError> 
 }
 
 /// Makes the directory entry of a file durable.
-fn sync_folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the operating system.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -213,13 +220,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn refuse_mode(
-    path: &Path,
-    mode: u32,
-    forbidden: u32,
-    may: &'static str,
-    fix: &'static str,
-) -> Result<(), KeyError> {
+fn refuse_mode(path: &Path, mode: u32, forbidden: u32, may: &'static str) -> Result<(), KeyError> {
     if mode & forbidden == 0 {
         return Ok(());
     }
@@ -227,27 +228,21 @@ fn refuse_mode(
         path: path.to_owned(),
         mode: mode & 0o7777,
         may,
-        fix,
     })
 }
 
-/// Reads the complete file into memory that is wiped when dropped and never reallocated.
-fn read(file: &mut File) -> io::Result<Zeroizing<Vec<u8>>> {
-    let mut text = Zeroizing::new(vec![0; FILE_BYTES_MAX + 1]);
-    let mut length = 0;
-    while length < text.len() {
-        match file.read(&mut text[length..]) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    if length > FILE_BYTES_MAX {
-        let what = format!("it has more than {FILE_BYTES_MAX} bytes: is it the right file?");
+/// Reads a file of up to `bytes_max` bytes into memory that is wiped when dropped and never
+/// reallocated.
+///
+/// # Errors
+/// Those of the operating system, and when the file is longer.
+pub fn read_whole(file: &mut File, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut text = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
+    file.take(bytes_max as u64 + 1).read_to_end(&mut text)?;
+    if text.len() > bytes_max {
+        let what = format!("it has more than {bytes_max} bytes: is it the right file?");
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
-    text.truncate(length);
     Ok(text)
 }
 

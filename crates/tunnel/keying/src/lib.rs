@@ -31,7 +31,7 @@ mod text;
 
 pub use derive::SaKeys;
 pub use error::KeyError;
-pub use files::{FileTexts, create_pair, pair_texts};
+pub use files::{FileTexts, create_pair, metadata_of_file, pair_texts, read_whole, sync_folder};
 pub use keys::Keys;
 pub use ppk::{PpkFile, create_ppk, ppk_text};
 pub use ring::KeyRing;

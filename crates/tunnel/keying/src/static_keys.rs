@@ -21,6 +21,7 @@ use wire::Suite;
 pub struct KeyFile {
     file: LockedKeyFile,
     epoch_path: PathBuf,
+    /// The epochs recorded on the disk.
     recorded: Epochs,
 }
 
@@ -33,14 +34,13 @@ impl KeyFile {
         let file = LockedKeyFile::open(path)?;
         let epoch_path = epoch_path(&file.path);
         let recorded = read_epochs(&epoch_path)?;
-        if recorded.outbound == EPOCH_MAX {
-            return Err(KeyError::EpochsUsedUp { path: file.path });
-        }
-        Ok(Self {
+        let this = Self {
             file,
             epoch_path,
             recorded,
-        })
+        };
+        this.with_next_epoch()?;
+        Ok(this)
     }
 
     /// Draws the next outbound epoch, which is on the disk when this returns. A drawn but unused
@@ -48,19 +48,38 @@ impl KeyFile {
     ///
     /// # Errors
     /// [`KeyError::EpochNotWritten`]; then there are no keys.
-    pub fn draw_epoch(self) -> Result<StaticKeys, KeyError> {
-        let recorded = Epochs {
-            outbound: self.recorded.outbound + 1,
-            ..self.recorded
-        };
-        write_epochs(&self.epoch_path, recorded)?;
+    pub fn draw_epoch(mut self) -> Result<StaticKeys, KeyError> {
+        self.record(self.with_next_epoch()?)?;
         Ok(StaticKeys {
-            file: self.file,
-            epoch_path: self.epoch_path,
-            recorded,
-            peer_floor: recorded.peer,
+            peer_floor: self.recorded.peer,
+            file: self,
             lanes_taken: BTreeSet::new(),
         })
+    }
+
+    /// The recorded epochs, with the next outbound one.
+    fn with_next_epoch(&self) -> Result<Epochs, KeyError> {
+        if self.recorded.outbound == EPOCH_MAX {
+            return Err(KeyError::EpochsUsedUp {
+                path: self.file.path.clone(),
+            });
+        }
+        Ok(Epochs {
+            outbound: self.recorded.outbound + 1,
+            ..self.recorded
+        })
+    }
+
+    /// Records epochs on the disk.
+    fn record(&mut self, epochs: Epochs) -> Result<(), KeyError> {
+        write_epochs(&self.epoch_path, epochs)?;
+        self.recorded = epochs;
+        Ok(())
+    }
+
+    /// The keys that a side sends with.
+    fn sa_keys(&self, suite: Suite, sender: Side, epoch: u32, lane: u16) -> SaKeys {
+        sa_keys(&self.file.content.secret, suite, sender, epoch, lane)
     }
 }
 
@@ -74,11 +93,8 @@ impl fmt::Debug for KeyFile {
 
 /// An opened key file: one epoch for sending, and the keys for receiving the peer's epochs.
 pub struct StaticKeys {
-    file: LockedKeyFile,
-    epoch_path: PathBuf,
-    /// The epochs recorded on the disk.
-    recorded: Epochs,
-    /// The peer's epochs below this have ended; at least `recorded.peer`.
+    file: KeyFile,
+    /// The peer's epochs below this have ended; at least those recorded in the file.
     peer_floor: u32,
     /// Lanes whose outbound keys have been handed out.
     lanes_taken: BTreeSet<u16>,
@@ -96,13 +112,13 @@ impl StaticKeys {
     /// This end of the tunnel.
     #[must_use]
     pub fn side(&self) -> Side {
-        self.file.content.side
+        self.file.file.content.side
     }
 
     /// The epoch for sending, from 1.
     #[must_use]
     pub fn outbound_epoch(&self) -> u32 {
-        self.recorded.outbound
+        self.file.recorded.outbound
     }
 
     /// The keys for sending in a lane.
@@ -116,14 +132,8 @@ impl StaticKeys {
             first,
             "the outbound keys of lane {lane} are handed out once"
         );
-        let content = &self.file.content;
-        sa_keys(
-            &content.secret,
-            suite,
-            content.side,
-            self.recorded.outbound,
-            lane,
-        )
+        let epoch = self.outbound_epoch();
+        self.file.sa_keys(suite, self.side(), epoch, lane)
     }
 
     /// Draws the next outbound epoch, which is on the disk when this returns. Each lane may then be
@@ -133,19 +143,9 @@ impl StaticKeys {
     /// [`KeyError::EpochNotWritten`] or [`KeyError::EpochsUsedUp`]; the old epoch then stays in
     /// use.
     pub fn draw_epoch(&mut self) -> Result<u32, KeyError> {
-        if self.recorded.outbound == EPOCH_MAX {
-            return Err(KeyError::EpochsUsedUp {
-                path: self.file.path.clone(),
-            });
-        }
-        let fresh = Epochs {
-            outbound: self.recorded.outbound + 1,
-            ..self.recorded
-        };
-        write_epochs(&self.epoch_path, fresh)?;
-        self.recorded = fresh;
+        self.file.record(self.file.with_next_epoch()?)?;
         self.lanes_taken.clear();
-        Ok(fresh.outbound)
+        Ok(self.outbound_epoch())
     }
 
     /// The keys for receiving under an SPI; `None` if it contains another lane, or an epoch of the
@@ -158,14 +158,7 @@ impl StaticKeys {
         if lane_of(spi) != lane || lane >= LANES_MAX || epoch == 0 || epoch < self.peer_floor {
             return None;
         }
-        let content = &self.file.content;
-        Some(sa_keys(
-            &content.secret,
-            suite,
-            content.side.peer(),
-            epoch,
-            lane,
-        ))
+        Some(self.file.sa_keys(suite, self.side().peer(), epoch, lane))
     }
 
     /// Notes that a packet of the peer's `epoch` was authentic, which ends earlier epochs, also
@@ -188,13 +181,9 @@ impl StaticKeys {
     /// [`KeyError::EpochNotWritten`].
     pub fn record_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
         let peer = epoch.min(EPOCH_MAX);
-        if peer > self.recorded.peer {
-            let fresh = Epochs {
-                peer,
-                ..self.recorded
-            };
-            write_epochs(&self.epoch_path, fresh)?;
-            self.recorded = fresh;
+        let recorded = self.file.recorded;
+        if peer > recorded.peer {
+            self.file.record(Epochs { peer, ..recorded })?;
         }
         Ok(())
     }
@@ -203,9 +192,9 @@ impl StaticKeys {
 impl fmt::Debug for StaticKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StaticKeys")
-            .field("path", &self.file.path)
+            .field("path", &self.file.file.path)
             .field("side", &self.side())
-            .field("outbound_epoch", &self.recorded.outbound)
+            .field("outbound_epoch", &self.outbound_epoch())
             .field("peer_floor", &self.peer_floor)
             .finish_non_exhaustive()
     }

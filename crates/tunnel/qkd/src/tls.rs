@@ -34,13 +34,7 @@ pub(crate) fn client_config(
     key: &Path,
     ca: &Path,
 ) -> Result<ClientConfig, SetupError> {
-    let mut roots = RootCertStore::empty();
-    for authority in certificates(ca)? {
-        roots.add(authority).map_err(|error| SetupError::Pem {
-            path: ca.to_owned(),
-            what: format!("it holds a certificate that cannot be a CA's: {error}"),
-        })?;
-    }
+    let roots = roots(ca)?;
     let chain = certificates(certificate)?;
     let mut provider = aws_lc_rs::default_provider();
     provider.kx_groups = vec![
@@ -61,6 +55,24 @@ pub(crate) fn client_config(
         })?;
     config.resumption = Resumption::disabled();
     Ok(config)
+}
+
+/// The certificates of a file as those of authorities.
+pub(crate) fn roots(ca: &Path) -> Result<RootCertStore, SetupError> {
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(ca)? {
+        roots
+            .add(authority)
+            .map_err(|error| no_authority(ca, &error))?;
+    }
+    Ok(roots)
+}
+
+pub(crate) fn no_authority(ca: &Path, error: &dyn Error) -> SetupError {
+    SetupError::Pem {
+        path: ca.to_owned(),
+        what: format!("it holds a certificate that cannot be a CA's: {error}"),
+    }
 }
 
 fn pair_problem(error: &rustls::Error) -> String {

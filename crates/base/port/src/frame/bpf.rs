@@ -70,39 +70,29 @@ impl XdpRedirect {
     }
 }
 
-/// Drops test frames after the capture, before the stack, which would look for a socket and answer
-/// that there is none.
+/// A program that drops frames after the capture, before the stack.
 #[derive(Debug)]
-pub(super) struct DropCaptured {
+pub(crate) struct DropCaptured {
     _link: OwnedFd,
 }
 
 impl DropCaptured {
-    /// Attaches to an interface. Needs Linux 6.6.
-    pub(super) fn attach(interface: u32, udp_ports: &[u16]) -> io::Result<Self> {
-        let program = bpf::load(
-            PROG_TYPE_SCHED_CLS,
-            ATTACH_TCX_INGRESS,
-            &drop_program(udp_ports),
-        )?;
-        let link = bpf::attach(&program, interface, ATTACH_TCX_INGRESS, 0)?;
-        Ok(Self { _link: link })
+    /// Drops an interface's test frames, for which the stack would look for a socket and answer
+    /// that there is none. Needs Linux 6.6.
+    pub(super) fn to_ports(interface: u32, udp_ports: &[u16]) -> io::Result<Self> {
+        Self::attach(interface, &drop_program(udp_ports))
     }
-}
 
-/// Drops every frame of an interface after the capture: the stack sees nothing of the link.
-#[derive(Debug)]
-pub(crate) struct Deafness {
-    _link: OwnedFd,
-}
-
-impl Deafness {
-    /// Attaches to an interface. Needs Linux 6.6.
-    pub(crate) fn attach(interface: u32) -> io::Result<Self> {
+    /// Drops every frame of an interface: the stack sees nothing of the link. Needs Linux 6.6.
+    pub(crate) fn all(interface: u32) -> io::Result<Self> {
         let mut code: Assembly<Place> = Assembly::new();
         code.add(SET, 0, 0, 0, TCX_DROP);
         code.add(EXIT, 0, 0, 0, 0);
-        let program = bpf::load(PROG_TYPE_SCHED_CLS, ATTACH_TCX_INGRESS, &code.finish())?;
+        Self::attach(interface, &code.finish())
+    }
+
+    fn attach(interface: u32, code: &[Instruction]) -> io::Result<Self> {
+        let program = bpf::load(PROG_TYPE_SCHED_CLS, ATTACH_TCX_INGRESS, code)?;
         let link = bpf::attach(&program, interface, ATTACH_TCX_INGRESS, 0)?;
         Ok(Self { _link: link })
     }

@@ -1,6 +1,6 @@
 //! Socket options of a lane.
 
-use crate::kernel::{option, set_option};
+use crate::kernel::{option, set_buffer, set_option};
 use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
@@ -17,10 +17,8 @@ pub(super) fn grow_buffers(socket: &Socket) {
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES),
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES),
     ] {
-        if set_option(socket, libc::SOL_SOCKET, force, &bytes).is_err() {
-            // Never refused: the kernel grants as much as it may.
-            let _ = set_option(socket, libc::SOL_SOCKET, plain, &bytes);
-        }
+        // The plain size is never refused: the kernel grants as much as it may.
+        let _ = set_buffer(socket, force, plain, bytes);
     }
 }
 

@@ -2,7 +2,7 @@
 //! stay within packets. `tests/engines` has the tests of all engines.
 
 use super::IpsecMb;
-use crate::selection::Engine;
+use crate::engine::Engine;
 use crate::{Packet, Transform};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{EngineFailed, NONCE_BYTES, Packet, TagMismatch};
+use wire::{Cipher, Hmac};
 
 /// AWS-LC with one fault.
 struct Faulty {

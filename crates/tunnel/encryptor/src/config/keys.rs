@@ -54,9 +54,15 @@ impl<'d> Sources<'d> {
 
     /// Paths are relative to `folder`.
     pub(super) fn read(&self, folder: &Path, consent: Consent) -> Result<Read, Reported> {
-        let identity = self.identity.map(|node| identity(node, folder)).transpose();
+        let identity = self
+            .identity
+            .map(|node| node.map(|map| identity(map, folder)))
+            .transpose();
         let control_port = self.control_port.map(Node::port).transpose();
-        let qkd = self.qkd.map(|node| qkd(node, folder)).transpose();
+        let qkd = self
+            .qkd
+            .map(|node| node.map(|map| qkd(map, folder)))
+            .transpose();
         let fault = self.faults.map(|node| fault(node, consent)).transpose();
         Ok(Read {
             identity: identity?,
@@ -93,35 +99,24 @@ impl<'d> Sources<'d> {
     }
 }
 
-fn identity(node: Node<'_>, folder: &Path) -> Result<IdentityFiles, Reported> {
-    node.map(|map| {
-        let file = |key| map.required(key).and_then(Node::path);
-        let (certificate, key, ca) = (file("certificate"), file("key"), file("ca"));
-        Ok(IdentityFiles {
-            certificate: folder.join(certificate?),
-            key: folder.join(key?),
-            ca: folder.join(ca?),
-        })
+fn identity(map: &Map<'_>, folder: &Path) -> Result<IdentityFiles, Reported> {
+    let file = |key| map.required(key).and_then(Node::path);
+    let (certificate, key, ca) = (file("certificate"), file("key"), file("ca"));
+    Ok(IdentityFiles {
+        certificate: folder.join(certificate?),
+        key: folder.join(key?),
+        ca: folder.join(ca?),
     })
 }
 
-fn qkd(node: Node<'_>, folder: &Path) -> Result<Qkd, Reported> {
-    node.map(|map| {
-        let file = |key| map.required(key).and_then(Node::path);
-        let (kme, sae) = (
-            map.required("kme").and_then(kme_url),
-            map.required("sae").and_then(sae),
-        );
-        let (certificate, key, ca) = (file("certificate"), file("key"), file("ca"));
-        Ok(Qkd {
-            kme: kme?,
-            sae: sae?,
-            files: IdentityFiles {
-                certificate: folder.join(certificate?),
-                key: folder.join(key?),
-                ca: folder.join(ca?),
-            },
-        })
+fn qkd(map: &Map<'_>, folder: &Path) -> Result<Qkd, Reported> {
+    let kme = map.required("kme").and_then(kme_url);
+    let sae = map.required("sae").and_then(sae);
+    let files = identity(map, folder);
+    Ok(Qkd {
+        kme: kme?,
+        sae: sae?,
+        files: files?,
     })
 }
 

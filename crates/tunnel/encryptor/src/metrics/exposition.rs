@@ -1,10 +1,28 @@
 //! The syntax of the exposition text.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
-pub(super) fn header(out: &mut String, name: &str, kind: &str, help: &str) {
+/// Appends a metric: each sample is its labels, without braces, and its value.
+pub(super) fn metric<V: Display>(
+    out: &mut String,
+    kind: &str,
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = (String, V)>,
+) {
     // Writing to a string does not fail.
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in samples {
+        let _ = match labels.is_empty() {
+            true => writeln!(out, "{name} {value}"),
+            false => writeln!(out, "{name}{{{labels}}} {value}"),
+        };
+    }
+}
+
+/// The samples of a metric without labels.
+pub(super) fn single<V>(value: V) -> [(String, V); 1] {
+    [(String::new(), value)]
 }
 
 pub(super) fn escape(value: &str) -> String {

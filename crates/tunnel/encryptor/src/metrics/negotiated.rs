@@ -3,92 +3,75 @@
 //! A tunnel always has two lines: its epoch is a value, not a label, so that a rollover creates no
 //! new time series. An SPI has room for 4096 tunnels, which limits the lines here.
 
-use super::exposition::{escape, header};
-use crate::status::{Status, TunnelSnapshot};
-use std::fmt::Write as _;
+use super::exposition::{escape, metric, single};
+use crate::status::Status;
 
 /// Appends the metrics; none if all keys are static.
 pub(super) fn render(out: &mut String, status: &Status) {
     if status.is_empty() {
         return;
     }
-    // Writing to a string does not fail, here and below.
     let snapshots: Vec<_> = status.snapshots().collect();
     let established = snapshots.iter().filter(|tunnel| tunnel.is_established);
-    let name = "cipherbench_tunnels_established";
-    header(
+    metric(
         out,
-        name,
         "gauge",
+        "cipherbench_tunnels_established",
         "Tunnels with negotiated keys and an established control channel.",
+        single(established.count()),
     );
-    let _ = writeln!(out, "{name} {}", established.count());
-    tunnels(out, &snapshots);
-    let name = "cipherbench_epochs_established_total";
-    header(
+    metric(
         out,
-        name,
+        "gauge",
+        "cipherbench_tunnel_info",
+        "1 while the tunnel has keys and its control channel is up, otherwise 0; with the sources of its keys.",
+        snapshots.iter().map(|tunnel| {
+            let labels = format!(
+                "tunnel=\"{}\",peer=\"{}\",policy=\"{}\",sources=\"{}\"",
+                tunnel.id,
+                escape(&tunnel.peer),
+                tunnel.policy.name(),
+                escape(&tunnel.sources)
+            );
+            (labels, u8::from(tunnel.is_established))
+        }),
+    );
+    let epochs = snapshots.iter();
+    metric(
+        out,
+        "gauge",
+        "cipherbench_tunnel_epoch",
+        "Epoch that both sides of the tunnel seal with; 0: none yet.",
+        epochs.map(|tunnel| (format!("tunnel=\"{}\"", tunnel.id), tunnel.epoch)),
+    );
+    let causes = status.epochs_established();
+    metric(
+        out,
         "counter",
+        "cipherbench_epochs_established_total",
         "Epochs that both sides have switched to.",
+        causes.map(|(cause, value)| (format!("cause=\"{cause}\""), value)),
     );
-    for (cause, value) in status.epochs_established() {
-        let _ = writeln!(out, "{name}{{cause=\"{cause}\"}} {value}");
-    }
-    let name = "cipherbench_handshakes_failed_total";
-    header(
+    let reasons = status.handshakes_failed();
+    metric(
         out,
-        name,
         "counter",
+        "cipherbench_handshakes_failed_total",
         "Attempts to negotiate keys that failed.",
+        reasons.map(|(reason, value)| (format!("reason=\"{reason}\""), value)),
     );
-    for (reason, value) in status.handshakes_failed() {
-        let _ = writeln!(out, "{name}{{reason=\"{reason}\"}} {value}");
-    }
     for (name, help, value) in status.counters() {
         let name = format!("cipherbench_{name}_total");
-        header(out, &name, "counter", help);
-        let _ = writeln!(out, "{name} {value}");
+        metric(out, "counter", &name, help, single(value));
     }
-    let name = "cipherbench_desync_outage_seconds_total";
-    header(
-        out,
-        name,
-        "counter",
-        "Time from the first packet that could not be opened to the first that could.",
-    );
     let seconds = status.desync_outage().as_secs_f64();
-    let _ = writeln!(out, "{name} {seconds:.6}");
-}
-
-fn tunnels(out: &mut String, snapshots: &[TunnelSnapshot]) {
-    let name = "cipherbench_tunnel_info";
-    header(
+    metric(
         out,
-        name,
-        "gauge",
-        "1 while the tunnel has keys and its control channel is up, otherwise 0; with the sources of its keys.",
+        "counter",
+        "cipherbench_desync_outage_seconds_total",
+        "Time from the first packet that could not be opened to the first that could.",
+        single(format_args!("{seconds:.6}")),
     );
-    for tunnel in snapshots {
-        let _ = writeln!(
-            out,
-            "{name}{{tunnel=\"{}\",peer=\"{}\",policy=\"{}\",sources=\"{}\"}} {}",
-            tunnel.id,
-            escape(&tunnel.peer),
-            tunnel.policy.name(),
-            escape(&tunnel.sources),
-            u8::from(tunnel.is_established)
-        );
-    }
-    let name = "cipherbench_tunnel_epoch";
-    header(
-        out,
-        name,
-        "gauge",
-        "Epoch that both sides of the tunnel seal with; 0: none yet.",
-    );
-    for tunnel in snapshots {
-        let _ = writeln!(out, "{name}{{tunnel=\"{}\"}} {}", tunnel.id, tunnel.epoch);
-    }
 }
 
 #[cfg(test)]

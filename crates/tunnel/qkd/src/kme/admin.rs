@@ -10,7 +10,7 @@
 
 use super::Shared;
 use super::door::{Caller, Door};
-use super::fault::{self, Armed, Fault};
+use super::fault::{self, Armed, Fault, Faults};
 use super::network::Network;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -69,39 +69,37 @@ fn described(kme: &str, armed: &Armed) -> Value {
 }
 
 async fn arm(State(shared): State<Arc<Shared>>, body: Body) -> Response {
-    let read = |root: Node<'_>| {
-        root.map(|map| {
-            let kme = read_kme(map, &shared);
-            let armed = fault::read(map);
-            Ok((kme?, armed?))
-        })
-    };
-    match asked(body, read).await {
-        Ok((kme, armed)) => {
-            let mut network = shared.network();
-            let faults = network.faults(kme.as_deref());
-            faults.for_each(|faults| faults.arm(armed));
-            StatusCode::NO_CONTENT.into_response()
-        }
-        Err(refusal) => refusal,
-    }
+    change(&shared, body, fault::read, Faults::arm).await
 }
 
 async fn clear(State(shared): State<Arc<Shared>>, body: Body) -> Response {
+    let read = |map: &yaml::Map<'_>| {
+        let known = Fault::ALL.map(|fault| (fault.name(), fault));
+        let fault = map.optional("fault");
+        fault.map(|node| node.one_of("fault", &known)).transpose()
+    };
+    change(&shared, body, read, Faults::clear).await
+}
+
+/// Applies a body to the faults of the KME that it names, or of all.
+async fn change<T: Copy>(
+    shared: &Shared,
+    body: Body,
+    read: impl FnOnce(&yaml::Map<'_>) -> Result<T, Reported>,
+    apply: fn(&mut Faults, T),
+) -> Response {
     let read = |root: Node<'_>| {
         root.map(|map| {
-            let kme = read_kme(map, &shared);
-            let known = Fault::ALL.map(|fault| (fault.name(), fault));
-            let fault = map.optional("fault");
-            let fault = fault.map(|node| node.one_of("fault", &known)).transpose();
-            Ok((kme?, fault?))
+            let kme = read_kme(map, shared);
+            let value = read(map);
+            Ok((kme?, value?))
         })
     };
     match asked(body, read).await {
-        Ok((kme, fault)) => {
+        Ok((kme, value)) => {
             let mut network = shared.network();
             let faults = network.faults(kme.as_deref());
-            faults.for_each(|faults| faults.clear(fault));
+            faults.for_each(|faults| apply(faults, value));
             StatusCode::NO_CONTENT.into_response()
         }
         Err(refusal) => refusal,

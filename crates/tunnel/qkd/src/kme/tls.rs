@@ -3,12 +3,12 @@
 use super::config::KmeConfig;
 use super::network::Sae;
 use crate::error::SetupError;
-use crate::tls::{certificates, private_key};
+use crate::tls::{certificates, no_authority, private_key, roots};
+use rustls::ServerConfig;
 use rustls::client::verify_server_name;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
 use std::sync::Arc;
 
 /// A KME's TLS configuration: TLS 1.2 or 1.3 (clause 5.1), for clients whose certificates its
@@ -18,18 +18,11 @@ use std::sync::Arc;
 /// [`SetupError`]: a file cannot be read or is invalid.
 pub(super) fn server_config(kme: &KmeConfig) -> Result<ServerConfig, SetupError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let unfit = |error: &dyn std::fmt::Display| SetupError::Pem {
-        path: kme.ca.clone(),
-        what: format!("it holds a certificate that cannot be a CA's: {error}"),
-    };
-    let mut roots = RootCertStore::empty();
-    for authority in certificates(&kme.ca)? {
-        roots.add(authority).map_err(|error| unfit(&error))?;
-    }
+    let roots = roots(&kme.ca)?;
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()
-            .map_err(|error| unfit(&error))?;
+            .map_err(|error| no_authority(&kme.ca, &error))?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has suites of all versions")

@@ -53,7 +53,7 @@ impl End {
     /// A program where the kernel permits one, else sockets, which cost the path through the stack.
     /// Where the ports are already in use, nothing is answered anyway.
     fn of(interface: &Interface, udp_ports: &[u16]) -> io::Result<Option<Self>> {
-        if let Ok(program) = DropCaptured::attach(interface.index, udp_ports) {
+        if let Ok(program) = DropCaptured::to_ports(interface.index, udp_ports) {
             return Ok(Some(Self::Drop(program)));
         }
         match Swallow::bind(&interface.name, udp_ports) {

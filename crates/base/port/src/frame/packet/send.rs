@@ -44,9 +44,12 @@ impl PacketSender {
         let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
         // Beyond the system's limit if permitted, else up to it.
-        let bytes = SEND_BUFFER_BYTES;
-        kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
-            .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))?;
+        kernel::set_buffer(
+            &socket,
+            libc::SO_SNDBUFFORCE,
+            libc::SO_SNDBUF,
+            SEND_BUFFER_BYTES,
+        )?;
         kernel::bind_packet(&socket, interface, 0)?;
         Ok(Self {
             socket,

@@ -69,9 +69,12 @@ impl XdpSender {
             MAX_TX_SKB_BUDGET,
             &(BATCH_FRAMES as u32),
         );
-        let bytes = SEND_BUFFER_BYTES;
-        kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
-            .or_else(|_| kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))?;
+        kernel::set_buffer(
+            &socket,
+            libc::SO_SNDBUFFORCE,
+            libc::SO_SNDBUF,
+            SEND_BUFFER_BYTES,
+        )?;
         bind(&socket, interface, queue)?;
         Ok(Self {
             sending,
