@@ -1,72 +1,46 @@
 //! Conversion of ECDSA signatures between DER, which libcrypto uses, and the concatenation of r and
 //! s, which tokens and this crate use.
 
-/// Reads `SEQUENCE { r INTEGER, s INTEGER }` into `raw`, each number as long as half of it.
-/// `false`: `der` is malformed or a number is too long.
+use der::asn1::UintRef;
+use der::{Decode, Encode, Sequence};
+
+/// `Ecdsa-Sig-Value` (RFC 3279 §2.2.3).
+#[derive(Sequence)]
+struct Signature<'a> {
+    r: UintRef<'a>,
+    s: UintRef<'a>,
+}
+
+/// Reads r and s into `raw`, each as long as half of it. `false`: `der` is malformed or a number is
+/// too long.
 pub(super) fn to_raw(der: &[u8], raw: &mut [u8]) -> bool {
-    let Some(content) = element(&mut &*der, 0x30) else {
+    let Ok(signature) = Signature::from_der(der) else {
         return false;
     };
-    let mut rest = content;
     raw.fill(0);
     let (r, s) = raw.split_at_mut(raw.len() / 2);
-    for half in [r, s] {
-        let Some(number) = element(&mut rest, 0x02) else {
-            return false;
-        };
-        let number = number.strip_prefix(&[0]).unwrap_or(number);
+    for (half, number) in [(r, signature.r), (s, signature.s)] {
+        let number = number.as_bytes();
         let Some(start) = half.len().checked_sub(number.len()) else {
             return false;
         };
         half[start..].copy_from_slice(number);
     }
-    rest.is_empty()
+    true
 }
 
 /// Writes r and s as DER.
 pub(super) fn to_der(raw: &[u8], der: &mut Vec<u8>) {
     der.clear();
-    // Numbers have at most 66 bytes (P-521): their lengths take one byte each, that of the sequence
-    // one or two.
     let (r, s) = raw.split_at(raw.len() / 2);
-    let mut content = [0_u8; 2 * (2 + 1 + 66)];
-    let mut length = 0;
-    for number in [r, s] {
-        let zeros = number
-            .iter()
-            .take_while(|&&byte| byte == 0)
-            .count()
-            .min(number.len() - 1);
-        let number = &number[zeros..];
-        let sign = usize::from(number[0] >= 0x80);
-        content[length] = 0x02;
-        content[length + 1] = u8::try_from(number.len() + sign).expect("at most 67");
-        length += 2 + sign;
-        content[length..length + number.len()].copy_from_slice(number);
-        length += number.len();
-    }
-    let short = u8::try_from(length).expect("at most 138");
-    der.push(0x30);
-    if short >= 0x80 {
-        der.push(0x81);
-    }
-    der.push(short);
-    der.extend_from_slice(&content[..length]);
-}
-
-/// Returns the content of the next element if it has this tag, and advances behind it.
-fn element<'a>(rest: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
-    let (&[found, first], behind) = rest.split_first_chunk()?;
-    let (length, behind) = match first {
-        0x81 => behind
-            .split_first()
-            .map(|(&length, behind)| (length, behind))?,
-        0..=0x7f => (first, behind),
-        _ => return None,
+    let number = |bytes| UintRef::new(bytes).expect("curves' numbers are short");
+    let signature = Signature {
+        r: number(r),
+        s: number(s),
     };
-    let (content, behind) = behind.split_at_checked(usize::from(length))?;
-    *rest = behind;
-    (found == tag).then_some(content)
+    signature
+        .encode_to_vec(der)
+        .expect("two short numbers are a short sequence");
 }
 
 #[cfg(test)]
