@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures encryptors and writes the report, with proof that each number is true.
+/// Measures encryptors and writes a report, with proof that each number is true.
 #[derive(Debug, Parser)]
 #[command(
     name = "cipherbench",
@@ -27,78 +27,78 @@ pub(crate) enum Command {
     Run(Run),
     /// Measure the tester itself: the frame tests of a campaign with nothing in the path
     ///
-    /// For each: how many frames the generator makes and the analyser takes, what is lost, and how
-    /// long a frame takes when there is no device. Campaigns with `calibrate: true` do the same
-    /// beside their DUTs.
+    /// Reports for each test the frames per second that the generator sends and the analyser
+    /// receives, the loss, and the latency without a device. Campaigns with `calibrate: true` do
+    /// the same beside their DUTs.
     Calibrate(Run),
-    /// Check campaign and lab files; tells all mistakes at once
+    /// Check campaign and lab files, and list all mistakes
     ///
-    /// Campaigns are checked as this host would run them, in every lab among the files and that of
-    /// `--lab`; when there is none, in the built-in lab `namespaces`; those of crypto devices in
+    /// Campaigns are checked as this host would run them, in every lab among the files and in that
+    /// of `--lab`; without a lab, in the built-in lab `namespaces`; campaigns of crypto devices in
     /// `device`.
     Check(Check),
-    /// Show every cell of a campaign, its commands and the time it will take
+    /// Show every cell of a campaign, its commands and its estimated time
     Plan(Plan),
-    /// Go on with a run that broke off
+    /// Resume an interrupted run
     Resume(Resume),
-    /// Write a run's documents again, from its journal alone
+    /// Rebuild a run's documents from its journal
     Report(Report),
-    /// Tell what this host can measure, and what to tune
+    /// Show what this host can measure and which settings to tune
     Doctor(Doctor),
     /// Run the encryptor as a service, until SIGTERM
     Encrypt(Encrypt),
     /// Simulate the key management entities (KMEs) of a QKD network, until SIGTERM
     ///
-    /// They serve ETSI GS QKD 014 with keys made of random numbers: for labs and tests. Faults can
-    /// be switched on while they run.
+    /// They serve ETSI GS QKD 014 with random keys, for labs and tests. Faults can be switched on
+    /// at run time.
     Kme(Kme),
-    /// Measure the crypto engines by themselves, one core each; or crypto devices
+    /// Measure crypto engines on one core, or crypto devices
     ///
-    /// How fast each engine seals and opens ESP packets in memory, by suite and packet size:
-    /// nothing is sent. With `--curves`, what the encryptor's choice of engine is made by. With
-    /// `--device`, how fast a crypto device does an operation, by the size of its input and by how
-    /// many ask at once: a run with a report, as `run` makes it.
+    /// Measures how fast each engine seals and opens ESP packets in memory, by suite and packet
+    /// size; nothing is sent. With `--curves`, measures the cost curves by which the encryptor
+    /// chooses its engine. With `--device`, measures the operations of a crypto device by input
+    /// size and concurrency, as a run with a report.
     Speed(Box<Speed>),
-    /// Try whether crypto devices compute what they should, against official vectors and the CPU
+    /// Test the results of crypto devices against official vectors and the CPU
     Kat(Kat),
-    /// Work on crypto devices without a pause, verify each result, and count failures and restarts
+    /// Load crypto devices without a pause, verify each result, and count failures and restarts
     Fatigue(Fatigue),
-    /// Make keys
+    /// Make keys and certificates
     #[command(subcommand)]
     Keys(Keys),
     /// Serve a run as one of its stations, on standard input and output
     ///
     /// A run starts its stations itself; this is for `ssh host cipherbench station` and the like.
-    /// The protocol is one JSON object a line. At end of file every program that it started is
-    /// killed.
+    /// The protocol is one JSON object per line. At end of input the station kills every program
+    /// that it started.
     #[command(hide = true)]
     Station(Station),
-    /// Send or check test frames, as the JSON on standard input says
+    /// Send or check test frames as the JSON on standard input specifies
     ///
-    /// A run starts it on its stations. It prints `ready`, works, and prints what it did as one
-    /// line of JSON; SIGTERM ends it early.
+    /// A run starts it on its stations. It prints `ready`, works, and prints its counts as one line
+    /// of JSON; SIGTERM ends it early.
     #[command(hide = true)]
     Frames,
-    /// Work on a crypto device, as the JSON on standard input says
+    /// Use a crypto device as the JSON on standard input specifies
     ///
-    /// A run starts it, so that a driver that crashes takes nothing else with it. It says what
-    /// comes of it as one JSON object a line; it begins on a line `go`, and a line `stop`, or the
-    /// end of standard input, ends it.
+    /// A run starts it, so that a crash of a driver affects no other process. It prints its results
+    /// as one JSON object per line. The line `go` starts the work; the line `stop`, or end of
+    /// input, ends it.
     #[command(hide = true)]
     Device,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Campaign file; a built-in campaign when there is none
+    /// Campaign file [default: a built-in campaign]
     pub(crate) campaign: Option<PathBuf>,
     /// Lab file, or a built-in lab: `namespaces` on this machine (the default), or `memory`
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
-    /// Folder in which the run's own folder is made
+    /// Folder in which the run's folder is created
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// Times that each cell is measured, in place of the campaign's own
+    /// Repeats of each cell, instead of the campaign's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: Option<u32>,
     #[command(flatten)]
@@ -110,7 +110,7 @@ pub(crate) struct Output {
     /// Print the result as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress
+    /// Do not show progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -120,14 +120,14 @@ pub(crate) struct Check {
     /// Campaign or lab files
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Lab in which the campaigns are to run: a file, or a built-in lab (`namespaces`, `memory`)
+    /// Lab for the campaigns: a file, or a built-in lab (`namespaces`, `memory`)
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// Campaign file; a built-in campaign when there is none
+    /// Campaign file [default: a built-in campaign]
     pub(crate) campaign: Option<PathBuf>,
     /// Lab file, or a built-in lab: `namespaces` on this machine (the default), or `memory`
     #[arg(long, value_name = "FILE")]
@@ -141,7 +141,7 @@ pub(crate) struct Plan {
 pub(crate) struct Resume {
     /// Folder of the run
     pub(crate) run: PathBuf,
-    /// Make trials again that were found invalid, too; the report says so
+    /// Repeat invalid trials too; the report says so
     #[arg(long)]
     pub(crate) invalid: bool,
     #[command(flatten)]
@@ -159,10 +159,10 @@ pub(crate) struct Report {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Set the sysctls that matter, and record the old values
+    /// Set the sysctls that affect results, and record the old values
     #[arg(long, conflicts_with = "revert")]
     pub(crate) apply: bool,
-    /// Put back what `--apply` changed
+    /// Restore what `--apply` changed
     #[arg(long)]
     pub(crate) revert: bool,
     /// Print the findings as JSON
@@ -189,11 +189,11 @@ pub(crate) struct Speed {
     /// Suite, or `all`
     #[arg(long, value_name = "NAME", default_value = "aes-256-gcm")]
     pub(crate) suite: String,
-    /// Engine, or `all` that can be used here; the control `null` shows what measuring itself costs
+    /// Engine, or `all` that work here; the control `null` shows the cost of measuring itself
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub(crate) engine: String,
-    /// Lengths of the inner packets in bytes, from 20 on, or of the inputs of a device; separated
-    /// by commas [default: 64, 128, 256, 512, 1024, 1408, 1500, 8192; of devices 16, 64, 256, 1024,
+    /// Lengths of the inner packets in bytes, at least 20, or of a device's inputs; separated by
+    /// commas [default: 64, 128, 256, 512, 1024, 1408, 1500, 8192; of devices 16, 64, 256, 1024,
     /// 8192]
     #[arg(
         long,
@@ -202,32 +202,32 @@ pub(crate) struct Speed {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub(crate) sizes: Vec<u16>,
-    /// What to measure: batches sealed in place, single packets sealed from elsewhere, batches
-    /// opened in place
+    /// What to measure: batches sealed in place, single packets copied and sealed, batches opened
+    /// in place
     #[arg(long, value_name = "WAY", default_value = "all")]
     #[arg(value_parser = ["all", "seal", "seal-from", "open"])]
     pub(crate) direction: String,
-    /// Packets in a batch
+    /// Packets per batch
     #[arg(long, value_name = "N", default_value_t = 32)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) batch: u16,
-    /// Measure so many at once too, each on a core of its own, and show how that scales
+    /// Also run this many in parallel, each on its own core, and show the scaling
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: u16,
-    /// Time of each figure, in a hundred parts; the best counts
+    /// Time per figure, in a hundred parts of which the best counts
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
     #[arg(value_parser = duration)]
     pub(crate) duration: Duration,
-    /// Measure curves in place of rates: what a batch costs on each engine, and where they take
-    /// turns
+    /// Measure curves instead of rates: the cost of a batch on each engine, and the lengths at
+    /// which another engine becomes cheaper
     ///
-    /// They are charted, too. Those of all engines replace the ones in the cache, which the
-    /// encryptor chooses by; those of an engine that is named with `--engine` are not kept.
+    /// The curves are charted too. Those of all engines replace the cached ones, by which the
+    /// encryptor chooses its engine; those of an engine named with `--engine` are not kept.
     #[arg(long, conflicts_with_all = ["sizes", "direction", "batch", "threads", "duration"])]
     pub(crate) curves: bool,
-    /// Folder to write `speed.html` with charts, and `speed.json`, into; of devices, where the
-    /// run's folder is made
+    /// Folder for `speed.html` with charts and `speed.json`; with `--device`, the folder in which
+    /// the run's folder is created
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -239,11 +239,11 @@ pub(crate) struct Speed {
 #[derive(Debug, Args)]
 pub(crate) struct DeviceSpeed {
     /// Measure this crypto device: `engine`, `openssl`, `openssl: { engine: gost }`, `softhsm` …,
-    /// as campaigns have it; may be given several times
+    /// as in campaigns; may be repeated
     #[arg(long = "device", value_name = "DEVICE")]
     #[arg(conflicts_with_all = ["suite", "engine", "direction", "batch", "threads", "curves"])]
     pub(crate) devices: Vec<String>,
-    /// Operations of the device, as `sha-256`, `aes-128-cbc encrypt` or `rsa-2048-pss sign`,
+    /// Operations of the device, such as `sha-256`, `aes-128-cbc encrypt` or `rsa-2048-pss sign`,
     /// separated by commas
     #[arg(
         long = "operation",
@@ -253,18 +253,18 @@ pub(crate) struct DeviceSpeed {
     )]
     #[arg(default_values_t = ["aes-256-gcm encrypt".to_owned()])]
     pub(crate) operations: Vec<String>,
-    /// How many threads, or processes, ask at once; separated by commas
+    /// Numbers of threads, or processes, in parallel; separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', requires = "devices")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000), default_values_t = [1])]
     pub(crate) concurrency: Vec<u32>,
-    /// Have processes ask, and not threads of one
+    /// Use processes instead of threads
     #[arg(long, requires = "devices")]
     pub(crate) processes: bool,
-    /// Operations that each keeps in the device at once, where it takes that
+    /// Operations that each keeps in flight, where the device supports it
     #[arg(long, value_name = "N", requires = "devices", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) depth: u32,
-    /// Times that each figure is measured
+    /// Repeats of each figure
     #[arg(long, value_name = "N", requires = "devices", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: u32,
@@ -273,7 +273,7 @@ pub(crate) struct DeviceSpeed {
 #[derive(Debug, Args)]
 pub(crate) struct DeviceNames {
     /// Crypto device: `engine` (our own), `openssl`, `openssl: { engine: gost }`, `softhsm`,
-    /// `pkcs11: { … }` or `model: { … }`, as campaigns have it; may be given several times
+    /// `pkcs11: { … }` or `model: { … }`, as in campaigns; may be repeated
     #[arg(long = "device", value_name = "DEVICE", default_values_t = ["engine".to_owned()])]
     pub(crate) devices: Vec<String>,
 }
@@ -282,10 +282,10 @@ pub(crate) struct DeviceNames {
 pub(crate) struct Kat {
     #[command(flatten)]
     pub(crate) devices: DeviceNames,
-    /// Algorithms, as `sha-256`, or classes, as `aes`; all if none is named; separated by commas
+    /// Algorithms (`sha-256`) or classes (`aes`), separated by commas [default: all]
     #[arg(value_name = "NAME", value_delimiter = ',')]
     pub(crate) algorithms: Vec<String>,
-    /// Folder in which the run's own folder is made
+    /// Folder in which the run's folder is created
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
@@ -296,35 +296,35 @@ pub(crate) struct Kat {
 pub(crate) struct Fatigue {
     #[command(flatten)]
     pub(crate) devices: DeviceNames,
-    /// Operations, as `sha-256` or `aes-128-cbc encrypt`, or classes, as `rsa`; all if none is
-    /// named; separated by commas
+    /// Operations (`sha-256`, `aes-128-cbc encrypt`) or classes (`rsa`), separated by commas
+    /// [default: all]
     #[arg(value_name = "NAME", value_delimiter = ',')]
     pub(crate) operations: Vec<String>,
-    /// Threads on each device
+    /// Threads per device
     #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) threads: u32,
-    /// Rounds through the operations that each thread makes
+    /// Rounds of the operations per thread
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) loops: Option<u64>,
-    /// Time, as `10 min` or `20 h`; a minute where no rounds are given either
+    /// Time, such as `10 min` or `20 h` [default: 1 min, without `--loops`]
     #[arg(long, value_name = "TIME", value_parser = long_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Of how many inputs one is invalid, and must be refused; 0: none
+    /// Make one of this many inputs invalid, which the device must refuse; 0: none
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) invalid_every: u32,
-    /// Leave a device that failed as it is
+    /// Do not restart a device that failed
     #[arg(long)]
     pub(crate) no_restart: bool,
-    /// Folder in which the run's own folder is made
+    /// Folder in which the run's folder is created
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
-/// What the campaign allows is told there.
+/// The campaign's own check reports the permitted range.
 fn long_duration(text: &str) -> Result<Duration, String> {
     units::time::parse(text).map_err(|error| format!("{error}: {}", error.help()))
 }
@@ -344,56 +344,56 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
-    /// Make a pair of static key files, one for each end of a tunnel
+    /// Make two static key files, one for each end of a tunnel
     ///
     /// For labs and tests: static keys give no forward secrecy. Both files are secret.
     Static {
-        /// File of the one end
+        /// File for one end
         a: PathBuf,
-        /// File of the other end
+        /// File for the other end
         b: PathBuf,
     },
     /// Make a certificate authority: `ca.pem`, which every gateway needs, and `ca.key`
     ///
-    /// Who has `ca.key` can be any gateway: keep it where no gateway is, and make certificates
-    /// there.
+    /// Whoever holds `ca.key` can impersonate any gateway: keep it away from gateways, and make
+    /// certificates where it is.
     Authority {
-        /// Folder to make both files in
+        /// Folder for both files
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
     /// Make a gateway's certificate and key: `NAME.pem` and `NAME.key`
     ///
-    /// Peers know the gateway by that name. There is no revocation: a certificate is trusted until
-    /// it expires.
+    /// Peers identify the gateway by that name. There is no revocation: a certificate is trusted
+    /// until it expires.
     Certificate {
-        /// Name of the gateway: small letters, digits, `-` and `.`
+        /// Name of the gateway: lower-case letters, digits, `-` and `.`
         name: String,
-        /// Folder of the authority, as `keys authority` made it
+        /// Folder of the authority that `keys authority` made
         #[arg(long, value_name = "DIR")]
         authority: PathBuf,
-        /// Folder to make both files in
+        /// Folder for both files
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
-        /// Days until it expires
+        /// Validity in days
         #[arg(long, value_name = "N", default_value_t = control::certificates::CERTIFICATE_DAYS)]
         #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(control::certificates::DAYS_MAX)))]
         days: u32,
     },
     /// Make a post-quantum pre-shared key (PPK, RFC 8784), for both ends of a tunnel
     ///
-    /// It is mixed into all keys of the tunnel. Both files are secret, and the same.
+    /// It is mixed into all keys of the tunnel. Both files are secret and identical.
     Ppk {
-        /// File of the one end
+        /// File for one end
         file: PathBuf,
-        /// File of the other end; without it, bring a copy of the first to the peer
+        /// File for the other end; without it, copy the first to the peer
         other: Option<PathBuf>,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Station {
-    /// Move into namespaces of its own first, as this place of the built-in lab: a, gw1, gw2 or b
+    /// Enter new namespaces first, as this place of the built-in lab: a, gw1, gw2 or b
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
 }

@@ -5,6 +5,7 @@
 mod bare;
 mod integrity;
 mod mgm;
+mod nonce;
 mod packets;
 #[cfg(test)]
 mod tests;

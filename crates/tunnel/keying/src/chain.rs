@@ -12,8 +12,11 @@
 //! `docs/security.md` specifies the derivation byte by byte. [`rollover`](crate::rollover) decides
 //! what is mixed in; this module only ensures that nothing that the policy requires is missing.
 
+mod confirmation;
+
+pub use confirmation::Confirmation;
+
 use crate::derive::{OutputLength, framed};
-use crate::message::Confirmation;
 use crate::{EPOCH_MAX, SaKeys, Side, spi_of};
 use aws_lc_rs::hkdf::{HKDF_SHA384, Prk};
 use ctutils::CtEq;

@@ -6,13 +6,12 @@
 //! text that may be displayed. [`rollover`](crate::rollover) checks the meaning and the order of
 //! messages.
 
-use crate::chain::{CHAIN_BYTES, Policy};
-use crate::hex;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use std::fmt;
+use crate::chain::Policy;
+use serde::{Deserialize, Serialize};
 
 mod check;
 
+pub use crate::chain::Confirmation;
 pub use check::{Garbled, for_people};
 use check::{foreign_version, garbled};
 
@@ -128,10 +127,6 @@ pub enum Message {
     },
 }
 
-/// Proof of having the same keys; hexadecimal in messages.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Confirmation(pub [u8; CHAIN_BYTES]);
-
 /// Why a new epoch is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -227,31 +222,6 @@ impl Message {
             })?;
         message.check()?;
         Ok(message)
-    }
-}
-
-impl Serialize for Confirmation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut digits = String::new();
-        hex::push(&mut digits, &self.0);
-        serializer.serialize_str(&digits)
-    }
-}
-
-impl<'de> Deserialize<'de> for Confirmation {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let digits = String::deserialize(deserializer)?;
-        let mut bytes = [0; CHAIN_BYTES];
-        hex::read(&digits, &mut bytes)
-            .ok_or_else(|| de::Error::custom("a confirmation has 96 hexadecimal digits"))?;
-        Ok(Self(bytes))
-    }
-}
-
-/// Omits the bytes: not secret once sent, but of no use in a log.
-impl fmt::Debug for Confirmation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Confirmation(..)")
     }
 }
 

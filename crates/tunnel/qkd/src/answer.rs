@@ -2,8 +2,8 @@
 //!
 //! Performs no I/O; `channel` supplies the responses.
 
-use crate::QkdKey;
 use crate::error::{Failure, quoted};
+use crate::key::QkdKey;
 use crate::types::{Error, KeyContainer, KeyRequest, Status};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;

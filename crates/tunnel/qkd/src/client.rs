@@ -3,6 +3,7 @@
 use crate::answer::{Answer, is_uuid};
 use crate::channel::{Call, Channel, Target};
 use crate::error::{Failure, KmeError, SetupError, quoted};
+use crate::key::QkdKey;
 use crate::ledger::Ledger;
 use crate::tls;
 use crate::types::{KeyId, KeyIds, KeyRequest, Status};
@@ -14,7 +15,6 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use zeroize::Zeroizing;
 
 /// The port of a URL without one.
 const HTTPS_PORT: u16 = 443;
@@ -36,21 +36,6 @@ pub struct Setup {
     pub ca: PathBuf,
     /// Limit for each call, including queueing and connecting.
     pub timeout: Duration,
-}
-
-/// A QKD key and the ID by which the other side gets the same key.
-#[derive(Clone)]
-pub struct QkdKey {
-    /// UUID.
-    pub id: String,
-    /// The key bytes; wiped when dropped.
-    pub key: Zeroizing<Vec<u8>>,
-}
-
-impl fmt::Debug for QkdKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "QkdKey({}, {} bits)", self.id, self.key.len() * 8)
-    }
 }
 
 /// One SAE's client of its KME. Clones share one client.
@@ -457,14 +442,5 @@ mod tests {
         request.size = Some(256);
         assert_eq!(query_of(&request), "?size=256");
         assert_eq!(query_of(&KeyRequest::new(3, 1024)), "?number=3&size=1024");
-    }
-
-    #[test]
-    fn shows_no_key() {
-        let key = QkdKey {
-            id: "x".to_owned(),
-            key: Zeroizing::new(vec![0xab; 4]),
-        };
-        assert_eq!(format!("{key:?}"), "QkdKey(x, 32 bits)");
     }
 }

@@ -1,8 +1,8 @@
 //! A record of delivered keys, so that no key is used twice: neither a key that the KME delivers
 //! again, nor a key that the peer names again.
 
-use crate::QkdKey;
 use crate::error::Failure;
+use crate::key::QkdKey;
 use std::collections::hash_map::RandomState;
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasher;

@@ -15,12 +15,14 @@ pub mod answer;
 mod channel;
 mod client;
 mod error;
+mod key;
 pub mod kme;
 mod ledger;
 mod pool;
 mod tls;
 pub mod types;
 
-pub use client::{Kme, QkdKey, Setup};
+pub use client::{Kme, Setup};
 pub use error::{Failure, KmeError, SetupError};
+pub use key::QkdKey;
 pub use pool::{Pool, PoolSettings};

@@ -1,7 +1,8 @@
 //! A pool of prefetched keys, so that a new epoch does not wait for the KME.
 
-use crate::client::{Kme, QkdKey};
+use crate::client::Kme;
 use crate::error::{Failure, KmeError};
+use crate::key::QkdKey;
 use crate::types::{KeyRequest, Status};
 use std::collections::VecDeque;
 use std::pin::pin;

@@ -10,7 +10,7 @@
 //! packet. So everything behind the SPI is moved towards the ICV to make room for it, and moved
 //! back afterwards. That costs little compared with MGM, and no memory.
 
-use super::mgm::Nonce;
+use super::nonce::Nonce;
 use crate::Packet;
 use crate::transform::one_by_one;
 use ::gost::BlockCipher;

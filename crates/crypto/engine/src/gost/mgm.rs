@@ -19,6 +19,7 @@
 //!   forgeries cost little; with few, batches are short, and nothing is refused.
 
 use super::integrity;
+use super::nonce::Nonce;
 use super::packets::{Parts, copy_and_seal, parts};
 use super::tree::{Branch, Leaf, Tree};
 use crate::transform::{EngineFailed, Packet, Transform};
@@ -27,9 +28,6 @@ use ::gost::{BlockCipher, KEY_BYTES, Kernel};
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{Gost, Suite};
 use zeroize::Zeroizing;
-
-/// Length of the longest block, which is that of the longest nonce.
-const NONCE_BYTES_MAX: usize = 16;
 
 /// Maximum number of leaves derived while opening a batch, besides those that are known and the
 /// next. A genuine peer's packets need one after a gap of more than a leaf, and two if some are
@@ -47,40 +45,6 @@ pub(super) struct InMgm<C> {
     leaves: [(Option<Leaf>, Mgm<C>); 3],
     /// The branch of the last leaf, if the tree does not have it.
     branch: Option<Branch>,
-}
-
-/// A nonce as long as a block.
-#[derive(Clone, Copy, zeroize::Zeroize)]
-pub(super) struct Nonce {
-    bytes: [u8; NONCE_BYTES_MAX],
-    length: usize,
-}
-
-impl AsRef<[u8]> for Nonce {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-impl Nonce {
-    /// Makes a nonce without a packet's number.
-    pub(super) fn new(salt: &[u8]) -> Self {
-        let mut nonce = Self {
-            bytes: [0; NONCE_BYTES_MAX],
-            length: 4 + salt.len(),
-        };
-        nonce.bytes[4..4 + salt.len()].copy_from_slice(salt);
-        nonce
-    }
-
-    /// Returns the nonce of `packet`, which begins with the header: the number is the last 3 bytes
-    /// of the IV.
-    #[inline]
-    pub(super) fn of_packet(mut self, packet: &[u8]) -> Self {
-        let number = ESP_HEADER_BYTES + 5..ESP_HEADER_BYTES + 8;
-        self.bytes[1..4].copy_from_slice(&packet[number]);
-        self
-    }
 }
 
 impl<C: BlockCipher> InMgm<C> {

@@ -2,7 +2,8 @@
 //! snapshots meanwhile. An interrupted trial ends in order and can be resumed.
 //!
 //! 1. The work of earlier starts of the run is subtracted from the work to do.
-//! 2. All devices are opened and begin together. A device that cannot be opened now fails the trial.
+//! 2. All devices are opened and begin together. A device that cannot be opened now fails the
+//!    trial.
 //! 3. Workers report progress about every second. One that dies or makes no progress has failed: if
 //!    devices are to be restarted, a new worker replaces it, a few times in a row at most.
 //! 4. The trial is over when every worker has ended.

@@ -6,7 +6,8 @@
 //! extended sequence numbers.
 
 use super::*;
-use crate::gost::mgm::{Nonce, leaf_of};
+use crate::gost::mgm::leaf_of;
+use crate::gost::nonce::Nonce;
 use crate::gost::tree::Tree;
 
 /// Root key, salt and packet with its plaintext; then the key of its leaf, and text and ICV as
