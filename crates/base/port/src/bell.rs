@@ -31,7 +31,7 @@ impl Bell {
     /// # Panics
     /// When the process is out of file descriptors.
     pub(crate) fn new() -> Self {
-        let event = kernel::eventfd(0);
+        let event = kernel::eventfd();
         let event =
             event.unwrap_or_else(|error| panic!("cannot make an eventfd for a ring: {error}"));
         Self {

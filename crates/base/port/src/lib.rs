@@ -13,13 +13,11 @@
 
 mod bell;
 mod bpf;
-pub mod fault;
 mod frame;
 mod kernel;
 mod link;
 mod memory;
 mod probe;
-mod sink;
 mod steering;
 mod tun;
 mod udp;
@@ -35,7 +33,6 @@ pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{
     MEMORY_BATCH_BYTES, MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair,
 };
-pub use sink::Sink;
 pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;

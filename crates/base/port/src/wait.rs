@@ -28,7 +28,7 @@ impl Stop {
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(Flag {
             raised: AtomicBool::new(false),
-            event: kernel::eventfd(0)?,
+            event: kernel::eventfd()?,
         })))
     }
 

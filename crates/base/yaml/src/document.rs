@@ -39,18 +39,6 @@ pub fn parse_secret(file: &str, text: &str) -> Result<Document, Mistakes> {
 /// # Errors
 /// When it cannot be read or is not UTF-8, and as [`parse`].
 pub fn load(path: &Path) -> Result<Document, Mistakes> {
-    load_with(path, false)
-}
-
-/// [`load`] for a file that holds keys or passwords; see [`parse_secret`].
-///
-/// # Errors
-/// As [`load`].
-pub fn load_secret(path: &Path) -> Result<Document, Mistakes> {
-    load_with(path, true)
-}
-
-fn load_with(path: &Path, secret: bool) -> Result<Document, Mistakes> {
     let file = path.display().to_string();
     let cannot = |what: String, help: &str| Place::whole_file(&file).mistake(what, help);
     let mut bytes = Vec::new();
@@ -60,7 +48,7 @@ fn load_with(path: &Path, secret: bool) -> Result<Document, Mistakes> {
         return Err(cannot(format!("the file cannot be read: {error}"), "").into());
     }
     match String::from_utf8(bytes) {
-        Ok(text) => parse_with(&file, &text, secret),
+        Ok(text) => parse(&file, &text),
         Err(error) => {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -168,14 +168,6 @@ impl GoalResult {
             time_was_up: missing(search, found, &bounds)[2].len() as u32,
         }
     }
-
-    /// Distance of the bounds' means by the upper one, in per cent; `None` without both.
-    #[must_use]
-    pub fn width_percent(&self) -> Option<f64> {
-        let (lower, upper) = (self.lower.as_ref()?, self.upper.as_ref()?);
-        let (lower, upper) = (lower.frames_per_s.mean, upper.frames_per_s.mean);
-        (upper > 0.0).then(|| 100.0 * (upper - lower) / upper)
-    }
 }
 
 /// All trials of each repeat at its upper bound.

@@ -2,8 +2,8 @@
 //! accounted for.
 
 use crate::bench::*;
+use crate::network::{Faults, FaultyCipher};
 use encryptor::payload::IpRules;
-use port::fault::{Faults, FaultyCipher};
 use port::{ClearPort, memory_cipher_pair, memory_clear_pair};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -7,4 +7,5 @@ mod faults;
 mod fields;
 mod ip;
 mod layer2;
+mod network;
 mod tunnels;

@@ -1,13 +1,190 @@
-//! Faults in front of a cipher port.
+//! A cipher port with faults: simulates a bad or hostile network on the receive side.
+//!
+//! The wrapper changes what its port *receives*; sent packets are unchanged. Wrappers compose, and
+//! the same seed has the same effect on the same input. There is no clock: delays are counted in
+//! calls of `recv`. They allocate.
 
-use super::{FaultCounts, Faults, Network};
-use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, Train};
+use port::{Batch, CipherPort, Sent, Stop, TRAIN_BYTES_MAX, Train};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Faults, each with an independent probability from 0 to 1 per packet.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Faults {
+    /// Seed of the random numbers.
+    pub(crate) seed: u64,
+    /// It is lost.
+    pub(crate) loss: f64,
+    /// It is duplicated.
+    pub(crate) duplicate: f64,
+    /// One of its bits is flipped.
+    pub(crate) corrupt: f64,
+    /// It is truncated: at any byte, or before the first.
+    pub(crate) truncate: f64,
+    /// It is overtaken by some later packets.
+    pub(crate) reorder: f64,
+    /// It is delayed by some calls of `recv`.
+    pub(crate) delay: f64,
+    /// Maximum number of calls; at least 1.
+    pub(crate) delay_batches: u64,
+}
+
+/// Counts so far. Every packet received is delivered, held, or lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct FaultCounts {
+    /// Packets received from the inner port.
+    pub(crate) received: u64,
+    /// Packets delivered.
+    pub(crate) delivered: u64,
+    /// Packets lost.
+    pub(crate) lost: u64,
+    /// Copies made.
+    pub(crate) duplicated: u64,
+    /// Packets with a flipped bit; a copy has the same fault as its original.
+    pub(crate) corrupted: u64,
+    /// Packets cut short.
+    pub(crate) truncated: u64,
+    /// Packets delayed.
+    pub(crate) delayed: u64,
+    /// Packets delivered after one that arrived later (RFC 4737 §3).
+    pub(crate) reordered: u64,
+}
+
+/// A packet in transit.
+#[derive(Debug, Clone)]
+struct Held {
+    /// The call of `recv` that may deliver it, and its order within that call.
+    due: (u64, u64),
+    /// Its number in order of arrival.
+    number: u64,
+    bytes: Vec<u8>,
+    tos: u8,
+}
+
+/// The packets in transit and the faults applied to them.
+#[derive(Debug)]
+struct Network {
+    faults: Faults,
+    random: u64,
+    /// In order of delivery.
+    held: Vec<Held>,
+    call: u64,
+    /// One more than the highest number delivered.
+    next_expected: u64,
+    counts: FaultCounts,
+    /// Always readable: for a reader that would wait while packets are held.
+    ready: Stop,
+}
+
+/// Maximum number of places that a reordered packet falls back.
+const PLACES_MAX: u64 = 8;
+
+impl Network {
+    fn new(faults: Faults) -> Self {
+        let ready = Stop::new().expect("a descriptor for a network");
+        ready.raise();
+        Self {
+            faults,
+            random: faults.seed,
+            held: Vec::new(),
+            call: 0,
+            next_expected: 0,
+            counts: FaultCounts::default(),
+            ready,
+        }
+    }
+
+    /// A random number (SplitMix64).
+    const fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// From 0 to `end` - 1.
+    const fn below(&mut self, end: u64) -> u64 {
+        self.random() % end
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        // 53 bits fill the mantissa.
+        ((self.random() >> 11) as f64) < probability * (1u64 << 53) as f64
+    }
+
+    /// Adds a packet.
+    fn take(&mut self, bytes: &[u8], tos: u8) {
+        let number = self.counts.received;
+        self.counts.received += 1;
+        if self.happens(self.faults.loss) {
+            self.counts.lost += 1;
+            return;
+        }
+        let mut held = Held {
+            due: (self.call, number),
+            number,
+            bytes: bytes.to_vec(),
+            tos,
+        };
+        if self.happens(self.faults.truncate) && !bytes.is_empty() {
+            let end = self.below(bytes.len() as u64);
+            held.bytes.truncate(end as usize);
+            self.counts.truncated += 1;
+        }
+        if self.happens(self.faults.corrupt) && !held.bytes.is_empty() {
+            let at = self.below(held.bytes.len() as u64);
+            held.bytes[at as usize] ^= 1 << self.below(8);
+            self.counts.corrupted += 1;
+        }
+        if self.happens(self.faults.duplicate) {
+            self.counts.duplicated += 1;
+            let copy = held.clone();
+            self.hold(copy);
+        }
+        self.hold(held);
+    }
+
+    /// Sets a packet's delivery time, and inserts it in order.
+    fn hold(&mut self, mut held: Held) {
+        if self.happens(self.faults.delay) {
+            held.due.0 += 1 + self.below(self.faults.delay_batches.max(1));
+            self.counts.delayed += 1;
+        }
+        if self.happens(self.faults.reorder) {
+            held.due.1 += 1 + self.below(PLACES_MAX);
+        }
+        // Behind those with the same time: a packet that falls back follows the one already there.
+        let at = self.held.partition_point(|other| other.due <= held.due);
+        self.held.insert(at, held);
+    }
+
+    /// The next packet due in this call, if `fits` accepts it.
+    fn next(&mut self, fits: impl FnOnce(&Held) -> bool) -> Option<Held> {
+        let first = self.held.first()?;
+        if first.due.0 > self.call || !fits(first) {
+            return None;
+        }
+        let next = self.held.remove(0);
+        self.counts.delivered += 1;
+        self.counts.reordered += u64::from(next.number + 1 < self.next_expected);
+        self.next_expected = self.next_expected.max(next.number + 1);
+        Some(next)
+    }
+
+    /// The descriptor that becomes readable when a packet may be available.
+    fn readable<'a>(&'a self, inner: Option<BorrowedFd<'a>>) -> Option<BorrowedFd<'a>> {
+        if self.held.is_empty() {
+            inner
+        } else {
+            Some(self.ready.as_fd())
+        }
+    }
+}
 
 /// A cipher port behind a bad network.
 #[derive(Debug)]
-pub struct FaultyCipher<P> {
+pub(crate) struct FaultyCipher<P> {
     inner: P,
     network: Network,
     batch: Batch,
@@ -19,7 +196,7 @@ impl<P: CipherPort> FaultyCipher<P> {
     /// # Panics
     /// When the process is out of file descriptors.
     #[must_use]
-    pub fn new(inner: P, faults: Faults) -> Self {
+    pub(crate) fn new(inner: P, faults: Faults) -> Self {
         Self {
             inner,
             network: Network::new(faults),
@@ -29,18 +206,18 @@ impl<P: CipherPort> FaultyCipher<P> {
 
     /// The counts so far.
     #[must_use]
-    pub const fn counts(&self) -> FaultCounts {
+    pub(crate) const fn counts(&self) -> FaultCounts {
         self.network.counts
     }
 
     /// Number of datagrams in transit.
     #[must_use]
-    pub const fn held(&self) -> usize {
+    pub(crate) const fn held(&self) -> usize {
         self.network.held.len()
     }
 
     /// The inner port.
-    pub const fn inner_mut(&mut self) -> &mut P {
+    pub(crate) const fn inner_mut(&mut self) -> &mut P {
         &mut self.inner
     }
 }
@@ -57,7 +234,7 @@ impl<P: CipherPort> CipherPort for FaultyCipher<P> {
             Ok(()) => {
                 for train in &*self.batch.trains {
                     for range in train.ranges() {
-                        self.network.take(&self.batch.buffer[range], 0, train.tos);
+                        self.network.take(&self.batch.buffer[range], train.tos);
                     }
                 }
             }
@@ -67,7 +244,7 @@ impl<P: CipherPort> CipherPort for FaultyCipher<P> {
         let mut used = 0;
         let length = batch.buffer.len();
         while !batch.trains.is_full() {
-            let fits = |next: &super::Held| used + next.bytes.len() <= length;
+            let fits = |next: &Held| used + next.bytes.len() <= length;
             let Some(next) = self.network.next(fits) else {
                 break;
             };
@@ -113,7 +290,7 @@ fn append(batch: &mut Batch, start: usize, bytes: usize, tos: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MemoryCipherPort, memory_cipher_pair, wait_readable};
+    use port::{MemoryCipherPort, memory_cipher_pair, wait_readable};
     use std::time::Duration;
 
     const DATAGRAMS: u16 = 2000;
