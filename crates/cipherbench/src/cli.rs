@@ -355,7 +355,7 @@ pub(crate) enum Keys {
     },
     /// Make a certificate authority: `ca.pem`, which every gateway needs, and `ca.key`
     ///
-    /// Whoever holds `ca.key` can impersonate any gateway: keep it away from gateways, and make
+    /// Anyone who holds `ca.key` can impersonate any gateway: keep it away from gateways, and make
     /// certificates where it is.
     Authority {
         /// Folder for both files

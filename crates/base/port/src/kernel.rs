@@ -165,16 +165,17 @@ pub(crate) fn set_option<T: Plain>(
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, bytes, length) }).map(drop)
 }
 
-/// Sets the size of a socket's buffer: beyond the system's limit (`force`) if the process may do
-/// that, otherwise up to it.
-pub(crate) fn set_buffer(
-    socket: &impl AsRawFd,
-    force: libc::c_int,
-    plain: libc::c_int,
-    bytes: libc::c_int,
-) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, force, &bytes)
-        .or_else(|_| set_option(socket, libc::SOL_SOCKET, plain, &bytes))
+/// Sets the size of a socket's send buffer: beyond the system's limit if the process may do that,
+/// otherwise up to it.
+pub(crate) fn set_send_buffer(socket: &impl AsRawFd, bytes: libc::c_int) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))
+}
+
+/// Sets the size of a socket's receive buffer, as [`set_send_buffer`] does.
+pub(crate) fn set_receive_buffer(socket: &impl AsRawFd, bytes: libc::c_int) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
 }
 
 /// Reads a socket option.

@@ -190,13 +190,8 @@ fn open_socket(interface: &Interface) -> io::Result<(OwnedFd, Receiver)> {
         |option, value: libc::c_int| kernel::set_option(&socket, libc::SOL_PACKET, option, &value);
     set(libc::PACKET_VNET_HDR, 1)?;
     set(libc::PACKET_IGNORE_OUTGOING, 1)?;
-    for (force, plain) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-    ] {
-        // Beyond the system's limit if permitted, else up to it.
-        kernel::set_buffer(&socket, force, plain, SOCKET_BUFFER_BYTES)?;
-    }
+    kernel::set_receive_buffer(&socket, SOCKET_BUFFER_BYTES)?;
+    kernel::set_send_buffer(&socket, SOCKET_BUFFER_BYTES)?;
     let receiver = Receiver::new(&socket, interface)?;
     kernel::bind_packet(&socket, interface, libc::ETH_P_ALL)?;
     let promiscuous = libc::packet_mreq {

@@ -23,14 +23,11 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let packets = Packets::of(planned, &cell.parameters)?;
     let clear_bits = packets.line_bits(|packet| packet);
     let carrier = carrier(&planned.dut.adapter);
-    let profile = planned.dut.adapter.profile();
-    let mtu = planned.stations.map_or(0, |stations| stations.mtu);
-    let cipher_bits =
-        carrier.map(|_| packets.line_bits(|packet| profile.carried_bytes(packet, mtu)));
+    let cipher_bits = carrier.map(|_| packets.line_bits(planned.carried_bytes()));
     let figure = figure(cell);
     let (basis, baseline_cell, most) = match plan.lab.link_bps {
         // What is added in ways that are not known here leaves no ceiling.
-        Some(_) if carrier.is_none() && !profile.is_clear() => return None,
+        Some(_) if carrier.is_none() && !planned.dut.adapter.profile().is_clear() => return None,
         Some(link_bps) => {
             let packets_per_s = link_bps as f64 / cipher_bits.unwrap_or(clear_bits).max(clear_bits);
             let each = packets

@@ -5,9 +5,10 @@ use campaign::plan::{Adapter, Carrier, Cell, Measurement, Mode, Procedure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
+use wire::mix::FrameMix;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
-/// TCP header with the timestamps option (RFC 7323), which kernels use unless told otherwise.
+/// TCP header with the timestamps option (RFC 7323), which kernels use by default.
 const TCP_HEADER_BYTES: usize = 32;
 
 /// What a device adds to the packets of a cell: the full ones of TCP, the datagrams of UDP, the
@@ -81,17 +82,22 @@ impl Packets {
                 (payload + headers <= mtu).then(|| of_one(payload + headers, payload))
             }
             Measurement::Frames(test) if matches!(test.procedure, Procedure::Throughput(_)) => {
-                let around = usize::try_from(HEADER_BYTES + FCS_BYTES).ok()?;
-                let shares = test.traffic.mix.shares.iter().map(|share| {
-                    let packet = usize::from(share.frame_bytes).saturating_sub(around);
-                    (u64::from(share.weight), packet)
-                });
-                Some(Self {
-                    shares: shares.collect(),
-                    payload_bytes: None,
-                })
+                Some(Self::of_mix(&test.traffic.mix))
             }
             _ => None,
+        }
+    }
+
+    /// The IP packets in the frames of a mix.
+    pub(crate) fn of_mix(mix: &FrameMix) -> Self {
+        let around = (HEADER_BYTES + FCS_BYTES) as usize;
+        let shares = mix.shares.iter().map(|share| {
+            let packet = usize::from(share.frame_bytes).saturating_sub(around);
+            (u64::from(share.weight), packet)
+        });
+        Self {
+            shares: shares.collect(),
+            payload_bytes: None,
         }
     }
 
@@ -128,9 +134,8 @@ impl Overhead {
         let carrier = carrier(&cell.dut.adapter)?;
         let packets = Packets::of(cell, parameters)?;
         let packet_bytes = packets.mean(|packet| packet as u64);
-        let profile = cell.dut.adapter.profile();
-        let mtu = cell.stations.map_or(0, |stations| stations.mtu);
-        let sealed_bytes = packets.mean(|packet| profile.carried_bytes(packet, mtu) as u64);
+        let carried_bytes = cell.carried_bytes();
+        let sealed_bytes = packets.mean(|packet| carried_bytes(packet) as u64);
         let overhead_bytes = sealed_bytes - packet_bytes;
         Some(Self {
             suite: carrier.suite.name().into(),

@@ -1,6 +1,6 @@
 //! Socket options of a lane.
 
-use crate::kernel::{option, set_buffer, set_option};
+use crate::kernel::{option, set_option, set_receive_buffer, set_send_buffer};
 use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
@@ -11,15 +11,11 @@ const RECEIVE_BUFFER_BYTES: libc::c_int = 16 << 20;
 /// more than it saves.
 const SEND_BUFFER_BYTES: libc::c_int = 4 << 20;
 
-/// Requests large buffers: beyond the host's limit if privileges permit, else up to it.
+/// Requests large buffers.
 pub(super) fn grow_buffers(socket: &Socket) {
-    for (force, plain, bytes) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER_BYTES),
-    ] {
-        // The plain size is never refused: the kernel grants as much as it may.
-        let _ = set_buffer(socket, force, plain, bytes);
-    }
+    // The plain size is never refused: the kernel grants as much as it may.
+    let _ = set_receive_buffer(socket, RECEIVE_BUFFER_BYTES);
+    let _ = set_send_buffer(socket, SEND_BUFFER_BYTES);
 }
 
 /// Sends by the route's MTU, ignoring ICMP reports about the path. Longer datagrams are refused, or

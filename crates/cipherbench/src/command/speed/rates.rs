@@ -212,7 +212,7 @@ fn one(
         let mut round = || workload.round(&mut *transform, direction);
         let rates = rates(&mut round, slice);
         working.fetch_sub(1, Ordering::Relaxed);
-        // Whoever is done first keeps his core as busy until the others are done.
+        // The first to finish keeps its core busy until the others finish.
         while rates.is_ok() && working.load(Ordering::Relaxed) > 0 {
             let _ = round();
         }

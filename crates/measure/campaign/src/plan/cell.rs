@@ -41,6 +41,13 @@ impl Cell {
         self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
     }
 
+    /// The length of the IP packet that carries one of the given length over the cipher link.
+    pub fn carried_bytes(&self) -> impl Fn(usize) -> usize {
+        let profile = self.dut.adapter.profile();
+        let mtu = self.stations.map_or(0, |stations| stations.mtu);
+        move |packet| profile.carried_bytes(packet, mtu)
+    }
+
     /// The value in force on an axis; `None` where the axis does not apply to the cell.
     #[must_use]
     pub fn value(&self, axis: Axis) -> Option<Value> {

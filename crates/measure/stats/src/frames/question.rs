@@ -5,10 +5,10 @@ use super::rates::Lengths;
 use super::{FrameFigures, FrameOutcome, LoadResult, LossAccount};
 use crate::cell::{CellFigures, CellResult};
 use crate::estimate::Estimate;
+use crate::overhead::Packets;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
 use campaign::plan::{Cell, Direction, FrameTest, Measurement, Plan, Role};
 use journal::Journal;
-use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
 use wire::Suite;
 
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
@@ -150,12 +150,10 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
     if matches!(test.procedure, campaign::plan::Procedure::BackToBack(_)) {
         return None;
     }
-    let profile = cell.dut.adapter.profile();
-    let (side, bits) = match profile.role {
+    let (side, bits) = match cell.dut.adapter.profile().role {
         Role::Tunnel => {
-            let mtu = cell.stations.map_or(0, |stations| stations.mtu);
-            let carried = |packet| profile.carried_bytes(packet, mtu);
-            ("cipher", cipher_bits(test, carried))
+            let packets = Packets::of_mix(&test.traffic.mix);
+            ("cipher", packets.line_bits(cell.carried_bytes()))
         }
         _ => ("clear", Lengths::of(&test.traffic).l1_bits()),
     };
@@ -164,19 +162,6 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
         l1_bps: bits * frames_per_s,
         link_bps,
     })
-}
-
-/// Mean bits on the line of a frame whose IP packet is so much longer there.
-fn cipher_bits(test: &FrameTest, sealed: impl Fn(usize) -> usize) -> f64 {
-    let ethernet = HEADER_BYTES + FCS_BYTES;
-    let mix = &test.traffic.mix;
-    let bytes = |share: &wire::mix::Share| {
-        let inner = u64::from(share.frame_bytes).saturating_sub(ethernet) as usize;
-        let frame = sealed(inner) as u64 + ethernet;
-        u64::from(share.weight) * (frame.max(MIN_BYTES) + PREAMBLE_AND_GAP_BYTES)
-    };
-    let round: u64 = mix.shares.iter().map(bytes).sum();
-    8.0 * round as f64 / mix.weight().max(1) as f64
 }
 
 /// What a DUT forwards while a burst arrives is known from its throughput, where the same traffic

@@ -372,7 +372,7 @@ fn epoch_numbers_begin_anew_behind_the_last() {
     let expected = [EPOCH_MAX - 1, EPOCH_MAX, 1, 2, 3];
     assert_eq!(epochs(&world, 0), expected);
     assert_eq!(epochs(&world, 1), expected);
-    // Whoever is restarted counts on.
+    // A restarted gateway goes on counting.
     world.restart(0, Duration::ZERO, true);
     world.run(SECOND);
     assert!(world.agrees() && world.established(0) == 4);

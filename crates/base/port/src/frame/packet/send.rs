@@ -43,13 +43,7 @@ impl PacketSender {
     pub(in crate::frame) fn open(interface: &Interface) -> io::Result<Self> {
         let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
-        // Beyond the system's limit if permitted, else up to it.
-        kernel::set_buffer(
-            &socket,
-            libc::SO_SNDBUFFORCE,
-            libc::SO_SNDBUF,
-            SEND_BUFFER_BYTES,
-        )?;
+        kernel::set_send_buffer(&socket, SEND_BUFFER_BYTES)?;
         kernel::bind_packet(&socket, interface, 0)?;
         Ok(Self {
             socket,

@@ -107,13 +107,7 @@ impl Listener {
         };
         kernel::set_option(&socket, level, option, &1)?;
         kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
-        // Beyond the system's limit if permitted, else up to it.
-        kernel::set_buffer(
-            &socket,
-            libc::SO_RCVBUFFORCE,
-            libc::SO_RCVBUF,
-            RECEIVE_BUFFER_BYTES,
-        )?;
+        kernel::set_receive_buffer(&socket, RECEIVE_BUFFER_BYTES)?;
         socket.set_nonblocking(true)?;
         socket.set_reuse_port(shared)?;
         socket.bind_device(Some(interface.name.as_bytes()))?;

@@ -69,12 +69,7 @@ impl XdpSender {
             MAX_TX_SKB_BUDGET,
             &(BATCH_FRAMES as u32),
         );
-        kernel::set_buffer(
-            &socket,
-            libc::SO_SNDBUFFORCE,
-            libc::SO_SNDBUF,
-            SEND_BUFFER_BYTES,
-        )?;
+        kernel::set_send_buffer(&socket, SEND_BUFFER_BYTES)?;
         bind(&socket, interface, queue)?;
         Ok(Self {
             sending,

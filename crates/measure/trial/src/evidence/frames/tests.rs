@@ -375,7 +375,7 @@ fn addresses_in_clear_speak_against_an_encryptor_unless_it_is_the_null_engine() 
             .detail("no-clear-text")
             .contains("as asked, the engine neither encrypts")
     );
-    // Whoever does not see them there would not see them behind an encryptor that fails.
+    // A watch that misses them here would miss them behind an encryptor that fails.
     fixture.link.marker_frames = 0;
     assert_eq!(fixture.failing(), ["no-clear-text"]);
 }

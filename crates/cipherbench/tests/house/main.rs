@@ -1,5 +1,7 @@
 //! Rules of the house that no compiler checks.
 
+mod circles;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
