@@ -30,9 +30,7 @@ pub use frame::{
     XdpReceiver, XdpSender, memory_frame_pair, open_outgoing, open_receivers, open_senders,
 };
 pub use link::{LinkError, LinkOffloads, LinkPort};
-pub use memory::{
-    MEMORY_BATCH_BYTES, MemoryCipherPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair,
-};
+pub use memory::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};
 pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;

@@ -5,10 +5,8 @@
 //! room are lost, as on a wire. No lock, no allocation after set-up.
 
 mod cipher;
-mod clear;
 
 pub use cipher::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};
-pub use clear::{MemoryClearPort, memory_clear_pair};
 
 use crate::bell::Bell;
 use rtrb::{Consumer, Producer, RingBuffer};

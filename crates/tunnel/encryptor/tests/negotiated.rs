@@ -1,6 +1,10 @@
 //! Lanes with negotiated keys: between two encryptors in memory, with the test as the control
 //! channel and the network.
 
+#[path = "aid/clear_link.rs"]
+mod clear_link;
+
+use clear_link::{MemoryClearPort, memory_clear_pair};
 use dispatch::{Choice, Dispatch};
 use encryptor::config::Fault;
 use encryptor::counters::{DropReason, Tally};
@@ -15,8 +19,8 @@ use keying::chain::{self, Context, EpochSecret, Secret};
 use keying::message::Cause;
 use keying::{KeyRing, Keys, Side};
 use port::{
-    Batch, CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, MemoryCipherPort,
-    MemoryClearPort, Train, memory_cipher_pair, memory_clear_pair,
+    Batch, CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, MemoryCipherPort, Train,
+    memory_cipher_pair,
 };
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,9 @@
 //! SAs are replaced before they are used up, and no packet is lost.
 
+#[path = "aid/clear_link.rs"]
+mod clear_link;
+
+use clear_link::{MemoryClearPort, memory_clear_pair};
 use dispatch::{Choice, Dispatch};
 use encryptor::counters::DropReason;
 use encryptor::lane::{self, LaneSettings, LaneTunnel, SharedKeys};
@@ -9,10 +13,7 @@ use encryptor::renewal::Renewer;
 use encryptor::worker::Worker;
 use esp::{Limits, WindowSize};
 use keying::StaticKeys;
-use port::{
-    CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, ClearPort, MemoryCipherPort, MemoryClearPort,
-    memory_cipher_pair, memory_clear_pair,
-};
+use port::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, ClearPort, MemoryCipherPort, memory_cipher_pair};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;

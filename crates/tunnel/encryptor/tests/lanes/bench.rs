@@ -4,6 +4,7 @@
 //! station a = clear link = left worker = cipher link = right worker = clear link = station b
 //! ```
 
+use crate::clear_link::{MemoryClearPort, memory_clear_pair};
 use encryptor::counters::Tally;
 use encryptor::inbound::{Inbound, InboundKeys};
 use encryptor::outbound::{Outbound, OutboundTunnel};
@@ -14,8 +15,8 @@ use engine::{CpuChoice, Transform};
 use esp::{InboundSa, OutboundSa, WindowSize};
 use etherparse::PacketBuilder;
 use port::{
-    Batch, CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, MemoryCipherPort,
-    MemoryClearPort, Train, memory_cipher_pair, memory_clear_pair,
+    Batch, CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, CipherPort, ClearPort, MemoryCipherPort, Train,
+    memory_cipher_pair,
 };
 use std::sync::Arc;
 use wire::Suite;

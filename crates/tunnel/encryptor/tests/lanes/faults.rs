@@ -2,9 +2,10 @@
 //! accounted for.
 
 use crate::bench::*;
+use crate::clear_link::memory_clear_pair;
 use crate::network::{Faults, FaultyCipher};
 use encryptor::payload::IpRules;
-use port::{ClearPort, memory_cipher_pair, memory_clear_pair};
+use port::{ClearPort, memory_cipher_pair};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use wire::Suite;

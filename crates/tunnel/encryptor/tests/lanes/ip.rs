@@ -1,12 +1,13 @@
 //! IP packets, one tunnel.
 
 use crate::bench::*;
+use crate::clear_link::memory_clear_pair;
 use encryptor::counters::{DropReason, Tally};
 use encryptor::outbound::{Outbound, OutboundTunnel};
 use encryptor::payload::{IpRules, Payload};
 use encryptor::policy::Policy;
 use esp::OutboundSa;
-use port::{CipherPort, ClearPort, Train, memory_clear_pair};
+use port::{CipherPort, ClearPort, Train};
 use proptest::prelude::*;
 use std::sync::Arc;
 use wire::Suite;

@@ -1,9 +1,10 @@
 //! Ethernet frames, in ESP and in pseudowires.
 
 use crate::bench::*;
+use crate::clear_link::{MemoryClearPort, memory_clear_pair};
 use encryptor::counters::DropReason;
 use encryptor::payload::{IpRules, Payload};
-use port::{ClearPort, MemoryClearPort, memory_cipher_pair, memory_clear_pair};
+use port::{ClearPort, memory_cipher_pair};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;

@@ -2,6 +2,8 @@
 //! and dropped.
 
 mod bench;
+#[path = "../aid/clear_link.rs"]
+mod clear_link;
 mod engines;
 mod faults;
 mod fields;

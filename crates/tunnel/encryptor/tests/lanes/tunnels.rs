@@ -1,10 +1,11 @@
 //! Many tunnels in one lane, and packets that share ESP packets.
 
 use crate::bench::*;
+use crate::clear_link::memory_clear_pair;
 use encryptor::counters::DropReason;
 use encryptor::payload::IpRules;
 use esp::OutboundSa;
-use port::{ClearPort as _, memory_cipher_pair, memory_clear_pair};
+use port::{ClearPort as _, memory_cipher_pair};
 use proptest::prelude::*;
 use wire::Suite;
 use wire::aggfrag::AGGFRAG;
