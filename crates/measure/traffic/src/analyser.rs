@@ -112,7 +112,7 @@ impl<'k> Analyser<'k> {
         let (mut frames, mut now_ns) = (0, 0);
         let result = port.recv_timed(|frame, noted_ns| {
             if !counts(noted_ns) {
-                self.tally.after_end += 1;
+                self.tally.counts.after_end += 1;
                 return;
             }
             if noted_ns.is_none() && frames % FRAMES_PER_CLOCK == 0 {
@@ -135,14 +135,14 @@ impl<'k> Analyser<'k> {
             Some((packet, datagram))
         });
         let Some((packet, found)) = packet else {
-            self.tally.foreign += 1;
+            self.tally.counts.foreign += 1;
             return;
         };
         let Some(opener) = &mut self.opener else {
             return self.check(packet, now_ns);
         };
         let Some(lane) = opener.lane(found.port) else {
-            self.tally.foreign += 1;
+            self.tally.counts.foreign += 1;
             return;
         };
         let esp = &mut packet[found.payload.unwrap_or(0..0)];
@@ -157,20 +157,20 @@ impl<'k> Analyser<'k> {
     fn check(&mut self, packet: &[u8], now_ns: u64) {
         let tally = &mut self.tally;
         let Some(found) = datagram(packet).filter(|found| found.port == TEST_PORT) else {
-            tally.foreign += 1;
+            tally.counts.foreign += 1;
             return;
         };
         let payload = found.payload.and_then(|range| packet.get(range));
         let Some(stamp) = payload.and_then(Stamp::read) else {
-            tally.corrupted += 1;
+            tally.counts.corrupted += 1;
             return;
         };
         if stamp.tag != self.tag {
-            tally.stale += 1;
+            tally.counts.stale += 1;
             return;
         }
         let Some(sequence) = self.sequences.infer(stamp.flow, stamp.sequence) else {
-            tally.stale += 1;
+            tally.counts.stale += 1;
             return;
         };
         let age_ns = stamp.age_ns(now_ns);
@@ -178,24 +178,24 @@ impl<'k> Analyser<'k> {
         match self.sequences.note(stamp.flow, sequence) {
             Arrival::Leading { gap } => {
                 if gap {
-                    tally.last_loss_ns = tally.last_loss_ns.max(intended_ns);
+                    tally.counts.last_loss_ns = tally.counts.last_loss_ns.max(intended_ns);
                 }
             }
             Arrival::Reordered { extent } => {
-                tally.reordered += 1;
-                tally.reordering_extent_max = tally.reordering_extent_max.max(extent);
+                tally.counts.reordered += 1;
+                tally.counts.reordering_extent_max = tally.counts.reordering_extent_max.max(extent);
             }
             Arrival::Duplicate => {
-                tally.duplicated += 1;
+                tally.counts.duplicated += 1;
                 return;
             }
             Arrival::TooLate => {
-                tally.too_late += 1;
+                tally.counts.too_late += 1;
                 return;
             }
         }
         let number = sequence * self.flows + u64::from(stamp.flow);
-        tally.then_frames += u64::from(number >= self.first_frames);
+        tally.counts.then_frames += u64::from(number >= self.first_frames);
         let frame_bytes = ETHERNET_HEADER_BYTES as u16 + found.ip_bytes + FCS_BYTES;
         tally.intact(frame_bytes, now_ns, intended_ns);
     }
@@ -204,7 +204,7 @@ impl<'k> Analyser<'k> {
     #[inline]
     #[must_use]
     pub const fn arrived(&self) -> u64 {
-        self.tally.frames
+        self.tally.counts.frames
     }
 
     /// The counts so far.
