@@ -43,11 +43,11 @@ pub use value::Value;
 
 pub(crate) use cell::group_of;
 
+pub use self::search::{Criteria, Goal, Profile, ThroughputSearch};
 pub use frames::{
     BackToBack, FrameTest, IpVersion, LatencyTest, Load, LossCurve, PortKind, Ports, Procedure,
     Recovery, Traffic,
 };
-pub use search::{Goal, Profile, ThroughputSearch};
 
 use serde::{Deserialize, Serialize};
 

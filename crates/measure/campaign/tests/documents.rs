@@ -316,17 +316,23 @@ fn the_documented_profiles_are_those_of_plans() {
         let ratio = |ppm: u32| units::Ratio::from_ppm(ppm.into()).to_string();
         let goals = latency.search.goals.iter();
         let goals: Vec<_> = goals
-            .map(|goal| format!("`{}`: loss {}", goal.name, ratio(goal.loss_ratio_ppm)))
+            .map(|goal| {
+                format!(
+                    "`{}`: loss {}",
+                    goal.name,
+                    ratio(goal.criteria.loss_ratio_ppm)
+                )
+            })
             .collect();
         let goal = &latency.search.goals[0];
         assert_eq!(recovery.overload_ns, recovery.relief_ns);
         let expected = [
             goals.join(", "),
-            ratio(goal.exceed_ratio_ppm),
-            time(goal.initial_trial_ns),
-            time(goal.final_trial_ns),
-            time(goal.duration_sum_ns),
-            ratio(goal.width_ppm),
+            ratio(goal.criteria.exceed_ratio_ppm),
+            time(goal.criteria.initial_trial_ns),
+            time(goal.criteria.final_trial_ns),
+            time(goal.criteria.duration_sum_ns),
+            ratio(goal.criteria.width_ppm),
             time(latency.search.drain_ns),
             time(latency.search.timeout_ns),
             time(latency.trial_ns),

@@ -28,17 +28,7 @@ fn simulated(
     seed: u64,
     overhead_ns: u64,
 ) -> Duration {
-    let goals: Vec<_> = goals
-        .iter()
-        .map(|goal| search::Goal {
-            loss_ratio_ppm: goal.loss_ratio_ppm,
-            exceed_ratio_ppm: goal.exceed_ratio_ppm,
-            initial_trial_ns: goal.initial_trial_ns,
-            final_trial_ns: goal.final_trial_ns,
-            duration_sum_ns: goal.duration_sum_ns,
-            width_ppm: goal.width_ppm,
-        })
-        .collect();
+    let goals: Vec<_> = goals.iter().map(|goal| goal.criteria).collect();
     let limits = Limits::time(24 * 3600 * S);
     let mut search = method.start(&goals, 1_000, 1_488_095, limits).unwrap();
     run(&mut *search, &mut Device::new(behaviour, seed), overhead_ns);

@@ -1,8 +1,8 @@
 //! What plans of frame tests promise to whoever carries them out.
 
 use campaign::plan::{
-    Adapter, Direction, FrameTest, Goal, IpVersion, Measurement, Plan, PortKind, Ports, Procedure,
-    Profile, Stations, ThroughputSearch, Traffic,
+    Adapter, Criteria, Direction, FrameTest, Goal, IpVersion, Measurement, Plan, PortKind, Ports,
+    Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
 use proptest::collection::vec;
@@ -64,17 +64,21 @@ fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
     assert_eq!(test.traffic, expected);
     let ndr = Goal {
         name: "ndr".to_owned(),
-        loss_ratio_ppm: 0,
-        exceed_ratio_ppm: 500_000,
-        initial_trial_ns: 100 * MS,
-        final_trial_ns: 500 * MS,
-        duration_sum_ns: S,
-        width_ppm: 50_000,
+        criteria: Criteria {
+            loss_ratio_ppm: 0,
+            exceed_ratio_ppm: 500_000,
+            initial_trial_ns: 100 * MS,
+            final_trial_ns: 500 * MS,
+            duration_sum_ns: S,
+            width_ppm: 50_000,
+        },
     };
     let pdr = Goal {
         name: "pdr".to_owned(),
-        loss_ratio_ppm: 5_000,
-        ..ndr.clone()
+        criteria: Criteria {
+            loss_ratio_ppm: 5_000,
+            ..ndr.criteria
+        },
     };
     let expected = Procedure::Throughput(ThroughputSearch {
         profile: Profile::Fast,

@@ -44,6 +44,9 @@ pub use error::SearchError;
 pub use loss_curve::LossCurve;
 pub use mlr::MlrSearch;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// A trial to make: a load for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trial {
@@ -102,7 +105,8 @@ impl Counts {
 pub(crate) const PPM: u32 = 1_000_000;
 
 /// A search goal (RFC 9971, Search Goal). Ratios are in parts per million.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "GoalParameters")]
 pub struct Goal {
     /// Goal Loss Ratio: a trial that loses more is a high-loss trial. Under 1 000 000.
     pub loss_ratio_ppm: u32,

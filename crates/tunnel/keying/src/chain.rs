@@ -97,12 +97,6 @@ impl Policy {
     pub const fn asks_qkd(self) -> bool {
         !matches!(self, Self::Pqc)
     }
-
-    /// Whether there are no keys without QKD.
-    #[must_use]
-    pub const fn requires_qkd(self) -> bool {
-        matches!(self, Self::Qkd | Self::Both)
-    }
 }
 
 impl fmt::Display for Policy {

@@ -132,13 +132,19 @@ fn is_flooded(procedure: &Procedure) -> bool {
 fn search(test: &ThroughputSearch) -> Duration {
     let nanos = Duration::from_nanos;
     let around = nanos(test.drain_ns) + FRAMES_AROUND;
-    let initial = test.goals.iter().map(|goal| nanos(goal.initial_trial_ns));
+    let initial = test
+        .goals
+        .iter()
+        .map(|goal| nanos(goal.criteria.initial_trial_ns));
     let short = (initial.max().unwrap_or_default() + around) * SHORT_TRIALS;
     let full = test.goals.iter().map(|goal| {
-        let trials = goal.duration_sum_ns.div_ceil(goal.final_trial_ns.max(1));
+        let trials = goal
+            .criteria
+            .duration_sum_ns
+            .div_ceil(goal.criteria.final_trial_ns.max(1));
         // A sum of a day and trials of 10 ms: it fits.
         let around = around * u32::try_from(trials).unwrap_or(u32::MAX);
-        (nanos(goal.duration_sum_ns) + around) * FULL_LOADS
+        (nanos(goal.criteria.duration_sum_ns) + around) * FULL_LOADS
     });
     let time = full.fold(short, |sum, time| sum.saturating_add(time));
     time.min(nanos(test.timeout_ns))

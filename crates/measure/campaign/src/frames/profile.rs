@@ -23,7 +23,7 @@
 //! anyhow.
 
 use crate::axis::nanos;
-use crate::plan::{Goal, Profile};
+use crate::plan::{Criteria, Goal, Profile};
 use std::time::Duration;
 use units::Ratio;
 use yaml::{Map, Node, Reported};
@@ -63,15 +63,18 @@ impl Profile {
     /// Its goals; those that a campaign spells out take what they leave open from `fast`.
     pub(crate) fn goals(self) -> Vec<Goal> {
         let ndr = match self {
-            Self::Fast | Self::Custom => fast(NDR, Ratio::from_ppm(0)),
-            Self::Rfc2544 => Goal {
-                initial_trial_ns: nanos(Duration::from_secs(1)),
-                ..minutes(0, 1)
-            },
-            Self::Tst009 => minutes(50, 2),
+            Self::Fast | Self::Custom => named(NDR, fast(Ratio::from_ppm(0))),
+            Self::Rfc2544 => named(
+                NDR,
+                Criteria {
+                    initial_trial_ns: nanos(Duration::from_secs(1)),
+                    ..minutes(0, 1)
+                },
+            ),
+            Self::Tst009 => named(NDR, minutes(50, 2)),
         };
         match self {
-            Self::Fast => vec![ndr, fast(PDR, PDR_LOSS)],
+            Self::Fast => vec![ndr, named(PDR, fast(PDR_LOSS))],
             Self::Rfc2544 | Self::Tst009 | Self::Custom => vec![ndr],
         }
     }
@@ -101,9 +104,15 @@ impl Profile {
     }
 }
 
-fn fast(name: &str, loss: Ratio) -> Goal {
+fn named(name: &str, criteria: Criteria) -> Goal {
     Goal {
         name: name.to_owned(),
+        criteria,
+    }
+}
+
+fn fast(loss: Ratio) -> Criteria {
+    Criteria {
         loss_ratio_ppm: ppm(loss),
         exceed_ratio_ppm: ppm(Ratio::from_percent(50)),
         initial_trial_ns: nanos(Duration::from_millis(100)),
@@ -114,10 +123,9 @@ fn fast(name: &str, loss: Ratio) -> Goal {
 }
 
 /// Zero loss in trials of a minute.
-fn minutes(exceed_percent: u32, trials: u32) -> Goal {
+fn minutes(exceed_percent: u32, trials: u32) -> Criteria {
     let minute = Duration::from_secs(60);
-    Goal {
-        name: NDR.to_owned(),
+    Criteria {
         loss_ratio_ppm: 0,
         exceed_ratio_ppm: ppm(Ratio::from_percent(exceed_percent)),
         initial_trial_ns: nanos(minute),
@@ -157,7 +165,7 @@ pub(crate) fn goals(node: Node<'_>) -> Result<Vec<Goal>, Reported> {
 
 fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
     let node = map.node();
-    let default = fast(NDR, Ratio::from_ppm(0));
+    let default = fast(Ratio::from_ppm(0));
     let ratio = |key, default: u32, range: std::ops::RangeInclusive<Ratio>| {
         map.with_default(key, default, |node| node.ratio(range).map(ppm))
     };
@@ -208,13 +216,13 @@ fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
             return Err(node.mistake_at(place, what, help));
         }
     }
-    Ok(Goal {
-        name: name?.to_owned(),
+    let criteria = Criteria {
         loss_ratio_ppm: loss?,
         exceed_ratio_ppm: exceed?,
         initial_trial_ns: initial.value,
         final_trial_ns: last.value,
         duration_sum_ns: sum.value,
         width_ppm: width?,
-    })
+    };
+    Ok(named(name?, criteria))
 }

@@ -80,7 +80,11 @@ impl Search {
             }
         }
         let lowest = mixes().map(|mix| min.frames_per_s(mix)).min();
-        let shortest = self.goals.iter().map(|goal| goal.initial_trial_ns).min();
+        let shortest = self
+            .goals
+            .iter()
+            .map(|goal| goal.criteria.initial_trial_ns)
+            .min();
         if let (Some(lowest), Some(shortest)) = (lowest, shortest.map(Duration::from_nanos))
             && is_empty(lowest, shortest)
         {
@@ -94,7 +98,11 @@ impl Search {
                 format!("write `min_load: {least}` or more, or goals with a longer `initial`");
             node.mistake_at(&self.min_load.place, what, help);
         }
-        let longest = self.goals.iter().map(|goal| goal.duration_sum_ns).max();
+        let longest = self
+            .goals
+            .iter()
+            .map(|goal| goal.criteria.duration_sum_ns)
+            .max();
         let longest = Duration::from_nanos(longest.unwrap_or_default());
         if self.timeout.value < longest {
             let print = units::time::print;
@@ -195,7 +203,7 @@ fn timeout_for(profile: Profile, goals: &[Goal]) -> Duration {
     }
     let sums = goals
         .iter()
-        .map(|goal| Duration::from_nanos(goal.duration_sum_ns));
+        .map(|goal| Duration::from_nanos(goal.criteria.duration_sum_ns));
     let needed = sums.sum::<Duration>() * TIMEOUT_SUMS;
     needed.clamp(usual, RUN_MAX)
 }
@@ -207,11 +215,11 @@ fn goal_id(goal: &Goal) -> String {
     format!(
         "{}({},{},{},{},{},{})",
         goal.name,
-        ratio(goal.loss_ratio_ppm),
-        ratio(goal.exceed_ratio_ppm),
-        time(goal.initial_trial_ns),
-        time(goal.final_trial_ns),
-        time(goal.duration_sum_ns),
-        ratio(goal.width_ppm)
+        ratio(goal.criteria.loss_ratio_ppm),
+        ratio(goal.criteria.exceed_ratio_ppm),
+        time(goal.criteria.initial_trial_ns),
+        time(goal.criteria.final_trial_ns),
+        time(goal.criteria.duration_sum_ns),
+        ratio(goal.criteria.width_ppm)
     )
 }

@@ -1,5 +1,7 @@
 //! A search for throughput: its goals and loads.
 
+pub use ::search::Goal as Criteria;
+
 use serde::{Deserialize, Serialize};
 
 /// A search for throughput.
@@ -46,21 +48,12 @@ impl Profile {
     }
 }
 
-/// A search goal (RFC 9971). Ratios are in parts per million.
+/// A search goal (RFC 9971) with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Goal {
     /// `ndr`, `pdr` or another word for tables.
     pub name: String,
-    /// Goal Loss Ratio: a trial that loses more is a high-loss trial.
-    pub loss_ratio_ppm: u32,
-    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take.
-    pub exceed_ratio_ppm: u32,
-    /// Goal Initial Trial Duration.
-    pub initial_trial_ns: u64,
-    /// Goal Final Trial Duration.
-    pub final_trial_ns: u64,
-    /// Goal Duration Sum.
-    pub duration_sum_ns: u64,
-    /// Goal Width: relative distance of the bounds at which the search ends.
-    pub width_ppm: u32,
+    /// What a load must meet.
+    #[serde(flatten)]
+    pub criteria: Criteria,
 }

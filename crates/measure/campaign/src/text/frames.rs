@@ -63,21 +63,21 @@ fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
 
 fn goal(goal: &Goal) -> String {
     let ratio = |ppm: u32| Ratio::from_ppm(ppm.into());
-    let trials = match goal.initial_trial_ns == goal.final_trial_ns {
-        true => format!("trials of {}", time(goal.final_trial_ns)),
+    let trials = match goal.criteria.initial_trial_ns == goal.criteria.final_trial_ns {
+        true => format!("trials of {}", time(goal.criteria.final_trial_ns)),
         false => format!(
             "trials of {} to {}",
-            time(goal.initial_trial_ns),
-            time(goal.final_trial_ns)
+            time(goal.criteria.initial_trial_ns),
+            time(goal.criteria.final_trial_ns)
         ),
     };
     format!(
         "goal {}: loss {}, exceeded in up to {} of {}, {trials}, width {}",
         goal.name,
-        ratio(goal.loss_ratio_ppm),
-        ratio(goal.exceed_ratio_ppm),
-        time(goal.duration_sum_ns),
-        ratio(goal.width_ppm)
+        ratio(goal.criteria.loss_ratio_ppm),
+        ratio(goal.criteria.exceed_ratio_ppm),
+        time(goal.criteria.duration_sum_ns),
+        ratio(goal.criteria.width_ppm)
     )
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fixture::{header, trial};
 use campaign::plan::{
-    Adapter, BackToBack, BaseLoad, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
+    Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
     IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery,
     Soak, ThroughputSearch, Tool, Traffic, Workers,
@@ -158,12 +158,14 @@ fn records() -> Vec<Record> {
 fn frame_tests() -> impl Iterator<Item = Measurement> {
     let goal = Goal {
         name: "ndr".into(),
-        loss_ratio_ppm: 0,
-        exceed_ratio_ppm: 0,
-        initial_trial_ns: 1,
-        final_trial_ns: 1,
-        duration_sum_ns: 1,
-        width_ppm: 1,
+        criteria: Criteria {
+            loss_ratio_ppm: 0,
+            exceed_ratio_ppm: 0,
+            initial_trial_ns: 1,
+            final_trial_ns: 1,
+            duration_sum_ns: 1,
+            width_ppm: 1,
+        },
     };
     let search = ThroughputSearch {
         profile: Profile::Fast,

@@ -167,13 +167,6 @@ impl Crossover {
         })
     }
 
-    /// The device's figure by the other's at a number.
-    #[must_use]
-    pub fn ratio_at(&self, n: u32) -> Option<f64> {
-        let point = self.points.iter().find(|point| point.n == n)?;
-        Some(point.ratio)
-    }
-
     /// Whether the one is as good as the other everywhere, as the CPU is beside a device that
     /// leaves all work to it: measured by ratios, since of many numbers one lies outside of what
     /// chance explains.
@@ -183,12 +176,6 @@ impl Crossover {
         let mean = logs.clone().sum::<f64>() / self.points.len() as f64;
         mean.abs() <= off(EQUAL_MEAN_PERCENT)
             && logs.all(|log| log.abs() <= off(EQUAL_EACH_PERCENT))
-    }
-
-    /// The largest number that both have a figure at.
-    #[must_use]
-    pub fn largest_n(&self) -> u32 {
-        self.points.last().map_or(0, |point| point.n)
     }
 }
 
@@ -324,9 +311,10 @@ mod tests {
         assert_eq!(found.course, Course::FasterFrom);
         assert_eq!((found.faster_from, found.faster_until), (Some(40), None));
         assert!((found.crosses_at.unwrap() - 30.3).abs() < 0.1, "{found:?}");
-        assert_eq!((found.best_at, found.largest_n()), (110, 110));
+        let numbers: Vec<u32> = found.points.iter().map(|point| point.n).collect();
+        assert_eq!((found.best_at, numbers[6]), (110, 110));
         assert!((found.best_ratio - 2.64).abs() < 1e-9);
-        assert!((found.ratio_at(20).unwrap() - 0.66).abs() < 1e-9);
+        assert!((found.points[3].ratio - 0.66).abs() < 1e-9);
         // The other way round, the CPU is faster up to there.
         let cpu = crossover(&cpu, &card);
         assert_eq!(cpu.course, Course::FasterUntil);

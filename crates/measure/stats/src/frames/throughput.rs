@@ -4,7 +4,7 @@ use super::Repeats;
 use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::{Goal, ThroughputSearch};
+use campaign::plan::{Criteria, Goal, ThroughputSearch};
 use journal::record::{FrameResult, GoalBounds, SearchEnd, ThroughputFound};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct GoalResult {
     /// Its name in the plan.
     pub goal: String,
     /// What it asks for.
-    pub parameters: GoalParameters,
+    pub parameters: Criteria,
     /// Relevant lower bound; `null` when a repeat has none.
     pub lower: Option<LayerRates>,
     /// Relevant upper bound; `null` when a repeat has none.
@@ -55,23 +55,6 @@ pub struct GoalResult {
     pub irregular: Vec<String>,
     /// Repeats that lack a bound because the search's time was up.
     pub time_was_up: u32,
-}
-
-/// A search goal (RFC 9971).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct GoalParameters {
-    /// Goal Loss Ratio: a trial that loses more is a high-loss trial.
-    pub loss_ratio_ppm: u32,
-    /// Goal Exceed Ratio: share of the duration sum that high-loss trials may take.
-    pub exceed_ratio_ppm: u32,
-    /// Goal Initial Trial Duration.
-    pub initial_trial_ns: u64,
-    /// Goal Final Trial Duration.
-    pub final_trial_ns: u64,
-    /// Goal Duration Sum.
-    pub duration_sum_ns: u64,
-    /// Goal Width.
-    pub width_ppm: u32,
 }
 
 /// One repeat's search beside all that was recorded with it.
@@ -148,14 +131,7 @@ impl GoalResult {
         };
         Self {
             goal: goal.name.clone(),
-            parameters: GoalParameters {
-                loss_ratio_ppm: goal.loss_ratio_ppm,
-                exceed_ratio_ppm: goal.exceed_ratio_ppm,
-                initial_trial_ns: goal.initial_trial_ns,
-                final_trial_ns: goal.final_trial_ns,
-                duration_sum_ns: goal.duration_sum_ns,
-                width_ppm: goal.width_ppm,
-            },
+            parameters: goal.criteria,
             lower: rates(|bounds| bounds.lower.map(|load| load as f64)),
             upper: rates(|bounds| bounds.upper.map(|load| load as f64)),
             conditional_throughput: rates(|bounds| {

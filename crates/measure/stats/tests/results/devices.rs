@@ -284,7 +284,8 @@ fn processes_that_hardly_worked_together_are_held_against_nobody() {
     let apart = of(60);
     let found = only(&apart.device_series);
     assert_eq!(found.comparisons[0].crossover.course, Course::Slower);
-    assert_eq!(found.comparisons[0].crossover.largest_n(), 10);
+    let points = &found.comparisons[0].crossover.points;
+    assert_eq!(points.last().map(|point| point.n), Some(10));
     let card = found.curve("card").unwrap();
     // Its figure is told, but nothing is made of it.
     assert!(card.points[2].figure.is_some() && !card.points[2].is_compared);

@@ -5,7 +5,7 @@ use super::{FrameRun, RigLoad};
 use crate::error::TrialError;
 use campaign::plan::{Profile, ThroughputSearch};
 use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
-use search::{Goal, Limits, Method, Searcher, Step};
+use search::{Limits, Method, Searcher, Step};
 
 /// Searches for all goals of the plan together.
 pub(super) fn throughput(
@@ -22,7 +22,7 @@ pub(super) fn throughput_by(
     mut make: impl FnMut(&mut Trials<'_>, &RigLoad) -> Result<FrameRun, TrialError>,
 ) -> Result<ThroughputFound, TrialError> {
     let (max_load, max_load_by) = trials.highest_load(plan.max_load)?;
-    let goals: Vec<Goal> = plan.goals.iter().map(goal).collect();
+    let goals: Vec<_> = plan.goals.iter().map(|goal| goal.criteria).collect();
     // A device or generator that is slower than the lowest load is measured at its own maximum.
     let min_load = plan.min_load.min(max_load);
     let limits = Limits::time(plan.timeout_ns);
@@ -50,17 +50,6 @@ const fn method(profile: Profile) -> Method {
     match profile {
         Profile::Fast | Profile::Rfc2544 | Profile::Custom => Method::Mlr,
         Profile::Tst009 => Method::Tst009,
-    }
-}
-
-const fn goal(goal: &campaign::plan::Goal) -> Goal {
-    Goal {
-        loss_ratio_ppm: goal.loss_ratio_ppm,
-        exceed_ratio_ppm: goal.exceed_ratio_ppm,
-        initial_trial_ns: goal.initial_trial_ns,
-        final_trial_ns: goal.final_trial_ns,
-        duration_sum_ns: goal.duration_sum_ns,
-        width_ppm: goal.width_ppm,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::trials::{TestLab, cell, encrypting, kill_encryptor_below, plan};
 use campaign::plan::{
-    Adapter, Cell, Direction, Encryptor, FrameTest, Goal, IpVersion, Load, Measurement, PortKind,
-    Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
+    Adapter, Cell, Criteria, Direction, Encryptor, FrameTest, Goal, IpVersion, Load, Measurement,
+    PortKind, Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
 };
 use journal::record::{FrameResult, Measured, Outcome};
 use lab::{Interrupt, LabError, NodeId};
@@ -258,12 +258,14 @@ fn search(max_load: Option<u64>) -> ThroughputSearch {
         profile: Profile::Fast,
         goals: vec![Goal {
             name: "ndr".to_owned(),
-            loss_ratio_ppm: 0,
-            exceed_ratio_ppm: 500_000,
-            initial_trial_ns: 50 * MS,
-            final_trial_ns: 200 * MS,
-            duration_sum_ns: 400 * MS,
-            width_ppm: 50_000,
+            criteria: Criteria {
+                loss_ratio_ppm: 0,
+                exceed_ratio_ppm: 500_000,
+                initial_trial_ns: 50 * MS,
+                final_trial_ns: 200 * MS,
+                duration_sum_ns: 400 * MS,
+                width_ppm: 50_000,
+            },
         }],
         max_load,
         min_load: 100,

@@ -1,8 +1,8 @@
 //! A rig of known truth: a simulated device between a tester that may have flaws of its own.
 
 use campaign::plan::{
-    Adapter, Cell, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports, Procedure,
-    Profile, Stations, ThroughputSearch, Traffic,
+    Adapter, Cell, Criteria, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports,
+    Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
 use journal::record::{Check, FramePort, FrameTrial, LatencyBucket, SoakPoint};
 use lab::{Interrupt, Links};
@@ -260,12 +260,14 @@ pub(crate) fn trial(cell: &Cell) -> trial::Trial<'_> {
 pub(crate) fn search() -> ThroughputSearch {
     let goal = |name: &str, loss_ratio_ppm| Goal {
         name: name.to_owned(),
-        loss_ratio_ppm,
-        exceed_ratio_ppm: 500_000,
-        initial_trial_ns: 50 * MS,
-        final_trial_ns: SECOND,
-        duration_sum_ns: 2 * SECOND,
-        width_ppm: 5000,
+        criteria: Criteria {
+            loss_ratio_ppm,
+            exceed_ratio_ppm: 500_000,
+            initial_trial_ns: 50 * MS,
+            final_trial_ns: SECOND,
+            duration_sum_ns: 2 * SECOND,
+            width_ppm: 5000,
+        },
     };
     ThroughputSearch {
         profile: Profile::Fast,

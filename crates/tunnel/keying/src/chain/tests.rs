@@ -422,20 +422,11 @@ fn policies_say_what_they_need() {
             serde_json::to_string(&policy).unwrap(),
             format!("\"{policy}\"")
         );
-        (
-            policy.mixes_handshake(),
-            policy.asks_qkd(),
-            policy.requires_qkd(),
-        )
+        (policy.mixes_handshake(), policy.asks_qkd())
     });
     assert_eq!(
         table,
-        [
-            (true, false, false),
-            (false, true, true),
-            (true, true, true),
-            (true, true, false),
-        ]
+        [(true, false), (false, true), (true, true), (true, true),]
     );
     assert_eq!(Policy::from_name("none"), None);
 }

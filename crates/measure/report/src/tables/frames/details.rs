@@ -139,12 +139,12 @@ pub(crate) fn goals(set: &FrameSet<'_>) -> Option<Table> {
     for goal in &search.goals {
         table.push(vec![
             Cell::label(&goal.name),
-            Cell::plain(percent(goal.loss_ratio_ppm)),
-            Cell::plain(percent(goal.exceed_ratio_ppm)),
-            Cell::plain(duration_ns(goal.initial_trial_ns as f64)),
-            Cell::plain(duration_ns(goal.final_trial_ns as f64)),
-            Cell::plain(duration_ns(goal.duration_sum_ns as f64)),
-            Cell::plain(percent(goal.width_ppm)),
+            Cell::plain(percent(goal.criteria.loss_ratio_ppm)),
+            Cell::plain(percent(goal.criteria.exceed_ratio_ppm)),
+            Cell::plain(duration_ns(goal.criteria.initial_trial_ns as f64)),
+            Cell::plain(duration_ns(goal.criteria.final_trial_ns as f64)),
+            Cell::plain(duration_ns(goal.criteria.duration_sum_ns as f64)),
+            Cell::plain(percent(goal.criteria.width_ppm)),
         ]);
     }
     Some(table)

@@ -35,7 +35,7 @@ impl Quantity {
 /// The relevant lower bound of the first goal.
 pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> Table {
     let goal = set.goals().first();
-    let goal = goal.map_or_else(String::new, |goal| match goal.loss_ratio_ppm {
+    let goal = goal.map_or_else(String::new, |goal| match goal.criteria.loss_ratio_ppm {
         0 => format!("goal {}, no loss", goal.name),
         ppm => format!("goal {}, loss up to {} %", goal.name, f64::from(ppm) / 1e4),
     });
