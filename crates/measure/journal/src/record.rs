@@ -317,7 +317,8 @@ pub struct Evidence {
 }
 
 /// One check of the evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CheckInfo")]
 pub struct Check {
     /// Short name, for example `no-clear-text`.
     pub name: String,

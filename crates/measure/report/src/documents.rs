@@ -50,7 +50,7 @@ impl Documents {
             html: crate::html::write(&run),
             markdown: crate::text::markdown::write(&run),
             csv: crate::csv::write(&run),
-            json: json(&RunResult::of(&run, results)),
+            json: json(&RunResult::of(&run, &results)),
         }
     }
 
@@ -76,7 +76,7 @@ impl Documents {
 }
 
 /// The text of `results.json`: indented, keys in the order of the schema.
-pub(crate) fn json(result: &RunResult) -> String {
+fn json(result: &RunResult<'_>) -> String {
     // Plain data with string keys always has a JSON form.
     let mut text = serde_json::to_string_pretty(result).expect("a result can be written as JSON");
     text.push('\n');

@@ -31,24 +31,15 @@ mod tables;
 mod text;
 
 pub use documents::{CSV_NAME, Documents, HTML_NAME, JSON_NAME, MARKDOWN_NAME, WriteError};
-pub use result::{CheckInfo, OutcomeKind, RunInfo, RunResult, SchemaVersion, TrialInfo};
 
 use journal::Journal;
 use layout::Run;
-use stats::Results;
 use std::path::Path;
 
 /// Builds every document of a run, complete or not.
 #[must_use]
 pub fn build(journal: &Journal) -> Documents {
     Documents::of(journal)
-}
-
-/// What `results.json` holds, as data.
-#[must_use]
-pub fn result(journal: &Journal) -> RunResult {
-    let results = Results::of(journal);
-    RunResult::of(&Run::with(journal, results.clone()), results)
 }
 
 /// The summary printed at the end of a run, for a terminal of `width` columns. `files` is the

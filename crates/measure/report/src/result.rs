@@ -4,120 +4,88 @@
 //! removed or changes its meaning makes a new one, whatever the journal's format does. Keys carry
 //! their units.
 
-mod cell;
-
-pub(crate) use cell::CellInfo;
-
 use crate::evidence;
 use crate::layout::Run;
-use journal::record::{Environment, Outcome};
+use journal::record::{Check, Environment, Outcome};
 use journal::time::utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use stats::{
-    ClaimResult, Comparison, DeviceSeries, FatigueBatch, HybridGain, KeyCost, Progress,
-    PublishedResult, Ranking, Results, Scaling, SuiteMatrix, ToolCheck, Warning,
-};
+use stats::Results;
 
 /// Result of a cipherbench run.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "cipherbench-result/1")]
-pub struct RunResult {
+pub(crate) struct RunResult<'a> {
     /// Name and version of this format.
-    pub schema: SchemaVersion,
+    schema: SchemaVersion,
     /// What was run.
-    pub run: RunInfo,
+    run: RunInfo<'a>,
     /// The machine at the start of the run.
-    pub environment: Environment,
-    /// Progress of the run.
-    pub progress: Progress,
-    /// Result of each cell, in the plan's order.
-    pub cells: Vec<CellInfo>,
-    /// Each DUT against the baseline of its group.
-    pub comparisons: Vec<Comparison>,
-    /// Each measurement that was made with several suites of one device.
-    pub suites: Vec<SuiteMatrix>,
-    /// The devices of each group in order.
-    pub rankings: Vec<Ranking>,
-    /// What more workers, cores, streams, flows or tunnels bring.
-    pub scalings: Vec<Scaling>,
-    /// Claims about the devices beside measured figures.
-    pub claims: Vec<ClaimResult>,
-    /// Cost of key sources against static keys.
-    pub key_costs: Vec<KeyCost>,
-    /// What hybrids of engines gain over each of them alone, in the plan's order.
-    pub hybrid_gains: Vec<HybridGain>,
-    /// The same transfers by several tools.
-    pub tool_checks: Vec<ToolCheck>,
-    /// Published figures of other systems beside measured ones.
-    pub published: Vec<PublishedResult>,
-    /// Crypto devices over sizes, concurrency or queue depths, side by side.
-    pub device_series: Vec<DeviceSeries>,
-    /// Crypto devices that went through one fatigue trial.
-    pub fatigue_batches: Vec<FatigueBatch>,
-    /// Warnings about the figures.
-    pub warnings: Vec<Warning>,
+    environment: &'a Environment,
+    /// The figures.
+    #[serde(flatten)]
+    results: &'a Results,
     /// The trials that count, in the order made.
-    pub trials: Vec<TrialInfo>,
+    trials: Vec<TrialInfo<'a>>,
 }
 
 /// Name and version of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub enum SchemaVersion {
+#[derive(Debug, Serialize, JsonSchema)]
+enum SchemaVersion {
     /// The first.
     #[serde(rename = "cipherbench-result/1")]
     V1,
 }
 
 /// What was run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct RunInfo {
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunInfo<'a> {
     /// Name of the campaign.
-    pub name: String,
+    name: &'a str,
     /// Its title; may be empty.
-    pub title: String,
+    title: &'a str,
     /// Name of the lab.
-    pub lab: String,
+    lab: &'a str,
     /// Times that each cell is measured.
-    pub repeats: u32,
+    repeats: u32,
     /// Command line that started the run, word by word.
-    pub command: Vec<String>,
+    command: &'a [String],
     /// Version and revision of the program.
-    pub program: String,
+    program: &'a str,
     /// Moment at which the run began, ISO 8601.
-    pub started_utc: String,
+    started_utc: String,
     /// Moments at which it was resumed.
-    pub resumed_utc: Vec<String>,
+    resumed_utc: Vec<String>,
     /// Moment at which it ended; `null` while it has not.
-    pub ended_utc: Option<String>,
+    ended_utc: Option<String>,
 }
 
 /// One trial, without its raw counters: those are in the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TrialInfo {
+#[derive(Debug, Serialize, JsonSchema)]
+struct TrialInfo<'a> {
     /// Id of the cell.
-    pub cell: String,
+    cell: &'a str,
     /// From 1.
-    pub repeat: u32,
+    repeat: u32,
     /// Moment at which it began, ISO 8601.
-    pub started_utc: String,
+    started_utc: String,
     /// Wall time of the whole trial, bringing the DUT up included.
-    pub duration_ns: u64,
+    duration_ns: u64,
     /// Outcome.
-    pub outcome: OutcomeKind,
+    outcome: OutcomeKind,
     /// Why it is invalid or failed; empty when measured.
-    pub reasons: Vec<String>,
+    reasons: &'a [String],
     /// Commands run on the stations, word by word.
-    pub commands: Vec<Vec<String>>,
+    commands: &'a [Vec<String>],
     /// Checks of the evidence.
-    pub checks: Vec<CheckInfo>,
+    checks: &'a [Check],
 }
 
 /// Outcome of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum OutcomeKind {
+enum OutcomeKind {
     /// Measured, all checks passed.
     Measured,
     /// Measured, but a check of the evidence failed: it has no figure.
@@ -126,60 +94,32 @@ pub enum OutcomeKind {
     Failed,
 }
 
-/// One check of the evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CheckInfo {
-    /// Short name.
-    pub name: String,
-    /// Whether it passed.
-    pub passed: bool,
-    /// A sentence with the numbers that decided it.
-    pub detail: String,
-}
-
-impl RunResult {
+impl<'a> RunResult<'a> {
     /// Takes the unmarked results: DUTs have the names of the plan here.
-    pub(crate) fn of(run: &Run<'_>, results: Results) -> Self {
+    pub(crate) fn of(run: &Run<'a>, results: &'a Results) -> Self {
         Self {
             schema: SchemaVersion::V1,
             run: RunInfo::of(run),
-            environment: run.journal.header.environment.clone(),
-            progress: results.progress,
-            cells: results.cells.into_iter().map(CellInfo::of).collect(),
-            comparisons: results.comparisons,
-            suites: results.suites,
-            rankings: results.rankings,
-            scalings: results.scalings,
-            claims: results.claims,
-            key_costs: results.key_costs,
-            hybrid_gains: results.hybrid_gains,
-            tool_checks: results.tool_checks,
-            published: results.published,
-            device_series: results.device_series,
-            fatigue_batches: results.fatigue_batches,
-            warnings: results.warnings,
+            environment: &run.journal.header.environment,
+            results,
             trials: trials(run),
         }
     }
 }
 
-impl RunInfo {
-    fn of(run: &Run<'_>) -> Self {
+impl<'a> RunInfo<'a> {
+    fn of(run: &Run<'a>) -> Self {
         let (header, plan) = (&run.journal.header, run.plan());
+        let resumed = run.journal.resumed.iter();
         Self {
-            name: plan.name.clone(),
-            title: plan.title.clone(),
-            lab: plan.lab.name.clone(),
+            name: &plan.name,
+            title: &plan.title,
+            lab: &plan.lab.name,
             repeats: plan.repeats,
-            command: header.command.clone(),
-            program: header.program.clone(),
+            command: &header.command,
+            program: &header.program,
             started_utc: utc(header.started_unix_ns),
-            resumed_utc: run
-                .journal
-                .resumed
-                .iter()
-                .map(|resumed| utc(resumed.at_unix_ns))
-                .collect(),
+            resumed_utc: resumed.map(|resumed| utc(resumed.at_unix_ns)).collect(),
             ended_utc: run.journal.end.as_ref().map(|end| utc(end.at_unix_ns)),
         }
     }
@@ -187,7 +127,7 @@ impl RunInfo {
 
 /// The JSON Schema of these types, with the first paragraph of each doc comment as its description.
 pub(crate) fn json_schema() -> String {
-    let mut schema = schemars::schema_for!(RunResult);
+    let mut schema = schemars::schema_for!(RunResult<'_>);
     let fields = schema.ensure_object();
     fields.values_mut().for_each(unwrap_descriptions);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
@@ -214,32 +154,24 @@ fn unwrap_descriptions(schema: &mut Value) {
     }
 }
 
-fn trials(run: &Run<'_>) -> Vec<TrialInfo> {
+fn trials<'a>(run: &Run<'a>) -> Vec<TrialInfo<'a>> {
     let counted = run.journal.trials.iter().filter(|trial| run.counts(trial));
     counted
         .map(|trial| {
             let (outcome, reasons) = match &trial.outcome {
-                Outcome::Measured(_) => (OutcomeKind::Measured, vec![]),
-                Outcome::Invalid { reasons, .. } => (OutcomeKind::Invalid, reasons.clone()),
-                Outcome::Failed { reason } => (OutcomeKind::Failed, vec![reason.clone()]),
+                Outcome::Measured(_) => (OutcomeKind::Measured, &[][..]),
+                Outcome::Invalid { reasons, .. } => (OutcomeKind::Invalid, reasons.as_slice()),
+                Outcome::Failed { reason } => (OutcomeKind::Failed, std::slice::from_ref(reason)),
             };
-            let checks = evidence::of_trial(trial).map_or(&[][..], |evidence| &evidence.checks);
             TrialInfo {
-                cell: trial.cell.clone(),
+                cell: &trial.cell,
                 repeat: trial.repeat,
                 started_utc: utc(trial.started_unix_ns),
                 duration_ns: trial.duration_ns,
                 outcome,
                 reasons,
-                commands: trial.commands.clone(),
-                checks: checks
-                    .iter()
-                    .map(|check| CheckInfo {
-                        name: check.name.clone(),
-                        passed: check.passed,
-                        detail: check.detail.clone(),
-                    })
-                    .collect(),
+                commands: &trial.commands,
+                checks: evidence::of_trial(trial).map_or(&[], |evidence| &evidence.checks),
             }
         })
         .collect()

@@ -4,6 +4,7 @@ use crate::bulk::{Bulk, CpuResult};
 use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
 use crate::estimate::Estimate;
 use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
+use crate::json::{self, FiguresInfo, StationsInfo};
 use crate::latency::LatencyResult;
 use crate::overhead::{Ceiling, Overhead};
 use crate::parameters::Parameters;
@@ -14,8 +15,8 @@ use journal::record::{FatigueProgress, Figures, Measured, Outcome, SoakProgress,
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What the trials of a cell say together.
-#[derive(Debug, Clone, PartialEq)]
+/// Results of a cell over its trials.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CellResult {
     /// The cell's id in the plan.
     pub id: String,
@@ -29,13 +30,14 @@ pub struct CellResult {
     pub calibration: bool,
     /// What makes it a control, where it is one.
     pub control: Option<Control>,
-    /// Why nobody should protect anything with this DUT; `null` where it protects, or was never
-    /// meant to.
+    /// Why this DUT must not protect data; `null` where it may, or is not meant to.
     pub insecure: Option<String>,
     /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or
     /// `fatigue`.
     pub protocol: String,
     /// Settings of the stations; `None` for crypto devices.
+    #[serde(flatten, serialize_with = "json::stations")]
+    #[schemars(with = "StationsInfo")]
     pub stations: Option<Stations>,
     /// Tool parameters in force.
     pub parameters: Parameters,
@@ -46,6 +48,8 @@ pub struct CellResult {
     /// What became of the repeats.
     pub repeats: Repeats,
     /// The figures, by kind.
+    #[serde(flatten, serialize_with = "json::figures")]
+    #[schemars(with = "FiguresInfo<'_>")]
     pub figures: CellFigures,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
@@ -53,7 +57,7 @@ pub struct CellResult {
     /// encrypts, where packets are fragmented, and where it depends on more than the packet.
     pub overhead: Option<Overhead>,
     /// What the path could carry of such packets, for the same; `null` where neither line rate nor
-    /// baseline tells.
+    /// baseline is known.
     pub ceiling: Option<Ceiling>,
 }
 

@@ -26,6 +26,7 @@ mod drift;
 mod estimate;
 mod frames;
 mod hybrids;
+mod json;
 mod keys;
 mod latency;
 mod overhead;
@@ -80,40 +81,42 @@ use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Everything that a report says in numbers.
-#[derive(Debug, Clone, PartialEq)]
+/// All figures of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Results {
-    /// How far the run came.
+    /// Progress of the run.
     pub progress: Progress,
-    /// One per cell, in the plan's order.
+    /// Result of each cell, in the plan's order.
     pub cells: Vec<CellResult>,
-    /// Each DUT against the baseline of its group, in the plan's order.
+    /// Each DUT against the baseline of its group.
     pub comparisons: Vec<Comparison>,
     /// The rig's own limits in each group of frame tests that measures them, in the plan's order.
+    #[serde(skip)]
     pub calibrations: Vec<Calibration>,
     /// Mean frame rate over the sizes of each DUT and table of throughput, in the plan's order.
+    #[serde(skip)]
     pub mean_frame_rates: Vec<MeanFrameRate>,
-    /// Each measurement that was made with several suites of one device, in the plan's order.
+    /// Each measurement that was made with several suites of one device.
     pub suites: Vec<SuiteMatrix>,
-    /// The devices of each group in order, in the plan's order.
+    /// The devices of each group in order.
     pub rankings: Vec<Ranking>,
-    /// What more workers, cores, streams, flows or tunnels bring, in the plan's order.
+    /// What more workers, cores, streams, flows or tunnels bring.
     pub scalings: Vec<Scaling>,
-    /// What is claimed of the devices beside what was measured, in the campaign's order.
+    /// Claims about the devices beside measured figures, in the campaign's order.
     pub claims: Vec<ClaimResult>,
-    /// What sources of keys cost beside static ones, in the plan's order.
+    /// Cost of key sources against static keys.
     pub key_costs: Vec<KeyCost>,
     /// What hybrids of engines gain over each of them alone, in the plan's order.
     pub hybrid_gains: Vec<HybridGain>,
-    /// The same transfers by several tools, in the plan's order.
+    /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
-    /// What others have published beside what was measured, in the plan's order.
+    /// Published figures of other systems beside measured ones.
     pub published: Vec<PublishedResult>,
-    /// Crypto devices over sizes, or over so many at once, beside one another, in the plan's order.
+    /// Crypto devices over sizes, concurrency or queue depths, side by side.
     pub device_series: Vec<DeviceSeries>,
-    /// Crypto devices that went through one fatigue trial, in the plan's order.
+    /// Crypto devices that went through one fatigue trial.
     pub fatigue_batches: Vec<FatigueBatch>,
-    /// What a reader should know before using the figures; each ends in advice.
+    /// Warnings about the figures, each with advice.
     pub warnings: Vec<Warning>,
 }
 

@@ -1,0 +1,183 @@
+//! The form of cells in `results.json`: a key for each kind of figures, of which those of other
+//! kinds are `null`.
+
+use crate::bulk::Bulk;
+use crate::cell::CellFigures;
+use crate::device::{
+    DeviceFigures, DeviceMember, DeviceSpeedResult, DeviceTestInfo, FatigueResult, KatResult,
+};
+use crate::frames::{
+    BackToBackResult, DesyncResult, DisturbanceResult, DisturbedLoad, FailoverResult, FrameFigures,
+    HostileResult, LoadLatency, LoadResult, PortUsed, RecoveryResult, RekeyResult, SetupResult,
+    SoakResult, ThroughputResult, TrafficInfo,
+};
+use crate::latency::LatencyResult;
+use crate::verdict::Verdict;
+use campaign::plan::Stations;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StationsInfo {
+    /// IP MTU of the stations' interfaces, in bytes; `null` for crypto devices, as are the next
+    /// two.
+    mtu_bytes: Option<u16>,
+    /// Cores that each station's tools may use.
+    cores_per_station: Option<u16>,
+    /// Whether TSO, GSO and GRO are on at the links' ends.
+    offloads: Option<bool>,
+}
+
+pub(crate) fn stations<S: Serializer>(
+    stations: &Option<Stations>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let info = StationsInfo {
+        mtu_bytes: stations.map(|stations| stations.mtu),
+        cores_per_station: stations.map(|stations| stations.cores),
+        offloads: stations.map(|stations| stations.offloads),
+    };
+    info.serialize(serializer)
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+pub(crate) struct FiguresInfo<'a> {
+    /// Bulk transfer, for `tcp` and `udp`; `null` when the cell has no figure.
+    bulk: Option<&'a Bulk>,
+    /// Round-trip times, for `ping`; `null` when the cell has no figure.
+    latency: Option<&'a LatencyResult>,
+    /// What the frames look like, for frame tests.
+    traffic: Option<&'a TrafficInfo>,
+    /// Figures of a frame test; `null` when the cell has none.
+    frames: Option<FrameInfo<'a>>,
+    /// Operation and devices, for trials of crypto devices.
+    device_test: Option<&'a DeviceTestInfo>,
+    /// Figures of a trial of crypto devices; `null` when the cell has none.
+    device: Option<DeviceInfo<'a>>,
+    /// What limits the figure, for frame tests; `null` when the cell has none.
+    verdict: Option<&'a Verdict>,
+}
+
+pub(crate) fn figures<S: Serializer>(
+    figures: &CellFigures,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut info = FiguresInfo::default();
+    match figures {
+        CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => info.bulk = bulk.as_ref(),
+        CellFigures::Ping(latency) => info.latency = latency.as_ref(),
+        CellFigures::Frames(cell) => {
+            info.traffic = Some(&cell.traffic);
+            info.frames = cell.figures.as_ref().map(FrameInfo::of);
+            info.verdict = cell.verdict.as_ref();
+        }
+        CellFigures::Device(cell) => {
+            info.device_test = Some(&cell.test);
+            info.device = cell.figures.as_ref().map(DeviceInfo::of);
+        }
+    }
+    info.serialize(serializer)
+}
+
+/// Figures of a frame test. Which are there depends on the procedure.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FrameFigures")]
+struct FrameInfo<'a> {
+    /// What the search found, for `throughput`, `latency` and `recovery`.
+    throughput: Option<&'a ThroughputResult>,
+    /// One load after the other, for `load` and `loss-curve`; the highest first.
+    loads: &'a [LoadResult],
+    /// Latency under each load; of procedures other than `latency`, under that of the evidence.
+    latency: &'a [LoadLatency],
+    /// Longest burst without loss, for `back-to-back`.
+    back_to_back: Option<&'a BackToBackResult>,
+    /// For `recovery`.
+    recovery: Option<&'a RecoveryResult>,
+    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    disturbance: Option<DisturbanceInfo<'a>>,
+    /// For `soak`.
+    soak: Option<&'a SoakResult>,
+    /// Counts of the trials whose evidence is recorded.
+    at_evidence: Option<&'a LoadResult>,
+    /// How station A sent.
+    sender: &'a PortUsed,
+    /// How the receiving station received.
+    receiver: &'a PortUsed,
+}
+
+/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; one of the five is there.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DisturbanceResult")]
+struct DisturbanceInfo<'a> {
+    /// The same load with nothing happening, which comes first; `null` where the procedure has
+    /// none.
+    quiet: Option<&'a DisturbedLoad>,
+    /// For `rekey`.
+    rekey: Option<&'a RekeyResult>,
+    /// For `failover`.
+    failover: Option<&'a FailoverResult>,
+    /// For `setup`.
+    setup: Option<&'a SetupResult>,
+    /// For `desync`.
+    desync: Option<&'a DesyncResult>,
+    /// For `hostile`.
+    hostile: Option<&'a HostileResult>,
+}
+
+/// Figures of a trial on crypto devices. Which are there depends on the trial.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeviceFigures")]
+struct DeviceInfo<'a> {
+    /// What the devices report about themselves, by the last repeat.
+    members: &'a [DeviceMember],
+    /// Why there is no figure though nothing failed: the device does not have the operation.
+    not_offered: Option<&'a str>,
+    /// For `kat`.
+    kat: Option<&'a KatResult>,
+    /// For `speed`.
+    speed: Option<&'a DeviceSpeedResult>,
+    /// For `fatigue`.
+    fatigue: Option<&'a FatigueResult>,
+}
+
+impl<'a> FrameInfo<'a> {
+    fn of(figures: &'a FrameFigures) -> Self {
+        Self {
+            throughput: figures.throughput.as_ref(),
+            loads: figures.loads(),
+            latency: &figures.latency,
+            back_to_back: figures.back_to_back(),
+            recovery: figures.recovery(),
+            disturbance: figures.disturbance().map(DisturbanceInfo::of),
+            soak: figures.soak(),
+            at_evidence: figures.at_evidence.as_ref(),
+            sender: &figures.sender,
+            receiver: &figures.receiver,
+        }
+    }
+}
+
+impl<'a> DisturbanceInfo<'a> {
+    fn of(found: &'a DisturbanceResult) -> Self {
+        Self {
+            quiet: found.quiet.as_ref(),
+            rekey: found.rekey(),
+            failover: found.failover(),
+            setup: found.setup(),
+            desync: found.desync(),
+            hostile: found.hostile(),
+        }
+    }
+}
+
+impl<'a> DeviceInfo<'a> {
+    fn of(figures: &'a DeviceFigures) -> Self {
+        Self {
+            members: &figures.members,
+            not_offered: figures.not_offered.as_deref(),
+            kat: figures.kat(),
+            speed: figures.speed(),
+            fatigue: figures.fatigue(),
+        }
+    }
+}
