@@ -87,6 +87,23 @@ pub(crate) struct Section {
     blocks: fn(&Run<'_>, &mut Blocks),
 }
 
+impl Section {
+    /// A section with measured figures whose title is its name in the navigation.
+    const fn result(
+        id: &'static str,
+        title: &'static str,
+        blocks: fn(&Run<'_>, &mut Blocks),
+    ) -> Self {
+        Self {
+            id,
+            name: title,
+            title,
+            chapter: RESULTS,
+            blocks,
+        }
+    }
+}
+
 /// Chapter of the sections with measured figures.
 const RESULTS: &str = "Results";
 /// Chapter of the sections that compare measured figures with one another or with published ones.

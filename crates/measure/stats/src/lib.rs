@@ -49,7 +49,7 @@ pub use device::{
     DeviceFigures, DeviceGain, DeviceMember, DeviceOutcome, DevicePointResult, DeviceSeries,
     DeviceSpeedResult, DeviceStanding, DeviceTestInfo, DeviceUnit, FatigueBatch, FatigueClass,
     FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict, MemberSpeed,
-    ProofResult, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
+    REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
 };
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};

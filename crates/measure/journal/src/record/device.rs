@@ -8,6 +8,7 @@
 pub use operation::device::{Facts, KatOutcome, KatRow};
 
 use super::{at_most_one, is_empty};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -212,18 +213,35 @@ pub struct CpuReference {
     pub elapsed_ns: u64,
 }
 
-/// Evidence for which hardware did the work of a device that should take it off the CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Evidence for which hardware did the work of a device that should take it off the CPU; the worst
+/// of several is the last of these.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[schemars(rename = "ProofResult")]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// The device did it: it counted as many operations as were requested.
     Counted,
     /// The device did it: an operation costs less than half of the CPU time of our own engines.
     CpuFell,
-    /// Not proven: neither of these. Flagged, since the card equals the CPU.
-    EqualsCpu,
     /// Not proven: the device does not count, and our own engines do not offer the operation.
     Unknown,
+    /// Not proven: neither of these. Flagged, since the card equals the CPU.
+    EqualsCpu,
+}
+
+impl Proof {
+    /// For people: who did the work, and how it is known.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "the device, by its counter",
+            Self::CpuFell => "the device: CPU time fell",
+            Self::Unknown => "not known",
+            Self::EqualsCpu => "card equals CPU",
+        }
+    }
 }
 
 /// A snapshot of a fatigue trial in progress, which an interrupted run keeps. A later one with the

@@ -38,18 +38,10 @@ pub(super) struct Process {
 
 #[derive(Default)]
 struct State {
-    exit: Option<Exit>,
+    /// Without its output.
+    exit: Option<Ended>,
     /// SIGKILL what is left of its process group when it ends.
     end_group: bool,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy)]
-struct Exit {
-    code: Option<i32>,
-    signal: Option<i32>,
-    cpu: CpuTime,
-    wall_ns: u64,
 }
 
 impl Process {
@@ -204,16 +196,12 @@ impl Process {
 
     /// Returns how it ended; `None` while it runs.
     pub(super) fn ended(&self) -> Option<Ended> {
-        let exit = lock(&self.state).exit?;
+        let exit = lock(&self.state).exit.clone()?;
         let output = self.await_output(Deadline::NEVER, |output| output.complete);
         Some(Ended {
-            code: exit.code,
-            signal: exit.signal,
-            timed_out: false,
             stdout: output.stdout.text(),
             stderr: output.stderr.text(),
-            cpu: exit.cpu,
-            wall_ns: exit.wall_ns,
+            ..exit
         })
     }
 
@@ -246,7 +234,7 @@ impl Process {
     /// CPU time so far, descendants included; the total once it has ended.
     pub(super) fn cpu_time(&self) -> Option<CpuTime> {
         let state = lock(&self.state);
-        match state.exit {
+        match &state.exit {
             Some(exit) => Some(exit.cpu),
             None => procfs::cpu_time(self.pid.as_raw().cast_unsigned()),
         }
@@ -279,11 +267,12 @@ impl Process {
             let _ = killpg(self.pid, Signal::SIGKILL);
         }
         if let Some((status, cpu)) = wait4(self.pid) {
-            state.exit = Some(Exit {
+            state.exit = Some(Ended {
                 code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
                 signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
                 cpu,
                 wall_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+                ..Ended::default()
             });
             // An event that cannot be written is one that was written before.
             let _ = self.ended_event.write(1);

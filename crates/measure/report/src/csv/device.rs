@@ -6,7 +6,7 @@
 use super::figure::Figure;
 use super::{Context, Declared, text};
 use journal::record::{DeviceFatigue, DeviceSpeed, FatigueSegment, KatOutcome, KatRow, SpeedTrial};
-use stats::{DeviceTestInfo, KatVerdict, ProofResult};
+use stats::{DeviceTestInfo, KatVerdict};
 
 pub(super) const COLUMNS: &[Declared] = &[
     (
@@ -64,16 +64,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     (
         "known_answer_verdict",
         "pass, wrong, error, not offered or none published",
-        |row| {
-            let found = match &known_answer(row)?.outcome {
-                KatOutcome::Pass => KatVerdict::Pass,
-                KatOutcome::Wrong { .. } => KatVerdict::Wrong,
-                KatOutcome::Error(_) => KatVerdict::Error,
-                KatOutcome::NotOffered(_) => KatVerdict::NotOffered,
-                KatOutcome::NonePublished => KatVerdict::NonePublished,
-            };
-            text(found.name())
-        },
+        |row| text(KatVerdict::of(&known_answer(row)?.outcome).name()),
     ),
     (
         "known_answer_first_wrong_byte",
@@ -158,10 +149,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     (
         "work_shown",
         "who did the work of a device that is declared to spare the CPU, and the proof",
-        |row| {
-            let proof = speed(row)?.0.proof?;
-            text(ProofResult::of(proof).name())
-        },
+        |row| text(speed(row)?.0.proof?.name()),
     ),
     (
         "operations_failed",

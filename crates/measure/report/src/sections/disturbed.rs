@@ -1,7 +1,7 @@
 //! Loads under which something happens to a device: charts first, then tables.
 
 use super::search::{each, goals};
-use super::{Blocks, RESULTS, Section};
+use super::{Blocks, Section};
 use crate::chart::frames as chart;
 use crate::layout::Run;
 use crate::layout::disturbed::title;
@@ -9,45 +9,25 @@ use crate::layout::frames::FrameKind;
 use crate::tables::frames as tables;
 use campaign::plan::Procedure;
 
-pub(super) const REKEYS: Section = Section {
-    id: "rekeys",
-    name: "Rekeys",
-    title: "Rekeys",
-    chapter: RESULTS,
-    blocks: |run, out| of(run, out, "rekeys", FrameKind::Rekey),
-};
+pub(super) const REKEYS: Section = Section::result("rekeys", "Rekeys", |run, out| {
+    of(run, out, "rekeys", FrameKind::Rekey)
+});
 
-pub(super) const FAILOVER: Section = Section {
-    id: "failover",
-    name: "Failover",
-    title: "Failover",
-    chapter: RESULTS,
-    blocks: |run, out| of(run, out, "failover", FrameKind::Failover),
-};
+pub(super) const FAILOVER: Section = Section::result("failover", "Failover", |run, out| {
+    of(run, out, "failover", FrameKind::Failover)
+});
 
-pub(super) const SETUP: Section = Section {
-    id: "setup",
-    name: "Tunnel set-up",
-    title: "Tunnel set-up",
-    chapter: RESULTS,
-    blocks: |run, out| of(run, out, "setup", FrameKind::Setup),
-};
+pub(super) const SETUP: Section = Section::result("setup", "Tunnel set-up", |run, out| {
+    of(run, out, "setup", FrameKind::Setup)
+});
 
-pub(super) const DESYNC: Section = Section {
-    id: "desync",
-    name: "Keys out of step",
-    title: "Keys out of step",
-    chapter: RESULTS,
-    blocks: |run, out| of(run, out, "desync", FrameKind::Desync),
-};
+pub(super) const DESYNC: Section = Section::result("desync", "Keys out of step", |run, out| {
+    of(run, out, "desync", FrameKind::Desync)
+});
 
-pub(super) const HOSTILE: Section = Section {
-    id: "hostile",
-    name: "Hostile packets",
-    title: "Hostile packets",
-    chapter: RESULTS,
-    blocks: |run, out| of(run, out, "hostile", FrameKind::Hostile),
-};
+pub(super) const HOSTILE: Section = Section::result("hostile", "Hostile packets", |run, out| {
+    of(run, out, "hostile", FrameKind::Hostile)
+});
 
 fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
     each(run, out, id, &[kind], |out, set, id| {

@@ -1,17 +1,15 @@
 //! Frame tests: throughput, loss and latency by frame size.
 
+use super::Section;
 use super::search::{each, goals};
-use super::{RESULTS, Section};
 use crate::chart::frames as chart;
 use crate::layout::frames::FrameKind::{self, Latency, Throughput};
 use crate::tables::frames::{self as tables, Quantity};
 
-pub(super) const THROUGHPUT: Section = Section {
-    id: "frames",
-    name: "Throughput by frame size",
-    title: "Throughput by frame size",
-    chapter: RESULTS,
-    blocks: |run, out| {
+pub(super) const THROUGHPUT: Section = Section::result(
+    "frames",
+    "Throughput by frame size",
+    |run, out| {
         each(run, out, "frames", &[Throughput], |out, set, id| {
             out.chart(
                 format!("Throughput by frame size: {}", set.common),
@@ -28,40 +26,30 @@ pub(super) const THROUGHPUT: Section = Section {
             goals(run, out, set);
         });
     },
-};
+);
 
-pub(super) const LOSS: Section = Section {
-    id: "frame-loss",
-    name: "Frame loss",
-    title: "Frame loss",
-    chapter: RESULTS,
-    blocks: |run, out| {
-        let kinds = [FrameKind::LossCurve, FrameKind::Load];
-        each(run, out, "frame-loss", &kinds, |out, set, id| {
-            let is_curve = set.kind == FrameKind::LossCurve;
-            for (index, point) in set.points.iter().enumerate().filter(|_| is_curve) {
-                let mix = chart::Mix { run, set, point };
-                out.chart(
-                    format!(
-                        "Frames of {}: loss by offered load, {}",
-                        point.name(),
-                        set.common
-                    ),
-                    "Dots: mean of the repeats at one load. Rings: no frame was lost in any repeat.",
-                    || chart::loss::draw(mix, &format!("{id}-{index}")),
-                );
-            }
-            out.table(tables::loads(run, set));
-        });
-    },
-};
+pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |run, out| {
+    let kinds = [FrameKind::LossCurve, FrameKind::Load];
+    each(run, out, "frame-loss", &kinds, |out, set, id| {
+        let is_curve = set.kind == FrameKind::LossCurve;
+        for (index, point) in set.points.iter().enumerate().filter(|_| is_curve) {
+            let mix = chart::Mix { run, set, point };
+            out.chart(
+                format!(
+                    "Frames of {}: loss by offered load, {}",
+                    point.name(),
+                    set.common
+                ),
+                "Dots: mean of the repeats at one load. Rings: no frame was lost in any repeat.",
+                || chart::loss::draw(mix, &format!("{id}-{index}")),
+            );
+        }
+        out.table(tables::loads(run, set));
+    });
+});
 
-pub(super) const LATENCY: Section = Section {
-    id: "frame-latency",
-    name: "Latency under load",
-    title: "Latency under load",
-    chapter: RESULTS,
-    blocks: |run, out| {
+pub(super) const LATENCY: Section =
+    Section::result("frame-latency", "Latency under load", |run, out| {
         each(run, out, "frame-latency", &[Latency], |out, set, id| {
             for (index, point) in set.points.iter().enumerate() {
                 let mix = chart::Mix { run, set, point };
@@ -81,5 +69,4 @@ pub(super) const LATENCY: Section = Section {
             out.table(tables::latency(run, set));
             goals(run, out, set);
         });
-    },
-};
+    });

@@ -1,35 +1,24 @@
 //! Frame tests: bursts and recovery, and what all frame sections share.
 
-use super::{Blocks, RESULTS, Section};
+use super::{Blocks, Section};
 use crate::layout::Run;
 use crate::layout::frames::FrameKind::{self, BackToBack, Recovery};
 use crate::layout::frames::FrameSet;
 use crate::tables::frames as tables;
 
-pub(super) const BURSTS: Section = Section {
-    id: "bursts",
-    name: "Back-to-back frames",
-    title: "Back-to-back frames",
-    chapter: RESULTS,
-    blocks: |run, out| {
-        each(run, out, "bursts", &[BackToBack], |out, set, _| {
-            out.table(tables::back_to_back(run, set));
-        });
-    },
-};
+pub(super) const BURSTS: Section = Section::result("bursts", "Back-to-back frames", |run, out| {
+    each(run, out, "bursts", &[BackToBack], |out, set, _| {
+        out.table(tables::back_to_back(run, set));
+    });
+});
 
-pub(super) const RECOVERY: Section = Section {
-    id: "recovery",
-    name: "Recovery from overload",
-    title: "Recovery from overload",
-    chapter: RESULTS,
-    blocks: |run, out| {
+pub(super) const RECOVERY: Section =
+    Section::result("recovery", "Recovery from overload", |run, out| {
         each(run, out, "recovery", &[Recovery], |out, set, _| {
             out.table(tables::recovery(run, set));
             goals(run, out, set);
         });
-    },
-};
+    });
 
 /// Appends each set of these kinds, kind by kind; `content` gets the id for the set's charts.
 pub(super) fn each(

@@ -1,20 +1,15 @@
 //! Hours under one load.
 
+use super::Section;
 use super::search::{each, goals};
-use super::{RESULTS, Section};
 use crate::chart::frames::{Mix, soak};
 use crate::layout::frames::FrameKind;
 use crate::tables::frames as tables;
 
-pub(super) const SECTION: Section = Section {
-    id: "soak",
-    name: "Soak",
-    title: "Soak",
-    chapter: RESULTS,
-    blocks: |run, out| {
-        each(run, out, "soak", &[FrameKind::Soak], |out, set, id| {
-            for (index, point) in set.points.iter().enumerate() {
-                out.chart(
+pub(super) const SECTION: Section = Section::result("soak", "Soak", |run, out| {
+    each(run, out, "soak", &[FrameKind::Soak], |out, set, id| {
+        for (index, point) in set.points.iter().enumerate() {
+            out.chart(
                     format!("Soak, frames of {}: over time", point.name()),
                     "The worst repeat of each device, by the frames' intended time. Filled: frames \
                      received. Red: frames lost. Ticks: new keys, as the device reports them; red lines: \
@@ -22,9 +17,8 @@ pub(super) const SECTION: Section = Section {
                      colour, the slowest frame in red. Gaps: no load.",
                     || soak::draw(Mix { run, set, point }, &format!("{id}-{index}")),
                 );
-            }
-            out.tables(tables::soak(run, set, out.is_short()));
-            goals(run, out, set);
-        });
-    },
-};
+        }
+        out.tables(tables::soak(run, set, out.is_short()));
+        goals(run, out, set);
+    });
+});

@@ -76,6 +76,18 @@ pub enum KatVerdict {
 }
 
 impl KatVerdict {
+    /// What a device did with one case.
+    #[must_use]
+    pub const fn of(outcome: &KatOutcome) -> Self {
+        match outcome {
+            KatOutcome::Pass => Self::Pass,
+            KatOutcome::Wrong { .. } => Self::Wrong,
+            KatOutcome::Error(_) => Self::Error,
+            KatOutcome::NotOffered(_) => Self::NotOffered,
+            KatOutcome::NonePublished => Self::NonePublished,
+        }
+    }
+
     /// For people.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -170,37 +182,28 @@ impl KatCase {
         let mut case = Self {
             case: row.case.clone(),
             tried: row.tried,
-            verdict: KatVerdict::Pass,
+            verdict: KatVerdict::of(&row.outcome),
             repeat,
             input: None,
             first_differing_byte: None,
             detail: None,
         };
         match &row.outcome {
-            KatOutcome::Pass if row.tried > 0 => {}
-            KatOutcome::Pass => {
+            KatOutcome::Pass if row.tried == 0 => {
                 case.verdict = KatVerdict::Error;
                 case.detail = Some("nothing was tried".into());
             }
+            KatOutcome::Pass | KatOutcome::NonePublished => {}
             KatOutcome::Wrong {
                 input,
                 first_differing,
                 detail,
             } => {
-                case.verdict = KatVerdict::Wrong;
                 case.input = Some(input.clone());
                 case.first_differing_byte = *first_differing;
                 case.detail = Some(detail.clone());
             }
-            KatOutcome::Error(why) => {
-                case.verdict = KatVerdict::Error;
-                case.detail = Some(why.clone());
-            }
-            KatOutcome::NonePublished => case.verdict = KatVerdict::NonePublished,
-            KatOutcome::NotOffered(why) => {
-                case.verdict = KatVerdict::NotOffered;
-                case.detail = Some(why.clone());
-            }
+            KatOutcome::Error(why) | KatOutcome::NotOffered(why) => case.detail = Some(why.clone()),
         }
         case
     }

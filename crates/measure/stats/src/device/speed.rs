@@ -47,7 +47,7 @@ pub struct DeviceSpeedResult {
     /// CPU time of an operation by that of our own engines.
     pub cpu_ratio: Option<f64>,
     /// Who did the work; `null` where nobody says that the device spares the CPU.
-    pub proof: Option<ProofResult>,
+    pub proof: Option<Proof>,
 }
 
 /// One device's part of a speed trial.
@@ -63,44 +63,6 @@ pub struct MemberSpeed {
     /// Operations of the process that did most, by those of the one that did fewest; `null` where
     /// one did none.
     pub most_by_fewest: Option<f64>,
-}
-
-/// Who did the work of a device that is said to spare the CPU; the worst of the repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProofResult {
-    /// The device: it counted as many operations as were asked of it.
-    Counted,
-    /// The device: the CPU spent less than half of what our own engines need.
-    CpuFell,
-    /// Nobody knows: it does not count, and there is nothing to hold the CPU time against.
-    Unknown,
-    /// Neither is so: the card equals the CPU.
-    EqualsCpu,
-}
-
-impl ProofResult {
-    /// What a trial recorded.
-    #[must_use]
-    pub const fn of(proof: Proof) -> Self {
-        match proof {
-            Proof::Counted => Self::Counted,
-            Proof::CpuFell => Self::CpuFell,
-            Proof::EqualsCpu => Self::EqualsCpu,
-            Proof::Unknown => Self::Unknown,
-        }
-    }
-
-    /// For people: who did the work, and how it is known.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Counted => "the device, by its counter",
-            Self::CpuFell => "the device: CPU time fell",
-            Self::Unknown => "not known",
-            Self::EqualsCpu => "card equals CPU",
-        }
-    }
 }
 
 impl DeviceSpeedResult {
@@ -167,7 +129,7 @@ impl DeviceSpeedResult {
                 .filter(|reference| reference.mean > 0.0)
                 .map(|reference| cpu.mean / reference.mean),
             reference_cpu_ns_per_operation: reference,
-            proof: proofs.map(ProofResult::of).max(),
+            proof: proofs.max(),
             cpu_ns_per_operation: cpu,
         })
     }

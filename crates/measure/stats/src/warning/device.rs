@@ -4,8 +4,9 @@
 use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
 use crate::device::{
-    DeviceSeries, DeviceSpeedResult, FatigueDevice, KatVerdict, ProofResult, TOGETHER_MIN_RATIO,
+    DeviceSeries, DeviceSpeedResult, FatigueDevice, KatVerdict, TOGETHER_MIN_RATIO,
 };
+use journal::record::Proof;
 
 /// A part of the measured time that lies farther than this from the mean of all parts, in per cent.
 const UNSTEADY_PERCENT: f64 = 25.0;
@@ -126,9 +127,8 @@ fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
 /// Neither counter nor CPU time shows that a device did the work, or its figures are those of the
 /// CPU everywhere.
 fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> {
-    let flagged = |cell: &&CellResult| {
-        speed(cell).is_some_and(|found| found.proof == Some(ProofResult::EqualsCpu))
-    };
+    let flagged =
+        |cell: &&CellResult| speed(cell).is_some_and(|found| found.proof == Some(Proof::EqualsCpu));
     let by_proof = cells.iter().filter(flagged);
     let by_figures = series.iter().flat_map(|series| {
         let same = series.comparisons.iter().filter(|found| found.equals_cpu);
@@ -144,7 +144,7 @@ fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> 
     let found: Vec<&CellResult> = cells
         .iter()
         // What the device counted itself is its own work, however fast the CPU is.
-        .filter(|cell| speed(cell).is_some_and(|found| found.proof != Some(ProofResult::Counted)))
+        .filter(|cell| speed(cell).is_some_and(|found| found.proof != Some(Proof::Counted)))
         .filter(|cell| ids.binary_search(&cell.id.as_str()).is_ok())
         .collect();
     about(
@@ -163,9 +163,8 @@ fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> 
 }
 
 fn not_shown(cells: &[CellResult]) -> Option<Warning> {
-    let unknown = |cell: &&CellResult| {
-        speed(cell).is_some_and(|found| found.proof == Some(ProofResult::Unknown))
-    };
+    let unknown =
+        |cell: &&CellResult| speed(cell).is_some_and(|found| found.proof == Some(Proof::Unknown));
     about(
         WarningKind::WorkNotShown,
         cells.iter().filter(unknown).collect(),

@@ -6,7 +6,7 @@ use campaign::plan::*;
 use journal::Journal;
 use journal::record::DeviceSpeed as SpeedRecord;
 use journal::record::*;
-use stats::{Course, DeviceAxis, DeviceSeries, ProofResult, Results, Status, Warning, WarningKind};
+use stats::{Course, DeviceAxis, DeviceSeries, Results, Status, Warning, WarningKind};
 
 fn engine(name: &str) -> Device {
     Device {
@@ -323,7 +323,7 @@ fn what_a_speed_costs_and_who_did_the_work_is_told() {
     assert!(close(speed.together_ratio, 0.5));
     assert!(close(speed.cpu_cores.mean, 0.002));
     // The worst repeat counts.
-    assert_eq!(speed.proof, Some(ProofResult::Unknown));
+    assert_eq!(speed.proof, Some(Proof::Unknown));
     assert!(close(speed.members[0].operations_per_s.mean, 1500.0));
     assert_eq!(speed.members[0].counted_ratio, None);
     assert!(close(speed.members[1].counted_ratio.unwrap(), 0.9));

@@ -7,9 +7,10 @@ use crate::layout::device::DeviceKind;
 use crate::order::{grouped, sorted};
 use crate::table::{Cell, Table};
 use crate::tables::{published_scale, with_repeats};
+use journal::record::Proof;
 use stats::{
     CellResult, DeviceAxis, DeviceCurve, DevicePointResult, DeviceSeries, DeviceSpeedResult,
-    DeviceStanding, DeviceTestInfo, DeviceUnit, Estimate, ProofResult,
+    DeviceStanding, DeviceTestInfo, DeviceUnit, Estimate,
 };
 
 /// The figure that a speed cell is there for.
@@ -305,7 +306,7 @@ fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
         },
         match found.proof {
             None => Cell::missing(),
-            Some(proof @ (ProofResult::Counted | ProofResult::CpuFell)) => Cell::term(proof.name()),
+            Some(proof @ (Proof::Counted | Proof::CpuFell)) => Cell::term(proof.name()),
             Some(proof) => Cell::word(proof.name()),
         },
     ]

@@ -6,10 +6,11 @@ use super::{
 };
 use crate::cell::CellResult;
 use crate::device::curve::{Crossover, Figure, spread};
-use crate::device::{DeviceTestInfo, ProofResult, TOGETHER_MIN_RATIO, words};
+use crate::device::{DeviceTestInfo, TOGETHER_MIN_RATIO, words};
 use crate::scaling::{Shape, ShapePoint, is_above};
 use campaign::plan::{Adapter, Cell, Device, DeviceKind};
 use journal::Journal;
+use journal::record::Proof;
 
 /// All that the cells of a series have in common.
 #[derive(PartialEq)]
@@ -119,9 +120,9 @@ impl DeviceSeries {
         // What a device has counted itself is its own work, however fast the CPU is.
         let unproven = |name: &str| {
             let proof = |place: usize| cells[place].device()?.speed()?.proof;
-            own(name).iter().any(|(_, place, info)| {
-                info.offloads && proof(*place) != Some(ProofResult::Counted)
-            })
+            own(name)
+                .iter()
+                .any(|(_, place, info)| info.offloads && proof(*place) != Some(Proof::Counted))
         };
         let mut series = Self {
             axis: key.axis,
