@@ -15,22 +15,22 @@ use std::sync::Arc;
 
 /// The end of a direction that fills buffers.
 #[derive(Debug)]
-struct Sending<B> {
-    full: Producer<B>,
-    free: Consumer<B>,
-    bell: Arc<Bell>,
+pub(crate) struct Sending<B> {
+    pub(crate) full: Producer<B>,
+    pub(crate) free: Consumer<B>,
+    pub(crate) bell: Arc<Bell>,
 }
 
 /// The end that empties them.
 #[derive(Debug)]
-struct Receiving<B> {
-    full: Consumer<B>,
-    free: Producer<B>,
+pub(crate) struct Receiving<B> {
+    pub(crate) full: Consumer<B>,
+    pub(crate) free: Producer<B>,
     bell: Arc<Bell>,
 }
 
 /// A direction in which up to `capacity` buffers move.
-fn direction<B>(capacity: usize) -> (Sending<B>, Receiving<B>) {
+pub(crate) fn direction<B>(capacity: usize) -> (Sending<B>, Receiving<B>) {
     let (full, full_out) = RingBuffer::new(capacity);
     let (free_in, free) = RingBuffer::new(capacity);
     let bell = Arc::new(Bell::new());
@@ -50,12 +50,12 @@ fn direction<B>(capacity: usize) -> (Sending<B>, Receiving<B>) {
 impl<B> Receiving<B> {
     /// Returns a buffer. If the ring has no room it is freed: the sender then has enough.
     #[inline]
-    fn give_back(&mut self, buffer: B) {
+    pub(crate) fn give_back(&mut self, buffer: B) {
         let _ = self.free.push(buffer);
     }
 
     /// Readable when the ring is not empty, or `more` is true.
-    fn readable(&self, more: bool) -> BorrowedFd<'_> {
+    pub(crate) fn readable(&self, more: bool) -> BorrowedFd<'_> {
         self.bell.arm(|| self.full.is_empty() && !more)
     }
 }

@@ -10,11 +10,9 @@
 //! was returned last, which is still in the cache. No lock, no allocation after set-up, no loss.
 
 use super::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver, FrameSender};
-use crate::bell::Bell;
-use rtrb::{Consumer, Producer, RingBuffer};
+use crate::memory::{Receiving, Sending, direction};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 
 /// Maximum number of frames per `recv`.
 const BATCH_FRAMES: usize = 256;
@@ -28,22 +26,18 @@ struct Slot {
 /// The sending end.
 #[derive(Debug)]
 pub struct MemoryFrameSender {
-    full: Producer<Slot>,
-    free: Consumer<Slot>,
+    ring: Sending<Slot>,
     /// Free slots, the most recently used on top.
     spare: Vec<Slot>,
-    bell: Arc<Bell>,
     sent: u64,
 }
 
 /// The receiving end.
 #[derive(Debug)]
 pub struct MemoryFrameReceiver {
-    full: Consumer<Slot>,
-    free: Producer<Slot>,
+    ring: Receiving<Slot>,
     /// The slot lent last by `lend`.
     lent: Option<Slot>,
-    bell: Arc<Bell>,
 }
 
 /// A link in memory for up to `capacity` frames.
@@ -53,33 +47,27 @@ pub struct MemoryFrameReceiver {
 #[must_use]
 pub fn memory_frame_pair(capacity: usize) -> (MemoryFrameSender, MemoryFrameReceiver) {
     // The receiver frees a slot a moment before its place in the full ring: hence the spare places.
-    let (full, full_out) = RingBuffer::new(capacity + BATCH_FRAMES);
-    let (free_in, free) = RingBuffer::new(capacity);
+    let (sending, receiving) = direction(capacity + BATCH_FRAMES);
     let slot = || Slot {
         bytes: Box::new([0; FRAME_SLOT_BYTES]),
         length: 0,
     };
-    let bell = Arc::new(Bell::new());
     let sender = MemoryFrameSender {
-        full,
-        free,
+        ring: sending,
         spare: (0..capacity).map(|_| slot()).collect(),
-        bell: Arc::clone(&bell),
         sent: 0,
     };
     let receiver = MemoryFrameReceiver {
-        full: full_out,
-        free: free_in,
+        ring: receiving,
         lent: None,
-        bell,
     };
     (sender, receiver)
 }
 
 impl MemoryFrameSender {
     fn take_back(&mut self) {
-        let returned = self.free.slots();
-        if let Ok(slots) = self.free.read_chunk(returned) {
+        let returned = self.ring.free.slots();
+        if let Ok(slots) = self.ring.free.read_chunk(returned) {
             self.spare.extend(slots);
         }
     }
@@ -94,7 +82,7 @@ impl FrameSender for MemoryFrameSender {
     ) -> io::Result<usize> {
         self.take_back();
         let count = count.min(self.spare.len());
-        let Ok(places) = self.full.write_chunk_uninit(count) else {
+        let Ok(places) = self.ring.full.write_chunk_uninit(count) else {
             return Ok(0);
         };
         if count == 0 {
@@ -106,12 +94,8 @@ impl FrameSender for MemoryFrameSender {
             slot
         }));
         self.sent += count as u64;
-        self.bell.ring_if_armed();
+        self.ring.bell.ring_if_armed();
         Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 
     fn stats(&self) -> FramePortStats {
@@ -127,10 +111,9 @@ impl MemoryFrameReceiver {
     #[inline]
     pub(super) fn lend(&mut self) -> Option<(&mut [u8; FRAME_SLOT_BYTES], usize)> {
         if let Some(slot) = self.lent.take() {
-            // The free ring has a place for every slot.
-            let _ = self.free.push(slot);
+            self.ring.give_back(slot);
         }
-        let slot = self.lent.insert(self.full.pop().ok()?);
+        let slot = self.lent.insert(self.ring.full.pop().ok()?);
         Some((&mut slot.bytes, slot.length as usize))
     }
 
@@ -145,12 +128,12 @@ impl MemoryFrameReceiver {
     /// Passes up to `count` frames to `read`; returns their number.
     #[inline]
     fn take(&mut self, count: usize, mut read: impl FnMut(&mut [u8])) -> usize {
-        let count = self.full.slots().min(count);
+        let count = self.ring.full.slots().min(count);
         if count == 0 {
             return 0;
         }
-        let slots = self.full.read_chunk(count);
-        let places = self.free.write_chunk_uninit(count);
+        let slots = self.ring.full.read_chunk(count);
+        let places = self.ring.free.write_chunk_uninit(count);
         // There are this many, and the free ring has a place for every slot.
         let (Ok(slots), Ok(places)) = (slots, places) else {
             unreachable!("a ring lost a slot")
@@ -172,7 +155,7 @@ impl FrameReceiver for MemoryFrameReceiver {
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bell.arm(|| self.full.is_empty()))
+        Some(self.ring.readable(false))
     }
 
     fn stats(&self) -> FramePortStats {

@@ -362,10 +362,6 @@ impl FrameSender for Slow<'_> {
         Ok(1)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     fn stats(&self) -> FramePortStats {
         FramePortStats::default()
     }

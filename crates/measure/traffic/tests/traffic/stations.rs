@@ -90,10 +90,6 @@ impl FrameSender for Fate {
         }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     fn stats(&self) -> FramePortStats {
         FramePortStats::default()
     }
@@ -144,10 +140,6 @@ impl Write for Lines {
             let _ = self.lines.send(line);
         }
         Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

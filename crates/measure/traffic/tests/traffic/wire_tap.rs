@@ -48,10 +48,6 @@ impl FrameSender for Tap {
         Ok(count)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     fn stats(&self) -> FramePortStats {
         FramePortStats::default()
     }

@@ -106,10 +106,6 @@ impl FrameSender for Entrance {
         Ok(sent)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     fn stats(&self) -> FramePortStats {
         FramePortStats {
             sent: self.sent,

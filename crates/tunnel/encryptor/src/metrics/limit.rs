@@ -1,18 +1,14 @@
 //! Serves HTTP/1.1 with limits: a maximum number of concurrent connections, each with a maximum
 //! lifetime.
-//!
-//! Further connections wait in the kernel's backlog; when that is full, the kernel refuses them.
 
 use axum::Router;
-use axum::serve::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use qkd::LimitedListener;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// More than the number of scrapers that one encryptor has.
@@ -25,19 +21,14 @@ pub(super) async fn serve(listener: TcpListener, router: Router) -> Infallible {
 }
 
 async fn serve_with(
-    mut listener: TcpListener,
+    listener: TcpListener,
     router: Router,
     connections: usize,
     lifetime: Duration,
 ) -> Infallible {
-    let permits = Arc::new(Semaphore::new(connections));
+    let mut listener = LimitedListener::new(listener, connections);
     loop {
-        let permit = Arc::clone(&permits)
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed");
-        // axum's listener pauses and retries when the process is out of file descriptors.
-        let (stream, _) = Listener::accept(&mut listener).await;
+        let (stream, permit) = listener.accept().await;
         let service = TowerToHyperService::new(router.clone());
         tokio::spawn(async move {
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);

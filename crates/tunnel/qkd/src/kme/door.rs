@@ -1,20 +1,18 @@
 //! A listener with limits: a maximum number of concurrent connections, an idle timeout, and no
 //! service before the caller is identified.
-//!
-//! Further connections wait in the kernel's backlog; when that is full, the kernel refuses them.
 
 use super::network::Sae;
+use crate::limited::LimitedListener;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 /// Maximum concurrent connections to one address. Clients keep them open: a gateway has a few.
@@ -55,21 +53,16 @@ impl<S: AsyncRead + AsyncWrite + Send + 'static> Door<S> {
 }
 
 async fn accept<S, F>(
-    mut listener: TcpListener,
+    listener: TcpListener,
     identify: impl Fn(TcpStream) -> F,
     sender: mpsc::Sender<(Connection<S>, Caller)>,
 ) where
     S: Send + 'static,
     F: Future<Output = io::Result<(S, Caller)>> + Send + 'static,
 {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut listener = LimitedListener::new(listener, CONNECTIONS_MAX);
     loop {
-        let permit = Arc::clone(&permits)
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed");
-        // axum's listener pauses and retries when the process is out of file descriptors.
-        let (stream, _) = Listener::accept(&mut listener).await;
+        let (stream, permit) = listener.accept().await;
         // A response is one short segment; Nagle's algorithm would delay it.
         let _ = stream.set_nodelay(true);
         let identifying = identify(stream);
