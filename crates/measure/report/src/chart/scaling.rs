@@ -102,7 +102,7 @@ fn draw_series(chart: &mut Curves, series: &Scaling, index: usize, color: usize)
         curve(chart, &class, span, |n| fit.at(n), law_name(fit.law));
     }
     let stop = match (series.axis.adds(), series.stop_n, series.falls_from_n) {
-        (true, Some(stop), _) => Some((stop, format!("no gain past {stop}"))),
+        (true, Some(stop), _) => Some((stop, format!("stops scaling at {stop}"))),
         (false, _, Some(falls)) => Some((falls, format!("falls from {falls} on"))),
         _ => None,
     };

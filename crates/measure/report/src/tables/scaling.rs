@@ -29,7 +29,7 @@ pub(crate) fn scale(series: &Scaling) -> Scale {
 
 /// A row for the verdict on each series, and one for each law.
 pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
-    let note = "no gain past n: the smallest n that no larger one exceeds by more than the \
+    let note = "stops scaling at n: the smallest n that no larger one exceeds by more than the \
                 farthest repeat and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
                 and by Amdahl's law β = 0; fitted to relative errors; residual: that of the farthest point";
     let note = if short { "" } else { note };

@@ -57,7 +57,7 @@ fn charts_name_the_crossover_the_saturation_and_the_second_card() {
     let by_many = text(charts[2]);
     for words in [
         "card meets cpu at about 30",
-        "card: no gain past 110",
+        "card: stops scaling at 110",
         "at once",
     ] {
         assert!(by_many.contains(words), "{words}: {by_many}");
@@ -66,7 +66,7 @@ fn charts_name_the_crossover_the_saturation_and_the_second_card() {
     for words in [
         "faster than cpu from about 30 at once on: not at 20, but at 40 and more",
         "2 devices beside 1: 2.00 times the peak of card",
-        "equals cpu everywhere, as if it had never done the work",
+        "equals cpu everywhere, as if the CPU did the work",
         "card equals CPU",
         "published: host one, CPU",
         "not offered",

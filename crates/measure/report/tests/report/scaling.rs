@@ -16,7 +16,7 @@ fn the_stop_is_named_in_words_in_every_document() {
         &documents.json,
         &shown,
     ] {
-        for words in ["no gain past 14", "no gain past 4; falls from 8 on"] {
+        for words in ["stops scaling at 14", "stops scaling at 4; falls from 8 on"] {
             assert!(document.contains(words), "{words}");
         }
         assert!(document.contains("is capped: in"));
@@ -40,7 +40,7 @@ fn a_chart_shows_points_and_their_stop_for_each_measurement_of_three_numbers() {
     assert_eq!(count("polyline.fit"), 1);
     let words = text(charts[0]);
     assert!(
-        words.contains("20: 3.31 Gbit/s; no gain past 14"),
+        words.contains("20: 3.31 Gbit/s; stops scaling at 14"),
         "{words}"
     );
     // Two devices of one colour in the run's palette are told apart here.

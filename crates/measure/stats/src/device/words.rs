@@ -66,7 +66,7 @@ fn times(ratio: f64) -> String {
     format!("{ratio:.decimals$} times")
 }
 
-/// What a curve does: `highest at 500 at once (12.3 kop/s); no gain past 110; falls from 1000 on`.
+/// What a curve does: `highest at 500 at once (12.3 kop/s); stops scaling at 110; falls from 1000 on`.
 pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> String {
     let figures = found.figures();
     let (Some(peak_n), Some(peak), Some(first), Some(last)) =
@@ -90,7 +90,7 @@ pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> 
         return words;
     }
     match found.saturates_at_n {
-        Some(n) => words.push_str(&format!("; no gain past {n}")),
+        Some(n) => words.push_str(&format!("; stops scaling at {n}")),
         None => words.push_str(&format!("; not saturated at {}", last.n)),
     }
     if let Some(n) = found.falls_from_n {
@@ -130,11 +130,11 @@ pub(super) fn crossover(
     };
     match (found.course, found.crosses_at) {
         _ if equals_cpu => {
-            format!("equals {cpu} {everywhere}, as if it had never done the work: {range}")
+            format!("equals {cpu} {everywhere}, as if the CPU did the work: {range}")
         }
         (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
         (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
-        (Course::Same, _) => format!("as fast as {cpu} {everywhere}: {range}"),
+        (Course::Same, _) => format!("not distinguishable from {cpu} {everywhere}: {range}"),
         (Course::FasterFrom, Some(at)) => {
             let from = found.faster_from.unwrap_or(0);
             let before = found.points.iter().rev().find(|point| point.n < from);
@@ -153,10 +153,12 @@ pub(super) fn crossover(
         }
         // Some ratio may well be on the other side of 1, within what repeats differ by.
         (Course::NotFaster, _) if high > 1.0 => {
-            format!("nowhere surely faster than {cpu}: {range}")
+            format!("not distinguishably faster than {cpu}: {range}")
         }
         (Course::NotFaster, _) => format!("nowhere faster than {cpu}: {range}"),
-        (Course::NotSlower, _) if low < 1.0 => format!("nowhere surely slower than {cpu}: {range}"),
+        (Course::NotSlower, _) if low < 1.0 => {
+            format!("not distinguishably slower than {cpu}: {range}")
+        }
         (Course::NotSlower, _) => format!("nowhere slower than {cpu}: {range}"),
         _ => format!("now faster than {cpu}, now slower: {range}"),
     }

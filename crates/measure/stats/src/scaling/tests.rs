@@ -46,7 +46,7 @@ fn published() -> Vec<ScalingPoint> {
 fn the_published_product_has_no_gain_past_14() {
     let found = analysed(ScalingAxis::Workers, published());
     assert_eq!(found.stop_n, Some(14));
-    assert_eq!(found.verdict, "no gain past 14");
+    assert_eq!(found.verdict, "stops scaling at 14");
     assert_eq!(found.falls_from_n, None);
     let at_14 = &found.points[1];
     let (speedup, efficiency) = (at_14.speedup.unwrap(), at_14.efficiency.unwrap());
@@ -96,13 +96,13 @@ fn what_limits_the_stop_is_told_with_it() {
     points[2].limited_by = Some("tester".into());
     assert_eq!(
         analysed(ScalingAxis::Workers, points).verdict,
-        "no gain past 14; at 20 the tester is the limit, so what the device does there is not known"
+        "stops scaling at 14; tester-limited at 20: the device may do more"
     );
     let mut points = published();
     points[2].crowded = true;
     assert_eq!(
         analysed(ScalingAxis::Workers, points).verdict,
-        "no gain past 14; from 20 on stations and device want more cores than the machine has"
+        "stops scaling at 14; from 20 on stations and device need more cores than the machine has"
     );
 }
 
@@ -113,7 +113,7 @@ fn a_fall_is_told_with_what_is_left() {
     let found = analysed(ScalingAxis::Workers, points.to_vec());
     assert_eq!(
         found.verdict,
-        "no gain past 4; falls from 8 on: 16 carry 75 % of the peak at 4"
+        "stops scaling at 4; falls from 8 on: 16 carry 75 % of the peak at 4"
     );
     let usl = found.fits.iter().find(|fit| fit.law == Law::Usl).unwrap();
     assert!(
@@ -192,7 +192,7 @@ fn single_repeats_are_told_and_show_no_cap() {
     let found = analysed(ScalingAxis::Workers, points.to_vec());
     assert_eq!(
         found.verdict,
-        "no gain past 1; of a single repeat no spread is known"
+        "stops scaling at 1; a single repeat: spread unknown"
     );
     assert_eq!(found.cap, None);
     let points = [1, 2, 4].map(|n| point(n, &[1.0, 1.0], Some(8.0)));
@@ -209,7 +209,7 @@ fn a_large_spread_is_told_and_hides_a_cap() {
     let found = analysed(ScalingAxis::Workers, points.to_vec());
     assert_eq!(
         found.verdict,
-        "no gain past 1; repeats lie up to 20 % from their mean, and a gain of less is not seen"
+        "stops scaling at 1; repeats lie up to 20 % from their mean: a smaller gain is not detectable"
     );
     assert_eq!(found.cap, None);
 }

@@ -8,25 +8,23 @@ use crate::estimate::LARGE_SPREAD_PERCENT;
 /// Why no law is fitted; `None` where it is.
 pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
     if !axis.adds() {
-        return Some(
-            "more tunnels are not meant to carry more, which is what the laws are about".into(),
-        );
+        return Some("more tunnels are not expected to carry more, which the laws assume".into());
     }
     (figures < FIT_MIN_POINTS).then(|| {
         format!(
-            "{figures} points are too few: a law with three parameters goes through any three, \
+            "{figures} points are too few: a law with three parameters fits any three; \
              {FIT_MIN_POINTS} are needed"
         )
     })
 }
 
-/// `no gain past 14`, `rises to 4, the largest measured`, with what bears on it.
+/// `stops scaling at 14`, `rises to 4, the largest measured`, with what bears on it.
 pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape) -> String {
     let measured = || points.iter().filter(|point| point.figure.is_some());
     let last = measured().next_back().map_or(0, |point| point.n);
     let mut text = match (axis.adds(), shape.stop, shape.falls_from) {
         (true, None, _) => format!("rises to {last}, the largest measured"),
-        (true, Some(stop), _) => format!("no gain past {stop}"),
+        (true, Some(stop), _) => format!("stops scaling at {stop}"),
         (false, _, None) => format!("holds to {last}, the largest measured"),
         (false, _, Some(_)) => String::new(),
     };
@@ -42,25 +40,23 @@ pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape)
         .filter(|point| point.n >= past)
         .find_map(|point| Some((point.n, point.limited_by.as_deref()?)));
     if let Some((n, by)) = limit {
-        text.push_str(&format!(
-            "; at {n} the {by} is the limit, so what the device does there is not known"
-        ));
+        text.push_str(&format!("; {by}-limited at {n}: the device may do more"));
     }
     let crowded = measured().find(|point| point.crowded);
     if let Some(point) =
         crowded.filter(|_| axis == ScalingAxis::Workers || axis == ScalingAxis::Cores)
     {
         text.push_str(&format!(
-            "; from {} on stations and device want more cores than the machine has",
+            "; from {} on stations and device need more cores than the machine has",
             point.n
         ));
     }
     if has_single(measured()) {
-        text.push_str("; of a single repeat no spread is known");
+        text.push_str("; a single repeat: spread unknown");
     }
     if let Some(spread) = large_spread(points) {
         text.push_str(&format!(
-            "; repeats lie up to {spread:.0} % from their mean, and a gain of less is not seen"
+            "; repeats lie up to {spread:.0} % from their mean: a smaller gain is not detectable"
         ));
     }
     text

@@ -162,7 +162,7 @@ fn the_crossover_saturation_and_second_card_of_a_source_report_are_found_and_nam
     let card = series.curve("card").unwrap();
     assert_eq!((card.saturates_at_n, card.falls_from_n), (Some(110), None));
     assert!(
-        card.verdict.contains("no gain past 110"),
+        card.verdict.contains("stops scaling at 110"),
         "{}",
         card.verdict
     );
@@ -244,7 +244,7 @@ fn a_card_that_equals_the_cpu_at_every_size_is_flagged() {
         (found.crossover.course, found.equals_cpu),
         (Course::Same, true)
     );
-    assert!(found.verdict.contains("as if it had never done the work"));
+    assert!(found.verdict.contains("as if the CPU did the work"));
     let warning = |results: &Results| {
         let found = results.warnings.iter();
         let mut found = found.filter(|warning| warning.kind == WarningKind::CardEqualsCpu);

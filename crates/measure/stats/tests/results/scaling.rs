@@ -143,7 +143,7 @@ fn a_device_that_stops_while_cores_are_idle_is_warned_of_by_name() {
     let cells = cells.map(|(workers, megabytes)| (with_workers(workers), megabytes));
     // One core of 32 is busy; stations and workers want 18 at most.
     let results = Results::of(&run(&cells, 32));
-    assert_eq!(results.scalings[0].verdict, "no gain past 2");
+    assert_eq!(results.scalings[0].verdict, "stops scaling at 2");
     let warning = results
         .warnings
         .iter()
@@ -166,7 +166,7 @@ fn a_device_that_stops_while_cores_are_idle_is_warned_of_by_name() {
     assert!(
         small.scalings[0]
             .verdict
-            .contains("want more cores than the machine has")
+            .contains("need more cores than the machine has")
     );
 }
 

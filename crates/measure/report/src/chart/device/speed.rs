@@ -88,6 +88,6 @@ fn marks(series: &DeviceSeries, curve: &DeviceCurve) -> Vec<(f64, String)> {
         .saturates_at_n
         // Where one alone is as good as many, there is nothing to mark.
         .filter(|n| curve.points.first().is_some_and(|first| first.n != *n))
-        .map(|n| (f64::from(n), format!("{}: no gain past {n}", curve.dut)));
+        .map(|n| (f64::from(n), format!("{}: stops scaling at {n}", curve.dut)));
     crossed.chain(saturated).collect()
 }

@@ -54,7 +54,7 @@ fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
 pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
     let note = "faster, slower: by more than the spread of either and 2 %; from some number on: \
                 at two numbers, or at one by twice that; about: interpolated between the numbers \
-                measured on both sides; no gain past n: the smallest n that no larger one \
+                measured on both sides; stops scaling at n: the smallest n that no larger one \
                 exceeds by more than that";
     let mut table = Table::new("Speed: where curves cross and end", note)
         .labels(["Operation", "Device"])
