@@ -19,12 +19,7 @@ mod stations;
 mod tool;
 mod value;
 
-pub use crate::adapter::{
-    Ability, Adapter, Carrier, DataPath, Desync, Direction, DutProfile, Encryptor, External,
-    ExternalBox, Form, GatewayTraffic, IkeAuth, L2tpEncapsulation, L2tpv3, Mode, NO_SUITE, OpenVpn,
-    PacketLimit, Placeholder, Role, ScaledSetting, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
-    fill_in,
-};
+pub use crate::adapter::*;
 pub use axis::{Axis, Column, Coordinate};
 pub use cables::Cables;
 pub use cell::Cell;
