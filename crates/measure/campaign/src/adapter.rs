@@ -40,7 +40,7 @@ pub(crate) const STRAIGHT: &str = "straight";
 type Reader = fn(&Map<'_>) -> Result<Entry<Adapter>, Reported>;
 
 /// The kinds that campaigns can name under `duts`.
-const KINDS: [(&str, Reader); 14] = [
+const KINDS: &[(&str, Reader)] = &[
     ("direct", |map| Entry::plain(map, "direct", Adapter::Direct)),
     (STRAIGHT, |map| {
         Entry::plain(map, STRAIGHT, Adapter::Straight)
@@ -88,7 +88,7 @@ fn wireguard(map: &Map<'_>, program: WireGuardProgram) -> Result<Entry<Adapter>,
 
 /// Reads one entry of `duts`.
 pub(crate) fn read(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
-    let (reader, body) = node.variant("DUT", &KINDS)?;
+    let (reader, body) = node.variant("DUT", KINDS)?;
     body.map(|map| Ok((reader(map)?, map.node().place())))
 }
 

@@ -62,7 +62,7 @@ pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
     let tunnels = profile.set_up;
     let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
     let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
-    let time = tool(&cell.measurement) + own + search / repeats.max(1);
+    let time = measuring(&cell.measurement) + own + search / repeats.max(1);
     // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -111,30 +111,15 @@ pub fn attempts(cell: &Cell) -> u32 {
             };
             datagram + rate + ATTEMPTS_AGAIN
         }
-        Measurement::Ping { .. } | Measurement::Frames(_) | Measurement::Device(_) => 0,
+        _ => 0,
     }
 }
 
-/// Time that the tool itself runs.
-fn tool(measurement: &Measurement) -> Duration {
-    match *measurement {
-        Measurement::Tcp {
-            duration_ns,
-            warmup_ns,
-            ..
-        }
-        | Measurement::Udp {
-            duration_ns,
-            warmup_ns,
-            ..
-        } => {
-            let run = Duration::from_nanos(duration_ns.saturating_add(warmup_ns));
-            Duration::from_secs(run.as_secs() + u64::from(run.subsec_nanos() > 0))
-        }
-        Measurement::Ping {
-            count, interval_ns, ..
-        } => Duration::from_nanos(interval_ns) * count,
-        Measurement::Frames(ref test) => frames::time(&test.procedure),
-        Measurement::Device(ref test) => device::time(test),
+/// Time of the measurement itself.
+fn measuring(measurement: &Measurement) -> Duration {
+    match measurement {
+        Measurement::Frames(test) => frames::time(&test.procedure),
+        Measurement::Device(test) => device::time(test),
+        tool => tool.tool_time().unwrap_or_default(),
     }
 }

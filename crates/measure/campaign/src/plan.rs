@@ -19,12 +19,7 @@ mod stations;
 mod tool;
 mod value;
 
-pub use crate::adapter::{
-    Ability, Adapter, Carrier, DataPath, Desync, Direction, DutProfile, Encryptor, External,
-    ExternalBox, Form, GatewayTraffic, IkeAuth, L2tpEncapsulation, L2tpv3, Mode, NO_SUITE, OpenVpn,
-    PacketLimit, Placeholder, Role, ScaledSetting, StrongSwan, WireGuard, WireGuardProgram, Xfrm,
-    fill_in,
-};
+pub use crate::adapter::*;
 pub use axis::{Axis, Column, Coordinate};
 pub use cables::Cables;
 pub use cell::Cell;
@@ -50,6 +45,7 @@ pub use frames::{
 };
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What a run will do: cells, each measured `repeats` times, and the lab they are measured in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -257,6 +253,32 @@ impl Measurement {
         match self {
             Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
             Self::Ping { .. } | Self::Frames(_) | Self::Device(_) => None,
+        }
+    }
+
+    /// Time that a tool runs: TCP and UDP end with a whole second. `None` where no tool measures.
+    #[must_use]
+    pub fn tool_time(&self) -> Option<Duration> {
+        match *self {
+            Self::Tcp {
+                duration_ns,
+                warmup_ns,
+                ..
+            }
+            | Self::Udp {
+                duration_ns,
+                warmup_ns,
+                ..
+            } => {
+                let run = Duration::from_nanos(duration_ns.saturating_add(warmup_ns));
+                Some(Duration::from_secs(
+                    run.as_secs() + u64::from(run.subsec_nanos() > 0),
+                ))
+            }
+            Self::Ping {
+                count, interval_ns, ..
+            } => Some(Duration::from_nanos(interval_ns) * count),
+            Self::Frames(_) | Self::Device(_) => None,
         }
     }
 

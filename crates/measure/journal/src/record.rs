@@ -19,7 +19,7 @@ pub use frame_trial::{
     SearchEnd, ThroughputFound,
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
-pub use measured::{Figures, Measured};
+pub use measured::*;
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 
 use campaign::Plan;

@@ -52,7 +52,7 @@ pub(crate) struct Set<'a> {
     pub(crate) baseline: Option<&'a str>,
 }
 
-/// What a set measures. Protocols of a later plan are shown as TCP: by throughput.
+/// What a set measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Tcp,
@@ -61,6 +61,16 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
+    /// `None` for trials that are in no set.
+    const fn of(measurement: &Measurement) -> Option<Self> {
+        match measurement {
+            Measurement::Tcp { .. } => Some(Self::Tcp),
+            Measurement::Udp { .. } => Some(Self::Udp),
+            Measurement::Ping { .. } => Some(Self::Ping),
+            _ => None,
+        }
+    }
+
     /// For people.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -179,7 +189,8 @@ impl<'a> Run<'a> {
         let mut keys: Vec<Key> = Vec::new();
         let mut sets: Vec<Set<'_>> = Vec::new();
         for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
-            let (false, Some(stations)) = (result.frame_cell().is_some(), cell.stations) else {
+            let protocol = Protocol::of(&cell.measurement);
+            let (Some(protocol), Some(stations)) = (protocol, cell.stations) else {
                 continue;
             };
             let key = Key::of(cell);
@@ -187,7 +198,7 @@ impl<'a> Run<'a> {
                 .iter()
                 .position(|known| *known == key)
                 .unwrap_or_else(|| {
-                    sets.push(Set::new(cell, plan.repeats));
+                    sets.push(Set::new(protocol, cell, plan.repeats));
                     keys.push(key);
                     sets.len() - 1
                 });
@@ -266,12 +277,7 @@ impl Key {
 }
 
 impl<'a> Set<'a> {
-    fn new(cell: &Cell, repeats: u32) -> Self {
-        let protocol = match cell.measurement {
-            Measurement::Udp { .. } => Protocol::Udp,
-            Measurement::Ping { .. } => Protocol::Ping,
-            _ => Protocol::Tcp,
-        };
+    fn new(protocol: Protocol, cell: &Cell, repeats: u32) -> Self {
         let common = words::common(cell, repeats);
         Self {
             protocol,

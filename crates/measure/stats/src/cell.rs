@@ -1,17 +1,18 @@
 //! The result of one cell: its status, and its figures if it has any.
 
-use crate::bulk::{Bulk, CpuResult};
-use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
+mod figures;
+
+pub use figures::CellFigures;
+
+use crate::bulk::CpuResult;
 use crate::estimate::Estimate;
-use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
-use crate::json::{self, FiguresInfo, StationsInfo};
-use crate::latency::LatencyResult;
+use crate::json::{self, StationsInfo};
 use crate::overhead::{Ceiling, Overhead};
 use crate::parameters::Parameters;
-use crate::verdict::Verdict;
 use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
+use figures::FiguresInfo;
 use journal::Journal;
-use journal::record::{FatigueProgress, Figures, Measured, Outcome, SoakProgress, ToolParameters};
+use journal::record::{FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -48,7 +49,7 @@ pub struct CellResult {
     /// What became of the repeats.
     pub repeats: Repeats,
     /// The figures, by kind.
-    #[serde(flatten, serialize_with = "json::figures")]
+    #[serde(flatten, serialize_with = "figures::json")]
     #[schemars(with = "FiguresInfo<'_>")]
     pub figures: CellFigures,
     /// CPU by role; `null` when the cell has no figure.
@@ -59,21 +60,6 @@ pub struct CellResult {
     /// What the path could carry of such packets, for the same; `null` where neither line rate nor
     /// baseline is known.
     pub ceiling: Option<Ceiling>,
-}
-
-/// Figures of a cell, by the kind of its measurement; `None` in one when the cell has no figure.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CellFigures {
-    /// Bulk TCP.
-    Tcp(Option<Bulk>),
-    /// UDP.
-    Udp(Option<Bulk>),
-    /// Round-trip times.
-    Ping(Option<LatencyResult>),
-    /// A frame test.
-    Frames(Box<FrameCell>),
-    /// A trial of crypto devices.
-    Device(Box<DeviceCell>),
 }
 
 /// A cell that is there to show what the rig does without a part of the DUT.
@@ -148,69 +134,6 @@ pub struct Repeats {
 }
 
 impl CellResult {
-    /// The bulk transfer of `tcp` or `udp`.
-    #[must_use]
-    pub const fn bulk(&self) -> Option<&Bulk> {
-        match &self.figures {
-            CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => bulk.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// The round-trip times of `ping`.
-    #[must_use]
-    pub const fn latency(&self) -> Option<&LatencyResult> {
-        match &self.figures {
-            CellFigures::Ping(latency) => latency.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// The frame test, where it is one.
-    #[must_use]
-    pub fn frame_cell(&self) -> Option<&FrameCell> {
-        match &self.figures {
-            CellFigures::Frames(frames) => Some(frames),
-            _ => None,
-        }
-    }
-
-    /// What the frames of a frame test look like.
-    #[must_use]
-    pub fn traffic(&self) -> Option<&TrafficInfo> {
-        Some(&self.frame_cell()?.traffic)
-    }
-
-    /// The figures of a frame test.
-    #[must_use]
-    pub fn frames(&self) -> Option<&FrameFigures> {
-        self.frame_cell()?.figures.as_ref()
-    }
-
-    /// What limits the figure of a frame test.
-    #[must_use]
-    pub fn verdict(&self) -> Option<&Verdict> {
-        self.frame_cell()?.verdict.as_ref()
-    }
-
-    /// What is asked of which crypto devices.
-    #[must_use]
-    pub fn device_test(&self) -> Option<&DeviceTestInfo> {
-        match &self.figures {
-            CellFigures::Device(device) => Some(&device.test),
-            _ => None,
-        }
-    }
-
-    /// The figures of a trial of crypto devices.
-    #[must_use]
-    pub fn device(&self) -> Option<&DeviceFigures> {
-        match &self.figures {
-            CellFigures::Device(device) => device.figures.as_ref(),
-            _ => None,
-        }
-    }
-
     /// The cell's throughput, if it has one.
     #[must_use]
     pub fn throughput_bps(&self) -> Option<&Estimate> {
@@ -328,22 +251,6 @@ fn result(
     }
 }
 
-impl CellFigures {
-    fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Self {
-        if let Some(frames) = FrameCell::of(cell, measured) {
-            return Self::Frames(Box::new(frames));
-        }
-        if let Some(device) = DeviceCell::of(cell, measured) {
-            return Self::Device(Box::new(device));
-        }
-        match cell.measurement {
-            Measurement::Udp { .. } => Self::Udp(Bulk::of(measured)),
-            Measurement::Ping { .. } => Self::Ping(LatencyResult::of(measured)),
-            _ => Self::Tcp(Bulk::of(measured)),
-        }
-    }
-}
-
 /// How far a soak had come when the run broke off.
 fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Reason> {
     let segments: Vec<&SoakProgress> = segments.collect();
@@ -394,7 +301,7 @@ fn classify<'a>(
     };
     match outcome {
         None => Repeat::NotRun,
-        Some(Outcome::Measured(measured)) => match missing(cell, measured) {
+        Some(Outcome::Measured(measured)) => match figures::missing(cell, measured) {
             None => Repeat::Measured(repeat, measured),
             Some(reason) => {
                 note(reason);
@@ -409,28 +316,6 @@ fn classify<'a>(
             note(reason);
             Repeat::Failed
         }
-    }
-}
-
-/// What keeps a trial that counts as measured from having a figure.
-fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> {
-    match (&cell.measurement, &measured.figures) {
-        (Measurement::Ping { .. }, Figures::Latency(latency)) => match latency.round_trips_ns[..] {
-            [] => Some("no echo request was answered"),
-            _ => None,
-        },
-        (Measurement::Ping { .. }, _) => Some("the record holds no round-trip times"),
-        (Measurement::Frames(_), Figures::Frames(frames)) => match frames.trials[..] {
-            [] => Some("the record holds no frame trial"),
-            _ => None,
-        },
-        (Measurement::Frames(_), _) => Some("the record holds no frames"),
-        (Measurement::Device(test), _) => device::missing(test, measured),
-        (_, Figures::Transfer(transfer)) => match transfer.duration_ns {
-            0 => Some("the record's measured time is zero"),
-            _ => None,
-        },
-        _ => Some("the record holds no transfer"),
     }
 }
 

@@ -1,18 +1,11 @@
-//! The form of cells in `results.json`: a key for each kind of figures, of which those of other
-//! kinds are `null`.
+//! The form in `results.json` of stations, and of figures that are nested by procedure or trial.
 
-use crate::bulk::Bulk;
-use crate::cell::CellFigures;
-use crate::device::{
-    DeviceFigures, DeviceMember, DeviceSpeedResult, DeviceTestInfo, FatigueResult, KatResult,
-};
+use crate::device::{DeviceFigures, DeviceMember, DeviceSpeedResult, FatigueResult, KatResult};
 use crate::frames::{
     BackToBackResult, DesyncResult, DisturbanceResult, DisturbedLoad, FailoverResult, FrameFigures,
     HostileResult, LoadLatency, LoadResult, PortUsed, RecoveryResult, RekeyResult, SetupResult,
-    SoakResult, ThroughputResult, TrafficInfo,
+    SoakResult, ThroughputResult,
 };
-use crate::latency::LatencyResult;
-use crate::verdict::Verdict;
 use campaign::plan::Stations;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -40,49 +33,10 @@ pub(crate) fn stations<S: Serializer>(
     info.serialize(serializer)
 }
 
-#[derive(Default, Serialize, JsonSchema)]
-pub(crate) struct FiguresInfo<'a> {
-    /// Bulk transfer, for `tcp` and `udp`; `null` when the cell has no figure.
-    bulk: Option<&'a Bulk>,
-    /// Round-trip times, for `ping`; `null` when the cell has no figure.
-    latency: Option<&'a LatencyResult>,
-    /// What the frames look like, for frame tests.
-    traffic: Option<&'a TrafficInfo>,
-    /// Figures of a frame test; `null` when the cell has none.
-    frames: Option<FrameInfo<'a>>,
-    /// Operation and devices, for trials of crypto devices.
-    device_test: Option<&'a DeviceTestInfo>,
-    /// Figures of a trial of crypto devices; `null` when the cell has none.
-    device: Option<DeviceInfo<'a>>,
-    /// What limits the figure, for frame tests; `null` when the cell has none.
-    verdict: Option<&'a Verdict>,
-}
-
-pub(crate) fn figures<S: Serializer>(
-    figures: &CellFigures,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let mut info = FiguresInfo::default();
-    match figures {
-        CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => info.bulk = bulk.as_ref(),
-        CellFigures::Ping(latency) => info.latency = latency.as_ref(),
-        CellFigures::Frames(cell) => {
-            info.traffic = Some(&cell.traffic);
-            info.frames = cell.figures.as_ref().map(FrameInfo::of);
-            info.verdict = cell.verdict.as_ref();
-        }
-        CellFigures::Device(cell) => {
-            info.device_test = Some(&cell.test);
-            info.device = cell.figures.as_ref().map(DeviceInfo::of);
-        }
-    }
-    info.serialize(serializer)
-}
-
 /// Figures of a frame test. Which are there depends on the procedure.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FrameFigures")]
-struct FrameInfo<'a> {
+pub(crate) struct FrameInfo<'a> {
     /// What the search found, for `throughput`, `latency` and `recovery`.
     throughput: Option<&'a ThroughputResult>,
     /// One load after the other, for `load` and `loss-curve`; the highest first.
@@ -127,7 +81,7 @@ struct DisturbanceInfo<'a> {
 /// Figures of a trial on crypto devices. Which are there depends on the trial.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeviceFigures")]
-struct DeviceInfo<'a> {
+pub(crate) struct DeviceInfo<'a> {
     /// What the devices report about themselves, by the last repeat.
     members: &'a [DeviceMember],
     /// Why there is no figure though nothing failed: the device does not have the operation.
@@ -141,7 +95,7 @@ struct DeviceInfo<'a> {
 }
 
 impl<'a> FrameInfo<'a> {
-    fn of(figures: &'a FrameFigures) -> Self {
+    pub(crate) fn of(figures: &'a FrameFigures) -> Self {
         Self {
             throughput: figures.throughput.as_ref(),
             loads: figures.loads(),
@@ -171,7 +125,7 @@ impl<'a> DisturbanceInfo<'a> {
 }
 
 impl<'a> DeviceInfo<'a> {
-    fn of(figures: &'a DeviceFigures) -> Self {
+    pub(crate) fn of(figures: &'a DeviceFigures) -> Self {
         Self {
             members: &figures.members,
             not_offered: figures.not_offered.as_deref(),

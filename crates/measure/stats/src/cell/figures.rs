@@ -1,0 +1,168 @@
+//! The figures of a cell: a variant for each kind of measurement, with its key in `results.json`.
+
+use crate::bulk::Bulk;
+use crate::cell::CellResult;
+use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
+use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
+use crate::json::{DeviceInfo, FrameInfo};
+use crate::latency::LatencyResult;
+use crate::verdict::Verdict;
+use campaign::plan::{Cell, Measurement};
+use journal::record::{Figures, Measured};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+/// Figures of a cell, by the kind of its measurement; `None` in one when the cell has no figure.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CellFigures {
+    /// Bulk TCP.
+    Tcp(Option<Bulk>),
+    /// UDP.
+    Udp(Option<Bulk>),
+    /// Round-trip times.
+    Ping(Option<LatencyResult>),
+    /// A frame test.
+    Frames(Box<FrameCell>),
+    /// A trial of crypto devices.
+    Device(Box<DeviceCell>),
+}
+
+impl CellFigures {
+    pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Self {
+        if let Some(frames) = FrameCell::of(cell, measured) {
+            return Self::Frames(Box::new(frames));
+        }
+        if let Some(device) = DeviceCell::of(cell, measured) {
+            return Self::Device(Box::new(device));
+        }
+        match cell.measurement {
+            Measurement::Udp { .. } => Self::Udp(Bulk::of(measured)),
+            Measurement::Ping { .. } => Self::Ping(LatencyResult::of(measured)),
+            _ => Self::Tcp(Bulk::of(measured)),
+        }
+    }
+}
+
+impl CellResult {
+    /// The bulk transfer of `tcp` or `udp`.
+    #[must_use]
+    pub const fn bulk(&self) -> Option<&Bulk> {
+        match &self.figures {
+            CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => bulk.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The round-trip times of `ping`.
+    #[must_use]
+    pub const fn latency(&self) -> Option<&LatencyResult> {
+        match &self.figures {
+            CellFigures::Ping(latency) => latency.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The frame test, where it is one.
+    #[must_use]
+    pub fn frame_cell(&self) -> Option<&FrameCell> {
+        match &self.figures {
+            CellFigures::Frames(frames) => Some(frames),
+            _ => None,
+        }
+    }
+
+    /// What the frames of a frame test look like.
+    #[must_use]
+    pub fn traffic(&self) -> Option<&TrafficInfo> {
+        Some(&self.frame_cell()?.traffic)
+    }
+
+    /// The figures of a frame test.
+    #[must_use]
+    pub fn frames(&self) -> Option<&FrameFigures> {
+        self.frame_cell()?.figures.as_ref()
+    }
+
+    /// What limits the figure of a frame test.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.frame_cell()?.verdict.as_ref()
+    }
+
+    /// What is asked of which crypto devices.
+    #[must_use]
+    pub fn device_test(&self) -> Option<&DeviceTestInfo> {
+        match &self.figures {
+            CellFigures::Device(device) => Some(&device.test),
+            _ => None,
+        }
+    }
+
+    /// The figures of a trial of crypto devices.
+    #[must_use]
+    pub fn device(&self) -> Option<&DeviceFigures> {
+        match &self.figures {
+            CellFigures::Device(device) => device.figures.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// What keeps a trial that counts as measured from having a figure.
+pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> {
+    match (&cell.measurement, &measured.figures) {
+        (Measurement::Ping { .. }, Figures::Latency(latency)) => match latency.round_trips_ns[..] {
+            [] => Some("no echo request was answered"),
+            _ => None,
+        },
+        (Measurement::Ping { .. }, _) => Some("the record holds no round-trip times"),
+        (Measurement::Frames(_), Figures::Frames(frames)) => match frames.trials[..] {
+            [] => Some("the record holds no frame trial"),
+            _ => None,
+        },
+        (Measurement::Frames(_), _) => Some("the record holds no frames"),
+        (Measurement::Device(test), _) => device::missing(test, measured),
+        (_, Figures::Transfer(transfer)) => match transfer.duration_ns {
+            0 => Some("the record's measured time is zero"),
+            _ => None,
+        },
+        _ => Some("the record holds no transfer"),
+    }
+}
+
+/// The form in `results.json`: a key for each kind, of which those of other kinds are `null`.
+#[derive(Default, Serialize, JsonSchema)]
+pub(crate) struct FiguresInfo<'a> {
+    /// Bulk transfer, for `tcp` and `udp`; `null` when the cell has no figure.
+    bulk: Option<&'a Bulk>,
+    /// Round-trip times, for `ping`; `null` when the cell has no figure.
+    latency: Option<&'a LatencyResult>,
+    /// What the frames look like, for frame tests.
+    traffic: Option<&'a TrafficInfo>,
+    /// Figures of a frame test; `null` when the cell has none.
+    frames: Option<FrameInfo<'a>>,
+    /// Operation and devices, for trials of crypto devices.
+    device_test: Option<&'a DeviceTestInfo>,
+    /// Figures of a trial of crypto devices; `null` when the cell has none.
+    device: Option<DeviceInfo<'a>>,
+    /// What limits the figure, for frame tests; `null` when the cell has none.
+    verdict: Option<&'a Verdict>,
+}
+
+pub(crate) fn json<S: Serializer>(figures: &CellFigures, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut info = FiguresInfo::default();
+    match figures {
+        CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => info.bulk = bulk.as_ref(),
+        CellFigures::Ping(latency) => info.latency = latency.as_ref(),
+        CellFigures::Frames(cell) => {
+            info.traffic = Some(&cell.traffic);
+            info.frames = cell.figures.as_ref().map(FrameInfo::of);
+            info.verdict = cell.verdict.as_ref();
+        }
+        CellFigures::Device(cell) => {
+            info.device_test = Some(&cell.test);
+            info.device = cell.figures.as_ref().map(DeviceInfo::of);
+        }
+    }
+    info.serialize(serializer)
+}
