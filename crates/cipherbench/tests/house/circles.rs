@@ -18,6 +18,10 @@ struct Imports {
     private: Vec<Names>,
     /// Its re-exports, by their name here.
     public: BTreeMap<String, Names>,
+    /// Modules whose items it re-exports all.
+    globs: Vec<Names>,
+    /// Names of the items that it declares.
+    items: BTreeSet<String>,
 }
 
 type Files = BTreeMap<Names, Imports>;
@@ -46,13 +50,19 @@ fn files(src: &Path) -> Files {
             let file = syn::parse_file(&read(&path)).expect("a file that compiles");
             let mut imports = Imports::default();
             for item in &file.items {
-                let Item::Use(item) = item else { continue };
+                let Item::Use(item) = item else {
+                    imports.items.extend(declared(item));
+                    continue;
+                };
                 let is_public = !matches!(item.vis, Visibility::Inherited);
                 for path in flattened(&item.tree) {
                     let Some(path) = in_crate(&module, path, &modules) else {
                         continue;
                     };
                     match (is_public, path.last()) {
+                        (true, Some(name)) if name == "*" => {
+                            imports.globs.push(path[..path.len() - 1].to_vec());
+                        }
                         (true, Some(name)) => _ = imports.public.insert(name.clone(), path),
                         _ => imports.private.push(path),
                     }
@@ -61,6 +71,21 @@ fn files(src: &Path) -> Files {
             (module, imports)
         })
         .collect()
+}
+
+/// The name that an item declares; `None` for those without one.
+fn declared(item: &Item) -> Option<String> {
+    let name = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        _ => return None,
+    };
+    Some(name.to_string())
 }
 
 /// The paths of a `use` item, by their original names.
@@ -105,6 +130,11 @@ fn in_crate(module: &[String], path: Names, modules: &BTreeSet<Names>) -> Option
     Some(base)
 }
 
+/// Whether a file declares or re-exports an item of that name.
+fn has(file: &Imports, name: &String) -> bool {
+    file.items.contains(name) || file.public.contains_key(name)
+}
+
 /// The file that has the item of that path.
 fn home(files: &Files, mut path: Names) -> Names {
     // Re-exports of re-exports are few.
@@ -112,13 +142,17 @@ fn home(files: &Files, mut path: Names) -> Names {
         let place = (0..=path.len()).rfind(|end| files.contains_key(&path[..*end]));
         let place = place.expect("the root is a file");
         let (module, rest) = path.split_at(place);
-        let exported = rest
-            .iter()
-            .find(|name| *name != "self")
-            .and_then(|name| files[module].public.get(name));
-        match exported {
-            Some(target) => path = [target.as_slice(), &rest[1..]].concat(),
-            None => return module.to_vec(),
+        let Some(name) = rest.iter().find(|name| *name != "self") else {
+            return module.to_vec();
+        };
+        let imports = &files[module];
+        let mut globs = imports.globs.iter();
+        if let Some(target) = imports.public.get(name) {
+            path = [target.as_slice(), &rest[1..]].concat();
+        } else if let Some(target) = globs.find(|glob| has(&files[*glob], name)) {
+            path = [target.as_slice(), rest].concat();
+        } else {
+            return module.to_vec();
         }
     }
     panic!("re-exports in a circle: {path:?}");

@@ -101,7 +101,6 @@ pub(crate) fn read_devices(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Re
 /// Kinds of DUT with their settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-#[non_exhaustive]
 pub enum Adapter {
     /// No encryptor: the gateways forward in clear. The baseline, and the watch's positive control.
     Direct,

@@ -154,7 +154,6 @@ pub enum Element {
 /// How a lab is built. Open: remote labs follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum LabKind {
     /// Four network namespaces on this machine, A – gw1 – gw2 – B, joined by veth pairs.
     Namespaces,
@@ -199,7 +198,6 @@ pub struct Dut {
 /// What a trial measures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-#[non_exhaustive]
 pub enum Measurement {
     /// Bulk TCP by a tool, from A to B.
     Tcp {

@@ -1,18 +1,19 @@
 //! The result of one cell: its status, and its figures if it has any.
 
 mod figures;
+mod json;
 
 pub use figures::CellFigures;
 
 use crate::bulk::CpuResult;
 use crate::estimate::Estimate;
-use crate::json::{self, StationsInfo};
 use crate::overhead::{Ceiling, Overhead};
 use crate::parameters::Parameters;
 use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
 use figures::FiguresInfo;
 use journal::Journal;
 use journal::record::{FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters};
+use json::StationsInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -30,7 +30,7 @@ pub(crate) use fatigue::batches;
 pub(crate) use series::all as all_series;
 pub(crate) use speed::TOGETHER_MIN_RATIO;
 
-use campaign::plan::{Adapter, Cell, DeviceKind, DeviceTest, Devices, Measurement};
+use campaign::plan::{DeviceKind, DeviceTest, Devices};
 use journal::record::{DeviceFound, DeviceResult, Measured};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -157,16 +157,10 @@ fn is_cpu(kind: &DeviceKind) -> bool {
 }
 
 impl DeviceCell {
-    /// `None` for other measurements.
-    pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Option<Self> {
-        let (Measurement::Device(asked), Adapter::Device(devices)) =
-            (&cell.measurement, &cell.dut.adapter)
-        else {
-            return None;
-        };
+    pub(crate) fn of(asked: &DeviceTest, devices: &Devices, measured: &[(u32, &Measured)]) -> Self {
         let test = DeviceTestInfo::of(asked, devices);
         let figures = DeviceFigures::of(asked, &test, measured);
-        Some(Self { test, figures })
+        Self { test, figures }
     }
 }
 

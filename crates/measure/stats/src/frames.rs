@@ -38,7 +38,7 @@ pub(crate) use question::judge_all;
 
 use crate::estimate::Estimate;
 use crate::verdict::Verdict;
-use campaign::plan::{Cell, FrameTest, Measurement, PortKind, Procedure, Traffic};
+use campaign::plan::{FrameTest, PortKind, Procedure, Traffic};
 use journal::record::{FramePort, FrameResult, Measured};
 use rates::Lengths;
 use schemars::JsonSchema;
@@ -153,16 +153,12 @@ impl TrafficInfo {
 }
 
 impl FrameCell {
-    /// `None` for other measurements.
-    pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Option<Self> {
-        let Measurement::Frames(test) = &cell.measurement else {
-            return None;
-        };
-        Some(Self {
+    pub(crate) fn of(test: &FrameTest, measured: &[(u32, &Measured)]) -> Self {
+        Self {
             traffic: TrafficInfo::of(&test.traffic),
             figures: FrameFigures::of(test, measured),
             verdict: None,
-        })
+        }
     }
 }
 

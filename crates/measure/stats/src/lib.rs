@@ -26,7 +26,6 @@ mod drift;
 mod estimate;
 mod frames;
 mod hybrids;
-mod json;
 mod keys;
 mod latency;
 mod overhead;

@@ -46,7 +46,6 @@ pub struct Warning {
 /// What a warning is about. Open: more will come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum WarningKind {
     /// The run did not come to its end.
     NotEnded,

@@ -107,7 +107,7 @@ pub enum CommandError {
     },
     /// A kind of measurement without a tool.
     #[error("no tool measures `{measurement}` here")]
-    Unknown {
+    NoTool {
         /// [`Measurement::name`].
         measurement: &'static str,
     },
@@ -182,7 +182,9 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
                 .or_else(|| Some(largest_datagram_bytes(cell.stations?.mtu))),
             rate_bps,
         },
-        _ => ToolParameters::default(),
+        Measurement::Ping { .. } | Measurement::Frames(_) | Measurement::Device(_) => {
+            ToolParameters::default()
+        }
     }
 }
 
@@ -227,8 +229,8 @@ pub fn commands(
             target,
             &cores,
         ),
-        ref other => Err(CommandError::Unknown {
-            measurement: other.name(),
+        Measurement::Frames(_) | Measurement::Device(_) => Err(CommandError::NoTool {
+            measurement: cell.measurement.name(),
         }),
     }
 }

@@ -153,7 +153,6 @@ impl PortKind {
 /// What is done with the traffic. Open: more follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "procedure")]
-#[non_exhaustive]
 pub enum Procedure {
     /// One load for one time.
     Load(Load),

@@ -390,7 +390,6 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
         }
         Procedure::Disturbed(test) => parts.extend(disturbed::words(test)),
         Procedure::Soak(test) => parts.extend(disturbed::soak_words(test)),
-        _ => {}
     }
     parts.push(counted(repeats.into(), "repeat"));
     parts.join(", ")

@@ -62,7 +62,6 @@ fn lab(run: &Run<'_>) -> String {
         LabKind::Namespaces => "namespaces on this machine",
         LabKind::Memory => "rings in memory, in one process",
         LabKind::Device => return format!("{}: crypto devices on this machine", lab.name),
-        _ => "other",
     };
     let mtu = match lab.cipher_mtu {
         Some(mtu) => format!("{mtu} B"),

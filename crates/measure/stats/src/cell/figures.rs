@@ -1,13 +1,13 @@
 //! The figures of a cell: a variant for each kind of measurement, with its key in `results.json`.
 
+use super::json::{DeviceInfo, FrameInfo};
 use crate::bulk::Bulk;
 use crate::cell::CellResult;
 use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
 use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
-use crate::json::{DeviceInfo, FrameInfo};
 use crate::latency::LatencyResult;
 use crate::verdict::Verdict;
-use campaign::plan::{Cell, Measurement};
+use campaign::plan::{Adapter, Cell, Measurement};
 use journal::record::{Figures, Measured};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -29,16 +29,18 @@ pub enum CellFigures {
 
 impl CellFigures {
     pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Self {
-        if let Some(frames) = FrameCell::of(cell, measured) {
-            return Self::Frames(Box::new(frames));
-        }
-        if let Some(device) = DeviceCell::of(cell, measured) {
-            return Self::Device(Box::new(device));
-        }
-        match cell.measurement {
+        match &cell.measurement {
+            Measurement::Tcp { .. } => Self::Tcp(Bulk::of(measured)),
             Measurement::Udp { .. } => Self::Udp(Bulk::of(measured)),
             Measurement::Ping { .. } => Self::Ping(LatencyResult::of(measured)),
-            _ => Self::Tcp(Bulk::of(measured)),
+            Measurement::Frames(test) => Self::Frames(Box::new(FrameCell::of(test, measured))),
+            Measurement::Device(test) => match &cell.dut.adapter {
+                Adapter::Device(devices) => {
+                    Self::Device(Box::new(DeviceCell::of(test, devices, measured)))
+                }
+                // No plan measures operations on a link.
+                _ => Self::Tcp(None),
+            },
         }
     }
 }

@@ -66,7 +66,8 @@ fn times(ratio: f64) -> String {
     format!("{ratio:.decimals$} times")
 }
 
-/// What a curve does: `highest at 500 at once (12.3 kop/s); stops scaling at 110; falls from 1000 on`.
+/// The course of a curve: `highest at 500 at once (12.3 kop/s); stops scaling at 110; falls from
+/// 1000 on`.
 pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> String {
     let figures = found.figures();
     let (Some(peak_n), Some(peak), Some(first), Some(last)) =

@@ -141,6 +141,10 @@ impl Write for Lines {
         }
         Ok(bytes.len())
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A station on a thread, and the lines that it prints.

@@ -69,13 +69,6 @@ pub fn carry_out(
         Procedure::Recovery(plan) => recovery(&mut trials, plan)?,
         Procedure::Disturbed(plan) => disturbed(&mut trials, plan)?,
         Procedure::Soak(plan) => soak(&mut trials, plan)?,
-        other => {
-            let problem = format!(
-                "this version does not support the procedure `{}`",
-                other.name()
-            );
-            return Err(TrialError::frames(problem));
-        }
     };
     Ok(Found {
         result: trials.result,
