@@ -7,7 +7,7 @@ use std::fmt;
 use std::process::{ExitCode, Termination};
 use yaml::Mistakes;
 
-/// What the exit code tells whoever started the program. Part of the interface: never renumbered.
+/// The program's exit codes. Part of the interface: never renumbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// All was done, and every figure holds.
@@ -24,7 +24,7 @@ pub(crate) enum Exit {
     Inconclusive = 5,
 }
 
-/// The exit codes as `--help` tells them.
+/// The exit codes as `--help` lists them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done

@@ -1,4 +1,4 @@
-//! Standard output and standard error, when whoever reads them may have gone.
+//! Standard output and standard error, when their reader may be gone.
 
 use crate::exit::{Exit, Failure};
 use std::fmt::Display;

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use trial::{Conclusion, Done, InMemory, Measurer, OnBench, OnDevices};
 
-/// A lab that stands, with what it took to build it.
+/// A lab that is up, with the privilege and the interrupt that it was built with.
 pub(crate) struct Session {
     /// `None`: it needs none.
     privilege: Option<Privilege>,
@@ -125,7 +125,7 @@ impl Session {
     }
 }
 
-/// Writes every document of a run into its folder, prints its result, and says what it comes to.
+/// Writes every document of a run into its folder, prints its result, and returns the exit code.
 pub(crate) fn conclude(dir: &Path, journal: &Journal, json: bool) -> Result<Exit, Failure> {
     let documents = report::build(journal);
     documents.write_all(dir)?;
@@ -181,7 +181,7 @@ fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> Failure {
     Failure::new(Exit::Interrupted, text)
 }
 
-/// The command that goes on. Where every trial was made, it was invalid ones that were made again.
+/// The command that continues. If every trial was made, invalid ones were being repeated.
 fn going_on(dir: &Path, journal: &Journal) -> String {
     let all = journal.finished_trials().len() == journal.header.plan.trials().count();
     let invalid = if all { "--invalid " } else { "" };

@@ -8,8 +8,8 @@ use signal_hook::iterator::Signals;
 use std::thread;
 use std::{fs, io};
 
-/// What asks a program to end: Ctrl-C, `kill`, and the terminal that closes, unless whoever started
-/// the program has it ignore one of them, as `nohup` does.
+/// Requests to end the program: Ctrl-C, `kill`, and the terminal that closes, unless the parent
+/// that started the program has it ignore one of them, as `nohup` does.
 fn to_end() -> impl Iterator<Item = i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);

@@ -10,8 +10,6 @@ use std::ptr;
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
-#[cfg(test)]
-const PROG_TEST_RUN: libc::c_int = 10;
 const LINK_CREATE: libc::c_int = 28;
 
 /// A program under construction: instructions, and the targets of forward jumps. `P` names the
@@ -242,29 +240,35 @@ fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<libc::c_int> {
 }
 
 #[cfg(test)]
-#[repr(C)]
-#[derive(Default)]
-struct TestRun {
-    program: RawFd,
-    result: u32,
-    bytes_in: u32,
-    bytes_out: u32,
-    frame_in: u64,
-    frame_out: u64,
-    repeat: u32,
-    duration_ns: u32,
-    context: [u64; 3],
-}
+pub(crate) mod tests {
+    use std::io;
+    use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// Runs a program on an Ethernet frame and returns its result.
-#[cfg(test)]
-pub(crate) fn test_run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
-    let run = std::cell::UnsafeCell::new(TestRun {
-        program: program.as_raw_fd(),
-        bytes_in: frame.len() as u32,
-        frame_in: frame.as_ptr() as u64,
-        ..TestRun::default()
-    });
-    bpf(PROG_TEST_RUN, &run)?;
-    Ok(run.into_inner().result)
+    const PROG_TEST_RUN: libc::c_int = 10;
+
+    #[repr(C)]
+    #[derive(Default)]
+    struct TestRun {
+        program: RawFd,
+        result: u32,
+        bytes_in: u32,
+        bytes_out: u32,
+        frame_in: u64,
+        frame_out: u64,
+        repeat: u32,
+        duration_ns: u32,
+        context: [u64; 3],
+    }
+
+    /// Runs a program on an Ethernet frame and returns its result.
+    pub(crate) fn run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
+        let run = std::cell::UnsafeCell::new(TestRun {
+            program: program.as_raw_fd(),
+            bytes_in: frame.len() as u32,
+            frame_in: frame.as_ptr() as u64,
+            ..TestRun::default()
+        });
+        super::bpf(PROG_TEST_RUN, &run)?;
+        Ok(run.into_inner().result)
+    }
 }

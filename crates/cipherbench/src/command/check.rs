@@ -65,7 +65,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<St
     for lab in labs {
         match campaign.plan(lab, host) {
             Ok(made) => plan = Some(made),
-            // What is wrong with the host is wrong in every lab; it is told once.
+            // What is wrong with the host is wrong in every lab; it is reported once.
             Err(mistakes) => match refused.iter_mut().find(|(known, _)| *known == mistakes) {
                 Some((_, names)) => names.push(&lab.plan().name),
                 None => refused.push((mistakes, vec![&lab.plan().name])),

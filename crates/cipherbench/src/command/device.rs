@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use std::io;
 
-/// Does what the first line of standard input says, and tells what comes of it line by line.
+/// Runs the test in the first line of standard input, and reports its result line by line.
 pub(crate) fn device() -> Result<Exit, Failure> {
     device::serve(io::stdin(), io::stdout()).map_err(|error| {
         Failure::new(Exit::Usage, format!("cannot tell of the device: {error}"))

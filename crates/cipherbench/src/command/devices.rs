@@ -2,7 +2,7 @@
 //! file.
 //!
 //! What is typed becomes the text of a campaign, which is read, checked, run, recorded and reported
-//! like any other: so devices are named as campaigns name them, and mistakes are told alike.
+//! like any other: so devices are named, and mistakes reported, as in campaigns.
 
 use crate::cli::{DeviceSpeed, Fatigue, Kat, Output};
 use crate::command::run::carry_out;

@@ -51,7 +51,7 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// What runs on the stations in a trial of this cell: B's servers first, then A's clients. A cell
 /// that is tuned is shown with the parameters that the search starts from. Frame tests have none:
-/// what their programs are told is known when the path is up, and the journal keeps it.
+/// their programs' arguments are known when the path is up, and the journal keeps them.
 fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, CommandError> {
     if matches!(
         cell.measurement,

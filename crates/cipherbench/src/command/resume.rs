@@ -8,8 +8,8 @@ use journal::Writer;
 use journal::record::{Record, Resumed};
 use trial::Done;
 
-/// Goes on with the plan in the journal. Trials that failed are made again, those found invalid
-/// only where it is asked for.
+/// Goes on with the plan in the journal. Failed trials are repeated, invalid
+/// ones only on request.
 pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let Resume {
         run: dir,

@@ -25,7 +25,7 @@ use wire::Suite;
 /// An IPv4 header.
 const PACKET_BYTES_MIN: u16 = 20;
 
-/// Packets that are measured where nobody says which.
+/// Packet lengths measured by default.
 const SIZES_DEFAULT: [u16; 8] = [64, 128, 256, 512, 1024, 1408, 1500, 8192];
 
 /// What is measured, as `speed.json` and `--json` have it.
@@ -191,7 +191,7 @@ fn directions(arguments: &Speed) -> Vec<Direction> {
     Direction::ALL.into_iter().filter(named).collect()
 }
 
-/// The engine that is named, or all that have the suite. What could not be taken is told.
+/// The named engine, or all that have the suite. Warns of engines that cannot be used.
 fn engines(choice: &CpuChoice, suite: Suite) -> Result<Vec<Selection>, EngineError> {
     let CpuChoice::Auto = choice else {
         return Ok(vec![engine::select(choice, suite)?]);

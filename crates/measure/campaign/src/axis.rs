@@ -14,7 +14,7 @@ pub(crate) struct AxisValues<T> {
 }
 
 impl<T> AxisValues<T> {
-    /// The values that could be read, no two alike.
+    /// The values that could be read, all different.
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Spanned<T>> {
         self.values.iter()
     }
@@ -54,7 +54,7 @@ impl<T> AxisValues<T> {
 /// A longer list is generated, and its campaign has too many cells.
 const VALUES_MAX: usize = 200;
 
-/// Reads an axis, or takes the default, which then stands where the map stands.
+/// Reads an axis, or takes the default, whose place is then that of the map.
 pub(crate) fn axis<'d, T: Clone + PartialEq>(
     map: &Map<'d>,
     key: &'static str,

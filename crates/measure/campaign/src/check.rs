@@ -336,7 +336,7 @@ impl Draft {
         });
         let above = given.loads.iter().filter(|load| load.value > line_rate);
         let mistakes = above.map(|load| {
-            // Where no load stands, it is the default of the one that every search has.
+            // A load that is not given is the default, which every search has.
             let (noun, key) = match load.place == self.trial {
                 true => ("the usual `min_load`", "min_load: "),
                 false => ("a load", ""),

@@ -306,7 +306,7 @@ fn figure(node: Node<'_>, (trial, measure): (&str, Measure)) -> Result<(u64, Cla
             "10 Gbit/s",
         ),
         Measure::Frames => (
-            // What lacks its layer is told by who reads loads.
+            // The reader of loads reports a missing layer.
             &["a bit rate", "a bit rate of frames", "a frame rate"][..],
             "frames per second",
             "1.2 Mpps` or `10 Gbit/s L1",

@@ -69,7 +69,7 @@ const DURATION_MIN: Duration = Duration::from_millis(20);
 const THREADS_DEFAULT: u32 = 8;
 const FATIGUE_DEFAULT: Duration = Duration::from_secs(60);
 const LOOPS_MAX: u64 = 1_000_000_000_000;
-/// One input in so many is invalid, if nobody says otherwise.
+/// By default one input in this many is invalid.
 const INVALID_EVERY_DEFAULT: u32 = 16;
 /// Equal parts of a measurement that are counted apart: enough to see that it was steady.
 const SLICES: u32 = 10;

@@ -72,7 +72,7 @@ fn read_list(
     }
 }
 
-/// A DUT's name as it stands in cell ids.
+/// A DUT's name as written in cell ids.
 pub(crate) fn slug(name: &str) -> String {
     name.replace(' ', "-")
 }

@@ -46,13 +46,13 @@ pub const BRING_UP: Duration = Duration::from_millis(250);
 /// Time that the tool runs in one attempt of a search.
 pub const TUNE_RUN: Duration = Duration::from_secs(1);
 
-/// Stream counts, windows, the neighbours of the best, and the two best once more.
+/// Stream counts, windows, the neighbours of the best, and the two best again.
 const ATTEMPTS_TCP: u32 = 4 + 3 + 2 + 2;
 /// Datagram lengths, when they are searched.
 const ATTEMPTS_UDP_DATAGRAM: u32 = 3;
 /// Offered rates, when they are searched.
 const ATTEMPTS_UDP_RATE: u32 = 6;
-/// The two best are tried once more.
+/// The two best are tried again.
 const ATTEMPTS_AGAIN: u32 = 2;
 
 /// Time of one trial of a cell that is measured `repeats` times, in nanoseconds.

@@ -1,4 +1,4 @@
-//! Trials and DUTs to cells: axes multiply, and each cell gets an id that says where it stands.
+//! Trials and DUTs to cells: axes multiply, and each cell gets an id with its coordinates.
 //!
 //! An id names the kind of trial, then those axes that always matter and those whose values differ
 //! among the campaign's trials of that kind, then the DUT: `tcp/mtu=1500/cores=1/cipherbench`. So

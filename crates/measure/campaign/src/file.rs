@@ -35,7 +35,7 @@ pub struct Campaign {
     name: String,
     title: String,
     repeats: u32,
-    /// Where `repeats` stands, or the name when it is not given.
+    /// The place of `repeats`, or of the name when it is not given.
     repeats_place: Place,
     drafts: Vec<Draft>,
     claims: Vec<Claim>,
@@ -286,7 +286,7 @@ impl Campaign {
     /// campaign.
     pub fn plan(&self, lab: &LabFile, host: &HostFacts) -> Result<Plan, Mistakes> {
         let mut mistakes: Vec<Mistake> = Vec::new();
-        // Many cells share a value; it is told once.
+        // Many cells share a value; it is reported once.
         let mut put = |mistake: Mistake| {
             if !mistakes.iter().any(|known| known.place == mistake.place) {
                 mistakes.push(mistake);

@@ -46,7 +46,7 @@ const BUILT_IN: [(&str, &str, &str); 3] = [
 ];
 
 /// Ranges that test traffic may use: private (RFC 1918), for benchmarks (RFC 2544 §C.2.2) and for
-/// documentation (RFC 5737). Wherever a packet should leak to, it is nobody's.
+/// documentation (RFC 5737). A leaked packet has no owner.
 const RANGES: [(Ipv4Addr, u8); 7] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
@@ -177,7 +177,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
     })
 }
 
-/// What stands between the gateways, from gw1 to gw2.
+/// The elements between the gateways, from gw1 to gw2.
 fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
     let path = node.list(|item| item.one_of("element", &ELEMENTS))?;
     let most = LabPlan::ELEMENTS_MAX;
@@ -188,7 +188,7 @@ fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
     Ok(path)
 }
 
-/// Rings and crypto devices have no MTU, no rate and no addresses, and nothing stands between them.
+/// Rings and crypto devices have no MTU, no rate and no addresses, and no elements between them.
 fn no_links(map: &Map<'_>, why: &str) -> Result<(), Reported> {
     let given = ["cipher_mtu", "link_rate", "path", "addresses", "external"]
         .into_iter()

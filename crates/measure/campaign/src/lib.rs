@@ -6,10 +6,10 @@
 //! lab.yaml      -> LabFile  --'
 //! ```
 //!
-//! A [`Campaign`] and a [`LabFile`] are checked when they are read: all mistakes of a file are told
-//! at once, with their places. What can be wrong only together (an MTU that does not fit the lab's
-//! cipher link, more cores than the host has) is told by [`Campaign::plan`], still with the place
-//! in the campaign file.
+//! A [`Campaign`] and a [`LabFile`] are checked when they are read: all mistakes of a file are
+//! reported at once, with their places. What can be wrong only together (an MTU that does not fit
+//! the lab's cipher link, more cores than the host has) is reported by [`Campaign::plan`], still
+//! with the place in the campaign file.
 //!
 //! Text in, values out: nothing here looks at the host or touches a network. `docs/campaign.md` and
 //! `docs/lab.md` are the reference of the formats.

@@ -88,7 +88,7 @@ impl Plan {
     }
 
     /// The trials in the order in which they run: all cells once, then all again, so that a drift
-    /// of the machine falls on DUT and baseline alike.
+    /// of the machine affects DUT and baseline equally.
     pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
         (1..=self.repeats)
             .flat_map(move |repeat| self.cells.iter().map(move |cell| TrialRef { cell, repeat }))
@@ -133,7 +133,7 @@ pub struct LabPlan {
     /// `None`: as fast as the kernel passes frames on.
     #[serde(default)]
     pub link_bps: Option<u64>,
-    /// What stands between the gateways, from gw1 to gw2, in every cell; empty: a link.
+    /// The elements between the gateways, from gw1 to gw2, in every cell; empty: a link.
     #[serde(default)]
     pub path: Vec<Element>,
     /// The interfaces that lead to boxes which Cipherbench does not run, for [`Adapter::External`].
@@ -280,9 +280,9 @@ impl Measurement {
         }
     }
 
-    /// Whether its figure is held against what the tester reaches without a device. What happens to
-    /// a device, and how steady it is, is no question of the tester's ceiling: each such trial has
-    /// its own control.
+    /// Whether its figure is compared with what the tester reaches without a device. What happens
+    /// to a device, and how steady it is, is no question of the tester's ceiling: each such trial
+    /// has its own control.
     #[must_use]
     pub const fn has_ceiling(&self) -> bool {
         match self {

@@ -58,7 +58,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
     text
 }
 
-/// What the figures will stand beside.
+/// What the figures will be compared with.
 fn claims(text: &mut String, plan: &Plan) {
     if plan.claims.is_empty() {
         return;

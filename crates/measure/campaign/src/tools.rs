@@ -65,9 +65,9 @@ const PING_COUNT_MAX: u32 = 100_000;
 const PING_INTERVAL_DEFAULT: Duration = Duration::from_millis(10);
 const PING_PAYLOAD_DEFAULT: u16 = 56;
 /// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker by which
-/// clear-text is told on the cipher link.
+/// clear-text is recognised on the cipher link.
 const PING_PAYLOAD_MIN: u64 = 20;
-/// 160 bytes of iperf2's header, and digits by which clear-text is told on the cipher link.
+/// 160 bytes of iperf2's header, and digits by which clear-text is recognised on the cipher link.
 const IPERF2_DATAGRAM_MIN: u32 = 192;
 /// An ICMP echo header is as long as UDP's (RFC 792).
 const ICMP_HEADER_BYTES: usize = 8;
@@ -399,7 +399,7 @@ impl Load {
         })
     }
 
-    /// The axes that end the ids of TCP and UDP alike.
+    /// The axes that end the ids of both TCP and UDP.
     fn ending<'a>(&'a self, grid: Settled<'a>) -> Settled<'a> {
         grid.over(Axis::Duration, &self.duration, |point, duration| {
             point.duration = duration

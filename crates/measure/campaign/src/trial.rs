@@ -65,7 +65,7 @@ pub(crate) fn read_of_devices(node: Node<'_>) -> Result<Trial, Reported> {
     })
 }
 
-/// Names of DUTs; whether there are such is known when the whole file is read.
+/// Names of DUTs; whether they exist is known when the whole file is read.
 fn dut_names(node: Node<'_>) -> Result<Vec<Spanned<String>>, Reported> {
     node.one_or_many(|item| Ok(item.spanned(item.text()?.to_owned())))
 }

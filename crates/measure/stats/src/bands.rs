@@ -8,9 +8,9 @@ use serde::Serialize;
 
 /// Bands are looked for from this many values on.
 pub const BANDS_MIN_REPEATS: usize = 5;
-/// Each band has at least so many values: one alone is an outlier.
+/// The minimum number of values in a band: a single one is an outlier.
 const BAND_MIN_VALUES: usize = 2;
-/// The gap between the bands is more than so many times the wider band's spread. With 6, fewer than
+/// Ratio of the gap between bands to the wider band's spread. With 6, fewer than
 /// 1 % of samples from one normal distribution are taken for two bands, whatever their number.
 const GAP_TO_SPREAD: f64 = 6.0;
 /// The gap is more than this share of the median: less would not matter to anyone.
@@ -37,7 +37,7 @@ pub struct Band {
 }
 
 impl TwoBands {
-    /// The bands of sorted values; `None` when they are one, or too few to tell.
+    /// The bands of sorted values; `None` when they are one, or too few to decide.
     pub(crate) fn of(sorted: &[f64]) -> Option<Self> {
         let n = sorted.len();
         if n < BANDS_MIN_REPEATS {

@@ -15,7 +15,7 @@ pub struct Bulk {
     pub payload_throughput_bps: Estimate,
     /// Offered load: payload that A handed to its sockets.
     pub offered_payload_bps: Estimate,
-    /// TCP segments sent again in one trial, where the tool tells.
+    /// TCP segments retransmitted in one trial, where the tool reports them.
     pub retransmits: Option<Estimate>,
     /// Datagrams, for UDP.
     pub datagrams: Option<Datagrams>,
@@ -63,7 +63,7 @@ pub struct CpuResult {
     pub payload_bits_per_dut_cpu_s: Option<Estimate>,
 }
 
-/// An estimate of `value` over those repeats; `None` when one of them has no such value.
+/// An estimate of `value` over those repeats; `None` when one of them has none.
 pub(crate) fn estimate<T>(
     repeats: &[(u32, T)],
     value: impl Fn(&T) -> Option<f64>,

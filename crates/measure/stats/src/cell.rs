@@ -58,7 +58,7 @@ pub struct CellResult {
     /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing
     /// encrypts, where packets are fragmented, and where it depends on more than the packet.
     pub overhead: Option<Overhead>,
-    /// What the path could carry of such packets, for the same; `null` where neither line rate nor
+    /// What the path could carry of these packets, for the same; `null` where neither line rate nor
     /// baseline is known.
     pub ceiling: Option<Ceiling>,
 }
@@ -163,7 +163,7 @@ impl CellResult {
     }
 }
 
-/// What one repeat comes to.
+/// The outcome of one repeat.
 enum Repeat<'a> {
     Measured(u32, &'a Measured),
     Invalid,

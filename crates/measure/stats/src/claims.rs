@@ -6,7 +6,7 @@
 //!
 //! 1. where the cell has no figure, or one repeat only, or two bands of repeats;
 //! 2. where the interval holds the claim, of a search up to its upper bound;
-//! 3. where the figure falls short, and tester or link is the limit, or it cannot be told what is:
+//! 3. where the figure falls short, and tester or link is the limit, or the limit is unknown:
 //!    the device may do more;
 //! 4. where a time is too long, and the path without the device takes that long itself;
 //! 5. where it is not kept, and stations and device take time from one another, as the machine has
@@ -44,13 +44,13 @@ pub struct ClaimResult {
     pub bound: String,
     /// What it is counted in: `payload_bps`, `l1_bps`, `l2_bps`, `ip_bps`, `frames_per_s` or `ns`.
     pub unit: String,
-    /// Where it stands.
+    /// Where it is published.
     pub source: String,
     /// Under which conditions it is said to hold; `null` when the source does not say.
     pub conditions: Option<String>,
     /// The conditions here.
     pub conditions_here: String,
-    /// What was measured, in the same unit; `null` when there is no such figure.
+    /// What was measured, in the same unit; `null` without a figure.
     pub measured: Option<Estimate>,
     /// Measured by claimed.
     pub ratio: Option<f64>,
@@ -68,7 +68,7 @@ pub enum ClaimVerdict {
     Met,
     /// No part of the interval keeps it, and nothing but the device is known to be the cause.
     NotMet,
-    /// It cannot be told.
+    /// Undecided.
     NotDecided,
 }
 
@@ -369,7 +369,7 @@ fn interval(found: &Estimate) -> Option<(f64, f64)> {
 fn no_figure(cell: &CellResult) -> String {
     let why = |status: &str| {
         let first = cell.reasons.first().map(|reason| reason.text.as_str());
-        // What to do about it stands below it, and in the table of reasons.
+        // The advice is printed below it, and in the table of reasons.
         let line = first
             .and_then(|text| text.lines().next())
             .unwrap_or("no reason was recorded");

@@ -9,7 +9,7 @@ pub(crate) fn cores_wanted(cell: &Cell) -> u32 {
     let Some(stations) = cell.stations else {
         return 0;
     };
-    // A station stands in the other gateway's place where one alone is loaded.
+    // A station replaces the other gateway where only one is loaded.
     let gateways = match &cell.measurement {
         Measurement::Frames(test) if test.traffic.direction != Direction::Both => 1,
         _ => 2,

@@ -2,7 +2,7 @@
 //! devices beside one another.
 //!
 //! ```text
-//! DeviceResult per repeat -> DeviceFigures per cell -> DeviceSeries over sizes, or over so many at once
+//! DeviceResult per repeat -> DeviceFigures per cell -> DeviceSeries over sizes or concurrency
 //!                                                   -> FatigueBatch over devices
 //! ```
 //!
@@ -35,7 +35,7 @@ use journal::record::{DeviceFound, DeviceResult, Measured};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What is asked of which devices.
+/// The operation and the devices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceTestInfo {
     /// The devices that work at once, by name.
@@ -57,10 +57,10 @@ pub struct DeviceTestInfo {
     pub depth: Option<u32>,
 }
 
-/// A trial of crypto devices: what is asked, and what came of it.
+/// A trial of crypto devices: the test, and its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceCell {
-    /// What is asked of which devices.
+    /// The operation and the devices.
     pub test: DeviceTestInfo,
     /// Figures; `None` when the cell has none.
     pub figures: Option<DeviceFigures>,
@@ -95,7 +95,7 @@ pub struct DeviceMember {
     pub member: String,
     /// Library, provider or token as it names itself.
     pub name: String,
-    /// Its version, as it tells it.
+    /// Its version, as it reports it.
     pub version: String,
     /// Anything else, name and value.
     pub more: Vec<(String, String)>,

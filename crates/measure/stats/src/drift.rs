@@ -36,7 +36,7 @@ pub struct Drift {
     pub p: f64,
     /// How far it may drift over the whole time, up or down, by the median.
     pub bound_ratio: f64,
-    /// What that comes to.
+    /// The resulting verdict.
     pub judged: DriftJudgement,
 }
 

@@ -44,7 +44,7 @@ pub struct Estimate {
     pub max: f64,
     /// Sample standard deviation (divided by n - 1); `null` for one value.
     pub standard_deviation: Option<f64>,
-    /// Where the mean lies with 95 % confidence, when there are values enough to tell.
+    /// 95 % confidence interval of the mean; `None` with too few values.
     pub interval_95: Interval95,
     /// Set when the values fall in two bands, of which neither is the mean's.
     pub bands: Option<TwoBands>,

@@ -19,7 +19,7 @@ mod throughput;
 pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
 pub use calibration::Calibration;
 pub use disturbed::{
-    CleanRekeys, DesyncResult, DesyncTold, DisturbanceResult, DisturbedLoad, EventPlace,
+    CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult, DisturbedLoad, EventPlace,
     EventResult, EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare,
     RekeyResult, SetupResult,
 };

@@ -53,7 +53,7 @@ pub use device::{
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
-    BackToBackResult, Calibration, CleanRekeys, DesyncResult, DesyncTold, DisturbanceResult,
+    BackToBackResult, Calibration, CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult,
     DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures,
     FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates,
     LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult,
@@ -122,7 +122,7 @@ pub struct Results {
 /// How far a run came, in trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Progress {
-    /// Whether the run came to its end.
+    /// Whether the run is complete.
     pub ended: bool,
     /// Trials that the plan asks for.
     pub trials_planned: u64,

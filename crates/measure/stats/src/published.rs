@@ -1,6 +1,6 @@
 //! What others have published of systems of their own, beside what was measured here.
 //!
-//! A ratio is of another machine's figure: it tells how far apart the two are, and nothing is
+//! A ratio is of another machine's figure: it shows the difference, and nothing is
 //! judged by it.
 
 use crate::cell::CellResult;
@@ -15,7 +15,7 @@ const BITS_PER_BYTE: f64 = 8.0;
 /// A published figure and one cell that measures the same.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PublishedResult {
-    /// Where it stands.
+    /// Where it is published.
     pub source: String,
     /// What it was measured on.
     pub system: String,
@@ -31,7 +31,7 @@ pub struct PublishedResult {
     /// The DUT's name.
     pub dut: String,
     /// What was measured here; `null` when the cell has no such figure, and of shares of devices,
-    /// which stand in the batch of the fatigue trial.
+    /// which are in the batch of the fatigue trial.
     pub measured: Option<Estimate>,
     /// Measured by published.
     pub ratio: Option<f64>,
@@ -72,14 +72,14 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
     .collect()
 }
 
-/// A cell's figure in such a unit. Bits are those of a device's input, of a tool's payload, and of
+/// A cell's figure in this unit. Bits are those of a device's input, of a tool's payload, and of
 /// frames with FCS in one direction.
 fn measured(unit: PublishedUnit, cell: &CellResult) -> Option<Estimate> {
     let device = cell.device().and_then(|found| found.speed());
     match unit {
         PublishedUnit::BytesPerS => device?.bytes_per_s.clone(),
         PublishedUnit::OperationsPerS => Some(device?.operations_per_s.clone()),
-        // How many of a batch fall in a class is told with the batch.
+        // The batch has the number of its devices in a class.
         PublishedUnit::PercentOfDevices => None,
         PublishedUnit::BitsPerS => match (device, cell.bulk(), cell.frames()) {
             (Some(device), ..) => Some(device.bytes_per_s.as_ref()?.scaled(BITS_PER_BYTE)),

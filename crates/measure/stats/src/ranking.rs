@@ -1,10 +1,10 @@
-//! Devices of a group in order, with ties where their intervals do not tell them apart.
+//! Devices of a group in order, with ties where their intervals do not distinguish them.
 //!
 //! The rule. A device is *surely better* than another when its whole interval lies on the better
 //! side of the other's. Its *rank* is 1 and as many as are surely better than it: devices whose
-//! intervals overlap share a rank unless somebody is surely better than the one and not than the
+//! intervals overlap share a rank unless a third is surely better than the one and not than the
 //! other. Overlapping is not transitive (A and B, B and C, but not A and C), so there are no groups
-//! to be cut out of it: each device is asked for itself, and beside the rank stands the *last* rank
+//! to be cut out of it: each device is judged by itself, and has beside its rank the *last* rank
 //! that it could have, all devices but those that it is surely better than. `2–4` says what is
 //! known; one that varies much gets a wide span, not a good place.
 //!
@@ -66,7 +66,7 @@ pub struct Standing {
     pub ratio_to_yardstick: Option<f64>,
     /// What makes it a control, where it is one.
     pub control: Option<Control>,
-    /// Why nobody should protect anything with it; `null` where it protects, or was never meant to.
+    /// Why it must not protect data; `null` where it may, or is not meant to.
     pub insecure: Option<String>,
 }
 
@@ -242,7 +242,7 @@ fn ranking(by: RankedBy, members: &[(&Cell, &CellResult)]) -> Option<Ranking> {
     for (place, rank) in places.iter_mut().zip(ranks(&spans, higher)) {
         place.rank = Some(rank);
     }
-    // Stable: who cannot be told apart at all stays in the plan's order.
+    // Stable: devices that are equal in all respects stay in the plan's order.
     places.sort_by(|a, b| a.rank.cmp(&b.rank).then(better(a.value, b.value)));
     for standing in places.iter_mut().chain(&mut references) {
         let by = |whole: f64| (whole > 0.0).then(|| standing.value / whole);

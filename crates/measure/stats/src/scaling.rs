@@ -22,7 +22,7 @@ pub use fit::{FIT_MIN_POINTS, Fit, Law, POOR_FIT_PERCENT};
 pub use point::{RatioRange, ScalingAxis, ScalingPoint};
 pub use shape::GAIN_MIN_PERCENT;
 
-pub(crate) use cap::{ToldOtherwise, told_otherwise};
+pub(crate) use cap::{OtherWorkers, other_workers};
 pub(crate) use shape::{Point as ShapePoint, Shape, is_above};
 
 use crate::cell::CellResult;

@@ -31,7 +31,7 @@ pub struct SuiteEntry {
     pub cipher: String,
     /// Hash of the HMAC, for people; `null` where the cipher authenticates as well.
     pub hash: Option<String>,
-    /// Why nobody should protect anything with it; `null` where it protects.
+    /// Why it must not protect data; `null` where it may.
     pub insecure: Option<String>,
 }
 
@@ -94,7 +94,7 @@ fn without_suite(adapter: &Adapter) -> Option<(String, Value)> {
 impl Family<'_> {
     fn matrix(&self, is_alone: bool) -> SuiteMatrix {
         let device = match self.cells.first() {
-            // Devices of one kind with other settings: the names of their DUTs tell them apart.
+            // Devices of one kind with other settings: the names of their DUTs distinguish them.
             Some((_, first)) if !is_alone => format!("{} as in {}", self.kind, first.dut.name),
             _ => self.kind.clone(),
         };

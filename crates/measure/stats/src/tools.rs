@@ -12,15 +12,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Medians nearer than this are alike whatever the spread, in per cent of the larger.
+/// Medians closer than this agree whatever the spread, in per cent of the larger.
 pub const ALIKE_PERCENT: f64 = 5.0;
 /// From this share of its cores on, a station is taken to be full.
 const FULL_RATIO: f64 = 0.9;
-/// From so many times as many segments sent again on, they are named.
+/// Retransmitted segments are named from this ratio on.
 const RETRANSMITS_FACTOR: f64 = 3.0;
 /// Fewer are no reason.
 const RETRANSMITS_MIN: f64 = 10.0;
-/// Loss ratios that differ by less are alike.
+/// Loss ratios that differ by less agree.
 const LOSS_APART: f64 = 0.01;
 /// Offered rates that differ by less are one load.
 const SAME_LOAD_RATIO: f64 = 0.02;
@@ -131,7 +131,7 @@ fn judge((question, dut): (String, &str), found: &[(ToolFigure, &CellResult)]) -
     let median = |one: &&(ToolFigure, &CellResult)| one.0.payload_throughput_bps.median;
     let by_median = |a: &&(ToolFigure, &CellResult), b: &&(ToolFigure, &CellResult)| {
         let by_cell = || a.0.cell.cmp(&b.0.cell);
-        // The plan's order must not tell which of equals is looked at.
+        // The plan's order must not decide between equals.
         median(a).total_cmp(&median(b)).then_with(by_cell)
     };
     // Both are there: `found` has two at least.

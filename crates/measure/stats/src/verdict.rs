@@ -1,4 +1,4 @@
-//! What limits a figure: the device, the tester, the link; or that it cannot be told.
+//! What limits a figure: the device, the tester, the link, or unknown.
 //!
 //! One pure function from a [`Question`] to a [`Verdict`]. Its rules, the first that applies:
 //!
@@ -65,7 +65,7 @@ pub enum Limit {
     TesterLimited,
     /// A link.
     LinkLimited,
-    /// It cannot be told.
+    /// Undecided.
     Inconclusive,
 }
 
@@ -118,7 +118,7 @@ pub(crate) enum Bounded {
     Generator,
     /// The line rate.
     Line,
-    /// Nothing: there was no time to come to it.
+    /// Nothing: the search timed out before.
     Time,
 }
 

@@ -17,7 +17,7 @@ use crate::Progress;
 use crate::cell::{CellFigures, CellResult};
 use crate::compare::{Comparison, Metric};
 use crate::estimate::{Estimate, LARGE_SPREAD_PERCENT};
-use crate::scaling::{Scaling, told_otherwise};
+use crate::scaling::{Scaling, other_workers};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,13 +47,14 @@ pub struct Warning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningKind {
-    /// The run did not come to its end.
+    /// The run is not complete.
     NotEnded,
     /// The last line of the journal was unfinished.
     UnfinishedLine,
-    /// Trials that were found invalid were made again.
-    MadeAgain,
-    /// The run was taken up again on another program, kernel or machine.
+    /// Invalid trials were repeated.
+    #[serde(rename = "made-again")]
+    Repeated,
+    /// The run was resumed with another program, kernel or machine.
     EnvironmentChanged,
     /// Fewer than three repeats.
     FewRepeats,
@@ -69,7 +70,7 @@ pub enum WarningKind {
     GeneratorLimited,
     /// The offered load fell short of the intended load.
     OfferedShortfall,
-    /// Stations and DUT want more cores than there are.
+    /// Stations and DUT need more cores than the machine has.
     SharedCores,
     /// Super-packets pass the links whole.
     SuperPackets,
@@ -106,7 +107,8 @@ pub enum WarningKind {
     /// More brings a device nothing, though cores are idle.
     SilentCap,
     /// A device has another number of threads than it was asked for.
-    ToldOtherwise,
+    #[serde(rename = "told-otherwise")]
+    OtherWorkers,
     /// Two tools find different figures of one transfer.
     ToolsDisagree,
     /// A crypto device gave wrong results.
@@ -144,7 +146,7 @@ pub(crate) fn warnings(
         insecure(cells),
         run::not_proven(journal),
         run::one_tunnel(journal),
-        scaling::told_otherwise(&told_otherwise(journal)),
+        scaling::other_workers(&other_workers(journal)),
         scaling::silent_caps(scalings),
         large_spread(cells),
         lost_ping(cells),
@@ -318,8 +320,8 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
         .filter(|cell| cell.baseline)
         .map(|cell| cell.group.as_str())
         .collect();
-    // Frame tests are judged by the rig, and crypto devices stand beside the CPU: neither has a
-    // baseline.
+    // Frame tests are judged by the rig, and crypto devices are compared with the CPU: neither has
+    // a baseline.
     let alone = |cell: &&CellResult| {
         cell.traffic().is_none()
             && cell.device_test().is_none()

@@ -67,7 +67,7 @@ pub struct Interfaces {
     /// Station A's.
     pub a: String,
     /// Those that send what comes from A's side, and from B's, to the other gateway; `None` where
-    /// nobody looks between the gateways.
+    /// the path between the gateways is not observed.
     pub cipher: Option<[String; 2]>,
     /// Station B's.
     pub b: String,

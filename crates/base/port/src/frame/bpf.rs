@@ -77,8 +77,8 @@ pub(crate) struct DropCaptured {
 }
 
 impl DropCaptured {
-    /// Drops an interface's test frames, for which the stack would look for a socket and answer
-    /// that there is none. Needs Linux 6.6.
+    /// Drops an interface's test frames, for which the stack would look for a socket and, without
+    /// one, reply with ICMP. Needs Linux 6.6.
     pub(super) fn to_ports(interface: u32, udp_ports: &[u16]) -> io::Result<Self> {
         Self::attach(interface, &drop_program(udp_ports))
     }

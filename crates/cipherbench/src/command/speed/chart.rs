@@ -58,7 +58,7 @@ impl Axis {
         (self.max - self.min) as usize
     }
 
-    /// The value that is so many halvings below the end.
+    /// The value this number of halvings below the end.
     pub(super) fn below_end(self, halvings: usize) -> f64 {
         (self.max - halvings as f64).exp2()
     }

@@ -9,7 +9,7 @@ use units::human;
 use wire::Suite;
 use wire::overhead::esp_bytes;
 
-/// Batches for which it is told who wins.
+/// Batches for which the fastest engine is reported.
 const BATCHES: [u64; 3] = [1, 8, 32];
 /// The batch that is charted.
 const BATCH_CHARTED: u64 = 32;
@@ -18,7 +18,7 @@ const BATCH_CHARTED: u64 = 32;
 #[derive(Serialize)]
 pub(super) struct SuiteCurves {
     suite: Suite,
-    /// Why nobody should protect anything with it.
+    /// Why it must not protect data.
     #[serde(skip_serializing_if = "Option::is_none")]
     insecure: Option<&'static str>,
     engines: Vec<EngineCurves>,
@@ -184,7 +184,7 @@ impl SuiteCurves {
         }
     }
 
-    /// Lengths at which the winner changes in a direction, with the largest batch that is told.
+    /// Lengths at which the winner changes in a direction, with the largest reported batch.
     fn crossovers(&self, direction: Direction) -> Vec<usize> {
         let told = self
             .turns

@@ -1,12 +1,11 @@
-//! What of the figures nobody should protect anything with, named wherever it stands.
+//! Marks of suites and engines that must not protect data.
 
 use wire::Suite;
 
 /// Why what the engine `null` does is none of what a suite promises.
 const NULL: &str = "the engine `null` neither encrypts nor authenticates";
 
-/// Why nobody should protect anything with that suite on that engine; `None` for what is as good as
-/// any.
+/// Why that suite on that engine must not protect data; `None` where it may.
 pub(super) fn reason(suite: Suite, engine: &str) -> Option<&'static str> {
     match engine {
         engine::NULL => Some(NULL),
@@ -31,7 +30,7 @@ fn marked(name: &str, is_insecure: bool) -> String {
     }
 }
 
-/// The reasons, each with what it is about, once: lines to stand below the tables.
+/// The reasons, each once with its suite or engine: lines below the tables.
 pub(super) fn notes<'a>(measured: impl IntoIterator<Item = (Suite, &'a str)>) -> String {
     let mut notes: Vec<String> = Vec::new();
     for (suite, engine) in measured {

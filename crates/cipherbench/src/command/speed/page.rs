@@ -8,7 +8,7 @@ use super::{Measured, tables};
 use dispatch::Direction;
 use maud::{DOCTYPE, PreEscaped, html};
 
-/// Follows light and dark; colours that the colour-blind tell apart (Okabe and Ito).
+/// Follows light and dark; colours that colour-blind people can distinguish (Okabe and Ito).
 const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #222; --muted: #667; --grid: #ddd; --paper: #fff; }
 @media (prefers-color-scheme: dark) {

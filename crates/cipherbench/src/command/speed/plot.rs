@@ -1,4 +1,4 @@
-//! Charts of characters: what stands in the page, as far as a terminal of 72 columns can show it.
+//! Charts of characters: those of the page, for a terminal of 72 columns.
 
 use super::chart::{Axis, Chart, Series};
 use units::human;
@@ -56,7 +56,7 @@ pub(super) fn draw(chart: &Chart) -> String {
     text
 }
 
-/// The place out of so many for a share from 0 to 1; `None` for what lies outside.
+/// The index among `places` for a share from 0 to 1; `None` outside.
 fn place(share: f64, places: usize) -> Option<usize> {
     let inside = (0.0..=1.0).contains(&share);
     inside.then(|| (share * (places - 1) as f64).round() as usize)
@@ -83,7 +83,7 @@ fn bottom(axis: Axis, marks: &[usize]) -> [String; 2] {
     [line.into_iter().collect(), lengths]
 }
 
-/// What letters mean, and on a line of their own the signs, as far as there are such.
+/// The meaning of letters, and on a separate line that of signs, if any.
 fn legend(chart: &Chart, letters: &[char]) -> String {
     let names = chart.series.iter().zip(letters);
     let names: Vec<_> = names

@@ -20,7 +20,7 @@ use wire::Suite;
 /// Parts of a figure's time; each gives a rate. Short ones: what else runs then leaves some of them
 /// alone.
 pub(super) const REPEATS: usize = 100;
-/// A median that is farther below the best tells that something else ran.
+/// A median farther below the best shows that something else ran.
 const DISTURBED: f64 = 0.15;
 /// Bytes that a round goes through: more than the first cache holds, less than the second, as
 /// packets are when they come from a socket.
@@ -32,7 +32,7 @@ pub(super) struct Figure {
     pub(super) suite: Suite,
     pub(super) engine: String,
     engine_version: String,
-    /// Why nobody should protect anything with it.
+    /// Why it must not protect data.
     #[serde(skip_serializing_if = "Option::is_none")]
     insecure: Option<&'static str>,
     pub(super) direction: Direction,
@@ -89,7 +89,7 @@ pub(super) fn warning(figures: &[Figure]) -> Option<String> {
     })
 }
 
-/// Cores for so many threads, those with the highest numbers: interrupts go to the first by habit.
+/// Cores for the threads, those with the highest numbers: interrupts go to the first by habit.
 pub(super) fn cores(threads: u16) -> Result<Vec<usize>, Failure> {
     let failed = |error| Failure::new(Exit::CannotBuild, format!("cannot read the cores: {error}"));
     let allowed = sched_getaffinity(Pid::from_raw(0)).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Coordinates by which a claim is held to some of the cells that measure it.
+//! Coordinates that limit a claim to some of the cells that measure it.
 
 use crate::axis::{self, CORES_MAX, STREAMS_MAX};
 use crate::expand::Draft;
@@ -9,7 +9,7 @@ use yaml::{Map, Node, Reported, Spanned};
 
 type Read = fn(Node<'_>) -> Result<Value, Reported>;
 
-/// The axes that can be given, and what they take: to be held to one more, add its line here, the
+/// The axes that can be given, and their values. To add one: its line here, the
 /// value that a cell has in [`Cell::value`], and its row in `docs/campaign.md`.
 const SELECTORS: [(Axis, Read); 13] = [
     (Axis::Mtu, |node| {
@@ -57,7 +57,7 @@ pub(super) fn read_all(map: &Map<'_>) -> Result<Vec<Spanned<Coordinate>>, Report
     found.into_iter().collect()
 }
 
-/// Where a cell is on an axis of its trial; `None` where the trial has no such axis.
+/// Where a cell is on an axis of its trial; `None` where the trial does not have the axis.
 fn value(axis: Axis, cell: &Cell) -> Option<Value> {
     match (axis, &cell.measurement) {
         // The stations' interfaces have one, which follows from the frames.

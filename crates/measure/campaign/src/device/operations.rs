@@ -98,7 +98,7 @@ pub(super) fn read_operations(node: Node<'_>) -> Result<Vec<Operation>, Reported
         if let Some(class) = of_class(text) {
             return Ok(operations(class));
         }
-        // A name alone stands for all that it can do.
+        // A name alone selects all its actions.
         if let Ok(algorithm) = Algorithm::parse(text.trim()) {
             return Ok(operations(vec![algorithm]));
         }

@@ -38,7 +38,7 @@ impl TrafficAxes {
     }
 
     fn check_flows(&self, node: Node<'_>) {
-        // Where the DUT tells, one is the least; and whether flows suffice is known with the DUT.
+        // Where the DUT decides, one is the minimum; whether flows suffice is checked with the DUT.
         let tunnels = || {
             self.tunnels
                 .iter()

@@ -14,7 +14,7 @@
 //! | recovery: overload, relief | 2 s, 2 s | 60 s, 60 s | 60 s, 60 s |
 //!
 //! `rfc2544` and `tst009` are the goals that RFC 9971 gives for the two documents: one trial of 60
-//! s without loss, and TST 009's loss verification, where a lossy trial is tried once more (an
+//! s without loss, and TST 009's loss verification, where a lossy trial is repeated (an
 //! exceed ratio of one half over a sum of two trials is just that). Bounds rest on trials of full
 //! length alone, so `rfc2544` may look for them with shorter ones; TST 009's bisection has one
 //! length. `fast` has the usual two loss ratios and that verification, with trials a hundredth as

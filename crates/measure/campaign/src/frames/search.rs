@@ -23,7 +23,7 @@ pub(crate) struct Search {
 }
 
 const MIN_LOAD_DEFAULT: Rate = Rate::Frames(1_000);
-/// Goals that are spelled out may need any time; the named profiles are given so much of theirs.
+/// Goals that are spelled out may need any time; the named profiles have this multiple of theirs.
 const TIMEOUT_SUMS: u32 = 30;
 
 impl Search {

@@ -26,11 +26,11 @@ const DURATION_DEFAULT: Duration = Duration::from_secs(120);
 const DURATION_MIN: Duration = Duration::from_secs(1);
 /// A point is read of the device's processes too, which should not be a load of its own.
 const POINT_MIN: Duration = Duration::from_millis(100);
-/// Where points are left open, so many at most, and none shorter than a second.
+/// Maximum number of points where their width is left open; none is shorter than a second.
 const POINTS_DEFAULT: u32 = 240;
 /// Each is recorded.
 const POINTS_MAX: u128 = 2000;
-/// Where segments are left open, so many, within these times.
+/// Number of segments where their length is left open, within these times.
 const SEGMENTS_DEFAULT: u32 = 4;
 const SEGMENT_DEFAULT: RangeInclusive<Duration> =
     Duration::from_secs(30)..=Duration::from_secs(600);

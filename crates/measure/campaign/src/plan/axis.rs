@@ -12,7 +12,7 @@ use std::time::Duration;
 use units::{BitRate, Bytes, Layer};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
-/// What a campaign can vary, or what tells one trial from another of its kind.
+/// A parameter that a campaign can vary, or that distinguishes trials of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the declaration of each says what it is")]

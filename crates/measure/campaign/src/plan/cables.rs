@@ -12,7 +12,7 @@ pub struct Cables {
     /// The interface that leads to the second box: station B's.
     pub station_b: String,
     /// The two ends of the link between the boxes, the first box's first: the tester joins them,
-    /// and sees all that passes. `None`: they are joined elsewhere, and nobody looks.
+    /// and sees all that passes. `None`: they are joined elsewhere, unobserved.
     pub tap: Option<[String; 2]>,
     /// The first box's address at A's cable.
     pub gateway_a: Ipv4Addr,

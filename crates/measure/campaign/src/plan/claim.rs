@@ -1,4 +1,4 @@
-//! What somebody says of a device, to be printed beside what was measured.
+//! Claims about a device, to be printed beside what was measured.
 
 use serde::{Deserialize, Serialize};
 use units::{BitRate, FrameRate, Layer};
@@ -26,7 +26,7 @@ pub struct Claim {
     /// Of a time, which of a trial's times; `None`: the claim is no time, or the trial has one
     /// only.
     pub percentile: Option<Percentile>,
-    /// Where it stands: `data sheet X, 2025`.
+    /// Where it is published: `data sheet X, 2025`.
     pub source: String,
     /// Under which conditions it is said to hold; empty: the source does not say.
     pub conditions: String,

@@ -57,7 +57,7 @@ pub enum Event {
         every_ns: u64,
         /// Time of each of the two trials.
         duration_ns: u64,
-        /// Whether the throughput is searched once more with keys renewed all the time, where the
+        /// Whether the throughput is searched again while keys are renewed, where the
         /// load is a share of it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         throughput: bool,
@@ -118,7 +118,7 @@ pub enum Failure {
 pub enum Attack {
     /// Sealed packets with a new sequence number and a wrong integrity check value.
     BadIcv,
-    /// Sealed packets once more, as they were.
+    /// Copies of sealed packets.
     Replay,
     /// Bytes at random behind the headers that sealed packets have outside.
     Garbage,
@@ -137,7 +137,7 @@ impl Event {
         }
     }
 
-    /// What a DUT must let be done to it.
+    /// The ability that a DUT needs.
     #[must_use]
     pub const fn ability(&self) -> Ability {
         match self {

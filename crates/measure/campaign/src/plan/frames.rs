@@ -50,8 +50,8 @@ pub enum IpVersion {
 }
 
 impl Traffic {
-    /// Highest load, in frames/s and rounded down, that a line of so many bit/s (L1, preamble and
-    /// gap counted) carries where a station's frames enter it: as ESP where the station
+    /// Highest load, in frames/s and rounded down, that a line of this rate in bit/s (L1, preamble
+    /// and gap counted) carries where a station's frames enter it: as ESP where the station
     /// [seals](Self::sealed_by_station).
     #[must_use]
     pub fn line_rate(&self, line_bps: u64, adapter: &Adapter) -> u64 {

@@ -51,7 +51,7 @@ impl KeySource {
         !matches!(self, Self::Static)
     }
 
-    /// Whether a QKD network is asked for keys.
+    /// Whether keys are requested from a QKD network.
     #[must_use]
     pub const fn has_qkd(self) -> bool {
         matches!(self, Self::Qkd | Self::Both)
@@ -75,8 +75,8 @@ impl KeySource {
         }
     }
 
-    /// What goes into each tunnel's keys, as the encryptor tells it; `None` where nothing is agreed
-    /// on.
+    /// The sources of each tunnel's keys, as the encryptor reports them; `None` where nothing is
+    /// agreed on.
     #[must_use]
     pub fn sources(self) -> Option<String> {
         match self {

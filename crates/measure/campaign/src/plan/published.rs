@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// and nothing is judged by it: other machines made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
-    /// Where it stands: `acceptance report of a crypto card, 2018`.
+    /// Where it is published: `acceptance report of a crypto card, 2018`.
     pub source: String,
     /// What it was measured on: `card in host one`.
     pub system: String,

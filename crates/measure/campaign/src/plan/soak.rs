@@ -4,7 +4,7 @@
 use super::BaseLoad;
 use serde::{Deserialize, Serialize};
 
-/// One load for minutes to hours, told point by point.
+/// One load for minutes to hours, recorded point by point.
 ///
 /// It is made in segments, each a frame trial of its own that is recorded as it ends: a run that
 /// breaks off keeps them, and goes on with the time that is left.
@@ -36,8 +36,8 @@ pub struct DriftBounds {
 }
 
 impl Soak {
-    /// Times of the segments that remain when so much has been measured. None is shorter than a
-    /// point, unless the whole soak is: such a rest belongs to the segment before it.
+    /// Durations of the remaining segments after the time already measured. None is shorter than a
+    /// point, unless the whole soak is: a shorter rest belongs to the segment before it.
     pub fn segments(&self, measured_ns: u64) -> impl Iterator<Item = u64> + use<> {
         let (segment_ns, point_ns) = (self.segment_ns.max(1), self.point_ns);
         let mut left_ns = self.duration_ns.saturating_sub(measured_ns);

@@ -29,7 +29,7 @@ impl Tool {
         }
     }
 
-    /// Whether nobody has to name it.
+    /// Whether it is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -88,11 +88,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     (
         "operations_done",
         "operations that the device did and that did not fail; of a fatigue trial, those with a right result",
-        |row| match row.figure? {
-            Figure::Speed(_, found) => text(found.operations),
-            Figure::Fatigue(_, found) => text(found.right),
-            _ => None,
-        },
+        |row| text(counted(row, |found| found.operations, |found| found.right)?),
     ),
     ("operations_per_s", "the same as a rate", |row| {
         match row.figure? {
@@ -151,23 +147,13 @@ pub(super) const COLUMNS: &[Declared] = &[
         "who did the work of a device that is declared to spare the CPU, and the proof",
         |row| text(speed(row)?.0.proof?.name()),
     ),
-    (
-        "operations_failed",
-        "operations that failed",
-        |row| match row.figure? {
-            Figure::Speed(_, found) => text(found.failed),
-            Figure::Fatigue(_, found) => text(found.failed),
-            _ => None,
-        },
-    ),
+    ("operations_failed", "operations that failed", |row| {
+        text(counted(row, |found| found.failed, |found| found.failed)?)
+    }),
     (
         "results_wrong",
         "wrong results; of a speed trial, among those that were checked afterwards",
-        |row| match row.figure? {
-            Figure::Speed(_, found) => text(found.wrong),
-            Figure::Fatigue(_, found) => text(found.wrong),
-            _ => None,
-        },
+        |row| text(counted(row, |found| found.wrong, |found| found.wrong)?),
     ),
     (
         "results_checked",
@@ -241,6 +227,17 @@ fn fatigue<'a>(row: &Context<'a>) -> Option<(&'a FatigueSegment, &'a DeviceFatig
         Figure::Fatigue(segment, found) => Some((segment, found)),
         _ => None,
     }
+}
+
+/// The count of a speed or a fatigue trial.
+fn counted(
+    row: &Context<'_>,
+    of_speed: fn(&DeviceSpeed) -> u64,
+    of_fatigue: fn(&DeviceFatigue) -> u64,
+) -> Option<u64> {
+    speed(row)
+        .map(|(_, found)| of_speed(found))
+        .or_else(|| fatigue(row).map(|(_, found)| of_fatigue(found)))
 }
 
 fn rate(count: u64, ns: u64) -> Option<String> {

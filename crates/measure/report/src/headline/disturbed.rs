@@ -166,7 +166,7 @@ fn desync(found: &DesyncResult) -> Option<Words> {
     if let Some(lost) = &found.lost_frames {
         detail.push_str(&format!("; {:.0} frames lost at most", lost.max));
     }
-    if let Some(told) = &found.told {
+    if let Some(told) = &found.reported {
         detail.push_str(&format!(
             "; found {} by the device",
             counted(told.desyncs, "time")

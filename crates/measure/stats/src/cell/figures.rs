@@ -91,7 +91,7 @@ impl CellResult {
         self.frame_cell()?.verdict.as_ref()
     }
 
-    /// What is asked of which crypto devices.
+    /// The operation and the crypto devices.
     #[must_use]
     pub fn device_test(&self) -> Option<&DeviceTestInfo> {
         match &self.figures {

@@ -1,4 +1,4 @@
-//! Two curves over one axis (so many at once, so many bytes each): from where on one is above the
+//! Two curves over one axis (number in parallel, or bytes each): from where on one is above the
 //! other.
 //!
 //! A figure is above another where it is so by more than the [`spread`] of either, and by more than
@@ -104,7 +104,7 @@ pub struct CrossoverPoint {
     pub high: Option<f64>,
     /// Which is faster.
     pub standing: DeviceStanding,
-    /// Whether it is so by twice what it takes: such a number decides alone.
+    /// Whether it is so by twice the required distance: then this number decides alone.
     pub is_clear: bool,
 }
 

@@ -4,7 +4,7 @@
 //! A failure is anything that is not as it should be: a wrong result, an operation that failed, an
 //! invalid input that passed, a process that died. The time without failure of a device is that
 //! under load until the first of them; where there was none it is censored, as the device would
-//! have gone on. Segments of a run that was taken up again add up, the time between them does not
+//! have gone on. Segments of a resumed run add up, the time between them does not
 //! count.
 
 use super::survival::{Life, Survival};
@@ -35,10 +35,10 @@ pub const REPORT_CLASSES_NS: [u64; 12] = [
     90 * HOUR_NS,
     400 * HOUR_NS,
 ];
-/// Reasons that are told of a device, over all of its segments.
+/// Maximum number of reasons reported per device, over all its segments.
 const REASONS_TOLD: usize = 20;
 
-/// What a fatigue trial came to.
+/// The result of a fatigue trial.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FatigueResult {
     /// Each device in each repeat.
@@ -60,7 +60,7 @@ pub struct FatigueDevice {
     pub repeat: u32,
     /// Threads that worked on it.
     pub threads: u32,
-    /// Times that the trial was begun or taken up again.
+    /// Times that the trial was started or resumed.
     pub starts: u32,
     /// Time under load.
     pub elapsed_ns: u64,
@@ -156,8 +156,8 @@ impl<'a> Parts<'a> {
             .iter()
             .find(|life| life.failed)
             .map(|life| life.ended_ns);
-        // Where no life tells, the first point that shows one; where none does, nobody knows when,
-        // but that it was.
+        // Without a failed life, the first point that shows a failure; without one, the time is
+        // unknown.
         let point = part.points.iter().find(|point| point.bad > 0);
         let at = life.or_else(|| point.map(|point| point.at_ns));
         Some(before_ns + at.unwrap_or(part.elapsed_ns).min(part.elapsed_ns.max(1)))

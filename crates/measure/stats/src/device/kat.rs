@@ -2,14 +2,14 @@
 //!
 //! `pass` is said only with evidence: the algorithm has a row on every device and in every repeat,
 //! inputs were tried, and all were right. What is wrong in one repeat is wrong. An algorithm
-//! without a row, or with rows that tried nothing, is an error: nobody knows.
+//! without a row, or with rows that tried nothing, is an error: its result is unknown.
 
 use super::{DeviceTestInfo, Repeats};
 use journal::record::{KatOutcome, KatRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a functional trial came to.
+/// The result of a functional trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KatResult {
     /// Algorithms that passed on every device.
@@ -63,13 +63,13 @@ pub struct KatCase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KatVerdict {
-    /// Official vectors that nobody has published: nothing was tried.
+    /// No official vectors are published: nothing was tried.
     NonePublished,
     /// The device does not have it.
     NotOffered,
     /// All right.
     Pass,
-    /// The device said that it failed, or nobody knows.
+    /// The device reported a failure, or the result is unknown.
     Error,
     /// A wrong result.
     Wrong,
@@ -147,7 +147,7 @@ impl KatAlgorithm {
             for row in rows {
                 let case = KatCase::of(*repeat, row);
                 match cases.iter_mut().find(|known| known.case == case.case) {
-                    // Of repeats alike the first is told.
+                    // Of equal repeats the first is reported.
                     Some(known) if known.verdict < case.verdict => *known = case,
                     Some(_) => {}
                     None => cases.push(case),

@@ -7,10 +7,10 @@ use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Workers that worked together for less than this share of the time were not so many at once.
+/// Share of the time below which workers did not work in parallel.
 pub(crate) const TOGETHER_MIN_RATIO: f64 = 0.9;
 
-/// What a speed trial came to. Rates are of all devices together, over the time from the first
+/// The result of a speed trial. Rates are of all devices together, over the time from the first
 /// one's beginning to the last one's end.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceSpeedResult {
@@ -42,11 +42,11 @@ pub struct DeviceSpeedResult {
     /// Of those, wrong.
     pub wrong: u64,
     /// CPU time that our own engines need for one such operation, measured beside it; `null` where
-    /// they do not have it, or nobody says that the device spares the CPU.
+    /// they do not have it, or the device is not declared to take work off the CPU.
     pub reference_cpu_ns_per_operation: Option<Estimate>,
     /// CPU time of an operation by that of our own engines.
     pub cpu_ratio: Option<f64>,
-    /// Who did the work; `null` where nobody says that the device spares the CPU.
+    /// Who did the work; `null` if the device is not declared to take work off the CPU.
     pub proof: Option<Proof>,
 }
 
@@ -57,7 +57,7 @@ pub struct MemberSpeed {
     pub member: String,
     /// Operations done and not failed.
     pub operations_per_s: Estimate,
-    /// What it says that it did, by what was asked of it; `null` where it does not count. The least
+    /// Operations that it counted, by those requested; `null` where it does not count. The least
     /// of the repeats.
     pub counted_ratio: Option<f64>,
     /// Operations of the process that did most, by those of the one that did fewest; `null` where

@@ -22,8 +22,7 @@ const Z_95_ONE_SIDED: f64 = 1.644_854;
 const EXACT_MAX: usize = 10_000;
 /// What a product of many shares may be off by.
 const ROUNDING: f64 = 1e-9;
-/// Steps of the curve that are told one by one; of more, some are left out between those that are
-/// told.
+/// Maximum number of steps of the curve; of more, intermediate ones are left out.
 pub const SURVIVAL_STEPS_MAX: usize = 400;
 
 /// A time that a device worked, and whether a failure ended it.
@@ -49,7 +48,7 @@ pub struct Survival {
     /// The curve: from 1 on it falls at each of these times, and stays as it is in between and
     /// until `longest_ns`.
     pub steps: Vec<SurvivalStep>,
-    /// When the curve comes to one half or below; `null` where it stays above: that is longer than
+    /// When the curve reaches one half or less; `null` where it stays above: that is longer than
     /// was seen.
     pub median_ns: Option<u64>,
     /// Times of all lives by the failures, those included that were not kept; `null` without a
@@ -196,7 +195,7 @@ fn failures_most(seen: usize) -> f64 {
     high
 }
 
-/// Of too many steps, so many as can be told, the last of them always.
+/// Thins out too many steps; the last one is always kept.
 fn thinned(steps: Vec<SurvivalStep>) -> Vec<SurvivalStep> {
     let every = steps.len().div_ceil(SURVIVAL_STEPS_MAX).max(1);
     let last = steps.len().saturating_sub(1);

@@ -12,7 +12,7 @@ mod events;
 mod hostile;
 mod rekey;
 
-pub use desync::{DesyncResult, DesyncTold};
+pub use desync::{DesyncReport, DesyncResult};
 pub use events::{EventPlace, EventTimes, FailoverResult, SetupResult};
 pub use hostile::{HOSTILE_LOSS_PPM, HostileResult, HostileShare};
 pub use rekey::{CleanRekeys, RekeyResult};

@@ -96,7 +96,7 @@ pub(super) fn at_evidence(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Lo
     result(lengths, None, &trials)
 }
 
-/// What trials at one load come to; `None` when there is none, or one sent nothing.
+/// Sums up the trials at one load; `None` when there is none, or one sent nothing.
 pub(super) fn result(
     lengths: &Lengths,
     percent: Option<u32>,

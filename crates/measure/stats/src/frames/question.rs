@@ -32,7 +32,7 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let Measurement::Frames(test) = &planned.measurement else {
         return None;
     };
-    // What happens to a device under a load says nothing of how much it carries.
+    // A disturbance under load does not show how much a device carries.
     if matches!(
         test.procedure,
         campaign::plan::Procedure::Disturbed(_) | campaign::plan::Procedure::Soak(_)
@@ -142,7 +142,7 @@ fn bounded(by: &[String]) -> Bounded {
     }
 }
 
-/// The link that is fuller at so many frames per second: that of the clear side, or, behind a DUT
+/// The fuller link at this frame rate: that of the clear side, or, behind a DUT
 /// that encrypts, that of the cipher side, where each frame is longer.
 fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) -> Option<Link> {
     let link_bps = plan.lab.link_bps?;

@@ -61,7 +61,7 @@ impl Lengths {
         8.0 * self.round_bytes.saturating_sub(headers) as f64 / self.weight as f64
     }
 
-    /// The rates of so many frames per second.
+    /// The rates that correspond to a frame rate.
     pub(super) fn rates(self, frames_per_s: Estimate) -> LayerRates {
         LayerRates {
             l1_bps: frames_per_s.scaled(self.l1_bits()),

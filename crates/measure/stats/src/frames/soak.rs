@@ -27,7 +27,7 @@ const STALLS_TOLD: usize = 20;
 const MEASURED_RATIO: f64 = 0.99;
 const NS_PER_HOUR: f64 = 3.6e12;
 
-/// What a soak came to.
+/// The result of a soak.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SoakResult {
     /// The worst of the repeats.
@@ -71,7 +71,7 @@ impl SoakVerdict {
 pub struct SoakRun {
     /// From 1.
     pub repeat: u32,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: SoakVerdict,
     /// Why, where it is not stable: each a sentence, those that make it unstable first.
     pub reasons: Vec<String>,
@@ -107,7 +107,7 @@ pub struct SoakRun {
     pub latency_drift: Option<Drift>,
     /// Memory of the device's processes in RAM, in bytes; `null` where it is not known.
     pub memory_drift: Option<Drift>,
-    /// Times that the device changed to new keys, by its own word; `null` where it does not tell.
+    /// Times that the device changed to new keys, by its own counters; `null` where it has none.
     pub rekeys: Option<u64>,
     /// Times that it found its keys out of step, likewise.
     pub desyncs: Option<u64>,
@@ -370,7 +370,7 @@ impl SoakRun {
         ]
     }
 
-    /// Whether more was lost than allowed, of so many.
+    /// Whether more was lost than allowed, of this many.
     fn lost_too_many(&self, plan: &Soak, lost: u64) -> bool {
         u128::from(lost) * 1_000_000 > u128::from(plan.loss_ppm) * u128::from(self.sent)
     }
@@ -433,7 +433,7 @@ impl SoakRun {
         }
         for (name, drift) in self.drifts() {
             match drift {
-                // Of memory, nobody may know; without a rate or a latency nothing is shown.
+                // Memory may be unknown; without a rate or a latency nothing is shown.
                 None if name == "the device's memory" => {}
                 None => reasons.push(format!("of {name} nothing is known")),
                 Some(drift) if drift.judged == DriftJudgement::Unclear => {

@@ -68,7 +68,7 @@ fn who_is_surely_better_has_the_better_rank_and_never_the_other_way_round() {
                     assert!(rank_a.first < rank_b.first, "{spans:?}");
                     assert!(rank_a.last < rank_b.last, "{spans:?}");
                 }
-                // A better rank is nobody's who is surely worse.
+                // A surely worse device never has a better rank.
                 assert!(rank_a.first >= rank_b.first || a.1 >= b.0, "{spans:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Caps that nobody asked for: a default that keeps a device from what the machine has.
+//! Silent caps: a default that keeps a device from using the machine.
 
 use super::point::{ScalingAxis, ScalingPoint};
 use super::shape::Shape;
@@ -9,9 +9,9 @@ use journal::record::{Measured, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// From so many idle cores on, there was room for one more thread.
+/// Idle cores from which on there was room for one more thread.
 const IDLE_CORES_MIN: f64 = 1.0;
-/// What devices call their threads when they tell how many they have.
+/// Names of the facts in which devices report their number of threads.
 const THREAD_FACTS: [&str; 3] = ["lanes", "workers", "threads"];
 
 /// More brings nothing though cores are idle, and neither tester nor link is known to be the limit.
@@ -35,7 +35,7 @@ impl SilentCap {
         let idle_cores = last.idle_cores.filter(|idle| *idle >= IDLE_CORES_MIN)?;
         // Of a device on machines of its own, idle cores here say nothing.
         let dut_cores = last.dut_cores?;
-        // A fall is no cap, and what another limits says nothing of the device.
+        // A fall is no cap, and another limit says nothing about the device.
         let explained = shape.falls_from.is_some()
             || words::large_spread(points).is_some()
             || words::has_single(past.clone())
@@ -53,7 +53,7 @@ impl SilentCap {
 
 /// A device that says it has another number of threads than it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ToldOtherwise {
+pub(crate) struct OtherWorkers {
     /// Id of the cell.
     pub(crate) cell: String,
     /// Name of the DUT.
@@ -66,7 +66,7 @@ pub(crate) struct ToldOtherwise {
 
 /// The cells whose device says so, each once; invalid trials count, since it may be what made them
 /// so.
-pub(crate) fn told_otherwise(journal: &Journal) -> Vec<ToldOtherwise> {
+pub(crate) fn other_workers(journal: &Journal) -> Vec<OtherWorkers> {
     let trials = journal.latest_trials();
     let plan = &journal.header.plan;
     let of_cell = |cell: &Cell| {
@@ -75,7 +75,7 @@ pub(crate) fn told_otherwise(journal: &Journal) -> Vec<ToldOtherwise> {
             let trial = trials.get(&(cell.id.as_str(), repeat))?;
             other_count(evidence(&trial.outcome)?, asked)
         })?;
-        Some(ToldOtherwise {
+        Some(OtherWorkers {
             cell: cell.id.clone(),
             dut: cell.dut.name.clone(),
             asked,

@@ -61,7 +61,7 @@ pub struct ScalingPoint {
     pub idle_cores: Option<f64>,
     /// What else than the device limits the figure: `tester` or `link`.
     pub limited_by: Option<String>,
-    /// Whether stations and device want more cores than the machine has.
+    /// Whether stations and device need more cores than the machine has.
     pub crowded: bool,
 }
 

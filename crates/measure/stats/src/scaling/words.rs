@@ -1,4 +1,4 @@
-//! What a series comes to, in words.
+//! The verdict on a series, in words.
 
 use super::fit::FIT_MIN_POINTS;
 use super::point::{ScalingAxis, ScalingPoint};

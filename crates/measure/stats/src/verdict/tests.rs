@@ -83,7 +83,7 @@ fn a_device_as_fast_as_the_rig_is_limited_by_the_tester() {
         ..Case::default()
     }
     .assert(Limit::TesterLimited, &["95.2 %", "420 kpps"]);
-    // Just below the share, with the upper bound above it: it cannot be told.
+    // Just below the share, with the upper bound above it: undecided.
     let rig = Rig::Known("rig", 422e3);
     Case {
         rig,

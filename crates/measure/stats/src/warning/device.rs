@@ -1,4 +1,4 @@
-//! Crypto devices: wrong results, work that nobody knows the device to have done, and figures that
+//! Crypto devices: wrong results, work that the device is not proven to have done, and figures that
 //! are less than they seem.
 
 use super::{Warning, WarningKind, about, counted, warning};

@@ -20,7 +20,7 @@ fn with(cells: &[CellResult], found: impl Fn(&DisturbanceResult) -> bool) -> Vec
     cells.iter().filter(is).collect()
 }
 
-/// Of every trial, the invalid ones too, and those that were made again: what has no figure is no
+/// Of every trial, the invalid ones too, and those that were repeated: what has no figure is no
 /// less a finding.
 fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
     let mut found: BTreeMap<&str, u64> = BTreeMap::new();

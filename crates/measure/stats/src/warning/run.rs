@@ -36,7 +36,7 @@ pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Only who asks for it has invalid trials made again; who reads the figures must know, and what
+/// Invalid trials are repeated only on request; a reader of the figures must know, and what
 /// spoke against the others.
 pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
     let latest = journal.latest_trials();
@@ -66,7 +66,7 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         Vec::from_iter(names).join(", ")
     );
     warning(
-        WarningKind::MadeAgain,
+        WarningKind::Repeated,
         cells.into_iter().map(str::to_owned).collect(),
         text,
         "Read in journal.jsonl why the others were not believed: a reason that comes again and again is one to mend.",

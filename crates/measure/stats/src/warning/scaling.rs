@@ -1,7 +1,7 @@
-//! Caps that nobody asked for.
+//! Silent caps.
 
 use super::{Warning, WarningKind, warning};
-use crate::scaling::{Scaling, ToldOtherwise};
+use crate::scaling::{OtherWorkers, Scaling};
 
 /// Devices that stop while cores are idle.
 pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {
@@ -37,7 +37,7 @@ pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {
 }
 
 /// Devices that say that they have another number of threads than they were asked for.
-pub(super) fn told_otherwise(found: &[ToldOtherwise]) -> Option<Warning> {
+pub(super) fn other_workers(found: &[OtherWorkers]) -> Option<Warning> {
     let first = found.first()?;
     let (fact, told) = &first.fact;
     let others = match found.len() {
@@ -45,7 +45,7 @@ pub(super) fn told_otherwise(found: &[ToldOtherwise]) -> Option<Warning> {
         count => format!(" So it is in {} cells more.", count - 1),
     };
     warning(
-        WarningKind::ToldOtherwise,
+        WarningKind::OtherWorkers,
         found.iter().map(|found| found.cell.clone()).collect(),
         format!(
             "`{}` was asked for {} workers and says that it has {told} (`{fact}`).{others}",

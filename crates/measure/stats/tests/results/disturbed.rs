@@ -515,7 +515,7 @@ fn keys_out_of_step_are_told_by_frames_and_by_the_device() {
     );
     assert_eq!(figure.outage_ns.median_ns, Some(50.0 * MS as f64));
     assert_close(figure.lost_frames.as_ref().unwrap().mean, 500.0);
-    let told = figure.told.unwrap();
+    let told = figure.reported.unwrap();
     assert_eq!((told.desyncs, told.lost_packets), (4, Some(960)));
     assert_eq!(told.outage_ns, Some(140 * MS));
     assert!(warned(&results, WarningKind::NotRecovered));

@@ -183,7 +183,7 @@ fn a_device_that_tells_another_number_of_workers_is_warned_of() {
         let warnings = Results::of(&run).warnings;
         let found = warnings
             .into_iter()
-            .find(|warning| warning.kind == WarningKind::ToldOtherwise);
+            .find(|warning| warning.kind == WarningKind::OtherWorkers);
         found.map(|warning| warning.text)
     };
     assert_eq!(warned(measured(told("8"))), None);

@@ -110,7 +110,7 @@ fn who_had_invalid_trials_made_again_says_so() {
     let found = only(&journal);
     assert_eq!(
         (found.kind, found.cells),
-        (WarningKind::MadeAgain, vec!["tcp/box".to_owned()])
+        (WarningKind::Repeated, vec!["tcp/box".to_owned()])
     );
     assert!(
         found

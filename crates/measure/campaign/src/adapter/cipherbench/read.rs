@@ -62,8 +62,8 @@ struct Axes {
     rekey_every: AxisValues<Duration>,
 }
 
-/// A name, or a map as the encryptor's configuration has it. The control stands alone: its packets
-/// and others could not be told apart at the other end.
+/// A name, or a map as the encryptor's configuration has it. The control cannot be combined: the
+/// other end could not distinguish its packets from others.
 fn engine(node: Node<'_>) -> Result<Choice, Reported> {
     let choice = Choice::read(node, true)?;
     if node.is_map() && choice.is_null() {
@@ -158,7 +158,7 @@ impl Axes {
         }
     }
 
-    /// Keys have room for so many SAs.
+    /// Keys have room for a limited number of SAs.
     fn check_sas(&self, node: Node<'_>) {
         let most_workers = self.workers.iter().max_by_key(|workers| workers.value);
         let most_workers = most_workers.map_or(1, |workers| u32::from(workers.value));

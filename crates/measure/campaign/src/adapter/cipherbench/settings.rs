@@ -148,7 +148,7 @@ impl Encryptor {
         self.engine.is_null()
     }
 
-    /// Why nobody should protect anything with it; `None` where it protects.
+    /// Why it must not protect data; `None` where it may.
     #[must_use]
     pub fn insecure(&self) -> Option<&'static str> {
         if !self.mode.has_esp() {

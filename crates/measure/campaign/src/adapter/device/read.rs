@@ -154,7 +154,7 @@ fn of_kind(map: &Map<'_>, kind: Kind) -> Result<DeviceKind, Reported> {
         Kind::OpenSsl => openssl(map),
         Kind::Pkcs11 => pkcs11(map),
         Kind::Model => model(map).map(DeviceKind::Model),
-        // Several are no kind of device; whoever asks has sorted them out.
+        // Several are no kind of device; the caller has handled them.
         Kind::SoftHsm | Kind::Several => Ok(DeviceKind::SoftHsm),
     }
 }
@@ -263,7 +263,7 @@ fn model(map: &Map<'_>) -> Result<DeviceModel, Reported> {
     })
 }
 
-/// A name that somebody else gives meaning: one line, not empty.
+/// A name defined elsewhere: one line, not empty.
 fn word(node: Node<'_>) -> Result<String, Reported> {
     let text = node.text()?;
     match text.chars().count() <= TEXT_CHARS_MAX && !text.contains('\n') {

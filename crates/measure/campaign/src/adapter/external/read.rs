@@ -37,7 +37,7 @@ const fn form_suites(form: Form) -> &'static [Suite] {
     }
 }
 
-/// Where a form is found if nobody says: IKE is on both of ESP's.
+/// Default ports of a form: IKE is on both of ESP's.
 const fn ports(form: Form) -> &'static [u16] {
     match form {
         Form::Esp => &[500, 4500],

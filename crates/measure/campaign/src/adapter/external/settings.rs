@@ -73,7 +73,7 @@ impl External {
     }
 }
 
-/// What stands in braces in a box's command, and is replaced: `{mtu}`.
+/// A word in braces in a box's command that is replaced: `{mtu}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
     /// The suite, as campaigns call it.
@@ -125,7 +125,7 @@ impl Placeholder {
         Self::CipherB,
     ];
 
-    /// What stands between the braces.
+    /// The word between the braces.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ struct Key {
     workers: String,
 }
 
-/// A cell of a series: its number on the axis, its place in the plan, and what is asked.
+/// A cell of a series: its number on the axis, its place in the plan, and its test.
 type Member<'a> = (u32, usize, &'a DeviceTestInfo);
 
 /// The axes that a speed cell is on, with the series it belongs to and its number in it.

@@ -21,21 +21,24 @@ pub struct DesyncResult {
     pub lost_frames: Option<Estimate>,
     /// Those after which frames were still being lost when the next came, or the end.
     pub not_recovered: Vec<EventPlace>,
-    /// What the device says of itself; `null` where it does not tell.
-    pub told: Option<DesyncTold>,
+    /// The device's own report; `null` where it makes none.
+    #[serde(rename = "told")]
+    pub reported: Option<DesyncReport>,
     /// The load of the whole trials.
     pub disturbed: DisturbedLoad,
 }
 
 /// What a device counted itself, over both gateways and all repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct DesyncTold {
+#[schemars(rename = "DesyncTold")]
+pub struct DesyncReport {
     /// Times that it found its keys out of step.
     pub desyncs: u64,
-    /// Packets that could not be opened until they were in step again; `null` where it does not
-    /// tell.
+    /// Packets that could not be opened until they were in step again; `null` if not
+    /// reported.
     pub lost_packets: Option<u64>,
-    /// From the first of these to the next that could be opened, over all times; `null` likewise.
+    /// From the first of these to the next that could be opened, over all times; `null` if not
+    /// reported.
     pub outage_ns: Option<u64>,
 }
 
@@ -53,7 +56,7 @@ impl DesyncResult {
             outage_ns: EventTimes::of(events().map(|(repeat, event)| (repeat, event.outage_ns))),
             lost_frames: over_events(events(), |event| Some(event.lost as f64)),
             not_recovered: trials.iter().flat_map(not_recovered).collect(),
-            told: told(trials),
+            reported: reported(trials),
             disturbed: DisturbedLoad::of(lengths, trials)?,
         })
     }
@@ -70,7 +73,7 @@ fn not_recovered(found: &Trial<'_>) -> impl Iterator<Item = EventPlace> {
     })
 }
 
-fn told(trials: &[Trial<'_>]) -> Option<DesyncTold> {
+fn reported(trials: &[Trial<'_>]) -> Option<DesyncReport> {
     // Whatever its labels, on both gateways.
     let sum = |name: &str| {
         let counters = trials
@@ -83,7 +86,7 @@ fn told(trials: &[Trial<'_>]) -> Option<DesyncTold> {
         let values: Vec<u64> = own.map(|(_, value)| *value).collect();
         (!values.is_empty()).then(|| values.iter().sum())
     };
-    Some(DesyncTold {
+    Some(DesyncReport {
         desyncs: sum("desyncs")?,
         lost_packets: sum("desync_lost_packets"),
         outage_ns: sum("desync_outage_ns"),

@@ -74,7 +74,7 @@ pub struct SetupResult {
     /// From the order to the last loss: from then on all tunnels carry; over the set-ups.
     pub all_carry_ns: EventTimes,
     /// Tunnels by that time, or by the device's own word where that came later: what it held back
-    /// until then was not lost; over the set-ups that came to it.
+    /// until then was not lost; over the set-ups that reached it.
     pub tunnels_per_s: Option<Estimate>,
     /// From the order to the device's word that all are up; over the set-ups.
     pub ready_ns: Option<Estimate>,
@@ -88,7 +88,7 @@ pub struct SetupResult {
     pub disturbed: DisturbedLoad,
 }
 
-/// Something that broke the path, and what mended it, where it came to that.
+/// An event that broke the path, and the recovery that followed, if any.
 struct Breach<'a> {
     repeat: u32,
     /// From 1 in its repeat.
@@ -187,7 +187,7 @@ impl Breach<'_> {
     }
 }
 
-/// The event that mended each, where it came to that.
+/// The recovery of each, if any.
 fn mendings<'a>(breaches: &[Breach<'a>]) -> impl Iterator<Item = (u32, &'a DutEvent)> {
     breaches
         .iter()

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A load suffers when more than so many parts per million of it are lost.
+/// A load suffers when more than this share of it is lost, in parts per million.
 pub const HOSTILE_LOSS_PPM: u64 = 1_000;
 
 /// What hostile packets do to the load.
@@ -105,7 +105,7 @@ impl HostileShare {
     }
 }
 
-/// A copy far behind its flow cannot be told from a frame that is late; it is counted here, since
+/// A copy far behind its flow cannot be distinguished from a late frame; it is counted here, since
 /// in such a trial it is the likelier of the two.
 const fn delivered(trial: &FrameTrial) -> u64 {
     trial.duplicated + trial.corrupted + trial.too_late

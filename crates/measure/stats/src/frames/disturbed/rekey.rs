@@ -62,7 +62,7 @@ pub struct CleanRekeys {
     pub repeats: u64,
     /// Repeats that have both trials.
     pub of_repeats: u64,
-    /// Rekeys in such repeats.
+    /// Rekeys in these repeats.
     pub rekeys: u64,
     /// Frames lost in these repeats' trials with rekeys.
     pub lost: u64,

@@ -24,7 +24,7 @@ pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 }
 
 fn cells(found: &DesyncResult) -> [Cell; 10] {
-    let told = found.told.as_ref();
+    let told = found.reported.as_ref();
     let count = |value: Option<u64>| Cell::or_missing(value.map(|value| value.to_string()));
     [
         Cell::plain(found.times.to_string()),
