@@ -266,10 +266,10 @@ fn more_again(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -> 
     }
     match again(fast) {
         Some(there) => (here > RETRANSMITS_FACTOR * there).then(|| {
-            format!("{tool} sent {here:.0} segments again, {other} {there:.0}: its streams were held back by loss")
+            format!("{tool} retransmitted {here:.0} segments, {other} {there:.0}: its streams were held back by loss")
         }),
         None => Some(format!(
-            "{tool} sent {here:.0} segments again, {other} does not tell: loss may have held its streams back"
+            "{tool} retransmitted {here:.0} segments, {other} does not report them: loss may have held its streams back"
         )),
     }
 }

@@ -237,8 +237,8 @@ fn unsteady(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     let few = (figure.n as usize) < BOOTSTRAP_MIN_REPEATS;
     (few && spread > LARGE_SPREAD_PERCENT).then(|| {
         format!(
-            "The {} repeats lie up to {spread:.0} % from their mean: too few to tell what limits \
-             it.",
+            "The {} repeats differ by up to {spread:.0} % from their mean: too few to decide what \
+             limits it.",
             figure.n
         )
     })

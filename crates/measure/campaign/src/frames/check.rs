@@ -213,7 +213,7 @@ fn beyond_abilities<'a>(
     let able: Vec<_> = all.iter().filter(|dut| can(dut)).collect();
     let able: Vec<_> = able.iter().map(|dut| dut.dut.name.as_str()).collect();
     let help = match able.is_empty() {
-        true => "no DUT of this campaign can: `cipherbench` can, and docs/campaign.md tells what \
+        true => "no DUT of this campaign can: `cipherbench` can, and docs/campaign.md lists what \
                  others can"
             .to_owned(),
         false => format!(

@@ -427,7 +427,7 @@ impl SoakRun {
         let on_the_way = self.lost - self.lost_in_station;
         if self.lost_too_many(plan, self.lost) && !self.lost_too_many(plan, on_the_way) {
             reasons.push(format!(
-                "the receiving station lost {} frames itself, so nobody knows whether the device lost any of them",
+                "the receiving station lost {} frames itself, so it is unknown whether the device lost any of them",
                 self.lost_in_station
             ));
         }
@@ -435,12 +435,12 @@ impl SoakRun {
             match drift {
                 // Memory may be unknown; without a rate or a latency nothing is shown.
                 None if name == "the device's memory" => {}
-                None => reasons.push(format!("of {name} nothing is known")),
+                None => reasons.push(format!("{name} is unknown")),
                 Some(drift) if drift.judged == DriftJudgement::Unclear => {
                     let few = (drift.points as usize) < crate::drift::DRIFT_MIN_POINTS;
                     reasons.push(match few {
                         true => format!(
-                            "{} points are too few to tell whether {name} drifts: it takes {}",
+                            "{} points are too few to decide whether {name} drifts: {} are needed",
                             drift.points,
                             crate::drift::DRIFT_MIN_POINTS
                         ),

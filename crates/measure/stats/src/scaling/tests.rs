@@ -43,7 +43,7 @@ fn published() -> Vec<ScalingPoint> {
 }
 
 #[test]
-fn the_published_product_has_no_gain_past_14() {
+fn the_published_product_stops_scaling_at_14() {
     let found = analysed(ScalingAxis::Workers, published());
     assert_eq!(found.stop_n, Some(14));
     assert_eq!(found.verdict, "stops scaling at 14");

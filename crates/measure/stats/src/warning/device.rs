@@ -170,8 +170,8 @@ fn not_shown(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(unknown).collect(),
         |cells| {
             format!(
-                "In {} nobody knows who did the work: the device does not count, and our own engines do not have the \
-                 operation to hold its CPU time against.",
+                "In {} it is unknown who did the work: the device does not count, and our own engines do not have the \
+                 operation, with which its CPU time could be compared.",
                 counted(cells.len(), "cell")
             )
         },
@@ -191,7 +191,7 @@ fn failed_operations(cells: &[CellResult]) -> Option<Warning> {
                 counted(cells.len(), "cell")
             )
         },
-        "Look at the device's log; a fatigue trial tells how often and when.",
+        "Look at the device's log; a fatigue trial shows how often and when.",
     )
 }
 
@@ -221,8 +221,8 @@ fn not_together(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(apart).collect(),
         |cells| {
             format!(
-                "In {} the workers were all at work for less than {:.0} % of the time: they were not so many at once, and \
-                 their rate, over all of it, may be too low. No crossover, saturation or gain is read off them.",
+                "In {} the workers were all at work for less than {:.0} % of the time: they did not work in parallel, and \
+                 their rate over the whole time may be too low. No crossover, saturation or gain is derived from them.",
                 counted(cells.len(), "cell"),
                 100.0 * TOGETHER_MIN_RATIO
             )

@@ -62,7 +62,7 @@ pub(super) fn no_calibration(journal: &Journal) -> Option<Warning> {
     let alone: Vec<String> = alone.map(|cell| cell.id.clone()).collect();
     (!alone.is_empty()).then_some(())?;
     let text = format!(
-        "{} cannot be told from the tester's own limit: nothing measures the rig without a device there.",
+        "{} cannot be distinguished from the tester's own limit: nothing measures the rig without a device there.",
         counted(alone.len(), "cell")
     );
     warning(

@@ -116,7 +116,7 @@ pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
         .collect();
     (!cells.is_empty()).then_some(())?;
     let text = format!(
-        "That anything was encrypted in {} was NOT PROVEN: nobody saw what the boxes sent to each other.",
+        "That anything was encrypted in {} was NOT PROVEN: the traffic between the boxes was not observed.",
         counted(cells.len(), "cell")
     );
     warning(

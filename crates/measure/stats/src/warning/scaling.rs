@@ -36,19 +36,20 @@ pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {
     )
 }
 
-/// Devices that say that they have another number of threads than they were asked for.
+/// Devices that report another number of threads than configured.
 pub(super) fn other_workers(found: &[OtherWorkers]) -> Option<Warning> {
     let first = found.first()?;
     let (fact, told) = &first.fact;
     let others = match found.len() {
         1 => String::new(),
-        count => format!(" So it is in {} cells more.", count - 1),
+        2 => " The same in 1 more cell.".to_owned(),
+        count => format!(" The same in {} more cells.", count - 1),
     };
     warning(
         WarningKind::OtherWorkers,
         found.iter().map(|found| found.cell.clone()).collect(),
         format!(
-            "`{}` was asked for {} workers and says that it has {told} (`{fact}`).{others}",
+            "`{}` was configured with {} workers and reports {told} (`{fact}`).{others}",
             first.dut, first.asked
         ),
         "Look for what limits them: a default, the machine's cores, or the affinity of the process.",

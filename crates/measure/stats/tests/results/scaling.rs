@@ -187,7 +187,7 @@ fn a_device_that_tells_another_number_of_workers_is_warned_of() {
         found.map(|warning| warning.text)
     };
     assert_eq!(warned(measured(told("8"))), None);
-    let wanted = "`cipherbench w8` was asked for 8 workers and says that it has 4 (`gw1/lanes`).";
+    let wanted = "`cipherbench w8` was configured with 8 workers and reports 4 (`gw1/lanes`).";
     assert_eq!(warned(measured(told("4"))).as_deref(), Some(wanted));
     // The very check that finds it makes the trial invalid.
     let invalid = Outcome::Invalid {

@@ -241,7 +241,7 @@ fn too_little_of_anything_is_inconclusive() {
     }
     let few = why(few, SoakVerdict::Inconclusive);
     assert!(
-        few.contains("28 points are too few to tell whether the rate drifts"),
+        few.contains("28 points are too few to decide whether the rate drifts"),
         "{few}"
     );
     let noisy = why(

@@ -278,7 +278,7 @@ fn segments_sent_again_are_a_reason_when_they_are_many() {
     };
     let found = slow(310, 100).unwrap();
     assert!(
-        found.starts_with("iperf2 sent 310 segments again, iperf3 100"),
+        found.starts_with("iperf2 retransmitted 310 segments, iperf3 100"),
         "{found}"
     );
     // Three times as many are not more than three times; and nine are few.
@@ -293,7 +293,9 @@ fn segments_sent_again_are_a_reason_when_they_are_many() {
     };
     let found = beside_silent(254).unwrap();
     assert!(
-        found.starts_with("iperf3 sent 254 segments again, iperf2 does not tell: loss may have"),
+        found.starts_with(
+            "iperf3 retransmitted 254 segments, iperf2 does not report them: loss may have"
+        ),
         "{found}"
     );
     assert_eq!(beside_silent(9), None);
