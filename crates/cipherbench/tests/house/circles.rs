@@ -6,7 +6,7 @@
 
 use crate::{crates, read, root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use syn::{Item, UseTree, Visibility};
 
 /// A module's path within its crate, or that of an item in it.
@@ -26,10 +26,10 @@ struct Imports {
 
 type Files = BTreeMap<Names, Imports>;
 
-fn files(src: &Path) -> Files {
+/// The files of `sources` below a crate's `src`.
+fn files(src: &Path, sources: &[PathBuf]) -> Files {
     let mut found = BTreeMap::new();
-    for path in rust_files() {
-        let path = root().join(path);
+    for path in sources {
         let Ok(module) = path.strip_prefix(src) else {
             continue;
         };
@@ -47,7 +47,7 @@ fn files(src: &Path) -> Files {
     found
         .into_iter()
         .map(|(module, path)| {
-            let file = syn::parse_file(&read(&path)).expect("a file that compiles");
+            let file = syn::parse_file(&read(path)).expect("a file that compiles");
             let mut imports = Imports::default();
             for item in &file.items {
                 let Item::Use(item) = item else {
@@ -183,9 +183,11 @@ fn circle(imported: &BTreeMap<&Names, BTreeSet<Names>>, start: &Names) -> Option
 fn no_files_import_each_other_in_a_circle() {
     let mut circles = BTreeSet::new();
     let mut imports_read = 0;
+    let root = root();
+    let sources: Vec<_> = rust_files().iter().map(|path| root.join(path)).collect();
     for (_, _, folder) in crates() {
         let src = folder.join("src");
-        let files = files(&src);
+        let files = files(&src, &sources);
         let imported = files.iter().map(|(module, imports)| {
             let homes = imports
                 .private

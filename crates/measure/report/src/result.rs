@@ -1,8 +1,8 @@
 //! The result for machines: `results.json`, by the published schema `docs/schema/result-1.json`.
 //!
-//! These types are the schema's source. A key that is added keeps the version; one that is renamed,
-//! removed or changes its meaning makes a new one, whatever the journal's format does. Keys carry
-//! their units.
+//! These types and those of `stats` are the schema's source. A key that is added keeps the version;
+//! one that is renamed, removed or changes its meaning makes a new one, whatever the journal's
+//! format does. Keys carry their units.
 
 use crate::evidence;
 use crate::layout::Run;

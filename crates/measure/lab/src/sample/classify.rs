@@ -176,8 +176,7 @@ impl<'a> Classifier<'a> {
     }
 }
 
-/// Whether an IKEv2 message of at most `bytes` begins here; `None` if `message` is too
-/// short.
+/// Whether an IKEv2 message of at most `bytes` begins here; `None` if `message` is too short.
 fn is_ike(message: &[u8], bytes: usize) -> Option<bool> {
     let version = message.get(usize::from(IKE_VERSION_AT))? & IKE_VERSION_MASK;
     let length = message.get(usize::from(IKE_LENGTH_AT)..)?.first_chunk()?;
