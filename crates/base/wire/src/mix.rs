@@ -24,6 +24,18 @@ pub struct Share {
     pub weight: u32,
 }
 
+/// What test frames look like, addresses aside: set by a plan, read by generator and analyser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestFrames {
+    /// Sizes on the clear side. The i-th frame's size comes from the mix in a fixed, even order.
+    pub mix: FrameMix,
+    /// Flows (distinct addresses or ports), spread over the tunnels; 1 to 65535, at most 32768 per
+    /// tunnel.
+    pub flows: u32,
+    /// Tunnels that the flows are spread over, round-robin; at least 1.
+    pub tunnels: u32,
+}
+
 /// The frame sizes of a traffic and their proportions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FrameMix {

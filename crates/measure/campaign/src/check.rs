@@ -137,7 +137,7 @@ impl Draft {
     /// The longest packet of the cell's traffic.
     fn packet_bytes(&self) -> u16 {
         match self.frame_test() {
-            Some(test) => packet_bytes_max(&test.traffic.mix),
+            Some(test) => packet_bytes_max(&test.traffic.frames.mix),
             None => self.cell.stations.map_or(0, |stations| stations.mtu),
         }
     }
@@ -325,7 +325,7 @@ impl Draft {
         let (Some(test), Some(given)) = (self.frame_test(), &self.frames) else {
             return Vec::new();
         };
-        let mix = &test.traffic.mix;
+        let mix = &test.traffic.frames.mix;
         let lab = lab.plan();
         let (Some(bps), Some(line_rate)) = (lab.link_bps, lab.line_rate(&self.cell)) else {
             return Vec::new();

@@ -251,10 +251,10 @@ impl Point<'_> {
         if let (Measurement::Frames(test), Some(given)) = (&mut measurement, &self.frames) {
             let traffic = &mut test.traffic;
             let profile = || dut.adapter.profile().tunnels;
-            traffic.tunnels = given.tunnels.unwrap_or_else(profile);
+            traffic.frames.tunnels = given.tunnels.unwrap_or_else(profile);
             let cores = self.stations.map_or(1, |stations| stations.cores);
-            let enough = || frames::flows_for(traffic.tunnels, cores);
-            traffic.flows = given.flows.unwrap_or_else(enough);
+            let enough = || frames::flows_for(traffic.frames.tunnels, cores);
+            traffic.frames.flows = given.flows.unwrap_or_else(enough);
         }
         measurement
     }

@@ -25,7 +25,7 @@ use crate::plan::{
 };
 use procedure::Asked;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 use yaml::{Map, Node, Place, Reported, Spanned};
 
 /// One frame trial: the axes of its traffic, and what is done with the frames.
@@ -165,10 +165,12 @@ impl FrameTrial {
     pub(crate) fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
         let start = Settings {
             traffic: Traffic {
-                mix: FrameMix::fixed(0),
+                frames: TestFrames {
+                    mix: FrameMix::fixed(0),
+                    flows: 1,
+                    tunnels: 1,
+                },
                 ip: IpVersion::V4,
-                flows: 1,
-                tunnels: 1,
                 direction: Direction::Both,
                 duplex: false,
                 ports: Ports::default(),
@@ -180,7 +182,7 @@ impl FrameTrial {
         let traffic = &self.traffic;
         let grid = Grid::new(trial, start)
             .over(Axis::Frame, traffic.frame.values(), |point, mix| {
-                point.traffic.mix = mix;
+                point.traffic.frames.mix = mix;
             })
             .over(
                 Axis::Direction,
@@ -195,12 +197,12 @@ impl FrameTrial {
             .over(Axis::Cores, traffic.cores.values(), |point, cores| {
                 point.cores = cores
             })
-            .over(Axis::Flows, traffic.flows.values(), |point, flows| {
+            .over(Axis::Flows, traffic.frames.flows.values(), |point, flows| {
                 point.given.flows = flows;
             })
-            .over(Axis::Tunnels, traffic.tunnels.values(), |point, tunnels| {
+            .over(Axis::Tunnels, traffic.frames.tunnels.values(), |point, tunnels| {
                 point.given.tunnels = tunnels;
-                point.traffic.tunnels = tunnels.unwrap_or(1);
+                point.traffic.frames.tunnels = tunnels.unwrap_or(1);
             })
             .over(Axis::Duplex, traffic.duplex.values(), |point, duplex| {
                 point.traffic.duplex = duplex;
@@ -223,7 +225,7 @@ impl FrameTrial {
 
 impl Settings {
     fn point<'a>(mut self, trial: &'a Place, asked: &Asked) -> Point<'a> {
-        let mix = &self.traffic.mix;
+        let mix = &self.traffic.frames.mix;
         let procedure = asked.resolve(mix);
         let loads = asked.loads().map(|load| Spanned {
             value: load.value.frames_per_s(mix),

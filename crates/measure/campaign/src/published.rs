@@ -169,7 +169,7 @@ impl Figure {
         }
         match &cell.measurement {
             Measurement::Frames(test) => {
-                let is_mixed = test.traffic.mix.shares.len() > 1;
+                let is_mixed = test.traffic.frames.mix.shares.len() > 1;
                 let is_search = matches!(test.procedure, Procedure::Throughput(_));
                 is_search
                     && self

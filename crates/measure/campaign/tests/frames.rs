@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use std::collections::HashSet;
 use std::time::Duration;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const HOST: HostFacts = HostFacts { cores: 128 };
 const MS: u64 = 1_000_000;
@@ -53,10 +53,12 @@ fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
     assert_eq!((cell.stations, cell.tune), (Some(stations), false));
     let test = tests(&plan)[1];
     let expected = Traffic {
-        mix: FrameMix::fixed(64),
+        frames: TestFrames {
+            mix: FrameMix::fixed(64),
+            flows: 64,
+            tunnels: 1,
+        },
         ip: IpVersion::V4,
-        flows: 64,
-        tunnels: 1,
         direction: Direction::Both,
         duplex: false,
         ports: Ports::default(),
@@ -97,7 +99,7 @@ fn flows_left_open_are_the_same_for_each_tunnel_and_enough_for_the_cores() {
         "straight",
         "load: { frame: 64 B, tunnels: [1, 3, 64, 1000, 65535], cores: [1, 100] }",
     );
-    let flows: Vec<_> = tests(&plan).iter().map(|test| test.traffic.flows).collect();
+    let flows: Vec<_> = tests(&plan).iter().map(|test| test.traffic.frames.flows).collect();
     // One core first, in each the tunnels rise.
     assert_eq!(
         flows,
@@ -153,7 +155,7 @@ fn weights_and_shares_of_a_mix_are_in_lowest_terms() {
     );
     let mixes: Vec<_> = tests(&plan)
         .iter()
-        .map(|test| test.traffic.mix.to_string())
+        .map(|test| test.traffic.frames.mix.to_string())
         .collect();
     assert_eq!(mixes, ["7×64, 4×594, 1×1518", "1×64, 7×128", "512"]);
 }

@@ -139,13 +139,13 @@ impl TrafficInfo {
             _ => None,
         };
         Self {
-            mix: traffic.mix.name.clone(),
-            genome: traffic.mix.to_string(),
-            frame_bytes: only(&traffic.mix),
-            mean_frame_bytes: traffic.mix.mean_bytes(),
+            mix: traffic.frames.mix.name.clone(),
+            genome: traffic.frames.mix.to_string(),
+            frame_bytes: only(&traffic.frames.mix),
+            mean_frame_bytes: traffic.frames.mix.mean_bytes(),
             ip_version: traffic.ip.number(),
-            flows: traffic.flows,
-            tunnels: traffic.tunnels,
+            flows: traffic.frames.flows,
+            tunnels: traffic.frames.tunnels,
             direction: traffic.direction.name().into(),
             duplex: traffic.duplex,
         }

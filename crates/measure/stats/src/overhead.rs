@@ -82,7 +82,7 @@ impl Packets {
                 (payload + headers <= mtu).then(|| of_one(payload + headers, payload))
             }
             Measurement::Frames(test) if matches!(test.procedure, Procedure::Throughput(_)) => {
-                Some(Self::of_mix(&test.traffic.mix))
+                Some(Self::of_mix(&test.traffic.frames.mix))
             }
             _ => None,
         }

@@ -10,10 +10,10 @@
 use port::memory_frame_pair;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use traffic::spec::{Esp, Flows, Receive, Send};
+use traffic::spec::{Esp, Addresses, Receive, Send};
 use traffic::{Analyser, Clock, Generator, Keys, Monotonic, Part, Step};
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const ROUNDS: usize = 9;
 const ROUND_NS: u64 = 200_000_000;
@@ -88,15 +88,17 @@ fn run(case: &Case) -> f64 {
             .map(|esp| Keys::open(esp).expect("the keys are new"))
     };
     let send = Send {
-        flows: Flows {
+        addresses: Addresses {
             source_mac: [2, 0, 0, 0, 0, 1],
             target_mac: [2, 0, 0, 0, 0, 2],
             source: Ipv4Addr::new(10, 1, 0, 1).into(),
             target: Ipv4Addr::new(10, 2, 0, 1).into(),
+        },
+        frames: TestFrames {
+            mix: case.mix.clone(),
             flows: case.flows,
             tunnels: case.tunnels,
         },
-        mix: case.mix.clone(),
         frames_per_s: None,
         duration_ns: ROUND_NS,
         burst_ns: 0,
@@ -104,11 +106,10 @@ fn run(case: &Case) -> f64 {
         then: None,
     };
     let receive = Receive {
-        flows: case.flows,
+        frames: send.frames.clone(),
         expected: None,
         esp: esp(&b),
         first_frames: None,
-        frame_bytes_max: None,
         bins: None,
         periods: None,
     };

@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 use port::{FrameSender, OpenFrames, Stop, open_senders};
 use std::net::Ipv4Addr;
 use std::process::Command;
-use traffic::spec::{Flows, Send};
+use traffic::spec::{Addresses, Send};
 use traffic::{Clock, Generator, Monotonic, Part, Step};
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const DURATION_NS: u64 = 2_000_000_000;
 const RATES: [u64; 5] = [10_000, 50_000, 200_000, 500_000, 1_000_000];
@@ -104,15 +104,17 @@ fn cpu_time_ns() -> u64 {
 
 fn send(frames_per_s: u64) -> Send {
     Send {
-        flows: Flows {
+        addresses: Addresses {
             source_mac: [2, 0, 0, 0, 0, 1],
             target_mac: [2, 0, 0, 0, 0, 2],
             source: Ipv4Addr::new(10, 1, 0, 1).into(),
             target: Ipv4Addr::new(10, 2, 0, 1).into(),
+        },
+        frames: TestFrames {
+            mix: FrameMix::fixed(64),
             flows: 100,
             tunnels: 1,
         },
-        mix: FrameMix::fixed(64),
         frames_per_s: Some(frames_per_s),
         duration_ns: DURATION_NS,
         burst_ns: 50_000,

@@ -19,8 +19,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use traffic::report::Report;
 use traffic::serve;
-use traffic::spec::{Flows, Receive, Role, Send, Spec};
-use wire::mix::FrameMix;
+use traffic::spec::{Addresses, Receive, Role, Send, Spec};
+use wire::mix::{FrameMix, TestFrames};
 
 const FLOWS: u32 = 100;
 const DURATION_NS: u64 = 2_000_000_000;
@@ -138,15 +138,17 @@ impl Write for Output {
 
 fn send(frames_per_s: Option<u64>) -> Send {
     Send {
-        flows: Flows {
+        addresses: Addresses {
             source_mac: [2, 0, 0, 0, 0, 1],
             target_mac: [2, 0, 0, 0, 0, 2],
             source: Ipv4Addr::new(10, 1, 0, 1).into(),
             target: Ipv4Addr::new(10, 2, 0, 1).into(),
+        },
+        frames: TestFrames {
+            mix: FrameMix::fixed(64),
             flows: FLOWS,
             tunnels: 1,
         },
-        mix: FrameMix::fixed(64),
         frames_per_s,
         duration_ns: DURATION_NS,
         burst_ns: 50_000,
@@ -157,11 +159,10 @@ fn send(frames_per_s: Option<u64>) -> Send {
 
 fn receive(frames_per_s: Option<u64>) -> Receive {
     Receive {
-        flows: FLOWS,
+        frames: send(frames_per_s).frames,
         expected: frames_per_s.map(|rate| rate * DURATION_NS / 1_000_000_000),
         esp: None,
         first_frames: None,
-        frame_bytes_max: None,
         bins: None,
         periods: None,
     }

@@ -62,10 +62,10 @@ impl<'k> Analyser<'k> {
         tag: u16,
         keys: Option<&'k Keys>,
     ) -> Result<Self, TrafficError> {
-        if receive.flows == 0 || receive.flows > u32::from(u16::MAX) {
+        if receive.frames.flows == 0 || receive.frames.flows > u32::from(u16::MAX) {
             return Err(TrafficError::Flows {
-                flows: receive.flows,
-                tunnels: 1,
+                flows: receive.frames.flows,
+                tunnels: receive.frames.tunnels,
             });
         }
         let opener = receive.esp.as_ref().map(|esp| {
@@ -73,11 +73,11 @@ impl<'k> Analyser<'k> {
             Opener::new(esp, keys)
         });
         Ok(Self {
-            sequences: Sequences::new(receive.flows),
+            sequences: Sequences::new(receive.frames.flows),
             opener,
             tally: Tally::new(receive),
             tag,
-            flows: u64::from(receive.flows),
+            flows: u64::from(receive.frames.flows),
             first_frames: receive.first_frames.unwrap_or(u64::MAX),
         })
     }

@@ -92,7 +92,7 @@ pub fn intended_by_bin(
     start_ns: u64,
     width_ns: u64,
 ) -> (u64, Vec<u64>) {
-    let flows = send.flows.flows.max(1);
+    let flows = send.frames.flows.max(1);
     let load = Load {
         frames_per_s: send.frames_per_s.unwrap_or(0),
         duration_ns: send.duration_ns,

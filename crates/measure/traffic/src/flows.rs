@@ -2,7 +2,8 @@
 
 use crate::error::TrafficError;
 use crate::schedule::Part;
-use crate::spec::Flows;
+use crate::spec::Addresses;
+use wire::mix::TestFrames;
 
 /// Source port of each tunnel's first flow.
 pub const SOURCE_PORT_MIN: u16 = 0x8000;
@@ -11,24 +12,21 @@ const TUNNEL_FLOWS_MAX: u32 = 0x8000;
 /// Flows that a stamp can number, without the value of all ones.
 const FLOWS_MAX: u32 = 0xffff;
 
-impl Flows {
-    /// Rejects flows that frames cannot represent.
-    pub(crate) fn check(&self) -> Result<(), TrafficError> {
-        let in_range = (1..=FLOWS_MAX).contains(&self.flows) && self.tunnels > 0;
-        if !in_range || self.flows.div_ceil(self.tunnels) > TUNNEL_FLOWS_MAX {
-            return Err(TrafficError::Flows {
-                flows: self.flows,
-                tunnels: self.tunnels,
-            });
-        }
-        if self.source.is_ipv4() != self.target.is_ipv4() {
-            return Err(TrafficError::MixedVersions {
-                source_address: self.source,
-                target_address: self.target,
-            });
-        }
-        Ok(())
+/// Rejects flows that frames cannot represent.
+pub(crate) fn check(addresses: &Addresses, frames: &TestFrames) -> Result<(), TrafficError> {
+    let TestFrames { flows, tunnels, .. } = *frames;
+    let in_range = (1..=FLOWS_MAX).contains(&flows) && tunnels > 0;
+    if !in_range || flows.div_ceil(tunnels) > TUNNEL_FLOWS_MAX {
+        return Err(TrafficError::Flows { flows, tunnels });
     }
+    let Addresses { source, target, .. } = *addresses;
+    if source.is_ipv4() != target.is_ipv4() {
+        return Err(TrafficError::MixedVersions {
+            source_address: source,
+            target_address: target,
+        });
+    }
+    Ok(())
 }
 
 /// A frame's flow, tunnel and lane.
@@ -68,14 +66,14 @@ pub(crate) struct FlowCursor {
 }
 
 impl FlowCursor {
-    pub(crate) fn new(flows: &Flows, lanes: u16, part: Part) -> Self {
-        let (tunnels, lanes) = (flows.tunnels, u32::from(lanes.max(1)));
+    pub(crate) fn new(frames: &TestFrames, lanes: u16, part: Part) -> Self {
+        let (tunnels, lanes) = (frames.tunnels, u32::from(lanes.max(1)));
         let first = Place::of(part.index, tunnels, lanes);
         Self {
             next: first,
             first,
             step: Place::of(part.of, tunnels, lanes),
-            flows: flows.flows,
+            flows: frames.flows,
             tunnels,
             lanes,
             round: 0,
@@ -112,25 +110,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
+    use wire::mix::FrameMix;
 
-    fn flows(flows: u32, tunnels: u32) -> Flows {
-        Flows {
-            source_mac: [0; 6],
-            target_mac: [0; 6],
-            source: Ipv4Addr::LOCALHOST.into(),
-            target: Ipv4Addr::LOCALHOST.into(),
+    fn frames(flows: u32, tunnels: u32) -> TestFrames {
+        TestFrames {
+            mix: FrameMix::fixed(64),
             flows,
             tunnels,
         }
     }
 
+    fn check_flows(flows: u32, tunnels: u32) -> Result<(), TrafficError> {
+        let addresses = Addresses {
+            source_mac: [0; 6],
+            target_mac: [0; 6],
+            source: Ipv4Addr::LOCALHOST.into(),
+            target: Ipv4Addr::LOCALHOST.into(),
+        };
+        check(&addresses, &frames(flows, tunnels))
+    }
+
     #[test]
     fn flows_that_cannot_be_distinguished_are_refused() {
         for (count, tunnels) in [(0, 1), (65_536, 8), (32_769, 1), (1, 0)] {
-            assert!(flows(count, tunnels).check().is_err(), "{count} {tunnels}");
+            assert!(check_flows(count, tunnels).is_err(), "{count} {tunnels}");
         }
         for (count, tunnels) in [(1, 1), (32_768, 1), (65_535, 2), (1, 1000)] {
-            assert!(flows(count, tunnels).check().is_ok(), "{count} {tunnels}");
+            assert!(check_flows(count, tunnels).is_ok(), "{count} {tunnels}");
         }
     }
 
@@ -142,7 +148,7 @@ mod tests {
             lanes in 1u16..20,
             of in 1u32..6,
         ) {
-            let spec = flows(count, tunnels);
+            let spec = frames(count, tunnels);
             for index in 0..of.min(count) {
                 let part = Part { index, of };
                 let mut cursor = FlowCursor::new(&spec, lanes, part);

@@ -4,12 +4,12 @@
 //! not looked up, and checksums are summed from precomputed parts.
 
 use crate::error::TrafficError;
-use crate::flows::{Place, SOURCE_PORT_MIN};
-use crate::spec::{Flows, TEST_PORT};
+use crate::flows::{self, Place, SOURCE_PORT_MIN};
+use crate::spec::{Addresses, TEST_PORT};
 use std::net::IpAddr;
 use wire::checksum::{dword, finish, portable, word};
 use wire::headers::{UDP, put16};
-use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, FrameMix};
+use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, FrameMix, TestFrames};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 use wire::stamp::{STAMP_BYTES, Stamp, pattern, payload_offset, smallest_frame_bytes};
 
@@ -98,12 +98,12 @@ pub(crate) enum Headers {
 }
 
 impl Headers {
-    pub(crate) fn new(flows: &Flows) -> Result<Self, TrafficError> {
-        flows.check()?;
-        Ok(match (flows.source, flows.target) {
+    pub(crate) fn new(addresses: &Addresses, frames: &TestFrames) -> Result<Self, TrafficError> {
+        flows::check(addresses, frames)?;
+        Ok(match (addresses.source, addresses.target) {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
                 let mut head = [0; HEAD4];
-                put_ethernet(&mut head, flows, ETHERTYPE_IPV4);
+                put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
                 put_ipv4(&mut head[IP..]);
                 put16(&mut head, UDP4 + 2, TEST_PORT);
                 Self::V4 {
@@ -115,7 +115,7 @@ impl Headers {
             }
             (source, target) => {
                 let mut head = [0; HEAD6];
-                put_ethernet(&mut head, flows, ETHERTYPE_IPV6);
+                put_ethernet(&mut head, addresses, ETHERTYPE_IPV6);
                 put_ipv6(&mut head[IP..]);
                 put16(&mut head, UDP6 + 2, TEST_PORT);
                 Self::V6 {
@@ -206,7 +206,7 @@ fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: 
     let out = front::<{ UDP_HEADER_BYTES + STAMP_BYTES }>(out);
     let (udp, stamped) = out.split_at_mut(UDP_HEADER_BYTES);
     let stamp_sum = stamp.write(front(stamped), size.payload_bytes);
-    // `Flows::check` has verified that there are enough ports.
+    // `flows::check` has verified that there are enough ports.
     let source_port = SOURCE_PORT_MIN + place.within as u16;
     let length = size.udp_bytes();
     // The length counts twice: it is also in the pseudo-header.
@@ -246,9 +246,9 @@ pub(crate) fn as_ipv6(address: IpAddr) -> u128 {
     }
 }
 
-pub(crate) fn put_ethernet(head: &mut [u8], flows: &Flows, ethertype: u16) {
-    head[..6].copy_from_slice(&flows.target_mac);
-    head[6..12].copy_from_slice(&flows.source_mac);
+pub(crate) fn put_ethernet(head: &mut [u8], addresses: &Addresses, ethertype: u16) {
+    head[..6].copy_from_slice(&addresses.target_mac);
+    head[6..12].copy_from_slice(&addresses.source_mac);
     put16(head, 12, ethertype);
 }
 

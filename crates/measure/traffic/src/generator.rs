@@ -73,7 +73,7 @@ impl Generator {
         keys: Option<&Keys>,
     ) -> Result<Self, TrafficError> {
         let frames = Frames::new(send, tag, part, keys)?;
-        let flows = send.flows.flows;
+        let flows = send.frames.flows;
         let mut load = Load {
             frames_per_s: send.frames_per_s.unwrap_or(0),
             duration_ns: send.duration_ns,
@@ -231,26 +231,26 @@ impl Frames {
         part: Part,
         keys: Option<&Keys>,
     ) -> Result<Self, TrafficError> {
-        let headers = Headers::new(&send.flows)?;
-        let sizes = FrameSize::all(&send.mix, headers.is_ipv6())?;
+        let headers = Headers::new(&send.addresses, &send.frames)?;
+        let sizes = FrameSize::all(&send.frames.mix, headers.is_ipv6())?;
         let lanes = send.esp.as_ref().map_or(1, |esp| esp.lanes);
         let key_tunnels = send.esp.as_ref().map_or(1, |esp| esp.tunnels);
-        if key_tunnels != 1 && u32::from(key_tunnels) != send.flows.tunnels {
+        if key_tunnels != 1 && u32::from(key_tunnels) != send.frames.tunnels {
             return Err(TrafficError::TunnelKeys {
-                flow_tunnels: send.flows.tunnels,
+                flow_tunnels: send.frames.tunnels,
                 key_tunnels,
             });
         }
         let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
         let sealer = send.esp.as_ref().map(|esp| {
             let keys = keys.expect("a sender of ESP has keys");
-            Sealer::new(esp, &send.flows, part, keys, head)
+            Sealer::new(esp, &send.addresses, part, keys, head)
         });
         Ok(Self {
             headers,
             sizes,
-            order: MixOrder::new(&send.mix),
-            flows: FlowCursor::new(&send.flows, lanes, part),
+            order: MixOrder::new(&send.frames.mix),
+            flows: FlowCursor::new(&send.frames, lanes, part),
             sealer,
             tag,
         })
@@ -263,7 +263,7 @@ impl Frames {
         let (place, number) = self.flows.advance();
         let stamp = Stamp {
             tag: self.tag,
-            // They fit by `Flows::check`.
+            // They fit by `flows::check`.
             flow: place.flow as u16,
             sequence: number as u32,
             intended_ns,

@@ -7,7 +7,7 @@ use crate::frames::{
 };
 use crate::keys::Keys;
 use crate::schedule::Part;
-use crate::spec::{Esp, Flows};
+use crate::spec::{Addresses, Esp};
 use esp::{OutboundSa, TRAILER_ROOM};
 use std::net::IpAddr;
 use wire::checksum::{Sum, finish, portable, word};
@@ -35,7 +35,7 @@ pub(crate) struct Sealer {
 impl Sealer {
     /// A sealer for the flows of `part`. `head` is the length of everything in front of the
     /// pattern.
-    pub(crate) fn new(esp: &Esp, flows: &Flows, part: Part, keys: &Keys, head: usize) -> Self {
+    pub(crate) fn new(esp: &Esp, addresses: &Addresses, part: Part, keys: &Keys, head: usize) -> Self {
         // Flow i has lane i mod lanes and part i mod parts.
         assert_eq!(u32::from(esp.lanes) % part.of, 0, "parts divide lanes");
         let own = |slot: &u16| u32::from(*slot % esp.lanes) % part.of == part.index;
@@ -49,8 +49,8 @@ impl Sealer {
             sas,
             lanes: esp.lanes.into(),
             tunnels: esp.tunnels.into(),
-            outer: Outer::new(esp, flows),
-            next_header: if flows.source.is_ipv4() {
+            outer: Outer::new(esp, addresses),
+            next_header: if addresses.source.is_ipv4() {
                 IPV4_IN_IP
             } else {
                 IPV6_IN_IP
@@ -106,11 +106,11 @@ struct Outer {
 }
 
 impl Outer {
-    fn new(esp: &Esp, flows: &Flows) -> Self {
+    fn new(esp: &Esp, addresses: &Addresses) -> Self {
         let mut head = [0; OUTER_MAX];
         let (head_bytes, sum) = match (esp.local, esp.remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                put_ethernet(&mut head, flows, ETHERTYPE_IPV4);
+                put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
                 put_ipv4(&mut head[IP..]);
                 head[IP + 12..IP + 16].copy_from_slice(&local.octets());
                 head[IP + 16..IP + 20].copy_from_slice(&remote.octets());
@@ -118,7 +118,7 @@ impl Outer {
                 (udp + UDP_HEADER_BYTES, portable(&head[IP..udp], 0))
             }
             (local, remote) => {
-                put_ethernet(&mut head, flows, ETHERTYPE_IPV6);
+                put_ethernet(&mut head, addresses, ETHERTYPE_IPV6);
                 put_ipv6(&mut head[IP..]);
                 let (local, remote) = (as_ipv6(local), as_ipv6(remote));
                 head[IP + 8..IP + 24].copy_from_slice(&local.to_be_bytes());

@@ -77,7 +77,7 @@ fn serve_send(
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
-        max_frame_bytes: slot_bytes(send.mix.largest_bytes(), send.esp.as_ref()),
+        max_frame_bytes: slot_bytes(send.frames.mix.largest_bytes(), send.esp.as_ref()),
         threads: sender_threads(send, spec.threads),
         udp_ports: &[],
     };
@@ -108,11 +108,7 @@ fn serve_receive(
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
-        max_frame_bytes: receive
-            .frame_bytes_max
-            .map_or(FRAME_SLOT_BYTES, |frame_bytes| {
-                slot_bytes(frame_bytes, receive.esp.as_ref())
-            }),
+        max_frame_bytes: slot_bytes(receive.frames.mix.largest_bytes(), receive.esp.as_ref()),
         threads: usize::from(spec.threads.max(1)),
         udp_ports: &udp_ports,
     };
@@ -177,7 +173,7 @@ fn serve_attack(
 /// numbers are used once.
 #[must_use]
 pub fn sender_threads(send: &Send, threads: u16) -> usize {
-    let most = u32::from(threads).clamp(1, send.flows.flows.max(1));
+    let most = u32::from(threads).clamp(1, send.frames.flows.max(1));
     let divides = |threads: &u32| match &send.esp {
         Some(esp) => u32::from(esp.lanes) % threads == 0,
         None => true,

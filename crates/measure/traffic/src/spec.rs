@@ -4,7 +4,7 @@ use port::FramePortKind;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::TestFrames;
 
 /// UDP destination port of every test frame, by which the analyser recognises them.
 pub const TEST_PORT: u16 = 0xCB0E;
@@ -39,11 +39,10 @@ pub enum Role {
 /// The frames to send and their schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Send {
-    /// Their headers.
-    pub flows: Flows,
-    /// Their sizes on the clear side. The i-th frame's size comes from the mix in a fixed, even
-    /// order.
-    pub mix: FrameMix,
+    /// The addresses in their headers.
+    pub addresses: Addresses,
+    /// What they look like otherwise.
+    pub frames: TestFrames,
     /// Frames per second over all flows; `None`: as fast as possible.
     pub frames_per_s: Option<u64>,
     /// Duration in nanoseconds. Paced, exactly `frames_per_s × duration` frames are intended.
@@ -70,21 +69,18 @@ pub struct Then {
     pub duration_ns: u64,
 }
 
-/// Headers of the test frames. Flow i belongs to tunnel i mod `tunnels`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flows {
+/// Addresses of the test frames. Flow i belongs to tunnel i mod [`TestFrames::tunnels`]; flows of
+/// one tunnel differ by source port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addresses {
     /// Own MAC address.
     pub source_mac: [u8; 6],
     /// The next hop's MAC address.
     pub target_mac: [u8; 6],
-    /// Source address of tunnel 0; tunnel t adds t when `tunnels` is above 1.
+    /// Source address of tunnel 0; tunnel t adds t.
     pub source: IpAddr,
     /// Target address of tunnel 0; incremented in the same way.
     pub target: IpAddr,
-    /// Number of flows, which differ by source port; at most 32768 per tunnel.
-    pub flows: u32,
-    /// Number of tunnels.
-    pub tunnels: u32,
 }
 
 /// ESP in UDP by the station itself, with the keys of the DUT's peer.
@@ -112,8 +108,9 @@ pub struct Esp {
 /// The frames that a receiver expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receive {
-    /// Number of the sender's flows, which determines the amount of state.
-    pub flows: u32,
+    /// The sender's frames: the number of flows determines the amount of state. AF_XDP receives
+    /// only frames that fit a page of memory, and is rejected where longer ones may arrive.
+    pub frames: TestFrames,
     /// Distinct intact frames after which the receiver ends by itself, once no copy has followed
     /// for 10 ms; `None`: it ends when stopped. Frames that reach the station after the stop are
     /// not counted.
@@ -125,11 +122,6 @@ pub struct Receive {
     /// Flows take turns, so frame n is that of flow n mod `flows` with sequence number n / `flows`.
     #[serde(default)]
     pub first_frames: Option<u64>,
-    /// Size of the longest frame on the clear side, with FCS; `None`: any that a port carries.
-    /// AF_XDP receives only frames that fit a page of memory, and is rejected where longer ones may
-    /// arrive.
-    #[serde(default)]
-    pub frame_bytes_max: Option<u16>,
     /// The grid of [`Received::bins`](crate::report::Received::bins); `None`: no bins.
     #[serde(default)]
     pub bins: Option<Bins>,

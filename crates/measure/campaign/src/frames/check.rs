@@ -240,11 +240,11 @@ fn tunnels_and_flows<'a>(
         chosen.copied().collect()
     };
     if given.tunnels.is_some() {
-        let others = with(&|tunnels| tunnels != traffic.tunnels);
+        let others = with(&|tunnels| tunnels != traffic.frames.tunnels);
         if !others.is_empty() {
             let what = format!(
                 "traffic of {} tunnels does not meet the tunnels of {}",
-                traffic.tunnels,
+                traffic.frames.tunnels,
                 names(&others)
             );
             let help = "write `tunnels: auto`, which is as many as the DUT has, or give the DUT as \

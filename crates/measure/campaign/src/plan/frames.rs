@@ -7,7 +7,7 @@ use crate::plan::{Disturbed, Soak, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::Suite;
-use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FrameMix, LINE_GAP_BYTES};
+use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, LINE_GAP_BYTES, TestFrames};
 use wire::overhead::{Outer, outer_bytes};
 
 /// Traffic of our own generator, and the procedure that it is used in.
@@ -22,14 +22,11 @@ pub struct FrameTest {
 /// What frames look like and which way they go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Sizes on the clear side.
-    pub mix: FrameMix,
+    /// What they look like, addresses aside.
+    #[serde(flatten)]
+    pub frames: TestFrames,
     /// IP version of the test packets.
     pub ip: IpVersion,
-    /// Flows (distinct addresses or ports), spread over the tunnels; at least 1.
-    pub flows: u32,
-    /// Tunnels that the flows are spread over, round-robin; at least 1.
-    pub tunnels: u32,
     /// Which part of the DUT is loaded.
     pub direction: Direction,
     /// The same load from B to A at the same time.
@@ -72,10 +69,10 @@ impl Traffic {
             };
             (frame + usize::from(LINE_GAP_BYTES)) as u128
         };
-        let shares = self.mix.shares.iter();
+        let shares = self.frames.mix.shares.iter();
         let round = shares.map(|share| u128::from(share.weight) * on_the_line(share.frame_bytes));
         let bits = (8 * round.sum::<u128>()).max(1);
-        let frames = u128::from(line_bps) * u128::from(self.mix.weight()) / bits;
+        let frames = u128::from(line_bps) * u128::from(self.frames.mix.weight()) / bits;
         u64::try_from(frames).unwrap_or(u64::MAX)
     }
 

@@ -12,7 +12,7 @@ use units::{FrameRate, Ratio};
 
 /// The traffic of a group, in one line.
 pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
-    let mix = &test.traffic.mix;
+    let mix = &test.traffic.frames.mix;
     let frames = match mix.shares.len() {
         1 => format!("frames of {mix} B"),
         _ if mix.name == "mix" => "a mix of frames".to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
 /// What does not fit in that line of a group: the mix, its line rate, what is done.
 pub(super) fn details(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
     let mut lines = Vec::new();
-    let mix = &test.traffic.mix;
+    let mix = &test.traffic.frames.mix;
     if mix.shares.len() > 1 {
         let mean = human::number(mix.mean_bytes());
         lines.push(format!("sizes {mix} B, {mean} B on average"));

@@ -204,7 +204,7 @@ trials:
         let mut cells = plan.cells.iter();
         let cell = cells.find(|cell| cell.dut.name == name).unwrap();
         match &cell.measurement {
-            Measurement::Frames(test) => (test.traffic.tunnels, test.traffic.flows),
+            Measurement::Frames(test) => (test.traffic.frames.tunnels, test.traffic.frames.flows),
             other => panic!("{other:?}"),
         }
     };

@@ -11,7 +11,7 @@ use journal::Record;
 use journal::record::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 /// Maps whose keys are names of things, not of fields.
 const MAPS: [&str; 7] = [
@@ -232,10 +232,12 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
     ];
     procedures.into_iter().map(|procedure| {
         let traffic = Traffic {
-            mix: FrameMix::fixed(64),
+            frames: TestFrames {
+                mix: FrameMix::fixed(64),
+                flows: 1,
+                tunnels: 1,
+            },
             ip: IpVersion::V4,
-            flows: 1,
-            tunnels: 1,
             direction: Direction::Both,
             duplex: false,
             ports: Ports::default(),

@@ -167,9 +167,9 @@ struct Key {
 impl Key {
     fn of(cell: &Cell, test: &FrameTest) -> Self {
         let mut test = test.clone();
-        test.traffic.mix = FrameMix::fixed(0);
+        test.traffic.frames.mix = FrameMix::fixed(0);
         // Tunnels and flows follow from the DUT; where they do not, the series has them.
-        (test.traffic.tunnels, test.traffic.flows) = (0, 0);
+        (test.traffic.frames.tunnels, test.traffic.frames.flows) = (0, 0);
         match &mut test.procedure {
             Procedure::Throughput(search) => (search.max_load, search.min_load) = (None, 0),
             Procedure::Latency(latency) => {
@@ -295,7 +295,7 @@ impl<'a> FrameSet<'a> {
 impl<'a> FramePoint<'a> {
     /// One mix can be in a campaign by its name and spelled out.
     fn is_of(&self, traffic: &TrafficInfo) -> bool {
-        (&self.traffic.genome, &self.traffic.mix) == (&traffic.genome, &traffic.mix)
+        (&self.traffic.genome, &self.traffic.frames.mix) == (&traffic.genome, &traffic.frames.mix)
     }
 
     /// The device's cell.
@@ -310,8 +310,8 @@ impl<'a> FramePoint<'a> {
     pub(crate) fn short_name(&self) -> String {
         match self.traffic.frame_bytes {
             Some(_) => self.name(),
-            None if self.traffic.mix == "mix" => self.traffic.genome.clone(),
-            None => self.traffic.mix.clone(),
+            None if self.traffic.frames.mix == "mix" => self.traffic.genome.clone(),
+            None => self.traffic.frames.mix.clone(),
         }
     }
 
@@ -321,7 +321,7 @@ impl<'a> FramePoint<'a> {
             Some(bytes) => format!("{bytes} B"),
             None => format!(
                 "{} (mean {:.0} B)",
-                self.traffic.mix, self.traffic.mean_frame_bytes
+                self.traffic.frames.mix, self.traffic.mean_frame_bytes
             ),
         }
     }

@@ -88,7 +88,7 @@ impl DisturbanceResult {
             }
             Event::Failover { failure, .. } => FailoverResult::of(*failure, lengths, &others)
                 .map(|found| EventResult::Failover(Box::new(found))),
-            Event::Setup { .. } => SetupResult::of(traffic.tunnels, lengths, &others)
+            Event::Setup { .. } => SetupResult::of(traffic.frames.tunnels, lengths, &others)
                 .map(|found| EventResult::Setup(Box::new(found))),
             Event::Desync { cause, .. } => DesyncResult::of(*cause, lengths, &others)
                 .map(|found| EventResult::Desync(Box::new(found))),

@@ -61,7 +61,7 @@ fn key(cell: &Cell) -> Option<Key<'_>> {
         return None;
     };
     let mut test = test.clone();
-    test.traffic.mix = FrameMix::fixed(0);
+    test.traffic.frames.mix = FrameMix::fixed(0);
     match &mut test.procedure {
         Procedure::Throughput(search) => {
             // What is tried at most and at least may depend on the size.

@@ -152,7 +152,7 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
     }
     let (side, bits) = match cell.dut.adapter.profile().role {
         Role::Tunnel => {
-            let packets = Packets::of_mix(&test.traffic.mix);
+            let packets = Packets::of_mix(&test.traffic.frames.mix);
             ("cipher", packets.line_bits(cell.carried_bytes()))
         }
         _ => ("clear", Lengths::of(&test.traffic).l1_bits()),

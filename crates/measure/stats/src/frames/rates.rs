@@ -34,7 +34,7 @@ impl Lengths {
     pub(super) fn of(traffic: &Traffic) -> Self {
         Self {
             directions: if traffic.duplex { 2 } else { 1 },
-            ..Self::of_mix(&traffic.mix)
+            ..Self::of_mix(&traffic.frames.mix)
         }
     }
 

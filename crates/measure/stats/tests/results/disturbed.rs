@@ -273,7 +273,7 @@ fn tunnels_per_second_are_by_the_time_until_all_carry_and_are_said_to() {
         }),
     );
     if let Measurement::Frames(test) = &mut cell.measurement {
-        test.traffic.tunnels = 100;
+        test.traffic.frames.tunnels = 100;
     }
     let mut run = journal(vec![cell.clone()], 1, 8);
     let events = vec![

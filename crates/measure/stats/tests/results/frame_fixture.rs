@@ -6,7 +6,7 @@ use journal::Journal;
 use journal::record::*;
 use stats::{CellResult, Limit, Results, WarningKind};
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 pub(crate) fn search() -> ThroughputSearch {
     ThroughputSearch {
@@ -55,10 +55,12 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
         }),
         measurement: Measurement::Frames(FrameTest {
             traffic: Traffic {
-                mix: FrameMix::fixed(size),
+                frames: TestFrames {
+                    mix: FrameMix::fixed(size),
+                    flows: 1,
+                    tunnels: 1,
+                },
                 ip: IpVersion::V4,
-                flows: 1,
-                tunnels: 1,
                 direction: Direction::Both,
                 duplex: false,
                 ports: Ports::default(),

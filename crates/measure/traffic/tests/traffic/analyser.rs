@@ -168,7 +168,7 @@ impl Truth {
             received.last_loss_ns = received.last_loss_ns.max(stamp.intended_ns);
         }
         came.push(stamp.sequence);
-        let number = u64::from(stamp.sequence) * u64::from(spec.flows) + u64::from(stamp.flow);
+        let number = u64::from(stamp.sequence) * u64::from(spec.frames.flows) + u64::from(stamp.flow);
         received.then_frames += u64::from(spec.first_frames.is_some_and(|first| number >= first));
         received.frames += 1;
         received.frame_bytes += bytes as u64 + 4;
@@ -203,8 +203,8 @@ fn traffic(ipv6: bool, flows: u32, tunnels: u32) -> Send {
     let mut mix = FrameMix::named("imix").unwrap();
     mix.shares[0].frame_bytes = if ipv6 { 84 } else { 64 };
     let mut spec = send(ipv6, mix);
-    spec.flows.flows = flows;
-    spec.flows.tunnels = tunnels;
+    spec.frames.flows = flows;
+    spec.frames.tunnels = tunnels;
     spec
 }
 
@@ -313,10 +313,7 @@ fn a_frame_from_before_the_window_is_too_late_and_not_received() {
     let mut spec = traffic(false, 1, 1);
     spec.frames_per_s = Some(2000);
     // The number of flows that gives each the smallest window; frames of one of them.
-    let many = Receive {
-        flows: 65_535,
-        ..receive(1)
-    };
+    let many = receive(65_535);
     let window = Analyser::new(&many, TAG, None).unwrap().window();
     assert_eq!(window, 8128);
     spec.frames_per_s = Some(window + 10);

@@ -19,7 +19,7 @@ fn stamp(frame: &[u8]) -> Stamp {
 #[test]
 fn a_paced_second_has_every_frame_in_its_place() {
     let mut spec = send(false, FrameMix::named("imix").unwrap());
-    spec.flows.flows = 7;
+    spec.frames.flows = 7;
     spec.frames_per_s = Some(12_000);
     let mut tap = Tap::new();
     let clock = Still::default();
@@ -43,8 +43,8 @@ fn a_paced_second_has_every_frame_in_its_place() {
 #[test]
 fn flows_differ_by_port_within_a_tunnel_and_tunnels_by_address() {
     let mut spec = send(false, FrameMix::fixed(64));
-    spec.flows.flows = 10;
-    spec.flows.tunnels = 4;
+    spec.frames.flows = 10;
+    spec.frames.tunnels = 4;
     let frames = all_frames(&spec, 1, Part::WHOLE, None);
     for (flow, (frame, _)) in (0u8..10).zip(&frames) {
         let packet = SlicedPacket::from_ethernet(frame).unwrap();
@@ -116,7 +116,7 @@ fn without_a_rate_it_sends_until_the_time_is_up() {
 #[test]
 fn a_second_part_follows_without_a_pause() {
     let mut spec = send(false, FrameMix::fixed(64));
-    spec.flows.flows = 3;
+    spec.frames.flows = 3;
     spec.then = Some(Then {
         frames_per_s: 100,
         duration_ns: 2_000_000_000,
@@ -162,11 +162,11 @@ fn frames_that_cannot_be_are_refused() {
         assert!(refused(ipv6, frame_bytes).is_none());
     }
     let mut mixed = send(false, FrameMix::fixed(64));
-    mixed.flows.target = "2001:db8::1".parse().unwrap();
+    mixed.addresses.target = "2001:db8::1".parse().unwrap();
     let error = Generator::new(&mixed, 1, Part::WHOLE, None).err();
     assert!(matches!(error, Some(TrafficError::MixedVersions { .. })));
     let mut empty = send(false, FrameMix::fixed(64));
-    empty.mix.shares.clear();
+    empty.frames.mix.shares.clear();
     let error = Generator::new(&empty, 1, Part::WHOLE, None).err();
     assert!(matches!(error, Some(TrafficError::EmptyMix)));
 }
@@ -183,8 +183,8 @@ proptest! {
         relief in 1u64..3000,
     ) {
         let mut spec = send(false, FrameMix::fixed(64));
-        spec.flows.flows = flows;
-        spec.flows.tunnels = tunnels;
+        spec.frames.flows = flows;
+        spec.frames.tunnels = tunnels;
         spec.frames_per_s = Some(frames_per_s);
         spec.then = Some(Then { frames_per_s: relief, duration_ns: 100_000_000 });
         let of = sender_threads(&spec, threads) as u32;

@@ -27,8 +27,8 @@ fn spec(ipv6: bool) -> Send {
         shares: smallest.into_iter().chain(SIZES).map(share).collect(),
     };
     let mut spec = send(ipv6, mix);
-    spec.flows.flows = 30;
-    spec.flows.tunnels = 4;
+    spec.frames.flows = 30;
+    spec.frames.tunnels = 4;
     spec.frames_per_s = Some(30);
     spec
 }
@@ -129,7 +129,7 @@ fn tshark_finds_every_header_right() {
             assert_eq!(*row, expected, "flow {flow}");
         }
         let lengths: Vec<_> = frames.iter().map(Vec::len).collect();
-        for share in &spec.mix.shares {
+        for share in &spec.frames.mix.shares {
             assert!(lengths.contains(&(usize::from(share.frame_bytes) - 4)));
         }
     }

@@ -11,8 +11,8 @@ const TAG: u16 = 3;
 
 fn sealing(keys: &KeyPair, outer_ipv6: bool, inner_ipv6: bool, lanes: u16) -> Send {
     let mut spec = send(inner_ipv6, FrameMix::named("imix2").unwrap());
-    spec.flows.flows = 12;
-    spec.flows.tunnels = 5;
+    spec.frames.flows = 12;
+    spec.frames.tunnels = 5;
     spec.esp = Some(esp(&keys.a, outer_ipv6, lanes));
     spec
 }
@@ -53,7 +53,7 @@ fn what_is_sealed_is_opened_over_any_ip_version_and_number_of_lanes() {
             let received = analyse(&receive, &open_keys(&receive.esp), frames);
             assert_eq!(received.frames, 1000, "{outer} {inner} {lanes}");
             // Sizes are those of the clear side: ten rounds of the mix.
-            assert_eq!(received.frame_bytes, 10 * send.mix.round_bytes());
+            assert_eq!(received.frame_bytes, 10 * send.frames.mix.round_bytes());
             let others = received.foreign + received.corrupted + received.stale;
             assert_eq!((others, received.refused), (0, BTreeMap::new()));
         }

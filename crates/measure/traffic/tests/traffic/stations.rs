@@ -33,7 +33,7 @@ fn several_threads_send_and_receive_over_memory() {
     let keys = KeyPair::new();
     for lanes in [None, Some(4)] {
         let mut send = send(true, FrameMix::fixed(100));
-        send.flows.flows = 9;
+        send.frames.flows = 9;
         send.frames_per_s = Some(200_000);
         send.duration_ns = 100_000_000;
         send.esp = lanes.map(|lanes| esp(&keys.a, false, lanes));
@@ -99,7 +99,7 @@ impl FrameSender for Fate {
 fn a_sender_that_fails_or_panics_ends_the_others() {
     for fate in [Fate::Fails, Fate::Panics] {
         let mut send = send(false, FrameMix::fixed(100));
-        send.flows.flows = 2;
+        send.frames.flows = 2;
         send.frames_per_s = None;
         send.duration_ns = u64::MAX / 2;
         let generators = generators(&send, TAG, 2, None).unwrap();
@@ -235,8 +235,8 @@ fn await_frames(interface: &str, frames: u64) {
 
 fn paced(frames_per_s: u64) -> Send {
     let mut spec = send(false, FrameMix::named("imix").unwrap());
-    spec.flows.flows = 50;
-    spec.flows.tunnels = 10;
+    spec.frames.flows = 50;
+    spec.frames.tunnels = 10;
     spec.frames_per_s = Some(frames_per_s);
     spec.duration_ns = 300_000_000;
     spec.burst_ns = 50_000;
@@ -267,7 +267,7 @@ fn two_stations_agree_about_a_veth_pair() {
             let sent = sender.sent.unwrap();
             let received = receiver.received.unwrap();
             assert_eq!((sent.intended, sent.frames), (12_000, 12_000));
-            assert_eq!(sent.frame_bytes, 1000 * send.mix.round_bytes());
+            assert_eq!(sent.frame_bytes, 1000 * send.frames.mix.round_bytes());
             assert_eq!(received.frames, 12_000);
             assert_eq!(received.frame_bytes, sent.frame_bytes);
             assert_eq!(received.corrupted + received.duplicated + received.stale, 0);
@@ -328,7 +328,7 @@ fn af_xdp_receives_short_frames_where_the_mtu_allows_long_ones() {
         assert!(refused.contains("`ip link set p1 mtu 3826`"), "{refused}");
 
         let short = Receive {
-            frame_bytes_max: Some(1518),
+            frames: send(false, FrameMix::fixed(1518)).frames,
             ..receive
         };
         stop.raise();
@@ -345,10 +345,9 @@ fn af_xdp_receives_short_frames_where_the_mtu_allows_long_ones() {
         let receiver = Station::start("p1", Some(FramePortKind::Xdp), 1, Role::Receive(short));
         assert_eq!(receiver.line(), READY);
         let send = Send {
-            mix: FrameMix::fixed(1518),
             frames_per_s: Some(10_000),
             duration_ns: 100_000_000,
-            ..send(false, FrameMix::fixed(64))
+            ..send(false, FrameMix::fixed(1518))
         };
         let sender = Station::start("p0", None, 1, Role::Send(send));
         assert_eq!(sender.line(), READY);
@@ -476,13 +475,13 @@ fn what_cannot_be_served_is_refused_with_a_reason() {
         memory.port = Some(FramePortKind::Memory);
         assert!(matches!(error(&memory), ServeError::Port(_)));
         let mut long = paced(1);
-        long.mix = FrameMix::fixed(9000);
+        long.frames.mix = FrameMix::fixed(9000);
         assert!(matches!(
             error(&spec("p0", Role::Send(long))),
             ServeError::Port(_)
         ));
         let mut none = paced(1);
-        none.flows.flows = 0;
+        none.frames.flows = 0;
         let none = error(&spec("p0", Role::Send(none)));
         assert!(
             matches!(none, ServeError::Traffic(TrafficError::Flows { .. })),

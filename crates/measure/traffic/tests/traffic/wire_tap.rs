@@ -8,10 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use traffic::spec::{Esp, Flows, Receive, Send};
+use traffic::spec::{Esp, Addresses, Receive, Send};
 use traffic::{Clock, Generator, Keys, Part, Step};
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FRAME_BYTES_MAX, FrameMix, TestFrames};
 
 /// A frame and its arrival time.
 pub(crate) type Timed = (Vec<u8>, u64);
@@ -114,15 +114,17 @@ pub(crate) fn addresses(ipv6: bool) -> (IpAddr, IpAddr) {
 pub(crate) fn send(ipv6: bool, mix: FrameMix) -> Send {
     let (source, target) = addresses(ipv6);
     Send {
-        flows: Flows {
+        addresses: Addresses {
             source_mac: SOURCE_MAC,
             target_mac: TARGET_MAC,
             source,
             target,
+        },
+        frames: TestFrames {
+            mix,
             flows: 1,
             tunnels: 1,
         },
-        mix,
         frames_per_s: Some(1000),
         duration_ns: 1_000_000_000,
         burst_ns: 0,
@@ -131,13 +133,17 @@ pub(crate) fn send(ipv6: bool, mix: FrameMix) -> Send {
     }
 }
 
+/// A receiver of frames of any size.
 pub(crate) fn receive(flows: u32) -> Receive {
     Receive {
-        flows,
+        frames: TestFrames {
+            mix: FrameMix::fixed(FRAME_BYTES_MAX),
+            flows,
+            tunnels: 1,
+        },
         expected: None,
         esp: None,
         first_frames: None,
-        frame_bytes_max: None,
         bins: None,
         periods: None,
     }

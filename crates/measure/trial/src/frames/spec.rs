@@ -8,7 +8,7 @@ use port::FramePortKind;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
-use traffic::spec::{Esp, Flows, Receive, Role, Send, Spec, TEST_PORT};
+use traffic::spec::{Addresses, Esp, Receive, Role, Send, Spec, TEST_PORT};
 use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Interval of the generator's schedule. The frames of an interval leave in one batch at its start,
@@ -32,15 +32,13 @@ impl Way<'_> {
         let source = &self.path.source;
         let (from, to) = self.addresses();
         let send = Send {
-            flows: Flows {
+            addresses: Addresses {
                 source_mac: source.mac,
                 target_mac: source.next_hop_mac,
                 source: from,
                 target: to,
-                flows: self.traffic.flows,
-                tunnels: self.traffic.tunnels,
             },
-            mix: self.traffic.mix.clone(),
+            frames: self.traffic.frames.clone(),
             frames_per_s: load.frames_per_s,
             duration_ns: load.duration_ns,
             burst_ns: BURST_NS,
@@ -54,11 +52,10 @@ impl Way<'_> {
     pub(crate) fn receiver(&self, load: &RigLoad, tag: u16) -> Spec {
         let sink = &self.path.sink;
         let receive = Receive {
-            flows: self.traffic.flows,
+            frames: self.traffic.frames.clone(),
             expected: load.frames_per_s.map(|_| load.intended()),
             esp: self.esp(sink),
             first_frames: load.then.map(|_| load.first_intended()),
-            frame_bytes_max: Some(self.traffic.mix.largest_bytes()),
             bins: load.bins,
             periods: load.periods,
         };
@@ -116,14 +113,14 @@ impl Way<'_> {
     pub(super) fn marker(&self) -> Vec<u8> {
         match self.addresses() {
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
-            (IpAddr::V4(source), IpAddr::V4(target)) if self.traffic.tunnels == 1 => {
+            (IpAddr::V4(source), IpAddr::V4(target)) if self.traffic.frames.tunnels == 1 => {
                 match self.cell.dut.adapter.profile().translates_addresses {
                     true => target.octets().to_vec(),
                     false => [source.octets(), target.octets()].concat(),
                 }
             }
             (_, IpAddr::V4(_)) => {
-                let shares = self.traffic.mix.shares.iter();
+                let shares = self.traffic.frames.mix.shares.iter();
                 let most = shares.max_by_key(|share| share.weight);
                 let headers = (ETHERNET_AND_FCS_BYTES + IPV4_HEADER_BYTES) as u16;
                 let length = most.map_or(0, |share| share.frame_bytes.saturating_sub(headers));

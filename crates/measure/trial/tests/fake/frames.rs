@@ -95,18 +95,18 @@ fn stations_have_the_specs_of_the_plan() {
     let mut bench = StationBench::new(Script::default());
     run(&mut bench, &cell(test()), &Interrupt::new()).unwrap();
     let (send, receive) = specs(&bench);
-    assert_eq!((send.flows.flows, send.flows.tunnels), (8, 2));
-    assert_eq!(send.flows.source_mac, [2, 0, 0, 0, 0, 18]);
-    assert_eq!(send.flows.target_mac, [2, 0, 0, 0, 1, 18]);
-    assert_eq!(send.flows.source, IpAddr::from([198, 18, 0, 1]));
-    assert_eq!(send.flows.target, IpAddr::from([198, 19, 0, 1]));
+    assert_eq!((send.frames.flows, send.frames.tunnels), (8, 2));
+    assert_eq!(send.addresses.source_mac, [2, 0, 0, 0, 0, 18]);
+    assert_eq!(send.addresses.target_mac, [2, 0, 0, 0, 1, 18]);
+    assert_eq!(send.addresses.source, IpAddr::from([198, 18, 0, 1]));
+    assert_eq!(send.addresses.target, IpAddr::from([198, 19, 0, 1]));
     assert_eq!(
         (send.frames_per_s, send.duration_ns),
         (Some(50_000), 20 * MS)
     );
-    assert_eq!((receive.flows, receive.expected), (8, Some(1000)));
-    let longest = test().traffic.mix.largest_bytes();
-    assert_eq!(receive.frame_bytes_max, Some(longest));
+    assert_eq!((receive.frames.flows, receive.expected), (8, Some(1000)));
+    let longest = test().traffic.frames.mix.largest_bytes();
+    assert_eq!(receive.frames.mix.largest_bytes(), longest);
     let world = bench.world.lock().unwrap();
     let places = world
         .started

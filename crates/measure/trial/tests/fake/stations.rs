@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use traffic::spec::Spec;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const DUT_PROCESS: u64 = 1_000_000;
 const FRAME_BYTES: u64 = 64;
@@ -212,10 +212,12 @@ impl Bench for StationBench {
 pub(crate) fn test() -> FrameTest {
     FrameTest {
         traffic: Traffic {
-            mix: FrameMix::fixed(64),
+            frames: TestFrames {
+                mix: FrameMix::fixed(64),
+                flows: 8,
+                tunnels: 2,
+            },
             ip: IpVersion::V4,
-            flows: 8,
-            tunnels: 2,
             direction: Direction::Both,
             duplex: false,
             ports: Ports::default(),

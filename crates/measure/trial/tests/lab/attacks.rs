@@ -17,9 +17,10 @@ use lab::{Bench, FramePath, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use traffic::report::{Attacked, READY, Received, Report, Sent};
-use traffic::spec::{Attack, AttackKind, Flows, Receive, Role, SealedForm, Send, Spec};
+use traffic::spec::{Attack, AttackKind, Addresses, Receive, Role, SealedForm, Send, Spec};
 use trial::links;
 use wire::Suite;
+use wire::mix::{FrameMix, TestFrames};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const SECOND_NS: u64 = 1_000_000_000;
@@ -76,20 +77,24 @@ fn spec(interface: &str, role: Role) -> Program {
     }
 }
 
+fn test_frames() -> TestFrames {
+    TestFrames {
+        mix: FrameMix::fixed(300),
+        flows: 4,
+        tunnels: 1,
+    }
+}
+
 fn sender(path: &FramePath) -> Role {
     let (source, sink) = (&path.source, &path.sink);
-    let mut mix = short(Direction::Both).mix;
-    mix.shares[0].frame_bytes = 300;
     Role::Send(Send {
-        flows: Flows {
+        addresses: Addresses {
             source_mac: source.mac,
             target_mac: source.next_hop_mac,
             source: source.test_address.into(),
             target: sink.test_address.into(),
-            flows: 4,
-            tunnels: 1,
         },
-        mix,
+        frames: test_frames(),
         frames_per_s: Some(PER_SECOND),
         duration_ns: SECONDS * SECOND_NS,
         burst_ns: 0,
@@ -159,11 +164,10 @@ fn attack(
         moved.collect::<BTreeMap<_, _>>()
     };
     let receive = Role::Receive(Receive {
-        flows: 4,
+        frames: test_frames(),
         expected: None,
         esp: None,
         first_frames: None,
-        frame_bytes_max: None,
         bins: None,
         periods: None,
     });

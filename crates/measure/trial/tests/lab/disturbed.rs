@@ -8,7 +8,7 @@ use campaign::plan::{
 };
 use journal::record::{Disturbance, DutEvent, FrameResult, SoakPoint};
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 /// So low that a machine which compiles at the same time carries it too.
@@ -96,7 +96,11 @@ fn a_link_that_fails_and_comes_back() {
             (false, IpVersion::V6),
         ] {
             let traffic = Traffic {
-                mix: FrameMix::fixed(128),
+                frames: TestFrames {
+                    mix: FrameMix::fixed(128),
+                    flows: 8,
+                    tunnels: 1,
+                },
                 ip,
                 duplex,
                 ..short(Direction::Both)
@@ -132,8 +136,11 @@ fn keys_renewed_and_tunnels_set_up_under_a_load() {
         ..Encryptor::new(Suite::Aes256Gcm)
     });
     let traffic = Traffic {
-        flows: 20,
-        tunnels: 10,
+        frames: TestFrames {
+            mix: FrameMix::fixed(64),
+            flows: 20,
+            tunnels: 10,
+        },
         ..traffic(Direction::Both, FrameMix::fixed(64), IpVersion::V4)
     };
     let rekey = Event::Rekey {

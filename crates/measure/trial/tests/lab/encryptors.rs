@@ -9,7 +9,7 @@ use lab::{Bench, NodeId};
 use std::time::Duration;
 use trial::links;
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -223,7 +223,11 @@ fn frames_that_share_packets() {
     };
     let adapter = Adapter::Cipherbench(encryptor.clone());
     let traffic = Traffic {
-        mix: FrameMix::named("imix").unwrap(),
+        frames: TestFrames {
+            mix: FrameMix::named("imix").unwrap(),
+            flows: 8,
+            tunnels: 1,
+        },
         ..short(Direction::Both)
     };
     let measured = lab.measured(&frames(adapter, traffic, load(200)));

@@ -10,7 +10,7 @@ use lab::{Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
 use trial::{Trial, links, measure};
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 /// So low that a machine which compiles at the same time carries it too.
@@ -59,10 +59,12 @@ pub(crate) fn load(ms: u64) -> Procedure {
 /// Two hundred flows in a hundred tunnels, in one direction.
 pub(crate) fn traffic(direction: Direction, mix: FrameMix, ip: IpVersion) -> Traffic {
     Traffic {
-        mix,
+        frames: TestFrames {
+            mix,
+            flows: 200,
+            tunnels: 100,
+        },
         ip,
-        flows: 200,
-        tunnels: 100,
         direction,
         duplex: false,
         ports: Ports::default(),
@@ -72,8 +74,11 @@ pub(crate) fn traffic(direction: Direction, mix: FrameMix, ip: IpVersion) -> Tra
 /// Eight flows in one tunnel, in frames of 64 B.
 pub(crate) fn short(direction: Direction) -> Traffic {
     Traffic {
-        flows: 8,
-        tunnels: 1,
+        frames: TestFrames {
+            mix: FrameMix::fixed(64),
+            flows: 8,
+            tunnels: 1,
+        },
         ..traffic(direction, FrameMix::fixed(64), IpVersion::V4)
     }
 }

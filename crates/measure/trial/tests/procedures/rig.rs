@@ -11,7 +11,7 @@ use search::simulate::{Behaviour, Device};
 use trial::TrialError;
 use trial::evidence::{FrameObserved, frame_checks};
 use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Soaked, Strays, carry_out};
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1000 * MS;
@@ -212,10 +212,12 @@ impl Rig for Simulated {
 pub(crate) fn test(procedure: Procedure) -> FrameTest {
     FrameTest {
         traffic: Traffic {
-            mix: FrameMix::fixed(64),
+            frames: TestFrames {
+                mix: FrameMix::fixed(64),
+                flows: 1,
+                tunnels: 1,
+            },
             ip: IpVersion::V4,
-            flows: 1,
-            tunnels: 1,
             direction: Direction::Both,
             duplex: false,
             ports: Ports::default(),

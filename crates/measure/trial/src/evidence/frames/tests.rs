@@ -13,7 +13,7 @@ use lab::{FrameEnd, Links, NodeId, StationEsp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 const FRAMES: u64 = 100_000;
@@ -65,10 +65,12 @@ impl Fixture {
     fn new(adapter: Adapter, direction: Direction, duplex: bool) -> Self {
         let test = FrameTest {
             traffic: Traffic {
-                mix: FrameMix::fixed(128),
+                frames: TestFrames {
+                    mix: FrameMix::fixed(128),
+                    flows: 1,
+                    tunnels: 1,
+                },
                 ip: IpVersion::V4,
-                flows: 1,
-                tunnels: 1,
                 direction,
                 duplex,
                 ports: Ports::default(),

@@ -8,7 +8,7 @@ use campaign::plan::{
     Traffic,
 };
 use journal::record::FrameTrial;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 fn with_engine(engine: &str) -> Encryptor {
     Encryptor {
@@ -20,10 +20,12 @@ fn with_engine(engine: &str) -> Encryptor {
 /// Frames of 128 B through an encryptor.
 fn frames(encryptor: Encryptor, direction: Direction) -> Cell {
     let traffic = Traffic {
-        mix: FrameMix::fixed(128),
+        frames: TestFrames {
+            mix: FrameMix::fixed(128),
+            flows: 1,
+            tunnels: 1,
+        },
         ip: IpVersion::V4,
-        flows: 1,
-        tunnels: 1,
         direction,
         duplex: false,
         ports: Ports::default(),

@@ -6,7 +6,7 @@ use campaign::plan::{
 };
 use port::memory_frame_pair;
 use wire::Suite;
-use wire::mix::FrameMix;
+use wire::mix::{FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 /// More than there are flows, and so few that the link in memory, of 256 batches, has room for all:
@@ -15,10 +15,12 @@ const FRAMES: u64 = 250;
 
 fn cell(direction: Direction) -> Cell {
     let traffic = Traffic {
-        mix: FrameMix::fixed(64),
+        frames: TestFrames {
+            mix: FrameMix::fixed(64),
+            flows: 4,
+            tunnels: 1,
+        },
         ip: IpVersion::V4,
-        flows: 4,
-        tunnels: 1,
         direction,
         duplex: false,
         ports: Ports::default(),
@@ -91,8 +93,8 @@ fn check_encryptor(direction: Direction, ip: IpVersion, encryptor: Encryptor) {
         unreachable!("the cell has a frame test")
     };
     let traffic = &mut test.traffic;
-    (traffic.mix, traffic.ip) = (FrameMix::fixed(128), ip);
-    (traffic.flows, traffic.tunnels) = (200, tunnels.into());
+    (traffic.frames.mix, traffic.ip) = (FrameMix::fixed(128), ip);
+    (traffic.frames.flows, traffic.frames.tunnels) = (200, tunnels.into());
     let mut rig = rig(&cell);
     let mut run = || {
         let load = RigLoad::new(Some(20_000), FRAMES * 50_000, 5000 * MS);
