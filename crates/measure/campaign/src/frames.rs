@@ -197,10 +197,10 @@ impl FrameTrial {
             .over(Axis::Cores, traffic.cores.values(), |point, cores| {
                 point.cores = cores
             })
-            .over(Axis::Flows, traffic.frames.flows.values(), |point, flows| {
+            .over(Axis::Flows, traffic.flows.values(), |point, flows| {
                 point.given.flows = flows;
             })
-            .over(Axis::Tunnels, traffic.frames.tunnels.values(), |point, tunnels| {
+            .over(Axis::Tunnels, traffic.tunnels.values(), |point, tunnels| {
                 point.given.tunnels = tunnels;
                 point.traffic.frames.tunnels = tunnels.unwrap_or(1);
             })

@@ -2,7 +2,7 @@
 //! measure the same.
 
 use crate::expand::Draft;
-use crate::plan::{DeviceTest, Measurement, Procedure, Published, PublishedUnit};
+use crate::plan::{DeviceTest, FrameTest, Measurement, Procedure, Published, PublishedUnit};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use yaml::{Node, Reported};
@@ -47,13 +47,42 @@ struct Figure {
     what: String,
     value: f64,
     unit: Unit,
-    trial: String,
+    trial: Trial,
     operation: Option<String>,
     bytes: Option<u32>,
     concurrency: Option<u32>,
     suite: Option<String>,
     duplex: Option<bool>,
     mixed: Option<bool>,
+}
+
+/// What a published figure was measured by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Trial {
+    /// The speed of a crypto device.
+    Speed,
+    /// The fatigue of crypto devices.
+    Fatigue,
+    /// A TCP transfer.
+    Tcp,
+    /// A search for the throughput of frames.
+    Throughput,
+}
+
+impl Trial {
+    const fn of(measurement: &Measurement) -> Option<Self> {
+        match measurement {
+            Measurement::Device(DeviceTest::Speed(_)) => Some(Self::Speed),
+            Measurement::Device(DeviceTest::Fatigue(_)) => Some(Self::Fatigue),
+            Measurement::Tcp { .. } => Some(Self::Tcp),
+            Measurement::Frames(FrameTest {
+                procedure: Procedure::Throughput(_),
+                ..
+            }) => Some(Self::Throughput),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -156,7 +185,7 @@ impl Figure {
             return is_speed(draft, operation, self.bytes, concurrency);
         }
         let cell = &draft.cell;
-        if cell.calibration || cell.measurement.name() != self.trial {
+        if cell.calibration || Trial::of(&cell.measurement) != Some(self.trial) {
             return false;
         }
         let suite = cell
@@ -170,11 +199,8 @@ impl Figure {
         match &cell.measurement {
             Measurement::Frames(test) => {
                 let is_mixed = test.traffic.frames.mix.shares.len() > 1;
-                let is_search = matches!(test.procedure, Procedure::Throughput(_));
-                is_search
-                    && self
-                        .duplex
-                        .is_none_or(|duplex| duplex == test.traffic.duplex)
+                self.duplex
+                    .is_none_or(|duplex| duplex == test.traffic.duplex)
                     && self.mixed.is_none_or(|mixed| mixed == is_mixed)
             }
             _ => true,

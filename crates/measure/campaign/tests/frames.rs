@@ -99,7 +99,10 @@ fn flows_left_open_are_the_same_for_each_tunnel_and_enough_for_the_cores() {
         "straight",
         "load: { frame: 64 B, tunnels: [1, 3, 64, 1000, 65535], cores: [1, 100] }",
     );
-    let flows: Vec<_> = tests(&plan).iter().map(|test| test.traffic.frames.flows).collect();
+    let flows: Vec<_> = tests(&plan)
+        .iter()
+        .map(|test| test.traffic.frames.flows)
+        .collect();
     // One core first, in each the tunnels rise.
     assert_eq!(
         flows,

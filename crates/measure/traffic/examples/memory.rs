@@ -10,7 +10,7 @@
 use port::memory_frame_pair;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use traffic::spec::{Esp, Addresses, Receive, Send};
+use traffic::spec::{Addresses, Esp, Receive, Send};
 use traffic::{Analyser, Clock, Generator, Keys, Monotonic, Part, Step};
 use wire::Suite;
 use wire::mix::{FrameMix, TestFrames};

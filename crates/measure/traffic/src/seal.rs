@@ -35,7 +35,13 @@ pub(crate) struct Sealer {
 impl Sealer {
     /// A sealer for the flows of `part`. `head` is the length of everything in front of the
     /// pattern.
-    pub(crate) fn new(esp: &Esp, addresses: &Addresses, part: Part, keys: &Keys, head: usize) -> Self {
+    pub(crate) fn new(
+        esp: &Esp,
+        addresses: &Addresses,
+        part: Part,
+        keys: &Keys,
+        head: usize,
+    ) -> Self {
         // Flow i has lane i mod lanes and part i mod parts.
         assert_eq!(u32::from(esp.lanes) % part.of, 0, "parts divide lanes");
         let own = |slot: &u16| u32::from(*slot % esp.lanes) % part.of == part.index;

@@ -11,8 +11,8 @@ use crate::schedule::Part;
 use crate::spec::{Attack, Esp, Receive, Role, Send, Spec, TEST_PORT};
 use crate::tally::Tally;
 use port::{
-    FRAME_SLOT_BYTES, FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender,
-    OpenFrames, Stop, open_outgoing, open_receivers, open_senders,
+    FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop,
+    open_outgoing, open_receivers, open_senders,
 };
 use std::io::{self, Write};
 use std::mem::forget;

@@ -202,7 +202,7 @@ static DECLARATIONS: [Declaration; 54] = [
     declare(Axis::Count, "count", Unit::Plain),
     declare(Axis::Interval, "interval", Unit::Time),
     Declaration {
-        value: |cell| Some(traffic(cell)?.mix.clone().into()),
+        value: |cell| Some(traffic(cell)?.frames.mix.clone().into()),
         ..always(Axis::Frame, "frame", Unit::Bytes)
     },
     Declaration {
@@ -234,13 +234,13 @@ static DECLARATIONS: [Declaration; 54] = [
         ..declare(Axis::Duplex, "duplex", Unit::Plain)
     },
     Declaration {
-        value: |cell| Some(traffic(cell)?.flows.into()),
+        value: |cell| Some(traffic(cell)?.frames.flows.into()),
         phrase: Some(|flows| flows.counted("flow")),
         column: column("flows", "flows"),
         ..declare(Axis::Flows, "flows", Unit::Plain)
     },
     Declaration {
-        value: |cell| Some(traffic(cell)?.tunnels.into()),
+        value: |cell| Some(traffic(cell)?.frames.tunnels.into()),
         phrase: Some(|tunnels| tunnels.counted("tunnel")),
         is_usual: |tunnels| *tunnels == Value::Number(1),
         column: column("tunnels", "tunnels that the flows are spread over"),

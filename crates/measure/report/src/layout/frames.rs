@@ -295,7 +295,7 @@ impl<'a> FrameSet<'a> {
 impl<'a> FramePoint<'a> {
     /// One mix can be in a campaign by its name and spelled out.
     fn is_of(&self, traffic: &TrafficInfo) -> bool {
-        (&self.traffic.genome, &self.traffic.frames.mix) == (&traffic.genome, &traffic.frames.mix)
+        (&self.traffic.genome, &self.traffic.mix) == (&traffic.genome, &traffic.mix)
     }
 
     /// The device's cell.
@@ -310,8 +310,8 @@ impl<'a> FramePoint<'a> {
     pub(crate) fn short_name(&self) -> String {
         match self.traffic.frame_bytes {
             Some(_) => self.name(),
-            None if self.traffic.frames.mix == "mix" => self.traffic.genome.clone(),
-            None => self.traffic.frames.mix.clone(),
+            None if self.traffic.mix == "mix" => self.traffic.genome.clone(),
+            None => self.traffic.mix.clone(),
         }
     }
 
@@ -321,7 +321,7 @@ impl<'a> FramePoint<'a> {
             Some(bytes) => format!("{bytes} B"),
             None => format!(
                 "{} (mean {:.0} B)",
-                self.traffic.frames.mix, self.traffic.mean_frame_bytes
+                self.traffic.mix, self.traffic.mean_frame_bytes
             ),
         }
     }

@@ -168,7 +168,8 @@ impl Truth {
             received.last_loss_ns = received.last_loss_ns.max(stamp.intended_ns);
         }
         came.push(stamp.sequence);
-        let number = u64::from(stamp.sequence) * u64::from(spec.frames.flows) + u64::from(stamp.flow);
+        let number =
+            u64::from(stamp.sequence) * u64::from(spec.frames.flows) + u64::from(stamp.flow);
         received.then_frames += u64::from(spec.first_frames.is_some_and(|first| number >= first));
         received.frames += 1;
         received.frame_bytes += bytes as u64 + 4;

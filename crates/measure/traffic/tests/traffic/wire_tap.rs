@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use traffic::spec::{Esp, Addresses, Receive, Send};
+use traffic::spec::{Addresses, Esp, Receive, Send};
 use traffic::{Clock, Generator, Keys, Part, Step};
 use wire::Suite;
 use wire::mix::{FRAME_BYTES_MAX, FrameMix, TestFrames};

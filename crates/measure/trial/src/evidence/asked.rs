@@ -137,7 +137,8 @@ fn shared(
         (Measurement::Frames(test), Some(trial)) if encryptor.tunnels == 1 => {
             let per_s =
                 u128::from(trial.sent) * 1_000_000_000 / u128::from(trial.duration_ns.max(1));
-            per_s >= SHARING_FRAMES_PER_S.into() && test.traffic.frames.mix.mean_bytes() <= SHARING_BYTES
+            per_s >= SHARING_FRAMES_PER_S.into()
+                && test.traffic.frames.mix.mean_bytes() <= SHARING_BYTES
         }
         _ => false,
     };

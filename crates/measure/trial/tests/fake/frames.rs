@@ -130,7 +130,7 @@ fn ports_and_ip_versions_are_as_the_plan_says() {
         test.traffic.ip = ip;
         let mut bench = StationBench::new(Script::default());
         run(&mut bench, &cell(test), &Interrupt::new()).unwrap();
-        let send = specs(&bench).0.flows;
+        let send = specs(&bench).0.addresses;
         let port = bench.world.lock().unwrap().started[1].2.port;
         (send.source.to_string(), send.target.to_string(), port)
     };

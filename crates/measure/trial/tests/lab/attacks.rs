@@ -6,7 +6,6 @@
 //!              attacker ═ hostile ═╯
 //! ```
 
-use crate::frames::short;
 use crate::trials::{TestLab, cell, encrypting, ping, plan};
 use campaign::plan::{
     Adapter, DataPath, Direction, Dut, Encryptor, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard,
@@ -17,7 +16,7 @@ use lab::{Bench, FramePath, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use traffic::report::{Attacked, READY, Received, Report, Sent};
-use traffic::spec::{Attack, AttackKind, Addresses, Receive, Role, SealedForm, Send, Spec};
+use traffic::spec::{Addresses, Attack, AttackKind, Receive, Role, SealedForm, Send, Spec};
 use trial::links;
 use wire::Suite;
 use wire::mix::{FrameMix, TestFrames};
