@@ -128,10 +128,14 @@ impl Answer {
             Category::Eof => format!("its JSON ends too early, after {} bytes", self.body.len()),
             Category::Data => {
                 let message = error.to_string();
-                let reason = ["missing field `", "duplicate field `", "a key is not base64"]
-                    .into_iter()
-                    .find(|known| message.starts_with(known))
-                    .map(|_| message.split(" at line").next().unwrap_or_default());
+                let reason = [
+                    "missing field `",
+                    "duplicate field `",
+                    "a key is not base64",
+                ]
+                .into_iter()
+                .find(|known| message.starts_with(known))
+                .map(|_| message.split(" at line").next().unwrap_or_default());
                 match reason {
                     Some(reason) => format!("it is not {expected}: {reason} ({place})"),
                     None => {

@@ -227,7 +227,9 @@ fn alert_problem(alert: AlertDescription) -> (String, &'static str) {
     use AlertDescription as Alert;
     match alert {
         Alert::CertificateExpired | Alert::CertificateRevoked => (
-            format!("the KME regards the certificate of this SAE as expired or revoked ({alert:?})"),
+            format!(
+                "the KME regards the certificate of this SAE as expired or revoked ({alert:?})"
+            ),
             "have it renewed, and check the clocks of both machines",
         ),
         Alert::NoCertificate

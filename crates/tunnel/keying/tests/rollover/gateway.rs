@@ -202,8 +202,9 @@ impl Gateway {
         let sealer = self.sealer.as_mut()?;
         let epoch = epoch_of(sealer.spi);
         let of_peer = law.parties[&*sealer.identity][peer.index];
-        let of_peer =
-            of_peer.unwrap_or_else(|| panic!("epoch {epoch} is used for sending, and the peer never had it"));
+        let of_peer = of_peer.unwrap_or_else(|| {
+            panic!("epoch {epoch} is used for sending, and the peer never had it")
+        });
         assert!(
             of_peer != peer.incarnation || peer.live.get(&epoch) == Some(&*sealer.identity),
             "epoch {epoch} is used for sending, and the peer does not open it (it has {:?})",

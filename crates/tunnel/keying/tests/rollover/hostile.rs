@@ -356,11 +356,7 @@ fn a_wrong_confirmation_of_either_side_is_reported_to_both() {
             assert_eq!((refusal, by_peer), (Some(Refusal::KeysDiffer), of != side));
             assert!(detail.contains("different keys of epoch 2"), "{detail}");
         }
-        assert_eq!(
-            duo.outbound[1],
-            Some(1),
-            "the listener keeps the old keys"
-        );
+        assert_eq!(duo.outbound[1], Some(1), "the listener keeps the old keys");
         duo.run(ms(3000));
         assert!(duo.agrees());
     }

@@ -79,10 +79,7 @@ fn under_any_faults_no_packet_is_lost_or_accepted_twice_and_both_sides_agree() {
         "Qkd",
         "wrapped",
     ] {
-        assert!(
-            sum.did.contains_key(expected),
-            "no `{expected}` in any run"
-        );
+        assert!(sum.did.contains_key(expected), "no `{expected}` in any run");
     }
 }
 

@@ -24,7 +24,10 @@ fn refused(duo: &Duo, why: Refusal, words: &[&str]) {
     let of = [0, 1].map(|side| duo.failure(side).unwrap());
     assert_eq!(of[0].0, Some(why));
     assert_eq!(of[1].0, Some(why));
-    assert_ne!(of[0].1, of[1].1, "one refuses, the other receives the refusal");
+    assert_ne!(
+        of[0].1, of[1].1,
+        "one refuses, the other receives the refusal"
+    );
     assert_eq!(of[0].2, of[1].2);
     for part in words {
         assert!(of[0].2.contains(part), "{part} in {}", of[0].2);

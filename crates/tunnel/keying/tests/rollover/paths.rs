@@ -62,7 +62,10 @@ fn the_time_limit_creates_one_new_epoch_for_both_sides() {
     }));
     world.run(30 * SECOND);
     let count = epochs(&world, 0).len() as u32;
-    assert!((10..=11).contains(&count), "every 3 s plus the attempt's duration");
+    assert!(
+        (10..=11).contains(&count),
+        "every 3 s plus the attempt's duration"
+    );
     for side in 0..2 {
         assert_eq!(epochs(&world, side), (1..=count).collect::<Vec<_>>());
         assert_eq!(causes(&world, side)[0], Cause::Start);

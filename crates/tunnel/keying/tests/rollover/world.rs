@@ -346,10 +346,7 @@ impl World {
         let rollover = &mut self.gateways[side].rollover;
         rollover.handle(self.now, input, &mut out);
         if let Some(at) = rollover.wakes_at() {
-            assert!(
-                at > self.now,
-                "a tick leaves nothing due"
-            );
+            assert!(at > self.now, "a tick leaves nothing due");
             self.schedule(at, Happening::Wake(side));
         }
         for output in out {

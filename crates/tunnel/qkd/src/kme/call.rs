@@ -143,7 +143,9 @@ fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
     };
     let pairs = query.split('&').filter(|text| !text.is_empty());
     pairs
-        .map(|text| pair(text).ok_or_else(|| Refusal::bad_request("the query is not a list of pairs")))
+        .map(|text| {
+            pair(text).ok_or_else(|| Refusal::bad_request("the query is not a list of pairs"))
+        })
         .collect()
 }
 
@@ -267,7 +269,10 @@ mod tests {
             (Call::DecKeys, r#"{"key_IDs":["x"]}"#),
         ] {
             let message = message(read(call, body).unwrap_err());
-            assert!(message.starts_with("the body is not a "), "{body}: {message}");
+            assert!(
+                message.starts_with("the body is not a "),
+                "{body}: {message}"
+            );
         }
     }
 

@@ -391,7 +391,10 @@ speed: 3
             ("kme.yaml:6:1", "the key `speed` is not known"),
         ] {
             assert!(report.contains(words), "`{words}` is not in\n{report}");
-            assert!(report.contains(place), "{place} ({words}) is not in\n{report}");
+            assert!(
+                report.contains(place),
+                "{place} ({words}) is not in\n{report}"
+            );
         }
         assert!(report.ends_with("10 mistakes in kme.yaml"), "{report}");
     }

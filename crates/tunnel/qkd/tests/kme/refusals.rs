@@ -104,7 +104,10 @@ fn a_bad_request_is_answered_with_the_reason() {
             "is not known",
         ),
         (lab.post("gw1", enc_keys, "[1]"), "not a JSON object"),
-        (lab.post("gw1", enc_keys, "{"), "the body is not a Key request"),
+        (
+            lab.post("gw1", enc_keys, "{"),
+            "the body is not a Key request",
+        ),
         (lab.get("gw2", dec_keys), "one `key_ID`"),
         (
             lab.post("gw2", dec_keys, r#"{"key_IDs": []}"#),
