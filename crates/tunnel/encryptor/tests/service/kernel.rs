@@ -54,7 +54,7 @@ pub(crate) fn the_kernel_opens_what_we_seal_and_we_open_what_it_seals() {
         ];
         if let Some(reason) = states.iter().find_map(|line| lacks(&namespaces[1], line)) {
             eprintln!(
-                "SKIPPED: interoperation with the kernel, {suite}: it has no such ESP: {reason}"
+                "SKIPPED: interoperation with the kernel, {suite}: unsupported: {reason}"
             );
             continue;
         }
