@@ -7,7 +7,7 @@ use control::certificates;
 use std::path::Path;
 
 pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
-    let told = match keys {
+    let text = match keys {
         Keys::Static { a, b } => {
             keying::create_pair(a, b).map_err(wrong)?;
             format!(
@@ -58,13 +58,13 @@ pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
                     other.display()
                 ),
                 None => format!(
-                    "made {}: bring a copy of it to the peer by a safe way\n",
+                    "made {}: copy it to the peer over a secure channel\n",
                     file.display()
                 ),
             }
         }
     };
-    output::stdout(&told)?;
+    output::stdout(&text)?;
     Ok(Exit::Done)
 }
 

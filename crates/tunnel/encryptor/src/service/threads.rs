@@ -124,7 +124,10 @@ mod tests {
     fn a_missing_cpu_is_refused_and_the_usable_ones_are_listed() {
         let last = CpuSet::count() - 1;
         let message = check_cpus(&[last]).unwrap_err().to_string();
-        assert!(message.contains(&format!("there is no cpu {last}")), "{message}");
+        assert!(
+            message.contains(&format!("there is no cpu {last}")),
+            "{message}"
+        );
         let (_, allowed) = message.split_once("this process may use ").unwrap();
         assert!(
             allowed.starts_with(|first: char| first.is_ascii_digit()),
