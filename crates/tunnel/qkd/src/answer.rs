@@ -357,7 +357,7 @@ mod tests {
             &format!("{}0", ID[0]),
             &ID[0].replace('-', "_"),
         ] {
-            refused(new(&[(id, "AQI=")], &one), "no UUID");
+            refused(new(&[(id, "AQI=")], &one), "not a UUID");
         }
         let by_id = |keys: &[(&str, &str)], of: &[&str]| container(keys).keys_by_id(&ids(of));
         refused(by_id(&[(ID[1], "AQI=")], &ID[..1]), "was not requested");
@@ -425,7 +425,7 @@ mod tests {
                 "cannot deliver now: status 503: \"no keys\"",
             ),
             (404, "<html>", "status 404, with 6 bytes of"),
-            (500, "", "does not know"),
+            (500, "", "does not define"),
             (204, "", "status 204"),
             (302, "", "redirects clients to nowhere (status 302"),
         ] {

@@ -211,7 +211,7 @@ pub enum Failure {
     },
     /// The KME knows this SAE by another ID.
     #[error(
-        "the KME takes the certificate for that of SAE {reported}, but the configuration says {own} (the peer could \
+        "the KME identifies the certificate as that of SAE {reported}, but the configuration says {own} (the peer could \
          not fetch keys under that name: correct `sae`, or the certificate)"
     )]
     WrongSae {
@@ -297,8 +297,8 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "KME https://10.9.0.1:8443/api/v1/keys/gw2/enc_keys: the KME does not grant this SAE what it asks for: status \
-             401, without a body (register the SAE id, its certificate and its peer with the KME)"
+            "KME https://10.9.0.1:8443/api/v1/keys/gw2/enc_keys: the KME refuses this SAE: status 401, without a body \
+             (register the SAE id, its certificate and its peer with the KME)"
         );
     }
 }

@@ -291,10 +291,10 @@ mod tests {
         for (text, expected) in [
             ("", "holds no certificate"),
             ("hello", "holds no certificate"),
-            ("-----BEGIN CERTIFICATE-----\nMIIB", "no PEM"),
+            ("-----BEGIN CERTIFICATE-----\nMIIB", "not PEM"),
             (
                 "-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n",
-                "no PEM",
+                "not PEM",
             ),
         ] {
             fs::write(path, text).unwrap();
