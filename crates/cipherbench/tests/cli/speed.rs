@@ -98,7 +98,7 @@ pub(crate) fn threads_are_measured_alone_and_together() {
     .exits(0);
     for words in [
         "(one core, batches of 32)",
-        "(2 cores in parallel,  ",
+        "(2 cores in parallel, ",
         "2 cores compared with one",
     ] {
         assert!(

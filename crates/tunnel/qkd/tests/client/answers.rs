@@ -104,13 +104,13 @@ fn garbage_is_refused_as_a_whole() {
         &ok(&format!(
             r#"{{"keys":[{{"key_ID":"x","key":"{SECRET}%"}}]}}"#
         )),
-        "no base64",
+        "not base64",
     );
     says(
         &ok(&format!(
             r#"{{"keys":[{{"key_ID":"x","key":"{SECRET}"}}]}}"#
         )),
-        "no UUID",
+        "not a UUID",
     );
     says(&ok(r#"{"keys":[]}"#), "0 keys where 1");
     let id = "bc490419-7d60-487f-adc1-4ddcc177c139";
@@ -120,10 +120,10 @@ fn garbage_is_refused_as_a_whole() {
 
 #[test]
 fn an_answer_that_is_not_http_is_refused() {
-    says(&error_of("SSH-2.0-OpenSSH_9.9\r\n", true), "no HTTP/1.1");
-    says(&error_of("HTTP/1.1 abc\r\n\r\n", true), "no HTTP/1.1");
+    says(&error_of("SSH-2.0-OpenSSH_9.9\r\n", true), "not HTTP/1.1");
+    says(&error_of("HTTP/1.1 abc\r\n\r\n", true), "not HTTP/1.1");
     let heads = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "a".repeat(1 << 20));
-    says(&error_of(heads, true), "no HTTP/1.1");
+    says(&error_of(heads, true), "not HTTP/1.1");
     says(&error_of("", true), "ended before the answer was complete");
     says(
         &error_of("HTTP/1.1 200 OK\r\nContent-", true),
