@@ -1,11 +1,10 @@
-/* The tightest loop over OpenSSL's EVP that there can be: one context, set up once and used again for every message.
+/* The tightest loop over OpenSSL's EVP: one context, set up once and reused for every message.
  *
  *     cc -O2 -o loop bench/device.c -lcrypto
  *     loop OPERATION BYTES SECONDS
  *
- * prints operations and nanoseconds. What it does for each message is what a program must do whose messages stand for
- * themselves: begin with the IV, or anew, go through the message, end it where there is something to end. `bench/device.py`
- * sets it beside our own loop. */
+ * prints operations and nanoseconds. Each message is processed as an independent one must be: set the IV or restart, process
+ * the message, and finish it where that has an effect. `bench/device.py` compares it with our own loop. */
 
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -84,13 +83,13 @@ static unsigned long long encrypt(const char *name, size_t bytes, int aead)
 	int length, rest;
 
 	check(cipher && EVP_EncryptInit_ex(context, cipher, NULL, key, iv), name);
-	/* Where there is nothing to pad it would be set again with every IV: a quarter of the time of 64 B of AES-CTR in OpenSSL 3.0. */
+	/* Without padding the setting would be repeated with every IV: a quarter of the time of 64 B of AES-CTR in OpenSSL 3.0. */
 	if (EVP_CIPHER_get_block_size(cipher) > 1)
 		EVP_CIPHER_CTX_set_padding(context, 0);
 	for (; !over; count++) {
 		check(EVP_EncryptInit_ex(context, NULL, NULL, NULL, iv) &&
 		      EVP_EncryptUpdate(context, output, &length, input, bytes), name);
-		/* Whole blocks without padding leave nothing to end. */
+		/* Whole blocks without padding need no final call. */
 		if (aead)
 			check(EVP_EncryptFinal_ex(context, output + length, &rest) &&
 			      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_BYTES, output + bytes), name);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Our speed trial on OpenSSL's default provider, beside a tight loop in C over the same library, and `openssl speed`.
 
-The loop in C (bench/device.c) has one context and uses it again: what it reaches is the device, and what is missing of that is
-our harness. All on one core. Rounds alternate, so that a drift of the machine falls on both; of each the best round counts, as
-whatever else runs on the machine can only take time away. Needs a C compiler and OpenSSL's headers.
+The loop in C (bench/device.c) reuses one context: its rate is that of the device, and the difference is the cost of our
+harness. All run on one core. Rounds alternate, so that a drift of the machine affects both; the best round of each counts,
+since other processes only take time away. Needs a C compiler and OpenSSL's headers.
 
     make bench-device            # or: bench/device.py [--within PERCENT] [ROUNDS] [SECONDS]
 
-With `--within 3` it fails where ours is more than 3 % slower than the loop, from 64 B up.
+With `--within 3` it fails if ours is more than 3 % slower than the loop at any size from 64 B up.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import tempfile
 
 PROGRAM = [os.environ.get("PROGRAM", "target/release/cipherbench"), "device"]
 SIZES = [16, 64, 256, 1024, 1408, 8192, 16384]
-# Name here, and what `openssl speed` is told.
+# Our name, and the options of `openssl speed`.
 OPERATIONS = {
     "sha-256": ["-evp", "sha256"],
     "hmac-sha-256": ["-hmac", "sha256"],
@@ -29,13 +29,13 @@ OPERATIONS = {
     "aes-256-gcm encrypt": ["-evp", "aes-256-gcm"],
     "chacha20-poly1305 encrypt": ["-evp", "chacha20-poly1305"],
 }
-# By what it does for each message, in apps/speed.c of OpenSSL 3 and in a debugger.
+# From apps/speed.c of OpenSSL 3, and observed in a debugger.
 REASONS = """\
-why `openssl speed` differs, where it does:
-  sha-256       it calls EVP_Digest, which makes a context and looks the hash up anew for each message: slower when short
-  hmac-sha-256  it looks no key up, as both loops here do
-  aes-256-gcm   it sets key, IV and the IV's length anew for each message, and fetches no tag: slower when short
-  other ciphers it never begins a message with an IV nor ends one, and fetches no tag: faster when short; no protocol may do so"""
+why `openssl speed` differs:
+  sha-256       it calls EVP_Digest, which creates a context and looks up the hash for each message: slower when short
+  hmac-sha-256  it does not set the key for each message, like both loops here
+  aes-256-gcm   it sets key, IV and the IV's length for each message, and fetches no tag: slower when short
+  other ciphers it neither sets an IV for a message nor ends one, and fetches no tag: faster when short; no protocol may do so"""
 
 
 def ours(operation, size, seconds):
@@ -53,7 +53,7 @@ def ours(operation, size, seconds):
         worker.stdin.write(json.dumps(spec) + "\n")
         worker.stdin.flush()
         reached = None
-        # To its end: a worker that is not heard out complains.
+        # Read to the end, since a worker fails if its output is closed.
         for line in worker.stdout:
             said = json.loads(line)
             if said == "ready":
@@ -69,21 +69,21 @@ def ours(operation, size, seconds):
 
 
 def loop(program, operation, size, seconds):
-    told = subprocess.run(
+    output = subprocess.run(
         [program, operation, str(size), str(seconds)], check=True, capture_output=True, text=True
     ).stdout
-    count, elapsed = map(int, told.split())
+    count, elapsed = map(int, output.split())
     return count / elapsed * 1e9
 
 
 def openssl(options, size, seconds):
-    told = subprocess.run(
+    output = subprocess.run(
         ["openssl", "speed", "-elapsed", "-mr", "-seconds", str(max(1, round(seconds))),
          "-bytes", str(size), *options],
         check=True, capture_output=True, text=True,
     ).stdout
     # +F:22:name:bytes a second
-    last = [line for line in told.splitlines() if line.startswith("+F")][-1]
+    last = [line for line in output.splitlines() if line.startswith("+F")][-1]
     return float(last.split(":")[-1]) / size
 
 
@@ -98,7 +98,7 @@ def main():
     os.sched_setaffinity(0, {core})
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "loop")
-        compiler = shutil.which("cc") or sys.exit("no C compiler; give: apt-get install gcc libssl-dev")
+        compiler = shutil.which("cc") or sys.exit("no C compiler; run: apt-get install gcc libssl-dev")
         subprocess.run([compiler, "-O2", "-o", program, "bench/device.c", "-lcrypto"], check=True)
         print(f"operations/s on one core, best of {rounds} rounds of {seconds} s; "
               f"{subprocess.run(['openssl', 'version'], capture_output=True, text=True).stdout.strip()}")

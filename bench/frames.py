@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Frames per second over one veth pair: our generator and analyser against iperf3 -u, in one run.
 
-One core sends (CPU 0), one receives (CPU 1); 64-byte frames. Every frame of ours is stamped by the
-sender and checked by the receiver. Rounds alternate, so that a drift of the machine falls on both.
-Needs root, iperf3, iproute2; touches nothing but two namespaces of its own.
+One core sends (CPU 0), one receives (CPU 1); 64-byte frames. Our sender stamps every frame, and our
+receiver checks it. Rounds alternate, so that a drift of the machine affects both. Needs root, iperf3
+and iproute2; changes only two namespaces that it creates.
 
     make bench-frames            # or: bench/frames.py [ROUNDS] [SECONDS]
 """
@@ -20,13 +20,13 @@ PAYLOAD_BYTES = FRAME_BYTES - 4 - 14 - 20 - 8
 SOURCE, TARGET = "198.18.0.1", "198.19.0.1"
 ADDRESS = {"a": "10.7.0.1", "b": "10.7.0.2"}
 MAC = {"a": "02:00:00:00:00:0a", "b": "02:00:00:00:00:0b"}
-# Frames to another station's address are dropped at the first look: what is left is the sender.
+# The interface drops frames to another station's address at once, so that only the sender is measured.
 NOBODY = "02:00:00:00:00:0c"
 CORE = {"a": "0", "b": "1"}
 
 
 class Pair:
-    """Two network namespaces, joined by one veth pair; gone with this object's processes."""
+    """Two network namespaces, joined by one veth pair; removed with this object's processes."""
 
     def __enter__(self):
         hold = ["unshare", "--net", "sh", "-c", "echo up; exec sleep infinity"]
@@ -64,15 +64,15 @@ class Pair:
 
 
 def iperf3(pair, seconds):
-    """Datagrams per second that iperf3's receiver got."""
+    """Datagrams per second that iperf3's receiver received."""
     server = pair.start("b", "iperf3", "--server", "--one-off", "--forceflush")
     while "listening" not in server.stdout.readline():
         pass
     client = ["iperf3", "--client", ADDRESS["b"], "--udp", "--bitrate", "0", "--json"]
     length, time = ["--length", str(PAYLOAD_BYTES)], ["--time", str(seconds)]
-    told = json.loads(pair.run("a", *client, *length, *time))
+    result = json.loads(pair.run("a", *client, *length, *time))
     server.wait()
-    total = told["end"]["sum"]
+    total = result["end"]["sum"]
     return (total["packets"] - total["lost_packets"]) / total["seconds"]
 
 
@@ -105,8 +105,8 @@ def frames(pair, seconds, tag, checked=True):
         receiver.stdin.write(part("b", tag, receive))
         receiver.stdin.close()
         assert receiver.stdout.readline() == "ready\n"
-    told = pair.run("a", PROGRAM, "frames", input=part("a", tag, send))
-    sender = json.loads(told.splitlines()[-1])
+    output = pair.run("a", PROGRAM, "frames", input=part("a", tag, send))
+    sender = json.loads(output.splitlines()[-1])
     seconds = sender["sent"]["elapsed_ns"] / 1e9
     offered = sender["sent"]["frames"] / seconds
     if receiver is None:

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Our encryptor beside other tunnels: the same four namespaces, the same two cores, turn about.
+"""Our encryptor compared with other tunnels, alternately in the same four namespaces and on the same two cores.
 
     A 10.1.0.2 -- gw1 192.0.2.1 -- 192.0.2.2 gw2 -- 10.2.0.2 B
 
-TCP by iperf3 with one stream and with four; the highest rate of UDP frames lost by less than 0.1 %, with our own
-generator and analyser (where UDP offloads are off at the last link's near end, for frames are counted there); the
-idle round trip by ping. All of it with the offloads of the six link ends on, and again
-with all of them off. A peer is skipped, and said so, when its program is not there. `plain` is forwarding without a
-tunnel, `ours-aggregate` and `ours-poll` are our encryptor with that option.
+TCP by iperf3 with one stream and with four; the highest rate of UDP frames with a loss below 0.1 %, by our own
+generator and analyser (with UDP offloads off at the near end of the last link, since frames are counted there); the
+idle round trip by ping. All tests run with the offloads of the six link ends on, and again with all of them off. A
+peer whose program is missing is skipped with a note. `plain` is forwarding without a tunnel, `ours-aggregate` and
+`ours-poll` are our encryptor with that option.
 
-Needs root, iperf3, iproute2, ethtool and ping; and of the peers those that are to be compared:
+Needs root, iperf3, iproute2, ethtool and ping, and the peers to compare:
 wireguard-tools with wireguard-go, boringtun-cli or gotatun-cli, openvpn, strongswan with kernel-libipsec. Programs
-are looked for on PATH, or where WIREGUARD_GO, BORINGTUN and GOTATUN say. Touches only namespaces of its own.
+are found by PATH, or by WIREGUARD_GO, BORINGTUN and GOTATUN. Changes only namespaces that it creates.
 
     make bench-peers             # or: bench/peers.py [PEER …] [--rounds N] [--seconds N] [--tests tcp1,tcp4,udp64,udp512,ping]
 """
@@ -30,7 +30,7 @@ import time
 PROGRAM = os.path.abspath("target/release/cipherbench")
 NODES = ["a", "gw1", "gw2", "b"]
 INNER_MTU = 1400
-# Of the frames of the generator: addresses that no host has, so that nobody answers.
+# Addresses of the generator's frames, which no host has, so that none answers.
 SOURCE, TARGET = "198.18.0.1", "198.19.0.1"
 LOSS_MAX = 0.001
 SEARCH_STEPS = 6
@@ -46,18 +46,18 @@ LINKS = [
     [("gw1", "w0", "192.0.2.1", mac("gw1", 1), 1500), ("gw2", "w1", "192.0.2.2", mac("gw2", 1), 1500)],
     [("gw2", "b1", "10.2.0.1", mac("gw2", 0), INNER_MTU), ("b", "b0", "10.2.0.2", mac("b", 0), INNER_MTU)],
 ]
-# What is behind each gateway.
+# The networks behind each gateway.
 BEHIND = {"gw1": ["10.1.0.0/24", "198.18.0.0/16"], "gw2": ["10.2.0.0/24", "198.19.0.0/16"]}
 OTHER = {"gw1": "gw2", "gw2": "gw1"}
 OWN = {"gw1": "192.0.2.1", "gw2": "192.0.2.2"}
 
 
 class Missing(Exception):
-    """A peer's program is not there."""
+    """A peer's program is missing."""
 
 
 class Topology:
-    """Four network namespaces with the links between them; gone with this object's processes."""
+    """Four network namespaces with the links between them; removed with this object's processes."""
 
     def __init__(self, offloads, congestion):
         self.offloads = offloads
@@ -207,7 +207,7 @@ def up_wireguard(lab, argv):
                 if attempt == 49:
                     raise
                 time.sleep(0.1)
-        # As ours: the default queue of 500 would be what loses small frames.
+        # As for ours: the default queue of 500 would lose small frames.
         lab.run(gateway, "ip", "link", "set", "wg0", "mtu", str(INNER_MTU), "txqueuelen", "5000", "up")
     route_into(lab, {gateway: "wg0" for gateway in OTHER})
 
@@ -234,11 +234,11 @@ def up_openvpn(lab):
             ["openssl", "req", "-x509", *curve, "-keyout", files[0], "-out", files[1], "-subj", f"/CN={gateway}"],
             check=True, capture_output=True,
         )
-        told = subprocess.run(
+        output = subprocess.run(
             ["openssl", "x509", "-in", files[1], "-noout", "-fingerprint", "-sha256"],
             check=True, capture_output=True, text=True,
         ).stdout
-        prints[gateway] = told.strip().split("=")[1]
+        prints[gateway] = output.strip().split("=")[1]
     inside = {"gw1": "10.9.0.1", "gw2": "10.9.0.2"}
     for gateway, role in (("gw1", "--tls-client"), ("gw2", "--tls-server")):
         other = OTHER[gateway]
@@ -260,7 +260,7 @@ def up_strongswan(lab):
         raise Missing("strongswan (charon, swanctl) is not installed")
     plugins = "random nonce openssl kdf pubkey pem x509 kernel-libipsec kernel-netlink socket-default vici"
     environment = {}
-    # Of each network behind it a gateway has an address, or kernel-libipsec finds no source for its route.
+    # A gateway needs an address in each network behind it: kernel-libipsec uses it as the source of its route.
     for gateway, link, address in (("gw1", "a1", "198.18.255.1/16"), ("gw2", "b1", "198.19.255.1/16")):
         lab.run(gateway, "ip", "address", "add", address, "dev", link, "noprefixroute")
     for gateway in OTHER:
@@ -270,7 +270,7 @@ def up_strongswan(lab):
         lab.daemon(gateway, charon, env=environment[gateway])
     for gateway in ("gw2", "gw1"):
         other = OTHER[gateway]
-        # kernel-libipsec takes one pair of networks for an SA.
+        # kernel-libipsec supports one pair of networks per SA.
         children = "\n".join(
             f"c{number} {{ local_ts = {own}\n remote_ts = {far}\n esp_proposals = aes256gcm16 }}"
             for number, (own, far) in enumerate(zip(BEHIND[gateway], BEHIND[other]))
@@ -311,15 +311,15 @@ PEERS = {
 
 
 def tcp(lab, streams, seconds):
-    """Gbit/s of payload that arrives."""
+    """Received payload in Gbit/s."""
     server = lab.start("b", "iperf3", "--server", "--one-off", "--forceflush")
     while "listening" not in server.stdout.readline():
         pass
     words = ["iperf3", "--client", "10.2.0.2", "--parallel", str(streams), "--omit", "1", "--json"]
     words += ["--congestion", lab.congestion]
-    told = json.loads(lab.run("a", *words, "--time", str(seconds)))
+    result = json.loads(lab.run("a", *words, "--time", str(seconds)))
     server.wait()
-    return told["end"]["sum_received"]["bits_per_second"] / 1e9
+    return result["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
 def octets(address):
@@ -327,7 +327,7 @@ def octets(address):
 
 
 def frames(lab, frame_bytes, rate, seconds, tag):
-    """Frames sent, the seconds that took, and frames received intact, of a trial at that rate."""
+    """Frames sent, duration in seconds, and frames received intact, in a trial at this rate."""
     mix = {"name": str(frame_bytes), "shares": [{"frame_bytes": frame_bytes, "weight": 1}]}
     flows = {
         "source_mac": octets(mac("a", 0)), "target_mac": octets(mac("gw1", 0)),
@@ -347,9 +347,9 @@ def frames(lab, frame_bytes, rate, seconds, tag):
     receiver.stdin.close()
     if receiver.stdout.readline() != "ready\n":
         raise RuntimeError("the receiver is not ready")
-    told = lab.run("a", PROGRAM, "frames", input=spec("a0", send))
-    sent = json.loads(told.splitlines()[-1])["sent"]
-    # What is on its way arrives within the queues' length.
+    output = lab.run("a", PROGRAM, "frames", input=spec("a0", send))
+    sent = json.loads(output.splitlines()[-1])["sent"]
+    # Frames in transit arrive within the queues' delay.
     time.sleep(0.3)
     receiver.send_signal(signal.SIGTERM)
     seen = json.loads(receiver.stdout.readlines()[-1])["received"]
@@ -363,8 +363,8 @@ TAG = iter(range(1, 1 << 30))
 
 
 def udp(lab, frame_bytes, seconds):
-    """The highest rate of frames of which less than 0.1 % are lost, in frames/s: by halving the interval."""
-    # The analyser counts frames: the kernel is to cut super-packets of UDP, whichever peer makes them, before B.
+    """The highest rate with a loss below 0.1 %, in frames/s, by bisection."""
+    # The analyser counts frames, so the kernel must segment every peer's UDP super-packets before B.
     lab.run("gw2", "ethtool", "-K", "b1", "tx-udp-segmentation", "off", "gso", "off")
     sent, took, received = frames(lab, frame_bytes, None, seconds, next(TAG))
     if sent == 0:
@@ -373,7 +373,7 @@ def udp(lab, frame_bytes, seconds):
     for step in range(SEARCH_STEPS):
         rate = high if step == 0 else (low + high) / 2
         sent, took, received = frames(lab, frame_bytes, rate, seconds, next(TAG))
-        # A sender that is held up on the shared cores sends all, but late: that is another rate.
+        # A sender that is delayed on the shared cores sends all frames late, so at another rate.
         if sent / took >= 0.98 * rate and sent - received <= LOSS_MAX * sent:
             low = rate
             if step == 0:
@@ -385,8 +385,8 @@ def udp(lab, frame_bytes, seconds):
 
 def ping(lab):
     """Median round trip of an idle link, in µs."""
-    told = lab.run("a", "ping", "-i", "0.002", "-c", "1000", "10.2.0.2")
-    times = [float(line.split("time=")[1].split()[0]) for line in told.splitlines() if "time=" in line]
+    output = lab.run("a", "ping", "-i", "0.002", "-c", "1000", "10.2.0.2")
+    times = [float(line.split("time=")[1].split()[0]) for line in output.splitlines() if "time=" in line]
     return statistics.median(times) * 1000
 
 
@@ -399,7 +399,7 @@ def measure(lab, test, seconds):
 
 
 def versions():
-    """What is compared, a line each."""
+    """Prints the version of each program."""
     commands = {
         "ours": [PROGRAM, "--version"],
         "wireguard-go": [os.environ.get("WIREGUARD_GO") or "wireguard-go", "--version"],

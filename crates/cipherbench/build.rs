@@ -1,9 +1,9 @@
-//! Tells the program which revision it was built from, where there is a git to ask.
+//! Sets the revision that the program was built from, where git can report it.
 
 use std::process::Command;
 
 fn main() {
-    // The revision changes with a commit, the mark of an uncommitted change with any source.
+    // The revision changes with a commit, the `-dirty` mark with any source.
     println!("cargo::rerun-if-changed=..");
     println!("cargo::rerun-if-changed=../../Cargo.lock");
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {

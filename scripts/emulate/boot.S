@@ -17,7 +17,7 @@ boot:	ljmp $0, $1f
 	orl $1, %eax
 	movl %eax, %cr0
 	ljmpl $8, $0x10000
-2:	movb $'!, %al		/* Nothing came of it. */
+2:	movb $'!, %al		/* Reading failed. */
 	outb %al, $0xe9
 	hlt
 

@@ -1,8 +1,8 @@
-/* Just enough of Linux for one static program with one thread that computes, prints, and ends: the tests of code for processors that
- * the machine at hand is not. Files other than sources of chance are not found, threads cannot be made, and what is not known is told
+/* A minimal subset of Linux for one static program with one thread that computes, prints and exits: the tests of code for processors that
+ * this machine is not. Files other than random sources are not found, threads cannot be created, and unknown calls are reported
  * and refused.
  *
- * Words go to port 0xe9, which Bochs prints; `Shutdown` to port 0x8900 ends it. */
+ * Output goes to port 0xe9, which Bochs prints; `Shutdown` to port 0x8900 ends it. */
 
 #include <asm/prctl.h>
 #include <asm/unistd_64.h>
@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is on the disk behind the kernel: a page of words, each ended by a zero and the last by two; then the program. */
+/* The content of the disk behind the kernel: a page of arguments, each ended by a zero and the last by two; then the program. */
 #define FIRST_SECTOR 64
 #define IMAGE ((uint8_t *)0x2000000)
 #define WORDS ((char *)IMAGE)
 #define PROGRAM (IMAGE + 0x1000)
-/* Where the program runs, and what memory it gets, with its own heap behind it. */
+/* The program's address and memory, with its heap behind it. */
 #define BASE 0x10000000UL
 #define HEAP_END 0x20000000UL
 #define MAPS_END 0x60000000UL
@@ -98,7 +98,7 @@ static void set_register(uint32_t number, uint64_t value)
 	__asm__ volatile("wrmsr" ::"c"(number), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
 }
 
-/* Not chance at all: xorshift64 from one seed, so that two runs are alike. */
+/* Not random: xorshift64 with a fixed seed, so that runs are reproducible. */
 static long draw(uint8_t *to, size_t length)
 {
 	static uint64_t state = 88172645463325252;
@@ -112,7 +112,7 @@ static long draw(uint8_t *to, size_t length)
 	return length;
 }
 
-/* Memory for good: what is given back is not used again. */
+/* Memory that is never reused after it is freed. */
 static long map(size_t length)
 {
 	uintptr_t at = maps;
@@ -157,7 +157,7 @@ static long print(uint64_t file, const char *text, size_t length)
 	return length;
 }
 
-/* Ticks for nanoseconds: tests here do not ask how long something takes. */
+/* Ticks instead of nanoseconds: the tests here do not measure time. */
 static long tell_time(uint64_t time[2])
 {
 	uint32_t low, high;
@@ -227,7 +227,7 @@ long handle(uint64_t number, uint64_t a, uint64_t b, uint64_t c)
 	case __NR_gettid:
 	case __NR_getpid:
 		return 1;
-	/* A test whose thread cannot be made runs in the program's first. */
+	/* A test whose thread cannot be created runs in the main thread. */
 	case __NR_clone:
 	case __NR_clone3:
 		return -EAGAIN;
@@ -267,7 +267,7 @@ long handle(uint64_t number, uint64_t a, uint64_t b, uint64_t c)
 	}
 }
 
-/* A sector from the first disk, or with command 0xec what it says about itself (ATA: READ SECTORS, IDENTIFY DEVICE). */
+/* A sector from the first disk, or with command 0xec its identification (ATA: READ SECTORS, IDENTIFY DEVICE). */
 static void ask_disk(uint8_t command, uint32_t sector, void *to)
 {
 	size_t words = 256;
@@ -323,7 +323,7 @@ static void handle_exceptions(void)
 	__asm__ volatile("lidt %0" ::"m"(table));
 }
 
-/* The program's segments at their places; it moves its own pointers (a static PIE). Returns where its own headers are. */
+/* Loads the program's segments; it relocates itself (a static PIE). Returns the address of its program headers. */
 static uintptr_t load(const Elf64_Ehdr *program)
 {
 	const Elf64_Phdr *segment = (const void *)((const uint8_t *)program + program->e_phoff);
@@ -355,7 +355,7 @@ _Noreturn void kernel(void)
 	uintptr_t headers;
 
 	handle_exceptions();
-	/* What SYSCALL loads: segments, where to, and flags to clear. */
+	/* For SYSCALL: segments, entry point, and flags to clear. */
 	set_register(0xc0000081, 8UL << 32);
 	set_register(0xc0000082, (uintptr_t)system_call);
 	set_register(0xc0000084, 0x700);

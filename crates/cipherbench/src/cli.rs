@@ -1,4 +1,4 @@
-//! The command line as people type it.
+//! The command line.
 
 use crate::exit::EXIT_CODES;
 use crate::version;

@@ -1,4 +1,4 @@
-//! How the program ends: exit codes, and the failures that lead to them.
+//! Exit codes, and the failures that lead to them.
 
 use journal::JournalError;
 use lab::LabError;
@@ -10,15 +10,15 @@ use yaml::Mistakes;
 /// The program's exit codes. Part of the interface: never renumbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All was done, and every figure holds.
+    /// Everything was done, and every figure is valid.
     Done = 0,
     /// A cell failed, or evidence speaks against its figure.
     CriterionFailed = 1,
-    /// The command line or a file that was given is wrong.
+    /// The command line or a given file is wrong.
     Usage = 2,
-    /// This host cannot build the lab, or open the encryptor's ports, as it is now.
+    /// This host cannot currently build the lab or open the encryptor's ports.
     CannotBuild = 3,
-    /// The run broke off; what was finished is kept, and it can be resumed.
+    /// The run was interrupted; finished trials are kept, and it can be resumed.
     Interrupted = 4,
     /// Trials are missing.
     Inconclusive = 5,
@@ -31,7 +31,7 @@ Exit codes:
   1  a criterion failed: a cell is failed or invalid
   2  usage or campaign error
   3  the lab cannot be built here (privilege, tool, kernel, name or address in use)
-  4  interrupted: `cipherbench resume RUN` goes on
+  4  interrupted: continue with `cipherbench resume RUN`
   5  inconclusive: trials are missing";
 
 impl Termination for Exit {
@@ -42,7 +42,7 @@ impl Termination for Exit {
 
 /// An error that ends the program.
 ///
-/// Its text is for people: what and where, then a line `help: …` that says what to do.
+/// Its text says what and where, followed by a line `help: …` with the remedy.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -66,7 +66,7 @@ impl fmt::Display for Failure {
 
 impl From<Mistakes> for Failure {
     fn from(mistakes: Mistakes) -> Self {
-        // Each mistake says `error:` itself.
+        // Each mistake has its own `error:`.
         Self {
             exit: Exit::Usage,
             text: mistakes.to_string(),
@@ -79,10 +79,10 @@ impl From<LabError> for Failure {
         match error {
             LabError::Interrupted => Self::new(
                 Exit::Interrupted,
-                "interrupted while the lab was built; no trial was made",
+                "interrupted while the lab was built; no trial was run",
             ),
-            // Trials keep what goes wrong in them to themselves: what arrives here kept the lab
-            // from being.
+            // Errors in trials are recorded with the trials; an error that arrives here prevented
+            // the lab.
             error => Self::new(Exit::CannotBuild, error),
         }
     }

@@ -1,4 +1,4 @@
-//! The one binary: sub-commands and exit codes, nothing else.
+//! The binary: sub-commands and exit codes only.
 
 #![forbid(unsafe_code)]
 

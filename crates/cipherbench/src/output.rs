@@ -1,10 +1,10 @@
-//! Standard output and standard error, when their reader may be gone.
+//! Standard output and standard error whose reader may be gone.
 
 use crate::exit::{Exit, Failure};
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Prints to standard output. A reader that has gone (`cipherbench plan | head`) wants no more: no
+/// Prints to standard output. A reader that has closed its end (`cipherbench plan | head`) is no
 /// error.
 pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
@@ -21,7 +21,7 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints to standard error; where that fails there is nowhere left to say so.
+/// Prints to standard error. A failure is ignored, since it cannot be reported.
 pub(crate) fn stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

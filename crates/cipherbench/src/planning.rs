@@ -1,4 +1,4 @@
-//! From the command line to a plan for this host.
+//! Makes a plan for this host from the command line.
 
 use crate::exit::Failure;
 use campaign::plan::LabKind;
@@ -6,7 +6,7 @@ use campaign::{Campaign, HostFacts, LabFile, Plan};
 use std::path::Path;
 use std::thread::available_parallelism;
 
-/// Makes the plan of a campaign in a lab on this host; the built-in ones where no file is given.
+/// Makes the plan of a campaign in a lab on this host; without files, of the built-in ones.
 pub(crate) fn plan(
     campaign: Option<&Path>,
     lab: Option<&Path>,
@@ -28,14 +28,14 @@ pub(crate) fn plan(
     Ok(campaign.plan(&lab, &host)?)
 }
 
-/// The built-in lab that a campaign is measured in when none is named.
+/// The built-in lab for a campaign if none is named.
 pub(crate) fn usual_lab(campaign: &Campaign) -> LabFile {
     let of_devices = campaign.tests_devices();
     let device = LabFile::built_in_named("device").filter(|_| of_devices);
     device.unwrap_or_else(LabFile::built_in)
 }
 
-/// Reads a lab file; a built-in lab when there is no file of that name.
+/// Reads a lab file, or returns the built-in lab if there is no file of that name.
 pub(crate) fn load_lab(path: &Path) -> Result<LabFile, Failure> {
     let built_in = path.to_str().and_then(LabFile::built_in_named);
     match built_in {
@@ -44,7 +44,7 @@ pub(crate) fn load_lab(path: &Path) -> Result<LabFile, Failure> {
     }
 }
 
-/// What a plan must know of this host. Cores are those that this process may use.
+/// This host's properties that a plan depends on. Cores are those that this process may use.
 pub(crate) fn host_facts() -> HostFacts {
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     HostFacts {

@@ -1,5 +1,5 @@
-//! How far a run is, on standard error: a bar that clears itself on a terminal, a line per trial
-//! elsewhere.
+//! Progress of a run on standard error: a bar that clears itself on a terminal, otherwise a line
+//! per trial.
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use trial::{Checkpoint, FrameStep, PlannedDisturbance, Progress, RunEvent, TrialEvent};
 use units::human;
 
-/// How often the time left is drawn anew: seldom enough not to show in what is measured.
+/// Interval for redrawing the time left: long enough not to affect measurements.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 pub(crate) struct Watch {
     display: Display,
-    /// The last figure of each cell, in words.
+    /// The last figure of each cell, as text.
     figures: BTreeMap<String, String>,
 }
 
@@ -33,7 +33,7 @@ enum Display {
 }
 
 impl Watch {
-    /// As standard error is; `quiet` shows nothing.
+    /// Selects the display for standard error; none if `quiet`.
     pub(crate) fn new(quiet: bool) -> Self {
         let display = match (quiet, stderr().is_terminal()) {
             (true, _) => Display::Nothing,
@@ -46,7 +46,7 @@ impl Watch {
         }
     }
 
-    /// Shows what has just happened.
+    /// Shows an event.
     pub(crate) fn show(&mut self, progress: Progress<'_>) {
         if let RunEvent::Ended(record) = progress.event {
             self.figures.insert(record.cell.clone(), came_of(record));
@@ -59,7 +59,7 @@ impl Watch {
     }
 }
 
-/// A line for each trial that ended and each cell that was tuned.
+/// Prints a line for each completed trial and each tuned cell.
 fn print_line(progress: Progress<'_>) {
     let what = match progress.event {
         RunEvent::Started(_)
@@ -93,7 +93,7 @@ fn ended(record: &TrialRecord) -> String {
     format!("{} #{}: {}", record.cell, record.repeat, came_of(record))
 }
 
-/// The bar of a run, and when the run is expected to end.
+/// The bar of a run with its expected end.
 struct Bar {
     bar: ProgressBar,
     end: Arc<Mutex<Instant>>,
@@ -160,7 +160,8 @@ impl Bar {
     }
 }
 
-/// A frame trial that begins: its load, what the one before lost, and the bounds so far.
+/// Describes a frame trial that begins: its load, the loss of the previous one, and the bounds so
+/// far.
 fn in_progress(step: &FrameStep<'_>) -> String {
     let load = match step.load {
         Some(load) => human::frame_rate(load as f64),
@@ -187,7 +188,7 @@ fn in_progress(step: &FrameStep<'_>) -> String {
     )
 }
 
-/// What happens to the DUT in a frame trial.
+/// Describes the events of a frame trial.
 fn disturbance(planned: &PlannedDisturbance) -> String {
     match (&planned.hostile, planned.actions.len()) {
         (Some(hostile), _) => format!(
@@ -207,7 +208,7 @@ impl Drop for Bar {
     }
 }
 
-/// What came of a trial: its figure, or why it has none.
+/// Describes the outcome of a trial: its figure, or why it has none.
 fn came_of(record: &TrialRecord) -> String {
     match &record.outcome {
         Outcome::Invalid { reasons, .. } => format!("invalid: {}", reasons.join("; ")),
@@ -216,7 +217,7 @@ fn came_of(record: &TrialRecord) -> String {
     }
 }
 
-/// A reason is a sentence, but some come with a line of help or a tool's last lines.
+/// Reasons may have several lines: a sentence, then help or a tool's last lines.
 fn on_one_line(reason: &str) -> String {
     reason.lines().collect::<Vec<_>>().join("; ")
 }
@@ -231,7 +232,7 @@ fn figure(measured: &Measured) -> String {
     }
 }
 
-/// Of crypto devices: how many cases failed, the rate, or what came of a fatigue trial.
+/// Describes a result of a crypto device: the failed cases, the rate, or a fatigue trial.
 fn device_figure(result: &DeviceResult) -> String {
     match &result.found {
         DeviceFound::NotOffered(why) => format!("not offered: {}", on_one_line(why)),
@@ -268,7 +269,7 @@ fn known_answers(rows: &[KatRow]) -> String {
     )
 }
 
-/// What came of a fatigue trial so far.
+/// Describes a fatigue trial so far.
 fn fatigue(segment: &FatigueSegment) -> String {
     let sum = |of: fn(&DeviceFatigue) -> u64| segment.devices.iter().map(of).sum::<u64>();
     let right = sum(|device| device.right);
@@ -280,7 +281,7 @@ fn fatigue(segment: &FatigueSegment) -> String {
     )
 }
 
-/// Of a frame test: what its procedure is for, or what the last frame trial forwarded.
+/// Describes a result of a frame test: the procedure's figure, or the last frame trial.
 fn frames_figure(frames: &FrameResult) -> String {
     let own = match &frames.found {
         FrameFound::Nothing => None,
@@ -320,7 +321,7 @@ fn frames_figure(frames: &FrameResult) -> String {
     }
 }
 
-/// How much was lost of a soak, and in how long.
+/// Describes the loss and the duration of a soak.
 fn soak_figure(frames: &FrameResult, segments: &[SoakSegment]) -> Option<String> {
     let trials = segments
         .iter()
@@ -336,7 +337,7 @@ fn soak_figure(frames: &FrameResult, segments: &[SoakSegment]) -> Option<String>
     })
 }
 
-/// What happened to the DUT, and what it lost by it.
+/// Describes the events and the loss that they caused.
 fn disturbed_figure(frames: &FrameResult, disturbances: &[Disturbance]) -> Option<String> {
     let events = disturbances.iter().flat_map(|found| &found.events);
     let (count, lost) = events.fold((0_u64, 0), |(count, lost), event| {
@@ -374,7 +375,7 @@ fn mean_ns(latency: &Latency) -> f64 {
     sum / latency.round_trips_ns.len().max(1) as f64
 }
 
-/// Tool parameters as the tool has them: `-P 4 -w 1 MiB`.
+/// Tool parameters as the tool's options: `-P 4 -w 1 MiB`.
 fn in_words(parameters: &ToolParameters) -> String {
     let words = [
         parameters.streams.map(|streams| format!("-P {streams}")),
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_is_told_with_its_loss_and_a_trial_without_figure_with_its_reason() {
+    fn transfers_show_their_loss_and_failed_trials_their_reason() {
         let mut record = TrialRecord {
             cell: "udp/direct".to_owned(),
             repeat: 2,

@@ -1,4 +1,4 @@
-//! What `run` and `resume` share: the lab, the trials that are left, and the documents at the end.
+//! The common part of `run` and `resume`: the lab, the remaining trials, and the documents.
 
 use crate::exit::{Exit, Failure};
 use crate::progress::Watch;
@@ -15,15 +15,15 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use trial::{Conclusion, Done, InMemory, Measurer, OnBench, OnDevices};
 
-/// A lab that is up, with the privilege and the interrupt that it was built with.
+/// A lab that is up, with its privilege and interrupt.
 pub(crate) struct Session {
-    /// `None`: it needs none.
+    /// `None` if the lab needs none.
     privilege: Option<Privilege>,
     interrupt: Interrupt,
     place: Place,
 }
 
-/// Where trials are made.
+/// The place where trials run.
 enum Place {
     Namespaces(Box<NamespaceLab>),
     Memory(InMemory),
@@ -31,8 +31,8 @@ enum Place {
 }
 
 impl Session {
-    /// Gets the privilege, builds the lab, and says what a killed run had left behind. From here on
-    /// Ctrl-C takes the lab down. The process must have one thread.
+    /// Acquires the privilege, builds the lab, and reports what a killed run had left behind. From
+    /// here on Ctrl-C takes the lab down. The process must have one thread.
     pub(crate) fn open(plan: &LabPlan, options: &cli::Output) -> Result<Self, Failure> {
         let interrupt = signals::interrupt()?;
         if plan.kind == LabKind::Memory {
@@ -44,7 +44,7 @@ impl Session {
         }
         if plan.kind == LabKind::Device {
             let program = env::current_exe().map_err(|error| {
-                let text = format!("cannot tell which program this is: {error}");
+                let text = format!("cannot find this program's own path: {error}");
                 Failure::new(Exit::CannotBuild, text)
             })?;
             let worker = vec![program.into(), "device".into()];
@@ -68,7 +68,7 @@ impl Session {
         })
     }
 
-    /// The machine, its tools and the engines that can be used on it.
+    /// The machine, its tools and the usable engines.
     pub(crate) fn environment(&self) -> Environment {
         let usable =
             |engine: &EngineInfo| Some((engine.name.to_owned(), engine.version.clone().ok()?));
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Makes the trials that are not `done`, takes the lab down, and writes the documents into
+    /// Runs the trials that are not `done`, takes the lab down, and writes the documents into
     /// `dir`.
     pub(crate) fn carry_out(
         mut self,
@@ -108,7 +108,7 @@ impl Session {
         );
         drop(watch);
         drop(self.place);
-        // What cannot be recorded is not measured either. The journal keeps what it has.
+        // The run ends if the journal cannot be written. Recorded trials are kept.
         let conclusion = conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))?;
         let journal = journal::read(dir)?;
         match conclusion {
@@ -139,7 +139,7 @@ pub(crate) fn conclude(dir: &Path, journal: &Journal, json: bool) -> Result<Exit
     Ok(verdict(journal))
 }
 
-/// The exit code that the trials of a run ask for.
+/// The exit code for the trials of a run.
 fn verdict(journal: &Journal) -> Exit {
     let progress = Results::of(journal).progress;
     if progress.trials_invalid + progress.trials_failed > 0 || has_bad_device(journal) {
@@ -151,8 +151,7 @@ fn verdict(journal: &Journal) -> Exit {
     }
 }
 
-/// Whether a crypto device gave a wrong result, or failed: that is measured, and no device that
-/// does so is good.
+/// Whether a crypto device failed or gave a wrong result: a valid measurement, but of a bad device.
 fn has_bad_device(journal: &Journal) -> bool {
     journal
         .latest_trials()
@@ -167,7 +166,7 @@ fn interrupted(dir: &Path, journal: &Journal) -> Failure {
     let made = journal.latest_trials().len();
     let planned = journal.header.plan.trials().count();
     let text = format!(
-        "interrupted after {made} of {planned} trials; the lab is taken down\nhelp: to go on: {}",
+        "interrupted after {made} of {planned} trials; the lab is removed\nhelp: to continue: {}",
         going_on(dir, journal)
     );
     Failure::new(Exit::Interrupted, text)
@@ -175,20 +174,20 @@ fn interrupted(dir: &Path, journal: &Journal) -> Failure {
 
 fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> Failure {
     let text = format!(
-        "{reason}\nhelp: what was finished is recorded; to go on: {}",
+        "{reason}\nhelp: finished trials are recorded; to continue: {}",
         going_on(dir, journal)
     );
     Failure::new(Exit::Interrupted, text)
 }
 
-/// The command that continues. If every trial was made, invalid ones were being repeated.
+/// The command to continue. If all trials are complete, invalid ones were being repeated.
 fn going_on(dir: &Path, journal: &Journal) -> String {
     let all = journal.finished_trials().len() == journal.header.plan.trials().count();
     let invalid = if all { "--invalid " } else { "" };
     format!("cipherbench resume {invalid}{}", dir.display())
 }
 
-/// Now, in nanoseconds since the Unix epoch.
+/// The current time in nanoseconds since the Unix epoch.
 pub(crate) fn unix_ns() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin.
+//! Termination signals, such as that of Ctrl-C.
 
 use crate::exit::{Exit, Failure};
 use lab::Interrupt;
@@ -8,8 +8,8 @@ use signal_hook::iterator::Signals;
 use std::thread;
 use std::{fs, io};
 
-/// Requests to end the program: Ctrl-C, `kill`, and the terminal that closes, unless the parent
-/// that started the program has it ignore one of them, as `nohup` does.
+/// The termination signals: Ctrl-C, `kill`, and the closing of the terminal, without those that the
+/// parent process has set to be ignored, as `nohup` does.
 fn to_end() -> impl Iterator<Item = i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);
@@ -18,15 +18,15 @@ fn to_end() -> impl Iterator<Item = i32> {
         .filter(move |signal| ignored >> (signal - 1) & 1 == 0)
 }
 
-/// The set of ignored signals, the lowest bit being signal 1.
+/// The set of ignored signals; the lowest bit is signal 1.
 fn ignored(status: &str) -> u64 {
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
         .unwrap_or(0)
 }
 
-/// An interrupt that is set when the program is asked to end. From then on nothing ends it early:
-/// what was built is taken down, however often Ctrl-C is pressed. Starts no thread.
+/// An interrupt that a termination signal sets. Further signals have no effect, so that the lab is
+/// taken down however often Ctrl-C is pressed. Starts no thread.
 pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::new();
     for signal in to_end() {
@@ -35,15 +35,15 @@ pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
     Ok(interrupt)
 }
 
-/// A flag that is raised when the program is asked to end.
+/// A flag that a termination signal raises.
 pub(crate) fn stop() -> Result<Stop, Failure> {
     let (stop, watch) = stop_later(&[])?;
     watch.start(|_| ())?;
     Ok(stop)
 }
 
-/// The same flag, which is raised only once the watch has started; it watches for `others` too. A
-/// signal that comes before is kept until then.
+/// The same flag, which is raised only once the watch has started; also watches for `others`.
+/// Earlier signals are kept until then.
 pub(crate) fn stop_later(others: &[i32]) -> Result<(Stop, Watch), Failure> {
     let stop = Stop::new().map_err(refused)?;
     let signals = to_end().chain(others.iter().copied());
@@ -56,17 +56,17 @@ pub(crate) fn stop_later(others: &[i32]) -> Result<(Stop, Watch), Failure> {
     Ok((stop, watch))
 }
 
-/// Waits for signals once it is started.
+/// Waits for signals once started.
 pub(crate) struct Watch {
     signals: Signals,
-    /// Those that do not ask it to end.
+    /// Signals that do not end the program.
     others: Vec<i32>,
     stop: Stop,
 }
 
 impl Watch {
-    /// Waits on a thread of its own, which has the privileges that the caller has now, and does
-    /// `on_other` for each signal that does not ask the program to end.
+    /// Waits on a separate thread, which has the caller's current privileges, and calls `on_other`
+    /// for each signal that does not end the program.
     pub(crate) fn start(mut self, on_other: impl Fn(i32) + Send + 'static) -> Result<(), Failure> {
         let watch = move || {
             for signal in self.signals.forever() {

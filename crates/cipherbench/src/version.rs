@@ -1,9 +1,9 @@
-//! What this program calls itself.
+//! The program's version.
 
 use std::sync::LazyLock;
 
-/// Version and revision, as journals record them: `0.1.0 (a1b2c3d4)`, or `0.1.0` alone when it was
-/// not built from a git tree.
+/// Version and revision, as in journals: `0.1.0 (a1b2c3d4)`, or `0.1.0` if it was not built from a
+/// git tree.
 pub(crate) fn short() -> &'static str {
     static SHORT: LazyLock<String> = LazyLock::new(|| match env!("CIPHERBENCH_REVISION") {
         "" => env!("CARGO_PKG_VERSION").to_owned(),
@@ -12,7 +12,7 @@ pub(crate) fn short() -> &'static str {
     &SHORT
 }
 
-/// The same as one word, as semantic versioning writes it: `0.1.0+a1b2c3d4`.
+/// Version and revision as one word, in the form of semantic versioning: `0.1.0+a1b2c3d4`.
 pub(crate) fn word() -> String {
     match env!("CIPHERBENCH_REVISION") {
         "" => env!("CARGO_PKG_VERSION").to_owned(),
@@ -20,7 +20,8 @@ pub(crate) fn word() -> String {
     }
 }
 
-/// The same, and below it the crypto engines with their versions, or why one cannot be used here.
+/// Version and revision, followed by the crypto engines with their versions, or why one cannot be
+/// used here.
 pub(crate) fn long() -> &'static str {
     static LONG: LazyLock<String> = LazyLock::new(|| {
         let engines = engine::engines()

@@ -7,7 +7,7 @@ fn main() {
     let version = std::env::var("DEP_OPENSSL_VERSION_NUMBER")
         .ok()
         .and_then(hexadecimal);
-    let version = version.expect("openssl-sys tells the version of libcrypto");
+    let version = version.expect("openssl-sys exports the version of libcrypto");
     assert!(
         version >= 0x3000_0000,
         "OpenSSL 3.0 or newer is needed: install libssl-dev of Debian 12, Ubuntu 22.04 or later"

@@ -120,7 +120,7 @@ fn what_is_fuzzed_has_the_versions_of_what_is_shipped() {
     assert_eq!(
         others,
         ["cipherbench-fuzz-targets", "libfuzzer-sys"],
-        "give: scripts/fuzz.sh lock"
+        "run: scripts/fuzz.sh lock"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The doors of a PKCS#11 module, to the token that is behind them.
+//! The entry points of a PKCS#11 module, which lead to the token.
 
 use kryoptic_lib::fns::general::{fn_get_function_list, fn_get_interface, fn_get_interface_list};
 use kryoptic_lib::pkcs11::{

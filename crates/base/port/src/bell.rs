@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_between_is_seen_on_arming() {
+    fn data_written_before_arming_is_noticed() {
         let bell = Bell::new();
         assert!(is_readable(bell.arm(|| false)));
     }

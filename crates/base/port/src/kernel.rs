@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn where_none_is_tight_the_tightest_counts() {
+    fn without_a_tight_reading_the_tightest_is_used() {
         let mut reads = 0;
         let ahead_ns = tightest(|| {
             reads += 1;
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_socket_is_asked_for_after_a_wait_and_rarely_else() {
+    fn a_sockets_error_is_queried_after_a_wait_and_otherwise_rarely() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let watch = ErrorWatch::default();
         let blocks = |socket| watch.empty(socket).kind() == io::ErrorKind::WouldBlock;
@@ -465,7 +465,7 @@ mod tests {
             assert!(refused.unwrap(), "no answer");
         };
         refuse();
-        assert!(blocks(&socket), "it was asked without a reason");
+        assert!(blocks(&socket), "it was queried without a reason");
         watch.note_wait();
         let error = watch.empty(&socket);
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_neighbours_are_spread_evenly_over_lanes() {
+    fn flows_of_adjacent_addresses_are_spread_evenly_over_lanes() {
         for lanes in [2, 3, 8] {
             let mut counts = vec![0u32; lanes];
             for host in 0..250 {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_go_by_their_addresses() {
+    fn fragments_are_hashed_by_their_addresses() {
         let whole = packet(false, false, A, B);
         let fragment = |flags: u16, port: u16| {
             let mut packet = packet(false, false, (A.0, A.1, port), B);

@@ -15,7 +15,7 @@ use traffic::{SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, receive, receiver, s
 use veth::{ip, with_pair};
 
 #[test]
-fn nothing_is_left_on_the_interface() {
+fn no_program_is_left_on_the_interface() {
     with_pair(|pair| {
         if !bpf_is_allowed() {
             return;
@@ -49,7 +49,7 @@ fn nothing_is_left_on_the_interface() {
                 say();
                 wait_readable(&[to.as_fd()], Some(Duration::from_millis(10))).unwrap()
             });
-            assert!(heard, "{kind} left something behind");
+            assert!(heard, "{kind} left a program behind");
         }
         let shown = pair.in_b(|| veth::output("-details link show dev v1"));
         assert!(!shown.contains("xdp"), "{shown}");
@@ -57,7 +57,7 @@ fn nothing_is_left_on_the_interface() {
 }
 
 #[test]
-fn frames_to_the_ports_are_taken_and_those_to_their_neighbours_are_not() {
+fn only_frames_to_the_given_ports_are_received() {
     with_pair(|pair| {
         if !bpf_is_allowed() {
             return;
@@ -119,7 +119,7 @@ fn swallowed_ports_are_not_answered() {
 }
 
 #[test]
-fn the_fastest_is_chosen_and_what_was_passed_over_has_its_reason() {
+fn the_fastest_is_chosen_and_rejected_kinds_have_reasons() {
     with_pair(|pair| {
         if !bpf_is_allowed() {
             return;
@@ -178,7 +178,7 @@ fn without_privilege_sockets_are_chosen() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_in_one_sentence_and_a_remedy() {
+fn unusable_ports_are_refused_with_one_sentence_and_advice() {
     with_pair(|_| {
         let refused = |wanted: OpenFrames<'_>| open_senders(&wanted).unwrap_err().to_string();
         assert_eq!(
@@ -204,7 +204,7 @@ fn what_cannot_work_is_refused_in_one_sentence_and_a_remedy() {
 }
 
 #[test]
-fn a_port_whose_interface_goes_down_says_so() {
+fn a_port_reports_that_its_interface_is_down() {
     for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
         with_pair(move |_| {
             let mut from = sender("v0", kind, 1514);
@@ -225,7 +225,7 @@ fn a_port_whose_interface_goes_down_says_so() {
 }
 
 #[test]
-fn a_socket_sender_names_the_source_that_it_cannot_have() {
+fn a_socket_sender_names_an_unusable_source() {
     with_pair(|_| {
         let mut from = sender("v0", FramePortKind::Socket, 1514);
         let mut frame = frame(60, SOURCE_PORT);

@@ -194,7 +194,7 @@ fn every_frame_is_received_or_counted_as_dropped() {
 }
 
 #[test]
-fn a_receiver_says_when_there_is_nothing_and_can_be_waited_for() {
+fn a_receiver_reports_that_no_frame_waits_and_can_be_waited_for() {
     for kind in KINDS {
         with_pair(move |pair| {
             if kind == FramePortKind::Xdp && !bpf_is_allowed() {
@@ -319,7 +319,7 @@ fn captured(captures: &mut OutgoingReceiver) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_leaves_is_captured_as_on_the_wire_and_what_a_port_sends_is_not() {
+fn outgoing_frames_are_captured_as_on_the_wire_except_a_ports_own() {
     with_pair(|pair| {
         let _swallow = pair.in_b(|| Swallow::bind("v1", &[UDP_PORT])).unwrap();
         let mut captures = open_outgoing("v0").unwrap();
@@ -369,7 +369,7 @@ fn what_leaves_is_captured_as_on_the_wire_and_what_a_port_sends_is_not() {
 }
 
 #[test]
-fn a_capture_that_nobody_reads_keeps_a_few_frames_only() {
+fn an_unread_capture_keeps_only_a_few_frames() {
     with_pair(|_| {
         let mut captures = open_outgoing("v0").unwrap();
         let from = UdpSocket::bind("10.8.0.1:0").unwrap();
@@ -384,7 +384,7 @@ fn a_capture_that_nobody_reads_keeps_a_few_frames_only() {
 }
 
 #[test]
-fn a_capture_of_no_interface_is_refused_in_words() {
+fn a_capture_of_a_missing_interface_is_refused() {
     with_pair(|_| {
         let error = open_outgoing("v7").unwrap_err();
         assert!(

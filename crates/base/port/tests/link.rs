@@ -109,7 +109,7 @@ fn frames_of_any_kind_and_length_cross_unchanged_and_in_order() {
 }
 
 #[test]
-fn a_frame_beyond_the_mtu_is_lost_alone_and_counted() {
+fn only_a_frame_beyond_the_mtu_is_lost_and_it_is_counted() {
     with_pair(|pair| {
         let (mut a, mut b) = both(pair);
         ip("link set v0 mtu 1500");
@@ -128,7 +128,7 @@ fn a_frame_beyond_the_mtu_is_lost_alone_and_counted() {
 }
 
 #[test]
-fn frames_that_find_no_free_slot_are_counted_as_missed() {
+fn frames_without_a_free_slot_are_counted_as_missed() {
     with_pair(|pair| {
         let (mut a, mut b) = both(pair);
         let stranger = |frame: &[u8]| frame[..6] == [2, 9, 9, 9, 9, 9];
@@ -161,7 +161,7 @@ fn libc_emsgsize() -> i32 {
 }
 
 #[test]
-fn what_the_port_sends_does_not_come_back_and_the_host_does_not_answer() {
+fn sent_frames_do_not_return_and_the_host_does_not_answer() {
     with_pair(|pair| {
         let (mut a, mut b) = both(pair);
         if !a.host_is_deaf() {
@@ -194,7 +194,7 @@ fn what_the_port_sends_does_not_come_back_and_the_host_does_not_answer() {
 
 /// A station's UDP train arrives as one super-packet, and returns to it as one.
 #[test]
-fn a_super_packet_comes_in_whole_and_goes_back_whole() {
+fn a_super_packet_passes_whole_in_both_directions() {
     with_pair(|pair| {
         let mut port = open("v0");
         assert!(
@@ -246,7 +246,7 @@ fn a_super_packet_comes_in_whole_and_goes_back_whole() {
 }
 
 #[test]
-fn a_super_packet_of_a_vlan_keeps_its_tags_and_its_places() {
+fn a_super_packet_of_a_vlan_keeps_its_tags_and_offsets() {
     with_pair(|pair| {
         let (mut a, mut b) = both(pair);
         let segments = vec![9; 30_000];
@@ -332,7 +332,7 @@ fn queues_share_the_frames_and_a_flow_stays_in_one() {
 }
 
 #[test]
-fn interfaces_that_cannot_be_used_are_refused_with_a_remedy() {
+fn unusable_interfaces_are_refused_with_advice() {
     with_pair(|_| {
         ip("link add d0 type veth peer name d1");
         for (name, remedy) in [

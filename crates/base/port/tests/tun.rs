@@ -65,7 +65,7 @@ fn receive(tun: &mut Tun) -> (VnetHeader, Vec<u8>) {
 }
 
 #[test]
-fn a_udp_train_of_the_host_arrives_as_one_super_packet_and_goes_back_as_one() {
+fn a_udp_train_passes_as_one_super_packet_in_both_directions() {
     in_namespace(|| {
         let mut tun = open(1).remove(0);
         assert_eq!(
@@ -177,7 +177,7 @@ fn each_offload_has_its_own_switch() {
 }
 
 #[test]
-fn a_name_in_use_and_a_bad_name_are_refused_with_a_remedy() {
+fn a_name_in_use_and_a_bad_name_are_refused_with_advice() {
     in_namespace(|| {
         let _first = open(1);
         for (name, remedy) in [
@@ -193,7 +193,7 @@ fn a_name_in_use_and_a_bad_name_are_refused_with_a_remedy() {
 }
 
 #[test]
-fn flows_take_the_queue_of_their_hash() {
+fn flows_use_the_queue_of_their_hash() {
     in_namespace(|| {
         let mut tuns = open(4);
         if let Err(error) = tuns[0].steer_flows() {

@@ -97,7 +97,7 @@ fn a_train_arrives_as_its_datagrams_with_and_without_offloads() {
 }
 
 #[test]
-fn several_trains_go_in_one_call() {
+fn several_trains_are_sent_in_one_call() {
     let (mut one, mut two) = pair(ON, ON);
     let (a, b) = (numbered(10, 500, 500), numbered(100, 60, 20));
     let mut batch = batch(&[&a, &b]);

@@ -94,7 +94,7 @@ fn each_of_a_thousand_peers_gets_its_own_trains() {
 }
 
 #[test]
-fn a_train_to_nobody_and_one_without_a_route_are_lost_alone() {
+fn only_trains_without_a_receiver_or_a_route_are_lost() {
     veth::with_pair(|_| {
         let peers = [address("10.8.0.2:4500"), address("192.0.2.1:4500")];
         let mut lane = UdpLane::open(address("10.8.0.1:4500"), &peers, ON).unwrap();
@@ -147,7 +147,7 @@ fn dscp_and_ecn_cross_in_both_families_and_only_where_they_are_set() {
 }
 
 #[test]
-fn the_routes_mtu_is_each_peers_own() {
+fn each_peer_has_its_routes_mtu() {
     veth::with_pair(|_| {
         veth::ip("link set v0 mtu 1500");
         veth::ip("route add 10.8.1.0/24 via 10.8.0.2 mtu 1300");
@@ -168,7 +168,7 @@ fn the_routes_mtu_is_each_peers_own() {
 }
 
 #[test]
-fn what_is_longer_than_the_route_takes_is_refused_or_fragmented_as_asked() {
+fn datagrams_beyond_the_routes_mtu_are_refused_or_fragmented_as_configured() {
     veth::with_pair(|pair| {
         veth::ip("link set v0 mtu 1500");
         pair.in_b(|| veth::ip("link set v1 mtu 1500"));
@@ -216,7 +216,7 @@ fn what_is_longer_than_the_route_takes_is_refused_or_fragmented_as_asked() {
 }
 
 #[test]
-fn families_that_do_not_meet_and_empty_lists_are_refused() {
+fn mixed_address_families_and_empty_lists_are_refused() {
     let (v4, v6) = (address("127.0.0.1:0"), address("[::1]:0"));
     let too_many = vec![v4; 65_537];
     for (local, peers) in [(v4, &[v6][..]), (v6, &[v4]), (v4, &[]), (v4, &too_many)] {

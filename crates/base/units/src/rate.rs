@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_case_is_corrected_but_bytes_are_not_taken_for_bits() {
+    fn wrong_case_is_corrected_but_bytes_are_not_read_as_bits() {
         assert!(
             help("10 gbps").starts_with("write `10 Gbit/s`;"),
             "{}",

@@ -116,7 +116,7 @@ mod tests {
         }
 
         #[test]
-        fn an_updated_checksum_is_the_one_of_the_changed_bytes(
+        fn an_updated_checksum_equals_that_of_the_changed_bytes(
             mut bytes: [u8; 40],
             at in 1usize..39,
             new: u16,

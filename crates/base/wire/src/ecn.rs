@@ -185,7 +185,7 @@ mod tests {
     ];
 
     #[test]
-    fn decapsulates_every_combination_as_figure_4_of_rfc_6040() {
+    fn decapsulates_every_combination_of_figure_4_of_rfc_6040() {
         for (row, (_, inside)) in FIGURE_4.iter().zip(CODEPOINTS) {
             for ((result, mark), (_, outside)) in row.iter().zip(CODEPOINTS) {
                 for ipv6 in [false, true] {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outer_header_has_the_inner_ecn_and_the_dscp_only_if_asked() {
+    fn the_outer_header_has_the_inner_ecn_and_the_dscp_if_configured() {
         for ipv6 in [false, true] {
             for value in 0..=255 {
                 let inner = packet(ipv6, value);
@@ -224,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_uniform_tunnel_takes_the_outer_dscp_over(ipv6: bool, inside: u8, outside: u8) {
+        fn a_uniform_tunnel_copies_the_outer_dscp(ipv6: bool, inside: u8, outside: u8) {
             let mut after = packet(ipv6, inside);
             if decapsulate(&mut after, outside, UNIFORM).is_ok() {
                 let ecn = tos(&after) & 3;

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_ip_behind_no_one_or_two_tags() {
+    fn finds_ip_behind_up_to_two_tags() {
         for tags in [&[][..], &[VLAN], &[SERVICE_VLAN, VLAN], &[VLAN, VLAN]] {
             let frame = frame(tags, IPV4, &ipv4());
             let view = EthernetView::parse(&frame).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_tag_is_left_as_what_it_is() {
+    fn a_third_tag_is_not_parsed() {
         let view = EthernetView::parse(&frame(&[VLAN; 3], IPV4, &ipv4())).unwrap();
         assert_eq!(
             (view.ethertype, view.header_bytes, view.ip),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_cut_inside_its_header_is_none() {
+    fn a_frame_truncated_in_its_header_is_rejected() {
         let whole = frame(&[VLAN, VLAN], ARP, &[]);
         for length in 0..whole.len() {
             assert_eq!(
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn says_nothing_of_bytes_that_are_not_there(
+        fn never_refers_to_missing_bytes(
             bytes in prop::collection::vec(any::<u8>(), 0..100),
         ) {
             if let Some(view) = EthernetView::parse(&bytes) {

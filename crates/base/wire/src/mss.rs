@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lowers_what_is_too_large_and_keeps_the_checksum_right(
+        fn lowers_a_large_mss_and_keeps_the_checksum_valid(
             ipv6: bool,
             acknowledges: bool,
             mss: u16,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_header_with_options_is_looked_behind() {
+    fn an_mss_is_found_behind_ipv4_options() {
         let plain = packet(false, SYN, &[2, 4, 0xff, 0xff]);
         let mut packet = [&plain[..20], &[1, 1, 1, 0], &plain[20..]].concat();
         packet[0] = 0x46;

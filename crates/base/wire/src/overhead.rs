@@ -118,7 +118,7 @@ mod tests {
     /// Computed by hand for 0, 64 and 1400 bytes: header, IV, the inner packet and 2 up to a whole
     /// block, ICV.
     #[test]
-    fn esp_packets_are_as_long_as_the_rfcs_make_them() {
+    fn lengths_of_esp_packets_match_the_rfcs() {
         for (name, lengths) in [
             // 8 + 8 + {4, 68, 1404} + 16
             ("aes-256-gcm", [36, 100, 1436]),
@@ -155,7 +155,7 @@ mod tests {
 
     /// Also by hand; 1438 for bare ESP with AES-CBC and SHA-1 is in many vendors' manuals.
     #[test]
-    fn an_ethernet_mtu_carries_what_is_known_of_each_suite() {
+    fn an_ethernet_mtu_carries_the_known_length_of_each_suite() {
         for (name, outer, mtu, inner) in [
             ("aes-256-gcm", Outer::UDP_IPV4, 1500, Some(1438)),
             ("aes-256-gcm", UDP_IPV6, 1500, Some(1418)),

@@ -255,12 +255,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(stamp in stamp(), length in STAMP_BYTES..9216) {
+        fn a_written_stamp_is_read_back(stamp in stamp(), length in STAMP_BYTES..9216) {
             prop_assert_eq!(Stamp::read(&payload(stamp, length)), Some(stamp));
         }
 
         #[test]
-        fn the_sum_is_that_of_the_bytes(stamp in stamp(), length in STAMP_BYTES..9216) {
+        fn the_returned_sum_matches_the_bytes(stamp in stamp(), length in STAMP_BYTES..9216) {
             let mut bytes = [0xff; STAMP_BYTES];
             let sum = stamp.write(&mut bytes, length as u16);
             prop_assert_eq!(bytes, stamp.to_bytes(length as u16));

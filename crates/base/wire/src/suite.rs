@@ -160,7 +160,7 @@ impl Suite {
         all[4] = Self::Gost(Gost::MagmaMgm);
         let mut at = 0;
         while at < 20 {
-            // Here too the strongest first.
+            // The strongest first here too.
             let cipher = Cipher::ALL[4 - at / 4];
             all[5 + at] = Self::EncryptThenMac(cipher, Hmac::ALL[3 - at % 4]);
             at += 1;
@@ -338,7 +338,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_suite_has_a_name_of_its_own_that_leads_back_to_it() {
+    fn every_suite_has_a_distinct_name_that_parses_back() {
         let names: BTreeSet<_> = Suite::ALL.iter().map(|suite| suite.name()).collect();
         assert_eq!(names.len(), Suite::ALL.len());
         for suite in Suite::ALL {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn suites_that_want_to_be_asked_for_are_insecure() {
+    fn suites_that_must_be_requested_are_insecure() {
         for suite in Suite::ALL {
             let is_asked_for = suite.is_legacy() || suite.is_bare();
             assert!(!is_asked_for || suite.insecure().is_some(), "{suite}");

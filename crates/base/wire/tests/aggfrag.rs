@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn what_is_packed_is_what_is_unpacked(
+    fn packed_packets_are_unpacked_unchanged(
         packets in packets(700),
         room in 0usize..3000,
         padding in prop_oneof![Just(0), 1usize..1000],
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn packets_that_a_sender_has_cut_come_out_whole(
+    fn fragmented_packets_are_reassembled(
         packets in packets(3000),
         sizes in sizes(),
         first in prop_oneof![Just(1u64), Just((1 << 32) - 5), Just(u64::MAX - 100_000)],
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_missing_payload_costs_the_packets_it_has_pieces_of_and_no_other(
+    fn a_missing_payload_loses_only_the_packets_in_it(
         packets in packets(1000),
         sizes in sizes(),
         arrivals in arrivals(),
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn reordering_never_makes_a_packet_that_was_not_sent(
+    fn reordering_never_yields_a_packet_that_was_not_sent(
         packets in packets(600),
         sizes in sizes(),
         arrivals in arrivals(),
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic_or_give_what_lies_outside_the_payload(
+    fn arbitrary_bytes_neither_panic_nor_yield_data_outside_the_payload(
         payloads in prop::collection::vec(hostile(), 1..40),
         sequences in prop::collection::vec(prop_oneof![4 => Just(1u64), 1 => any::<u64>()], 40),
     ) {
@@ -247,7 +247,7 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
 /// The layout of RFC 9347 §6.1.1 and §6.1.3, byte by byte: an IPv4 packet of 20 bytes, an IPv6 one
 /// of 41.
 #[test]
-fn the_payload_is_laid_out_as_the_rfc_has_it() {
+fn the_payload_has_the_layout_of_the_rfc() {
     let ipv4 = [
         0x45, 0, 0, 20, 0, 1, 0, 0, 64, 59, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2,
     ];
@@ -267,7 +267,7 @@ fn the_payload_is_laid_out_as_the_rfc_has_it() {
 /// Computed by hand: a packet of 100 bytes over three payloads of 40 bytes of blocks. The second
 /// has the offset 60, which points beyond its end; the third 20, where the next packet begins.
 #[test]
-fn block_offsets_count_on_over_payloads() {
+fn block_offsets_may_point_beyond_a_payload() {
     let long = ip(false, 100, 1);
     let next = ip(false, 20, 2);
     let payloads = [
@@ -308,7 +308,7 @@ fn an_offset_that_contradicts_the_packets_own_length_loses_it() {
 }
 
 #[test]
-fn the_header_with_congestion_control_is_passed_over() {
+fn the_header_with_congestion_control_is_skipped() {
     let packet = ip(true, 77, 9);
     let mut header = [0xff; CONGESTION_HEADER_BYTES];
     header[..4].copy_from_slice(&[1, 3, 0, 0]);
@@ -322,7 +322,7 @@ fn the_header_with_congestion_control_is_passed_over() {
 }
 
 #[test]
-fn malformed_payloads_are_refused_with_a_reason_and_keep_what_stands_before() {
+fn malformed_payloads_are_refused_with_a_reason_after_their_valid_packets() {
     for length in 0..HEADER_BYTES {
         let error = Blocks::parse(&[0; HEADER_BYTES][..length]).unwrap_err();
         assert_eq!(error, Malformed::Header);
@@ -348,7 +348,7 @@ fn malformed_payloads_are_refused_with_a_reason_and_keep_what_stands_before() {
 }
 
 #[test]
-fn only_packets_as_long_as_they_say_are_packed() {
+fn only_packets_with_a_consistent_length_are_packed() {
     let mut buffer = [0xee; 200];
     let mut aggregator = Aggregator::begin(200);
     let good = ip(false, 50, 1);

@@ -142,7 +142,7 @@ fn a_wrong_header_checksum_is_not_answered() {
 }
 
 #[test]
-fn addresses_that_are_not_one_hosts_are_not_answered() {
+fn sources_that_are_not_a_single_host_are_not_answered() {
     for source in [
         [0, 0, 0, 0],
         [0, 1, 2, 3],
@@ -230,7 +230,7 @@ fn an_icmpv6_error_behind_extension_headers_is_found() {
 }
 
 #[test]
-fn nothing_is_made_where_it_would_be_of_no_use() {
+fn no_message_is_built_where_it_would_be_useless() {
     let packet = udp_v6(HOST_V6, PEER_V6, 1480);
     assert_eq!(message(&packet, 1279), None);
     let mut out = [0; MESSAGE_BYTES_MAX];

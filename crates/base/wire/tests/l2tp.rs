@@ -57,7 +57,7 @@ fn packet(pseudowire: &IpSession, frame: &[u8], tos: u8) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn a_frame_comes_out_as_it_went_in(
+    fn a_frame_survives_a_round_trip(
         session in any_session(),
         frame in prop::collection::vec(any::<u8>(), 0..200),
     ) {
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_cut_short_is_a_runt(session in any_session(), cut: prop::sample::Index) {
+    fn a_truncated_message_is_a_runt(session in any_session(), cut: prop::sample::Index) {
         let message = message(&session, b"");
         let cut = cut.index(message.len());
         prop_assert_eq!(session.parse(&message[..cut]), Err(Refused::Runt));
@@ -165,7 +165,7 @@ fn control_messages_and_other_versions_are_distinguished() {
 }
 
 #[test]
-fn cookies_of_other_lengths_and_addresses_of_two_families_are_not_taken() {
+fn other_cookie_lengths_and_mixed_address_families_are_rejected() {
     for length in [1, 2, 3, 5, 6, 7, 9] {
         assert!(Cookie::new(&vec![0; length]).is_none(), "{length} bytes");
     }
@@ -175,7 +175,7 @@ fn cookies_of_other_lengths_and_addresses_of_two_families_are_not_taken() {
 }
 
 #[test]
-fn what_no_ip_packet_holds_is_not_written() {
+fn frames_too_long_for_an_ip_packet_are_not_written() {
     for (ipv6, frame_bytes) in [(false, 65_535 - 20 - 8), (true, 65_535 - 8)] {
         let (source, target) = addresses(ipv6);
         let session = session(Encapsulation::Ip, 7, &[0; 4]);
@@ -258,7 +258,7 @@ fn dissected(packets: &[Vec<u8>], cookie_size: &str) -> io::Result<String> {
 }
 
 #[test]
-fn tshark_reads_pseudowires_as_we_mean_them() {
+fn tshark_decodes_our_pseudowires() {
     for (cookie, size, shown) in [
         (&[][..], "None", ""),
         (&[0xaa, 0xbb, 0xcc, 0xdd], "4 Byte Cookie", "aabbccdd"),
@@ -279,7 +279,9 @@ fn tshark_reads_pseudowires_as_we_mean_them() {
         packets.push(in_udp(&message(&over_udp, &arp())));
         let text = match dissected(&packets, size) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                eprintln!("SKIPPED: tshark is not installed, so nobody else has read our L2TPv3");
+                eprintln!(
+                    "SKIPPED: tshark is not installed, so our L2TPv3 was not checked by another implementation"
+                );
                 return;
             }
             result => result.unwrap(),

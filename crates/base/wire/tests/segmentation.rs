@@ -170,14 +170,14 @@ fn recut(joined: &[(VnetHeader, Vec<u8>)]) -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn cuts_as_the_oracle_does(fields in fields(1..6000), segment_bytes in 1usize..3000) {
+    fn segments_equal_those_of_the_oracle(fields in fields(1..6000), segment_bytes in 1usize..3000) {
         let packet = fields.packet();
         let packets = cut(&super_packet_header(&fields, segment_bytes), &packet).unwrap();
         prop_assert_eq!(packets, fields.cut(segment_bytes));
     }
 
     #[test]
-    fn joining_undoes_cutting(fields in fields(2..6000), parts in 2usize..20) {
+    fn joining_reverses_segmentation(fields in fields(2..6000), parts in 2usize..20) {
         let fields = Fields { flags: 0x10 | fields.flags & 0x08, ..fields };
         let segment_bytes = fields.payload.len().div_ceil(parts);
         let packets = fields.cut(segment_bytes);
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_are_cut_as_their_packets_are(
+    fn frames_are_segmented_like_their_packets(
         fields in fields(1..6000),
         segment_bytes in 1usize..3000,
         tags in 0usize..3,
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn joining_frames_undoes_cutting(
+    fn joining_frames_reverses_segmentation(
         fields in fields(2..6000),
         parts in 2usize..20,
         tags in 0usize..3,
@@ -381,7 +381,7 @@ fn super_packets_stay_within_an_ip_packet() {
 }
 
 #[test]
-fn completes_the_checksum_the_kernel_left_open() {
+fn completes_the_kernels_partial_checksum() {
     let whole = sample(100).packet();
     let mut open = whole.clone();
     let pseudo = IpView::parse(&whole).unwrap().pseudo_sum(&whole) + checksum::word(132);
@@ -410,7 +410,7 @@ fn frames_with_other_link_headers_do_not_join() {
 }
 
 #[test]
-fn a_frame_with_bytes_behind_its_packet_keeps_them_and_its_place() {
+fn a_frame_with_trailing_bytes_keeps_them_and_its_order() {
     let fields = sample(3000);
     let mut frames = with_link(&link_header(&fields, 0), fields.cut(1000));
     frames[2].extend([1, 2, 3, 4, 0x88, 0xfb]);
@@ -424,7 +424,7 @@ fn a_frame_with_bytes_behind_its_packet_keeps_them_and_its_place() {
 }
 
 #[test]
-fn a_frame_that_is_not_ip_does_not_overtake_what_came_before() {
+fn a_frame_that_is_not_ip_does_not_overtake_earlier_frames() {
     let fields = sample(2000);
     let mut frames = with_link(&link_header(&fields, 0), fields.cut(1000));
     let arp = [&[0xff; 12][..], &[8, 6], &[0; 28]].concat();

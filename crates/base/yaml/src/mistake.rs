@@ -258,7 +258,7 @@ help: use 576 B or more";
     }
 
     #[test]
-    fn carets_stand_under_wide_characters_and_after_tabs() {
+    fn carets_align_with_wide_characters_and_tabs() {
         let text = mistake(7, 6, 2, "a: 漢字漢字").to_string();
         assert!(
             text.contains("\n7 | a: 漢字漢字\n  |        ^^^^\n"),
@@ -269,7 +269,7 @@ help: use 576 B or more";
     }
 
     #[test]
-    fn a_long_line_is_cut_around_the_place() {
+    fn a_long_line_is_truncated_around_the_place() {
         let line = format!("{}HERE{}", "x".repeat(5000), "y".repeat(5000));
         let text = mistake(1, 5001, 4, &line).to_string();
         let lines: Vec<_> = text.lines().collect();

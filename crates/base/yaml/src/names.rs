@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_slips_but_not_other_words() {
+    fn finds_typos_but_not_other_words() {
         let known = ["mtu", "cores", "streams", "station_a", "aes-256-gcm"];
         let nearest = |name| nearest(name, known);
         assert_eq!(nearest("mtus"), Some("mtu"));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_a_prefix_with_the_way_to_write_it() {
+    fn refuses_invalid_prefixes_with_advice() {
         let refused = |text| {
             let error = Prefix::parse(text).unwrap_err();
             (error.what, error.help)
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_lies_in_it() {
+    fn prefixes_contain_their_addresses() {
         assert!(prefix("10.1.0.0/24").contains("10.1.0.255".parse().unwrap()));
         assert!(!prefix("10.1.0.0/24").contains("10.1.1.0".parse().unwrap()));
         assert!(prefix("0.0.0.0/0").contains("255.1.1.0".parse().unwrap()));

@@ -111,7 +111,7 @@ trials:
 }
 
 #[test]
-fn what_is_not_supported_is_refused_by_name() {
+fn unsupported_features_are_refused_by_name() {
     let text = "\
 %YAML 1.2
 ---

@@ -250,7 +250,7 @@ fn mistakes_beyond_the_limit_are_counted_but_not_kept() {
 
 /// Texts that make careless parsers take exponential time are read in a second at most.
 #[test]
-fn hostile_files_do_not_blow_up() {
+fn hostile_files_are_read_quickly() {
     let half = yaml::FILE_BYTES_MAX / 2;
     let repeated = |unit: &str| unit.repeat(half / unit.len());
     let laughs = (1..20).map(|i| format!("a{i}: &a{i} [{}]\n", format!("*a{},", i - 1).repeat(9)));

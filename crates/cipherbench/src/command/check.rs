@@ -10,8 +10,8 @@ use yaml::Mistakes;
 
 /// Prints a line for each file without a mistake, and all mistakes of the others.
 ///
-/// Campaigns are checked as this host would run them, in every lab that is named: by `--lab`, or by
-/// its file among the others. Where none is, it is the lab that `run` takes then.
+/// Campaigns are checked as this host would run them, in every lab given by `--lab` or by a file
+/// among the others; without one, in the lab that `run` would use.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let given = arguments.lab.as_deref().map(planning::load_lab);
     let files: Vec<_> = arguments
@@ -43,8 +43,8 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Of the labs, those of crypto devices for a campaign of these, and the others for the others;
-/// where none is left, the one that `run` takes.
+/// Selects the labs for a campaign: those of crypto devices for a campaign of such devices,
+/// otherwise the others; without one, the lab that `run` would use.
 fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     let of_devices = |lab: &&LabFile| lab.plan().kind == LabKind::Device;
     let fits = labs
@@ -57,15 +57,15 @@ fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     }
 }
 
-/// What a campaign is that all labs can have, or what they cannot, with the names of those that
-/// cannot.
+/// Returns the campaign's summary if all labs can run it; otherwise the mistakes, with the names of
+/// the labs that cannot.
 fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<String, String> {
     let mut refused: Vec<(Mistakes, Vec<&str>)> = Vec::new();
     let mut plan = None;
     for lab in labs {
         match campaign.plan(lab, host) {
             Ok(made) => plan = Some(made),
-            // What is wrong with the host is wrong in every lab; it is reported once.
+            // Mistakes about the host are the same in every lab, and are reported once.
             Err(mistakes) => match refused.iter_mut().find(|(known, _)| *known == mistakes) {
                 Some((_, names)) => names.push(&lab.plan().name),
                 None => refused.push((mistakes, vec![&lab.plan().name])),
@@ -79,10 +79,10 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<St
             lab_names(&names_of(labs))
         )),
         None => {
-            let told = refused
+            let refusals = refused
                 .iter()
                 .map(|(mistakes, names)| format!("{mistakes}, checked in {}", lab_names(names)));
-            Err(told.collect::<Vec<_>>().join("\n\n"))
+            Err(refusals.collect::<Vec<_>>().join("\n\n"))
         }
     }
 }

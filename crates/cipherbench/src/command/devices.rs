@@ -1,8 +1,8 @@
 //! `cipherbench kat`, `fatigue` and `speed --device`: trials of crypto devices without a campaign
 //! file.
 //!
-//! What is typed becomes the text of a campaign, which is read, checked, run, recorded and reported
-//! like any other: so devices are named, and mistakes reported, as in campaigns.
+//! The command line becomes the text of a campaign, which is read, checked, run, recorded and
+//! reported like any other, so that devices are named and mistakes reported as in campaigns.
 
 use crate::cli::{DeviceSpeed, Fatigue, Kat, Output};
 use crate::command::run::carry_out;
@@ -12,7 +12,7 @@ use campaign::{LabFile, Plan};
 use std::path::Path;
 use std::time::Duration;
 
-/// What messages call the text that was made of the command line.
+/// The file name in messages about that text.
 const FILE: &str = "command line";
 
 pub(crate) fn kat(arguments: &Kat) -> Result<Exit, Failure> {
@@ -57,8 +57,8 @@ pub(crate) fn fatigue(arguments: &Fatigue) -> Result<Exit, Failure> {
     run("fatigue", 1, &devices.devices, &trial, out, output)
 }
 
-/// As it is typed behind `speed`: the time of each figure is that of the other speeds too. Without
-/// sizes they are those of campaigns.
+/// The arguments of `speed`, which share the time per figure with the other speeds. Without sizes,
+/// those of campaigns apply.
 pub(crate) fn speed(
     arguments: &DeviceSpeed,
     sizes: &[u16],
@@ -112,7 +112,7 @@ fn run(
 
 fn plan(name: &str, repeats: u32, devices: &[String], trial: &str) -> Result<Plan, Failure> {
     if let Some(broken) = devices.iter().find(|device| device.contains('\n')) {
-        let text = format!("a device is named in one line, and {broken:?} has more");
+        let text = format!("a device is named in one line, but {broken:?} has more");
         return Err(Failure::new(Exit::Usage, text));
     }
     let mut text = format!("campaign: {name}\nrepeats: {repeats}\ndevices:\n");
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_a_campaign() {
+    fn arguments_become_a_campaign() {
         let devices = [
             "engine".to_owned(),
             "openssl: { provider: legacy }".to_owned(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_sizes_each_operation_has_those_that_it_can_do() {
+    fn without_sizes_each_operation_has_its_supported_ones() {
         let cells = |operation: &str, sizes: &[u16]| {
             let arguments = DeviceSpeed {
                 devices: vec!["engine".to_owned()],
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_as_in_a_campaign() {
+    fn a_mistake_is_reported_as_in_a_campaign() {
         let error = plan("kat", 1, &["enigma".to_owned()], "kat").unwrap_err();
         let text = error.to_string();
         assert!(text.contains("`enigma` is not known"), "{text}");

@@ -1,4 +1,4 @@
-//! `cipherbench doctor`: what this host can measure, and what to tune.
+//! `cipherbench doctor`: what this host can measure, and which settings to tune.
 
 use crate::cli::Doctor;
 use crate::exit::{Exit, Failure};
@@ -60,7 +60,7 @@ fn engine(engine: &EngineInfo) -> Finding {
 fn show_changes(changes: &[Change], json: bool) -> Result<Exit, Failure> {
     let text = match (json, changes) {
         (true, _) => as_json("changes", changes),
-        (false, []) => "nothing to put back: nothing was tuned\n".to_owned(),
+        (false, []) => "nothing to restore: nothing was tuned\n".to_owned(),
         (false, _) => changes
             .iter()
             .map(|change| in_words(change) + "\n")

@@ -6,8 +6,8 @@ use crate::{output, signals, version};
 use encryptor::{Config, ServiceError};
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
 
-/// Runs until a signal asks it to end; SIGUSR1 asks it to renew its keys, SIGUSR2 to make them fail
-/// where the configuration has `faults`. Prints one line that begins with `ready` when it forwards.
+/// Runs until a termination signal. SIGUSR1 renews its keys, SIGUSR2 injects the fault configured
+/// by `faults`. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     let fault = config.fault;
@@ -16,7 +16,8 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let (stop, watch) = signals::stop_later(asked)?;
     let mut watching = Ok(());
     encryptor::run(&config, &version::word(), &stop, |facts, rekeyer| {
-        // By now the encryptor has given up its privileges; a thread from before would keep them.
+        // The encryptor has dropped its privileges by now; a thread started earlier would keep
+        // them.
         watching = watch.start(move |signal| match fault {
             Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
             _ => rekeyer.ask(),
@@ -28,7 +29,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))
             .collect();
-        // A service whose standard output was closed runs on.
+        // A service whose standard output is closed continues.
         let _ = output::stdout(&format!("ready{}\n", facts.concat()));
     })
     .map_err(|error| Failure::new(exit(&error), error))?;
@@ -36,7 +37,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Whether the configuration is at fault, or the host.
+/// Returns the exit code: either the configuration is at fault or the host.
 const fn exit(error: &ServiceError) -> Exit {
     match error {
         ServiceError::Engine(_)

@@ -4,8 +4,8 @@ use crate::exit::{Exit, Failure};
 use crate::signals;
 use std::io;
 
-/// Does what standard input says until it is done, or a signal asks it to end; either way it
-/// reports.
+/// Carries out the spec on standard input until it is done or a termination signal arrives, and
+/// reports in either case.
 pub(crate) fn frames() -> Result<Exit, Failure> {
     let stop = signals::stop()?;
     let spec = io::read_to_string(io::stdin()).map_err(|error| {

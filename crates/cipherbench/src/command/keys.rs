@@ -7,12 +7,12 @@ use control::certificates;
 use std::path::Path;
 
 pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
-    let told = match keys {
+    let text = match keys {
         Keys::Static { a, b } => {
             keying::create_pair(a, b).map_err(wrong)?;
             format!(
                 "made {} and {}, each with its epoch file; both hold the same secret: \
-                 bring one to the peer by a safe way, and delete it here\n",
+                 copy one to the peer over a secure channel, and delete it here\n",
                 a.display(),
                 b.display()
             )
@@ -52,19 +52,19 @@ pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
             keying::create_ppk(&files).map_err(wrong)?;
             match other {
                 Some(other) => format!(
-                    "made {} and {}, the same key: bring one to the peer by a safe way, and \
+                    "made {} and {}, the same key: copy one to the peer over a secure channel, and \
                      delete it here\n",
                     file.display(),
                     other.display()
                 ),
                 None => format!(
-                    "made {}: bring a copy of it to the peer by a safe way\n",
+                    "made {}: copy it to the peer over a secure channel\n",
                     file.display()
                 ),
             }
         }
     };
-    output::stdout(&told)?;
+    output::stdout(&text)?;
     Ok(Exit::Done)
 }
 

@@ -1,4 +1,4 @@
-//! `cipherbench kme --config FILE`: the KMEs of a QKD network, simulated.
+//! `cipherbench kme --config FILE`: simulates the KMEs of a QKD network.
 
 use crate::cli::Kme;
 use crate::exit::{Exit, Failure};
@@ -6,8 +6,8 @@ use crate::{output, signals, version};
 use qkd::kme::{Config, StartError, start};
 use std::os::fd::AsFd;
 
-/// Runs until a signal asks it to end. Prints one line that begins with `ready` when all KMEs
-/// serve, with their addresses.
+/// Runs until a termination signal. Prints one line that begins with `ready` when all KMEs serve,
+/// with their addresses.
 pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     let stop = signals::stop()?;
@@ -22,7 +22,7 @@ pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
         .chain(faults)
         .map(|(key, address)| format!(" {key}={address}"))
         .collect();
-    // A service whose standard output was closed runs on.
+    // A service whose standard output is closed continues.
     let _ = output::stdout(&format!("ready version={}{facts}\n", version::word()));
     while !stop.is_raised() {
         let raised = port::wait_readable(&[stop.as_fd()], None);
@@ -36,7 +36,7 @@ pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Whether a file is at fault, or the host.
+/// Returns the exit code: either a file is at fault or the host.
 const fn exit(error: &StartError) -> Exit {
     match error {
         StartError::Files { .. } => Exit::Usage,

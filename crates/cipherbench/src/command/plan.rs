@@ -1,4 +1,4 @@
-//! `cipherbench plan FILE`: every cell, its commands and the time it takes.
+//! `cipherbench plan FILE`: every cell with its commands and estimated time.
 
 use crate::cli::Plan as Arguments;
 use crate::exit::{Exit, Failure};
@@ -10,14 +10,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use trial::CommandError;
 
-/// What `plan --json` prints.
+/// The output of `plan --json`.
 #[derive(Serialize)]
 struct Planned<'a> {
-    /// Time that the whole takes, searches for tool parameters included.
+    /// Estimated total time, including searches for tool parameters.
     estimate_ns: u64,
-    /// As the journal would have it.
+    /// The plan as in the journal.
     plan: &'a Plan,
-    /// What runs on the stations, per cell in the order of the plan.
+    /// The commands on the stations, per cell in the order of the plan.
     commands: Vec<CellCommands<'a>>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What runs on the stations in a trial of this cell: B's servers first, then A's clients. A cell
-/// that is tuned is shown with the parameters that the search starts from. Frame tests have none:
-/// their programs' arguments are known when the path is up, and the journal keeps them.
+/// Returns the commands on the stations in a trial of this cell: B's servers, then A's clients. A
+/// tuned cell is shown with the parameters at which the search starts. Frame tests have none: their
+/// arguments are known only when the path is up, and the journal records them.
 fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, CommandError> {
     if matches!(
         cell.measurement,

@@ -1,4 +1,4 @@
-//! `cipherbench report RUN`: every document again, from the journal alone.
+//! `cipherbench report RUN`: rebuilds every document from the journal.
 
 use crate::cli::Report;
 use crate::exit::{Exit, Failure};

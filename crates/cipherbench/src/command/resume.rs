@@ -1,4 +1,4 @@
-//! `cipherbench resume RUN`: goes on where a run broke off.
+//! `cipherbench resume RUN`: continues an interrupted run.
 
 use crate::cli::Resume;
 use crate::exit::{Exit, Failure};
@@ -8,8 +8,7 @@ use journal::Writer;
 use journal::record::{Record, Resumed};
 use trial::Done;
 
-/// Goes on with the plan in the journal. Failed trials are repeated, invalid
-/// ones only on request.
+/// Continues the plan in the journal. Repeats failed trials, and invalid ones only on request.
 pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let Resume {
         run: dir,
@@ -25,13 +24,13 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     }
     let plan = &journal.header.plan;
     if journal.end.is_some() && done.trials.len() == plan.trials().count() {
-        output::stderr("nothing is left to do: every trial was made\n");
+        output::stderr("nothing is left to do: all trials are complete\n");
         match invalid.len() {
             0 => {}
-            1 => output::stderr("1 was found invalid: `--invalid` makes it again\n"),
+            1 => output::stderr("1 was found invalid: `--invalid` repeats it\n"),
             count => {
                 output::stderr(&format!(
-                    "{count} were found invalid: `--invalid` makes them again\n"
+                    "{count} were found invalid: `--invalid` repeats them\n"
                 ));
             }
         }

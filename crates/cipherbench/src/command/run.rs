@@ -10,13 +10,13 @@ use journal::{Journal, Writer};
 use std::path::{Path, PathBuf};
 use trial::Done;
 
-/// Nothing is left behind unless measuring has begun: the lab comes first, then the run's folder
-/// with every file that will be written at the end, then the trials.
+/// Nothing is left behind unless measuring has begun: first the lab is built, then the run's folder
+/// is created with every file that will be written at the end, then the trials run.
 pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
     carry_out(&arguments.out, &arguments.output, plan(arguments)?)
 }
 
-/// Runs the calibration of a campaign only: its frame tests with nothing in the path.
+/// Runs only the calibration of a campaign: its frame tests with nothing in the path.
 pub(crate) fn calibrate(arguments: &Run) -> Result<Exit, Failure> {
     let plan = plan(arguments)?.calibration_only();
     if plan.cells.is_empty() {
@@ -37,7 +37,7 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
     planning::plan(campaign.as_deref(), lab.as_deref(), *repeats)
 }
 
-/// Runs a plan, its folder being made in `out`.
+/// Runs a plan; its folder is created in `out`.
 pub(crate) fn carry_out(out: &Path, output: &Output, plan: Plan) -> Result<Exit, Failure> {
     let session = Session::open(&plan.lab, output)?;
     let header = Header {
@@ -54,13 +54,13 @@ pub(crate) fn carry_out(out: &Path, output: &Output, plan: Plan) -> Result<Exit,
     session.carry_out(&header.plan, &Done::default(), writer, &dir, output)
 }
 
-/// Makes the run's folder with its journal and, of what it holds so far, every document: a place
-/// that cannot be written to is found out now, not after hours of measuring.
+/// Creates the run's folder with its journal and a first version of every document, so that an
+/// unwritable place is reported now and not after hours of measuring.
 fn begin(out: &Path, header: &Header) -> Result<(PathBuf, Writer), Failure> {
     let dir = journal::run_dir(out, header.started_unix_ns, &header.plan.name)?;
     let writer = Writer::create(&dir, header)?;
     if let Err(error) = report::build(&Journal::new(header.clone())).write_all(&dir) {
-        // It holds nothing that was measured. Best effort: the error to report is the first one.
+        // It contains no measurements. Best effort: the first error is reported.
         let _ = std::fs::remove_dir_all(&dir);
         return Err(error.into());
     }

@@ -1,4 +1,4 @@
-//! `cipherbench speed`: what the crypto engines do by themselves.
+//! `cipherbench speed`: measures the crypto engines by themselves.
 
 mod chart;
 mod curves;
@@ -28,10 +28,10 @@ const PACKET_BYTES_MIN: u16 = 20;
 /// Packet lengths measured by default.
 const SIZES_DEFAULT: [u16; 8] = [64, 128, 256, 512, 1024, 1408, 1500, 8192];
 
-/// What is measured, as `speed.json` and `--json` have it.
+/// The measurements, in the form of `speed.json` and `--json`.
 #[derive(Serialize)]
 struct Measured {
-    /// Of this program.
+    /// Version of this program.
     version: &'static str,
     /// The command that measured it.
     command: String,
@@ -43,7 +43,7 @@ struct Measured {
     batch: u16,
     /// Rates; empty with `--curves`.
     figures: Vec<Figure>,
-    /// Curves and who wins where; empty without `--curves`.
+    /// Curves and the fastest engines; empty without `--curves`.
     curves: Vec<SuiteCurves>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
     };
     if let Some(short) = sizes.iter().find(|bytes| **bytes < PACKET_BYTES_MIN) {
         let text = format!(
-            "a packet of {short} B is none\nhelp: the shortest has {PACKET_BYTES_MIN} B; shorter inputs are for `--device`"
+            "{short} B is too short for a packet\nhelp: use {PACKET_BYTES_MIN} B or more; shorter inputs are for `--device`"
         );
         return Err(Failure::new(Exit::Usage, text));
     }
@@ -75,7 +75,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
         name => name.parse().map_err(EngineError::from).map_err(refused)?,
     };
     let cores = rates::cores(arguments.threads)?;
-    // Before anything is measured in vain.
+    // Checked before measuring.
     if let Some(folder) = &arguments.out {
         fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
     }
@@ -91,7 +91,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
     for suite in suites.iter().copied() {
         let engines = match engines(&choice, suite) {
             Ok(engines) => engines,
-            // Of all suites, those that the engine does not have are left out.
+            // With `all` suites, those that the engine lacks are left out.
             Err(EngineError::NotServed { .. } | EngineError::None { .. }) if suites.len() > 1 => {
                 continue;
             }
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_without_a_name_is_called_so() {
+    fn the_cpus_name_is_read() {
         let cpuinfo = "processor\t: 0\nmodel name\t: A CPU @ 2 GHz\n";
         assert_eq!(cpu_name(cpuinfo), "A CPU @ 2 GHz");
         assert_eq!(cpu_name(""), "a CPU without a name");

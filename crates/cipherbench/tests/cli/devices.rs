@@ -1,11 +1,11 @@
-//! Trials of crypto devices, as they are typed: no lab, no privilege.
+//! Trials of crypto devices from the command line, without a lab or privileges.
 
 use crate::support::{Ended, Sandbox, end, finish, kill, start, wait_for};
 use nix::sys::signal::SIGINT;
 use serde_json::Value;
 use std::process::Child;
 
-/// What came of the trials of the only run.
+/// The outcomes of the only run's trials.
 fn outcomes(sandbox: &Sandbox) -> Vec<Value> {
     sandbox.trials().into_values().collect()
 }
@@ -51,7 +51,7 @@ pub(crate) fn speeds_of_devices_are_a_run() {
     ];
     end(&mut sandbox.program(&words)).exits(0);
     let outcomes = outcomes(&sandbox);
-    // Two sizes of one operation, none of the other, by one and by two.
+    // Two sizes of one operation and none of the other, each with concurrency one and two.
     assert_eq!(outcomes.len(), (2 + 1) * 2);
     for outcome in &outcomes {
         let speed = &outcome["device"]["speed"];
@@ -63,7 +63,7 @@ pub(crate) fn speeds_of_devices_are_a_run() {
     }
 }
 
-/// Ends a run by Ctrl-C once its worker is there.
+/// Ends a run by Ctrl-C once its worker has started.
 fn interrupt(sandbox: &Sandbox, child: Child) -> Ended {
     wait_for("a worker", || {
         let processes = sandbox.processes();
@@ -79,7 +79,7 @@ fn interrupt(sandbox: &Sandbox, child: Child) -> Ended {
     finish(child).exits(4)
 }
 
-pub(crate) fn a_fatigue_trial_that_is_interrupted_goes_on() {
+pub(crate) fn an_interrupted_fatigue_trial_is_resumed() {
     let sandbox = Sandbox::new();
     let words = ["fatigue", "--threads", "2", "--duration", "3 s", "sha-256"];
     let child = start(&mut sandbox.interruptible(&words));
@@ -111,7 +111,7 @@ pub(crate) fn a_device_with_wrong_results_exits_1() {
     );
 }
 
-pub(crate) fn invalid_trials_are_made_again_only_for_who_asks() {
+pub(crate) fn invalid_trials_are_repeated_only_on_request() {
     let sandbox = Sandbox::new();
     let model = "model: { rate: 1 Gbit/s, errors: 100 %, fault: wrong }";
     let words = [
@@ -133,7 +133,7 @@ pub(crate) fn invalid_trials_are_made_again_only_for_who_asks() {
     end(&mut sandbox.program(&["resume", run]))
         .exits(1)
         .says("nothing is left to do")
-        .says("1 was found invalid: `--invalid` makes it again");
+        .says("1 was found invalid: `--invalid` repeats it");
     let again = start(&mut sandbox.interruptible(&["resume", "--invalid", run]));
     interrupt(&sandbox, again).says("cipherbench resume --invalid runs/");
     assert_eq!(sandbox.trial_records().len(), 1);
@@ -144,11 +144,11 @@ pub(crate) fn invalid_trials_are_made_again_only_for_who_asks() {
     let kinds = records.iter().map(|record| &record["outcome"]["kind"]);
     assert_eq!(kinds.collect::<Vec<_>>(), ["invalid", "invalid"]);
     let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
-    let told = "1 trial was found invalid (`results-right`) and made again";
-    assert!(report.contains(told), "{report}");
+    let warning = "1 trial was found invalid (`results-right`) and made again";
+    assert!(report.contains(warning), "{report}");
 }
 
-pub(crate) fn what_is_no_device_or_cannot_be_opened_is_told() {
+pub(crate) fn unknown_and_unusable_devices_are_reported() {
     let sandbox = Sandbox::new();
     end(&mut sandbox.program(&["kat", "--device", "enigma"]))
         .exits(2)
@@ -159,7 +159,7 @@ pub(crate) fn what_is_no_device_or_cannot_be_opened_is_told() {
         .says("did you mean sha-256?");
     end(&mut sandbox.program(&["speed", "--sizes", "16"]))
         .exits(2)
-        .says("a packet of 16 B is none");
+        .says("16 B is too short for a packet");
     let token = "pkcs11: { module: /nonexistent/module.so, pin_file: /nonexistent/pin }";
     end(&mut sandbox.program(&["kat", "--device", token, "sha-256"])).exits(1);
     let outcomes = outcomes(&sandbox);

@@ -4,15 +4,15 @@ use crate::support::{Ended, Sandbox, end, finish, kill, namespaces, read_line, s
 use nix::sys::signal::SIGTERM;
 use std::process::{Child, Command};
 
-/// Two networks joined by a link, `w0` at 192.0.2.1 and `w1` at 192.0.2.2, and in each of them a
-/// gateway's clear side: an address of its own on the tunnel's interface.
+/// Two networks joined by a link, `w0` at 192.0.2.1 and `w1` at 192.0.2.2, each with a gateway's
+/// clear side: an address on the tunnel's interface.
 struct Networks {
     sandbox: Sandbox,
     holders: [Child; 2],
 }
 
-/// Makes namespaces in which whoever runs the tests is root, and keeps them. Without IPv6, whose
-/// router solicitations would be counted too.
+/// Creates namespaces in which the current user is root, and keeps them. Without IPv6, whose router
+/// solicitations would be counted too.
 const HOLD: &str = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; \
                     ip link set lo up && echo up && exec sleep 1000";
 
@@ -25,7 +25,7 @@ impl Networks {
         }
         let mut first = start(&mut sandbox.script(&namespaces("--net"), HOLD));
         assert_eq!(read_line(&mut first), "up");
-        // Out of the first network again into one of its own, but in the same user namespace.
+        // A second network in the same user namespace.
         let mut wrapper = enter(&first);
         wrapper.extend(["unshare", "--net"].map(str::to_owned));
         let words: Vec<_> = wrapper.iter().map(String::as_str).collect();
@@ -47,7 +47,7 @@ impl Networks {
         networks
     }
 
-    /// A script in one of the networks, 1 or 2.
+    /// Runs a script in one of the networks, 1 or 2.
     fn script(&self, network: usize, script: &str) -> Command {
         let wrapper = enter(&self.holders[network - 1]);
         let words: Vec<_> = wrapper.iter().map(String::as_str).collect();
@@ -58,7 +58,7 @@ impl Networks {
         self.script(network, &format!("exec \"$0\" encrypt --config {config}"))
     }
 
-    /// Starts a gateway and waits until it says that it is ready.
+    /// Starts a gateway and waits for its `ready` line.
     fn start_gateway(&self, network: usize) -> Child {
         let mut gateway = start(&mut self.encrypt(network, &format!("{network}.yaml")));
         let line = read_line(&mut gateway);
@@ -94,7 +94,7 @@ impl Networks {
 impl Drop for Networks {
     fn drop(&mut self) {
         for holder in &mut self.holders {
-            // Its namespaces go with it.
+            // Its namespaces end with it.
             holder.kill().expect("it is there");
             holder.wait().expect("a child can be waited for");
         }
@@ -134,8 +134,8 @@ pub(crate) fn two_gateways_carry_a_ping_count_it_and_stop_cleanly() {
         assert_eq!(counter("clear_rx_packets"), 5);
         assert_eq!(counter("clear_tx_packets"), 5);
         assert_eq!(counter("cipher_tx_packets"), 5);
-        // What the peer sent at its start, to try out its offloads, arrived too and is dropped for
-        // a reason.
+        // Packets with which the peer tested its offloads at start arrived too, and were dropped
+        // with a reason.
         assert_eq!(counter("cipher_rx_packets"), 5 + counter("dropped_packets"));
     }
     for gateway in gateways {
@@ -186,7 +186,7 @@ pub(crate) fn an_address_in_use_is_refused() {
     sandbox.write("3.yaml", &third);
     let ended = end(&mut networks.encrypt(1, "3.yaml")).exits(3);
     ended.says("Address already in use").says("help: ");
-    // The port for the counters, too.
+    // The same for the port of the counters.
     let free_port = third.replace("local:", "port: 4600\nlocal:");
     sandbox.write("3.yaml", &free_port);
     end(&mut networks.encrypt(1, "3.yaml"))

@@ -1,12 +1,12 @@
-//! What can be wrong with a host, a disk or a device: one clear error, the right exit code, nothing
-//! left.
+//! Faults of a host, a disk or a device: each gives one clear error and the right exit code, and
+//! nothing is left behind.
 
 use crate::support::{PINGS, Sandbox, end, finish, kill, namespaces, start, wait_for};
 use nix::sys::signal::{SIGKILL, SIGTERM};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-pub(crate) fn a_place_that_cannot_be_written_to_is_refused_before_measuring() {
+pub(crate) fn an_unwritable_folder_is_refused_before_measuring() {
     let sandbox = Sandbox::new();
     sandbox.write("file", "");
     let ended = end(sandbox.run(PINGS).args(["--out", "file"]))
@@ -14,7 +14,7 @@ pub(crate) fn a_place_that_cannot_be_written_to_is_refused_before_measuring() {
         .says("error: cannot create file");
     assert!(
         !ended.stderr.contains("left)"),
-        "a trial was made:\n{}",
+        "a trial was run:\n{}",
         ended.stderr
     );
     // The kernel's file systems refuse root too.
@@ -24,7 +24,7 @@ pub(crate) fn a_place_that_cannot_be_written_to_is_refused_before_measuring() {
 }
 
 pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
-    // The small file system is only there for the script.
+    // The small file system exists only for the script.
     const SCRIPT: &str = "
         mkdir disk && mount -t tmpfs -o size=4m none disk || exit 99
         \"$0\" run campaign.yaml --lab lab.yaml --out disk & run=$!
@@ -91,21 +91,21 @@ pub(crate) fn a_lab_name_in_use_is_refused() {
         .exits(2)
         .says("is being written by another process");
     let recorded = sandbox.trials_recorded();
-    wait_for("the first run to go on", || {
+    wait_for("the first run to continue", || {
         (sandbox.trials_recorded() > recorded).then_some(())
     });
     kill(i32::try_from(first.id()).expect("a process id"), SIGTERM);
     finish(first).exits(4);
 }
 
-pub(crate) fn a_missing_tool_is_told_with_its_package() {
+pub(crate) fn a_missing_tool_is_reported_with_its_package() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path("bin");
     fs::create_dir(&folder).expect("a new folder");
     for place in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
         for entry in fs::read_dir(place).expect("a folder of programs").flatten() {
             if entry.file_name() != "iperf3" {
-                // The first of a name is the one that counts.
+                // The first program of a name in `PATH` is used.
                 let _ = symlink(entry.path(), folder.join(entry.file_name()));
             }
         }
@@ -121,7 +121,7 @@ pub(crate) fn a_missing_tool_is_told_with_its_package() {
         .says("apt install iperf3");
     assert!(
         ended.stdout.contains("`iperf3`"),
-        "the reason stands in place of a figure:\n{}",
+        "the report has the reason instead of a figure:\n{}",
         ended.stdout
     );
     let pings = ended
@@ -131,13 +131,13 @@ pub(crate) fn a_missing_tool_is_told_with_its_package() {
     assert_eq!(
         pings.count(),
         4,
-        "what needs no iperf3 is measured:\n{}",
+        "trials without iperf3 are measured:\n{}",
         ended.stderr
     );
 }
 
-pub(crate) fn a_missing_privilege_is_told_with_the_setting_that_forbids() {
-    // A user namespace that may have no further one, and in it a process without capabilities.
+pub(crate) fn a_missing_privilege_is_reported_with_the_responsible_setting() {
+    // A process without capabilities, in a user namespace that must not create further ones.
     const SCRIPT: &str = "
         echo 0 >/proc/sys/user/max_user_namespaces || exit 99
         exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs \
@@ -153,7 +153,7 @@ pub(crate) fn a_missing_privilege_is_told_with_the_setting_that_forbids() {
     assert!(!sandbox.path("runs").exists(), "nothing was begun");
 }
 
-pub(crate) fn a_journal_that_cannot_be_read_is_told_with_its_line() {
+pub(crate) fn an_unreadable_journal_is_reported_with_its_line() {
     let sandbox = Sandbox::new();
     end(sandbox.run(PINGS).args(["--quiet", "--repeats", "1"])).exits(0);
     let run = sandbox.only_run();
@@ -189,7 +189,7 @@ pub(crate) fn a_journal_that_cannot_be_read_is_told_with_its_line() {
         .says("runs/nowhere");
 }
 
-pub(crate) fn a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason() {
+pub(crate) fn a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason() {
     let sandbox = Sandbox::new();
     let tcp = "campaign: dying\nrepeats: 2\nduts: [direct, cipherbench]\ntrials:\n  \
                - tcp: { mtu: 1500 B, duration: 2 s, warmup: 0 s }\n";
@@ -214,15 +214,15 @@ pub(crate) fn a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason() {
     );
     let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
     let measured = journal.matches(r#""kind":"measured""#).count();
-    assert_eq!(measured, 3, "the other trials are made:\n{}", ended.stderr);
-    // Failed trials are made again, and only those.
+    assert_eq!(measured, 3, "the other trials are run:\n{}", ended.stderr);
+    // Only failed trials are repeated.
     let folder = sandbox.only_run();
     end(&mut sandbox.program(&["resume", folder.to_str().expect("a plain name")])).exits(0);
     assert_eq!(sandbox.trials_recorded(), 5);
 }
 
-pub(crate) fn doctor_applies_what_matters_and_reverts_it_exactly() {
-    // Files stand in for the parameters of the whole machine, seen by the script only.
+pub(crate) fn doctor_applies_settings_and_reverts_them_exactly() {
+    // Files replace the parameters of the machine, for the script only.
     const SCRIPT: &str = "
         mount -t tmpfs none /proc/sys/net/core && mount -t tmpfs none /var/lib || exit 99
         cd /proc/sys/net/core
@@ -245,11 +245,13 @@ pub(crate) fn doctor_applies_what_matters_and_reverts_it_exactly() {
         applied.contains("net.core.wmem_max  999999999, as it was"),
         "{applied}"
     );
-    let (while_applied, reverted) = reverted.split_once("net.core").expect("changes are told");
+    let (while_applied, reverted) = reverted
+        .split_once("net.core")
+        .expect("changes are reported");
     assert!(while_applied.contains("67108864"), "{while_applied}");
     let (_, after) = reverted.split_once("revert 0").expect("it can be reverted");
     for value in ["1000\n", "212992\n", "999999999\n"] {
         assert!(after.contains(value), "{value} is not back:\n{after}");
     }
-    assert!(after.contains("nothing to put back"), "{after}");
+    assert!(after.contains("nothing to restore"), "{after}");
 }

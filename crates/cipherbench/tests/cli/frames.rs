@@ -1,4 +1,4 @@
-//! Frame tests: in memory without any privilege, on stations in every direction, and the tester
+//! Frame tests: in memory without privileges, on stations in every direction, and of the tester
 //! alone.
 
 use crate::support::{Sandbox, end, kill, start, wait_for};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-/// A load that any machine carries beside other tests, through every kind of device in memory.
+/// A load that any machine can handle beside other tests, through every kind of device in memory.
 const IN_MEMORY: &str = "\
 campaign: in-memory
 repeats: 1
@@ -19,7 +19,7 @@ trials:
   - load: { frame: [64 B, imix], rate: 5 k frames/s, duration: 200 ms, direction: both }
 ";
 
-/// One device at a time: the station seals and opens by itself.
+/// Each device by itself: the station seals and opens.
 const DIRECTIONS: &str = "\
 campaign: directions
 repeats: 1
@@ -33,7 +33,7 @@ trials:
       direction: [encrypt, decrypt, both]
 ";
 
-/// What a run found for a cell.
+/// A run's result of a cell.
 fn cell<'a>(results: &'a Value, id: &str) -> &'a Value {
     let cells = results["cells"].as_array().expect("cells");
     let found = cells.iter().find(|cell| cell["id"] == id);
@@ -47,7 +47,7 @@ fn results(sandbox: &Sandbox) -> Value {
     serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON")
 }
 
-/// Every frame of the evidence trial came through, intact and once.
+/// Asserts that every frame of the evidence trial arrived once and intact.
 fn assert_every_frame_came(cell: &str, outcome: &Value) {
     assert_eq!(outcome["kind"], "measured", "{cell}: {outcome}");
     let frames = &outcome["frames"];
@@ -68,7 +68,7 @@ pub(crate) fn the_lab_in_memory_measures_without_any_privilege() {
     if nix::unistd::geteuid().is_root() {
         let mode = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(sandbox.path(""), mode).expect("the folder is ours");
-        // Nobody has no capability, and the program needs none.
+        // The user `nobody` has no capabilities, and the program needs none.
         run.uid(65534).gid(65534).env("TMPDIR", sandbox.path(""));
     }
     sandbox.measures(&mut run);
@@ -86,7 +86,7 @@ pub(crate) fn the_lab_in_memory_measures_without_any_privilege() {
     assert_eq!(straight["calibration"], true, "{straight}");
 }
 
-pub(crate) fn each_direction_is_measured_apart_on_stations() {
+pub(crate) fn each_direction_is_measured_separately_on_stations() {
     let sandbox = Sandbox::new();
     sandbox.measures(&mut sandbox.run(DIRECTIONS));
     let trials = sandbox.trials();
@@ -147,7 +147,7 @@ pub(crate) fn ctrl_c_ends_a_long_frame_trial_within_a_second() {
     assert_eq!(sandbox.trials_recorded(), 0);
 }
 
-pub(crate) fn a_spec_that_is_none_is_an_error() {
+pub(crate) fn an_invalid_spec_is_an_error() {
     let sandbox = Sandbox::new();
     end(&mut sandbox.program(&["frames"]))
         .exits(3)

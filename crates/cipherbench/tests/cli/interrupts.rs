@@ -1,4 +1,4 @@
-//! Runs that break off, and go on.
+//! Interrupted and resumed runs.
 
 use crate::support::{Sandbox, end, finish, kill, start, wait_for};
 use nix::sys::signal::{SIGCONT, SIGINT, SIGKILL, SIGSTOP, killpg};
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Child;
 
-/// Twelve trials of which each takes at least half a second.
+/// Twelve trials, each of at least half a second.
 const LONG: &str = "\
 campaign: long
 repeats: 6
@@ -17,7 +17,7 @@ trials:
   - ping: { mtu: 1500 B, count: 60, interval: 10 ms }
 ";
 
-/// Starts the long run and waits until so many trials are recorded.
+/// Starts the long run and waits until this many trials are recorded.
 fn start_long(sandbox: &Sandbox, trials: usize) -> Child {
     sandbox.write("campaign.yaml", LONG);
     let mut run = sandbox.interruptible(&["run", "campaign.yaml", "--lab", "lab.yaml"]);
@@ -32,7 +32,7 @@ fn process_id(child: &Child) -> i32 {
     i32::try_from(child.id()).expect("a process id")
 }
 
-/// Every trial of the long run is in the journal, and none twice.
+/// Asserts that the journal has every trial of the long run exactly once.
 fn assert_each_trial_is_recorded_once(sandbox: &Sandbox) {
     let trials = sandbox.trial_records();
     let mut found: Vec<_> = trials
@@ -58,7 +58,7 @@ pub(crate) fn a_run_that_was_killed_is_resumed_without_losing_a_trial() {
 
     let folder = sandbox.only_run();
     let folder = folder.to_str().expect("a plain name");
-    // What there is can be reported at any time; that trials are missing is in the exit code.
+    // An incomplete run can be reported at any time; the exit code shows that trials are missing.
     end(&mut sandbox.program(&["report", folder])).exits(5);
     let resumed = end(&mut sandbox.program(&["resume", folder])).exits(0);
     let made = resumed
@@ -84,13 +84,13 @@ pub(crate) fn a_run_that_was_killed_is_resumed_without_losing_a_trial() {
 pub(crate) fn ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again() {
     let sandbox = Sandbox::new();
     let run = start_long(&sandbox, 1);
-    // As a terminal does it: to the whole process group, and more than once.
+    // As from a terminal: to the whole process group, and repeatedly.
     let group = Pid::from_raw(process_id(&run));
     for _ in 0..3 {
         killpg(group, SIGINT).expect("the run is there");
     }
     let ended = finish(run).exits(4);
-    // Gone already, not sooner or later: whoever waits for the program may count on it.
+    // They have ended already: the program waits for them before it exits.
     assert_eq!(sandbox.processes(), []);
     let folder = sandbox.only_run();
     let folder = folder.to_str().expect("a plain name");
@@ -101,7 +101,7 @@ pub(crate) fn ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again() {
     let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
     assert!(
         report.contains("long"),
-        "documents are written as far as the run came"
+        "documents of the incomplete run are written"
     );
     end(&mut sandbox.program(&["resume", folder, "--quiet"])).exits(0);
     assert_each_trial_is_recorded_once(&sandbox);
@@ -110,7 +110,7 @@ pub(crate) fn ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again() {
 pub(crate) fn a_station_left_by_a_killed_run_is_removed_by_the_next() {
     let sandbox = Sandbox::new();
     let mut run = start_long(&sandbox, 1);
-    // A stopped process does not see that its run is gone.
+    // A stopped process does not notice that its run has ended.
     let station = sandbox.process("station --node gw1");
     kill(station, SIGSTOP);
     kill(process_id(&run), SIGKILL);
@@ -121,7 +121,7 @@ pub(crate) fn a_station_left_by_a_killed_run_is_removed_by_the_next() {
             .all(|(_, line)| !line.contains("station") || line.contains("gw1"))
             .then_some(())
     });
-    // Of the same kind, but nobody's leftover: it must not be touched.
+    // A process of the same kind that is not left over must not be killed.
     let mut bystander = start(sandbox.command("sleep").arg("1000"));
     let folder = sandbox.only_run();
     let resume = sandbox
@@ -186,5 +186,5 @@ pub(crate) fn a_truncated_last_line_is_dropped_with_a_warning() {
         .says("warning: ");
     assert_each_trial_is_recorded_once(&sandbox);
     let ended = end(&mut sandbox.program(&["report", folder])).exits(0);
-    assert_eq!(ended.stderr, "", "the line is gone for good");
+    assert_eq!(ended.stderr, "", "the line stays removed");
 }

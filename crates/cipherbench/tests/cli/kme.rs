@@ -1,4 +1,4 @@
-//! The simulator of KMEs as a service, with certificates of our own making.
+//! The KME simulator as a service, with certificates created here.
 
 use crate::support::{Sandbox, end, finish, kill, read_line, start};
 use nix::sys::signal::{SIGINT, SIGTERM};
@@ -21,7 +21,7 @@ kmes:
 faults: 127.0.0.1:0
 ";
 
-/// With an authority, certificates of both KMEs and of one SAE, and the configuration.
+/// Creates an authority, certificates of both KMEs and of one SAE, and the configuration.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.path("authority")).expect("a new folder");
@@ -34,14 +34,14 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// The value of a fact in a line of them.
+/// The value of a fact in a line of facts.
 fn fact<'l>(line: &'l str, key: &str) -> &'l str {
     let mut facts = line.split(' ').filter_map(|fact| fact.split_once('='));
     let found = facts.find(|(name, _)| *name == key);
     found.unwrap_or_else(|| panic!("{key} is not in {line}")).1
 }
 
-pub(crate) fn two_kmes_serve_until_they_are_told_to_end() {
+pub(crate) fn two_kmes_serve_until_a_termination_signal() {
     let sandbox = sandbox();
     for signal in [SIGTERM, SIGINT] {
         let mut kmes = start(&mut sandbox.interruptible(&["kme", "--config", "kme.yaml"]));
@@ -75,7 +75,7 @@ pub(crate) fn two_kmes_serve_until_they_are_told_to_end() {
     }
 }
 
-pub(crate) fn what_is_wrong_with_a_kme_is_told_before_it_serves() {
+pub(crate) fn mistakes_of_a_kme_are_reported_before_it_serves() {
     let sandbox = sandbox();
     let kme = |config: &str| {
         sandbox.write("kme.yaml", config);

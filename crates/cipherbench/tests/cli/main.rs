@@ -1,7 +1,7 @@
-//! The program as people use it: real campaigns in real labs, real faults, and nothing left behind.
+//! The program end to end: real campaigns in real labs, real faults, and nothing left behind.
 //!
-//! What needs a lab is skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1 cargo
-//! test -p cipherbench` rewrites the expected texts in `golden/`.
+//! Tests that need a lab are skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1
+//! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
 mod devices;
 mod encrypt;
@@ -17,8 +17,8 @@ mod texts;
 use libtest_mimic::{Arguments, Completion, Trial};
 use std::process::ExitCode;
 
-/// The named functions of a module as tests; `$skipped` tells why they cannot run here, if they
-/// cannot.
+/// The named functions of a module as tests; `$skipped` is the reason why they cannot run here, if
+/// any.
 macro_rules! tests {
     ($skipped:expr, $module:ident: $($name:ident),+ $(,)?) => {
         vec![$({
@@ -37,8 +37,8 @@ macro_rules! tests {
 }
 
 fn main() -> ExitCode {
-    let no_lab = support::why_no_lab_can_be_built();
-    let no_user = support::why_no_user_namespace_can_be_made();
+    let no_lab = support::missing_lab();
+    let no_user = support::missing_user_namespaces();
     for (what, reason) in [("a lab", &no_lab), ("a user namespace", &no_user)] {
         if let Some(reason) = reason {
             eprintln!("SKIPPED: tests that need {what}: {reason}");
@@ -47,46 +47,46 @@ fn main() -> ExitCode {
     let tests = [
         tests!(None, texts:
             help_is_as_recorded,
-            version_tells_revision_and_engines,
+            version_shows_revision_and_engines,
             a_wrong_command_line_exits_2,
-            check_tells_all_mistakes_of_a_file,
+            check_reports_all_mistakes_of_a_file,
             check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores,
-            check_refuses_what_this_host_or_a_lab_that_is_named_does_not_have,
+            check_refuses_what_this_host_or_a_named_lab_lacks,
             plan_shows_every_cell_with_its_commands,
             plan_as_json_is_one_document,
-            output_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none,
-            doctor_tells_what_this_host_can_measure,
-            keys_are_made_once_and_never_overwritten,
-            certificates_are_made_once_and_for_good_names_only,
+            unwritable_output_is_an_error_but_a_closed_reader_is_not,
+            doctor_reports_what_this_host_can_measure,
+            keys_are_created_once_and_never_overwritten,
+            certificates_are_created_once_and_for_valid_names_only,
             a_ppk_is_the_same_in_both_files,
         ),
         tests!(None, kme:
-            two_kmes_serve_until_they_are_told_to_end,
-            what_is_wrong_with_a_kme_is_told_before_it_serves,
+            two_kmes_serve_until_a_termination_signal,
+            mistakes_of_a_kme_are_reported_before_it_serves,
         ),
         tests!(None, devices:
             a_functional_trial_ends_in_a_table,
             speeds_of_devices_are_a_run,
-            a_fatigue_trial_that_is_interrupted_goes_on,
+            an_interrupted_fatigue_trial_is_resumed,
             a_device_with_wrong_results_exits_1,
-            invalid_trials_are_made_again_only_for_who_asks,
-            what_is_no_device_or_cannot_be_opened_is_told,
+            invalid_trials_are_repeated_only_on_request,
+            unknown_and_unusable_devices_are_reported,
         ),
         tests!(None, speed:
             every_engine_has_a_rate_for_every_size_and_direction,
             threads_are_measured_alone_and_together,
             curves_are_charted_and_kept_in_the_cache,
-            what_protects_nothing_is_named_insecure_everywhere,
-            what_cannot_be_measured_is_refused,
+            insecure_suites_and_engines_are_marked_everywhere,
+            impossible_measurements_are_refused,
         ),
         tests!(no_lab, runs:
             a_run_ends_in_a_table_and_every_document,
             a_report_is_rebuilt_byte_for_byte,
-            json_is_pure_and_quiet_is_quiet,
+            json_output_is_pure_and_quiet_prints_nothing_else,
             a_terminal_sees_a_bar_that_clears_itself,
         ),
         tests!(no_user, runs: an_ordinary_user_runs_in_a_user_namespace),
-        tests!(no_user, faults: a_missing_privilege_is_told_with_the_setting_that_forbids),
+        tests!(no_user, faults: a_missing_privilege_is_reported_with_the_responsible_setting),
         tests!(no_lab, interrupts:
             a_run_that_was_killed_is_resumed_without_losing_a_trial,
             ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again,
@@ -95,21 +95,21 @@ fn main() -> ExitCode {
             a_truncated_last_line_is_dropped_with_a_warning,
         ),
         tests!(no_lab, faults:
-            a_place_that_cannot_be_written_to_is_refused_before_measuring,
+            an_unwritable_folder_is_refused_before_measuring,
             a_full_disk_ends_the_run_and_it_can_be_resumed,
             a_lab_name_in_use_is_refused,
-            a_missing_tool_is_told_with_its_package,
-            a_journal_that_cannot_be_read_is_told_with_its_line,
-            a_device_that_dies_in_mid_trial_fails_its_cell_with_the_reason,
-            doctor_applies_what_matters_and_reverts_it_exactly,
+            a_missing_tool_is_reported_with_its_package,
+            an_unreadable_journal_is_reported_with_its_line,
+            a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason,
+            doctor_applies_settings_and_reverts_them_exactly,
         ),
         tests!(None, frames:
             the_lab_in_memory_measures_without_any_privilege,
             calibrate_measures_the_tester_alone,
             ctrl_c_ends_a_long_frame_trial_within_a_second,
-            a_spec_that_is_none_is_an_error,
+            an_invalid_spec_is_an_error,
         ),
-        tests!(no_lab, frames: each_direction_is_measured_apart_on_stations),
+        tests!(no_lab, frames: each_direction_is_measured_separately_on_stations),
         tests!(no_lab, encrypt:
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,
             a_wrong_key_file_is_refused,

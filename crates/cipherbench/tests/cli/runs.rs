@@ -75,7 +75,7 @@ pub(crate) fn a_report_is_rebuilt_byte_for_byte() {
         fs::remove_file(sandbox.path("").join(&run).join(name)).expect("a document");
     }
     let run = run.to_str().expect("a plain name");
-    // Another time zone, language and terminal: nothing of it may show.
+    // Another time zone, language and terminal must not affect the result.
     let mut report = sandbox.program(&["report", run]);
     end(report
         .env("TZ", "Asia/Tokyo")
@@ -85,13 +85,13 @@ pub(crate) fn a_report_is_rebuilt_byte_for_byte() {
     for (name, before) in DOCUMENTS.iter().zip(written) {
         assert!(sandbox.run_file(name) == before, "{name} differs");
     }
-    // The journal holds all that there is to know of the run: nothing is left to do.
+    // The journal is complete, so nothing is left to do.
     end(&mut sandbox.program(&["resume", run]))
         .exits(0)
         .says("nothing is left to do");
 }
 
-pub(crate) fn json_is_pure_and_quiet_is_quiet() {
+pub(crate) fn json_output_is_pure_and_quiet_prints_nothing_else() {
     let sandbox = Sandbox::new();
     let ended = end(sandbox
         .run(PINGS)
@@ -108,7 +108,7 @@ pub(crate) fn json_is_pure_and_quiet_is_quiet() {
 pub(crate) fn a_terminal_sees_a_bar_that_clears_itself() {
     let sandbox = Sandbox::new();
     sandbox.write("campaign.yaml", PINGS);
-    // `script` gives the program a terminal, on which standard error and standard output are one.
+    // `script` gives the program a terminal, which merges standard error and standard output.
     let words = format!("stty cols 100; {PROGRAM} run campaign.yaml --lab lab.yaml --repeats 1");
     let on_terminal = || {
         let mut command = sandbox.command("script");
@@ -148,7 +148,7 @@ pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
     let mut command = sandbox.run(PINGS);
     let mut outside = None;
     if nix::unistd::geteuid().is_root() {
-        // The program may lie where only root can look.
+        // The program may be in a folder that only root can read.
         let copy = sandbox.path("cipherbench");
         // By another process: a child forked by another test would inherit a file open for
         // writing, and the copy could not be executed (`ETXTBSY`).

@@ -4,7 +4,7 @@ use crate::support::{Ended, Sandbox, end};
 use serde_json::Value;
 use std::fs;
 
-/// `cipherbench speed`, whose cache is the sandbox's own.
+/// `cipherbench speed` with a cache in the sandbox.
 fn speed(sandbox: &Sandbox, arguments: &[&str]) -> Ended {
     let mut command = sandbox.program(&["speed"]);
     command
@@ -24,7 +24,7 @@ pub(crate) fn every_engine_has_a_rate_for_every_size_and_direction() {
         "aws-lc",
     ];
     let ended = speed(&sandbox, &[&few[..], &["--json", "--quiet"]].concat()).exits(0);
-    // Other tests run meanwhile, which it may say.
+    // Other tests run at the same time, about which it may warn.
     for line in ended.stderr.lines() {
         assert!(line.starts_with("warning: in "), "{line}");
     }
@@ -78,7 +78,7 @@ pub(crate) fn threads_are_measured_alone_and_together() {
     let sandbox = Sandbox::new();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     if cores < 2 {
-        eprintln!("SKIPPED: one core has nothing to scale to");
+        eprintln!("SKIPPED: this host has one core");
         return;
     }
     let words = [
@@ -98,8 +98,8 @@ pub(crate) fn threads_are_measured_alone_and_together() {
     .exits(0);
     for words in [
         "(one core, batches of 32)",
-        "(2 cores at once, ",
-        "2 cores as against one",
+        "(2 cores in parallel, ",
+        "2 cores compared with one",
     ] {
         assert!(
             ended.stdout.contains(words),
@@ -118,7 +118,7 @@ pub(crate) fn curves_are_charted_and_kept_in_the_cache() {
     let sandbox = Sandbox::new();
     let ended = speed(&sandbox, &["--curves", "--out", "out"]).exits(0);
     for words in [
-        "aes-256-gcm, what a batch costs in ns",
+        "aes-256-gcm, cost of a batch in ns",
         "the engine by length of the inner packets",
         "aes-256-gcm, seal in batches of 32, ns per packet\n",
         "aes-256-gcm, seal-from, ns per packet\n",
@@ -146,15 +146,14 @@ pub(crate) fn curves_are_charted_and_kept_in_the_cache() {
         .as_array()
         .expect("engines");
     assert!(engines.iter().any(|engine| engine["engine"] == "aws-lc"));
-    // Of an engine that is named, nothing is kept, disturbed or not.
+    // The curves of a named engine are never cached.
     for _ in 0..3 {
         let other = sandbox.path("another-cache");
         let mut command = sandbox.program(&["speed", "--curves", "--engine", "aws-lc"]);
         end(command.env("XDG_CACHE_HOME", &other)).exits(0);
         assert!(!other.join("cipherbench").exists());
     }
-    // Curves that were measured while other tests ran need not have been kept; nothing else may be
-    // there.
+    // Curves measured while other tests ran need not be cached; nothing else may be there.
     let kept = fs::read_dir(sandbox.path("cache/cipherbench"))
         .into_iter()
         .flatten()
@@ -164,7 +163,7 @@ pub(crate) fn curves_are_charted_and_kept_in_the_cache() {
     }
 }
 
-pub(crate) fn what_protects_nothing_is_named_insecure_everywhere() {
+pub(crate) fn insecure_suites_and_engines_are_marked_everywhere() {
     let sandbox = Sandbox::new();
     let suite = "des-cbc-hmac-sha1";
     let short = ["--sizes", "64", "--duration", "1 ms", "--direction", "seal"];
@@ -208,8 +207,8 @@ pub(crate) fn what_protects_nothing_is_named_insecure_everywhere() {
             .iter()
             .flat_map(|key| measured[key].as_array().expect(key))
         {
-            let told = figure["insecure"].as_str().expect("a reason");
-            assert!(reason.contains(told), "{told}");
+            let insecure = figure["insecure"].as_str().expect("a reason");
+            assert!(reason.contains(insecure), "{insecure}");
         }
     }
     let ended = speed(
@@ -219,7 +218,7 @@ pub(crate) fn what_protects_nothing_is_named_insecure_everywhere() {
     assert!(!ended.exits(0).stdout.contains("insecure"));
 }
 
-pub(crate) fn what_cannot_be_measured_is_refused() {
+pub(crate) fn impossible_measurements_are_refused() {
     let sandbox = Sandbox::new();
     speed(&sandbox, &["--suite", "rot13"])
         .exits(2)

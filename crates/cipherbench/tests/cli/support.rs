@@ -1,5 +1,5 @@
-//! A folder, a lab name and a mark of its own for each test, so that tests neither meet nor leave
-//! anything.
+//! A separate folder, lab name and mark for each test, so that tests neither interfere nor leave
+//! anything behind.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Set in the environment of all that a test starts, and so found again in whatever it starts.
+/// Environment variable that marks all processes that a test starts, directly or indirectly.
 const MARK: &str = "CIPHERBENCH_TEST";
 
-/// No state takes this long to come about on a machine that works.
+/// Time limit for reaching a state, generous for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_cipherbench");
 
-/// Checks that fail where a machine does something else at the same time.
+/// Checks that may fail because the machine is busy.
 const STARVATION: [&str; 4] = [
     "offered-as-intended",
     "processes-in-step",
@@ -28,7 +28,7 @@ const STARVATION: [&str; 4] = [
     "receiver-kept-up",
 ];
 
-/// So often what was starved is made again.
+/// Maximum number of repeats of starved trials.
 const BUSY_MACHINE_ATTEMPTS: u32 = 10;
 
 /// Two pings, `direct` and `cipherbench`, twice each: a whole run in a few seconds. Long enough for
@@ -41,7 +41,7 @@ trials:
   - ping: { mtu: 1500 B, count: 60, interval: 10 ms }
 ";
 
-/// Where one test works. Dropping it asserts that nothing is left behind.
+/// The environment of one test. Dropping it asserts that nothing is left behind.
 pub(crate) struct Sandbox {
     folder: TempDir,
     mark: String,
@@ -77,7 +77,7 @@ impl Sandbox {
         fs::write(self.path(name), content).expect("the folder can be written to");
     }
 
-    /// A command that works in the folder and can be found again.
+    /// A command that runs in the folder and is marked.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -95,8 +95,8 @@ impl Sandbox {
         command
     }
 
-    /// The program with these arguments, which SIGINT ends: a shell has what it starts in the
-    /// background ignore that, tests included, and the program would heed it.
+    /// The program with these arguments, with the default action of SIGINT: shells set background
+    /// processes, tests included, to ignore it, and the program respects that.
     pub(crate) fn interruptible(&self, arguments: &[&str]) -> Command {
         let mut command = self.command("env");
         command
@@ -111,11 +111,11 @@ impl Sandbox {
         self.program(&["run", "campaign.yaml", "--lab", "lab.yaml"])
     }
 
-    /// Runs to the end what must be measured in full.
+    /// Runs a command whose trials must all be measured.
     ///
-    /// A machine that does something else may starve a trial. That is found out and said, and not
-    /// what is tested here: what was starved is made again, as a user would have it. The result is
-    /// of the last attempt.
+    /// A busy machine may starve a trial, which the program detects and reports. That is not tested
+    /// here, so starved trials are repeated as a user would repeat them. Returns the result of the
+    /// last attempt.
     #[track_caller]
     pub(crate) fn measures(&self, command: &mut Command) -> Ended {
         let mut ended = end(command);
@@ -130,7 +130,7 @@ impl Sandbox {
         ended.exits(0)
     }
 
-    /// Whether all that stands between the only run and its figures is a machine that was too busy.
+    /// Whether a busy machine is the only reason for missing figures of the only run.
     fn is_starved(&self) -> bool {
         let trials = self.trials();
         let mut outcomes = trials.values();
@@ -145,7 +145,7 @@ impl Sandbox {
         })
     }
 
-    /// What came of each trial of the only run: of the last attempt, by cell and repeat.
+    /// The outcome of each trial's last attempt in the only run, by cell and repeat.
     pub(crate) fn trials(&self) -> BTreeMap<(String, u64), Value> {
         let outcome = |record: &Value| {
             let cell = record["cell"].as_str().expect("a cell").to_owned();
@@ -155,7 +155,7 @@ impl Sandbox {
         self.trial_records().iter().map(outcome).collect()
     }
 
-    /// Every record of a trial in the journal of the only run.
+    /// All trial records in the journal of the only run.
     pub(crate) fn trial_records(&self) -> Vec<Value> {
         let journal = String::from_utf8(self.run_file("journal.jsonl")).expect("UTF-8");
         let records = journal
@@ -175,26 +175,26 @@ impl Sandbox {
         command
     }
 
-    /// The only run that was made, relative to the folder.
+    /// The folder of the only run, relative to the test's folder.
     pub(crate) fn only_run(&self) -> PathBuf {
         let runs: Vec<_> = fs::read_dir(self.path("runs"))
-            .expect("runs were made")
+            .expect("runs exist")
             .map(|entry| entry.expect("a readable entry").file_name())
             .collect();
         assert_eq!(runs.len(), 1, "{runs:?}");
         Path::new("runs").join(&runs[0])
     }
 
-    /// A file of the only run.
+    /// Reads a file of the only run.
     pub(crate) fn run_file(&self, name: &str) -> Vec<u8> {
         let path = self.path("").join(self.only_run()).join(name);
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Trials in the journal of the only run; 0 while there is none.
+    /// Number of trials in the journal of the only run; 0 before the journal exists.
     ///
-    /// A line counts once its end is written: a reader can see the first page of a line that
-    /// crosses into the next one, and a run that is killed there leaves it so.
+    /// Counts complete lines only: a reader may see the beginning of a line that spans two pages,
+    /// and a run that is killed there leaves it incomplete.
     pub(crate) fn trials_recorded(&self) -> usize {
         let runs = fs::read_dir(self.path("runs"))
             .into_iter()
@@ -210,7 +210,7 @@ impl Sandbox {
         journals.map(trials).sum()
     }
 
-    /// Command lines of what this test has started and still runs, by process id.
+    /// Command lines of this test's running processes, by process ID.
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {
         let mark = format!("{MARK}={}", self.mark);
         let numbers = fs::read_dir("/proc").expect("/proc").flatten();
@@ -229,7 +229,7 @@ impl Sandbox {
             .collect()
     }
 
-    /// The process whose command line contains these words; waits until there is one.
+    /// Waits for a process whose command line contains these words.
     pub(crate) fn process(&self, words: &str) -> i32 {
         wait_for(&format!("a process `{words}`"), || {
             self.processes()
@@ -239,7 +239,7 @@ impl Sandbox {
         })
     }
 
-    /// Waits until all that this test has started is gone, and checks that the host is as before.
+    /// Waits until all processes of this test have ended, and checks that the host is unchanged.
     pub(crate) fn assert_nothing_is_left(&self) {
         wait_for("the end of all processes", || {
             self.processes().is_empty().then_some(())
@@ -265,7 +265,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Where labs are noted, for root and for an ordinary user.
+/// The folders that record labs, for root and for an ordinary user.
 fn state_folders() -> Vec<PathBuf> {
     let user = format!("cipherbench-{}", nix::unistd::geteuid());
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -274,7 +274,7 @@ fn state_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// What of the host itself must not change.
+/// The state of the host that must not change.
 #[derive(Debug, PartialEq, Eq)]
 struct Host {
     interfaces: Vec<String>,
@@ -316,13 +316,13 @@ pub(crate) fn wait_for<T>(what: &str, mut state: impl FnMut() -> Option<T>) -> T
         }
         assert!(
             start.elapsed() < LIMIT,
-            "{what} did not come about in {LIMIT:?}"
+            "{what} was not reached in {LIMIT:?}"
         );
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -330,7 +330,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The same, after checking the exit code.
+    /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         let Self { stdout, stderr, .. } = &self;
@@ -364,18 +364,18 @@ impl From<Output> for Ended {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command and waits for it.
 pub(crate) fn end(command: &mut Command) -> Ended {
     command.output().expect("the command can be started").into()
 }
 
-/// A command that was started, with its output piped.
+/// Starts a command with its output piped.
 pub(crate) fn start(command: &mut Command) -> Child {
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the command can be started")
 }
 
-/// Waits for the end of what was started.
+/// Waits for a started command.
 pub(crate) fn finish(child: Child) -> Ended {
     child
         .wait_with_output()
@@ -383,7 +383,7 @@ pub(crate) fn finish(child: Child) -> Ended {
         .into()
 }
 
-/// Reads a child's standard output up to the end of a line, and not a byte further.
+/// Reads one line of a child's standard output, and no byte more.
 pub(crate) fn read_line(child: &mut Child) -> String {
     let output = child.stdout.as_mut().expect("standard output is piped");
     let (mut line, mut byte) = (Vec::new(), [0]);
@@ -394,11 +394,12 @@ pub(crate) fn read_line(child: &mut Child) -> String {
 }
 
 pub(crate) fn kill(pid: i32, signal: nix::sys::signal::Signal) {
-    // It may have ended by itself.
+    // The process may have ended by itself.
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal);
 }
 
-/// `unshare` with one more kind of namespace; an ordinary user gets one in which he is root first.
+/// `unshare` with an additional kind of namespace; an ordinary user first gets a user namespace in
+/// which it is root.
 pub(crate) fn namespaces(kind: &'static str) -> Vec<&'static str> {
     match nix::unistd::geteuid().is_root() {
         true => vec!["unshare", kind],
@@ -406,8 +407,8 @@ pub(crate) fn namespaces(kind: &'static str) -> Vec<&'static str> {
     }
 }
 
-/// Why no user namespace can be made here, when none can. In CI that is a failure.
-pub(crate) fn why_no_user_namespace_can_be_made() -> Option<String> {
+/// Why no user namespace can be created here, if so. Fails in CI.
+pub(crate) fn missing_user_namespaces() -> Option<String> {
     let root_in_it = ["--user", "--map-root-user", "--net", "--mount", "true"];
     match Command::new("unshare").args(root_in_it).output() {
         Ok(output) if output.status.success() => None,
@@ -416,12 +417,12 @@ pub(crate) fn why_no_user_namespace_can_be_made() -> Option<String> {
     }
 }
 
-/// Why no lab can be built here, when none can. In CI that is a failure.
-pub(crate) fn why_no_lab_can_be_built() -> Option<String> {
+/// Why no lab can be built here, if so. Fails in CI.
+pub(crate) fn missing_lab() -> Option<String> {
     if nix::unistd::geteuid().is_root() {
         None
     } else {
-        why_no_user_namespace_can_be_made()
+        missing_user_namespaces()
     }
 }
 

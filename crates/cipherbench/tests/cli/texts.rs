@@ -1,11 +1,11 @@
-//! What the program says without a lab.
+//! Output of the program without a lab.
 
 use crate::support::{Sandbox, end};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Compares with a file in `golden/`, or writes it.
+/// Compares a text with a file in `golden/`, or updates the file.
 fn assert_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cli/golden")
@@ -52,7 +52,7 @@ pub(crate) fn help_is_as_recorded() {
     }
 }
 
-pub(crate) fn version_tells_revision_and_engines() {
+pub(crate) fn version_shows_revision_and_engines() {
     let sandbox = Sandbox::new();
     let version = end(&mut sandbox.program(&["--version"])).exits(0).stdout;
     assert!(
@@ -85,7 +85,7 @@ pub(crate) fn a_wrong_command_line_exits_2() {
     assert!(!sandbox.path("runs").exists());
 }
 
-pub(crate) fn check_tells_all_mistakes_of_a_file() {
+pub(crate) fn check_reports_all_mistakes_of_a_file() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "bad.yaml",
@@ -120,7 +120,7 @@ pub(crate) fn check_tells_all_mistakes_of_a_file() {
         "{}",
         ended.stdout
     );
-    // What `check` refuses, `run` and `plan` refuse in the same words.
+    // `run` and `plan` report the same mistakes as `check`.
     for command in ["run", "plan"] {
         let refused = end(&mut sandbox.program(&[command, "bad.yaml"])).exits(2);
         assert_eq!(refused.stderr, ended.stderr);
@@ -141,10 +141,10 @@ pub(crate) fn check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores
             command.arg(&path);
             let name = path.file_name().and_then(|name| name.to_str());
             if folder == "campaigns" && name.is_some_and(|name| name.starts_with("external-")) {
-                // Boxes need cables that lead to them.
+                // Boxes need cables to them.
                 command.arg(root.join("labs/external.yaml"));
             }
-            // These have cells of two cores.
+            // These campaigns have cells that need two cores.
             let large = ["quick.yaml", "matrix.yaml"]
                 .iter()
                 .any(|name| path.ends_with(name));
@@ -159,7 +159,7 @@ pub(crate) fn check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores
     }
 }
 
-pub(crate) fn check_refuses_what_this_host_or_a_lab_that_is_named_does_not_have() {
+pub(crate) fn check_refuses_what_this_host_or_a_named_lab_lacks() {
     let sandbox = Sandbox::new();
     let campaign = |name: &str, trial: &str| {
         let text = format!("campaign: c\nduts: [direct]\ntrials:\n  - {trial}\n");
@@ -178,7 +178,7 @@ pub(crate) fn check_refuses_what_this_host_or_a_lab_that_is_named_does_not_have(
     };
     let refused = check(&["cores.yaml", "gigabit.yaml", "lab.yaml"]).exits(2);
     let refused = refused.says("--> cores.yaml:4:");
-    // More are refused wherever it is to run.
+    // More cores are refused in every lab.
     if cores < 128 {
         refused
             .says("cores per station are more than")
@@ -231,7 +231,7 @@ pub(crate) fn plan_shows_every_cell_with_its_commands() {
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
 }
 
-pub(crate) fn output_that_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none() {
+pub(crate) fn unwritable_output_is_an_error_but_a_closed_reader_is_not() {
     let sandbox = Sandbox::new();
     let full = end(&mut sandbox.script(&["env"], "\"$0\" plan >/dev/full")).exits(2);
     full.says("error: cannot print the result").says("help: ");
@@ -254,7 +254,7 @@ pub(crate) fn plan_as_json_is_one_document() {
     assert!(planned["estimate_ns"].as_u64().expect("an integer") > 0);
 }
 
-pub(crate) fn keys_are_made_once_and_never_overwritten() {
+pub(crate) fn keys_are_created_once_and_never_overwritten() {
     let sandbox = Sandbox::new();
     end(&mut sandbox.program(&["keys", "static", "a.key", "b.key"])).exits(0);
     let before = fs::read(sandbox.path("a.key")).expect("a key file");
@@ -265,7 +265,7 @@ pub(crate) fn keys_are_made_once_and_never_overwritten() {
     assert!(!sandbox.path("c.key").exists());
 }
 
-pub(crate) fn certificates_are_made_once_and_for_good_names_only() {
+pub(crate) fn certificates_are_created_once_and_for_valid_names_only() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("ca")).expect("a folder");
     end(&mut sandbox.program(&["keys", "authority", "ca"])).exits(0);
@@ -320,13 +320,13 @@ pub(crate) fn a_ppk_is_the_same_in_both_files() {
         .says("a.ppk");
     assert!(
         !sandbox.path("d.ppk").exists(),
-        "what was half made is removed"
+        "an incomplete pair is removed"
     );
 }
 
-pub(crate) fn doctor_tells_what_this_host_can_measure() {
+pub(crate) fn doctor_reports_what_this_host_can_measure() {
     let sandbox = Sandbox::new();
-    // 3 where no lab can be built: it has to say why just there.
+    // Exit code 3 where no lab can be built; the output must then give the reason.
     let ended = end(&mut sandbox.program(&["doctor"]));
     assert!(
         matches!(ended.code, Some(0 | 3)),
@@ -349,7 +349,7 @@ pub(crate) fn doctor_tells_what_this_host_can_measure() {
         let good = finding["status"] == "good";
         assert!(
             good || finding["why"] != "",
-            "what is not good says why it matters: {finding}"
+            "a bad finding says why it matters: {finding}"
         );
     }
 }

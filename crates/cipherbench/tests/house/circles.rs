@@ -1,24 +1,23 @@
-//! No circles between the files of a crate: a file that imports from another is not imported from
-//! by it, directly or through others.
+//! No import cycles between the files of a crate, direct or indirect.
 //!
-//! Imports are `use` items; those through a re-export count for the file that has the item. A file
-//! and the files that it declares are one step of a reader's way: they may import from each other.
+//! Imports are `use` items; those through a re-export count for the file that declares the item. A
+//! file and its child modules may import from each other, since they are read together.
 
 use crate::{crates, read, root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::{Item, UseTree, Visibility};
 
-/// A module's path within its crate, or that of an item in it.
+/// The path of a module or item within its crate.
 type Names = Vec<String>;
 
-/// What one file imports.
+/// The imports and declarations of a file.
 #[derive(Default)]
 struct Imports {
     private: Vec<Names>,
-    /// Its re-exports, by their name here.
+    /// Its re-exports, by their names in this file.
     public: BTreeMap<String, Names>,
-    /// Modules whose items it re-exports all.
+    /// Modules that it re-exports with `*`.
     globs: Vec<Names>,
     /// Names of the items that it declares.
     items: BTreeSet<String>,
@@ -73,7 +72,7 @@ fn files(src: &Path, sources: &[PathBuf]) -> Files {
         .collect()
 }
 
-/// The name that an item declares; `None` for those without one.
+/// The name that an item declares, if any.
 fn declared(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,
@@ -106,7 +105,7 @@ fn flattened(tree: &UseTree) -> Vec<Names> {
     }
 }
 
-/// A path as seen from the crate's root; `None` for one that leads out of the crate.
+/// A path relative to the crate's root; `None` for a path to another crate.
 fn in_crate(module: &[String], path: Names, modules: &BTreeSet<Names>) -> Option<Names> {
     let mut base = module.to_vec();
     let mut rest = path.as_slice();
@@ -135,9 +134,9 @@ fn has(file: &Imports, name: &String) -> bool {
     file.items.contains(name) || file.public.contains_key(name)
 }
 
-/// The file that has the item of that path.
+/// The file that declares the item at a path.
 fn home(files: &Files, mut path: Names) -> Names {
-    // Re-exports of re-exports are few.
+    // Chains of re-exports are short.
     for _ in 0..8 {
         let place = (0..=path.len()).rfind(|end| files.contains_key(&path[..*end]));
         let place = place.expect("the root is a file");
@@ -155,10 +154,10 @@ fn home(files: &Files, mut path: Names) -> Names {
             return module.to_vec();
         }
     }
-    panic!("re-exports in a circle: {path:?}");
+    panic!("cycle of re-exports: {path:?}");
 }
 
-/// The shortest way from a file back to itself.
+/// The shortest cycle through a file.
 fn circle(imported: &BTreeMap<&Names, BTreeSet<Names>>, start: &Names) -> Option<Vec<Names>> {
     let mut ways = vec![vec![start.clone()]];
     let mut seen = BTreeSet::new();
@@ -180,7 +179,7 @@ fn circle(imported: &BTreeMap<&Names, BTreeSet<Names>>, start: &Names) -> Option
 }
 
 #[test]
-fn no_files_import_each_other_in_a_circle() {
+fn no_files_import_each_other_in_a_cycle() {
     let mut circles = BTreeSet::new();
     let mut imports_read = 0;
     let root = root();
@@ -193,7 +192,8 @@ fn no_files_import_each_other_in_a_circle() {
                 .private
                 .iter()
                 .map(|path| home(&files, path.clone()));
-            // A file may use the files that it declares, and all may use what the root declares.
+            // A file may use its child modules, and every file may use items that the root
+            // declares.
             let others = homes.filter(|home| !home.starts_with(module) && !home.is_empty());
             (module, others.collect::<BTreeSet<Names>>())
         });

@@ -1,4 +1,4 @@
-//! Rules of the house that no compiler checks.
+//! Rules of the project that the compiler does not check.
 
 mod circles;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates that may hold `unsafe`: foreign engines, SIMD, libcrypto, I/O system calls, namespace
+/// Crates that may contain `unsafe`: foreign engines, SIMD, libcrypto, I/O system calls, namespace
 /// system calls.
 const UNSAFE_CRATES: [&str; 5] = ["engine", "gost", "device", "port", "lab"];
 const FILE_LINES_MAX: usize = 600;
@@ -20,8 +20,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Files of the tree, as git lists them; all of the sources where this is no git tree (a release
-/// archive).
+/// Files of the tree as git lists them; outside a git tree (a release archive), all source files.
 fn files() -> Vec<PathBuf> {
     listed_by_git(&["--cached", "--others", "--exclude-standard"]).unwrap_or_else(files_without_git)
 }
@@ -38,7 +37,7 @@ fn listed_by_git(which: &[&str]) -> Option<Vec<PathBuf>> {
     Some(paths.filter(|path| root().join(path).exists()).collect())
 }
 
-/// Folders with sources; beside them lie files.
+/// Folders with sources, without the files beside them.
 const FOLDERS: [&str; 10] = [
     ".ci",
     "bench",
@@ -88,7 +87,7 @@ fn rust_files() -> Vec<PathBuf> {
         .collect();
     assert!(
         found.len() > 20,
-        "the list of sources is too short to be true: {found:?}"
+        "the list of sources is implausibly short: {found:?}"
     );
     found
 }
@@ -117,11 +116,11 @@ fn no_source_file_is_too_long_to_read() {
         .collect();
     assert!(
         too_long.is_empty(),
-        "more than {FILE_LINES_MAX} lines, cut where a topic ends: {too_long:?}"
+        "more than {FILE_LINES_MAX} lines, split by topic: {too_long:?}"
     );
 }
 
-/// Tables and blocks of code in comments may be wider: they cannot be wrapped.
+/// Tables and code blocks in comments may be wider, since they cannot be wrapped.
 #[test]
 fn comments_wrap_at_100_columns() {
     let mut wide = Vec::new();
@@ -146,11 +145,11 @@ fn comments_wrap_at_100_columns() {
     );
 }
 
-/// Wings of `crates/`, from the ground up: a crate imports from its own wing and from those before.
+/// Wings of `crates/`, lowest first: a crate imports from its own wing and from those before it.
 const WINGS: [&str; 4] = ["base", "crypto", "tunnel", "measure"];
 
-/// Every crate as its wing, its name and its folder. Outside the wings are the binary and the fuzz
-/// targets, which may import everything.
+/// Every crate with its wing, name and folder. The binary and the fuzz targets are outside the
+/// wings, and may import everything.
 fn crates() -> Vec<(String, String, PathBuf)> {
     let below = |folder: PathBuf| {
         let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder:?}: {e}"));
@@ -186,7 +185,7 @@ fn crates() -> Vec<(String, String, PathBuf)> {
     found
 }
 
-/// The keys of a table of a manifest whose name is one of `tables`.
+/// The keys of the tables of a manifest that are named in `tables`.
 fn dependencies(manifest: &Path, tables: &[&str]) -> Vec<String> {
     let text = read(manifest);
     let mut inside = false;
@@ -213,20 +212,21 @@ fn no_wing_imports_from_a_wing_above_it() {
             );
             continue;
         };
-        // Tests may look up: a device of the lab is tried with the encryptor it will run.
+        // Tests may import from higher wings: a device of the lab is tested with the encryptor that
+        // it runs.
         for import in dependencies(&folder.join("Cargo.toml"), &["[dependencies]"]) {
             let Some((above, _, _)) = crates.iter().find(|(_, known, _)| *known == import) else {
                 continue;
             };
             assert!(
                 floor(above).is_some_and(|floor| floor <= own),
-                "`{wing}/{name}` imports `{above}/{import}`, which stands above it in {WINGS:?}"
+                "`{wing}/{name}` imports `{above}/{import}`, which is above it in {WINGS:?}"
             );
         }
     }
 }
 
-/// Crates that a laptop builds to read reports: no C compiler, no look at the host.
+/// Crates that a laptop builds to read reports: no C compiler, no access to the host's hardware.
 const PURE: [&str; 4] = ["campaign", "journal", "stats", "report"];
 
 #[test]
@@ -296,7 +296,7 @@ fn only_a_few_crates_may_hold_unsafe_code() {
         assert_eq!(
             forbids,
             !UNSAFE_CRATES.contains(&name.as_str()),
-            "{}: `#![forbid(unsafe_code)]` stands in every crate but {UNSAFE_CRATES:?}",
+            "{}: `#![forbid(unsafe_code)]` is required in every crate except {UNSAFE_CRATES:?}",
             entry.display()
         );
     }
@@ -339,5 +339,5 @@ fn no_document_has_a_dead_link() {
                 .map(|link| (path.clone(), link.to_owned())),
         );
     }
-    assert!(dead.is_empty(), "these lead nowhere: {dead:?}");
+    assert!(dead.is_empty(), "dead links: {dead:?}");
 }

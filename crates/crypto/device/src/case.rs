@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_takes_bad_padding_does_not_pass() {
+    fn a_device_that_accepts_bad_padding_does_not_pass() {
         let keys = Keys::new(0);
         let cpu = cpu::open(None).expect("our own engines");
         let session = cpu.session().expect("a session");

@@ -133,7 +133,7 @@ struct RowSink<'a> {
 }
 
 impl RowSink<'_> {
-    /// Tests a case and reports its row. Tests the algorithm. `false`: stop.
+    /// Tests a case and reports its row. Returns whether to continue.
     fn row(&mut self, case: &str, make: impl FnOnce(&mut Self) -> Row) -> bool {
         case.clone_into(&mut self.case);
         if !self.trying(0) {
@@ -143,7 +143,7 @@ impl RowSink<'_> {
         self.finish(case, row)
     }
 
-    /// Reports a row. Tests the algorithm. `false`: stop.
+    /// Reports a row. Returns whether to continue.
     fn finish(&mut self, case: &str, row: Row) -> bool {
         // A row without inputs is omitted.
         if row.tried == 0 && row.outcome == KatOutcome::Pass {
@@ -158,7 +158,7 @@ impl RowSink<'_> {
         }))
     }
 
-    /// Reports progress after `tried` inputs. Tests the algorithm. `false`: stop.
+    /// Reports progress after `tried` inputs. Returns whether to continue.
     fn trying(&mut self, tried: u32) -> bool {
         self.reported = Instant::now();
         let name = self.algorithm.name();
@@ -178,7 +178,7 @@ impl RowSink<'_> {
 }
 
 impl Trial<'_> {
-    /// Tests the algorithm. `false`: stop.
+    /// Tests the algorithm. Returns whether to continue.
     fn run(&self, sink: &mut RowSink<'_>) -> bool {
         let mut offered = Vec::new();
         let mut missing = Vec::new();

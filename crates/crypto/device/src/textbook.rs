@@ -28,7 +28,7 @@ mod tests {
 
     /// Numbers small enough for a calculator: the example of the inventors (n = 47 × 59, e = 17).
     #[test]
-    fn small_numbers_come_out_as_in_the_inventors_paper() {
+    fn small_numbers_match_the_inventors_paper() {
         let key = |n| RsaNumbers {
             n,
             e: &[17],

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lines_cross_where_they_meet() {
+    fn two_lines_cross_at_their_intersection() {
         // 10 ns + 250 ps/B and 40 ns + 75 ps/B meet at 171.4 B of ESP: 137 B inside are 172 of it.
         let short = line(10_000, 250);
         let long = line(40_000, 75);

@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_costs_nothing() {
+    fn without_measurements_the_cost_is_zero() {
         assert_eq!(Fit::of(Vec::new()).curve, Curve::default());
         let zero = Point {
             load: Load::uniform(1, 64),

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_engines_have_curves_that_cost_something_in_every_direction() {
+    fn curves_of_real_engines_have_costs_in_every_direction() {
         let choice = engine::CpuChoice::Auto;
         let selection = engine::select(&choice, Suite::Aes256Gcm).unwrap();
         let engines = [selection.clone(), selection];
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn one_disturbed_repeat_changes_nothing_and_many_are_noticed() {
+    fn one_disturbed_repeat_has_no_effect_and_many_are_detected() {
         let times = Times::of(vec![5.0, 1.0, 1.1, 1.0, 1.05]);
         assert!(times.is_steady());
         let workload = Workload::new(Suite::Aes256Gcm, 64, 32, ROUND_BYTES);

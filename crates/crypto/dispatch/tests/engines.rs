@@ -146,7 +146,7 @@ fn every_suite_that_an_engine_has_can_be_prepared() {
 }
 
 #[test]
-fn a_device_that_fails_is_replaced_and_nothing_is_lost() {
+fn a_failed_device_is_replaced_without_loss() {
     for errors_ppm in [1_000_000, 500_000, 100_000] {
         let dispatch = prepare(&fast(errors_ppm), Suite::Aes256Gcm);
         assert!(

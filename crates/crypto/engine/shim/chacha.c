@@ -1,6 +1,6 @@
 /*
  * ChaCha20-Poly1305 by the library's jobs, which are a quarter faster on large and 80 % faster on small packets than
- * its direct functions. It works on one packet after the other; a burst saves what handing over each costs.
+ * its direct functions. It processes one packet after the other; a burst saves the overhead of submitting each.
  */
 #include "ipsec_mb.h"
 
@@ -10,7 +10,7 @@ struct chacha {
     uint32_t salt;
 };
 
-/* One job, all of it: the library wants nothing precomputed. */
+/* A complete job: the library needs nothing precomputed. */
 static void fill(IMB_JOB *job, const struct chacha *chacha, IMB_CIPHER_DIRECTION direction, const uint8_t *nonce,
                  const uint8_t *aad, size_t aad_len, const uint8_t *src, size_t len, uint8_t *dst, uint8_t *tag)
 {
@@ -35,7 +35,7 @@ static void fill(IMB_JOB *job, const struct chacha *chacha, IMB_CIPHER_DIRECTION
     job->auth_tag_output_len_in_bytes = TAG_BYTES;
 }
 
-/* Seals a chunk, or decrypts it and leaves the tags that it ought to have in `tags`. */
+/* Seals a chunk, or decrypts it and writes the expected tags to `tags`. */
 static bool run(IMB_MGR *library, const struct chacha *chacha, IMB_CIPHER_DIRECTION direction, uint8_t *buffer,
                 const struct cb_packet *packets, uint32_t count, uint8_t tags[][TAG_BYTES])
 {
@@ -51,7 +51,7 @@ static bool run(IMB_MGR *library, const struct chacha *chacha, IMB_CIPHER_DIRECT
         fill(jobs[i], chacha, direction, nonces[i], aads[i], AAD_BYTES, text, len, text,
              direction == IMB_DIR_ENCRYPT ? text + len : tags[i]);
     }
-    /* Such jobs are complete when they are submitted. */
+    /* These jobs complete when they are submitted. */
     return IMB_SUBMIT_BURST_NOCHECK(library, count, jobs) == count;
 }
 

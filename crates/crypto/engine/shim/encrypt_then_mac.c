@@ -2,17 +2,17 @@
  * A cipher and an HMAC over header, IV, ciphertext and the high half of the sequence number, which is not sent
  * (RFC 4303 section 3.3.2.1).
  *
- * CBC sealing and hashing cannot be spread within a packet: the library works on 16 of them side by side. A chunk
- * makes two passes, each of which fills the lanes by itself: cipher, then hash, or the other way round. Opening
- * thus decrypts only what is authentic. Where the library has a burst of one kind of job (AES, SHA) that is
- * used, and its queue of jobs for the rest.
+ * CBC sealing and hashing cannot be parallelized within a packet: the library processes 16 packets in parallel. A
+ * chunk makes two passes, each of which fills the lanes by itself: cipher, then hash, or the other way round. So
+ * opening decrypts only authentic packets. Where the library has a burst for one kind of job (AES, SHA), that is
+ * used, and its job queue for the rest.
  *
- * Wide lanes take as long for one packet as for 16. So the few that are left when the others have filled them
- * are hashed two by two with the CPU's SHA instructions, where it has them: a single packet with
- * AES-256-CBC and HMAC-SHA-256 takes a third of the time.
+ * Wide lanes take as long for one packet as for 16. So the packets left over after full lanes are hashed two by two
+ * with the CPU's SHA instructions, if available: a single packet with AES-256-CBC and HMAC-SHA-256 takes a third of
+ * the time.
  *
- * The high half of the sequence number is put where the ICV will stand, for the time of the hash: then what is
- * authenticated lies in one piece.
+ * During the hash the high half of the sequence number is in the place of the ICV, so that the authenticated data is
+ * contiguous.
  */
 #define _GNU_SOURCE
 #include "ipsec_mb.h"
@@ -37,7 +37,7 @@ struct encrypt_then_mac {
             const uint64_t *in_order[3];
         } des;
     } keys;
-    /* Hash states after the inner and the outer pad, as the library wants them. */
+    /* Hash states after the inner and the outer pad, in the library's format. */
     uint8_t inner[IMB_SHA512_DIGEST_SIZE_IN_BYTES];
     uint8_t outer[IMB_SHA512_DIGEST_SIZE_IN_BYTES];
     const void *encrypt;
@@ -45,13 +45,13 @@ struct encrypt_then_mac {
     IMB_CIPHER_MODE mode;
     IMB_KEY_SIZE_BYTES key_bytes;
     IMB_HASH_ALG hash;
-    /* So many packets are hashed faster two by two than in wide lanes, as measured on an Intel Xeon. */
+    /* Up to this many packets are hashed faster two by two than in wide lanes, as measured on an Intel Xeon. */
     uint32_t narrow_max;
     size_t iv_bytes;
     size_t icv_bytes;
 };
 
-/* Both halves of a job: what the cipher pass reads and what the hash pass does. */
+/* Both halves of a job: for the cipher pass and for the hash pass. */
 static void fill(IMB_JOB *job, const struct encrypt_then_mac *etm, uint8_t *packet, size_t bytes, uint8_t *icv)
 {
     size_t prefix = ESP_HEADER_BYTES + etm->iv_bytes;
@@ -73,7 +73,7 @@ static void fill(IMB_JOB *job, const struct encrypt_then_mac *etm, uint8_t *pack
     job->auth_tag_output_len_in_bytes = etm->icv_bytes;
 }
 
-/* Runs jobs through the library's queue, one of the two algorithms being none; true when all are complete. */
+/* Runs jobs with one algorithm, the other being none, through the library's queue; true when all are complete. */
 static bool queue_pass(IMB_MGR *library, const IMB_JOB *jobs, uint32_t count, IMB_CIPHER_MODE mode,
                        IMB_CIPHER_DIRECTION direction, IMB_HASH_ALG hash)
 {
@@ -148,7 +148,7 @@ static bool seal(struct cb_manager *manager, struct cb_sa *sa, uint8_t *buffer, 
     return true;
 }
 
-/* Compares the ICVs of a chunk, zeroes what is forged, and moves the jobs of the rest together: their count. */
+/* Compares the ICVs of a chunk, zeroes forged texts, and compacts the jobs of the rest; returns their number. */
 static uint32_t keep_authentic(const struct encrypt_then_mac *etm, uint8_t *buffer, const struct cb_packet *packets,
                                size_t count, uint8_t icvs[][ICV_BYTES_MAX], IMB_JOB *jobs, bool *authentic)
 {

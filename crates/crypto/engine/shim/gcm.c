@@ -2,10 +2,10 @@
  * AES-GCM by the library's direct functions.
  *
  * For batches of 32 on an Intel Xeon with VAES they are faster than bursts of its jobs at every size: by a quarter
- * at 64 bytes, 5 % at 1408. The functions take one packet each; what overlaps is what the core runs ahead, and
- * so nonces and additional data of a whole chunk stand ready before the first call.
+ * at 64 bytes, 5 % at 1408. The functions take one packet each, and calls overlap by out-of-order execution, so
+ * nonces and additional data of a whole chunk are prepared before the first call.
  *
- * Keys are not prefetched: one batch each on 2000 keys in random order was no faster for it (25 ns a packet of
+ * Keys are not prefetched: it made one batch each on 2000 keys in random order no faster (25 ns a packet of
  * 64 bytes in batches of 32, 34 ns in batches of 1, with and without).
  */
 #include "ipsec_mb.h"
@@ -13,7 +13,7 @@
 struct gcm {
     struct cb_sa sa;
     struct gcm_key_data key;
-    /* Hash and counter state of the call under way; here rather than on the stack so that it is wiped. */
+    /* Hash and counter state of the current call; here rather than on the stack so that it is wiped. */
     struct gcm_context_data context;
     uint32_t salt;
     bool is_128;

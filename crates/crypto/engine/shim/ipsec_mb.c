@@ -1,5 +1,5 @@
 /*
- * Opens the library, makes managers of it, and hands work to the kind of SA that it is for.
+ * Opens the library, creates its managers, and dispatches calls by kind of SA.
  *
  * Every AES-GCM call and every burst of jobs stores to one error word of the library. Cores that share it pass
  * its cache line back and forth: two of them did 1.2 to 1.5 times the work of one on 64-byte packets, 1.8 times on
@@ -31,16 +31,16 @@ struct cb_copy {
     __typeof__(imb_get_strerror) *imb_get_strerror;
     __typeof__(imb_get_version) *imb_get_version;
     __typeof__(imb_get_version_str) *imb_get_version_str;
-    /* That live; guarded by `lock`. */
+    /* Number of existing managers; guarded by `lock`. */
     size_t managers;
 };
 
-/* Written by cb_imb_load only, but for the counts in them. */
+/* Written by cb_imb_load only, except for their counts. */
 static struct cb_copy copies[COPIES_MAX];
 static size_t copies_open;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The copy that the fewest managers use, with one more counted. */
+/* Returns the copy with the fewest managers, and counts one more. */
 static struct cb_copy *take_copy(void)
 {
     pthread_mutex_lock(&lock);
@@ -58,7 +58,7 @@ void cb_imb_manager_free(struct cb_manager *manager)
     pthread_mutex_lock(&lock);
     manager->copy->managers--;
     pthread_mutex_unlock(&lock);
-    /* Its lanes held round keys and hash states. */
+    /* Its lanes contained round keys and hash states. */
     explicit_bzero(manager, manager->bytes);
     free(manager);
 }
@@ -67,7 +67,7 @@ void cb_imb_manager_free(struct cb_manager *manager)
 struct cb_manager *cb_imb_manager_new(const char **why)
 {
     struct cb_copy *copy = take_copy();
-    /* Both managers want whole cache lines. */
+    /* Both managers need cache-line alignment. */
     size_t own = (sizeof(struct cb_manager) + 63) & ~(size_t)63;
     size_t each = (copy->imb_get_mb_mgr_size() + 63) & ~(size_t)63;
     size_t bytes = own + 2 * each;
@@ -82,7 +82,7 @@ struct cb_manager *cb_imb_manager_new(const char **why)
     struct cb_manager *manager = memset(place, 0, bytes);
     manager->copy = copy;
     manager->bytes = bytes;
-    /* In memory of ours, so that a copy never calls the allocator of its own namespace. */
+    /* In our memory, so that a copy never calls the allocator of its own namespace. */
     manager->library = copy->imb_set_pointers_mb_mgr((uint8_t *)place + own, 0, 1);
     copy->init_mb_mgr_auto(manager->library, NULL);
     int error = copy->imb_get_errno(manager->library);
@@ -108,7 +108,7 @@ static int resolve(void *handle, struct cb_copy *copy)
 #undef RESOLVE
 }
 
-/* Opens copies until there are as many as threads will run; that some cannot be opened costs only speed. */
+/* Opens one copy per expected thread; a failure costs only speed. */
 static void open_copies(const char *name, size_t threads)
 {
 #ifdef LM_ID_NEWLM
@@ -129,7 +129,7 @@ static void open_copies(const char *name, size_t threads)
 }
 
 /*
- * Opens the library and makes it ready for that many threads at full speed; any number may use it. Files are opened
+ * Opens the library for this many threads at full speed; any number may use it. Files are opened
  * here and never later. Not thread-safe; call it once, before anything else here.
  * Returns NULL, or why it cannot be used (valid for ever); *version is set when it can.
  */
@@ -180,8 +180,8 @@ void cb_imb_sa_free(struct cb_sa *sa)
 }
 
 /*
- * The three that follow: packets lie in order, apart, whole in buffer, and are long enough for the suite; what is
- * returned is said at struct cb_operations.
+ * The next three functions: packets are in order, disjoint, completely in the buffer, and long enough for the suite;
+ * struct cb_operations documents the results.
  */
 bool cb_imb_seal(struct cb_manager *manager, struct cb_sa *sa, uint8_t *buffer, const struct cb_packet *packets,
                  size_t count)
@@ -201,7 +201,7 @@ bool cb_imb_seal_from(struct cb_manager *manager, struct cb_sa *sa, uint32_t seq
     return sa->operations->seal_from(manager, sa, sequence_high, text, packet, bytes);
 }
 
-/* The two that follow are for SAs of AEADs. */
+/* The next two functions are for SAs of AEADs. */
 bool cb_imb_aead_seal(struct cb_manager *manager, struct cb_sa *sa, const uint8_t *nonce, const uint8_t *aad,
                       size_t aad_len, const uint8_t *src, size_t len, uint8_t *dst)
 {

@@ -1,10 +1,10 @@
 /*
- * Intel's multi-buffer library behind a few plain functions: what its parts share.
+ * Intel's multi-buffer library behind a few plain functions: the shared declarations.
  *
  * It is C so that the compiler, not a hand-written copy, lays out the library's structures. The library is
  * opened at run time: a binary built with its header also starts on a host that lacks it.
  *
- * ipsec_mb.c opens the library and makes managers; gcm.c, chacha.c and encrypt_then_mac.c are its SAs.
+ * ipsec_mb.c opens the library and creates managers; gcm.c, chacha.c and encrypt_then_mac.c implement the SAs.
  */
 #ifndef CIPHERBENCH_IPSEC_MB_H
 #define CIPHERBENCH_IPSEC_MB_H
@@ -27,7 +27,7 @@
 /* Packets that are prepared before the first of them is sealed or opened: four times the library's widest lanes. */
 #define CHUNK 64
 
-/* `engine::Packet`: where SPI to ICV lie in the buffer, and the half of the sequence number that is not sent. */
+/* `engine::Packet`: position from SPI to ICV in the buffer, and the half of the sequence number that is not sent. */
 struct cb_packet {
     size_t at;
     size_t bytes;
@@ -47,19 +47,19 @@ struct cb_manager {
     IMB_JOB jobs[CHUNK];
 };
 
-/* The keying material of one SA. Every kind of SA begins with it; aligned as the library wants its keys. */
+/* The keying material of one SA. Every kind of SA begins with it; aligned as the library requires. */
 struct cb_sa {
     const struct cb_operations *operations;
     size_t bytes;
 } __attribute__((aligned(64)));
 
-/* What a kind of SA does. Each returns false when the library left work undone, which it never does. */
+/* The functions of a kind of SA. Each returns false if the library left work undone, which it never does. */
 struct cb_operations {
     bool (*seal)(struct cb_manager *, struct cb_sa *, uint8_t *buffer, const struct cb_packet *, size_t count);
     /* Zeroes the text of packets that are not authentic. */
     bool (*open)(struct cb_manager *, struct cb_sa *, uint8_t *buffer, const struct cb_packet *, size_t count,
                  bool *authentic);
-    /* Header and IV stand in packet; text lies elsewhere. */
+    /* Header and IV are in packet; text is separate. */
     bool (*seal_from)(struct cb_manager *, struct cb_sa *, uint32_t sequence_high, const uint8_t *text,
                       uint8_t *packet, size_t bytes);
     /*
@@ -111,8 +111,8 @@ static inline bool cb_icvs_equal(const uint8_t *a, const uint8_t *b, size_t byte
 }
 
 /*
- * Compares the tags of AEAD packets that are decrypted already, says of each whether it is authentic, and zeroes
- * the text of those that are not.
+ * Compares the tags of decrypted AEAD packets, reports for each whether it is authentic, and zeroes the text of
+ * the others.
  */
 static inline void cb_settle(uint8_t *buffer, const struct cb_packet *packets, size_t count,
                              uint8_t tags[][TAG_BYTES], bool *authentic)

@@ -40,7 +40,7 @@ pub enum Failure {
         vector: String,
     },
     /// It returned an error.
-    #[error("gives up at {vector}: {reason}")]
+    #[error("fails at {vector}: {reason}")]
     GaveUp {
         /// Name of the vector.
         vector: String,
@@ -48,7 +48,7 @@ pub enum Failure {
         reason: String,
     },
     /// There is no vector for the suite: a mistake in this program.
-    #[error("has no known answer of {suite} to give: {why}")]
+    #[error("has no known answer for {suite}: {why}")]
     NoVector {
         /// The suite.
         suite: Suite,

@@ -149,7 +149,7 @@ mod tests {
         real.aead(&[7; 32]).seal(&[0; 12], b"", b"abc", &mut sealed);
         let opened = null.aead(&[7; 32]).open(&[0; 12], b"", &mut sealed);
         assert_eq!(opened, Err(TagMismatch));
-        assert_eq!(sealed, [0; 19], "nothing of it is left");
+        assert_eq!(sealed, [0; 19], "the text is wiped");
     }
 
     #[test]

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_it_cannot_read() {
+    fn reports_unreadable_lines_and_fields() {
         assert_eq!(
             parse("name = one\nkey\n"),
             Err(VectorError::NotAField {

@@ -1,10 +1,10 @@
-//! Speed of the ciphers in each mode, on one core, with each kernel of the machine; and
-//! RustCrypto's for comparison.
+//! Speed of the ciphers in each mode, on one core, with each kernel of the machine, compared with
+//! RustCrypto.
 //!
 //! `make bench-gost`; ARGS="magma ctr" selects rows with all those words. A row measures messages
 //! of one batch, or single ones. Figures are Gbit/s of text by CPU time of the thread, the best of
-//! several short turns, so that other processes disturb little. Messages have buffers of their own
-//! and are processed in turn.
+//! several short turns, so that other processes disturb little. Messages have separate buffers and
+//! are processed in turn.
 
 use std::hint::black_box;
 
@@ -23,16 +23,15 @@ use nix::unistd::Pid;
 
 /// Lengths of texts in bytes; 1408 is that of an ESP packet in an Ethernet MTU.
 const SIZES: [usize; 11] = [16, 32, 64, 128, 256, 512, 1024, 1408, 2048, 4096, 8192];
-/// Messages in a batch, as many as a lane of the encryptor has on its hands.
+/// Messages in a batch, as many as in a lane of the encryptor.
 const BATCH: usize = 32;
 const TURNS: usize = 5;
 /// CPU time of a turn in seconds.
 const TURN: f64 = 0.002;
-/// Bytes between two looks at the clock, at least.
+/// Minimum number of bytes between two readings of the clock.
 const BYTES_AT_ONCE: usize = 256 << 10;
 const KEY: [u8; 32] = [0x5a; 32];
-/// Bytes under one key in CTR-ACPKM: as R 1323565.1.017-2018 has it in its examples for long
-/// messages.
+/// Bytes under one key in CTR-ACPKM: as in the examples of R 1323565.1.017-2018 for long messages.
 const SECTION_BYTES: usize = 4096;
 
 type Texts<'a> = &'a mut [Vec<u8>];
@@ -48,7 +47,7 @@ fn main() {
     SIZES.iter().for_each(|bytes| print!("{bytes:>7}"));
     println!("   Gbit/s by bytes of text");
     let theirs = "rustcrypto";
-    // One message after the other: it has no batches.
+    // One message after the other: RustCrypto has no batches.
     rows(&words, Magma::NAME, theirs, &[1], magma_by_rustcrypto());
     rows(
         &words,
@@ -106,7 +105,7 @@ fn rows(words: &[String], cipher: &str, kernel: &str, batches: &[usize], cases: 
 /// Gbit/s, the best of all turns.
 fn rate(run: &mut dyn FnMut(Texts<'_>), messages: usize, bytes: usize) -> f64 {
     let mut texts = vec![vec![0x33; bytes]; BATCH];
-    // To ask for the time costs as much as a batch of short messages.
+    // Reading the clock costs as much as a batch of short messages.
     let at_once = (BYTES_AT_ONCE / (BATCH * bytes)).max(1) as u32;
     let mut best = f64::MAX;
     for _ in 0..TURNS {
@@ -207,8 +206,8 @@ fn modes<C: BlockCipher + 'static>(new: fn(&[u8; 32], Kernel) -> C, kernel: Kern
             "mgm",
             Box::new(move |texts| seal.seal_all(with_tags(texts, block, &mut tags))),
         ),
-        // None is authentic: a receiver's work for forgeries, which is no less than for authentic
-        // ones.
+        // None is authentic: a receiver's work for forgeries is no less than for authentic
+        // messages.
         (
             "mgm-open",
             Box::new(move |texts| {

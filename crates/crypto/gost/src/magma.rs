@@ -12,8 +12,8 @@
 //!   shifted.
 //! - `avx2`: 32 blocks as eight planes of bytes, `vpshufb` in a plane being a look-up of 32
 //!   nibbles; few blocks as words.
-//! - `avx512`: 64 blocks as words, `vpermb` being a look-up of 64 nibbles in the four S-boxes that
-//!   their positions ask for.
+//! - `avx512`: 64 blocks as words, `vpermb` being a look-up of 64 nibbles in the four S-boxes of
+//!   their positions.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -35,13 +35,13 @@ use crate::{BlockCipher, KEY_BYTES, Kernel};
 /// Length of a block in bytes.
 const BLOCK_BYTES: usize = 8;
 
-/// How often the halves go through the S-boxes.
+/// Number of rounds.
 const ROUNDS: usize = 32;
 
 /// Magma (GOST R 34.12-2015 §5, RFC 8891): blocks of 64 bits, keys of 256.
 pub struct Magma(Core<true>);
 
-/// GOST 28147-89 (RFC 5830), with S-boxes of one's choice.
+/// GOST 28147-89 (RFC 5830) with selectable S-boxes.
 pub struct Gost89(Core<false>);
 
 impl Gost89 {
@@ -90,7 +90,7 @@ impl BlockCipher for Magma {
     }
 }
 
-/// With [`Sbox::CryptoProA`] where nothing else is said, as RFC 4357 and OpenSSL's engine have it.
+/// With [`Sbox::CryptoProA`], the default of RFC 4357 and of OpenSSL's engine.
 impl BlockCipher for Gost89 {
     const BLOCK_BYTES: usize = BLOCK_BYTES;
     const NAME: &'static str = "gost89";
@@ -118,7 +118,7 @@ fn words(key: &[u8; KEY_BYTES], word: fn([u8; 4]) -> u32) -> [u32; 8] {
     std::array::from_fn(|at| word(bytes[at]))
 }
 
-/// What both ciphers are; `BIG_ENDIAN` is how they read a block.
+/// The common part of both ciphers; `BIG_ENDIAN` is the byte order of a block.
 struct Core<const BIG_ENDIAN: bool> {
     kernel: Kernel,
     tables: &'static Tables,

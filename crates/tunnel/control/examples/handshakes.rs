@@ -1,10 +1,10 @@
-//! How many handshakes two of ours make a second, both on one core.
+//! Handshakes per second of the control channel's TLS, both sides on one core.
 //!
-//! `make bench-handshakes`. Client and server are the very configurations of the control channel:
-//! TLS 1.3, X25519MLKEM768, certificates of both sides, nothing resumed. Their bytes are passed on
-//! in memory, so no kernel is in it. Each handshake ends as a real one: what came out is looked at,
-//! and both sides have the same exported secret. The best of several turns counts; the others are
-//! shown as the range.
+//! `make bench-handshakes`. Client and server have the configurations of the control channel: TLS
+//! 1.3, X25519MLKEM768, certificates of both sides, no resumption. Their bytes are passed in
+//! memory, without the kernel. Each handshake ends as in the control channel: its result is
+//! verified, and both sides have the same exported secret. The best of several turns counts; the
+//! worst is printed beside it.
 
 use control::Identity;
 use control::certificates::{Authority, Texts, days_from_now};
@@ -20,15 +20,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is measured.
+/// Number of turns.
 const TURNS: usize = 10;
 const TURN: Duration = Duration::from_millis(500);
-/// More than all flights of a side.
+/// Larger than all flights of a side.
 const FLIGHT_BYTES: usize = 64 * 1024;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What handshakes took.
+/// Time taken by the handshakes.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     handshakes: u32,
@@ -80,7 +80,7 @@ fn main() -> Outcome<()> {
 }
 
 impl Cost {
-    /// Of both sides together, per second.
+    /// Handshakes per second, both sides together.
     fn rate(self) -> f64 {
         f64::from(self.handshakes) / (self.client + self.server).as_secs_f64()
     }
@@ -105,7 +105,7 @@ fn turn(client: &Identity, server: &Identity) -> Outcome<Cost> {
     Ok(cost)
 }
 
-/// One handshake, from nothing to the secret on both sides.
+/// Performs one handshake, up to the secret on both sides.
 fn handshake(client: &Identity, server: &Identity) -> Outcome<Cost> {
     let mut cost = Cost {
         handshakes: 1,
@@ -135,7 +135,7 @@ fn handshake(client: &Identity, server: &Identity) -> Outcome<Cost> {
     Ok(cost)
 }
 
-/// All that a side has to say now, in place of what is in `flight`.
+/// Replaces the content of `flight` by everything that a side has to send now.
 fn send<D: SideData>(
     side: &mut impl DerefMut<Target = ConnectionCommon<D>>,
     flight: &mut Vec<u8>,
@@ -165,7 +165,7 @@ fn timed<T>(time: &mut Duration, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Identities are made of files only: their modes are part of what is checked.
+/// Identities are loaded from files only, since their modes are checked too.
 fn identity(folder: &Path, name: &str, texts: &Texts) -> Outcome<Identity> {
     let [certificate, key] = ["pem", "key"].map(|kind| folder.join(format!("{name}.{kind}")));
     fs::write(&certificate, &texts.certificate)?;

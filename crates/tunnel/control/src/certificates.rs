@@ -59,7 +59,7 @@ pub enum CertificateError {
         what: String,
     },
     /// A new file cannot be created.
-    #[error("{} cannot be made: {source}{}", .path.display(), exists_hint(.source))]
+    #[error("{} cannot be created: {source}{}", .path.display(), exists_hint(.source))]
     NotCreated {
         /// File.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum CertificateError {
         source: io::Error,
     },
     /// Generating a key or a signature failed.
-    #[error("no certificate could be made: {0}")]
+    #[error("no certificate could be created: {0}")]
     Failed(#[from] rcgen::Error),
 }
 
@@ -332,7 +332,7 @@ fn exists_hint(error: &io::Error) -> &'static str {
         io::ErrorKind::AlreadyExists => {
             " (keys are never overwritten: move it away or choose another place)"
         }
-        io::ErrorKind::NotFound => " (make its folder first)",
+        io::ErrorKind::NotFound => " (create its folder first)",
         _ => "",
     }
 }

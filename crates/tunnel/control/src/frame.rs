@@ -10,7 +10,7 @@ const LENGTH_BYTES: usize = 4;
 
 /// A peer announces a message longer than [`MESSAGE_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {0} bytes is announced: at most {MESSAGE_BYTES_MAX} are taken")]
+#[error("a message of {0} bytes is announced: at most {MESSAGE_BYTES_MAX} are accepted")]
 pub struct TooLong(pub usize);
 
 /// A decoder: received bytes that do not yet form a message.

@@ -42,17 +42,19 @@ pub(crate) fn of_certificate(error: &Error) -> String {
     };
     match what {
         CertificateError::ExpiredContext { time, not_after } => format!(
-            "it expired {} ago (make a new one; is the clock right?)",
+            "it expired {} ago (create a new one; is the clock right?)",
             about(time.as_secs(), not_after.as_secs())
         ),
-        CertificateError::Expired => "it expired (make a new one; is the clock right?)".to_owned(),
+        CertificateError::Expired => {
+            "it expired (create a new one; is the clock right?)".to_owned()
+        }
         CertificateError::NotValidYetContext { time, not_before } => format!(
             "it is not valid for another {} (is the clock right?)",
             about(not_before.as_secs(), time.as_secs())
         ),
         CertificateError::NotValidYet => "it is not valid yet (is the clock right?)".to_owned(),
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "it is not signed by the authority that is trusted here".to_owned()
+            "it is not signed by the authority that this side trusts".to_owned()
         }
         CertificateError::NotValidForNameContext {
             expected,
@@ -63,7 +65,7 @@ pub(crate) fn of_certificate(error: &Error) -> String {
             names(presented)
         ),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
-            "it is not made for both ends of a connection (server and client authentication)"
+            "it is not valid for both ends of a connection (server and client authentication)"
                 .to_owned()
         }
         CertificateError::BadEncoding => "it cannot be read as an X.509 certificate".to_owned(),
@@ -110,18 +112,18 @@ fn of_alert(alert: AlertDescription) -> String {
 fn of_incompatible(what: &PeerIncompatible) -> String {
     match what {
         PeerIncompatible::NoKxGroupsInCommon | PeerIncompatible::NamedGroupsExtensionRequired => {
-            "the peer cannot do the key exchange X25519MLKEM768".to_owned()
+            "the peer does not support the key exchange X25519MLKEM768".to_owned()
         }
         PeerIncompatible::NoCipherSuitesInCommon => {
-            "the peer cannot do the cipher AES-256-GCM with SHA-384".to_owned()
+            "the peer does not support the cipher AES-256-GCM with SHA-384".to_owned()
         }
         PeerIncompatible::SupportedVersionsExtensionRequired
         | PeerIncompatible::Tls12NotOfferedOrEnabled
         | PeerIncompatible::ServerDoesNotSupportTls12Or13
         | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig => {
-            "the peer cannot do TLS 1.3".to_owned()
+            "the peer does not support TLS 1.3".to_owned()
         }
-        other => format!("the peer cannot do what is needed: {other:?}"),
+        other => format!("the peer lacks a required feature: {other:?}"),
     }
 }
 

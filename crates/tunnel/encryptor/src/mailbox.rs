@@ -33,7 +33,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Whether the lane does nothing any more without the last item that was put: it has taken the
-    /// item, or rests.
+    /// item, or is idle.
     pub(crate) fn is_up_to_date(&self) -> bool {
         // Pairs with the fence in `wake`: either this sees that the lane has woken, or the lane
         // sees what was put before.
@@ -46,7 +46,7 @@ impl<T> Mailbox<T> {
         self.resting.store(true, Ordering::Release);
     }
 
-    /// Ends the rest; the lane must check the mailbox next.
+    /// Marks the lane as running; it must check the mailbox next.
     pub(crate) fn wake(&self) {
         self.resting.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_and_refusal_has_a_name_of_its_own() {
+    fn every_cause_and_refusal_has_a_distinct_name() {
         let names = |names: Vec<&str>| {
             let many = names.len();
             let set: std::collections::BTreeSet<_> = names.into_iter().collect();
@@ -395,7 +395,7 @@ mod tests {
         };
         names(CAUSES.map(|(_, name)| name).into());
         names(REASONS.map(|(_, name)| name).into());
-        // As it is said on the wire.
+        // The serialised name is the one sent to the peer.
         for (cause, name) in CAUSES {
             assert_eq!(format!("{cause:?}").to_lowercase(), name);
         }

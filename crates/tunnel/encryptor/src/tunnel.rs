@@ -23,7 +23,7 @@ pub enum TunnelError {
     Refused {
         /// Interface name.
         name: String,
-        /// What `ip` said.
+        /// The message of `ip`.
         said: String,
     },
 }
@@ -33,7 +33,7 @@ pub enum TunnelError {
 /// may be fragmented, and informs the senders of the others.
 ///
 /// # Errors
-/// [`TunnelError`] with what `ip` said.
+/// [`TunnelError`] with the message of `ip`.
 pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> Result<(), TunnelError> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])

@@ -16,7 +16,7 @@ tunnel: { routes: 10.2.0.0/24 }
 ";
 
 #[test]
-fn four_lines_are_enough() {
+fn a_configuration_of_four_lines_suffices() {
     let config = Config::from_text("gw1.yaml", SMALLEST).unwrap();
     assert_eq!(
         (config.port, config.workers, config.suite),
@@ -33,7 +33,7 @@ fn four_lines_are_enough() {
 }
 
 #[test]
-fn everything_can_be_set() {
+fn all_keys_can_be_set() {
     let text = "\
 local: 2001:db8::1
 remote: 2001:db8::2
@@ -126,7 +126,7 @@ metric: 127.0.0.1:9464
 }
 
 #[test]
-fn the_examples_of_the_reference_are_right() {
+fn the_examples_of_the_reference_are_valid() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/encryptor.md");
     let text = std::fs::read_to_string(path).unwrap();
     let blocks: Vec<_> = text.split("```yaml\n").skip(1).collect();
@@ -180,7 +180,7 @@ fn the_reference_has_every_key_and_every_count() {
 }
 
 #[test]
-fn the_control_without_encryption_is_taken_only_when_that_is_meant() {
+fn operation_without_encryption_requires_consent() {
     let text = format!("{SMALLEST}engine: \"null\"\n");
     let mistakes = Config::from_text("gw1.yaml", &text)
         .unwrap_err()
@@ -250,7 +250,7 @@ fn peers_are_numbered_by_their_places_unless_configured_otherwise() {
 }
 
 #[test]
-fn a_thousand_peers_with_a_key_file_between_them_are_taken() {
+fn a_thousand_peers_may_share_a_key_file() {
     let mut text = String::from("local: 192.0.2.1\nworkers: 4\npeers:\n");
     for tunnel in 0..1000 {
         text.push_str(&format!(
@@ -465,7 +465,7 @@ fn a_pseudowire_without_esp_has_no_keys() {
 }
 
 #[test]
-fn what_would_do_nothing_in_a_mode_is_refused_with_its_place() {
+fn keys_without_effect_in_a_mode_are_refused_with_their_place() {
     let layer_2 = PSEUDOWIRE.replace("mode: l2tpv3", "mode: l2");
     let layer_2 = &layer_2[..layer_2.find("l2tpv3:").unwrap()];
     for mode in [layer_2, PSEUDOWIRE] {
@@ -497,7 +497,7 @@ fn what_would_do_nothing_in_a_mode_is_refused_with_its_place() {
 }
 
 #[test]
-fn suites_that_protect_nothing_want_to_be_asked_for() {
+fn insecure_suites_require_consent() {
     let with = |rest: &str| Config::from_text("gw1.yaml", &format!("{SMALLEST}{rest}\n"));
     let message = |rest: &str| with(rest).unwrap_err().to_string();
     assert!(message("suite: des-cbc-hmac-sha256").contains("write `legacy: true`"));
@@ -517,7 +517,7 @@ fn suites_that_protect_nothing_want_to_be_asked_for() {
 }
 
 #[test]
-fn what_is_done_to_packets_can_be_set() {
+fn packet_processing_can_be_configured() {
     let with = |rest: &str| Config::from_text("gw1.yaml", &format!("{SMALLEST}{rest}\n"));
     let defaults = with("").unwrap();
     assert_eq!((defaults.dscp, defaults.ecn), (Dscp::Fixed(0), true));

@@ -34,7 +34,7 @@ fn with(more: &str) -> String {
 }
 
 #[test]
-fn a_name_and_a_certificate_are_enough() {
+fn a_name_and_a_certificate_suffice() {
     let config = config(SMALLEST);
     let identity = config.identity.as_ref().unwrap();
     assert_eq!(identity.certificate, Path::new("gw1.pem"));
@@ -57,7 +57,7 @@ fn a_name_and_a_certificate_are_enough() {
 }
 
 #[test]
-fn everything_about_keys_can_be_set() {
+fn all_keys_of_negotiation_can_be_set() {
     let more = "policy: either, ppk: [{ id: alpha, file: a.ppk }, { id: beta, file: b.ppk, optional: true }], \
                 sae: gw2, every: 1 s, bytes: 1 TB, packets: 1000000000, grace: 500 ms";
     let text = with(more) + QKD + "control_port: 7443\ninsecure: on\nfaults: missed-rollover\n";
@@ -87,7 +87,7 @@ fn everything_about_keys_can_be_set() {
 }
 
 #[test]
-fn peers_may_have_keys_of_either_sort() {
+fn peers_may_have_static_or_negotiated_keys() {
     let text = "\
 local: 192.0.2.1
 identity: { certificate: gw1.pem, key: gw1.key, ca: ca.pem }
@@ -106,7 +106,7 @@ peers:
 }
 
 #[test]
-fn mistakes_about_keys_are_reported_with_their_places() {
+fn mistakes_in_key_settings_are_reported_with_their_places() {
     let without = SMALLEST.replace(
         "identity: { certificate: gw1.pem, key: gw1.key, ca: ca.pem }\n",
         "",
@@ -216,7 +216,7 @@ fn mistakes_about_keys_are_reported_with_their_places() {
 }
 
 #[test]
-fn all_mistakes_about_keys_are_reported_together() {
+fn all_mistakes_in_key_settings_are_reported_together() {
     let more = "policy: both, ppk: [{ id: a }], every: 1, grace: 1 h";
     let message = mistakes(&(with(more) + "control_port: 70000\n"));
     for place in [

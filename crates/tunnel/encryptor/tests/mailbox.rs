@@ -15,7 +15,7 @@ use loom::thread;
 use mailbox::Mailbox;
 
 #[test]
-fn everything_put_is_taken_once_and_in_order() {
+fn every_item_is_taken_once_and_in_order() {
     loom::model(|| {
         let mailbox = Arc::new(Mailbox::new());
         let control = Arc::clone(&mailbox);
@@ -33,7 +33,7 @@ fn everything_put_is_taken_once_and_in_order() {
 }
 
 #[test]
-fn two_that_put_lose_nothing() {
+fn two_concurrent_senders_lose_no_item() {
     loom::model(|| {
         let mailbox = Arc::new(Mailbox::new());
         let putting = [1, 2].map(|thing| {
@@ -51,7 +51,7 @@ fn two_that_put_lose_nothing() {
 }
 
 #[test]
-fn a_lane_that_is_up_to_date_uses_nothing_old_any_more() {
+fn an_up_to_date_lane_uses_no_old_value() {
     loom::model(|| {
         let mailbox = Arc::new(Mailbox::new());
         let newest_is_known = Arc::new(AtomicBool::new(false));
@@ -75,7 +75,7 @@ fn a_lane_that_is_up_to_date_uses_nothing_old_any_more() {
 }
 
 #[test]
-fn what_is_replaced_is_taken_before_the_other_or_never() {
+fn a_replaced_item_is_taken_first_or_never() {
     loom::model(|| {
         let mailbox = Arc::new(Mailbox::new());
         let control = Arc::clone(&mailbox);

@@ -96,7 +96,7 @@ impl Gateway {
         change(self.keys.lock().unwrap().as_ring().unwrap());
     }
 
-    /// As the control channel does.
+    /// Installs an epoch, as the control channel does.
     fn install(&self, secret: &Arc<EpochSecret>) {
         self.ring(|ring| ring.install_inbound(Arc::clone(secret)));
     }
@@ -246,7 +246,7 @@ fn secret(epoch: u32) -> EpochSecret {
 }
 
 #[test]
-fn a_tunnel_without_keys_drops_what_is_to_go_through_it() {
+fn a_tunnel_without_keys_drops_its_packets() {
     let mut bench = Bench::new();
     assert!(bench.seal(3).is_empty());
     assert_eq!(bench.left.dropped(DropReason::NoKeys), 3);
@@ -261,7 +261,7 @@ fn a_tunnel_without_keys_drops_what_is_to_go_through_it() {
 }
 
 #[test]
-fn a_rollover_loses_nothing_in_whatever_order_packets_come() {
+fn a_rollover_loses_no_packet_in_any_order() {
     let mut bench = Bench::new();
     let first = bench.agree(1);
     bench.left.switch(&first);
@@ -284,7 +284,7 @@ fn a_rollover_loses_nothing_in_whatever_order_packets_come() {
     let late = old[0].clone();
     bench.right.retire(1);
     await_drop(&mut bench, &late, DropReason::NoSa);
-    assert_eq!(bench.open(&new), 0, "the newest goes on, and knows it");
+    assert_eq!(bench.open(&new), 0, "the newest SA keeps its window");
     assert_eq!(bench.seal(1).len(), 1);
 }
 
@@ -304,7 +304,7 @@ fn await_drop(bench: &mut Bench, datagram: &[u8], reason: DropReason) {
 }
 
 #[test]
-fn an_epoch_that_was_never_sent_in_does_no_harm() {
+fn an_unused_epoch_does_no_harm() {
     let mut bench = Bench::new();
     let first = bench.agree(1);
     bench.left.switch(&first);
@@ -323,7 +323,7 @@ fn an_epoch_that_was_never_sent_in_does_no_harm() {
 }
 
 #[test]
-fn new_keys_are_asked_for_once_when_so_much_was_sealed() {
+fn new_keys_are_requested_once_at_the_volume_limit() {
     let packets = Limits {
         packets: 10,
         bytes: u64::MAX,
@@ -341,7 +341,7 @@ fn new_keys_are_asked_for_once_when_so_much_was_sealed() {
         for _ in 0..3 {
             bench.cross_until(epoch);
             assert!(bench.left.asked.try_recv().is_err(), "too early");
-            assert_eq!(bench.seal(30).len(), 30, "it goes on meanwhile");
+            assert_eq!(bench.seal(30).len(), 30, "sealing continues meanwhile");
             let asked = bench.left.asked.recv_timeout(PATIENCE);
             assert_eq!(asked, Ok((Some(0), cause)));
             bench.seal(30);
@@ -355,7 +355,7 @@ fn new_keys_are_asked_for_once_when_so_much_was_sealed() {
 }
 
 #[test]
-fn what_was_asked_for_is_counted_when_all_lanes_seal_with_it() {
+fn a_renewal_counts_when_all_lanes_seal_with_new_keys() {
     let mut bench = Bench::new();
     let rekeyer = bench.left.renewer.rekeyer();
     let first = bench.agree(1);
@@ -379,7 +379,7 @@ fn what_was_asked_for_is_counted_when_all_lanes_seal_with_it() {
 }
 
 #[test]
-fn other_keys_than_the_peers_are_noticed_mended_and_counted() {
+fn a_key_mismatch_is_detected_repaired_and_counted() {
     for fault in [Fault::WrongKeys, Fault::MissedRollover] {
         let mut bench = Bench::new();
         let first = bench.agree(1);
@@ -429,7 +429,7 @@ fn other_keys_than_the_peers_are_noticed_mended_and_counted() {
 }
 
 #[test]
-fn forged_packets_between_good_ones_are_no_desync() {
+fn forged_packets_between_authentic_ones_are_no_desync() {
     let mut bench = Bench::new();
     let first = bench.agree(1);
     bench.left.switch(&first);

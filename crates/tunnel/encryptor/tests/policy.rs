@@ -145,7 +145,7 @@ fn description() -> impl Strategy<Value = Description> {
 
 proptest! {
     #[test]
-    fn the_fast_lookup_finds_what_the_slow_one_does(
+    fn the_fast_lookup_agrees_with_the_slow_one(
         selectors in prop::collection::vec(one_selectors(), 0..12),
         packets in prop::collection::vec(description(), 1..40),
     ) {
@@ -163,7 +163,7 @@ proptest! {
 }
 
 #[test]
-fn a_peer_cannot_speak_for_a_smaller_network_inside_its_own() {
+fn a_peer_cannot_impersonate_a_smaller_network_inside_its_own() {
     let policy = Policy::new(&[
         Selectors::to(vec![prefix("10.0.0.0/8")]),
         Selectors::to(vec![prefix("10.1.0.0/16")]),
@@ -184,7 +184,7 @@ fn a_peer_cannot_speak_for_a_smaller_network_inside_its_own() {
 }
 
 #[test]
-fn a_fragment_that_may_be_a_tunnels_is_nobody_elses() {
+fn a_fragment_that_may_match_a_tunnel_matches_no_other() {
     let with_ports = Selectors {
         protocol: Some(UDP),
         remote_ports: 53..=53,
@@ -210,7 +210,7 @@ fn a_fragment_that_may_be_a_tunnels_is_nobody_elses() {
 }
 
 #[test]
-fn extension_headers_are_seen_through() {
+fn extension_headers_are_skipped() {
     let with_ports = Selectors {
         protocol: Some(TCP),
         remote_ports: 443..=443,

@@ -118,7 +118,7 @@ impl Lane {
 }
 
 #[test]
-fn tunnels_outlive_their_sas_without_a_loss_whether_their_lane_was_busy_or_not() {
+fn tunnels_outlive_their_sas_without_loss_on_busy_and_idle_lanes() {
     // More than three SAs can seal.
     const PACKETS: u64 = (28 << 20) / BYTES as u64;
     let folder = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ fn tunnels_outlive_their_sas_without_a_loss_whether_their_lane_was_busy_or_not()
 }
 
 #[test]
-fn new_keys_are_there_on_demand_without_a_loss_and_it_is_done_when_all_lanes_seal_with_them() {
+fn renewal_on_demand_loses_no_packet_and_completes_when_all_lanes_use_it() {
     let folder = tempfile::tempdir().unwrap();
     let files = ["a.key", "b.key"].map(|name| folder.path().join(name));
     keying::create_pair(&files[0], &files[1]).unwrap();

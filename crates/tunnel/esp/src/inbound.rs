@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_of_any_length_is_taken_off_and_any_wrong_byte_of_it_is_found() {
+    fn padding_of_any_length_is_removed_and_any_wrong_byte_is_rejected() {
         for inner_len in 0..40 {
             for padding in 0..=255u8 {
                 let mut text = vec![0xee; inner_len];

@@ -93,7 +93,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn an_iv_has_its_suites_length_and_nothing_behind_it_is_touched() {
+    fn an_iv_has_its_suites_length_and_bytes_behind_it_are_unchanged() {
         for suite in Suite::ALL {
             let mut packet = [0xaa; 64];
             Ivs::of(suite).write(7, &mut packet);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no key is left for packet 1125899906842624")]
-    fn an_iv_never_comes_again_when_a_trees_keys_are_used_up() {
+    fn no_iv_repeats_when_a_trees_keys_are_used_up() {
         Ivs::of(Suite::Gost(Gost::MagmaMgm)).write(1 << 50, &mut [0; 16]);
     }
 

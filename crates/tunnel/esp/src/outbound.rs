@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_trailer_is_what_the_rfc_says_and_fits_its_room() {
+    fn the_trailer_matches_the_rfc_and_fits_its_room() {
         for suite in Suite::ALL {
             let shape = Shape::of(suite);
             for inner_len in 0..64 {

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lengths_are_those_of_the_one_place_that_knows() {
+    fn lengths_agree_with_the_overhead_function() {
         for suite in Suite::ALL {
             let shape = Shape::of(suite);
             for inner in 0..200 {

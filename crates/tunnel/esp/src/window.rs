@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_window_accepts_what_a_set_of_all_numbers_would(
+        fn the_window_equals_an_unlimited_set(
             size in size(),
             start in start(),
             steps in prop::collection::vec(step(1024), 1..600),
@@ -236,7 +236,7 @@ mod tests {
         }
 
         #[test]
-        fn inference_is_right_from_the_left_end_of_the_window_on_for_2_to_the_32(
+        fn inference_is_right_for_2_to_the_32_numbers_from_the_windows_left_end(
             size in size(),
             top in start(),
             offset in prop_oneof![

@@ -54,7 +54,7 @@ pub(crate) fn sa_keys(
         .extract(secret)
         .expand(&[&context], OutputLength(keymat.len()))
         .and_then(|output| output.fill(&mut keymat))
-        .expect("HKDF-SHA-256 gives up to 8160 bytes, and the buffer has the length asked for");
+        .expect("HKDF-SHA-256 gives up to 8160 bytes, and the buffer has the requested length");
     SaKeys {
         spi: spi_of(epoch, lane),
         suite,
@@ -62,10 +62,11 @@ pub(crate) fn sa_keys(
     }
 }
 
-/// Fields, each behind its length in two bytes: no two lists of fields are the same bytes.
+/// Encodes fields, each preceded by its length in two bytes, so that no two lists of fields encode
+/// to the same bytes.
 ///
 /// # Panics
-/// When a field is longer than 65535 bytes: then they could be.
+/// When a field is longer than 65535 bytes, whose encoding would be ambiguous.
 pub(crate) fn framed(fields: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(fields.iter().map(|field| 2 + field.len()).sum());
     for field in fields {
@@ -98,8 +99,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Derived by another implementation (Python's `cryptography`) from what `docs/security.md`
-    /// says.
+    /// Derived by another implementation (Python's `cryptography`) from `docs/security.md`.
     #[test]
     fn keys_are_those_that_another_implementation_derives() {
         let cases = [

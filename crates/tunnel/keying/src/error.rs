@@ -105,7 +105,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// A new key file cannot be created.
-    #[error("{} cannot be made: {source}{}", .path.display(), hint(.source, AlreadyExists,
+    #[error("{} cannot be created: {source}{}", .path.display(), hint(.source, AlreadyExists,
         " (keys are never overwritten: move it away or choose another name)"))]
     NotCreated {
         /// The file.
@@ -114,7 +114,7 @@ pub enum KeyError {
         source: io::Error,
     },
     /// The operating system gave no randomness.
-    #[error("the operating system gives no random bytes, so no secret can be made")]
+    #[error("the operating system gives no random bytes, so no secret can be generated")]
     NoRandomness,
 }
 

@@ -209,7 +209,7 @@ impl Message {
     pub fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
         if bytes.len() > MESSAGE_BYTES_MAX {
             return Err(garbled(format_args!(
-                "a message has {} bytes, at most {MESSAGE_BYTES_MAX} are taken",
+                "a message has {} bytes, at most {MESSAGE_BYTES_MAX} are accepted",
                 bytes.len()
             )));
         }

@@ -52,7 +52,7 @@ impl PpkFile {
 
     fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let [version, encoding, key] = fields(text, [FORMAT, "encoding", "key"])?;
-        version.expect(VERSION, "known is version 1")?;
+        version.expect(VERSION, "expected version 1")?;
         let bytes = match encoding.value {
             "hex" => from_hex(key)?,
             "base64" => from_base64(key)?,
@@ -79,7 +79,7 @@ impl fmt::Debug for PpkFile {
 fn from_hex(key: Field<'_>) -> Result<Zeroizing<Vec<u8>>, Malformed> {
     let mut bytes = Zeroizing::new(vec![0; key.value.len() / 2]);
     hex::read(key.value, &mut bytes)
-        .ok_or_else(|| key.malformed("expected pairs of hexadecimal digits behind `key:`"))?;
+        .ok_or_else(|| key.malformed("expected pairs of hexadecimal digits after `key:`"))?;
     Ok(bytes)
 }
 
@@ -89,7 +89,7 @@ fn from_base64(key: Field<'_>) -> Result<Zeroizing<Vec<u8>>, Malformed> {
     // The decoder's error contains part of the key.
     let length = STANDARD
         .decode_slice(key.value, &mut bytes)
-        .map_err(|_| key.malformed("expected base64 with its padding behind `key:`"))?;
+        .map_err(|_| key.malformed("expected base64 with its padding after `key:`"))?;
     bytes.truncate(length);
     Ok(bytes)
 }
@@ -180,22 +180,22 @@ mod tests {
             (
                 text("hex", &DIGITS[1..]),
                 3,
-                "expected pairs of hexadecimal digits behind `key:`",
+                "expected pairs of hexadecimal digits after `key:`",
             ),
             (
                 text("hex", BASE64),
                 3,
-                "expected pairs of hexadecimal digits behind `key:`",
+                "expected pairs of hexadecimal digits after `key:`",
             ),
             (
                 text("base64", &BASE64[..43]),
                 3,
-                "expected base64 with its padding behind `key:`",
+                "expected base64 with its padding after `key:`",
             ),
             (
                 text("base64", "AAE-_w=="),
                 3,
-                "expected base64 with its padding behind `key:`",
+                "expected base64 with its padding after `key:`",
             ),
             (
                 text("base64", "AAEC"),
@@ -210,7 +210,7 @@ mod tests {
             (
                 text("hex", DIGITS).replace("ppk: 1", "ppk: 2"),
                 1,
-                "known is version 1",
+                "expected version 1",
             ),
             (
                 text("hex", DIGITS).replace("key: ", ""),

@@ -43,7 +43,7 @@ impl KeyRing {
         let replaced = self.inbound.insert(epoch, secret);
         assert!(
             replaced.is_none(),
-            "epoch {epoch} is installed once while it lives"
+            "epoch {epoch} must not be installed twice"
         );
     }
 
@@ -63,11 +63,11 @@ impl KeyRing {
         let epoch = secret.epoch();
         assert!(
             self.inbound.contains_key(&epoch),
-            "epoch {epoch} is received in before it is sent in"
+            "epoch {epoch} must be installed for receiving before it is used for sending"
         );
         assert!(
             self.sent_in.insert(epoch),
-            "epoch {epoch} is switched to once"
+            "epoch {epoch} must not be used for sending twice"
         );
         self.outbound = Some(secret);
         self.slots_taken.clear();
@@ -94,7 +94,7 @@ impl KeyRing {
         let secret = self.outbound.as_ref()?;
         assert!(
             self.slots_taken.insert(slot),
-            "the outbound keys of slot {slot} are handed out once"
+            "the outbound keys of slot {slot} must not be handed out twice"
         );
         Some(secret.sa_keys(self.side, slot))
     }

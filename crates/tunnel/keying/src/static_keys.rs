@@ -130,7 +130,7 @@ impl StaticKeys {
         let first = self.lanes_taken.insert(lane);
         assert!(
             first,
-            "the outbound keys of lane {lane} are handed out once"
+            "the outbound keys of lane {lane} must not be handed out twice"
         );
         let epoch = self.outbound_epoch();
         self.file.sa_keys(suite, self.side(), epoch, lane)

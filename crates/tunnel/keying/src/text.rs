@@ -33,13 +33,13 @@ pub(crate) struct KeyFile {
 impl KeyFile {
     pub(crate) fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let [version, side, secret] = fields(text, [KEY_FORMAT, "side", "secret"])?;
-        version.expect(VERSION, "known is version 1")?;
+        version.expect(VERSION, "expected version 1")?;
         let side = match side.value {
             "a" => Side::A,
             "b" => Side::B,
             _ => return Err(side.malformed("expected `side: a` or `side: b`")),
         };
-        let wrong = "expected 64 hexadecimal digits behind `secret:`";
+        let wrong = "expected 64 hexadecimal digits after `secret:`";
         let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
         hex::read(secret.value, &mut *bytes).ok_or_else(|| secret.malformed(wrong))?;
         Ok(Self {
@@ -81,7 +81,7 @@ impl Epochs {
 
     pub(crate) fn parse(text: &[u8]) -> Result<Self, Malformed> {
         let [version, outbound, peer] = fields(text, [EPOCH_FORMAT, "outbound", "peer"])?;
-        version.expect(VERSION, "known is version 1")?;
+        version.expect(VERSION, "expected version 1")?;
         let epoch = |field: Field<'_>| match field.value.parse() {
             Ok(epoch) if epoch <= EPOCH_MAX => Ok(epoch),
             _ => Err(field.malformed(&format!("expected a number from 0 to {EPOCH_MAX}"))),
@@ -104,7 +104,7 @@ impl Epochs {
 }
 
 pub(crate) fn push_field(text: &mut String, name: &str, value: impl std::fmt::Display) {
-    writeln!(text, "{name}: {value}").expect("a string takes any text");
+    writeln!(text, "{name}: {value}").expect("writing to a string does not fail");
 }
 
 /// A value and its line number, from 1.
@@ -220,10 +220,10 @@ mod tests {
     fn an_error_names_the_line_and_not_the_secret() {
         let good = format!("cipherbench_static_key: 1\nside: a\nsecret: {DIGITS}\n");
         assert!(KeyFile::parse(good.as_bytes()).is_ok());
-        let hex = "expected 64 hexadecimal digits behind `secret:`";
+        let hex = "expected 64 hexadecimal digits after `secret:`";
         let one_of = "expected one of `cipherbench_static_key: …`, `side: …`, `secret: …`";
         let cases = [
-            (good.replace("key: 1", "key: 2"), 1, "known is version 1"),
+            (good.replace("key: 1", "key: 2"), 1, "expected version 1"),
             (
                 good.replace("side: a", "side: A"),
                 2,

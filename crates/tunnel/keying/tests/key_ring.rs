@@ -1,5 +1,5 @@
-//! Epochs of two sides: what one sends with the other receives with, in the epochs in force and in
-//! no others.
+//! Epochs of two sides: each receives with the keys that the other sends with, in active epochs
+//! only.
 
 use keying::chain::{Context, EpochSecret, Policy, Secret};
 use keying::{KeyRing, Keys, LANES_MAX, SaKeys, Side, StaticKeys, create_pair, epoch_of, spi_of};
@@ -59,7 +59,7 @@ fn each_side_receives_with_the_keys_that_the_other_sends_with() {
         assert_eq!((epoch_of(from_a.spi), from_a.spi), (7, from_b.spi));
         assert_ne!(
             from_a.keymat, from_b.keymat,
-            "what is sent back is not authentic"
+            "a reflected packet is not authentic"
         );
     }
 }
@@ -79,7 +79,7 @@ fn an_spi_of_another_slot_or_epoch_has_no_keys() {
 }
 
 #[test]
-fn old_epochs_are_received_in_until_they_are_retired() {
+fn old_epochs_are_received_until_they_are_retired() {
     let [mut a, mut b] = pair(1);
     let old = b.outbound(0).unwrap();
     let (mut spis, mut keys) = (HashSet::new(), HashSet::new());
@@ -108,15 +108,15 @@ fn old_epochs_are_received_in_until_they_are_retired() {
 }
 
 #[test]
-#[should_panic(expected = "outbound keys of slot 1 are handed out once")]
+#[should_panic(expected = "outbound keys of slot 1 must not be handed out twice")]
 fn a_second_sender_in_one_slot_is_a_mistake_of_the_caller() {
     let [mut a, _] = pair(1);
     let _ = (a.outbound(1), a.outbound(0), a.outbound(1));
 }
 
 #[test]
-#[should_panic(expected = "epoch 1 is switched to once")]
-fn an_epoch_that_was_left_is_not_sent_in_again() {
+#[should_panic(expected = "epoch 1 must not be used for sending twice")]
+fn an_epoch_is_not_used_for_sending_again() {
     let [mut a, _] = pair(1);
     a.install_inbound(secret(2));
     a.switch_outbound(secret(2));
@@ -124,21 +124,21 @@ fn an_epoch_that_was_left_is_not_sent_in_again() {
 }
 
 #[test]
-#[should_panic(expected = "epoch 2 is received in before it is sent in")]
-fn nothing_is_sent_in_an_epoch_whose_answers_could_not_be_opened() {
+#[should_panic(expected = "epoch 2 must be installed for receiving before it is used for sending")]
+fn an_epoch_without_inbound_keys_is_not_used_for_sending() {
     let [mut a, _] = pair(1);
     a.switch_outbound(secret(2));
 }
 
 #[test]
-#[should_panic(expected = "epoch 1 is installed once while it lives")]
+#[should_panic(expected = "epoch 1 must not be installed twice")]
 fn an_epoch_number_has_one_secret_at_a_time() {
     let [mut a, _] = pair(1);
     a.install_inbound(secret(1));
 }
 
 #[test]
-fn a_number_may_come_again_when_its_epoch_is_retired() {
+fn a_number_may_be_reused_when_its_epoch_is_retired() {
     let [mut a, _] = pair(1);
     a.install_inbound(secret(2));
     a.switch_outbound(secret(2));
@@ -190,7 +190,7 @@ fn either_source_gives_lanes_their_keys() {
         assert_eq!(
             b.inbound(SUITE, spi_of(2, 0), 0).is_some(),
             is_static,
-            "only a key file has keys of epochs that nobody told of"
+            "only a key file has keys of epochs that were not installed"
         );
     }
     let mut without = Keys::from(KeyRing::new(Side::A));

@@ -10,7 +10,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn one_key_is_made_for_both_sides_and_for_nobody_else() {
+fn one_key_is_created_for_both_sides_and_only_its_owner() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other, third] = ["a", "b", "c"].map(|name| folder.path().join(name));
     create_ppk(&[&one, &other]).unwrap();
@@ -26,7 +26,7 @@ fn one_key_is_made_for_both_sides_and_for_nobody_else() {
 }
 
 #[test]
-fn a_file_is_never_overwritten_and_never_left_half_made() {
+fn a_file_is_never_overwritten_and_never_left_incomplete() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = ["a", "b"].map(|name| folder.path().join(name));
     fs::write(&other, "mine").unwrap();
@@ -63,7 +63,7 @@ fn a_file_that_others_may_use_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn an_unreadable_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("alpha.ppk");
     let load = |path: &Path| PpkFile::load(path).unwrap_err().to_string();

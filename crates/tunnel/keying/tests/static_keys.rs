@@ -12,7 +12,7 @@ use wire::Suite;
 
 const SUITE: Suite = Suite::Aes256Gcm;
 
-/// A fresh pair of key files in a folder that goes with it.
+/// A fresh pair of key files in a temporary folder.
 struct Pair {
     folder: TempDir,
     a: PathBuf,
@@ -59,7 +59,7 @@ fn same(one: &SaKeys, other: &SaKeys) -> bool {
 }
 
 #[test]
-fn a_pair_made_in_memory_is_as_good_as_one_made_in_files() {
+fn a_pair_created_in_memory_equals_one_created_in_files() {
     let pair = Pair::new();
     let texts = pair_texts().unwrap();
     let paths = ["a.key", "b.key"].map(|name| pair.folder.path().join("memory").join(name));
@@ -122,7 +122,7 @@ fn two_pairs_have_no_secret_in_common() {
 }
 
 #[test]
-#[should_panic(expected = "outbound keys of lane 1 are handed out once")]
+#[should_panic(expected = "outbound keys of lane 1 must not be handed out twice")]
 fn a_second_sender_in_one_lane_is_a_mistake_of_the_caller() {
     let pair = Pair::new();
     let mut a = StaticKeys::open(&pair.a).unwrap();
@@ -132,7 +132,7 @@ fn a_second_sender_in_one_lane_is_a_mistake_of_the_caller() {
 }
 
 #[test]
-fn a_file_in_use_is_refused_until_it_is_given_up() {
+fn a_file_in_use_is_refused_until_it_is_closed() {
     let pair = Pair::new();
     let first = StaticKeys::open(&pair.a).unwrap();
     let link = pair.folder.path().join("other-name");
@@ -185,7 +185,7 @@ fn no_key_is_handed_out_when_its_epoch_cannot_be_recorded() {
 }
 
 #[test]
-fn a_missing_epoch_file_is_refused_with_reason_and_remedy() {
+fn a_missing_epoch_file_is_refused_with_advice() {
     let pair = Pair::new();
     fs::remove_file(pair.beside_a(".epoch")).unwrap();
     let error = StaticKeys::open(&pair.a).unwrap_err();
@@ -195,11 +195,11 @@ fn a_missing_epoch_file_is_refused_with_reason_and_remedy() {
         text.contains("nonces could repeat") && text.contains("keys static"),
         "{text}"
     );
-    assert!(!pair.beside_a(".epoch").exists(), "it is not made anew");
+    assert!(!pair.beside_a(".epoch").exists(), "it is not recreated");
 }
 
 #[test]
-fn an_epoch_file_that_is_not_understood_is_refused() {
+fn an_invalid_epoch_file_is_refused() {
     let pair = Pair::new();
     for text in [
         "",
@@ -226,7 +226,7 @@ fn the_last_epoch_is_the_last() {
 }
 
 #[test]
-fn keys_come_only_for_the_lane_and_for_epochs_that_are_not_over() {
+fn keys_are_returned_only_for_the_lane_and_live_epochs() {
     let pair = Pair::new();
     let mut a = StaticKeys::open(&pair.a).unwrap();
     assert!(a.inbound(SUITE, spi_of(3, 5), 5).is_some());
@@ -246,7 +246,7 @@ fn keys_come_only_for_the_lane_and_for_epochs_that_are_not_over() {
 }
 
 #[test]
-fn what_was_noted_of_the_peer_outlives_a_restart() {
+fn the_peers_noted_epoch_outlives_a_restart() {
     let pair = Pair::new();
     StaticKeys::open(&pair.a)
         .unwrap()
@@ -259,7 +259,7 @@ fn what_was_noted_of_the_peer_outlives_a_restart() {
 }
 
 #[test]
-fn a_peer_epoch_that_cannot_be_recorded_holds_at_once_and_is_recorded_later() {
+fn an_unrecorded_peer_epoch_applies_at_once_and_is_recorded_later() {
     let pair = Pair::new();
     let fresh = pair.beside_a(".epoch.new");
     let mut a = StaticKeys::open(&pair.a).unwrap();
@@ -281,7 +281,7 @@ fn a_peer_epoch_that_cannot_be_recorded_holds_at_once_and_is_recorded_later() {
 }
 
 #[test]
-fn files_that_others_could_use_are_refused_with_the_command_that_mends_them() {
+fn files_that_others_could_use_are_refused_with_the_fix() {
     let pair = Pair::new();
     for bad in [0o640, 0o604, 0o620, 0o601] {
         set_mode(&pair.a, bad);
@@ -312,7 +312,7 @@ fn a_key_file_with_a_second_name_is_refused() {
 }
 
 #[test]
-fn what_is_no_key_file_is_refused_by_name() {
+fn an_invalid_key_file_is_refused_by_name() {
     let pair = Pair::new();
     let missing = StaticKeys::open(Path::new("/nonexistent/gw1.key"))
         .unwrap_err()
@@ -367,7 +367,7 @@ fn a_pair_is_for_its_owner_only_and_never_overwrites() {
 }
 
 #[test]
-fn an_epoch_file_of_earlier_keys_is_not_taken_over() {
+fn an_epoch_file_of_earlier_keys_is_not_reused() {
     let pair = Pair::new();
     fs::remove_file(&pair.a).unwrap();
     let error = create_pair(&pair.a, &pair.folder.path().join("c.key")).unwrap_err();

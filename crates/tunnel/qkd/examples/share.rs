@@ -5,8 +5,8 @@
 //! $ cargo run -p cipherbench-qkd --example share -- gw1@https://10.9.0.1:8443 gw2@https://10.9.0.2:8443
 //! ```
 //!
-//! In the working directory are `ca.pem`, the KMEs' authority, and of each SAE `NAME.pem` and
-//! `NAME.key`. A third argument is the size of keys in bits, a fourth their number in one request.
+//! The working directory contains `ca.pem`, the KMEs' authority, and `NAME.pem` and `NAME.key` of
+//! each SAE. A third argument is the size of keys in bits, a fourth their number in one request.
 
 use qkd::types::KeyRequest;
 use qkd::{Kme, KmeError, Setup};

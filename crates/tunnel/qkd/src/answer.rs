@@ -111,7 +111,7 @@ impl Answer {
         // Serde would also accept a JSON array of the field values.
         if !self.body.trim_ascii_start().starts_with(b"{") {
             return Err(Failure::Garbage {
-                what: format!("it is no JSON object, {}", self.described()),
+                what: format!("it is not a JSON object, {}", self.described()),
             });
         }
         unescape(&mut self.body);
@@ -128,10 +128,14 @@ impl Answer {
             Category::Eof => format!("its JSON ends too early, after {} bytes", self.body.len()),
             Category::Data => {
                 let message = error.to_string();
-                let reason = ["missing field `", "duplicate field `", "a key is no base64"]
-                    .into_iter()
-                    .find(|known| message.starts_with(known))
-                    .map(|_| message.split(" at line").next().unwrap_or_default());
+                let reason = [
+                    "missing field `",
+                    "duplicate field `",
+                    "a key is not base64",
+                ]
+                .into_iter()
+                .find(|known| message.starts_with(known))
+                .map(|_| message.split(" at line").next().unwrap_or_default());
                 match reason {
                     Some(reason) => format!("it is not {expected}: {reason} ({place})"),
                     None => {
@@ -142,7 +146,7 @@ impl Answer {
                 }
             }
             Category::Syntax | Category::Io => {
-                format!("it is no JSON, {} ({place})", self.described())
+                format!("it is not JSON, {} ({place})", self.described())
             }
         }
     }
@@ -156,32 +160,32 @@ impl Answer {
                 location: location.map_or("nowhere".to_owned(), quoted),
             };
         }
-        let said = self.said();
+        let detail = self.detail();
         match status {
-            400 => Failure::BadRequest { said },
-            401 => Failure::Unauthorized { said },
+            400 => Failure::BadRequest { detail },
+            401 => Failure::Unauthorized { detail },
             503 => Failure::Unavailable {
-                said,
+                detail,
                 retry_after: self.retry_after,
             },
-            _ => Failure::Status { status, said },
+            _ => Failure::Status { status, detail },
         }
     }
 
     /// The suffix for the status in an error text: message and details of the standard's error
     /// object, otherwise the body's length and type. Other bodies are not quoted, since their
     /// content is unknown.
-    fn said(&self) -> String {
+    fn detail(&self) -> String {
         let Ok(error) = serde_json::from_slice::<Error>(&self.body) else {
             return format!(", {}", self.described());
         };
-        let mut said = format!(": {}", quoted(&error.message));
+        let mut detail = format!(": {}", quoted(&error.message));
         if let Some(details) = error.details.filter(|details| !details.is_empty()) {
             let details = serde_json::to_string(&details).unwrap_or_default();
-            said += ", details ";
-            said += &quoted(&details);
+            detail += ", details ";
+            detail += &quoted(&details);
         }
-        said
+        detail
     }
 
     fn described(&self) -> String {
@@ -353,7 +357,7 @@ mod tests {
             &format!("{}0", ID[0]),
             &ID[0].replace('-', "_"),
         ] {
-            refused(new(&[(id, "AQI=")], &one), "no UUID");
+            refused(new(&[(id, "AQI=")], &one), "not a UUID");
         }
         let by_id = |keys: &[(&str, &str)], of: &[&str]| container(keys).keys_by_id(&ids(of));
         refused(by_id(&[(ID[1], "AQI=")], &ID[..1]), "was not requested");
@@ -368,21 +372,21 @@ mod tests {
     fn describes_a_malformed_response_without_quoting_it() {
         let one = KeyRequest::default();
         for (body, expected) in [
-            ("", "no JSON object, without a body"),
-            ("<html>AQI=</html>", "no JSON object, with 17 bytes of"),
-            ("{AQI=}", "no JSON, "),
+            ("", "not a JSON object, without a body"),
+            ("<html>AQI=</html>", "not a JSON object, with 17 bytes of"),
+            ("{AQI=}", "not JSON, "),
             (r#"{"keys":[{"key_ID":"#, "ends too early"),
-            ("[]", "no JSON object"),
-            ("[[],null]", "no JSON object"),
-            ("null", "no JSON object"),
-            (r#""AQI=""#, "no JSON object"),
+            ("[]", "not a JSON object"),
+            ("[[],null]", "not a JSON object"),
+            ("null", "not a JSON object"),
+            (r#""AQI=""#, "not a JSON object"),
             (r#"{"keys":"AQI="}"#, "wrong type"),
             (r#"{"keys":[{"key":"AQI="}]}"#, "missing field `key_ID`"),
             (r#"{"key":"AQI="}"#, "missing field `keys`"),
             (r#"{"keys":[{"key_ID":"x","key":["AQI="]}]}"#, "wrong type"),
             (
                 r#"{"keys":[{"key_ID":"x","key":"AQI=-"}]}"#,
-                "a key is no base64",
+                "a key is not base64",
             ),
             (r#"{"keys":[],"keys":["AQI="]}"#, "duplicate field `keys`"),
             (r#"{"message":"AQI="}"#, "missing field `keys`"),
@@ -421,7 +425,7 @@ mod tests {
                 "cannot deliver now: status 503: \"no keys\"",
             ),
             (404, "<html>", "status 404, with 6 bytes of"),
-            (500, "", "does not know"),
+            (500, "", "does not define"),
             (204, "", "status 204"),
             (302, "", "redirects clients to nowhere (status 302"),
         ] {

@@ -237,7 +237,7 @@ impl Channel {
         }
         if error.is_parse() {
             return Failure::Garbage {
-                what: format!("it is no HTTP/1.1: {error}"),
+                what: format!("it is not HTTP/1.1: {error}"),
             };
         }
         let mut cause = error.to_string();

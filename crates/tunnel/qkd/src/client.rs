@@ -186,7 +186,7 @@ impl Kme {
         for (at, id) in ids.iter().enumerate() {
             if !is_uuid(id) {
                 return Err(Failure::Request(format!(
-                    "{} is no key id: a UUID is needed",
+                    "{} is not a key id (expected a UUID)",
                     quoted(id)
                 )));
             }
@@ -343,11 +343,11 @@ fn check_sae(id: &str) -> Result<(), &'static str> {
 
 fn check_request(request: &KeyRequest) -> Result<(), Failure> {
     if request.number == Some(0) {
-        return Err(Failure::Request("0 keys are asked for".to_owned()));
+        return Err(Failure::Request("0 keys are requested".to_owned()));
     }
     match request.size {
         Some(size) if size == 0 || size % 8 != 0 => Err(Failure::Request(format!(
-            "keys of {size} bits are asked for: the size must be a multiple of 8, and not 0"
+            "keys of {size} bits are requested: the size must be a multiple of 8, and not 0"
         ))),
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@ const QUOTED_CHARS_MAX: usize = 200;
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The URL cannot be used.
-    #[error("`{url}` is no URL of a KME: {what} (as in https://10.9.0.1:8443)")]
+    #[error("`{url}` is not the URL of a KME: {what} (as in https://10.9.0.1:8443)")]
     Url {
         /// As given.
         url: String,
@@ -21,7 +21,7 @@ pub enum SetupError {
     },
     /// The host has no address.
     #[error(
-        "KME host `{host}` has no address: {source} (give the URL with an IP address, or mend name resolution)"
+        "KME host `{host}` has no address: {source} (give the URL with an IP address, or fix name resolution)"
     )]
     NoAddress {
         /// Name.
@@ -38,7 +38,7 @@ pub enum SetupError {
         what: &'static str,
     },
     /// A timeout of zero.
-    #[error("a timeout of 0 s for the KME lets no call succeed (a few seconds will do)")]
+    #[error("a timeout of 0 s for the KME lets no call succeed (a few seconds are enough)")]
     NoTimeout,
     /// A file cannot be read.
     #[error("{} cannot be read: {source}", .path.display())]
@@ -154,38 +154,38 @@ pub enum Failure {
         cause: String,
     },
     /// Status 400: the KME rejects the request. An unknown key ID has this status too.
-    #[error("the KME refuses the request: status 400{said}")]
+    #[error("the KME refuses the request: status 400{detail}")]
     BadRequest {
-        /// What its body says.
-        said: String,
+        /// From the error in its body.
+        detail: String,
     },
     /// Status 401.
     #[error(
-        "the KME does not grant this SAE what it asks for: status 401{said} (register the SAE id, its certificate and its \
+        "the KME refuses this SAE: status 401{detail} (register the SAE id, its certificate and its \
          peer with the KME)"
     )]
     Unauthorized {
-        /// What its body says.
-        said: String,
+        /// From the error in its body.
+        detail: String,
     },
     /// Status 503: the KME has no keys at present, or an internal error.
-    #[error("the KME cannot deliver now: status 503{said}")]
+    #[error("the KME cannot deliver now: status 503{detail}")]
     Unavailable {
-        /// What its body says.
-        said: String,
-        /// When to ask again (Retry-After).
+        /// From the error in its body.
+        detail: String,
+        /// When to retry (Retry-After).
         retry_after: Option<Duration>,
     },
     /// Any other status than 200.
     #[error(
-        "the KME answers with status {status}{said}, which ETSI GS QKD 014 does not know (is this a KME, and the path before \
+        "the KME answers with status {status}{detail}, which ETSI GS QKD 014 does not define (is this a KME, and the path before \
          /api/v1/keys right?)"
     )]
     Status {
         /// The status.
         status: u16,
-        /// What its body says.
-        said: String,
+        /// From the error in its body.
+        detail: String,
     },
     /// The KME redirects the client; keys are fetched from the configured URL only.
     #[error(
@@ -211,7 +211,7 @@ pub enum Failure {
     },
     /// The KME knows this SAE by another ID.
     #[error(
-        "the KME takes the certificate for that of SAE {reported}, but the configuration says {own} (the peer could \
+        "the KME identifies the certificate as that of SAE {reported}, but the configuration says {own} (the peer could \
          not fetch keys under that name: correct `sae`, or the certificate)"
     )]
     WrongSae {
@@ -239,13 +239,13 @@ pub enum Failure {
         expected: usize,
     },
     /// A key ID that is not a UUID.
-    #[error("{id} is delivered as a key id and is no UUID")]
+    #[error("{id} is delivered as a key id but is not a UUID")]
     NoUuid {
         /// Quoted.
         id: String,
     },
     /// A key that was not requested.
-    #[error("key {id} is delivered and was not requested")]
+    #[error("key {id} is delivered but was not requested")]
     Unasked {
         /// Key id.
         id: String,
@@ -292,13 +292,13 @@ mod tests {
         let error = KmeError {
             url: "https://10.9.0.1:8443/api/v1/keys/gw2/enc_keys".to_owned(),
             failure: Failure::Unauthorized {
-                said: ", without a body".to_owned(),
+                detail: ", without a body".to_owned(),
             },
         };
         assert_eq!(
             error.to_string(),
-            "KME https://10.9.0.1:8443/api/v1/keys/gw2/enc_keys: the KME does not grant this SAE what it asks for: status \
-             401, without a body (register the SAE id, its certificate and its peer with the KME)"
+            "KME https://10.9.0.1:8443/api/v1/keys/gw2/enc_keys: the KME refuses this SAE: status 401, without a body \
+             (register the SAE id, its certificate and its peer with the KME)"
         );
     }
 }

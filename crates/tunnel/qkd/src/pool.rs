@@ -275,7 +275,7 @@ fn check_size(status: &Status, bits: u32) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Request(format!(
-        "keys of {bits} bits are needed, and the KME has some of {least} to {most} (its configuration must allow {bits})"
+        "keys of {bits} bits are needed, but the KME has keys of {least} to {most} (its configuration must allow {bits})"
     )))
 }
 

@@ -81,7 +81,7 @@ fn pair_problem(error: &rustls::Error) -> String {
             "the key does not match the certificate (configure the two files that were made together)"
                 .to_owned()
         }
-        other => format!("{other} (RSA, ECDSA and Ed25519 will do)"),
+        other => format!("{other} (RSA, ECDSA and Ed25519 are supported)"),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     };
     let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
-        .map_err(|_| bad("it is no PEM: a section is cut off, or no base64"))?;
+        .map_err(|_| bad("it is not PEM: a section is truncated or not base64"))?;
     if found.is_empty() {
         return Err(bad(
             "it holds no certificate (expected PEM, with -----BEGIN CERTIFICATE-----)",
@@ -167,7 +167,7 @@ pub(crate) fn failure(error: &rustls::Error, host: &str) -> Failure {
         Tls::InvalidCertificate(error) => certificate_problem(error, host),
         Tls::AlertReceived(alert) => alert_problem(*alert),
         Tls::InvalidMessage(_) => (
-            "what answers does not speak TLS".to_owned(),
+            "the server does not speak TLS".to_owned(),
             "is the port right, and does the KME listen there with https?",
         ),
         Tls::PeerIncompatible(error) => (
@@ -191,7 +191,7 @@ fn certificate_problem(error: &CertificateError, host: &str) -> (String, &'stati
         ),
         Bad::NotValidYet | Bad::NotValidYetContext { .. } => (
             format!("the KME's certificate is not valid yet: {error}"),
-            "set this machine's clock, or the clock of the machine that made the certificate",
+            "set this machine's clock, or the clock of the machine that issued the certificate",
         ),
         Bad::UnknownIssuer | Bad::BadSignature => (
             "the KME's certificate is not signed by a CA of the file `ca`".to_owned(),
@@ -199,26 +199,26 @@ fn certificate_problem(error: &CertificateError, host: &str) -> (String, &'stati
         ),
         Bad::NotValidForName => (
             format!("the KME's certificate is not for `{host}`"),
-            "use a name of the certificate in the URL, or have one made for this name or address",
+            "use a name of the certificate in the URL, or have one issued for this name or address",
         ),
         Bad::NotValidForNameContext { presented, .. } => (
             format!(
                 "the KME's certificate is not for `{host}`, but for {}",
                 quoted(&presented.join(", "))
             ),
-            "use a name of the certificate in the URL, or have one made for this name or address",
+            "use a name of the certificate in the URL, or have one issued for this name or address",
         ),
         Bad::Revoked => (
             "the KME's certificate is revoked".to_owned(),
-            "have a new one made",
+            "have a new one issued",
         ),
         Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => (
             "the KME's certificate is not valid for a server".to_owned(),
-            "have one made for server authentication",
+            "have one issued for server authentication",
         ),
         other => (
             format!("the KME's certificate is not valid: {other}"),
-            "have a new one made: X.509 version 3, with the host in its subject alternative names",
+            "have a new one issued: X.509 version 3, with the host in its subject alternative names",
         ),
     }
 }
@@ -227,7 +227,9 @@ fn alert_problem(alert: AlertDescription) -> (String, &'static str) {
     use AlertDescription as Alert;
     match alert {
         Alert::CertificateExpired | Alert::CertificateRevoked => (
-            format!("the KME takes the certificate of this SAE for expired or revoked ({alert:?})"),
+            format!(
+                "the KME regards the certificate of this SAE as expired or revoked ({alert:?})"
+            ),
             "have it renewed, and check the clocks of both machines",
         ),
         Alert::NoCertificate
@@ -289,10 +291,10 @@ mod tests {
         for (text, expected) in [
             ("", "holds no certificate"),
             ("hello", "holds no certificate"),
-            ("-----BEGIN CERTIFICATE-----\nMIIB", "no PEM"),
+            ("-----BEGIN CERTIFICATE-----\nMIIB", "not PEM"),
             (
                 "-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n",
-                "no PEM",
+                "not PEM",
             ),
         ] {
             fs::write(path, text).unwrap();

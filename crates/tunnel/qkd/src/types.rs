@@ -225,7 +225,7 @@ impl Visitor<'_> for KeyBytesVisitor {
         // The decoder's error names the invalid character, which is part of the key.
         let length = BASE64
             .decode_slice(text, &mut key)
-            .map_err(|_| E::custom("a key is no base64"))?;
+            .map_err(|_| E::custom("a key is not base64"))?;
         key.truncate(length);
         Ok(KeyBytes(key))
     }
@@ -293,7 +293,7 @@ mod tests {
         assert!(read("").unwrap().0.is_empty());
         for bad in ["AQI-", "AQ I", "AQJ=", "A", "AQI=AQI=", "ä"] {
             let error = read(bad).unwrap_err().to_string();
-            assert_eq!(error, "a key is no base64", "{bad}");
+            assert_eq!(error, "a key is not base64", "{bad}");
         }
     }
 

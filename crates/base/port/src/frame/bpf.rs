@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_in_a_row_cost_no_more_than_one() {
+    fn consecutive_ports_cost_no_more_than_one() {
         let lanes: Vec<u16> = (4500..4500 + 4096).collect();
         let one = drop_program(&lanes[..1]).len();
         assert_eq!(drop_program(&lanes).len(), one);

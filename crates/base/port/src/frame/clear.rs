@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_goes_in_as_a_packet_and_comes_back_as_the_same_frame() {
+    fn a_frame_is_received_as_a_packet_and_returns_unchanged() {
         let (mut generator, receiver) = memory_frame_pair(8);
         let (sender, mut analyser) = memory_frame_pair(8);
         let mut port = FrameClearPort::new(receiver, sender, OWN, NEXT);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn other_frames_are_passed_over_and_super_packets_refused() {
+    fn other_frames_are_skipped_and_super_packets_refused() {
         let (mut generator, receiver) = memory_frame_pair(8);
         let (sender, _analyser) = memory_frame_pair(1);
         let mut port = FrameClearPort::new(receiver, sender, OWN, NEXT);

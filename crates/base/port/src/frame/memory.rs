@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_link_takes_nothing_and_an_empty_one_gives_nothing() {
+    fn a_full_link_accepts_no_frame_and_an_empty_one_has_none() {
         let (mut sender, mut receiver) = memory_frame_pair(3);
         assert_eq!(
             receiver.recv(|_| ()).unwrap_err().kind(),

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_valid_tag_is_one_and_old_kernels_mean_802_1q() {
+    fn only_valid_tags_are_restored_and_old_kernels_imply_802_1q() {
         let valid = libc::TP_STATUS_VLAN_VALID;
         let tpid_valid = valid | libc::TP_STATUS_VLAN_TPID_VALID;
         assert_eq!(tag(0, 0x2064, 0x88a8), None);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_link_cannot_take_is_lost_and_counted() {
+    fn batches_beyond_a_full_link_are_lost_and_counted() {
         let (mut a, mut b) = memory_cipher_pair();
         let (mut out, mut into) = (
             Batch::new(MEMORY_BATCH_BYTES),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_from_the_side_arrive_as_they_were() {
+    fn injected_datagrams_arrive_unchanged() {
         let (mut a, mut b) = memory_cipher_pair();
         let lengths = [100, 100, 40, 100, 0, 0, 100, 200, 200, 1];
         for (at, length) in lengths.into_iter().enumerate() {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_cross_between_threads_and_a_reader_that_waits_is_woken() {
+    fn batches_cross_threads_and_wake_a_waiting_reader() {
         const BATCHES: u64 = 3000;
         let (mut a, mut b) = memory_cipher_pair();
         let thread = std::thread::spawn(move || {

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back_by_us_and_by_the_c_library() {
+    fn written_messages_are_read_by_us_and_by_the_c_library() {
         let mut control = Control::EMPTY;
         control.put(libc::SOL_UDP, libc::UDP_GRO, 1400i32.to_ne_bytes());
         control.put(libc::IPPROTO_IP, libc::IP_TOS, [0xb9]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_sizes_are_no_sizes() {
+    fn impossible_sizes_are_ignored() {
         for size in [0, -1, 65_536, libc::c_int::MIN] {
             let mut control = Control::EMPTY;
             control.put(libc::SOL_UDP, libc::UDP_GRO, size.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Line charts over packet length, and how they are drawn as SVG.
+//! Line charts over packet length, drawn as SVG.
 
 use maud::{Markup, html};
 
@@ -9,26 +9,26 @@ const RIGHT: f64 = 130.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 40.0;
 
-/// Points joined by a line, or standing alone.
+/// Points joined by a line, or single points.
 pub(super) struct Series {
     pub(super) name: String,
-    /// Length of an inner packet in bytes, and its figure; by length.
+    /// Length of an inner packet in bytes, and its figure; sorted by length.
     pub(super) points: Vec<(f64, f64)>,
-    /// Dots beside the line: what was measured, where the line is a fit.
+    /// Dots beside the line: the measurements, where the line is a fit.
     pub(super) dots: Vec<(f64, f64)>,
 }
 
-/// A chart of figures over length, both axes in steps of doubling.
+/// A chart of figures over length, with two logarithmic axes.
 pub(super) struct Chart {
     pub(super) title: String,
-    /// What the figures are.
+    /// Quantity and unit of the figures.
     pub(super) unit: &'static str,
     pub(super) series: Vec<Series>,
     /// Lengths to mark.
     pub(super) marks: Vec<usize>,
 }
 
-/// From values to places, by their logarithms.
+/// Maps values to positions by their logarithms.
 #[derive(Clone, Copy)]
 pub(super) struct Axis {
     min: f64,
@@ -36,7 +36,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Around values above 0, out to powers of two.
+    /// The axis from one power of two to another that covers all values above 0.
     fn around(values: impl Iterator<Item = f64>) -> Self {
         let positive = values.filter(|value| *value > 0.0 && value.is_finite());
         let (min, max) = positive
@@ -53,22 +53,22 @@ impl Axis {
         }
     }
 
-    /// Steps of doubling from end to end.
+    /// Number of doublings from end to end.
     pub(super) const fn doublings(self) -> usize {
         (self.max - self.min) as usize
     }
 
-    /// The value this number of halvings below the end.
+    /// Returns the value this number of halvings below the end.
     pub(super) fn below_end(self, halvings: usize) -> f64 {
         (self.max - halvings as f64).exp2()
     }
 
-    /// From 0 to 1.
+    /// Position of a value on the axis: from 0 to 1.
     pub(super) fn share(&self, value: f64) -> f64 {
         (value.log2() - self.min) / (self.max - self.min)
     }
 
-    /// Powers of two, at most a dozen.
+    /// Tick marks: powers of two, at most a dozen.
     fn ticks(&self) -> impl Iterator<Item = f64> {
         let step = ((self.max - self.min) / 12.0).ceil().max(1.0) as usize;
         (self.min as i32..=self.max as i32)
@@ -78,7 +78,7 @@ impl Axis {
 }
 
 impl Chart {
-    /// Around everything, of lengths and of figures.
+    /// The axes of lengths and of figures, which cover all points.
     pub(super) fn axes(&self) -> [Axis; 2] {
         let all = || {
             self.series
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_ends_at_powers_of_two_around_what_there_is() {
+    fn an_axis_ends_at_powers_of_two_around_its_values() {
         let axis = Axis::around([70.0, 0.0, f64::NAN, 900.0].into_iter());
         assert_eq!(
             axis.ticks().collect::<Vec<_>>(),

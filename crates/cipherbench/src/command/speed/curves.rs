@@ -1,4 +1,4 @@
-//! Curves of engines, and where they take turns, in words and as charts.
+//! Curves of engines and their crossovers, as text and as charts.
 
 use super::chart::{Chart, Series};
 use super::insecure::{self, engine_name, suite_name};
@@ -14,19 +14,19 @@ const BATCHES: [u64; 3] = [1, 8, 32];
 /// The batch that is charted.
 const BATCH_CHARTED: u64 = 32;
 
-/// What engines cost for a suite.
+/// The cost curves of all engines for a suite.
 #[derive(Serialize)]
 pub(super) struct SuiteCurves {
     suite: Suite,
-    /// Why it must not protect data.
+    /// Why the suite must not protect data.
     #[serde(skip_serializing_if = "Option::is_none")]
     insecure: Option<&'static str>,
     engines: Vec<EngineCurves>,
-    /// Who wins where.
+    /// The fastest engine by packet length.
     turns: Vec<Turns>,
 }
 
-/// Who wins in a direction, with batches of a size.
+/// The fastest engines in a direction, for one batch size.
 #[derive(Serialize)]
 struct Turns {
     direction: Direction,
@@ -77,14 +77,14 @@ impl SuiteCurves {
         }
     }
 
-    /// What was measured.
+    /// The measured suites and engines.
     pub(super) fn measured(&self) -> impl Iterator<Item = (Suite, &str)> {
         self.engines
             .iter()
             .map(|engine| (self.suite, engine.engine.as_str()))
     }
 
-    /// Two tables: what each engine costs, and who wins.
+    /// Two tables: the cost of each engine, and the fastest engines.
     pub(super) fn text(&self) -> String {
         self.costs() + "\n" + &self.winners()
     }
@@ -99,7 +99,7 @@ impl SuiteCurves {
             "per byte of the longest",
             "farthest point",
         ];
-        let title = format!("{}, what a batch costs in ns", suite_name(self.suite));
+        let title = format!("{}, cost of a batch in ns", suite_name(self.suite));
         let mut table = Table::new(title, head.map(str::to_owned).to_vec(), 2);
         for engine in &self.engines {
             for direction in Direction::ALL {
@@ -140,7 +140,7 @@ impl SuiteCurves {
         table.text()
     }
 
-    /// One for each direction. Lines are what is predicted, dots what was measured.
+    /// One chart per direction: lines are predictions, dots are measurements.
     pub(super) fn charts(&self) -> [Chart; 3] {
         Direction::ALL.map(|direction| self.chart(direction))
     }
@@ -153,7 +153,7 @@ impl SuiteCurves {
         let series = self.engines.iter().map(|engine| {
             let fit = engine.of(direction);
             let ns = |ps: u64| ps as f64 / 1e3 / packets as f64;
-            // Fine steps: a straight line is a bend where both axes are logarithms.
+            // Fine steps, since a straight line is curved on logarithmic axes.
             let lengths = (0..=56).map(|step| (64.0 * (f64::from(step) / 8.0).exp2()) as usize);
             let point = |inner_bytes: usize| {
                 let load = Load::uniform(packets, esp_bytes(self.suite, inner_bytes) as u64);
@@ -186,12 +186,12 @@ impl SuiteCurves {
 
     /// Lengths at which the winner changes in a direction, with the largest reported batch.
     fn crossovers(&self, direction: Direction) -> Vec<usize> {
-        let told = self
+        let crossovers = self
             .turns
             .iter()
             .rev()
             .find(|turns| turns.direction == direction);
-        let turns = told.map_or(&[][..], |told| &told.turns);
+        let turns = crossovers.map_or(&[][..], |crossovers| &crossovers.turns);
         turns
             .iter()
             .skip(1)
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use dispatch::Fit;
 
-    /// An engine with a packet's and a byte's time in every direction.
+    /// An engine with these times per packet and per byte in every direction.
     fn engine(name: &str, per_packet_ps: u64, per_byte_ps: u64) -> EngineCurves {
         let fit = || Fit {
             curve: Curve {

@@ -2,10 +2,10 @@
 
 use wire::Suite;
 
-/// Why what the engine `null` does is none of what a suite promises.
+/// Why the engine `null` must not protect data.
 const NULL: &str = "the engine `null` neither encrypts nor authenticates";
 
-/// Why that suite on that engine must not protect data; `None` where it may.
+/// Returns why the suite on that engine must not protect data; `None` if it may.
 pub(super) fn reason(suite: Suite, engine: &str) -> Option<&'static str> {
     match engine {
         engine::NULL => Some(NULL),
@@ -30,7 +30,7 @@ fn marked(name: &str, is_insecure: bool) -> String {
     }
 }
 
-/// The reasons, each once with its suite or engine: lines below the tables.
+/// The lines below the tables: each reason once, with its suite or engine.
 pub(super) fn notes<'a>(measured: impl IntoIterator<Item = (Suite, &'a str)>) -> String {
     let mut notes: Vec<String> = Vec::new();
     for (suite, engine) in measured {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_protects_nothing_is_named_so_with_its_reason() {
+    fn insecure_suites_and_engines_are_marked_with_the_reason() {
         let des = Suite::from_name("des-cbc-hmac-sha1").expect("a suite");
         let gcm = Suite::Aes256Gcm;
         assert_eq!(suite_name(des), "des-cbc-hmac-sha1 (insecure)");

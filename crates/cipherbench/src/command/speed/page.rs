@@ -1,4 +1,4 @@
-//! `speed.html`: the tables, and charts of them.
+//! `speed.html`: the tables with charts.
 
 use super::chart::{Chart, Series};
 use super::curves::SuiteCurves;
@@ -8,7 +8,8 @@ use super::{Measured, tables};
 use dispatch::Direction;
 use maud::{DOCTYPE, PreEscaped, html};
 
-/// Follows light and dark; colours that colour-blind people can distinguish (Okabe and Ito).
+/// Supports light and dark mode; the colours are distinguishable for colour-blind people (Okabe and
+/// Ito).
 const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #222; --muted: #667; --grid: #ddd; --paper: #fff; }
 @media (prefers-color-scheme: dark) {

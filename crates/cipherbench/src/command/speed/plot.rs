@@ -1,4 +1,4 @@
-//! Charts of characters: those of the page, for a terminal of 72 columns.
+//! The page's charts as text, for a terminal of 72 columns.
 
 use super::chart::{Axis, Chart, Series};
 use units::human;
@@ -6,14 +6,14 @@ use units::human;
 /// Columns of the chart itself: seven doublings of length, from 64 to 8192 bytes, in steps of
 /// eight.
 const COLUMNS: usize = 57;
-/// With two rows for each doubling; where that would be more, there is one.
+/// Maximum number of rows with two rows per doubling; taller charts have one.
 const ROWS_MAX: usize = 24;
-/// Where lines lie over one another.
+/// Sign for overlapping lines.
 const SEVERAL: char = '*';
-/// Where the winner changes.
+/// Sign for a change of the fastest engine.
 const MARK: char = '^';
 
-/// One letter for each line; both axes in steps of doubling. Each line of it ends in a newline.
+/// Draws the chart with one letter per line and two logarithmic axes. Each row ends in a newline.
 pub(super) fn draw(chart: &Chart) -> String {
     let [x_axis, y_axis] = chart.axes();
     let rows_a_doubling = match 2 * y_axis.doublings() + 1 {
@@ -94,7 +94,7 @@ fn legend(chart: &Chart, letters: &[char]) -> String {
         signs.push(format!("{SEVERAL} several"));
     }
     if !chart.marks.is_empty() {
-        signs.push(format!("{MARK} another wins from here on"));
+        signs.push(format!("{MARK} another is faster from here on"));
     }
     let lines = [names, signs].into_iter().filter(|words| !words.is_empty());
     lines
@@ -102,7 +102,7 @@ fn legend(chart: &Chart, letters: &[char]) -> String {
         .collect()
 }
 
-/// For each line a letter of its name that no other has, or a digit.
+/// A distinct letter of each line's name, or a digit.
 fn letters(series: &[Series]) -> Vec<char> {
     let mut letters = Vec::new();
     for (index, series) in series.iter().enumerate() {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_that_take_turns_are_seen_to() {
+    fn crossovers_are_visible() {
         let chart = Chart {
             title: "a-suite, seal in batches of 32".to_owned(),
             unit: "ns per packet",
@@ -159,20 +159,20 @@ a-suite, seal in batches of 32, ns per packet
         +-------+-----^-+-------+-------+-------+-------+-------+
         64     128     256     512    1024    2048    4096    8192 B
   s steep   f flat
-  * several   ^ another wins from here on
+  * several   ^ another is faster from here on
 ";
         assert_eq!(draw(&chart), expected);
     }
 
     #[test]
-    fn letters_are_told_apart() {
+    fn lines_have_distinct_letters() {
         let names = ["aws-lc", "aes", "ae", "null (insecure)"];
         let series = names.map(|name| series(name, 1.0, 1.0));
         assert_eq!(letters(&series), ['a', 'e', '2', 'n']);
     }
 
     #[test]
-    fn nothing_measured_is_an_empty_chart() {
+    fn without_measurements_a_chart_is_empty() {
         let chart = Chart {
             title: "a-suite, open".to_owned(),
             unit: "ns per packet",

@@ -1,4 +1,4 @@
-//! Rates of engines: rounds of packets in memory, on cores of their own.
+//! Rates of engines: rounds of packets in memory, on dedicated cores.
 
 use super::insecure::{self, engine_name, suite_name};
 use super::table::Table;
@@ -17,16 +17,16 @@ use std::time::Duration;
 use units::human;
 use wire::Suite;
 
-/// Parts of a figure's time; each gives a rate. Short ones: what else runs then leaves some of them
-/// alone.
+/// Number of parts of a figure's time, each of which gives a rate. Parts are short, so that some
+/// are undisturbed.
 pub(super) const REPEATS: usize = 100;
-/// A median farther below the best shows that something else ran.
+/// A median farther below the best than this share shows that something else ran.
 const DISTURBED: f64 = 0.15;
-/// Bytes that a round goes through: more than the first cache holds, less than the second, as
-/// packets are when they come from a socket.
+/// Bytes of a round: more than the L1 cache and less than the L2 cache, like packets that come from
+/// a socket.
 const ROUND_BYTES: usize = 128 << 10;
 
-/// One engine's rate.
+/// The rate of an engine.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Figure {
     pub(super) suite: Suite,
@@ -38,9 +38,9 @@ pub(super) struct Figure {
     pub(super) direction: Direction,
     /// Length of an inner packet.
     pub(super) inner_bytes: u16,
-    /// Cores that did this at once; rates are of all together.
+    /// Number of concurrent cores; rates are the sum over all.
     threads: usize,
-    /// Of inner packets: the best repeat, as what else runs only takes away.
+    /// Rate of inner packets: the best repeat, since disturbances only reduce it.
     pub(super) rate_bps_best: f64,
     rate_bps_median: f64,
     packets_per_s_best: f64,
@@ -48,7 +48,7 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    /// Whether it is that of one core.
+    /// Whether it is the rate of a single core.
     pub(super) const fn is_alone(&self) -> bool {
         self.threads == 1
     }
@@ -67,13 +67,13 @@ impl Figure {
         }
     }
 
-    /// How far the median is below the best, as a share of it.
+    /// Distance of the median below the best, as a share of the best.
     fn spread(&self) -> f64 {
         1.0 - self.rate_bps_median / self.rate_bps_best
     }
 }
 
-/// What speaks against the figures, for people.
+/// Warnings about the figures.
 pub(super) fn warning(figures: &[Figure]) -> Option<String> {
     let disturbed = figures
         .iter()
@@ -89,7 +89,8 @@ pub(super) fn warning(figures: &[Figure]) -> Option<String> {
     })
 }
 
-/// Cores for the threads, those with the highest numbers: interrupts go to the first by habit.
+/// Cores for the threads: those with the highest numbers, since the first usually handle
+/// interrupts.
 pub(super) fn cores(threads: u16) -> Result<Vec<usize>, Failure> {
     let failed = |error| Failure::new(Exit::CannotBuild, format!("cannot read the cores: {error}"));
     let allowed = sched_getaffinity(Pid::from_raw(0)).map_err(failed)?;
@@ -105,12 +106,12 @@ pub(super) fn cores(threads: u16) -> Result<Vec<usize>, Failure> {
     Ok(cores.split_off(cores.len() - threads))
 }
 
-/// Runs something in a thread that stays on that core.
+/// Runs a function in a thread pinned to a core.
 pub(super) fn pinned<T: Send>(core: usize, work: impl Fn() -> T + Sync) -> Result<T, Failure> {
     on_each(&[core], || Ok(work())).swap_remove(0)
 }
 
-/// Runs the same on each core, in threads that stay there.
+/// Runs a function on each core, in pinned threads.
 fn on_each<T: Send>(
     cores: &[usize],
     work: impl Fn() -> Result<T, Failure> + Sync,
@@ -123,7 +124,7 @@ fn on_each<T: Send>(
         stays.map_err(|error| {
             Failure::new(
                 Exit::CannotBuild,
-                format!("cannot stay on core {core}: {error}"),
+                format!("cannot pin a thread to core {core}: {error}"),
             )
         })?;
         work()
@@ -142,7 +143,8 @@ fn on_each<T: Send>(
     })
 }
 
-/// Every figure of one suite, first on one core, then on all of them, if that is more.
+/// Measures every figure of a suite, first on one core, then on all given cores if there are
+/// several.
 pub(super) fn measure(
     arguments: &Speed,
     sizes: &[u16],
@@ -172,7 +174,7 @@ pub(super) fn measure(
     Ok(figures)
 }
 
-/// A line for each figure, unless that is not wanted.
+/// Prints a line for each figure, unless `--quiet`.
 fn progress(arguments: &Speed, figures: &[Figure], all: usize) {
     let Some(figure) = figures.last().filter(|_| !arguments.output.quiet) else {
         return;
@@ -212,7 +214,7 @@ fn one(
         let mut round = || workload.round(&mut *transform, direction);
         let rates = rates(&mut round, slice);
         working.fetch_sub(1, Ordering::Relaxed);
-        // The first to finish keeps its core busy until the others finish.
+        // A thread that finishes early keeps its core busy until the others finish.
         while rates.is_ok() && working.load(Ordering::Relaxed) > 0 {
             let _ = round();
         }
@@ -241,13 +243,13 @@ fn one(
     Ok(Figure::of(&mut sums, figure))
 }
 
-/// Rounds per second, so often as it is repeated.
+/// Rounds per second of each repeat.
 fn rates(
     round: &mut impl FnMut() -> Result<Duration, EngineFailed>,
     slice: Duration,
 ) -> Result<[f64; REPEATS], Failure> {
     let failed = |error| Failure::new(Exit::CriterionFailed, error);
-    // The first brings code and packets into the caches.
+    // The first round warms the caches.
     round().map_err(failed)?;
     let mut rates = [0.0; REPEATS];
     for rate in &mut rates {
@@ -280,7 +282,7 @@ pub(super) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
             let cores = if threads == 1 {
                 "one core".to_owned()
             } else {
-                format!("{threads} cores at once")
+                format!("{threads} cores in parallel")
             };
             let suite = suite_name(figures[0].suite);
             let title = format!("{suite}, Gbit/s of inner packets ({cores}, batches of {batch})");
@@ -316,7 +318,7 @@ pub(super) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
                     .map_or(f64::NAN, |it| it.rate_bps_best)
             };
             let suite = suite_name(figures[0].suite);
-            let title = format!("{suite}, {threads_max} cores as against one");
+            let title = format!("{suite}, {threads_max} cores compared with one");
             let ratio = |figure: &Figure| figure.rate_bps_best / alone(figure);
             tables.push(table(title, &all, ratio, false));
         }

@@ -1,10 +1,10 @@
-//! Tables of plain text.
+//! Plain-text tables.
 
-/// Columns under their heads: the first ones to the left, figures to the right.
+/// A table whose first columns are left-aligned, and whose figures are right-aligned.
 pub(super) struct Table {
     title: String,
     rows: Vec<Vec<String>>,
-    /// Columns that are words.
+    /// Number of left-aligned columns.
     words: usize,
 }
 
@@ -17,12 +17,12 @@ impl Table {
         }
     }
 
-    /// A row, as long as the head.
+    /// Adds a row, as long as the head.
     pub(super) fn push(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// With its title above, and a newline at the end.
+    /// The table below its title, with a newline at the end.
     pub(super) fn text(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_left_and_figures_right() {
+    fn words_are_left_aligned_and_figures_right_aligned() {
         let cells = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         let mut table = Table::new("a title".to_owned(), cells(["engine", "64 B"]), 1);
         table.push(cells(["null", "1"]));

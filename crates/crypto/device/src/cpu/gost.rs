@@ -206,7 +206,7 @@ mod tests {
 
     /// RFC 9058 §4.1.
     #[test]
-    fn mgm_takes_no_empty_text_without_additional_data() {
+    fn mgm_refuses_an_empty_text_without_additional_data() {
         for (algorithm, block) in [("magma-mgm", 8), ("kuznyechik-mgm", 16)] {
             let mut output = Vec::new();
             let mut seals = made(algorithm, Action::Encrypt, block).expect("a job");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn cbc_takes_ivs_of_one_to_four_blocks() {
+    fn cbc_accepts_ivs_of_one_to_four_blocks() {
         for (algorithm, block) in [("magma-cbc", 8), ("kuznyechik-cbc", 16)] {
             for blocks in 1..=4 {
                 let mut job = made(algorithm, Action::Encrypt, blocks * block).expect("a job");

@@ -68,7 +68,7 @@ fn a_device_may_refuse_by_failing() {
 }
 
 #[test]
-fn a_device_that_dies_of_an_invalid_input_has_not_refused_it() {
+fn a_device_that_dies_of_an_invalid_input_has_failed() {
     let fatigue = run_trial(How::DiesOfInvalid);
     assert_eq!(fatigue.refused, 0, "{fatigue:?}");
     assert!(fatigue.failed > 0 && fatigue.right > 0, "{fatigue:?}");
@@ -76,7 +76,7 @@ fn a_device_that_dies_of_an_invalid_input_has_not_refused_it() {
 }
 
 #[test]
-fn a_failure_that_falls_on_an_invalid_input_is_a_failure() {
+fn a_chance_failure_at_an_invalid_input_is_a_failure() {
     let fatigue = run_trial(How::FailsOnce);
     assert_eq!(fatigue.failed, 1, "{fatigue:?}");
     assert!(fatigue.refused > 0, "{fatigue:?}");

@@ -55,7 +55,7 @@ fn quick() -> Vec<&'static str> {
 }
 
 #[test]
-fn our_own_engines_have_every_algorithm_right() {
+fn our_own_engines_pass_for_every_algorithm() {
     let device = cpu::open(None).expect("our own engines");
     let rows = rows(&device, &quick());
     assert_eq!(faults(&rows), [&rows[0]; 0]);
@@ -68,7 +68,7 @@ fn our_own_engines_have_every_algorithm_right() {
 
 /// A model caches results of repeated inputs; vectors have equal inputs under different keys.
 #[test]
-fn a_modelled_device_has_every_algorithm_right() {
+fn a_modelled_device_passes_for_every_algorithm() {
     let model = DeviceModel {
         rate_bps: 1_000_000_000_000,
         latency_ns: 0,
@@ -86,7 +86,7 @@ fn a_modelled_device_has_every_algorithm_right() {
 }
 
 #[test]
-fn openssl_is_right_in_what_it_offers() {
+fn openssl_passes_for_its_offered_operations() {
     let device = openssl::open(None, None, None).expect("OpenSSL's own provider");
     let rows = rows(&device, &quick());
     assert_eq!(faults(&rows), [&rows[0]; 0]);
@@ -112,7 +112,7 @@ fn openssl_is_right_in_what_it_offers() {
 }
 
 #[test]
-fn a_provider_offers_only_what_is_its_own() {
+fn a_provider_offers_only_its_own_operations() {
     let device = openssl::open(Some("legacy"), None, None).expect("it comes with OpenSSL");
     let rows = rows(&device, &[]);
     assert_eq!(faults(&rows), [&rows[0]; 0]);
@@ -231,7 +231,7 @@ fn an_engine_with_methods_in_its_keys_is_used_and_not_openssl() {
 
 #[cfg(engines)]
 #[test]
-fn an_engine_that_returns_a_wrong_byte_now_and_then_is_found_out() {
+fn an_engine_with_occasional_wrong_bytes_is_detected() {
     let (_folder, module) = engine_for_trials(&["-DLIES"]);
     let device = openssl::open(None, Some("liar"), Some(&module)).expect("the engine");
     let rows = rows(&device, &["aes-128-cbc"]);
@@ -364,7 +364,7 @@ fn a_wrong_byte_is_found_in_every_row() {
 }
 
 #[test]
-fn a_device_may_refuse_by_failing_but_not_fail_so() {
+fn a_refusal_may_be_an_error_but_not_an_occasional_one() {
     let names = ["aes-128-gcm", "ecdsa-p256", "rsa-2048-oaep"];
     let refuses = rows(&Faulty::new(How::RefusesByErrors), &names);
     assert_eq!(faults(&refuses), [&refuses[0]; 0]);
@@ -439,7 +439,7 @@ fn progress_is_reported_before_each_row() {
 }
 
 #[test]
-fn errors_of_opening_say_what_to_do() {
+fn errors_of_opening_give_advice() {
     let error = |provider, engine, module: Option<&str>| {
         openssl::open(provider, engine, module.map(Path::new))
             .err()

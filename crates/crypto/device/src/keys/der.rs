@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_keys_are_no_keys() {
+    fn truncated_keys_are_rejected() {
         let keys = Keys::new(0);
         let pair = keys.pair(Algorithm::parse("rsa-1024-pkcs1").unwrap());
         for length in 0..pair.private.len() {

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_is_that_of_the_model_to_the_last_operation() {
+    fn the_schedule_is_exact_to_the_last_operation() {
         // 1 ms each, and 0.5 ms until the first ones are back.
         assert_eq!(pace(&MODEL, 16, 1, 0), 4 * 999);
         assert_eq!(pace(&MODEL, 1, 16, 0), 4 * 999);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_cost_their_time() {
+    fn bytes_take_time_at_the_units_rate() {
         // 1000 B take a millisecond, plus 0.1 ms for each operation.
         let slow = DeviceModel {
             rate_bps: 8_000_000,

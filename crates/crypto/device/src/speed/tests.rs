@@ -178,7 +178,7 @@ fn wrong_results_only_during_the_measurement_are_found() {
 }
 
 #[test]
-fn results_that_come_back_in_another_order_are_found() {
+fn reordered_results_are_found() {
     let speed = measured(&faulty(Fault::Order), 4).expect("a speed");
     assert!(speed.wrong >= speed.checked / 2, "{speed:?}");
     // One operation at a time has no order.

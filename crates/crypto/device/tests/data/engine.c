@@ -1,7 +1,7 @@
 /*
- * An engine of OpenSSL for tests. It has AES-128-CBC, RSA and elliptic curves, the latter two by methods in the keys, as
- * engines of cards had them, and Ed25519 by a method for keys of that kind; all are OpenSSL's own. Compiled with -DLIES it is
- * called `liar`, every fourth text that went through CBC has a wrong byte, and so has every signature of Ed25519.
+ * An engine of OpenSSL for tests. It has AES-128-CBC, RSA and elliptic curves, the latter two by methods in the keys, as in
+ * engines of cards, and Ed25519 by a method for keys of that type; all use OpenSSL's own code. Compiled with -DLIES it is
+ * named `liar`, and returns a wrong byte in every fourth text of CBC and in every signature of Ed25519.
  *
  *   cc -shared -fPIC -o engine.so engine.c -lcrypto
  */
@@ -63,7 +63,7 @@ static int sign(EVP_MD_CTX *ctx, unsigned char *signature, size_t *length, const
         *length = 64;
         return 1;
     }
-    /* The same key, of which libcrypto does not know that it is the engine's. */
+    /* The same key, without libcrypto's mark that it is the engine's. */
     if (EVP_PKEY_get_raw_private_key(key, seed, &seed_bytes) != 1)
         return 0;
     EVP_PKEY *own = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, seed_bytes);
@@ -98,7 +98,7 @@ static int verify(EVP_MD_CTX *ctx, const unsigned char *signature, size_t length
 static int control(EVP_PKEY_CTX *ctx, int type, int number, void *pointer) {
     (void)ctx;
     (void)number;
-    /* No hash comes before it. */
+    /* Ed25519 signs messages without a separate hash, so only a null digest is accepted. */
     return type == EVP_PKEY_CTRL_MD && pointer == NULL ? 1 : -2;
 }
 
@@ -129,7 +129,7 @@ static int bind(ENGINE *engine, const char *id) {
             !EVP_CIPHER_meth_set_impl_ctx_size(cbc, sizeof(struct key)))
             return 0;
     }
-    /* It goes with the engine. */
+    /* It is freed with the engine. */
     ed25519 = EVP_PKEY_meth_new(NID_ED25519, EVP_PKEY_FLAG_SIGCTX_CUSTOM);
     if (ed25519 == NULL)
         return 0;

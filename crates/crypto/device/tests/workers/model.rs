@@ -7,36 +7,36 @@ use crate::worker::{Worker, endless, kat, loops, speed};
 
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
-        "units_side_by_side_set_the_pace",
-        units_side_by_side_set_the_pace,
+        "parallel_units_determine_the_rate",
+        parallel_units_determine_the_rate,
     ),
     (
         "a_deep_queue_fills_the_units_from_one_thread",
         a_deep_queue_fills_the_units_from_one_thread,
     ),
     (
-        "a_short_queue_holds_operations_back",
-        a_short_queue_holds_operations_back,
+        "a_short_queue_limits_the_rate",
+        a_short_queue_limits_the_rate,
     ),
     (
         "bytes_set_the_pace_of_ciphers_and_not_of_signatures",
-        bytes_set_the_pace,
+        bytes_determine_the_rate,
     ),
     (
         "wrong_bytes_are_found_and_the_device_restarted",
         wrong_bytes_are_found,
     ),
     (
-        "failures_without_restarts_are_counted_on",
-        failures_without_restarts_are_counted_on,
+        "failures_without_restarts_are_counted",
+        failures_without_restarts_are_counted,
     ),
     (
-        "a_device_that_stops_is_opened_anew",
-        a_device_that_stops_is_opened_anew,
+        "a_device_that_stops_is_reopened",
+        a_device_that_stops_is_reopened,
     ),
     (
         "a_device_that_stops_for_good_goes_on_failing",
-        a_device_that_stops_for_good,
+        a_stopped_device_fails_every_operation,
     ),
     (
         "wrong_results_are_found_in_a_speed_trial",
@@ -47,8 +47,8 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         an_invalid_input_that_fails_is_not_refused,
     ),
     (
-        "a_model_that_can_do_nothing_is_refused",
-        a_model_that_can_do_nothing_is_refused,
+        "an_impossible_model_is_refused",
+        an_impossible_model_is_refused,
     ),
 ];
 
@@ -108,7 +108,7 @@ fn beyond(pace: f64) -> f64 {
     1.03 * pace
 }
 
-fn units_side_by_side_set_the_pace() {
+fn parallel_units_determine_the_rate() {
     let crowd = speed("sha-256", 64, 16, 400);
     is_paced(&MODEL, &crowd, beyond(1000.0), 4000.0);
     let single = DeviceModel {
@@ -128,13 +128,13 @@ fn a_deep_queue_fills_the_units_from_one_thread() {
     is_paced(&MODEL, &work, beyond(667.0), 4000.0);
 }
 
-fn a_short_queue_holds_operations_back() {
+fn a_short_queue_limits_the_rate() {
     // Two operations are in the device, each for 1.5 ms: the other units are idle.
     let short = DeviceModel { queue: 2, ..MODEL };
     is_paced(&short, &speed("sha-256", 64, 16, 400), 0.0, 1333.0);
 }
 
-fn bytes_set_the_pace() {
+fn bytes_determine_the_rate() {
     // 1000 B are a millisecond.
     let slow = DeviceModel {
         rate_bps: 8_000_000,
@@ -204,7 +204,7 @@ fn wrong_bytes_are_found() {
     );
 }
 
-fn failures_without_restarts_are_counted_on() {
+fn failures_without_restarts_are_counted() {
     let work = endless(&["sha-256"], 4, false);
     let fatigue = run_fatigue(QUICK, work, |fatigue| fatigue.failed >= 3);
     assert_eq!(
@@ -220,7 +220,7 @@ fn failures_without_restarts_are_counted_on() {
     assert_eq!(fatigue.wrong, 0, "{fatigue:?}");
 }
 
-fn a_device_that_stops_is_opened_anew() {
+fn a_device_that_stops_is_reopened() {
     let model = DeviceModel {
         fault: DeviceFault::Stops,
         ..QUICK
@@ -239,7 +239,7 @@ fn a_device_that_stops_is_opened_anew() {
     );
 }
 
-fn a_device_that_stops_for_good() {
+fn a_stopped_device_fails_every_operation() {
     let model = DeviceModel {
         fault: DeviceFault::Stops,
         errors_ppm: 1_000_000,
@@ -282,8 +282,8 @@ fn an_invalid_input_that_fails_is_not_refused() {
     }
 }
 
-fn a_model_that_can_do_nothing_is_refused() {
-    let told = Worker::start(
+fn an_impossible_model_is_refused() {
+    let refusal = Worker::start(
         device(DeviceModel {
             rate_bps: 0,
             ..MODEL
@@ -292,7 +292,7 @@ fn a_model_that_can_do_nothing_is_refused() {
     )
     .refusal();
     assert_eq!(
-        told,
+        refusal,
         "the modelled device cannot work: its rate is 0; set the bit/s of one unit"
     );
 }

@@ -12,8 +12,8 @@ use crate::worker::{Worker, endless, kat, loops, speed};
 
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
-        "its_algorithms_are_right_or_not_offered",
-        its_algorithms_are_right_or_not_offered,
+        "its_algorithms_pass_or_are_not_offered",
+        its_algorithms_pass_or_are_not_offered,
     ),
     ("its_speed_is_measured", its_speed_is_measured),
     ("its_operations_are_verified", its_operations_are_verified),
@@ -22,8 +22,8 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         a_created_token_is_removed_with_its_trial,
     ),
     (
-        "a_token_that_vanishes_is_a_counted_failure",
-        a_token_that_vanishes_is_a_counted_failure,
+        "a_vanished_token_is_a_counted_failure",
+        a_vanished_token_is_a_counted_failure,
     ),
     (
         "a_token_that_does_not_come_back_ends_the_trial",
@@ -57,7 +57,7 @@ fn start(token: &SoftHsm, device: DeviceKind, work: DeviceTest) -> Worker {
     Worker::start_with(device, work, |command| _ = command.env(name, value))
 }
 
-fn its_algorithms_are_right_or_not_offered() {
+fn its_algorithms_pass_or_are_not_offered() {
     let names = [
         "md5",
         "sha-1",
@@ -157,7 +157,7 @@ fn unplug(token: &SoftHsm) {
     }
 }
 
-fn a_token_that_vanishes_is_a_counted_failure() {
+fn a_vanished_token_is_a_counted_failure() {
     let reasons = vanish(false);
     assert!(!reasons.contains("cannot be reopened"), "{reasons}");
 }

@@ -23,11 +23,14 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         "a_thousand_threads_take_little_memory",
         a_thousand_threads_take_little_memory,
     ),
-    ("fatigue_ends_on_an_order", fatigue_ends_on_an_order),
+    (
+        "a_fatigue_trial_ends_on_request",
+        a_fatigue_trial_ends_on_request,
+    ),
     ("fatigue_ends_in_time", fatigue_ends_in_time),
     (
-        "speed_that_is_stopped_has_no_figure",
-        speed_that_is_stopped_has_no_figure,
+        "a_stopped_speed_trial_has_no_figure",
+        a_stopped_speed_trial_has_no_figure,
     ),
     ("invalid_specs_are_refused", invalid_specs_are_refused),
 ];
@@ -106,7 +109,7 @@ fn a_thousand_threads_take_little_memory() {
     assert!(most < 1_000_000_000, "{most} bytes");
 }
 
-fn fatigue_ends_on_an_order() {
+fn a_fatigue_trial_ends_on_request() {
     for word in ["stop", ""] {
         let mut worker = Worker::start(CPU, endless(&MIXED, 3, true)).go();
         match worker.line() {
@@ -133,7 +136,7 @@ fn fatigue_ends_in_time() {
     assert!(fatigue.right > 0, "{fatigue:?}");
 }
 
-fn speed_that_is_stopped_has_no_figure() {
+fn a_stopped_speed_trial_has_no_figure() {
     let mut worker = Worker::start(CPU, speed("sha-256", 64, 2, 600_000)).go();
     worker.send("stop");
     assert_eq!(worker.lines(), []);

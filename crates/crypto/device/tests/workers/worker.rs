@@ -12,7 +12,7 @@ use device::spec::Spec;
 /// A worker that has received its spec. It is killed on drop.
 pub(crate) struct Worker {
     child: Child,
-    told: Option<ChildStdin>,
+    orders: Option<ChildStdin>,
     says: Lines<BufReader<ChildStdout>>,
 }
 
@@ -43,20 +43,24 @@ impl Worker {
             .stdout(Stdio::piped());
         how(&mut command);
         let mut child = command.spawn().unwrap();
-        let told = child.stdin.take();
+        let orders = child.stdin.take();
         let says = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut worker = Self { child, told, says };
+        let mut worker = Self {
+            child,
+            orders,
+            says,
+        };
         worker.send(line);
         worker
     }
 
     pub(crate) fn send(&mut self, line: &str) {
-        writeln!(self.told.as_mut().unwrap(), "{line}").unwrap();
+        writeln!(self.orders.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Closes its standard input.
     pub(crate) fn hang_up(&mut self) {
-        self.told = None;
+        self.orders = None;
     }
 
     /// Returns the next line; `None` at the end.

@@ -190,7 +190,7 @@ fn assert_nothing_is_lost(routed: &mut Routed, batches: usize, inner: &[usize]) 
 }
 
 #[test]
-fn each_batch_goes_to_the_engine_that_is_done_first() {
+fn each_batch_goes_to_the_fastest_engine() {
     let mut bench = Bench::new(
         Policy::Soonest,
         &[(line(40_000, 75), never), (line(10_000, 250), never)],
@@ -211,7 +211,7 @@ fn each_batch_goes_to_the_engine_that_is_done_first() {
 }
 
 #[test]
-fn near_a_crossover_batches_stay_where_they_are() {
+fn near_a_crossover_batches_stay_on_their_engine() {
     // The curves cross between 135 and 134 inner bytes.
     let mut bench = Bench::new(
         Policy::Soonest,
@@ -261,7 +261,7 @@ fn a_failed_engine_is_replaced_by_the_next() {
     for (fails, done_before) in fails {
         let mut bench = Bench::new(Policy::Soonest, &[(fast, fails), (slow, never)]);
         assert_nothing_is_lost(&mut bench.routed, 6, &[40, 1400, 90]);
-        assert_eq!(bench.failed(), [1], "told once");
+        assert_eq!(bench.failed(), [1], "reported once");
         // A batch of three is sealed, opened, and one packet sealed by itself: 7 packets in 3
         // calls.
         let before = done_before / 3 * 7 + [0, 3, 6][done_before % 3];

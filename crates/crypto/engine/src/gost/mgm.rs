@@ -15,8 +15,8 @@
 //! - A leaf and its branch replace others only after a packet under it was authentic: forgeries
 //!   evict no key.
 //! - Of leaves that are neither known nor next, few are derived for one batch
-//!   ([`UNKNOWN_LEAVES_MAX`]). Packets of the others are refused without being opened. So many
-//!   forgeries cost little; with few, batches are short, and nothing is refused.
+//!   ([`UNKNOWN_LEAVES_MAX`]). Packets of the others are refused without being opened. This bounds
+//!   the cost of many forgeries; with few, the limit is not reached and nothing is refused.
 
 use super::integrity;
 use super::nonce::Nonce;

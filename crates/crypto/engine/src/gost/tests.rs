@@ -132,7 +132,7 @@ fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[
 }
 
 #[test]
-fn a_trees_leaves_are_found_in_any_order() {
+fn leaves_of_a_tree_are_derived_in_any_order() {
     let root = [0x42; 32];
     let mut tree = tree::Tree::new(&root);
     for number in [
@@ -171,7 +171,7 @@ fn derived(name: &str, bytes: usize) -> Vec<u8> {
 
 /// The file of packets by another implementation, which tests engines before first use.
 #[test]
-fn the_shipped_packets_are_those_of_rustcrypto() {
+fn the_shipped_packets_equal_those_of_rustcrypto() {
     let mut text = "# ESP packets of the suites of GOST ciphers, made by RustCrypto: a test of crates/crypto/engine writes them.\n".to_owned();
     for suite in SUITES {
         let shape = Suite::Gost(suite);
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn batches_are_sealed_as_rustcrypto_does_and_opened_again(
+    fn batches_are_sealed_like_rustcrypto_and_opened_again(
         seed: u64,
         packets in packets(),
         forged in any::<prop::sample::Index>(),
@@ -347,7 +347,7 @@ fn opened(transform: &mut dyn Transform, packets: &[Vec<u8>]) -> (Vec<bool>, usi
 
 /// Forged packets with arbitrary leaves do not evict keys in use.
 #[test]
-fn forgeries_put_no_key_away() {
+fn forgeries_evict_no_key() {
     let packet = |sequence| packet_of(&KEYMAT, sequence);
     let mut forged = packet(1 << 44);
     forged[20] ^= 1;
@@ -401,7 +401,7 @@ fn many_forgeries_cost_few_keys() {
 
 /// Forgeries that alternate with the next leaf cause repeated derivation, within a limit.
 #[test]
-fn the_next_leaf_is_derived_as_often_as_strangers_are_at_most() {
+fn derivations_of_the_next_leaf_are_limited() {
     let mut transform = magma_mgm();
     let forged = |sequence| {
         let mut forged = packet_of(&KEYMAT, sequence);

@@ -76,7 +76,7 @@ fn text(suite: Suite, packet: Packet) -> std::ops::Range<usize> {
 }
 
 #[test]
-fn batches_of_every_count_are_as_their_packets_one_by_one() {
+fn batches_of_every_count_equal_their_single_packets() {
     for suite in Suite::COMMON {
         let Some(mut transform) = transform(suite) else {
             return;

@@ -280,7 +280,7 @@ fn a_suite_with_an_hmac_is_tested_by_its_vectors_as_well() {
         (
             "gone",
             Fault::GivesUp,
-            "gives up at SP 800-38A F.2.1: the card is gone",
+            "fails at SP 800-38A F.2.1: the card is gone",
         ),
     ] {
         let failure = known_answers::check(&Faulty { name, fault }, suite).unwrap_err();
@@ -390,7 +390,7 @@ fn a_choice_survives_a_round_trip() {
 }
 
 #[test]
-fn aws_lc_is_everywhere_and_every_engine_has_a_version_or_a_reason() {
+fn aws_lc_is_always_available_and_every_engine_has_a_version_or_a_reason() {
     let info = engines();
     assert_eq!(
         info.iter().map(|info| info.name).collect::<Vec<_>>(),

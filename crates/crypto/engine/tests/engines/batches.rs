@@ -342,7 +342,7 @@ fn packets_that_violate_the_contract_panic() {
                 panics(|| transform
                     .seal_from(0, &text, &mut vec![0; shortest])
                     .unwrap()),
-                "{engine} {suite} seals a text from elsewhere that does not fit"
+                "{engine} {suite} seals a separate text that does not fit"
             );
             let place = Packet {
                 at: 0,

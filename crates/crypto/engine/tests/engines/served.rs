@@ -58,7 +58,7 @@ fn each_usable_engine_gives_the_known_answers_of_its_suites_and_has_no_others() 
 }
 
 #[test]
-fn auto_finds_an_engine_for_every_suite_and_passes_over_none_that_lacks_it() {
+fn auto_finds_an_engine_for_every_suite_and_does_not_report_engines_without_it() {
     for suite in Suite::ALL {
         let selection = select(&CpuChoice::Auto, suite).unwrap();
         for over in selection.passed_over() {

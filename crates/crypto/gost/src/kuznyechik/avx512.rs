@@ -1,4 +1,4 @@
-//! By AVX-512 and GFNI: π from tables in registers, multiplication by instructions made for it.
+//! By AVX-512 and GFNI: π from tables in registers, multiplication by GFNI instructions.
 //!
 //! Two layouts, as in the twins. In a wide batch of 64 blocks a vector has the same byte of each,
 //! and L is the sixteen steps of its register. Few blocks keep their layout, four in a vector, and
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_cover_what_is_within_and_no_more() {
+    fn masks_cover_exactly_the_existing_bytes() {
         assert_eq!(within(0, 0), 0);
         assert_eq!(within(16, 0), 0xffff);
         assert_eq!(within(64, 0), u64::MAX);

@@ -110,7 +110,7 @@ fn exchange_bits(words: &mut Planes) {
     }
 }
 
-/// L, or its inverse, as what each bit of a block contributes.
+/// L, or its inverse, as the contribution of each bit of a block.
 static COLUMNS: [u128; 128] = columns(&LINEAR);
 static COLUMNS_INVERSE: [u128; 128] = columns(&LINEAR_INVERSE);
 
@@ -139,7 +139,7 @@ fn product(columns: &[u128; 128], block: u128) -> u128 {
     })
 }
 
-/// Up to 64 blocks, at the price of 64.
+/// Up to 64 blocks, at the cost of 64.
 fn wide(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
     let mut state = [[0; 8]; 16];
     for (byte, planes) in state.iter_mut().enumerate() {

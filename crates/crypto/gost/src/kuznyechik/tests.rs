@@ -1,5 +1,5 @@
-//! Examples of RFC 7801, the structure of π, and every kernel against a cipher that is written as
-//! the RFC has it.
+//! Examples of RFC 7801, the structure of π, and every kernel against a literal implementation of
+//! the RFC.
 
 use super::{Block, Kuznyechik, tables};
 use crate::kernel::kernels;
@@ -88,7 +88,7 @@ fn substitutes_and_mixes_as_in_rfc_7801() {
 }
 
 #[test]
-fn the_matrices_are_the_steps_of_the_register_and_each_other_s_inverse() {
+fn the_matrices_equal_the_steps_and_are_inverse() {
     for column in 0..16 {
         let mut block = [0; 16];
         block[column] = 1;
@@ -104,7 +104,7 @@ fn the_matrices_are_the_steps_of_the_register_and_each_other_s_inverse() {
 }
 
 #[test]
-fn the_structure_of_the_substitution_is_the_substitution() {
+fn the_decomposition_equals_the_substitution() {
     for x in 0..=255 {
         let u = tables::apply(tables::ALPHA, x);
         let (l, r) = (u >> 4, u & 15);
@@ -142,7 +142,7 @@ fn encrypts_and_decrypts_the_example_of_rfc_7801_in_every_kernel() {
 }
 
 #[test]
-fn any_number_of_blocks_is_encrypted_as_the_definition_has_it() {
+fn any_number_of_blocks_is_encrypted_as_defined() {
     let plain: Vec<u8> = (0..16 * 150_u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
@@ -165,8 +165,8 @@ fn any_number_of_blocks_is_encrypted_as_the_definition_has_it() {
 }
 
 #[test]
-fn every_byte_value_in_every_place_is_substituted_right() {
-    // Both ways of laying blocks out that a kernel has: all blocks at once, and few at a time.
+fn every_byte_value_is_substituted_in_every_place() {
+    // Both layouts of a kernel: all blocks together, and few at a time.
     for value in 0..=255_u8 {
         let plain = [value; 16];
         let mut expected = plain;
@@ -191,7 +191,7 @@ fn every_byte_value_in_every_place_is_substituted_right() {
 
 #[test]
 #[should_panic(expected = "whole blocks of 16 bytes")]
-fn refuses_a_part_of_a_block() {
+fn refuses_a_partial_block() {
     Kuznyechik::new(&KEY, Kernel::PORTABLE).encrypt_blocks(&mut [0; 15]);
 }
 

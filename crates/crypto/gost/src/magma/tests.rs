@@ -4,7 +4,7 @@ use ::magma as rustcrypto;
 use proptest::prelude::*;
 use rustcrypto::cipher::{BlockCipherEncrypt, KeyInit};
 
-/// More than any kernel does at once, and a tail behind it.
+/// More blocks than any kernel processes in parallel, and a remainder.
 const BLOCKS: usize = 140;
 
 fn hex<const N: usize>(digits: &str) -> [u8; N] {
@@ -16,18 +16,14 @@ fn hex<const N: usize>(digits: &str) -> [u8; N] {
 fn both_ways<C: BlockCipher>(cipher: &C, plain: &[u8], sealed: &[u8]) {
     let mut blocks = plain.to_vec();
     cipher.encrypt_blocks(&mut blocks);
-    assert!(blocks == sealed, "{} encrypts otherwise", cipher.kernel());
+    assert!(blocks == sealed, "{} encrypts differently", cipher.kernel());
     cipher.decrypt_blocks(&mut blocks);
-    assert!(
-        blocks == plain,
-        "{} does not find its way back",
-        cipher.kernel()
-    );
+    assert!(blocks == plain, "{} does not decrypt", cipher.kernel());
 }
 
 /// RFC 8891 appendix A.4 and A.5.
 #[test]
-fn the_block_of_rfc_8891_comes_out() {
+fn encrypts_the_example_of_rfc_8891() {
     let key = hex("ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
     let plain: [u8; 8] = hex("fedcba9876543210");
     let sealed: [u8; 8] = hex("4ee901e5c2d8ca3d");
@@ -38,7 +34,7 @@ fn the_block_of_rfc_8891_comes_out() {
 
 /// GOST R 34.13-2015 appendix A.2.1.
 #[test]
-fn the_blocks_of_the_standard_come_out() {
+fn encrypts_the_examples_of_the_standard() {
     let key = hex("ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
     let plain: [u8; 32] = hex("92def06b3c130a59db54c704f8189d204a98fb2e67a8024c8912409b17b57e41");
     let sealed: [u8; 32] = hex("2b073f0494f372a0de70e715d3556e4811d8d9e9eacfbc1e7c68260996c67efb");
@@ -49,7 +45,7 @@ fn the_blocks_of_the_standard_come_out() {
 
 /// RFC 8891 appendix A.1: t, and A.2: g.
 #[test]
-fn the_rounds_of_rfc_8891_come_out() {
+fn computes_the_rounds_of_rfc_8891() {
     let t = [
         0xfdb9_7531,
         0x2a19_6f34,
@@ -88,7 +84,7 @@ fn rotated(kernel: Kernel, key: u32, word: u32) -> u32 {
     );
     let mut block = (u64::from(word)).to_be_bytes();
     core.run(&core.encrypt, 2, &mut block);
-    // An even number of rounds is done. The second leaves what the first made in the lower half.
+    // The number of rounds is even. The second leaves the result of the first in the lower half.
     (u64::from_be_bytes(block) & 0xffff_ffff) as u32
 }
 
@@ -118,7 +114,7 @@ fn makes_the_round_keys_of_rfc_8891() {
     }
 }
 
-/// RFC 8891 §4, word for word, on one block.
+/// Literal implementation of RFC 8891 §4, on one block.
 fn slow(key: &[u8; 32], boxes: [u64; 8], big_endian: bool, block: [u8; 8]) -> [u8; 8] {
     let number = |bytes: &[u8]| {
         let word: [u8; 4] = bytes.try_into().unwrap();
@@ -159,7 +155,7 @@ fn agrees<C: BlockCipher>(cipher: &C, blocks: &[[u8; 8]], slow: impl Fn([u8; 8])
 }
 
 #[test]
-fn every_number_of_blocks_is_done_and_no_block_more() {
+fn any_number_of_blocks_is_processed_and_no_more() {
     let key = std::array::from_fn(|at| (37 * at + 11) as u8);
     let plain: Vec<[u8; 8]> = (0..BLOCKS as u64)
         .map(|block| block.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
@@ -184,9 +180,9 @@ fn every_number_of_blocks_is_done_and_no_block_more() {
     }
 }
 
-/// A byte more, so that nothing is aligned.
+/// One byte more, so that nothing is aligned.
 #[test]
-fn blocks_may_lie_anywhere() {
+fn blocks_may_be_unaligned() {
     let key = [0x5a; 32];
     for kernel in kernels() {
         let cipher = Magma::new(&key, kernel);
@@ -200,13 +196,13 @@ fn blocks_may_lie_anywhere() {
 
 #[test]
 #[should_panic(expected = "whole blocks of 8 bytes")]
-fn part_of_a_block_is_refused() {
+fn a_partial_block_is_refused() {
     Magma::new(&[0; 32], Kernel::detect()).encrypt_blocks(&mut [0; 12]);
 }
 
 /// The carries of sums that are all ones, and those that are not, at every byte.
 #[test]
-fn carries_run_through_all_bytes() {
+fn carries_propagate_through_all_bytes() {
     let edges = [0x00, 0x01, 0x7f, 0x80, 0x81, 0xfe, 0xff];
     let mut blocks = Vec::new();
     for a in edges {
@@ -227,7 +223,7 @@ fn carries_run_through_all_bytes() {
 }
 
 #[test]
-fn every_box_is_a_permutation() {
+fn every_s_box_is_a_permutation() {
     for sbox in Sbox::ALL {
         for values in sbox.boxes() {
             let seen = (0..16).fold(0_u16, |seen, n| seen | 1 << (values >> (4 * n) & 15));
@@ -247,7 +243,7 @@ const fn encoded(parameters: [u32; 16]) -> [[u8; 16]; 8] {
     boxes
 }
 
-/// `id-Gost28147-89-TestParamSet`, for RustCrypto, which has others by that name.
+/// `id-Gost28147-89-TestParamSet`, for RustCrypto, whose S-boxes of that name differ.
 enum TestParamSet {}
 
 impl rustcrypto::Sbox for TestParamSet {
@@ -272,7 +268,7 @@ impl rustcrypto::Sbox for TestParamSet {
     ]);
 }
 
-/// `id-Gost28147-89-CryptoPro-D-ParamSet`, for RustCrypto, which has others by that name.
+/// `id-Gost28147-89-CryptoPro-D-ParamSet`, for RustCrypto, whose S-boxes of that name differ.
 enum CryptoProD {}
 
 impl rustcrypto::Sbox for CryptoProD {
@@ -297,7 +293,7 @@ impl rustcrypto::Sbox for CryptoProD {
     ]);
 }
 
-/// GOST 28147-89 by another hand, which reads blocks as Magma does.
+/// RustCrypto's GOST 28147-89, which reads blocks as Magma does.
 fn theirs<C: KeyInit + BlockCipherEncrypt>(key: &[u8; 32], block: [u8; 8]) -> [u8; 8] {
     let mut words = *key;
     words
@@ -320,7 +316,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn kernels_agree_with_the_text_of_the_standard(
+    fn kernels_agree_with_the_standard(
         key: [u8; 32],
         blocks in prop::collection::vec(any::<[u8; 8]>(), 0..BLOCKS),
     ) {

@@ -8,7 +8,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// Room for the blocks of one call of the cipher: many times any kernel's parallelism, and well
 /// within the first-level cache beside the messages. A multiple of [`STRIDE_BYTES`].
 pub(super) const SCRATCH_BYTES: usize = 4096;
-/// The most that any kernel processes in parallel: multiples of this leave no part of it idle.
+/// The most bytes that any kernel processes in parallel: multiples of this leave no part of it
+/// idle.
 pub(super) const STRIDE_BYTES: usize = 1024;
 /// Most pieces of messages in one scratch; then the cipher is called with the blocks collected so
 /// far.

@@ -8,12 +8,12 @@ pub(super) trait Count {
     fn write(&mut self, blocks: &mut [u8]);
 }
 
-/// A block of which one half, read with its first byte the highest, is counted up modulo 2^(half of
-/// the block's bits). The other half stays.
+/// A block of which one half, a big-endian number, is incremented modulo 2^(half of the block's
+/// bits). The other half is constant.
 ///
-/// Counted is the right half in CTR (GOST R 34.13-2015 §5.2, where the left half is the IV, and
-/// messages end before the right one is used up) and for the keystream of MGM (`incr_r` of RFC 9058
-/// §3), the left half for the factors of MGM (`incr_l`).
+/// The counted half is the right one in CTR (GOST R 34.13-2015 §5.2, where the left half is the IV,
+/// and messages end before the right one is used up) and for the keystream of MGM (`incr_r` of RFC
+/// 9058 §3), the left half for the factors of MGM (`incr_l`).
 ///
 /// In MGM it is an encrypted nonce: wiped when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -153,9 +153,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_like_the_slow_one(
+        fn counts_like_the_slow_counter(
             first in any::<[u8; 16]>(),
-            // Halves that are about to run over, too.
+            // Also halves that are about to overflow.
             ones in 0usize..=16,
             long in any::<bool>(),
             writes in prop::collection::vec(0usize..600, 1..4),

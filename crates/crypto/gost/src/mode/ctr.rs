@@ -74,7 +74,7 @@ mod tests {
 
     #[cfg(target_pointer_width = "64")]
     #[test]
-    fn as_many_blocks_are_countable_as_there_are_counters() {
+    fn the_number_of_blocks_is_limited_by_the_counter() {
         const GIB_32: usize = 32 << 30;
         assert!(is_countable(8, 0) && is_countable(8, 1));
         assert!(is_countable(8, GIB_32 - 8) && is_countable(8, GIB_32 - 7));

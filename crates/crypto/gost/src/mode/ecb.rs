@@ -1,10 +1,10 @@
-//! ECB: each block for itself (GOST R 34.13-2015 §5.1).
+//! ECB: each block by itself (GOST R 34.13-2015 §5.1).
 
 use super::batch::{SCRATCH_BYTES, STRIDE_BYTES, Scratch, through};
 use crate::BlockCipher;
 
-/// ECB. It shows which blocks of a text are equal, and authenticates nothing: for measurements and
-/// as a part of other things.
+/// ECB. It shows which blocks of a text are equal, and authenticates nothing: for measurements, and
+/// as a building block.
 pub struct Ecb<C> {
     cipher: C,
     scratch: Box<Scratch<SCRATCH_BYTES>>,

@@ -68,7 +68,7 @@ impl<C: BlockCipher> Mgm<C> {
         }
     }
 
-    /// Goes on under another key, with the same scratch.
+    /// Replaces the cipher by one with another key; keeps the scratch.
     pub fn rekey(&mut self, cipher: C) {
         self.cipher = cipher;
     }
@@ -232,7 +232,7 @@ const fn are_lengths_allowed(block_bytes: usize, bytes: [usize; 2]) -> bool {
     0 < bits && bits < 1 << (4 * block_bytes)
 }
 
-/// Whether the ciphertext is what goes in or what comes out.
+/// Whether the ciphertext is the input or the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Seal,
@@ -355,7 +355,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
     }
 }
 
-/// Copies `bytes` to the front of `to`, and zeros behind.
+/// Copies `bytes` to the front of `to`, and zeroes the rest.
 #[inline]
 fn fill_padded(to: &mut [u8], bytes: &[u8]) {
     let (own, padding) = to.split_at_mut(bytes.len());
@@ -379,7 +379,7 @@ mod tests {
     use super::are_lengths_allowed;
 
     #[test]
-    fn lengths_are_allowed_as_rfc_9058_has_it() {
+    fn lengths_are_limited_as_in_rfc_9058() {
         const MIB_512: usize = 1 << 29;
         let magma = |aad, text| are_lengths_allowed(8, [aad, text]);
         assert!(!magma(0, 0));
@@ -394,7 +394,7 @@ mod tests {
 
     #[cfg(target_pointer_width = "64")]
     #[test]
-    fn long_blocks_tell_of_longer_texts() {
+    fn long_blocks_allow_longer_texts() {
         let kuznyechik = |aad, text| are_lengths_allowed(16, [aad, text]);
         assert!(!kuznyechik(0, 0));
         assert!(kuznyechik(1 << 29, 1 << 29));

@@ -1,5 +1,4 @@
-//! Every mode against another hand's (RustCrypto): batches of texts of every length, with every
-//! kernel.
+//! Every mode compared with RustCrypto: batches of texts of every length, with every kernel.
 
 use crate::support::{hex, kernels, key, lengths, noise, texts};
 use cbc::cipher::{Block, BlockCipherEncrypt, BlockModeEncrypt, KeyInit, KeyIvInit};
@@ -67,7 +66,7 @@ peer!(
     kuznyechik_0_7::Kuznyechik
 );
 
-/// Goes through a test with both ciphers and all kernels.
+/// Runs a test with both ciphers and all kernels.
 fn everywhere(magma: fn(Kernel), kuznyechik: fn(Kernel)) {
     for kernel in kernels() {
         magma(kernel);
@@ -75,7 +74,7 @@ fn everywhere(magma: fn(Kernel), kuznyechik: fn(Kernel)) {
     }
 }
 
-/// Texts, and what each is encrypted or authenticated with.
+/// Texts with their IVs or nonces.
 struct Batch {
     key: [u8; KEY_BYTES],
     ivs: Vec<Vec<u8>>,
@@ -104,7 +103,7 @@ impl Batch {
         Self::new(seed, &lengths, iv_bytes)
     }
 
-    /// What `peer` makes of each text alone.
+    /// The result of `peer` for each text alone.
     fn each(&self, peer: impl Fn(&[u8], &mut [u8])) -> Vec<Vec<u8>> {
         let texts = self.ivs.iter().zip(&self.texts);
         texts
@@ -207,7 +206,7 @@ fn omac<C: Peer>(kernel: Kernel, seed: u64, lengths: &[usize]) {
         .collect();
     let mut mode = Omac::new(C::new(&batch.key, kernel));
     let mut macs = vec![vec![0; C::BLOCK_BYTES]; expected.len()];
-    // The tails of some are in a place of their own.
+    // Some have separate tails.
     let split =
         |at: usize, text: &'static [u8]| text.split_at(text.len() - text.len().min(at % 23));
     let parts: Vec<_> = (batch.texts.iter().enumerate())
@@ -263,7 +262,7 @@ fn ctr_acpkm<C: Peer>(kernel: Kernel, seed: u64, lengths: &[usize]) {
             }
         });
         let mut mode = CtrAcpkm::<C>::new(&batch.key, kernel, section_bytes);
-        // The second time the ciphers of the first sections are there already.
+        // The second time the ciphers of the first sections are cached.
         for _ in 0..2 {
             let mut texts = batch.texts.clone();
             mode.apply_all(messages(&batch.ivs, &mut texts));
@@ -277,7 +276,7 @@ fn mgm<C: Peer>(kernel: Kernel, seed: u64, lengths: &[usize]) {
     let mut batch = Batch::new(seed, lengths, C::BLOCK_BYTES);
     for (at, nonce) in batch.ivs.iter_mut().enumerate() {
         nonce[0] &= 0x7f;
-        // Counters that soon run over are a matter of E(nonce): chance finds some.
+        // Whether counters soon overflow depends on E(nonce); random nonces find some.
         nonce[1] = at as u8;
     }
     let mut aads: Vec<_> = lengths
@@ -285,7 +284,7 @@ fn mgm<C: Peer>(kernel: Kernel, seed: u64, lengths: &[usize]) {
         .rev()
         .map(|bytes| noise(seed, bytes % 301))
         .collect();
-    // Nothing at all may not be sealed.
+    // MGM must not seal a message without text and additional data.
     for (aad, text) in aads.iter_mut().zip(&batch.texts) {
         if text.is_empty() && aad.is_empty() {
             aad.push(1);
@@ -353,7 +352,7 @@ fn mgm<C: Peer>(kernel: Kernel, seed: u64, lengths: &[usize]) {
     }
 }
 
-/// The counter mode of GOST 28147-89 as in the standard, block by block.
+/// The counter mode of GOST 28147-89 by the standard, block by block.
 fn cnt(kernel: Kernel, seed: u64, lengths: &[usize]) {
     for sbox in Sbox::ALL {
         let batch = Batch::new(seed, lengths, 8);

@@ -1,5 +1,5 @@
 //! Modes, with every kernel of this machine: official vectors, RustCrypto, the distribution's
-//! OpenSSL engine, and what must be refused.
+//! OpenSSL engine, and refusals.
 
 mod agreement;
 mod openssl;

@@ -26,14 +26,14 @@ const BYTES_MAX: usize = 80 << 10;
 /// Sets of a key, an IV and a text.
 const SETS: u64 = 4;
 
-/// What is encrypted, and with what.
+/// A text with its key and IV.
 struct Set {
     key: [u8; KEY_BYTES],
     iv: Vec<u8>,
     text: Vec<u8>,
 }
 
-/// Sets of chance. The seed is in the output of a test that fails.
+/// Random sets. The seed is in the output of a failed test.
 fn sets() -> impl Iterator<Item = Set> {
     let seed = std::env::var("GOST_SEED").map_or_else(
         |_| {
@@ -53,7 +53,7 @@ fn sets() -> impl Iterator<Item = Set> {
     })
 }
 
-/// Whether there is an engine to ask. In CI there must be.
+/// Whether the engine is installed. Fails in CI if not.
 fn engine() -> bool {
     let listed = Command::new("openssl")
         .args(["engine", "-t", "gost"])
@@ -69,12 +69,12 @@ fn engine() -> bool {
     there
 }
 
-/// What `openssl enc` makes of a text.
+/// The output of `openssl enc` for a text.
 fn enc(cipher: &str, decrypt: bool, key: &[u8; KEY_BYTES], iv: &[u8], text: &[u8]) -> Vec<u8> {
     enc_with(None, cipher, decrypt, key, iv, text)
 }
 
-/// The same with the S-boxes of that name, where the cipher leaves the choice.
+/// As [`openssl`], with the S-boxes of that name where the cipher allows a choice.
 fn enc_with(
     sbox: Option<&str>,
     cipher: &str,
@@ -98,7 +98,7 @@ fn enc_with(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("openssl, which was there just now");
+        .expect("openssl runs, as it just did");
     let mut stdin = openssl.stdin.take().expect("piped");
     let out = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(text).expect("openssl reads it all"));
@@ -112,7 +112,7 @@ fn enc_with(
     out.stdout
 }
 
-/// The MACs of what `text` begins with, for each of those lengths; with the S-boxes of that name.
+/// The MACs of prefixes of `text` of these lengths, with the S-boxes of that name.
 fn dgst(
     sbox: Option<&str>,
     mac: &str,
@@ -121,8 +121,8 @@ fn dgst(
     lengths: &[usize],
 ) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder");
-    // What this version of the engine prints for the first file is wrong where the MAC is
-    // Kuznyechik's: it takes Magma for it.
+    // For the first file this version of the engine prints a wrong MAC of Kuznyechik: it uses
+    // Magma.
     let files: Vec<_> = [&0]
         .into_iter()
         .chain(lengths)
@@ -143,7 +143,7 @@ fn dgst(
         )
         .args(&files)
         .output()
-        .expect("openssl, which was there just now");
+        .expect("openssl runs, as it just did");
     assert!(
         out.status.success(),
         "{mac}: {}",
@@ -166,14 +166,13 @@ fn lengths() -> Vec<usize> {
     (0..=300).chain(long).collect()
 }
 
-/// Holds a mode, which takes multiples of `unit` bytes, to what OpenSSL makes of a long text, as
-/// far as that goes.
+/// Compares a mode, which takes multiples of `unit` bytes, with OpenSSL's output for a long text.
 fn agree(name: &str, unit: usize, expected: &[u8], text: &[u8], mut mode: impl FnMut(&mut [u8])) {
     let fits = |bytes: &usize| bytes.is_multiple_of(unit) && *bytes <= expected.len();
     for bytes in lengths().into_iter().filter(fits) {
         let mut found = text[..bytes].to_vec();
         mode(&mut found);
-        // Hexadecimal only of what differs: these are megabytes.
+        // Prints only the difference: the texts have megabytes.
         if found != expected[..bytes] {
             assert_eq!(hex(&found), hex(&expected[..bytes]), "{name} of {bytes} B");
         }
@@ -181,7 +180,7 @@ fn agree(name: &str, unit: usize, expected: &[u8], text: &[u8], mut mode: impl F
 }
 
 #[test]
-fn keystreams_are_those_of_openssl() {
+fn keystreams_equal_those_of_openssl() {
     if !engine() {
         return;
     }
@@ -217,7 +216,7 @@ fn keystreams_are_those_of_openssl() {
 }
 
 #[test]
-fn blocks_and_chains_are_those_of_openssl() {
+fn blocks_and_chains_equal_those_of_openssl() {
     if !engine() {
         return;
     }
@@ -252,7 +251,7 @@ fn blocks_and_chains_are_those_of_openssl() {
 }
 
 #[test]
-fn macs_are_those_of_openssl() {
+fn macs_equal_those_of_openssl() {
     if !engine() {
         return;
     }
@@ -284,7 +283,7 @@ fn macs_are_those_of_openssl() {
 /// To 1024 bytes: then the engine changes its keys as CryptoPro's programs do, which is not part of
 /// the standard.
 #[test]
-fn gost_28147_89_is_that_of_openssl() {
+fn gost_28147_89_equals_that_of_openssl() {
     if !engine() {
         return;
     }
@@ -308,7 +307,7 @@ fn gost_28147_89_is_that_of_openssl() {
 
 /// All S-boxes, in the modes in which the engine offers a choice.
 #[test]
-fn s_boxes_are_those_of_openssl() {
+fn s_boxes_equal_those_of_openssl() {
     if !engine() {
         return;
     }
@@ -336,7 +335,7 @@ fn s_boxes_are_those_of_openssl() {
     }
 }
 
-/// Holds the MACs of what `text` begins with to OpenSSL's.
+/// Compares the MACs of prefixes of `text` with OpenSSL's.
 fn same_macs(cipher: Gost89, text: &[u8], lengths: &[usize], expected: &[Vec<u8>]) {
     let kernel = cipher.kernel();
     let mut imito = Imito::new(cipher);

@@ -1,4 +1,4 @@
-//! What a caller must not do is refused, and loudly.
+//! Mistakes of a caller panic.
 
 use crate::support::key;
 use gost::kuznyechik::Kuznyechik;
@@ -77,7 +77,7 @@ fn refuses_ivs_and_nonces_of_other_lengths() {
 }
 
 #[test]
-fn refuses_a_nonce_that_would_be_anothers() {
+fn refuses_a_nonce_with_the_highest_bit_set() {
     let mut nonce = [0; 16];
     nonce[0] = 0x80;
     let mgm = || Mgm::new(cipher::<Kuznyechik>()).seal(&nonce, &[], &mut [], &mut [0; 16]);
@@ -85,7 +85,7 @@ fn refuses_a_nonce_that_would_be_anothers() {
 }
 
 #[test]
-fn refuses_macs_that_say_nothing_and_those_longer_than_a_block() {
+fn refuses_macs_that_are_too_short_or_longer_than_a_block() {
     refused(
         || Omac::new(cipher::<Magma>()).mac(&[], &mut []),
         "1 to 8 B",
@@ -112,7 +112,7 @@ fn refuses_macs_that_say_nothing_and_those_longer_than_a_block() {
 
 /// RFC 9058 §4.1: the tag of nothing is the same under every nonce.
 #[test]
-fn refuses_to_authenticate_nothing() {
+fn refuses_an_empty_message_without_additional_data() {
     let seal = || Mgm::new(cipher::<Magma>()).seal(&[0; 8], &[], &mut [], &mut [0; 8]);
     refused(seal, "0 B of additional data and 0 B of text");
     let open = || assert!(!Mgm::new(cipher::<Kuznyechik>()).open(&[0; 16], &[], &mut [], &[0; 16]));
@@ -123,7 +123,7 @@ fn refuses_to_authenticate_nothing() {
 }
 
 #[test]
-fn refuses_answers_that_do_not_match_the_messages() {
+fn refuses_a_wrong_number_of_answers() {
     let open = |authentic: &mut [bool]| {
         let message = AeadMessage {
             nonce: [0; 8],
@@ -143,7 +143,7 @@ fn refuses_answers_that_do_not_match_the_messages() {
 }
 
 #[test]
-fn does_nothing_with_no_message() {
+fn accepts_an_empty_batch() {
     Ecb::new(cipher::<Magma>()).encrypt_all([]);
     let none = || None::<gost::mode::Message<'_, [u8; 0]>>;
     Ctr::new(cipher::<Magma>()).apply_all(none());

@@ -19,7 +19,7 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     Kernel::all()
 }
 
-/// Bytes that look like chance and are the same each time.
+/// Pseudo-random bytes, the same in every run.
 pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -36,8 +36,7 @@ pub(crate) fn key(seed: u64) -> [u8; KEY_BYTES] {
     noise(seed, KEY_BYTES).try_into().expect("as long as a key")
 }
 
-/// A text of each length from nothing to 300 B, and some that fill a scratch, nearly or more than
-/// once.
+/// A text of each length from 0 to 300 B, and some that fill a scratch almost, or more than once.
 pub(crate) fn lengths() -> Vec<usize> {
     let long = [1023, 1024, 1025, 1408, 4088, 4095, 4096, 4097, 9000];
     // Long ones between short ones, so that they begin and end anywhere in the scratch.
@@ -56,12 +55,12 @@ pub(crate) fn texts(lengths: &[usize]) -> Vec<Vec<u8>> {
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("strings take everything");
+        write!(text, "{byte:02x}").expect("writing to a string does not fail");
         text
     })
 }
 
-/// Bytes from hexadecimal digits; spaces do not count.
+/// Bytes from hexadecimal digits; spaces are ignored.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text
         .chars()

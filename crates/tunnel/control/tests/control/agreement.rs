@@ -1,4 +1,4 @@
-//! Keys are agreed on, changed, and agreed on again after a restart.
+//! Key agreement, rekeying, and key agreement after a restart.
 
 use crate::support::{Gateway, Pair, listener, ppk, settings, tunnel};
 use keying::message::Cause;
@@ -6,17 +6,17 @@ use keying::rollover::{Event, Role};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// What a restart may take, on either side.
+/// Time limit for new keys after a restart of either side.
 const RESTART_LIMIT: Duration = Duration::from_secs(2);
 
 #[test]
-fn both_sides_come_to_the_same_keys() {
+fn both_sides_agree_on_the_same_keys() {
     let pair = Pair::start();
     let epoch = pair.connector.established(1);
     assert_eq!(pair.listener.established(1), epoch);
     pair.assert_same_keys(epoch);
     for gateway in [&pair.connector, &pair.listener] {
-        gateway.told.with(|state| {
+        gateway.log.with(|state| {
             let Some((
                 0,
                 Event::Established {
@@ -36,7 +36,7 @@ fn both_sides_come_to_the_same_keys() {
 }
 
 #[test]
-fn keys_are_changed_fifty_times_on_the_demand_of_either_side() {
+fn keys_are_changed_fifty_times_at_either_sides_request() {
     const ROUNDS: usize = 50;
     let pair = Pair::start();
     let mut before = pair.connector.established(1);
@@ -56,11 +56,11 @@ fn keys_are_changed_fifty_times_on_the_demand_of_either_side() {
         before = epoch;
     }
     for gateway in [&pair.connector, &pair.listener] {
-        // Old keys do not stay.
-        gateway.told.wait("one epoch", |state| {
+        // Old keys are retired.
+        gateway.log.wait("one epoch", |state| {
             (state.rings[0].inbound_epochs().collect::<Vec<_>>() == [before]).then_some(())
         });
-        gateway.told.with(|state| {
+        gateway.log.with(|state| {
             let failed = |event: &Event| !matches!(event, Event::Established { .. });
             let failed: Vec<_> = state.events.iter().filter(|(_, e)| failed(e)).collect();
             assert!(failed.is_empty(), "{failed:?}");
@@ -69,7 +69,7 @@ fn keys_are_changed_fifty_times_on_the_demand_of_either_side() {
 }
 
 #[test]
-fn both_sides_may_ask_at_once() {
+fn both_sides_may_request_keys_simultaneously() {
     let pair = Pair::start();
     pair.connector.established(1);
     pair.listener.established(1);
@@ -79,16 +79,15 @@ fn both_sides_may_ask_at_once() {
         pair.connector.established(1 + round);
         pair.listener.established(1 + round);
     }
-    // Whatever was asked twice is done by now or will be; what counts is that both end in the same
-    // epoch.
-    let last = |gateway: &Gateway| gateway.told.with(|state| state.rings[0].outbound_epoch());
-    pair.connector.told.wait("the same epoch", |state| {
+    // The two requests may have been merged or not; both sides must end in the same epoch.
+    let last = |gateway: &Gateway| gateway.log.with(|state| state.rings[0].outbound_epoch());
+    pair.connector.log.wait("the same epoch", |state| {
         (state.rings[0].outbound_epoch() == last(&pair.listener)).then_some(())
     });
 }
 
 #[test]
-fn pre_shared_keys_are_mixed_in_and_told() {
+fn pre_shared_keys_are_mixed_in_and_reported() {
     let keys = || vec![ppk("alpha", 1, true), ppk("beta", 2, false)];
     let pair = Pair::with(
         |settings| settings.ppks = keys(),
@@ -98,7 +97,7 @@ fn pre_shared_keys_are_mixed_in_and_told() {
     pair.assert_same_keys(epoch);
     pair.listener.established(1);
     for gateway in [&pair.connector, &pair.listener] {
-        gateway.told.with(|state| {
+        gateway.log.with(|state| {
             let Some((_, Event::Established { sources, .. })) = state.events.last() else {
                 panic!("{:?}", state.events);
             };
@@ -167,7 +166,7 @@ fn a_connector_that_restarts_has_new_keys_soon() {
 }
 
 #[test]
-fn a_peer_that_is_lost_is_noticed_at_once() {
+fn a_lost_peer_is_detected_at_once() {
     let Pair {
         connector,
         listener,
@@ -176,7 +175,7 @@ fn a_peer_that_is_lost_is_noticed_at_once() {
     connector.established(1);
     listener.established(1);
     drop(listener);
-    connector.told.wait("the peer's loss", |state| {
+    connector.log.wait("the peer's loss", |state| {
         let lost = |(_, event): &(usize, Event)| matches!(event, Event::PeerLost { .. });
         state.events.iter().any(lost).then_some(())
     });

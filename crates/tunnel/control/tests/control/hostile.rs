@@ -1,5 +1,5 @@
-//! Peers that are none of ours: other TLS, other messages, none at all. Whatever they do, real
-//! peers come through.
+//! Hostile and foreign peers: other TLS, other messages, or silence. Legitimate peers always get
+//! keys.
 
 use crate::support::{Gateway, HERE, Site, listener, settings, tunnel};
 use control::OPEN_LIMIT;
@@ -48,8 +48,8 @@ impl Listening {
         }
     }
 
-    /// A real gw1 gets keys, whatever was done before.
-    fn assert_real_peers_come_through(&self) -> Duration {
+    /// A legitimate gw1 still gets keys; returns the time it took.
+    fn assert_real_peers_get_keys(&self) -> Duration {
         let began = Instant::now();
         let connects = settings(Role::Connector, "gw1", "gw2", 0);
         let connector = Gateway::start(
@@ -69,7 +69,7 @@ impl Listening {
         stream
     }
 
-    /// One who has a certificate of gw1, but not our code.
+    /// A TLS client with a certificate of gw1, without our code.
     fn client(
         &self,
         groups: &[&'static dyn SupportedKxGroup],
@@ -87,7 +87,7 @@ impl Listening {
         StreamOwned::new(connection, self.tcp())
     }
 
-    /// One who is through TLS as gw1.
+    /// A client that has completed TLS as gw1.
     fn authenticated(&self) -> StreamOwned<ClientConnection, TcpStream> {
         let mut stream = self.client(&[kx_group::X25519MLKEM768]);
         while stream.conn.is_handshaking() {
@@ -101,7 +101,7 @@ impl Listening {
 }
 
 #[test]
-fn what_is_no_tls_is_refused() {
+fn data_that_is_not_tls_is_refused() {
     let listening = Listening::start();
     for garbage in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
@@ -109,13 +109,13 @@ fn what_is_no_tls_is_refused() {
         &[0x16, 3, 1, 255, 255],
     ] {
         let mut stream = listening.tcp();
-        stream.write_all(garbage).expect("it takes something");
+        stream.write_all(garbage).expect("it accepts the data");
         stream.shutdown(Shutdown::Write).expect("a socket");
-        // It may say an alert; then it closes.
+        // It may send an alert; then it closes.
         let _ = stream.read_to_end(&mut Vec::new());
     }
     listening.gateway.says("what the peer sends is not TLS");
-    listening.assert_real_peers_come_through();
+    listening.assert_real_peers_get_keys();
 }
 
 #[test]
@@ -124,12 +124,14 @@ fn a_peer_without_the_hybrid_key_exchange_is_refused_on_either_side() {
     for group in [kx_group::X25519, kx_group::SECP384R1, kx_group::MLKEM768] {
         let mut stream = listening.client(&[group]);
         let error = stream.flush().and_then(|()| finish(&mut stream));
-        let error = error.expect_err("there is nothing to agree on").to_string();
+        let error = error
+            .expect_err("there is no common key exchange")
+            .to_string();
         assert!(error.contains("HandshakeFailure"), "{error}");
     }
     listening
         .gateway
-        .says("the peer cannot do the key exchange X25519MLKEM768");
+        .says("the peer does not support the key exchange X25519MLKEM768");
 
     let site = Site::new();
     let (bound, address) = listener();
@@ -158,7 +160,7 @@ fn a_peer_without_the_hybrid_key_exchange_is_refused_on_either_side() {
 }
 
 #[test]
-fn a_peer_that_offers_the_hybrid_second_is_brought_to_it() {
+fn a_peer_that_offers_the_hybrid_second_still_uses_it() {
     let listening = Listening::start();
     let mut stream = listening.client(&[kx_group::X25519, kx_group::X25519MLKEM768]);
     finish(&mut stream).expect("a handshake");
@@ -170,7 +172,7 @@ fn a_peer_that_offers_the_hybrid_second_is_brought_to_it() {
 }
 
 #[test]
-fn nothing_is_resumed_and_no_ticket_is_given() {
+fn sessions_are_not_resumed_and_no_tickets_are_issued() {
     let listening = Listening::start();
     let texts = listening.site.authority.issue("gw1", days_from_now(1));
     let (chain, key) = parsed(&texts.expect("a certificate"));
@@ -180,7 +182,7 @@ fn nothing_is_resumed_and_no_ticket_is_given() {
         .with_root_certificates(roots(&listening.site))
         .with_client_auth_cert(chain, key)
         .expect("a key");
-    // Resumption is what a client does by default.
+    // Clients offer resumption by default.
     let config = Arc::new(config);
     for _ in 0..3 {
         let name = ServerName::try_from("gw2").expect("a name");
@@ -195,7 +197,7 @@ fn nothing_is_resumed_and_no_ticket_is_given() {
 }
 
 #[test]
-fn messages_that_are_none_are_refused_with_a_reason() {
+fn invalid_messages_are_refused_with_a_reason() {
     let listening = Listening::start();
     let long = u32::try_from(MESSAGE_BYTES_MAX + 1).expect("it is small");
     let cases: [(Vec<u8>, &str); 5] = [
@@ -213,10 +215,10 @@ fn messages_that_are_none_are_refused_with_a_reason() {
         };
         assert_eq!(why, Refusal::Protocol, "{detail}");
         listening.gateway.says(words);
-        // Then it closes, in order.
+        // Then it closes the connection cleanly.
         assert_eq!(stream.read(&mut [0; 10]).expect("an end"), 0);
     }
-    listening.assert_real_peers_come_through();
+    listening.assert_real_peers_get_keys();
 }
 
 #[test]
@@ -241,23 +243,20 @@ fn garbage_after_the_first_message_ends_the_attempt() {
     stream.write_all(&framed(b"\xff\xfe")).expect("it reads");
     let (by_peer, _) = listening.gateway.fails(Refusal::Protocol);
     assert!(!by_peer);
-    listening.assert_real_peers_come_through();
+    listening.assert_real_peers_get_keys();
 }
 
 #[test]
-fn connections_that_say_nothing_do_not_keep_real_peers_out() {
+fn silent_connections_do_not_lock_out_real_peers() {
     let listening = Listening::start();
     let silent: Vec<_> = (0..500).map(|_| listening.tcp()).collect();
-    // One byte, and then nothing, is no better; nor is TLS without a message.
+    // Also connections that send one byte, or complete TLS without a message.
     let mut slow = listening.tcp();
     slow.write_all(&[0x16]).expect("it reads");
     let mut mute = listening.authenticated();
-    let took = listening.assert_real_peers_come_through();
-    assert!(
-        took < OPEN_LIMIT,
-        "not only once the others gave up: {took:?}"
-    );
-    // The oldest is closed at once, the rest when their time is over.
+    let took = listening.assert_real_peers_get_keys();
+    assert!(took < OPEN_LIMIT, "before the others time out: {took:?}");
+    // The oldest is closed at once, the rest at their timeout.
     for mut stream in silent.into_iter().chain([slow]) {
         let end = stream.read(&mut [0; 1]);
         assert!(!matches!(end, Ok(1..)), "it has nothing to say");
@@ -273,7 +272,7 @@ fn connections_that_say_nothing_do_not_keep_real_peers_out() {
 }
 
 #[test]
-fn addresses_of_no_peer_are_closed_before_a_byte_is_read() {
+fn connections_from_other_addresses_are_closed_unread() {
     let listening = Listening::start();
     let socket = connect_from(Ipv4Addr::new(127, 0, 0, 9), listening.address);
     listening.gateway.says("127.0.0.9");
@@ -281,8 +280,8 @@ fn addresses_of_no_peer_are_closed_before_a_byte_is_read() {
     assert!(!matches!((&socket).read(&mut [0; 1]), Ok(1..)));
 }
 
-/// TLS of another make. The OpenSSL of most distributions has no hybrid key exchange yet, or can be
-/// told to do without.
+/// Another TLS implementation. The OpenSSL of most distributions has no hybrid key exchange yet, or
+/// can be configured to omit it.
 #[test]
 fn openssl_without_the_hybrid_or_with_an_old_version_is_refused() {
     if Command::new("openssl").arg("version").output().is_err() {
@@ -299,7 +298,7 @@ fn openssl_without_the_hybrid_or_with_an_old_version_is_refused() {
             &["-tls1_3", "-groups", "X25519:P-256"][..],
             "the key exchange X25519MLKEM768",
         ),
-        (&["-tls1_2"][..], "the peer cannot do TLS 1.3"),
+        (&["-tls1_2"][..], "the peer does not support TLS 1.3"),
     ] {
         let output = Command::new("openssl")
             .args(["s_client", "-connect", &listening.address.to_string()])
@@ -315,13 +314,13 @@ fn openssl_without_the_hybrid_or_with_an_old_version_is_refused() {
             .expect("openssl runs");
         assert!(!output.status.success(), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("alert"), "it is told why: {said}");
+        assert!(said.contains("alert"), "it receives an alert: {said}");
         listening.gateway.says(words);
     }
-    listening.assert_real_peers_come_through();
+    listening.assert_real_peers_get_keys();
 }
 
-/// A connection from that address.
+/// Opens a connection from that address.
 fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()

@@ -14,7 +14,7 @@ fn load(site: &Site, name: &str) -> Result<Identity, String> {
     Identity::load(&certificate, &key, &site.path("ca.pem")).map_err(|error| error.to_string())
 }
 
-/// What loading says of these texts.
+/// The error of loading these files, if any.
 fn says(texts: &Texts) -> String {
     let site = Site::new();
     site.write("x", texts);
@@ -22,7 +22,7 @@ fn says(texts: &Texts) -> String {
 }
 
 #[test]
-fn made_files_are_good_and_their_modes_are_right() {
+fn created_files_are_valid_and_have_the_right_modes() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let made = certificates::create_authority(folder.path()).expect("an authority");
@@ -43,7 +43,7 @@ fn made_files_are_good_and_their_modes_are_right() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_what_is_half_made_is_removed() {
+fn no_file_is_overwritten_and_incomplete_pairs_are_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     certificates::create_authority(folder.path()).expect("an authority");
@@ -66,11 +66,11 @@ fn nothing_is_overwritten_and_what_is_half_made_is_removed() {
     let nowhere = path("nowhere");
     let error = certificates::create_certificate(folder.path(), "gw2", &nowhere, 1);
     let error = error.expect_err("no folder").to_string();
-    assert!(error.contains("make its folder first"), "{error}");
+    assert!(error.contains("create its folder first"), "{error}");
 }
 
 #[test]
-fn an_authority_that_is_loaded_signs_as_the_one_that_was_made() {
+fn a_loaded_authority_signs_like_the_created_one() {
     let site = Site::new();
     write_secret(&site.path("ca.key"), site.authority.texts().key.as_bytes());
     let made = certificates::create_certificate(site.folder.path(), "gw7", site.folder.path(), 1);
@@ -105,7 +105,7 @@ fn a_key_of_another_certificate_is_refused() {
 }
 
 #[test]
-fn certificates_that_no_peer_would_take_are_refused_with_the_reason() {
+fn certificates_that_peers_would_reject_are_refused_with_the_reason() {
     let site = Site::new();
     let now = SystemTime::now();
     let day = Duration::from_secs(24 * 60 * 60);
@@ -141,14 +141,14 @@ fn certificates_must_have_one_name_and_serve_both_ends() {
     );
     let cases: [Case<'_>; 8] = [
         (&["gw1"], &both, Ok("gw1")),
-        // Without any purpose all are allowed (RFC 5280 §4.2.1.12).
+        // Without the extension all purposes are allowed (RFC 5280 §4.2.1.12).
         (&["gw1"], &[], Ok("gw1")),
         (&["gw1", "gw2"], &both, Err("2 names (gw1, gw2)")),
         (&["*.example.net"], &both, Err("small letters")),
         (&["10.0.0.1"], &both, Err("no DNS name")),
         (&[], &both, Err("no DNS name")),
-        (&["gw1"], &both[..1], Err("not made for both ends")),
-        (&["gw1"], &both[1..], Err("not made for both ends")),
+        (&["gw1"], &both[..1], Err("not valid for both ends")),
+        (&["gw1"], &both[1..], Err("not valid for both ends")),
     ];
     for (names, purposes, expected) in cases {
         let site = Site::new();
@@ -174,7 +174,7 @@ fn certificates_must_have_one_name_and_serve_both_ends() {
 }
 
 #[test]
-fn files_that_are_something_else_are_told_with_their_names() {
+fn files_with_other_content_are_reported_by_name() {
     let site = Site::new();
     site.identity("gw1");
     let secret = fs::read_to_string(site.path("gw1.key")).expect("a key");

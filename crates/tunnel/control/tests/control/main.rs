@@ -1,5 +1,4 @@
-//! Two control planes over loopback, with real certificates, TLS and key rings; and peers that are
-//! none of ours.
+//! Two control planes over loopback, with real certificates, TLS and key rings; and foreign peers.
 
 mod agreement;
 mod hostile;

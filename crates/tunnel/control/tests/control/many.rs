@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 const TUNNELS: u16 = 1000;
-/// Both sides of a standing connection and of the next one, and what a process has besides.
+/// Both sides of a standing connection and of its replacement, and the process's other descriptors.
 const DESCRIPTORS: u64 = TUNNELS as u64 * 4 + 500;
-/// On two cores, for both sides.
+/// Time limit on two cores, for both sides.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_thousand_tunnels_come_up_and_change_their_keys_in_time() {
+fn a_thousand_tunnels_come_up_and_rekey_in_time() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     if hard < DESCRIPTORS {
         eprintln!("SKIPPED: {DESCRIPTORS} descriptors are needed, {hard} are allowed (ulimit -Hn)");
@@ -28,7 +28,7 @@ fn a_thousand_tunnels_come_up_and_change_their_keys_in_time() {
         (0..TUNNELS)
             .map(|number| {
                 let mut settings = settings(role, own, peer, number);
-                // The last attempts wait until most others are through.
+                // The last attempts wait until most others have completed.
                 settings.attempt_limit = LIMIT;
                 tunnel(settings, remote)
             })
@@ -44,12 +44,12 @@ fn a_thousand_tunnels_come_up_and_change_their_keys_in_time() {
     let took = began.elapsed();
     assert!(took < LIMIT, "{took:?}");
     eprintln!("{TUNNELS} tunnels came up in {took:?}");
-    // All at once, with all standing connections there.
+    // All together, while all standing connections exist.
     connector.handle().rekey(None, Cause::Demand);
     wait_for_all(&connector, 2);
     wait_for_all(&listener, 2);
     for gateway in [&connector, &listener] {
-        gateway.told.with(|state| {
+        gateway.log.with(|state| {
             let failed = |event: &Event| !matches!(event, Event::Established { .. });
             let failed: Vec<_> = state.events.iter().filter(|(_, e)| failed(e)).collect();
             assert!(failed.is_empty(), "{failed:?}");
@@ -61,7 +61,7 @@ fn a_thousand_tunnels_come_up_and_change_their_keys_in_time() {
 /// Waits until each tunnel has had this many epochs.
 fn wait_for_all(gateway: &Gateway, epochs: usize) {
     let mut missing: BTreeSet<usize> = (0..usize::from(TUNNELS)).collect();
-    gateway.told.wait("all tunnels", |state| {
+    gateway.log.wait("all tunnels", |state| {
         if state.events.len() >= epochs * usize::from(TUNNELS) {
             missing.retain(|tunnel| state.epochs(*tunnel).len() < epochs);
         }

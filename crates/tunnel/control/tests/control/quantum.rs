@@ -1,5 +1,4 @@
-//! Keys of QKD, from two simulated KMEs over their real interface; and what is done when there are
-//! none.
+//! QKD keys from two simulated KMEs over their real interface, and the behaviour without them.
 
 use crate::support::{Gateway, HERE, Pair, Site, listener, settings, tunnel, write_secret};
 use keying::chain::Policy;
@@ -100,9 +99,9 @@ fn pair(site: Site, connects: Policy, listens: Policy, urls: &[String; 2]) -> Pa
     }
 }
 
-/// What the newest keys of a side are made of.
+/// The sources of a side's newest keys.
 fn sources(gateway: &Gateway) -> (Vec<String>, bool) {
-    gateway.told.with(|state| {
+    gateway.log.with(|state| {
         let established = state
             .events
             .iter()
@@ -118,7 +117,7 @@ fn sources(gateway: &Gateway) -> (Vec<String>, bool) {
 }
 
 #[test]
-fn each_policy_mixes_what_it_says() {
+fn each_policy_mixes_its_key_sources() {
     for policy in [Policy::Qkd, Policy::Both, Policy::Either] {
         let (pair, _simulator) = Network::start().pair(policy, policy);
         let mut before = Vec::new();
@@ -139,7 +138,7 @@ fn each_policy_mixes_what_it_says() {
 }
 
 #[test]
-fn without_qkd_a_policy_that_needs_it_has_no_keys_until_it_is_there() {
+fn a_policy_that_needs_qkd_waits_for_it() {
     for (policy, kme) in [(Policy::Both, "kme1"), (Policy::Qkd, "kme2")] {
         let network = Network::start();
         let down = Armed::new(Fault::Unavailable);
@@ -148,7 +147,7 @@ fn without_qkd_a_policy_that_needs_it_has_no_keys_until_it_is_there() {
         for gateway in [&pair.connector, &pair.listener] {
             let (_, detail) = gateway.fails(Refusal::Qkd);
             assert!(detail.contains("503"), "{detail}");
-            gateway.told.with(|state| {
+            gateway.log.with(|state| {
                 assert_eq!(state.rings[0].outbound_epoch(), None);
                 assert_eq!(state.rings[0].inbound_epochs().count(), 0);
             });
@@ -161,7 +160,7 @@ fn without_qkd_a_policy_that_needs_it_has_no_keys_until_it_is_there() {
 }
 
 #[test]
-fn without_qkd_policy_either_goes_on_and_says_so() {
+fn without_qkd_policy_either_proceeds_and_reports_it() {
     for kme in ["kme1", "kme2"] {
         let network = Network::start();
         network
@@ -174,7 +173,7 @@ fn without_qkd_policy_either_goes_on_and_says_so() {
         for gateway in [&pair.connector, &pair.listener] {
             let (sources, handshake) = sources(gateway);
             assert!(handshake && sources[0].starts_with("-qkd:"), "{sources:?}");
-            gateway.told.with(|state| {
+            gateway.log.with(|state| {
                 let without =
                     |(_, event): &(usize, Event)| matches!(event, Event::WithoutQkd { .. });
                 assert!(state.events.iter().any(without), "{:?}", state.events);
@@ -184,7 +183,7 @@ fn without_qkd_policy_either_goes_on_and_says_so() {
 }
 
 #[test]
-fn a_kme_that_gives_each_side_another_key_gives_no_keys() {
+fn different_qkd_keys_establish_no_epoch() {
     let network = Network::start();
     network
         .simulator
@@ -198,7 +197,7 @@ fn a_kme_that_gives_each_side_another_key_gives_no_keys() {
 }
 
 #[test]
-fn policies_that_differ_are_told_on_both_sides() {
+fn different_policies_are_reported_on_both_sides() {
     for (one, other) in [
         (Policy::Pqc, Policy::Both),
         (Policy::Either, Policy::Qkd),
@@ -210,7 +209,7 @@ fn policies_that_differ_are_told_on_both_sides() {
             let names = [one.name(), other.name()];
             assert!(names.iter().all(|name| detail.contains(name)), "{detail}");
             gateway
-                .told
+                .log
                 .with(|state| assert_eq!(state.rings[0].outbound_epoch(), None));
         }
     }

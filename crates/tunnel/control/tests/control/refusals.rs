@@ -1,4 +1,5 @@
-//! Pairs of gateways that must not agree on keys: both sides report why, and there are no keys.
+//! Pairs of gateways that must not agree on keys: both sides report the reason, and there are no
+//! keys.
 
 use crate::support::{Gateway, Pair, Site, listener, ppk, settings, tunnel};
 use control::Identity;
@@ -13,7 +14,7 @@ use wire::Suite;
 type Change = fn(&mut Settings);
 
 #[test]
-fn settings_that_differ_are_told_on_both_sides() {
+fn different_settings_are_reported_on_both_sides() {
     let cases: [(Refusal, Change, Change); 6] = [
         (
             Refusal::Suite,
@@ -80,7 +81,7 @@ fn each_side_refuses_a_certificate_of_another_authority() {
     let (ours, theirs) = (Site::new(), Site::new());
     let (connector, listener) = meet(ours.identity("gw1"), theirs.identity("gw2"));
     connector
-        .says("the peer's certificate: it is not signed by the authority that is trusted here");
+        .says("the peer's certificate: it is not signed by the authority that this side trusts");
     listener.says("the peer refuses our certificate");
     assert_no_keys(&[&connector, &listener]);
 }
@@ -92,13 +93,14 @@ fn a_listener_refuses_a_certificate_of_another_authority() {
     let both = [ours.authority.certificate(), theirs.authority.certificate()].concat();
     fs::write(ours.path("ca.pem"), both).expect("a file");
     let (connector, listener) = meet(ours.identity("gw1"), theirs.identity("gw2"));
-    listener.says("the peer's certificate: it is not signed by the authority that is trusted here");
+    listener
+        .says("the peer's certificate: it is not signed by the authority that this side trusts");
     connector.says("the peer refuses our certificate: it is not signed by the authority");
     assert_no_keys(&[&connector, &listener]);
 }
 
 #[test]
-fn a_certificate_that_expires_is_good_for_no_more_keys() {
+fn an_expired_certificate_gets_no_more_keys() {
     for (expiring, lasting) in [("gw1", "gw2"), ("gw2", "gw1")] {
         let site = Site::new();
         let now = SystemTime::now();
@@ -115,9 +117,9 @@ fn a_certificate_that_expires_is_good_for_no_more_keys() {
             "gw1" => (&connector, &listener),
             _ => (&listener, &connector),
         };
-        // Keys are asked for until there are none: the clock alone says when that is.
+        // Requests keys until the certificate expires.
         let says = |gateway: &Gateway, words: &str| {
-            gateway.told.wait(words, |state| {
+            gateway.log.wait(words, |state| {
                 connector.handle().rekey(Some(0), Cause::Demand);
                 let refused = state.refused.iter().any(|reason| reason.contains(words));
                 let failed = format!("{:?}", state.events).contains(words);
@@ -132,12 +134,12 @@ fn a_certificate_that_expires_is_good_for_no_more_keys() {
 #[test]
 fn a_certificate_of_another_name_is_refused() {
     let site = Site::new();
-    // The one that listens is not who is looked for.
+    // The listener has another name than the connector expects.
     let (connector, listener) = meet(site.identity("gw1"), site.identity("gw3"));
     connector.says("it is not that of gw2, but of gw3");
     listener.says("the peer refuses our certificate");
     assert_no_keys(&[&connector, &listener]);
-    // The one that connects is not.
+    // The connector has another name than the listener expects.
     let (connector, listener) = meet(site.identity("gw9"), site.identity("gw2"));
     let (by_peer, detail) = connector.fails(Refusal::Tunnel);
     assert!(by_peer && detail.contains("not with gw9"), "{detail}");
@@ -146,7 +148,7 @@ fn a_certificate_of_another_name_is_refused() {
 }
 
 #[test]
-fn a_tunnel_that_the_listener_has_not_is_refused() {
+fn a_tunnel_unknown_to_the_listener_is_refused() {
     let pair = Pair::with(|connects| connects.tunnel = 7, |_| {});
     let (by_peer, detail) = pair.connector.fails(Refusal::Tunnel);
     assert!(by_peer && detail.contains("no tunnel 7"), "{detail}");
@@ -170,7 +172,7 @@ fn an_identity_that_contradicts_the_tunnels_does_not_start() {
         };
         control::start(setup, bound, NoLanes).map(drop)
     };
-    start(|_| {}).expect("nothing is wrong with that");
+    start(|_| {}).expect("the configuration is valid");
     let cases: [(Change, &str); 4] = [
         (|one| one.own_name = "gw5".to_owned(), "that of gw1"),
         (|one| one.peer_name = "gw1".to_owned(), "the same name"),
@@ -183,7 +185,8 @@ fn an_identity_that_contradicts_the_tunnels_does_not_start() {
     }
 }
 
-/// The first connects and looks for gw2, the second listens for gw1, whoever they are.
+/// The first connects and expects gw2, the second listens and expects gw1, whatever their own names
+/// are.
 fn meet(connects: Identity, listens: Identity) -> (Gateway, Gateway) {
     let (bound, address) = listener();
     let (unused, from) = listener();
@@ -196,7 +199,7 @@ fn meet(connects: Identity, listens: Identity) -> (Gateway, Gateway) {
 
 fn assert_no_keys(gateways: &[&Gateway]) {
     for gateway in gateways {
-        gateway.told.with(|state| {
+        gateway.log.with(|state| {
             assert_eq!(state.rings[0].outbound_epoch(), None);
             assert!(state.epochs(0).is_empty());
         });
@@ -213,9 +216,9 @@ impl control::Lanes for NoLanes {
     fn event(&mut self, _: usize, _: &keying::rollover::Event) {}
 }
 
-/// Certificates of one authority that only looks like another.
+/// Certificates of an authority that differs from another only in its key.
 #[test]
-fn authorities_have_names_of_their_own() {
+fn authorities_have_distinct_names() {
     let texts = |authority: &Authority| authority.issue("gw1", days_from_now(1));
     let (one, other) = (Site::new(), Site::new());
     let stranger = texts(&other.authority).expect("a certificate");

@@ -1,4 +1,4 @@
-//! Gateways without a data plane: events of the control plane are stored, and can be awaited.
+//! Gateways without a data plane: the control plane's events are recorded, and can be awaited.
 
 use control::certificates::{Authority, Texts, days_from_now};
 use control::{Control, Handle, Identity, Lanes, Setup, Tunnel};
@@ -20,10 +20,10 @@ use zeroize::Zeroizing;
 
 pub(crate) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(crate) const LANES: u16 = 2;
-/// Longer than anything takes on a machine that is busy with other tests.
+/// Time limit of all waits, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An authority, and a folder for what it makes.
+/// An authority, and a folder for its certificates.
 pub(crate) struct Site {
     pub(crate) folder: TempDir,
     pub(crate) authority: Authority,
@@ -71,7 +71,7 @@ pub(crate) fn write_secret(path: &Path, content: &[u8]) {
         .expect("a file");
 }
 
-/// Settings that suit most tests: quick to try again, and no rekey by time.
+/// Settings for most tests: quick retries, and no rekey by time.
 pub(crate) fn settings(role: Role, own: &str, peer: &str, tunnel: u16) -> Settings {
     Settings {
         role,
@@ -118,7 +118,7 @@ pub(crate) fn listener() -> (TcpListener, SocketAddr) {
 /// A running control plane with its events.
 pub(crate) struct Gateway {
     pub(crate) control: Control,
-    pub(crate) told: Arc<Told>,
+    pub(crate) log: Arc<EventLog>,
 }
 
 impl Gateway {
@@ -132,16 +132,16 @@ impl Gateway {
         listener: TcpListener,
         tunnels: Vec<Tunnel>,
     ) -> Self {
-        let told = Arc::new(Told::new(&tunnels));
+        let log = Arc::new(EventLog::new(&tunnels));
         let setup = Setup {
             identity,
             qkd,
             tunnels,
         };
-        let control = control::start(setup, listener, Recorder(Arc::clone(&told)));
+        let control = control::start(setup, listener, Recorder(Arc::clone(&log)));
         Self {
             control: control.expect("a control plane"),
-            told,
+            log,
         }
     }
 
@@ -152,7 +152,7 @@ impl Gateway {
     /// Waits until this many epochs of the first tunnel were established; returns the last one's
     /// number.
     pub(crate) fn established(&self, count: usize) -> u32 {
-        self.told.wait(&format!("{count} epochs"), |state| {
+        self.log.wait(&format!("{count} epochs"), |state| {
             let epochs = state.epochs(0);
             (epochs.len() >= count).then(|| epochs[count - 1])
         })
@@ -160,7 +160,7 @@ impl Gateway {
 
     /// Waits for a failure of the first tunnel for that reason.
     pub(crate) fn fails(&self, refusal: Refusal) -> (bool, String) {
-        self.told.wait(&format!("{refusal:?}"), |state| {
+        self.log.wait(&format!("{refusal:?}"), |state| {
             state.failures().find_map(|(why, by_peer, detail)| {
                 (why == Some(refusal)).then(|| (by_peer, detail.to_owned()))
             })
@@ -169,7 +169,7 @@ impl Gateway {
 
     /// Waits for a failure of the first tunnel, or a refused connection, with these words.
     pub(crate) fn says(&self, words: &str) {
-        self.told.wait(words, |state| {
+        self.log.wait(words, |state| {
             let failed = state
                 .failures()
                 .any(|(_, _, detail)| detail.contains(words));
@@ -218,21 +218,21 @@ impl Pair {
         }
     }
 
-    /// Both sides have the same keys of their newest epoch, which has that number. Once for each
-    /// epoch.
+    /// Both sides have the same keys of their newest epoch, which has that number. May be called
+    /// once per epoch.
     pub(crate) fn assert_same_keys(&self, epoch: u32) {
         let both = [&self.connector, &self.listener];
         for gateway in both {
-            gateway.told.wait("to seal with it", |state| {
+            gateway.log.wait("to seal with it", |state| {
                 (state.rings[0].outbound_epoch() == Some(epoch)).then_some(())
             });
         }
         for (sender, receiver) in [(both[0], both[1]), (both[1], both[0])] {
             for slot in 0..LANES {
-                let sealing = sender.told.with(|state| state.rings[0].outbound(slot));
+                let sealing = sender.log.with(|state| state.rings[0].outbound(slot));
                 let sealing = sealing.expect("keys to seal with");
                 let opening = receiver
-                    .told
+                    .log
                     .with(|state| state.rings[0].inbound(sealing.spi, slot))
                     .expect("keys to open with");
                 assert_eq!(sealing.keymat, opening.keymat);
@@ -241,8 +241,8 @@ impl Pair {
     }
 }
 
-/// The events of a control plane.
-pub(crate) struct Told {
+/// The recorded events of a control plane.
+pub(crate) struct EventLog {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -278,7 +278,7 @@ impl State {
     }
 }
 
-impl Told {
+impl EventLog {
     fn new(tunnels: &[Tunnel]) -> Self {
         let side = |tunnel: &Tunnel| match tunnel.settings.role {
             Role::Connector => Side::A,
@@ -301,7 +301,7 @@ impl Told {
         look(&mut self.state.lock().expect("no test thread panics here"))
     }
 
-    /// Waits until there is what is looked for.
+    /// Waits until `look` finds something.
     pub(crate) fn wait<T>(&self, what: &str, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         let mut state = self.state.lock().expect("no test thread panics here");
@@ -313,7 +313,7 @@ impl Told {
             if left.is_zero() {
                 let (events, refused) = (&state.events, &state.refused);
                 let last = &events[events.len().saturating_sub(20)..];
-                let text = format!("waited for {what} in vain: {last:#?}\nrefused: {refused:#?}");
+                let text = format!("timeout waiting for {what}: {last:#?}\nrefused: {refused:#?}");
                 drop(state);
                 panic!("{text}");
             }
@@ -331,7 +331,7 @@ impl Told {
     }
 }
 
-struct Recorder(Arc<Told>);
+struct Recorder(Arc<EventLog>);
 
 impl Lanes for Recorder {
     fn install_inbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>) {

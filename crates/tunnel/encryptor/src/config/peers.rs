@@ -73,7 +73,7 @@ fn refuse_short_form(map: &Map<'_>, context: &Context<'_, '_>) -> Result<(), Rep
         ("keys", map.optional("keys")),
         ("tunnel.routes", context.routes),
     ];
-    let told = strays.into_iter().filter_map(|(key, node)| {
+    let reported = strays.into_iter().filter_map(|(key, node)| {
         let key = key.rsplit('.').next().unwrap_or(key);
         Some(node?.mistake(
             format!("`{key}` and `peers` are both given"),
@@ -83,7 +83,7 @@ fn refuse_short_form(map: &Map<'_>, context: &Context<'_, '_>) -> Result<(), Rep
         ))
     });
     // `last` evaluates, and so reports, every mistake.
-    told.last().map_or(Ok(()), Err)
+    reported.last().map_or(Ok(()), Err)
 }
 
 fn read_list<'d>(list: Node<'d>, context: &Context<'_, 'd>) -> Result<Vec<Entry<'d>>, Reported> {

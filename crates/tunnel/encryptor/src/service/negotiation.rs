@@ -55,7 +55,7 @@ impl Negotiation {
         let mut network = Network::default();
         let addresses = kme.iter().flat_map(|kme| kme.addresses());
         network.connect.extend(addresses.map(SocketAddr::port));
-        let (mut tunnels, mut rings, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tunnels, mut rings, mut negotiated) = (Vec::new(), Vec::new(), Vec::new());
         for (place, peer, handshake) in config.handshakes() {
             let settings = settings(config, peer, handshake, identity.name())?;
             let side = match settings.role {
@@ -76,7 +76,7 @@ impl Negotiation {
                 place,
                 keys: Arc::new(Mutex::new(keys)),
             });
-            told.push(Tunnel::new(
+            negotiated.push(Tunnel::new(
                 place,
                 peer.id,
                 handshake.peer.clone(),
@@ -95,7 +95,7 @@ impl Negotiation {
             setup,
             listener,
             rings,
-            status: Arc::new(Status::new(told)),
+            status: Arc::new(Status::new(negotiated)),
             network,
         }))
     }

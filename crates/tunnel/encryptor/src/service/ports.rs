@@ -236,7 +236,7 @@ mod tests {
     use crate::config::Mode;
 
     #[test]
-    fn tunnels_to_one_address_share_its_place_and_its_path() {
+    fn tunnels_to_one_address_share_a_peer_and_a_path() {
         let peer = |remote: &str, network: u8| {
             format!(
                 "- {{ remote: {remote}, keys: {{ static: k{network}.key }}, routes: [10.{network}.0.0/24] }}\n"
@@ -289,17 +289,17 @@ mod tests {
     }
 
     #[test]
-    fn an_mtu_that_no_path_takes_is_refused_with_the_largest() {
-        let told = mtus("1439 B", &[1500, 1400]).unwrap_err().to_string();
+    fn an_mtu_that_no_path_allows_is_refused_with_the_largest() {
+        let message = mtus("1439 B", &[1500, 1400]).unwrap_err().to_string();
         assert!(
-            told.contains("the route to 192.0.2.2, which takes 1500 B"),
-            "{told}"
+            message.contains("the route to 192.0.2.2, which takes 1500 B"),
+            "{message}"
         );
-        assert!(told.contains("write `mtu: 1438 B`"), "{told}");
-        let told = mtus("auto", &[1500, 600]).unwrap_err().to_string();
+        assert!(message.contains("write `mtu: 1438 B`"), "{message}");
+        let message = mtus("auto", &[1500, 600]).unwrap_err().to_string();
         assert!(
-            told.contains("the route to 192.0.2.3, which takes 600 B"),
-            "{told}"
+            message.contains("the route to 192.0.2.3, which takes 600 B"),
+            "{message}"
         );
     }
 }

@@ -123,12 +123,15 @@ mod tests {
     #[test]
     fn a_missing_cpu_is_refused_and_the_usable_ones_are_listed() {
         let last = CpuSet::count() - 1;
-        let told = check_cpus(&[last]).unwrap_err().to_string();
-        assert!(told.contains(&format!("there is no cpu {last}")), "{told}");
-        let (_, allowed) = told.split_once("this process may use ").unwrap();
+        let message = check_cpus(&[last]).unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("there is no cpu {last}")),
+            "{message}"
+        );
+        let (_, allowed) = message.split_once("this process may use ").unwrap();
         assert!(
             allowed.starts_with(|first: char| first.is_ascii_digit()),
-            "{told}"
+            "{message}"
         );
         check_cpus(&[]).unwrap();
     }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_cut_and_what_is_left_out_is_counted() {
+    fn a_flood_is_limited_and_omitted_lines_are_counted() {
         let mut lines = Lines::default();
         for number in 0..100 {
             lines.log(format_args!("line {number}"));

@@ -135,7 +135,7 @@ pub(crate) fn transform(suite: Suite, spi: u32) -> Box<dyn Transform> {
     selection.transform(&keymat)
 }
 
-/// Has two epochs of each tunnel of a peer.
+/// Keys for two epochs of each tunnel of a peer.
 pub(crate) struct TestKeys {
     suite: Suite,
     transform: fn(Suite, u32) -> Box<dyn Transform>,
@@ -311,7 +311,7 @@ pub(crate) fn drain_clear(port: &mut MemoryClearPort, frames: bool) -> Vec<Vec<u
     packets
 }
 
-/// A super-packet as it would be on a wire.
+/// The wire packets of a super-packet.
 pub(crate) fn wire_packets(vnet: &VnetHeader, packet: &mut [u8], frames: bool) -> Vec<Vec<u8>> {
     if vnet.gso == Gso::None {
         return vec![packet.to_vec()];
@@ -329,7 +329,7 @@ pub(crate) fn wire_packets(vnet: &VnetHeader, packet: &mut [u8], frames: bool) -
     packets
 }
 
-/// From one host of tunnel 0's networks to another.
+/// A packet between two hosts of tunnel 0's networks.
 pub(crate) fn udp(source: [u8; 4], payload: &[u8]) -> Vec<u8> {
     udp_between(source, [10, 0, 0, 2], payload)
 }

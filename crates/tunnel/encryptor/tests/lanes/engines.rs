@@ -27,7 +27,7 @@ fn spend() -> Result<(), EngineFailed> {
         }
         None => Err(EngineFailed {
             engine: "failing",
-            reason: "its time has come".to_owned(),
+            reason: "it fails as planned".to_owned(),
         }),
     })
 }
@@ -66,7 +66,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn what_an_engine_did_not_seal_is_not_sent() {
+fn packets_that_an_engine_did_not_seal_are_not_sent() {
     let mut bench = bench();
     // Short packets are sealed together, long ones singly.
     for (bytes, lost) in [(20, 5), (1000, 5)] {
@@ -86,7 +86,7 @@ fn what_an_engine_did_not_seal_is_not_sent() {
 }
 
 #[test]
-fn what_an_engine_did_not_open_is_dropped_and_counted() {
+fn packets_that_an_engine_did_not_open_are_dropped_and_counted() {
     let mut bench = bench();
     LEFT.set(u32::MAX);
     let packet = udp([10, 0, 0, 1], b"first");

@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_bad_network_brings_nothing_twice_and_nothing_that_was_not_sent(
+    fn a_bad_network_delivers_no_packet_twice_and_none_that_was_not_sent(
         faults in faults(),
         suite in prop::sample::select(authenticated()),
         aggregate: bool,

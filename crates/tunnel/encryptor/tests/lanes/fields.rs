@@ -46,7 +46,7 @@ fn the_outer_header_has_the_ecn_and_dscp_that_are_configured() {
 }
 
 #[test]
-fn congestion_on_the_way_reaches_the_inner_packet() {
+fn congestion_marks_reach_the_inner_packet() {
     let mut bench = Bench::new(&Setup::ip(ECN));
     bench.send(&with_tos(2));
     bench.send(&with_tos(0));
@@ -134,7 +134,7 @@ fn the_sender_of_a_packet_that_does_not_fit_is_notified() {
 }
 
 #[test]
-fn a_flood_of_packets_that_do_not_fit_is_no_flood_of_answers() {
+fn a_flood_of_oversized_packets_causes_no_flood_of_answers() {
     let rules = IpRules {
         icmp_source: [Some([192, 0, 2, 1].into()), None],
         ..IpRules::NONE

@@ -16,7 +16,7 @@ use wire::coalesce::Joinable;
 use wire::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 
 #[test]
-fn a_packet_crosses_sealed_and_comes_out_unchanged() {
+fn a_packet_crosses_sealed_and_arrives_unchanged() {
     let mut bench = Bench::new(&Setup::ip(IpRules::NONE));
     let packet = udp([10, 0, 0, 1], b"the marker of the stations");
     bench.send(&packet);
@@ -129,7 +129,7 @@ fn a_packet_that_contradicts_its_header_is_dropped_and_counted() {
 }
 
 #[test]
-fn an_epoch_is_over_when_the_next_is_proven() {
+fn an_epoch_ends_when_the_next_is_proven() {
     let mut bench = Bench::new(&Setup::ip(IpRules::NONE));
     let packet = udp([10, 0, 0, 1], &[1; 50]);
     for _ in 0..3 {
@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn everything_sent_arrives_in_order_of_its_flow(
+    fn all_packets_arrive_in_order_within_their_flow(
         traffic in prop::collection::vec(traffic(), 1..40),
         join_tcp: bool,
         join_udp: bool,

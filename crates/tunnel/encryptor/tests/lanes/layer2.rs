@@ -95,7 +95,7 @@ fn frames_of_every_kind_cross_unchanged() {
 }
 
 #[test]
-fn super_packets_cross_as_the_frames_they_stand_for() {
+fn super_packets_cross_as_their_frames() {
     for setup in setups() {
         let mut bench = Bench::new(&setup);
         let payload: Vec<u8> = (0..40_000u32).map(|at| (at / 3) as u8).collect();
@@ -124,7 +124,7 @@ fn a_frame_shorter_than_its_header_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_pseudowire_takes_frames_with_its_own_cookie_only() {
+fn a_pseudowire_accepts_only_frames_with_its_cookie() {
     for plain in [false, true] {
         let mut bench = Bench::new(&pseudowire(plain, b"another8"));
         bench.send(&frames()[0]);
@@ -135,7 +135,7 @@ fn a_pseudowire_takes_frames_with_its_own_cookie_only() {
 }
 
 #[test]
-fn a_plain_pseudowire_drops_what_is_none_of_its_frames() {
+fn a_plain_pseudowire_drops_foreign_datagrams() {
     let mut bench = Bench::new(&pseudowire(true, b"cookie 8"));
     bench.send(&frames()[0]);
     let good = bench.seal();
@@ -153,7 +153,7 @@ fn a_plain_pseudowire_drops_what_is_none_of_its_frames() {
 }
 
 #[test]
-fn a_tunnel_of_frames_takes_no_packets_and_the_other_way_round() {
+fn frame_and_packet_tunnels_reject_each_others_payloads() {
     let ip = || Payload::Ip(IpRules::NONE);
     for (left, right) in [(Payload::Ethernet, ip()), (ip(), Payload::Ethernet)] {
         let sends_frames = matches!(left, Payload::Ethernet);

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn without_faults_all_arrives_as_it_was() {
+    fn without_faults_all_packets_arrive_unchanged() {
         let (got, counts) = run(Faults::default());
         assert!(got.into_iter().eq((0..DATAGRAMS).map(datagram)));
         let nothing_done = FaultCounts {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_does_what_it_says_as_often_as_it_is_asked_to() {
+    fn each_fault_has_its_effect_at_its_rate() {
         let seed = 7;
         let all = f64::from(DATAGRAMS);
         let intact = |got: &[Vec<u8>]| {
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_does_the_same_and_another_does_not() {
+    fn equal_seeds_have_equal_effects_and_others_differ() {
         let faults = |seed| Faults {
             seed,
             loss: 0.05,

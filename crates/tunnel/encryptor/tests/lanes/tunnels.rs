@@ -48,7 +48,7 @@ fn each_packet_takes_the_tunnel_of_its_destination() {
 }
 
 #[test]
-fn a_packet_for_nobody_is_dropped_and_counted() {
+fn a_packet_without_a_tunnel_is_dropped_and_counted() {
     let mut bench = Bench::new(&many(IpRules::NONE, 2));
     bench.send(&packet(2, 0, 10));
     assert!(bench.seal().is_empty());
@@ -56,7 +56,7 @@ fn a_packet_for_nobody_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_tunnel_brings_no_packets_of_another() {
+fn a_tunnel_delivers_no_packets_of_another() {
     let mut bench = Bench::new(&many(IpRules::NONE, 2));
     // To tunnel 0, but with the source of a host behind tunnel 1.
     bench.send(&udp_between([10, 1, 0, 1], [10, 0, 0, 2], b"not mine"));
@@ -88,7 +88,7 @@ fn small_packets_share_esp_packets_and_large_ones_do_not() {
 }
 
 #[test]
-fn nothing_waits_for_others_beyond_the_turn_that_read_it() {
+fn no_packet_waits_beyond_its_own_turn() {
     let (mut station, clear) = memory_clear_pair(SINGLE);
     let (cipher, _peer) = memory_cipher_pair();
     let setup = Setup {
@@ -119,7 +119,7 @@ fn nothing_waits_for_others_beyond_the_turn_that_read_it() {
 }
 
 #[test]
-fn an_aggregate_brings_no_packets_of_another_tunnel() {
+fn an_aggregate_delivers_no_packets_of_another_tunnel() {
     let mut bench = Bench::new(&many(AGGREGATE, 2));
     bench.send(&packet(0, 1, 18));
     bench.send(&udp_between([10, 1, 0, 1], [10, 0, 0, 2], b"not mine"));
@@ -130,7 +130,7 @@ fn an_aggregate_brings_no_packets_of_another_tunnel() {
 }
 
 #[test]
-fn a_packet_that_a_peer_has_cut_comes_out_whole_or_is_counted_as_incomplete() {
+fn a_split_packet_is_reassembled_or_counted_as_incomplete() {
     let mut bench = Bench::new(&many(AGGREGATE, 1));
     let (long, next) = (packet(0, 1, 272), packet(0, 2, 18));
     assert_eq!(long.len(), 300);
@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_shares_esp_packets_comes_out_as_it_went_in(
+    fn aggregated_packets_arrive_unchanged(
         sizes in prop::collection::vec((0u8..4, 0usize..1500), 1..200),
         room in 576usize..1500,
     ) {

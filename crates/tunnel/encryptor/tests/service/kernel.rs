@@ -53,9 +53,7 @@ pub(crate) fn the_kernel_opens_what_we_seal_and_we_open_what_it_seals() {
             state("192.0.2.2", "192.0.2.1", suite, &outbound),
         ];
         if let Some(reason) = states.iter().find_map(|line| lacks(&namespaces[1], line)) {
-            eprintln!(
-                "SKIPPED: interoperation with the kernel, {suite}: it has no such ESP: {reason}"
-            );
+            eprintln!("SKIPPED: interoperation with the kernel, {suite}: unsupported: {reason}");
             continue;
         }
         namespaces[1].ip("address add 10.2.0.1/24 dev lo\n\

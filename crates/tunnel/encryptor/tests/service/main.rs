@@ -33,24 +33,24 @@ fn main() -> ExitCode {
     let skipped = skipped.is_some();
     let trials: [(&str, fn()); _] = [
         (
-            "a_service_keeps_what_it_needs_and_nothing_else",
-            tests::a_service_keeps_what_it_needs_and_nothing_else,
+            "a_service_keeps_only_the_privileges_it_needs",
+            tests::a_service_keeps_only_the_privileges_it_needs,
         ),
         (
             "packets_pass_with_any_lane_settings",
             tests::packets_pass_with_any_lane_settings,
         ),
         (
-            "a_service_that_is_to_keep_its_privileges_keeps_them",
-            tests::a_service_that_is_to_keep_its_privileges_keeps_them,
+            "privileges_are_kept_if_configured",
+            tests::privileges_are_kept_if_configured,
         ),
         (
             "a_thousand_tunnels_share_a_key_file_and_an_address",
             tests::a_thousand_tunnels_share_a_key_file_and_an_address,
         ),
         (
-            "selectors_decide_which_tunnel_carries_what",
-            tests::selectors_decide_which_tunnel_carries_what,
+            "selectors_determine_the_tunnel_of_a_packet",
+            tests::selectors_determine_the_tunnel_of_a_packet,
         ),
         (
             "frames_pass_between_interfaces",
@@ -61,16 +61,16 @@ fn main() -> ExitCode {
             tests::frames_pass_in_a_pseudowire,
         ),
         (
-            "keys_of_another_user_are_refused_with_what_to_do",
-            tests::keys_of_another_user_are_refused_with_what_to_do,
+            "keys_of_another_user_are_refused_with_advice",
+            tests::keys_of_another_user_are_refused_with_advice,
         ),
         (
-            "nothing_that_was_given_up_comes_back",
-            tests::nothing_that_was_given_up_comes_back,
+            "dropped_privileges_cannot_be_regained",
+            tests::dropped_privileges_cannot_be_regained,
         ),
         (
-            "what_may_connect_may_do_nothing_else",
-            tests::what_may_connect_may_do_nothing_else,
+            "a_service_that_may_connect_is_otherwise_confined",
+            tests::a_service_that_may_connect_is_otherwise_confined,
         ),
         (
             "an_engine_that_fails_is_replaced_logged_and_counted",
@@ -81,44 +81,44 @@ fn main() -> ExitCode {
             kernel::the_kernel_opens_what_we_seal_and_we_open_what_it_seals,
         ),
         (
-            "a_cpu_that_is_not_there_is_refused",
-            tests::a_cpu_that_is_not_there_is_refused,
+            "a_missing_cpu_is_refused",
+            tests::a_missing_cpu_is_refused,
         ),
         (
             "two_services_agree_on_keys_and_packets_pass",
             negotiated::two_services_agree_on_keys_and_packets_pass,
         ),
         (
-            "rollovers_under_traffic_lose_nothing",
-            negotiated::rollovers_under_traffic_lose_nothing,
+            "rollovers_under_traffic_lose_no_packet",
+            negotiated::rollovers_under_traffic_lose_no_packet,
         ),
         (
-            "a_tunnel_is_back_soon_when_either_side_was_restarted",
-            negotiated::a_tunnel_is_back_soon_when_either_side_was_restarted,
+            "a_tunnel_recovers_soon_after_a_restart_of_either_side",
+            negotiated::a_tunnel_recovers_soon_after_a_restart_of_either_side,
         ),
         (
-            "who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_clear",
-            negotiated::who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_clear,
+            "a_peer_without_a_valid_certificate_gets_no_keys_and_no_packet_leaves_in_clear",
+            negotiated::a_peer_without_a_valid_certificate_gets_no_keys_and_no_packet_leaves_in_clear,
         ),
         (
             "both_sides_report_what_they_disagree_on",
             negotiated::both_sides_report_what_they_disagree_on,
         ),
         (
-            "keys_that_differ_are_noticed_mended_and_counted",
-            negotiated::keys_that_differ_are_noticed_mended_and_counted,
+            "different_keys_are_detected_repaired_and_counted",
+            negotiated::different_keys_are_detected_repaired_and_counted,
         ),
         (
             "a_service_that_crashes_leaves_no_core_file",
             negotiated::a_service_that_crashes_leaves_no_core_file,
         ),
         (
-            "nothing_that_a_service_shows_has_a_key_in_it",
-            negotiated::nothing_that_a_service_shows_has_a_key_in_it,
+            "no_output_of_a_service_contains_a_key",
+            negotiated::no_output_of_a_service_contains_a_key,
         ),
         (
-            "static_and_negotiated_keys_stand_side_by_side",
-            negotiated::static_and_negotiated_keys_stand_side_by_side,
+            "static_and_negotiated_keys_coexist",
+            negotiated::static_and_negotiated_keys_coexist,
         ),
         (
             "keys_of_a_qkd_network_are_mixed_in",

@@ -150,7 +150,7 @@ pub(crate) fn two_services_agree_on_keys_and_packets_pass() {
     }
 }
 
-pub(crate) fn rollovers_under_traffic_lose_nothing() {
+pub(crate) fn rollovers_under_traffic_lose_no_packet() {
     for (more, cause) in [
         ("every: 200 ms, grace: 500 ms", "time"),
         ("packets: 4000, grace: 500 ms", "packets"),
@@ -175,7 +175,7 @@ pub(crate) fn rollovers_under_traffic_lose_nothing() {
         for asked in 1..=2 {
             for (gateway, namespace) in gateways.iter().zip(&namespaces) {
                 gateway.rekey();
-                enough("what was asked for is counted", &|| {
+                enough("the requested renewals are counted", &|| {
                     metric(namespace, "cipherbench_rekeys_total") >= asked
                 });
             }
@@ -194,7 +194,7 @@ pub(crate) fn rollovers_under_traffic_lose_nothing() {
     }
 }
 
-pub(crate) fn a_tunnel_is_back_soon_when_either_side_was_restarted() {
+pub(crate) fn a_tunnel_recovers_soon_after_a_restart_of_either_side() {
     let (folder, namespaces) = (folder(), pair());
     let mut gateways = start_both(folder.path(), &namespaces, WITH_PPK, "").map(Some);
     await_established(&namespaces);
@@ -211,7 +211,7 @@ pub(crate) fn a_tunnel_is_back_soon_when_either_side_was_restarted() {
             gateways[side] = Some(gateway);
             Stations::new(&namespaces).await_passage();
             took.push(ready.elapsed());
-            await_that("the other side has noticed", || {
+            await_that("the other side has detected the loss", || {
                 metric(&namespaces[other], "cipherbench_peers_lost_total") > lost
             });
         }
@@ -220,7 +220,7 @@ pub(crate) fn a_tunnel_is_back_soon_when_either_side_was_restarted() {
     }
 }
 
-pub(crate) fn who_has_no_right_certificate_gets_no_keys_and_nothing_leaves_in_clear() {
+pub(crate) fn a_peer_without_a_valid_certificate_gets_no_keys_and_no_packet_leaves_in_clear() {
     let (folder, namespaces) = (folder(), pair());
     // The same name, from another authority.
     let foreign = tempfile::tempdir().unwrap();
@@ -272,12 +272,12 @@ pub(crate) fn both_sides_report_what_they_disagree_on() {
             "policy",
         ),
         (
-            "a PPK that one side has not",
+            "a PPK that one side lacks",
             [WITH_PPK, "policy: pqc"],
             "ppk",
         ),
         (
-            "a PPK that is another",
+            "a PPK with another key",
             [WITH_PPK, "ppk: [{ id: alpha, file: other.ppk }]"],
             "keys_differ",
         ),
@@ -306,7 +306,7 @@ pub(crate) fn both_sides_report_what_they_disagree_on() {
     }
 }
 
-pub(crate) fn keys_that_differ_are_noticed_mended_and_counted() {
+pub(crate) fn different_keys_are_detected_repaired_and_counted() {
     for fault in ["wrong-keys", "missed-rollover"] {
         let (folder, namespaces) = (folder(), pair());
         let rest = format!("insecure: on\nfaults: {fault}\n");
@@ -323,7 +323,7 @@ pub(crate) fn keys_that_differ_are_noticed_mended_and_counted() {
                 metric(&namespaces[1], name) > 0
             });
         };
-        flood("it is noticed", "cipherbench_desyncs_total");
+        flood("the desync is detected", "cipherbench_desyncs_total");
         flood("it is over", "cipherbench_desync_lost_packets_total");
         stations.await_passage();
         let outage = metrics(&namespaces[1]);
@@ -365,7 +365,7 @@ pub(crate) fn a_service_that_crashes_leaves_no_core_file() {
     assert_eq!(crash(""), [false; 2]);
 }
 
-pub(crate) fn nothing_that_a_service_shows_has_a_key_in_it() {
+pub(crate) fn no_output_of_a_service_contains_a_key() {
     let (folder, namespaces) = (folder(), pair());
     let gateways = start_both(folder.path(), &namespaces, WITH_PPK, "");
     await_established(&namespaces);
@@ -406,7 +406,7 @@ pub(crate) fn nothing_that_a_service_shows_has_a_key_in_it() {
     }
 }
 
-pub(crate) fn static_and_negotiated_keys_stand_side_by_side() {
+pub(crate) fn static_and_negotiated_keys_coexist() {
     let (folder, namespaces) = (folder(), pair());
     let keys = keys();
     for file in fs::read_dir(keys.path()).unwrap() {

@@ -45,7 +45,7 @@ impl Stations {
             let mut missing: BTreeSet<_> = (0..IN_FLIGHT as u8).collect();
             while !missing.is_empty() {
                 let bytes = to.recv(&mut buffer).expect("every packet comes");
-                // Others are late ones of the path's discovery.
+                // Other packets are late ones from `await_passage`.
                 if bytes == 600 {
                     assert_eq!(buffer[..8], number.to_be_bytes());
                     assert!(missing.remove(&buffer[8]), "each comes once");

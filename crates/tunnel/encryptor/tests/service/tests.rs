@@ -55,7 +55,7 @@ pub(crate) fn one_tunnel(side: usize, more: &str) -> String {
     )
 }
 
-pub(crate) fn a_service_keeps_what_it_needs_and_nothing_else() {
+pub(crate) fn a_service_keeps_only_the_privileges_it_needs() {
     let (folder, namespaces) = (keys(), pair());
     let more = "workers: 2\npin: 0\nmetrics: 127.0.0.1:9464\n";
     let [gw1, gw2] = [0, 1].map(|side| {
@@ -142,7 +142,7 @@ pub(crate) fn packets_pass_with_any_lane_settings() {
     }
 }
 
-pub(crate) fn a_service_that_is_to_keep_its_privileges_keeps_them() {
+pub(crate) fn privileges_are_kept_if_configured() {
     let (folder, namespaces) = (keys(), pair());
     let config = one_tunnel(0, "privileges: keep\n");
     let gateway = start(0, &namespaces[0], folder.path(), &config).unwrap();
@@ -197,7 +197,7 @@ pub(crate) fn a_thousand_tunnels_share_a_key_file_and_an_address() {
     }
 }
 
-pub(crate) fn selectors_decide_which_tunnel_carries_what() {
+pub(crate) fn selectors_determine_the_tunnel_of_a_packet() {
     let (folder, namespaces) = (keys(), pair());
     // Pings have a tunnel of their own, which has no other traffic.
     let config = |side: usize, protocol: &str| {
@@ -245,7 +245,7 @@ pub(crate) fn an_engine_that_fails_is_replaced_logged_and_counted() {
         let config = one_tunnel(side, &more);
         start(side, &namespaces[side], folder.path(), &config).unwrap()
     });
-    assert!(namespaces[0].reaches("10.2.0.1"), "nothing is lost by it");
+    assert!(namespaces[0].reaches("10.2.0.1"), "no packet is lost");
     let text = metrics(&namespaces[0]);
     let counts = text
         .lines()
@@ -261,7 +261,7 @@ pub(crate) fn an_engine_that_fails_is_replaced_logged_and_counted() {
     }
 }
 
-pub(crate) fn a_cpu_that_is_not_there_is_refused() {
+pub(crate) fn a_missing_cpu_is_refused() {
     let (folder, namespaces) = (keys(), pair());
     let config = one_tunnel(0, "pin: [0, 1000]\n");
     let Err(output) = start(0, &namespaces[0], folder.path(), &config) else {
@@ -316,7 +316,7 @@ pub(crate) fn frames_pass_in_a_pseudowire() {
     ));
 }
 
-pub(crate) fn keys_of_another_user_are_refused_with_what_to_do() {
+pub(crate) fn keys_of_another_user_are_refused_with_advice() {
     const NOBODY: Option<u32> = Some(65_534);
     let (folder, namespaces) = (keys(), pair());
     if chown(folder.path(), NOBODY, None).is_err() {
@@ -338,7 +338,7 @@ pub(crate) fn keys_of_another_user_are_refused_with_what_to_do() {
     gateway.unwrap().stop();
 }
 
-pub(crate) fn nothing_that_was_given_up_comes_back() {
+pub(crate) fn dropped_privileges_cannot_be_regained() {
     let folder = keys();
     let output = Command::new(std::env::current_exe().unwrap())
         .arg("confined")
@@ -349,7 +349,7 @@ pub(crate) fn nothing_that_was_given_up_comes_back() {
     assert!(output.status.success(), "{said}");
 }
 
-pub(crate) fn what_may_connect_may_do_nothing_else() {
+pub(crate) fn a_service_that_may_connect_is_otherwise_confined() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("alpha.ppk");
     keying::create_ppk(&[&file]).unwrap();

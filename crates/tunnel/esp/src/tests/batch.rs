@@ -122,7 +122,7 @@ proptest! {
 
     /// Far beyond the window on both sides, against an unlimited set.
     #[test]
-    fn replay_is_judged_as_a_set_of_all_numbers_would(
+    fn replay_detection_equals_an_unlimited_set(
         start in prop_oneof![Just(1u64), Just((1u64 << 32) - 9000), Just((3u64 << 32) + 4000)],
         steps in prop::collection::vec(prop::collection::vec(step(), 1..20), 1..20),
     ) {
@@ -167,7 +167,7 @@ proptest! {
 }
 
 #[test]
-fn one_batch_may_stand_on_both_sides_of_2_to_the_32() {
+fn a_batch_may_span_2_to_the_32() {
     for suite in extended() {
         for boundary in [1u64 << 32, 5 << 32] {
             let (mut outbound, mut inbound) = pair(suite);
@@ -201,7 +201,7 @@ fn one_batch_may_stand_on_both_sides_of_2_to_the_32() {
 }
 
 #[test]
-fn a_forged_twin_in_one_batch_does_not_keep_the_genuine_packet_out() {
+fn a_forged_duplicate_in_a_batch_does_not_displace_the_genuine_packet() {
     for suite in authenticated() {
         let (mut outbound, mut inbound) = pair(suite);
         let genuine = seal(&mut outbound, INNER, 4);
@@ -237,7 +237,7 @@ impl Failing {
             }
             None => Err(EngineFailed {
                 engine: "failing",
-                reason: "it was pulled".to_owned(),
+                reason: "it was removed".to_owned(),
             }),
         }
     }
@@ -267,7 +267,7 @@ impl Transform for Failing {
 }
 
 #[test]
-fn a_failed_seal_spends_its_sequence_number_and_restores_the_source() {
+fn a_failed_seal_uses_its_sequence_number_and_restores_the_source() {
     for suite in suites() {
         let mut outbound = OutboundSa::new(SPI, Failing::after(1, suite));
         seal(&mut outbound, INNER, 4);
@@ -280,7 +280,7 @@ fn a_failed_seal_spends_its_sequence_number_and_restores_the_source() {
 }
 
 #[test]
-fn a_packet_that_was_only_authenticated_is_still_to_be_opened_and_then_once() {
+fn an_authenticated_packet_can_still_be_opened_once() {
     for suite in authenticated() {
         let (mut outbound, mut inbound) = pair(suite);
         let sealed = seal(&mut outbound, INNER, 4);

@@ -5,7 +5,7 @@ use crate::SealError;
 use wire::{Cipher, Gost, Hmac};
 
 #[test]
-fn an_sa_stops_for_good_at_its_last_sequence_number() {
+fn an_sa_stops_permanently_at_its_last_sequence_number() {
     for suite in suites() {
         let limits = Limits {
             packets: 3,
@@ -30,7 +30,7 @@ fn an_sa_stops_for_good_at_its_last_sequence_number() {
 }
 
 #[test]
-fn an_sa_never_seals_a_byte_more_than_it_may() {
+fn an_sa_never_exceeds_its_byte_limit() {
     for suite in suites() {
         let limits = Limits {
             bytes: 100,
@@ -70,7 +70,7 @@ fn new_keys_are_due_when_half_of_either_budget_is_used() {
 }
 
 #[test]
-fn a_lifetime_makes_new_keys_due_sooner_and_stops_nothing() {
+fn a_lifetime_makes_new_keys_due_earlier_without_stopping_the_sa() {
     let due = |packets, bytes, sealed| {
         let sa = OutboundSa::new(SPI, transform(Suite::Aes256Gcm));
         let mut sa = sa.with_lifetime(Limits { packets, bytes });
@@ -110,7 +110,7 @@ fn a_sequence_number_never_wraps_even_without_a_limit() {
 }
 
 #[test]
-fn no_limit_lets_an_iv_come_again() {
+fn no_limit_allows_an_iv_to_repeat() {
     for (gost, last) in [
         (Gost::MagmaMgm, (1 << 50) - 1),
         (Gost::MagmaMgmMac, (1 << 50) - 1),

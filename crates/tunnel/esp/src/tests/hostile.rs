@@ -73,20 +73,20 @@ impl Transform for Untouchable {
     }
 
     fn seal_from(&mut self, _: u32, _: &[u8], _: &mut [u8]) -> Result<(), EngineFailed> {
-        panic!("the engine was asked to seal")
+        panic!("the engine was called to seal")
     }
 
     fn seal(&mut self, _: &mut [u8], _: &[Packet]) -> Result<(), EngineFailed> {
-        panic!("the engine was asked to seal")
+        panic!("the engine was called to seal")
     }
 
     fn open(&mut self, _: &mut [u8], _: &[Packet], _: &mut [bool]) -> Result<(), EngineFailed> {
-        panic!("the engine was asked to open")
+        panic!("the engine was called to open")
     }
 }
 
 #[test]
-fn no_length_that_the_suite_does_not_make_reaches_the_engine() {
+fn impossible_lengths_do_not_reach_the_engine() {
     for suite in Suite::ALL {
         let mut inbound = InboundSa::new(SPI, Box::new(Untouchable(suite)), WindowSize::DEFAULT);
         let shortest = wire::overhead::esp_bytes(suite, 0);
@@ -113,7 +113,7 @@ fn no_length_that_the_suite_does_not_make_reaches_the_engine() {
 }
 
 #[test]
-fn packets_before_the_first_are_too_old_and_those_left_of_the_window_fail() {
+fn packets_before_the_first_are_too_old_and_those_left_of_the_window_fail_authentication() {
     let (mut outbound, mut inbound) = pair(Suite::Aes256Gcm);
     let sealed: Vec<_> = (0..8193).map(|_| seal(&mut outbound, INNER, 4)).collect();
     let forge = |low: u32| {
@@ -171,7 +171,7 @@ fn an_authentic_packet_with_a_malformed_trailer_is_refused_as_such() {
 }
 
 #[test]
-fn the_longest_padding_there_is_opens() {
+fn the_longest_padding_opens() {
     for suite in suites() {
         let (_, mut inbound) = pair(suite);
         // 257 bytes of padding and trailer, and 15 more than a multiple of 16.

@@ -7,7 +7,7 @@ use engine::{Packet, vectors};
 /// Sealed by another implementation (Python's `cryptography`) from the same key, salt, SPI and
 /// packet.
 #[test]
-fn our_first_packets_are_those_that_another_implementation_makes() {
+fn our_first_packets_equal_those_of_another_implementation() {
     let golden = [
         (
             Suite::Aes256Gcm,
@@ -36,7 +36,7 @@ fn our_first_packets_are_those_that_another_implementation_makes() {
 /// `golden.txt` names its sources. CBC would draw an IV of its own, so the transform gets the
 /// golden one, and the result must match byte for byte.
 #[test]
-fn packets_of_another_implementation_open_and_are_made_again_by_every_engine() {
+fn every_engine_opens_and_reproduces_packets_of_another_implementation() {
     let golden = include_str!("golden.txt").lines();
     let golden: Vec<_> = golden.filter(|line| !line.starts_with('#')).collect();
     assert_eq!(golden.len(), Suite::COMMON.len() - Suite::AEADS.len());

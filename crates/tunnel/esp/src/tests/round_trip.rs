@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn the_source_is_as_before_after_sealing_any_slice_of_it(
+    fn sealing_any_slice_restores_the_source(
         suite in suite(),
         source in prop::collection::vec(any::<u8>(), TRAILER_ROOM..3000),
         slice in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
@@ -54,7 +54,7 @@ proptest! {
 
     /// Three ways of staging and single sealing give the same packets, except for the IVs of CBC.
     #[test]
-    fn all_ways_of_sealing_make_packets_that_open_alike(
+    fn all_ways_of_sealing_produce_equivalent_packets(
         suite in suite(),
         packets in inner_packets(),
         gap in 0usize..40,
@@ -96,7 +96,7 @@ proptest! {
 }
 
 #[test]
-fn numbers_on_the_wire_are_the_low_half_and_an_aeads_iv_is_the_whole() {
+fn the_wire_carries_the_low_half_of_the_number_and_an_aeads_iv_is_all_of_it() {
     for suite in extended() {
         let (mut outbound, mut inbound) = pair(suite);
         let first = 0xffff_fffe;

@@ -1,4 +1,4 @@
-"""The other end of an SA by scapy: one request a line on standard input, one answer a line on standard output.
+"""The other end of an SA by scapy: one request per line on standard input, one answer per line on standard output.
 
     open SUITE KEYMAT KEY-BYTES SPI HIGH ESP-PACKET               -> inner packet
     seal SUITE KEYMAT KEY-BYTES SPI HIGH LOW IV INNER-PACKET      -> ESP packet
@@ -6,8 +6,8 @@
 Numbers are decimal, bytes hexadecimal, `-` is no bytes; HIGH and LOW are the halves of the extended sequence number.
 KEY-BYTES of the keying material are the cipher's; the rest is the AEAD's salt or the HMAC's key.
 
-scapy (2.5.0) has extended sequence numbers for AEADs, and for HMACs only in AH: under an HMAC its ESP leaves the high
-half out. So that is added here, where RFC 4303 §2.2.1 has it: behind all else that is authenticated.
+scapy (2.5.0) supports extended sequence numbers for AEADs, but for HMACs only in AH: its ESP with an HMAC omits the
+high half. It is added here, as RFC 4303 §2.2.1 requires: behind all other authenticated data.
 """
 
 import struct

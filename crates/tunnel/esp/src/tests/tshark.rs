@@ -3,9 +3,9 @@
 //!
 //! tshark (4.0) does not support extended sequence numbers. It authenticates everything before the
 //! ICV, so it gets each HMAC packet a second time, with the high half inserted where the HMAC
-//! covers it (RFC 4303 §2.2.1): then the ICV must be good. It shows that only where it cannot parse
-//! the plaintext, which the four bytes ensure. For an AEAD, whose high half is in the middle of the
-//! authenticated data, it can only decrypt.
+//! covers it (RFC 4303 §2.2.1): then the ICV must be good. tshark shows the ICV's state only where
+//! it cannot parse the plaintext, which the four bytes ensure. For an AEAD, whose high half is in
+//! the middle of the authenticated data, it can only decrypt.
 
 use super::peer::{bytes, hex, skip};
 use super::*;

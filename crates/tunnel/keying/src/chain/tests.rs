@@ -39,7 +39,7 @@ fn derive(context: Context, links: &[Link]) -> EpochSecret {
     EpochSecret::derive(context, &exporter(), links)
 }
 
-/// All that an epoch gives: keys of both directions in some slots, and both confirmations.
+/// Everything derived from an epoch: keys of both directions in some slots, and both confirmations.
 fn outputs(secret: &EpochSecret) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for side in [Side::A, Side::B] {
@@ -91,7 +91,7 @@ fn the_prf_is_hmac_sha_384() {
 }
 
 /// Derived by another implementation (Python's `hmac`, and `HKDFExpand` of its `cryptography`) from
-/// what `docs/security.md` says.
+/// `docs/security.md`.
 #[test]
 fn keys_are_those_that_another_implementation_derives() {
     let (alpha, first, second) = ([0xa1; 32], [0x01; 32], [0x02; 48]);
@@ -198,7 +198,7 @@ fn whatever_both_sides_agreed_on_changes_all_keys() {
         &|_| {},
         &|it| it.connector.push('x'),
         &|it| it.listener.push('x'),
-        // The same letters in another place.
+        // The same letters in another field.
         &|it| (it.connector, it.listener) = ("gw".to_owned(), "1gw2".to_owned()),
         &|it| (it.connector, it.listener) = ("gw2".to_owned(), "gw1".to_owned()),
         &|it| it.tunnel += 1,
@@ -222,7 +222,7 @@ fn whatever_both_sides_agreed_on_changes_all_keys() {
 }
 
 #[test]
-fn a_qkd_key_that_is_delivered_twice_gives_no_key_twice() {
+fn a_qkd_key_delivered_twice_derives_different_keys() {
     let policy = Policy::Qkd;
     let links = [qkd("same", &[7; 32])];
     let mut other = exporter();
@@ -271,7 +271,7 @@ fn no_two_sas_have_a_key_in_common() {
 }
 
 #[test]
-fn absent_is_not_zeros_nor_empty_nor_not_asked_for() {
+fn an_absent_key_differs_from_zeros_empty_and_unrequested() {
     let zeros = [0; 48];
     let variants = [
         vec![],
@@ -361,7 +361,7 @@ fn ppks_are_sorted_and_qkd_keys_stay_in_their_order() {
 }
 
 #[test]
-fn either_without_qkd_says_so() {
+fn policy_either_without_qkd_records_it() {
     let policy = Policy::Either;
     let one = derive(
         Context {
@@ -382,7 +382,7 @@ fn either_without_qkd_says_so() {
 }
 
 #[test]
-fn what_a_policy_requires_cannot_be_left_out() {
+fn a_key_that_the_policy_requires_cannot_be_omitted() {
     let absent = link(Kind::Qkd, "1", None);
     let key = qkd("1", &[1; 32]);
     let cases = [
@@ -415,7 +415,7 @@ fn what_a_policy_requires_cannot_be_left_out() {
 }
 
 #[test]
-fn policies_say_what_they_need() {
+fn policies_define_their_key_sources() {
     let table = Policy::ALL.map(|policy| {
         assert_eq!(Policy::from_name(policy.name()), Some(policy));
         assert_eq!(
@@ -519,14 +519,14 @@ fn of_any((is_ppk, id, key): &(bool, String, Option<Vec<u8>>)) -> Link {
 
 proptest! {
     #[test]
-    fn framed_fields_can_be_told_apart(
+    fn framed_fields_are_unambiguous(
         fields in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..6)
     ) {
         let slices: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
         prop_assert_eq!(fields_of(&framed(&slices)), Some(fields));
     }
 
-    /// HMAC takes a key that is shorter than a block for the same with zeros behind it.
+    /// HMAC treats a key shorter than a block like the same key padded with zeros.
     #[test]
     fn two_links_are_never_one_hmac_key(one in any_link(), other in any_link()) {
         let padded = |link: &(bool, String, Option<Vec<u8>>)| {

@@ -130,7 +130,7 @@ fn check_length(what: &str, length: usize, most: usize) -> Result<(), Garbled> {
         return Ok(());
     }
     Err(garbled(format_args!(
-        "a message has {length} {what}, at most {most} are taken"
+        "a message has {length} {what}, at most {most} are accepted"
     )))
 }
 

@@ -48,7 +48,7 @@ fn refuse(detail: &str) -> Message {
 fn error(text: &str) -> String {
     match Message::decode(text.as_bytes()) {
         Err(garbled) => garbled.to_string(),
-        Ok(message) => panic!("{text} is taken for {message:?}"),
+        Ok(message) => panic!("{text} is accepted as {message:?}"),
     }
 }
 
@@ -164,7 +164,7 @@ fn the_longest_message_fits() {
 }
 
 #[test]
-fn a_text_for_people_is_cut_and_loses_control_characters() {
+fn a_display_text_is_truncated_and_loses_control_characters() {
     let cases = [
         ("plain, ünd 🙂".to_owned(), "plain, ünd 🙂".to_owned()),
         (
@@ -187,7 +187,7 @@ fn a_text_for_people_is_cut_and_loses_control_characters() {
 }
 
 #[test]
-fn a_part_beyond_its_bounds_is_told() {
+fn a_part_beyond_its_bounds_is_reported() {
     let epoch = "an epoch is a number from 1 to 1048575, not ";
     let id = "a key's id is empty, longer than 255 bytes, or has control characters";
     let name = "the name of a suite or payload has more than 64 bytes or has control characters";
@@ -212,7 +212,7 @@ fn a_part_beyond_its_bounds_is_told() {
         ),
         (
             changed("[6,7]", &format!("[{live}]")),
-            "a message has 65 live epochs, at most 64 are taken".to_owned(),
+            "a message has 65 live epochs, at most 64 are accepted".to_owned(),
         ),
         (changed("alpha", ""), id.to_owned()),
         (changed("alpha", "a\\u0000"), id.to_owned()),
@@ -224,7 +224,7 @@ fn a_part_beyond_its_bounds_is_told() {
                 "[{\"id\":\"alpha\",\"required\":true},{\"id\":\"beta\",\"required\":false}]",
                 &format!("[{ppks}]"),
             ),
-            "a message has 9 PPKs, at most 8 are taken".to_owned(),
+            "a message has 9 PPKs, at most 8 are accepted".to_owned(),
         ),
         (changed("aes-256-gcm", &"s".repeat(65)), name.to_owned()),
         (changed("l3 aggregate", "l3\\n"), name.to_owned()),
@@ -234,7 +234,7 @@ fn a_part_beyond_its_bounds_is_told() {
         ),
         (
             format!("{{\"keys\":{{\"qkd\":[{ids}]}}}}"),
-            "a message has 9 QKD keys, at most 8 are taken".to_owned(),
+            "a message has 9 QKD keys, at most 8 are accepted".to_owned(),
         ),
         (
             r#"{"keys":{"qkd":["a","b","a"]}}"#.to_owned(),
@@ -254,7 +254,7 @@ fn a_part_beyond_its_bounds_is_told() {
         ),
         (
             " ".repeat(MESSAGE_BYTES_MAX + 1),
-            "a message has 16385 bytes, at most 16384 are taken".to_owned(),
+            "a message has 16385 bytes, at most 16384 are accepted".to_owned(),
         ),
     ];
     for (text, what) in cases {
@@ -263,7 +263,7 @@ fn a_part_beyond_its_bounds_is_told() {
 }
 
 #[test]
-fn what_is_no_message_is_told() {
+fn an_invalid_message_is_reported() {
     let beginning = "this is no message: ";
     let short = format!("{{\"ready\":{{\"confirmation\":\"{}\"}}}}", "0".repeat(95));
     let cases = [
@@ -300,7 +300,7 @@ fn what_is_no_message_is_told() {
 }
 
 #[test]
-fn what_people_are_shown_of_garbage_is_bounded() {
+fn display_text_of_garbage_is_bounded() {
     let text = format!("{{\"{}\\u001b\":1}}", "x".repeat(10_000));
     let error = error(&text);
     assert!(
@@ -310,13 +310,13 @@ fn what_people_are_shown_of_garbage_is_bounded() {
 }
 
 #[test]
-fn a_peer_of_another_version_is_told_by_its_version() {
-    let told = "the peer speaks version 2 of the protocol, this side version 1";
+fn a_peer_with_another_version_is_recognised_by_its_version() {
+    let expected = "the peer speaks version 2 of the protocol, this side version 1";
     let offer = r#"{"version":2,"novelty":true}"#;
     for begins in ["open", "accept"] {
         assert_eq!(
             error(&format!("{{\"{begins}\":{{\"offer\":{offer}}}}}")),
-            told
+            expected
         );
     }
     // An offer in a readable form is for the receiver to refuse.

@@ -92,7 +92,7 @@ impl Broken {
     pub(super) fn out_of_turn(message: &Message) -> Self {
         Self::refuse(
             Refusal::Protocol,
-            format!("`{}` is out of turn", name(message)),
+            format!("`{}` is out of order", name(message)),
         )
     }
 

@@ -145,7 +145,7 @@ fn choose_ppks(settings: &Settings, peer: &[OfferedPpk]) -> Result<Vec<Link>, Br
     if links.len() > LINKS_MAX {
         let count = links.len();
         return refuse(format!(
-            "{count} different PPKs on both sides; there may be {LINKS_MAX}"
+            "{count} different PPKs on both sides; at most {LINKS_MAX} are allowed"
         ));
     }
     let link = |(id, key)| Link {

@@ -18,9 +18,9 @@ pub(crate) struct Duo {
     connections: Vec<[Attempt; 2]>,
     keys: u64,
     pub(crate) events: [Vec<Event>; 2],
-    /// What each side closed.
+    /// The connections that each side closed.
     pub(crate) closed: [Vec<Attempt>; 2],
-    /// Inbound and outbound epochs, as the machines said.
+    /// Inbound and outbound epochs, as the machines installed them.
     pub(crate) inbound: [Vec<u32>; 2],
     pub(crate) outbound: [Option<u32>; 2],
 }
@@ -59,7 +59,7 @@ impl Duo {
                 Output::Close(attempt) => {
                     self.closed[side].push(attempt);
                     if let Some(to) = self.across(side, attempt) {
-                        // Nothing that is still under way to the closed end arrives.
+                        // Messages in transit to the closed end are dropped.
                         self.messages
                             .retain(|message| (message.0, message.1) != (side, attempt));
                         self.messages.push_back((1 - side, to, None));
@@ -102,7 +102,7 @@ impl Duo {
         self.connections.last().expect("a connection")[side]
     }
 
-    /// Delivers the next message; whether there was one.
+    /// Delivers the next message; returns whether there was one.
     pub(crate) fn deliver(&mut self) -> bool {
         let Some((side, attempt, message)) = self.messages.pop_front() else {
             return false;

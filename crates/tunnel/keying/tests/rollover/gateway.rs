@@ -1,5 +1,5 @@
-//! A gateway of the simulation: the machine, the real key ring, and a data plane that is no more
-//! than keys, sequence numbers and what was received.
+//! A gateway of the simulation: the machine, the real key ring, and a data plane reduced to keys,
+//! sequence numbers and received packets.
 
 use keying::chain::EpochSecret;
 use keying::rollover::{INBOUND_MAX, Role, Rollover, Settings};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The slot that all packets are of.
+/// The slot of all packets.
 pub(crate) const SLOT: u16 = 3;
 
 /// Identifies a secret: the confirmation of side a.
@@ -45,21 +45,21 @@ struct Opener {
     received: HashSet<u64>,
 }
 
-/// What became of a packet that was delivered.
+/// The result of a packet's delivery.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Fate {
     Opened,
     Replayed,
-    /// No keys, or others.
+    /// The receiver has no keys for it, or different ones.
     Lost,
 }
 
-/// What must hold for all gateways together, as long as the simulation runs.
+/// State for invariants that span both gateways and all restarts.
 #[derive(Default)]
 pub(crate) struct Law {
-    /// Keys that were ever sealed with.
+    /// All keys ever used for sealing.
     sealed_with: HashSet<Vec<u8>>,
-    /// Key and sequence number of all that was delivered.
+    /// Key and sequence number of every delivered packet.
     opened: HashMap<Vec<u8>, HashSet<u64>>,
     /// Which incarnation of each side has installed a secret.
     pub(crate) parties: HashMap<Identity, [Option<u32>; 2]>,
@@ -72,15 +72,15 @@ pub(crate) struct Gateway {
     pub(crate) index: usize,
     pub(crate) settings: Settings,
     pub(crate) rollover: Rollover,
-    /// Goes up with each restart; what belongs to an older one is void.
+    /// Increases with each restart; events of an older incarnation are void.
     pub(crate) incarnation: u32,
     /// It is being restarted.
     pub(crate) down_until: Duration,
-    /// Connections taken.
+    /// Number of accepted connections.
     pub(crate) taken: u64,
     ring: KeyRing,
     outbound: Option<Arc<EpochSecret>>,
-    /// Inbound, as the machine said.
+    /// Inbound epochs, as the machine installed them.
     live: BTreeMap<u32, Identity>,
     sealer: Option<Sealer>,
     openers: HashMap<u32, Opener>,
@@ -167,7 +167,7 @@ impl Gateway {
         self.outbound = Some(Arc::clone(secret));
     }
 
-    /// The lane takes its new outbound SA, unless it has it.
+    /// The lane takes its new outbound SA, if any.
     pub(crate) fn renew(&mut self, law: &mut Law) {
         let Some(secret) = &self.outbound else { return };
         let has = |sealer: &Sealer| {
@@ -196,17 +196,18 @@ impl Gateway {
         });
     }
 
-    /// Seals a packet with what the lane has. The peer must be able to open it, unless it was
+    /// Seals a packet with the lane's outbound SA. The peer must be able to open it, unless it was
     /// restarted.
     pub(crate) fn seal(&mut self, now: Duration, peer: &Self, law: &Law) -> Option<Packet> {
         let sealer = self.sealer.as_mut()?;
         let epoch = epoch_of(sealer.spi);
         let of_peer = law.parties[&*sealer.identity][peer.index];
-        let of_peer =
-            of_peer.unwrap_or_else(|| panic!("{epoch} is sent in, and the peer never had it"));
+        let of_peer = of_peer.unwrap_or_else(|| {
+            panic!("epoch {epoch} is used for sending, and the peer never had it")
+        });
         assert!(
             of_peer != peer.incarnation || peer.live.get(&epoch) == Some(&*sealer.identity),
-            "epoch {epoch} is sent in, and the peer does not open it (it has {:?})",
+            "epoch {epoch} is used for sending, and the peer does not open it (it has {:?})",
             peer.live.keys()
         );
         sealer.sequence += 1;

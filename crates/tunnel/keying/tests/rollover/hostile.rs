@@ -1,5 +1,4 @@
-//! A peer that is who it says, and does not keep to the protocol: what it gets by that, and what it
-//! costs.
+//! An authenticated peer that violates the protocol: the refusals, and the bounded cost.
 
 use crate::duo::Duo;
 use crate::turns::{halfway, offer};
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// A listener alone, and what it says to one message after the other.
+/// A listener alone, and its responses to messages.
 struct Alone {
     listener: Rollover,
     now: Duration,
@@ -74,7 +73,7 @@ impl Alone {
         self.feed(Input::Received { attempt, message })
     }
 
-    /// An attempt without QKD that comes as far as `Ready`.
+    /// An attempt without QKD that reaches `Ready`.
     fn attempt(&mut self, offer: Offer) -> Result<u32, (Refusal, String)> {
         let epoch = self.open(offer)?;
         let said = self.say(keys(&[]));
@@ -106,14 +105,14 @@ fn pqc(last_epoch: u32, live: Vec<u32>, sends_in: Option<u32>) -> Offer {
 }
 
 #[test]
-fn a_peer_that_never_comes_to_an_end_fills_no_memory() {
+fn a_peer_that_never_finishes_an_attempt_fills_no_memory() {
     let mut alone = Alone::new(Policy::Pqc);
     let mut sends_in = None;
     for round in 0..500 {
         let epoch = alone.attempt(pqc(0, Vec::new(), sends_in)).unwrap();
         assert!(alone.inbound.contains(&epoch));
         assert!(alone.inbound.len() <= INBOUND_MAX);
-        // Now it says that it seals with the newest, now that it does not.
+        // Alternately it reports that it seals with the newest epoch, or with none.
         if round % 3 != 0 {
             sends_in = Some(epoch);
         }
@@ -125,7 +124,7 @@ fn a_peer_that_never_comes_to_an_end_fills_no_memory() {
 }
 
 #[test]
-fn what_a_peer_says_of_its_epochs_is_checked() {
+fn the_epochs_in_a_peers_offer_are_checked() {
     let mut alone = Alone::new(Policy::Pqc);
     for offer in [
         pqc(EPOCH_MAX + 1, Vec::new(), None),
@@ -140,7 +139,7 @@ fn what_a_peer_says_of_its_epochs_is_checked() {
         assert_eq!(why, Refusal::Protocol);
         assert!(alone.inbound.is_empty());
     }
-    // As long a list as there may be, and all in the way.
+    // The longest list, all of epochs that would be next.
     let half = LIVE_MAX as u32 / 2;
     let live: Vec<u32> = (EPOCH_MAX - half + 1..=EPOCH_MAX).chain(1..=half).collect();
     assert_eq!(live.len(), LIVE_MAX);
@@ -151,9 +150,9 @@ fn what_a_peer_says_of_its_epochs_is_checked() {
 }
 
 #[test]
-fn an_epoch_whose_keys_live_is_not_chosen_whatever_the_peer_says() {
+fn a_live_epoch_is_never_chosen() {
     let mut alone = Alone::new(Policy::Pqc);
-    // Half around the circle at a time, the peer leads the listener back to where it began.
+    // Half the circle at a time, the peer leads the listener back to its first epoch.
     for (last, expected) in [
         (0, 1),
         (500_000, 500_001),
@@ -195,7 +194,7 @@ fn a_peer_that_leaves_out_what_is_required_is_refused() {
 }
 
 #[test]
-fn qkd_keys_that_have_no_place_are_refused() {
+fn unexpected_qkd_keys_are_refused() {
     let mut alone = Alone::new(Policy::Pqc);
     assert_eq!(alone.open(pqc(0, Vec::new(), None)), Ok(1));
     assert_eq!(refusal(&alone.say(keys(&["one"]))), Some(Refusal::Protocol));
@@ -205,7 +204,7 @@ fn qkd_keys_that_have_no_place_are_refused() {
         Some(Refusal::Protocol)
     );
 
-    // Missing keys are made up for by none, not by others.
+    // Missing keys are replaced by none, not by others.
     let policy = Policy::Either;
     let mut alone = Alone::new(policy);
     assert_eq!(alone.open(Offer { policy, ..offer() }), Ok(1));
@@ -221,7 +220,7 @@ fn qkd_keys_that_have_no_place_are_refused() {
 }
 
 #[test]
-fn what_a_kme_gives_is_checked() {
+fn keys_from_a_kme_are_checked() {
     let link = |id: &str, bytes: usize| Link {
         kind: Kind::Qkd,
         id: id.to_owned(),
@@ -308,7 +307,7 @@ fn a_connector_checks_the_offer_itself() {
     }
 }
 
-/// The `Accept` that is under way.
+/// The `Accept` in transit.
 fn accept(duo: &mut Duo) -> (Attempt, Offer, u32) {
     match duo.messages.pop_front() {
         Some((0, attempt, Some(Message::Accept { offer, epoch }))) => (attempt, offer, epoch),
@@ -337,11 +336,11 @@ fn an_epoch_that_is_not_the_next_is_refused() {
 }
 
 #[test]
-fn a_wrong_confirmation_of_either_side_is_told_to_both() {
+fn a_wrong_confirmation_of_either_side_is_reported_to_both() {
     for (delivered, side) in [(3, 0), (4, 1)] {
         let mut duo = halfway(delivered);
         let Some((to, attempt, Some(message))) = duo.messages.pop_front() else {
-            panic!("a confirmation is under way");
+            panic!("a confirmation is in transit");
         };
         assert_eq!(to, side);
         let confirmation = Confirmation([0; 48]);
@@ -357,26 +356,22 @@ fn a_wrong_confirmation_of_either_side_is_told_to_both() {
             assert_eq!((refusal, by_peer), (Some(Refusal::KeysDiffer), of != side));
             assert!(detail.contains("different keys of epoch 2"), "{detail}");
         }
-        assert_eq!(
-            duo.outbound[1],
-            Some(1),
-            "the listener goes on with the old keys"
-        );
+        assert_eq!(duo.outbound[1], Some(1), "the listener keeps the old keys");
         duo.run(ms(3000));
         assert!(duo.agrees());
     }
 }
 
 #[test]
-fn confirmations_of_one_side_are_not_those_of_the_other() {
+fn a_reflected_confirmation_is_refused() {
     // A reflected confirmation proves nothing.
     let mut duo = halfway(4);
     let Some((1, attempt, Some(Message::Switched { .. }))) = duo.messages.pop_front() else {
-        panic!("`Switched` is under way");
+        panic!("`Switched` is in transit");
     };
     let mut before = halfway(3);
     let Some((0, _, Some(Message::Ready { confirmation }))) = before.messages.pop_front() else {
-        panic!("`Ready` is under way");
+        panic!("`Ready` is in transit");
     };
     duo.feed(
         1,

@@ -1,5 +1,5 @@
-//! The rollover machine: two of them with all that can go wrong between them, and each against a
-//! peer that does not keep to the protocol.
+//! The rollover machine: two of them with faults between them, and each against a peer that
+//! violates the protocol.
 //!
 //! `ROLLOVER_SEED=17 cargo test -p cipherbench-keying --test rollover` runs the simulation with one
 //! seed.
@@ -25,7 +25,7 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Of the connector and the listener of one tunnel.
+/// Settings of the connector and the listener of one tunnel.
 fn settings(policy: Policy) -> [Settings; 2] {
     let of = |role, own: &str, peer: &str| Settings {
         role,

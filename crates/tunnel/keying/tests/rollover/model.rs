@@ -1,4 +1,4 @@
-//! The simulation with everything at once. What must hold all the time is asserted where it happens
+//! The simulation with all faults together. Invariants are asserted where they could break
 //! (`gateway`, `world`).
 
 use crate::random::Random;
@@ -13,19 +13,19 @@ use std::time::Duration;
 use wire::Suite;
 use zeroize::Zeroizing;
 
-/// After the last fault both sides agree on an epoch within this time: a dead channel is noticed
-/// after 1.5 s, an attempt that hangs is given up after 2 s, the longest pause is 1 s, and what was
-/// late comes within 1 s.
+/// After the last fault both sides agree on an epoch within this time: a dead channel is detected
+/// after 1.5 s, a hanging attempt is abandoned after 2 s, the longest pause is 1 s, and delayed
+/// messages arrive within 1 s.
 const CONVERGES_WITHIN: Duration = ms_const(6000);
 const SEEDS: u64 = 24;
-/// Of faults, then quiet.
+/// Duration of the faults, then of the quiet phase.
 const CYCLES: u32 = 12;
 
 const fn ms_const(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// What all seeds did together: a simulation in which nothing happens proves nothing.
+/// Sums over all seeds, to ensure that every kind of event happened.
 #[derive(Default)]
 struct Sum {
     rollovers: u64,
@@ -37,7 +37,7 @@ struct Sum {
 }
 
 #[test]
-fn whatever_goes_wrong_no_packet_is_lost_or_taken_twice_and_both_sides_agree_in_the_end() {
+fn under_any_faults_no_packet_is_lost_or_accepted_twice_and_both_sides_agree() {
     let mut sum = Sum::default();
     let seeds: Vec<u64> = match std::env::var("ROLLOVER_SEED") {
         Ok(seed) => vec![seed.parse().expect("ROLLOVER_SEED is a number")],
@@ -79,10 +79,7 @@ fn whatever_goes_wrong_no_packet_is_lost_or_taken_twice_and_both_sides_agree_in_
         "Qkd",
         "wrapped",
     ] {
-        assert!(
-            sum.did.contains_key(expected),
-            "no `{expected}` in all that"
-        );
+        assert!(sum.did.contains_key(expected), "no `{expected}` in any run");
     }
 }
 
@@ -100,7 +97,7 @@ fn simulate(seed: u64, sum: &mut Sum) {
         world.faults = faults(&mut random);
         wreak_havoc(&mut world, &mut random, ms(8000));
         world.faults = Faults::default();
-        come_to_rest(&mut world, sum);
+        settle(&mut world, sum);
     }
     let mut last = 0;
     for (_, side, event) in &world.events {
@@ -121,7 +118,7 @@ fn simulate(seed: u64, sum: &mut Sum) {
             Event::PeerLost { .. } => "peer lost".to_owned(),
             Event::WithoutQkd { .. } => "without QKD".to_owned(),
         };
-        // Only KMEs give keys that differ.
+        // Only KMEs deliver different keys.
         assert!(policy != Policy::Pqc || what != format!("{:?}", Refusal::KeysDiffer));
         *sum.did.entry(what).or_default() += 1;
     }
@@ -172,16 +169,16 @@ fn wreak_havoc(world: &mut World, random: &mut Random, time: Duration) {
             }
             75..82 => {
                 let down = random.between(Duration::ZERO, ms(700));
-                let told = random.chance(500);
-                world.restart(side, down, told);
+                let reported = random.chance(500);
+                world.restart(side, down, reported);
             }
             _ => {}
         }
     }
 }
 
-/// Without faults both agree before long, give up all old keys, and either can ask for more.
-fn come_to_rest(world: &mut World, sum: &mut Sum) {
+/// Without faults both soon agree, retire all old keys, and either can request new ones.
+fn settle(world: &mut World, sum: &mut Sum) {
     let began = world.now;
     let agreed = world.run_until(began + CONVERGES_WITHIN, World::agrees);
     assert!(
@@ -191,7 +188,7 @@ fn come_to_rest(world: &mut World, sum: &mut Sum) {
     );
     sum.slowest = sum.slowest.max(world.now - began);
     for side in [1, 0] {
-        // What is under way, a new channel perhaps, comes to its end first.
+        // An attempt in progress, perhaps with a new channel, ends first.
         world.run(ms(500));
         let before = world.established(side);
         world.rekey(side, Cause::Demand);
@@ -214,7 +211,7 @@ fn come_to_rest(world: &mut World, sum: &mut Sum) {
     assert!(settled, "old keys are kept");
 }
 
-/// Has the listener count from an epoch on, as after so many.
+/// Makes the listener count from this epoch on.
 pub(crate) fn count_from(world: &mut World, last_epoch: u32) {
     let attempt = Attempt(1);
     world.gateways[1].taken = 1;

@@ -1,4 +1,4 @@
-//! What both sides must have in common, and which PPKs they make keys from.
+//! Settings that both sides must share, and the PPKs that they mix in.
 
 use crate::duo::Duo;
 use crate::{ms, ppk, settings};
@@ -16,23 +16,26 @@ fn run(settings: [Settings; 2]) -> Duo {
     duo
 }
 
-/// There are no keys, and both say the same reason.
-fn refused(duo: &Duo, why: Refusal, told: &[&str]) {
+/// Neither side has keys, and both report the same reason.
+fn refused(duo: &Duo, why: Refusal, words: &[&str]) {
     assert!(!duo.agrees());
     assert_eq!(duo.outbound, [None, None]);
     assert!(duo.inbound.iter().all(Vec::is_empty));
     let of = [0, 1].map(|side| duo.failure(side).unwrap());
     assert_eq!(of[0].0, Some(why));
     assert_eq!(of[1].0, Some(why));
-    assert_ne!(of[0].1, of[1].1, "one refuses, the other is told");
+    assert_ne!(
+        of[0].1, of[1].1,
+        "one refuses, the other receives the refusal"
+    );
     assert_eq!(of[0].2, of[1].2);
-    for part in told {
+    for part in words {
         assert!(of[0].2.contains(part), "{part} in {}", of[0].2);
     }
 }
 
 #[test]
-fn settings_that_differ_are_refused_with_what_both_have() {
+fn different_settings_are_refused_with_both_values() {
     type Change = fn(&mut Settings);
     let cases: [(Change, Refusal, [&str; 2]); 8] = [
         (
@@ -72,16 +75,16 @@ fn settings_that_differ_are_refused_with_what_both_have() {
             ["\"both\"", "\"qkd\""],
         ),
     ];
-    for (change, why, told) in cases {
+    for (change, why, words) in cases {
         let mut settings = settings(Policy::Both);
         change(&mut settings[1]);
         let duo = run(settings);
-        refused(&duo, why, &told);
+        refused(&duo, why, &words);
     }
 }
 
 #[test]
-fn no_policy_meets_another() {
+fn different_policies_are_refused() {
     for one in Policy::ALL {
         for other in Policy::ALL {
             let mut settings = settings(one);
@@ -115,7 +118,7 @@ fn sources(duo: &Duo, side: usize) -> Vec<String> {
 }
 
 #[test]
-fn ppks_of_both_are_mixed_in_and_an_optional_one_of_one_side_is_told_absent() {
+fn shared_ppks_are_mixed_in_and_an_optional_ppk_of_one_side_is_absent() {
     let cases = [
         ([vec![], vec![]], &[][..]),
         ([vec![ppk("a", true)], vec![ppk("a", true)]], &["ppk:a"]),
@@ -140,8 +143,8 @@ fn ppks_of_both_are_mixed_in_and_an_optional_one_of_one_side_is_told_absent() {
 }
 
 #[test]
-fn a_ppk_that_one_side_requires_and_the_other_has_not_is_refused() {
-    for (ppks, told) in [
+fn a_required_ppk_that_the_other_side_lacks_is_refused() {
+    for (ppks, words) in [
         (
             [vec![ppk("a", true)], vec![]],
             "gw1 requires it, gw2 does not have it",
@@ -155,7 +158,7 @@ fn a_ppk_that_one_side_requires_and_the_other_has_not_is_refused() {
             "PPK \"a\": gw2 requires it",
         ),
     ] {
-        refused(&run(with_ppks(ppks)), Refusal::Ppk, &[told]);
+        refused(&run(with_ppks(ppks)), Refusal::Ppk, &[words]);
     }
     // More PPKs of both sides together than an epoch may mix.
     let many = |letter: char| {
@@ -186,13 +189,13 @@ fn a_ppk_with_two_values_makes_no_keys() {
 
 #[test]
 #[should_panic(expected = "a valid and unique id")]
-fn two_ppks_of_one_id_are_a_mistake() {
+fn two_ppks_with_one_id_are_rejected() {
     let [connector, _] = with_ppks([vec![ppk("a", true), ppk("a", false)], vec![]]);
     let _ = Rollover::new(connector);
 }
 
 #[test]
-fn attempts_that_fail_come_at_growing_intervals() {
+fn failed_attempts_are_retried_at_growing_intervals() {
     let mut settings = settings(Policy::Pqc);
     settings[1].lanes = 5;
     let mut duo = Duo::new(settings);
@@ -235,7 +238,7 @@ fn after_success_the_first_pause_is_short_again() {
             duo.messages.clear();
             duo.feed(0, Input::Tick);
         }
-        // The old keys have had their grace, and no new ones are due.
+        // The old keys' grace period is over, and no new ones are due.
         duo.run(ms(1500));
         assert!(duo.agrees());
     }

@@ -1,4 +1,4 @@
-//! One thing at a time goes wrong, or nothing: what comes of it, and when.
+//! Runs with one fault or none: the result, and when it is reached.
 
 use crate::model::count_from;
 use crate::world::{Faults, World};
@@ -21,7 +21,7 @@ fn up(policy: Policy) -> World {
     world
 }
 
-/// Epochs, in the order in which a side had them.
+/// The epochs of a side, in order.
 fn epochs(world: &World, side: usize) -> Vec<u32> {
     let epoch = |(_, of, event): &(Duration, usize, Event)| match event {
         Event::Established { epoch, .. } if *of == side => Some(*epoch),
@@ -38,7 +38,7 @@ fn causes(world: &World, side: usize) -> Vec<Cause> {
     world.events.iter().filter_map(cause).collect()
 }
 
-/// Whether a side failed so, and who refused.
+/// Whether a side failed for this reason, and who refused.
 fn failed(world: &World, side: usize, why: Refusal, peer: bool) -> bool {
     world.events.iter().any(|(_, of, event)| {
         matches!(event, Event::Failed { refusal, by_peer, .. }
@@ -52,7 +52,7 @@ fn failures(world: &World) -> usize {
 }
 
 #[test]
-fn time_makes_a_new_epoch_once_for_both_sides() {
+fn the_time_limit_creates_one_new_epoch_for_both_sides() {
     let mut world = up(Policy::Pqc);
     let asked = Rc::new(Cell::new(false));
     let notes = Rc::clone(&asked);
@@ -62,7 +62,10 @@ fn time_makes_a_new_epoch_once_for_both_sides() {
     }));
     world.run(30 * SECOND);
     let count = epochs(&world, 0).len() as u32;
-    assert!((10..=11).contains(&count), "every 3 s and what it takes");
+    assert!(
+        (10..=11).contains(&count),
+        "every 3 s plus the attempt's duration"
+    );
     for side in 0..2 {
         assert_eq!(epochs(&world, side), (1..=count).collect::<Vec<_>>());
         assert_eq!(causes(&world, side)[0], Cause::Start);
@@ -75,12 +78,12 @@ fn time_makes_a_new_epoch_once_for_both_sides() {
     assert_eq!(failures(&world), 0);
     assert!(world.law.inbound_most <= 2);
     assert!(!asked.get(), "the connector's time comes first");
-    // The last may be about to be replaced.
+    // The last may be due for replacement.
     assert!((1..=2).contains(&world.open_ends(0)) && (1..=2).contains(&world.open_ends(1)));
 }
 
 #[test]
-fn rekeys_of_both_sides_at_once_make_one_epoch() {
+fn simultaneous_rekeys_of_both_sides_create_one_epoch() {
     for sides in [&[0, 1][..], &[1, 0], &[0], &[1], &[1, 1], &[0, 0, 1]] {
         let mut world = up(Policy::Pqc);
         for side in sides {
@@ -103,7 +106,7 @@ fn a_rekey_at_any_time_of_an_attempt_ends_in_that_epoch_or_the_next() {
             world.rekey(0, Cause::Demand);
             world.run(ms(after));
             let running = world.established(0) == 1;
-            // Keys that are made already may be what is wrong.
+            // Keys that are already derived may be the cause.
             let made = world.gateways[side].live().contains_key(&2);
             world.rekey(side, Cause::Desync);
             world.run(SECOND);
@@ -119,7 +122,7 @@ fn a_rekey_at_any_time_of_an_attempt_ends_in_that_epoch_or_the_next() {
 }
 
 #[test]
-fn no_message_is_so_important_that_its_loss_strands_a_side() {
+fn the_loss_of_any_message_is_recovered() {
     type Kind = fn(&Message) -> bool;
     let kinds: [(&str, Kind); 6] = [
         ("open", |message| matches!(message, Message::Open { .. })),
@@ -171,7 +174,7 @@ fn no_message_is_so_important_that_its_loss_strands_a_side() {
 }
 
 #[test]
-fn a_request_that_is_lost_is_made_again() {
+fn a_lost_request_is_repeated() {
     let mut world = up(Policy::Pqc);
     let mut lost = false;
     world.hook = Some(Box::new(move |_, message| {
@@ -186,19 +189,19 @@ fn a_request_that_is_lost_is_made_again() {
 fn after_a_restart_of_either_side_there_are_keys_again_within_two_seconds() {
     for side in 0..2 {
         for down in [0, 30, 200, 700, 3000] {
-            // With the connections' ends told, as when a process dies; without, as when a machine
-            // does.
-            for told in [true, false] {
+            // The peer learns of the connections' ends when a process dies, but not when a machine
+            // dies.
+            for reported in [true, false] {
                 let mut world = up(Policy::Both);
                 let before = world.established(1 - side);
-                world.restart(side, ms(down), told);
+                world.restart(side, ms(down), reported);
                 world.run(ms(down));
                 let back = world.now;
                 let end = back + 2 * SECOND;
                 let fine = |world: &World| world.agrees() && world.established(0) > before;
                 assert!(
                     world.run_until(end, fine),
-                    "gateway {side}, {down} ms, told: {told}"
+                    "gateway {side}, {down} ms, reported: {reported}"
                 );
                 let lost =
                     |event: &(Duration, usize, Event)| matches!(event.2, Event::PeerLost { .. });
@@ -208,7 +211,7 @@ fn after_a_restart_of_either_side_there_are_keys_again_within_two_seconds() {
                         .iter()
                         .any(|event| event.1 != side && lost(event))
                 );
-                // The one that stayed gives up the old keys.
+                // The side that was not restarted retires the old keys.
                 world.run(ms(1100));
                 assert_eq!(world.gateways[1 - side].live().len(), 1);
             }
@@ -217,7 +220,7 @@ fn after_a_restart_of_either_side_there_are_keys_again_within_two_seconds() {
 }
 
 #[test]
-fn a_peer_that_is_silent_is_given_up_and_found_again() {
+fn a_silent_peer_is_abandoned_and_found_again() {
     let mut world = up(Policy::Pqc);
     let epoch = world.established(0);
     world.hook = Some(Box::new(|_, _| true));
@@ -230,7 +233,7 @@ fn a_peer_that_is_silent_is_given_up_and_found_again() {
         world.events.iter().any(lost)
     };
     assert!(lost(0) && lost(1), "{:?}", world.events);
-    // Packets may find their way all the same.
+    // Packets may still arrive.
     assert!(world.agrees() && world.established(0) == epoch);
     world.hook = None;
     world.faults.swallowed = 0;
@@ -239,7 +242,7 @@ fn a_peer_that_is_silent_is_given_up_and_found_again() {
 }
 
 #[test]
-fn keys_that_differ_are_told_on_both_sides_and_never_used() {
+fn different_keys_are_reported_on_both_sides_and_never_used() {
     for policy in [Policy::Qkd, Policy::Both, Policy::Either] {
         let mut world = up(policy);
         let sends_in = world.gateways[0].sends_in();
@@ -251,7 +254,7 @@ fn keys_that_differ_are_told_on_both_sides_and_never_used() {
         assert_eq!(
             world.gateways[0].sends_in(),
             sends_in,
-            "the old epoch goes on"
+            "the old epoch stays in use"
         );
         assert!(world.agrees());
         assert!(world.law.inbound_most <= 3);
@@ -271,7 +274,7 @@ fn keys_that_differ_are_told_on_both_sides_and_never_used() {
 #[test]
 fn a_policy_that_requires_qkd_has_no_keys_without() {
     for policy in [Policy::Qkd, Policy::Both] {
-        // The connector's KME, then the listener's, which is asked for keys by their ids.
+        // The connector's KME, then the listener's, which delivers keys by their IDs.
         for side in 0..2 {
             let mut world = World::new(5, settings(policy));
             world.kme_down[side] = true;
@@ -294,7 +297,7 @@ fn a_policy_that_requires_qkd_has_no_keys_without() {
 }
 
 #[test]
-fn policy_either_goes_on_without_qkd_and_says_so() {
+fn policy_either_proceeds_without_qkd_and_reports_it() {
     let silent = Faults {
         kme_silent: 1000,
         ..Faults::default()
@@ -339,7 +342,7 @@ fn policy_either_goes_on_without_qkd_and_says_so() {
 }
 
 #[test]
-fn a_qkd_key_that_is_delivered_twice_is_mixed_in_once() {
+fn a_qkd_key_delivered_twice_is_mixed_in_once() {
     let mut world = up(Policy::Both);
     world.faults.kme_repeats = 1000;
     world.rekey(0, Cause::Demand);
@@ -361,7 +364,7 @@ fn policy_pqc_asks_no_kme() {
 }
 
 #[test]
-fn epoch_numbers_begin_anew_behind_the_last() {
+fn epoch_numbers_wrap_after_the_last() {
     let mut world = World::new(11, settings(Policy::Pqc));
     count_from(&mut world, EPOCH_MAX - 3);
     world.run(SECOND);
@@ -372,7 +375,7 @@ fn epoch_numbers_begin_anew_behind_the_last() {
     let expected = [EPOCH_MAX - 1, EPOCH_MAX, 1, 2, 3];
     assert_eq!(epochs(&world, 0), expected);
     assert_eq!(epochs(&world, 1), expected);
-    // A restarted gateway goes on counting.
+    // A restarted gateway continues the numbering.
     world.restart(0, Duration::ZERO, true);
     world.run(SECOND);
     assert!(world.agrees() && world.established(0) == 4);

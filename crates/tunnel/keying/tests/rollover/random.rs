@@ -1,4 +1,4 @@
-//! Random numbers that come again with the same seed (SplitMix64).
+//! Random numbers, reproducible from their seed (SplitMix64).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Random {
         self.next() % end
     }
 
-    /// So often in a thousand.
+    /// Returns true with this probability per mille.
     pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }

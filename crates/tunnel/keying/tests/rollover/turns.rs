@@ -1,5 +1,5 @@
-//! Messages that come twice, out of turn or from nobody: one side refuses, says why, keeps its
-//! keys, and both go on.
+//! Messages that are repeated, out of order or of no connection: one side refuses with a reason,
+//! keeps its keys, and both continue.
 
 use crate::duo::Duo;
 use crate::{ms, settings};
@@ -27,7 +27,7 @@ pub(crate) fn offer() -> Offer {
     }
 }
 
-/// One of each, but for `Refuse`, which always has its turn.
+/// One of each except `Refuse`, which is always allowed.
 fn all() -> Vec<Message> {
     let confirmation = || Confirmation([9; 48]);
     vec![
@@ -88,7 +88,7 @@ fn has_turn(message: &Message, side: usize, delivered: usize) -> bool {
 }
 
 #[test]
-fn a_message_out_of_turn_is_refused_and_the_old_keys_go_on() {
+fn a_message_out_of_order_is_refused_and_the_old_keys_stay() {
     for delivered in 0..MESSAGES {
         for message in all() {
             for side in 0..2 {
@@ -97,27 +97,27 @@ fn a_message_out_of_turn_is_refused_and_the_old_keys_go_on() {
                 if has_turn(&message, side, delivered) {
                     continue;
                 }
-                // The listener is done when it says `Done`: its channel stands.
+                // The listener has completed when it sends `Done`: its channel is established.
                 let stands = delivered == MESSAGES - 1 && side == 1;
                 duo.messages.clear();
                 let name = format!("{message:?} to {side} after {delivered}");
                 let outbound = duo.outbound;
                 let message = message.clone();
                 duo.feed(side, Input::Received { attempt, message });
-                let refused = |told: &Message| {
+                let refused = |message: &Message| {
                     matches!(
-                        told,
+                        message,
                         Message::Refuse {
                             why: Refusal::Protocol,
                             ..
                         }
                     )
                 };
-                let told = duo
+                let refusal = duo
                     .messages
                     .iter()
-                    .any(|(_, _, told)| told.as_ref().is_some_and(refused));
-                assert!(told, "{name}: {:?}", duo.messages);
+                    .any(|(_, _, sent)| sent.as_ref().is_some_and(refused));
+                assert!(refusal, "{name}: {:?}", duo.messages);
                 assert!(duo.closed[side].contains(&attempt), "{name}");
                 if stands {
                     assert!(matches!(
@@ -131,7 +131,7 @@ fn a_message_out_of_turn_is_refused_and_the_old_keys_go_on() {
                         (Some(Refusal::Protocol), false),
                         "{name}"
                     );
-                    assert!(detail.contains("out of turn"), "{detail}");
+                    assert!(detail.contains("out of order"), "{detail}");
                 }
                 assert_eq!(duo.outbound, outbound);
                 duo.run(ms(4000));
@@ -142,7 +142,7 @@ fn a_message_out_of_turn_is_refused_and_the_old_keys_go_on() {
 }
 
 #[test]
-fn a_message_that_comes_twice_does_not_count_twice() {
+fn a_repeated_message_counts_once() {
     for delivered in 1..=MESSAGES {
         let mut duo = halfway(delivered - 1);
         let (side, attempt, message) = duo.messages.front().cloned().unwrap();
@@ -165,7 +165,7 @@ fn a_message_that_comes_twice_does_not_count_twice() {
 }
 
 #[test]
-fn what_is_no_message_ends_the_channel() {
+fn an_invalid_message_ends_the_channel() {
     for delivered in 0..=MESSAGES {
         for side in 0..2 {
             let mut duo = halfway(delivered);
@@ -173,7 +173,7 @@ fn what_is_no_message_ends_the_channel() {
             let detail = "this is no message\u{1b}[2J".to_owned();
             duo.feed(side, Input::Garbled { attempt, detail });
             assert!(duo.closed[side].contains(&attempt));
-            let told = duo
+            let refusal = duo
                 .messages
                 .iter()
                 .find_map(|(_, _, message)| match message {
@@ -184,7 +184,7 @@ fn what_is_no_message_ends_the_channel() {
                     _ => None,
                 });
             assert_eq!(
-                told.unwrap(),
+                refusal.unwrap(),
                 "this is no message [2J",
                 "no control character"
             );
@@ -195,7 +195,7 @@ fn what_is_no_message_ends_the_channel() {
 }
 
 #[test]
-fn messages_of_other_connections_are_nothing() {
+fn messages_of_other_connections_are_ignored() {
     for delivered in 0..=MESSAGES {
         let mut duo = halfway(delivered);
         let before = (duo.events.clone(), duo.closed.clone(), duo.messages.len());
@@ -235,7 +235,7 @@ fn messages_of_other_connections_are_nothing() {
 }
 
 #[test]
-fn a_newer_connection_takes_the_place_of_an_attempt_that_runs() {
+fn a_newer_connection_replaces_a_running_attempt() {
     let mut duo = halfway(3);
     let attempt = duo.latest(1);
     let inbound = duo.inbound[1].clone();
@@ -257,7 +257,7 @@ fn a_newer_connection_takes_the_place_of_an_attempt_that_runs() {
     assert_eq!((refusal, by_peer), (Some(Refusal::Superseded), false));
     assert!(duo.closed[1].contains(&attempt));
     assert_eq!(duo.inbound[1], inbound, "the peer may seal with either");
-    // An older one is not wanted any more.
+    // An older connection is no longer wanted.
     let exporter = Zeroizing::new([1; 48]);
     let older = Attempt(0);
     duo.feed(
@@ -273,7 +273,7 @@ fn a_newer_connection_takes_the_place_of_an_attempt_that_runs() {
 }
 
 #[test]
-fn an_open_that_was_long_under_way_costs_no_keys() {
+fn a_delayed_open_costs_no_keys() {
     let mut duo = halfway(MESSAGES);
     assert_eq!(duo.outbound, [Some(2), Some(2)]);
     let late = Attempt(99);

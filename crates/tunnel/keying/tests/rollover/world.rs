@@ -1,5 +1,5 @@
-//! Two gateways, the network between them, and their KMEs, with a clock of their own. All that can
-//! go wrong does, as often as [`Faults`] says.
+//! Two gateways, the network between them, and their KMEs, with a virtual clock. [`Faults`] sets
+//! how often each fault occurs.
 
 use crate::gateway::{Fate, Gateway, Law, Packet};
 use crate::random::Random;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// How often, in a thousand.
+/// Probabilities per mille.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
     /// A connection cannot be opened: reported (`refused`), or not (`swallowed`).
     pub(crate) refused: u64,
     pub(crate) swallowed: u64,
-    /// A message, and no more.
+    /// A single message.
     pub(crate) message_lost: u64,
-    /// A direction of a connection, from a message on.
+    /// One direction of a connection, from some message on.
     pub(crate) stalled: u64,
     /// A connection fails at a message; each side gets a report with probability 1/2.
     pub(crate) cut: u64,
-    /// A message is late by up to a second, and what is behind it.
+    /// A message and those behind it are late by up to a second.
     pub(crate) message_late: u64,
     pub(crate) packet_lost: u64,
     pub(crate) packet_twice: u64,
-    /// By more than the grace.
+    /// Late by more than the grace period.
     pub(crate) packet_late: u64,
     pub(crate) kme_fails: u64,
     pub(crate) kme_silent: u64,
@@ -83,7 +83,7 @@ impl Ord for Scheduled {
     }
 }
 
-/// Decides what becomes of a message: whether it is lost.
+/// Decides whether a message is lost.
 pub(crate) type Hook = Box<dyn FnMut(usize, &Message) -> bool>;
 
 pub(crate) struct World {
@@ -92,23 +92,23 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) gateways: [Gateway; 2],
     pub(crate) law: Law,
-    /// Of each gateway, since its start.
+    /// Per gateway, since its start.
     pub(crate) events: Vec<(Duration, usize, Event)>,
-    /// Messages that are lost beside those that the faults lose.
+    /// Messages that are lost in addition to those lost by faults.
     pub(crate) hook: Option<Hook>,
     pub(crate) packets_every: Duration,
     queue: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
     connections: Vec<Connection>,
-    /// Of both KMEs.
+    /// Per KME.
     store: BTreeMap<String, [u8; 32]>,
-    /// A side's KME answers that it cannot.
+    /// A side's KME refuses to deliver.
     pub(crate) kme_down: [bool; 2],
     last_key: Option<String>,
     pub(crate) faults_done: HashMap<&'static str, u64>,
 }
 
-/// The longest way of a packet that is not late, and of a message.
+/// Maximum transit time of a message, and of a packet that is not late.
 pub(crate) const PACKET_DELAY_MAX: Duration = Duration::from_millis(300);
 const MESSAGE_DELAY_MIN: Duration = Duration::from_millis(1);
 const MESSAGE_DELAY_MAX: Duration = Duration::from_millis(40);
@@ -148,7 +148,7 @@ impl World {
         self.now = end;
     }
 
-    /// Runs until something holds; whether it did by then.
+    /// Runs until a condition holds or the time is over; returns whether it holds.
     pub(crate) fn run_until(&mut self, end: Duration, holds: impl Fn(&Self) -> bool) -> bool {
         loop {
             if holds(self) {
@@ -192,7 +192,7 @@ impl World {
     }
 
     /// A gateway loses its state. The peer's connections end, reported or detected later.
-    pub(crate) fn restart(&mut self, side: usize, down: Duration, told: bool) {
+    pub(crate) fn restart(&mut self, side: usize, down: Duration, reported: bool) {
         self.done("restart");
         let incarnation = self.gateways[side].incarnation;
         for connection in 0..self.connections.len() {
@@ -201,7 +201,7 @@ impl World {
             };
             if end.incarnation == incarnation && end.open {
                 end.open = false;
-                if told {
+                if reported {
                     self.end(connection, 1 - side, "connection reset");
                 }
             }
@@ -240,7 +240,7 @@ impl World {
         delay
     }
 
-    /// When the next thing arrives at a side of a connection: behind all that were sent before.
+    /// Arrival time of the next message at a side of a connection: after all messages sent before.
     fn arrival(&mut self, connection: usize, to: usize) -> Duration {
         let delay = self.message_delay();
         let last = &mut self.connections[connection].last[to];
@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    /// An end of a connection that is its gateway's of now, and open.
+    /// An open end of a connection that belongs to its gateway's current incarnation.
     fn end_of(&self, connection: usize, side: usize) -> Option<Attempt> {
         let end = self.connections[connection].ends[side]?;
         let current = end.incarnation == self.gateways[side].incarnation && self.is_up(side);
@@ -346,10 +346,7 @@ impl World {
         let rollover = &mut self.gateways[side].rollover;
         rollover.handle(self.now, input, &mut out);
         if let Some(at) = rollover.wakes_at() {
-            assert!(
-                at > self.now,
-                "what is due is done, and not asked for again"
-            );
+            assert!(at > self.now, "a tick leaves nothing due");
             self.schedule(at, Happening::Wake(side));
         }
         for output in out {
@@ -418,7 +415,7 @@ impl World {
         if self.chance("swallowed", self.faults.swallowed) {
             return;
         }
-        // Three ways of TCP and TLS until the client has all, then a fourth.
+        // The client has completed TCP and TLS after three transits, the server after a fourth.
         for _ in 0..3 {
             self.connections[connection].last[0] +=
                 self.random.between(MESSAGE_DELAY_MIN, MESSAGE_DELAY_MAX);
@@ -447,11 +444,11 @@ impl World {
             self.connections[connection].stalled[to] = true;
         }
         if self.chance("cut", self.faults.cut) {
-            for told in 0..2 {
+            for side in 0..2 {
                 if self.random.chance(500) {
-                    self.end(connection, told, "connection reset");
+                    self.end(connection, side, "connection reset");
                 }
-                self.connections[connection].stalled[told] = true;
+                self.connections[connection].stalled[side] = true;
             }
         }
         if !self.connections[connection].stalled[to] {
@@ -524,8 +521,8 @@ impl World {
         }
     }
 
-    /// A packet is delivered: if the receiver took part in its epoch, and it was not too long under
-    /// way, then it must be opened.
+    /// Delivers a packet. It must be opened if the receiver took part in its epoch and it was not
+    /// in transit for too long.
     fn arrive(&mut self, side: usize, packet: &Packet) {
         if !self.is_up(side) {
             return;
@@ -539,7 +536,7 @@ impl World {
         let fate = gateway.open(packet, &mut self.law);
         assert!(
             fate != Fate::Lost || !(has_keys || (in_time && took_part)),
-            "a packet of epoch {epoch} was {:?} under way to gateway {side} and is not opened (it has {:?})",
+            "a packet of epoch {epoch} was {:?} in transit to gateway {side} and is not opened (it has {:?})",
             self.now - packet.sent,
             gateway.live().keys()
         );

@@ -133,7 +133,7 @@ async fn asked<T>(
         ))
     })?;
     let text = String::from_utf8(bytes.to_vec())
-        .map_err(|_| refused("error: the body is no UTF-8 text".to_owned()))?;
+        .map_err(|_| refused("error: the body is not UTF-8 text".to_owned()))?;
     let text = match text.trim() {
         "" => "{}",
         text => text,

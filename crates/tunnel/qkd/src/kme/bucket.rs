@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(bucket.bits(Duration::from_secs(1_000_000)), 1_000);
         bucket.take(1_000);
         assert_eq!(bucket.bits(Duration::from_secs(1_000_000)), 0);
-        // A clock that goes back makes no key.
+        // A clock that goes back adds no bits.
         assert_eq!(bucket.bits(Duration::from_secs(1)), 0);
         assert_eq!(bucket.bits(Duration::from_secs(1_000_001)), 256);
     }

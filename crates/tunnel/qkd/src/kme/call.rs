@@ -97,11 +97,11 @@ fn from_json<'b, T: serde::Deserialize<'b>>(body: &'b [u8], what: &str) -> Resul
     // Serde would also accept a JSON array of the field values.
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(Refusal::bad_request(format!(
-            "the body is no {what}: it is no JSON object"
+            "the body is not a {what}: it is not a JSON object"
         )));
     }
     serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad_request(format!("the body is no {what}: {error}")))
+        .map_err(|error| Refusal::bad_request(format!("the body is not a {what}: {error}")))
 }
 
 /// `number` and `size` of "Get key" by GET (clause 5.3).
@@ -112,13 +112,13 @@ fn simple_request(query: &str) -> Result<KeyRequest, Refusal> {
             "number" => &mut request.number,
             "size" => &mut request.size,
             _ => {
-                let why = "a GET has nothing but `number` and `size`: use POST for the rest";
+                let why = "a GET has only `number` and `size`: use POST for other fields";
                 return Err(Refusal::bad_request(why));
             }
         };
         let value = value
             .parse()
-            .map_err(|_| Refusal::bad_request(format!("`{name}` is no whole number")))?;
+            .map_err(|_| Refusal::bad_request(format!("`{name}` is not a whole number")))?;
         if place.replace(value).is_some() {
             return Err(Refusal::bad_request(format!("`{name}` is given twice")));
         }
@@ -143,7 +143,9 @@ fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
     };
     let pairs = query.split('&').filter(|text| !text.is_empty());
     pairs
-        .map(|text| pair(text).ok_or_else(|| Refusal::bad_request("the query is no list of pairs")))
+        .map(|text| {
+            pair(text).ok_or_else(|| Refusal::bad_request("the query is not a list of pairs"))
+        })
         .collect()
 }
 
@@ -267,7 +269,10 @@ mod tests {
             (Call::DecKeys, r#"{"key_IDs":["x"]}"#),
         ] {
             let message = message(read(call, body).unwrap_err());
-            assert!(message.starts_with("the body is no "), "{body}: {message}");
+            assert!(
+                message.starts_with("the body is not a "),
+                "{body}: {message}"
+            );
         }
     }
 

@@ -192,7 +192,7 @@ fn read_sae(node: Node<'_>, taken: &mut BTreeSet<String>) -> Result<String, Repo
     let sae = node.text()?;
     if ServerName::try_from(sae).is_err() {
         return Err(node.mistake(
-            format!("`{sae}` is no SAE ID that a certificate can name"),
+            format!("`{sae}` is not an SAE ID that a certificate can name"),
             "it must be a DNS name: use letters, digits, `-`, `_` and `.`",
         ));
     }
@@ -233,7 +233,7 @@ fn read_keys(map: &Map<'_>) -> Result<Keys, Reported> {
     if !(min <= own && own <= max) {
         return Err(map.node().mistake(
             format!("a key of {own} bits is not from {min} to {max} bits long"),
-            "mend `size`, `min_size` or `max_size`",
+            "change `size`, `min_size` or `max_size`",
         ));
     }
     Ok(Keys {
@@ -254,7 +254,7 @@ fn read_size(node: Node<'_>) -> Result<u32, Reported> {
     match size.is_multiple_of(8) {
         true => Ok(size),
         false => Err(node.mistake(
-            format!("a key of {size} bits is no whole number of bytes"),
+            format!("a key of {size} bits is not a whole number of bytes"),
             "take a multiple of 8",
         )),
     }
@@ -275,7 +275,7 @@ fn read_faults(node: Node<'_>) -> Result<SocketAddr, Reported> {
     match address.ip().is_loopback() {
         true => Ok(address),
         false => Err(node.mistake(
-            format!("faults would be switched by anyone who reaches {address}"),
+            format!("anyone who reaches {address} could inject faults"),
             "take an address of this host alone, for example `127.0.0.1:9480`",
         )),
     }
@@ -368,7 +368,7 @@ faults: 127.0.0.1:9480
 
     #[test]
     fn all_mistakes_of_a_file_are_reported_with_their_positions() {
-        let told = mistakes(
+        let report = mistakes(
             "\
 kmes:
   - { name: kme-a, listen: 127.0.0.1:8443, certificate: a.pem, key: a.key, ca: ca.pem, saes: gw1 }
@@ -383,27 +383,30 @@ speed: 3
             ("kme.yaml:3:28", "two KMEs listen at 127.0.0.1:8443"),
             ("kme.yaml:3:5", "the key `key` is missing"),
             ("kme.yaml:3:83", "the SAE `GW1` is there twice"),
-            ("kme.yaml:3:88", "`g w` is no SAE ID"),
-            ("kme.yaml:4:15", "no whole number of bytes"),
+            ("kme.yaml:3:88", "`g w` is not an SAE ID"),
+            ("kme.yaml:4:15", "not a whole number of bytes"),
             ("kme.yaml:4:26", "`1.5` is not a whole number"),
             ("kme.yaml:4:49", "from 0 to 5"),
-            ("kme.yaml:5:9", "switched by anyone who reaches"),
+            ("kme.yaml:5:9", "could inject faults"),
             ("kme.yaml:6:1", "the key `speed` is not known"),
         ] {
-            assert!(told.contains(words), "`{words}` is not in\n{told}");
-            assert!(told.contains(place), "{place} ({words}) is not in\n{told}");
+            assert!(report.contains(words), "`{words}` is not in\n{report}");
+            assert!(
+                report.contains(place),
+                "{place} ({words}) is not in\n{report}"
+            );
         }
-        assert!(told.ends_with("10 mistakes in kme.yaml"), "{told}");
+        assert!(report.ends_with("10 mistakes in kme.yaml"), "{report}");
     }
 
     #[test]
     fn sizes_must_be_in_order() {
-        let told = mistakes(&format!("{TWO}keys: {{ size: 128, min_size: 256 }}\n"));
+        let report = mistakes(&format!("{TWO}keys: {{ size: 128, min_size: 256 }}\n"));
         assert!(
-            told.contains("128 bits is not from 256 to 1024 bits long"),
-            "{told}"
+            report.contains("128 bits is not from 256 to 1024 bits long"),
+            "{report}"
         );
-        let told = mistakes("kmes: []\n");
-        assert!(told.contains("there is no KME"), "{told}");
+        let report = mistakes("kmes: []\n");
+        assert!(report.contains("there is no KME"), "{report}");
     }
 }

@@ -136,7 +136,7 @@ fn read_call(node: Node<'_>, fault: Result<Fault, Reported>) -> Result<Call, Rep
                 fault.name(),
                 call.name()
             ),
-            "remove `call`: then it strikes all that it can",
+            "remove `call`: then it strikes all calls that it can affect",
         )),
         _ => Ok(call),
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_strike_is_refused() {
+    fn a_fault_that_could_never_strike_is_refused() {
         for (text, words) in [
             ("fault: lost", "lost_key"),
             ("fault: delay", "how long the delay is"),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_as_often_as_configured_and_only_calls_that_it_concerns() {
+    fn strikes_affected_calls_as_often_as_configured() {
         let mut faults = Faults::default();
         faults.arm(Armed {
             count: Some(2),

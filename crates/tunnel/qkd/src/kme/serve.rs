@@ -74,7 +74,7 @@ async fn answer(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let Some(target) = Target::of_path(parts.uri.path()) else {
-        let error = Error::new("ETSI GS QKD 014 has no such path");
+        let error = Error::new("ETSI GS QKD 014 does not define this path");
         return refused(&Refusal::Error(StatusCode::NOT_FOUND, error));
     };
     let call = target.call;
@@ -105,7 +105,7 @@ async fn read_to_end(mut body: Body) -> Result<Vec<u8>, Refusal> {
     while length <= DRAINED_BYTES_MAX
         && let Some(frame) = body.frame().await
     {
-        let frame = frame.map_err(|_| Refusal::bad_request("the body is cut off"))?;
+        let frame = frame.map_err(|_| Refusal::bad_request("the body is truncated"))?;
         let data = frame.into_data().unwrap_or_default();
         length += data.len();
         if length <= BODY_BYTES_MAX {

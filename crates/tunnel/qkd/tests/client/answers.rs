@@ -1,4 +1,4 @@
-//! Answers that are none, or say no.
+//! Refusals and invalid answers.
 
 use crate::requests::status;
 use crate::server::{Reply, Server, http};
@@ -7,10 +7,10 @@ use qkd::types::KeyRequest;
 use qkd::{Failure, KmeError};
 use std::time::Duration;
 
-/// A key in base64; it must stand in no error.
+/// A key in base64; it must not appear in any error.
 const SECRET: &str = "c2VjcmV0IGtleSE=";
 
-/// What becomes of the call if the server answers so.
+/// The call's error for this answer of the server.
 fn error_of(answer: impl Into<String>, last: bool) -> KmeError {
     let answer = answer.into();
     let server = Server::new(move |_| match last {
@@ -23,7 +23,7 @@ fn error_of(answer: impl Into<String>, last: bool) -> KmeError {
         assert!(!shown.contains("secret"), "a key in {shown}");
         assert!(!shown.contains("99, 114"), "a key in {shown}");
     }
-    assert_eq!(server.requests().len(), 1, "asked once: {error}");
+    assert_eq!(server.requests().len(), 1, "called once: {error}");
     error
 }
 
@@ -35,7 +35,7 @@ fn says(error: &KmeError, expected: &str) {
 }
 
 #[test]
-fn refusals_are_told_as_the_kme_tells_them() {
+fn refusals_are_reported_with_the_kmes_text() {
     let json = |status: &str, body: &str| error_of(http(status, "application/json", body), false);
     let error = json(
         "400 Bad Request",
@@ -66,7 +66,7 @@ fn refusals_are_told_as_the_kme_tells_them() {
 }
 
 #[test]
-fn a_kme_may_say_when_to_come_again() {
+fn retry_after_is_reported() {
     let answer = "HTTP/1.1 503 Wait\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n";
     let error = error_of(answer, false);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
@@ -84,13 +84,13 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn garbage_is_refused_whole() {
+fn garbage_is_refused_as_a_whole() {
     let ok = |body: &str| error_of(http("200 OK", "text/html", body), false);
     says(
         &ok(&format!("<html>{SECRET}")),
-        "no JSON object, with 22 bytes of \"text/html\"",
+        "not a JSON object, with 22 bytes of \"text/html\"",
     );
-    says(&ok(""), "no JSON object, without a body");
+    says(&ok(""), "not a JSON object, without a body");
     says(
         &ok(&format!(r#"{{"keys":[{{"key":"{SECRET}"}}]}}"#)),
         "missing field `key_ID`",
@@ -104,13 +104,13 @@ fn garbage_is_refused_whole() {
         &ok(&format!(
             r#"{{"keys":[{{"key_ID":"x","key":"{SECRET}%"}}]}}"#
         )),
-        "no base64",
+        "not base64",
     );
     says(
         &ok(&format!(
             r#"{{"keys":[{{"key_ID":"x","key":"{SECRET}"}}]}}"#
         )),
-        "no UUID",
+        "not a UUID",
     );
     says(&ok(r#"{"keys":[]}"#), "0 keys where 1");
     let id = "bc490419-7d60-487f-adc1-4ddcc177c139";
@@ -119,11 +119,11 @@ fn garbage_is_refused_whole() {
 }
 
 #[test]
-fn what_is_no_http_is_refused() {
-    says(&error_of("SSH-2.0-OpenSSH_9.9\r\n", true), "no HTTP/1.1");
-    says(&error_of("HTTP/1.1 abc\r\n\r\n", true), "no HTTP/1.1");
+fn an_answer_that_is_not_http_is_refused() {
+    says(&error_of("SSH-2.0-OpenSSH_9.9\r\n", true), "not HTTP/1.1");
+    says(&error_of("HTTP/1.1 abc\r\n\r\n", true), "not HTTP/1.1");
     let heads = format!("HTTP/1.1 200 OK\r\nA: {}\r\n\r\n", "a".repeat(1 << 20));
-    says(&error_of(heads, true), "no HTTP/1.1");
+    says(&error_of(heads, true), "not HTTP/1.1");
     says(&error_of("", true), "ended before the answer was complete");
     says(
         &error_of("HTTP/1.1 200 OK\r\nContent-", true),
@@ -132,7 +132,7 @@ fn what_is_no_http_is_refused() {
 }
 
 #[test]
-fn an_answer_is_whole_and_not_too_long() {
+fn a_truncated_or_overlong_answer_is_refused() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"keys\":[";
     says(
         &error_of(head, true),
@@ -151,7 +151,7 @@ fn an_answer_is_whole_and_not_too_long() {
 }
 
 #[test]
-fn an_answer_may_come_in_chunks_with_trailers() {
+fn an_answer_may_be_chunked_with_trailers() {
     let body = status("gw1");
     let (first, rest) = body.split_at(17);
     let answer = format!(
@@ -169,7 +169,7 @@ fn an_answer_may_come_in_chunks_with_trailers() {
 }
 
 #[test]
-fn a_failure_of_one_call_is_none_of_the_next() {
+fn a_failed_call_does_not_affect_the_next() {
     let server = Server::new(|request| match request.number {
         0 => Reply::Bytes(http("503 Wait", "text/plain", "later")),
         _ => Reply::Bytes(http("200 OK", "application/json", &status("gw1"))),

@@ -1,4 +1,4 @@
-//! Connections: kept, made anew, too slow.
+//! Connections: reuse, replacement and timeouts.
 
 use crate::requests::{container, status};
 use crate::server::{Reply, Server, http, json};
@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-/// Limit of calls that are to be too slow.
+/// Timeout of calls that must time out.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
@@ -25,8 +25,8 @@ fn a_connection_serves_many_calls() {
 }
 
 #[test]
-fn a_connection_that_the_kme_has_closed_is_made_anew() {
-    // It hangs up after each answer, without having said so.
+fn a_connection_that_the_kme_has_closed_is_replaced() {
+    // It hangs up after each answer, without announcing it.
     let answer = http("200 OK", "application/json", &status("gw1"));
     let server = Server::new(move |_| Reply::Last(answer.clone()));
     let kme = server.client();
@@ -39,9 +39,8 @@ fn a_connection_that_the_kme_has_closed_is_made_anew() {
 }
 
 #[test]
-fn a_call_on_a_connection_that_has_gone_stale_is_made_again() {
-    // It takes the second request, and hangs up instead of an answer: as if it had closed just
-    // before.
+fn a_call_on_a_stale_connection_is_repeated() {
+    // It reads the second request and hangs up without an answer, as if it had closed just before.
     let server = Server::new(|request| match (request.connection, request.number) {
         (0, 0) => json(&container(&[(
             "bc490419-7d60-487f-adc1-4ddcc177c139",
@@ -64,7 +63,7 @@ fn a_call_on_a_connection_that_has_gone_stale_is_made_again() {
 }
 
 #[test]
-fn another_runtime_makes_connections_of_its_own() {
+fn each_runtime_has_its_own_connections() {
     let server = Server::new(|_| json(&status("gw1")));
     let kme = server.client();
     for _ in 0..2 {
@@ -74,10 +73,10 @@ fn another_runtime_makes_connections_of_its_own() {
 }
 
 #[test]
-fn calls_at_a_time_do_not_wait_for_each_other() {
+fn concurrent_calls_do_not_wait_for_each_other() {
     let both = Arc::new(Barrier::new(2));
     let server = Server::new(move |_| {
-        // Passed only when the other request is there as well.
+        // Passed only when the other request has arrived as well.
         both.wait();
         json(&status("gw1"))
     });
@@ -94,7 +93,7 @@ fn calls_at_a_time_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_slow_answer_is_given_up_and_does_not_come_to_the_next_call() {
+fn a_slow_answer_is_abandoned_and_does_not_reach_the_next_call() {
     let server = Server::new(|request| match request.connection {
         0 => Reply::Silence,
         _ => json(&status("gw1")),
@@ -113,7 +112,7 @@ fn a_slow_answer_is_given_up_and_does_not_come_to_the_next_call() {
 }
 
 #[test]
-fn a_slow_body_is_given_up() {
+fn a_slow_body_is_abandoned() {
     let server =
         Server::new(|_| Reply::Bytes("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_owned()));
     let mut setup = server.setup();
@@ -123,7 +122,7 @@ fn a_slow_body_is_given_up() {
 }
 
 #[test]
-fn who_accepts_and_says_nothing_is_too_slow() {
+fn a_silent_server_times_out() {
     let server = Server::new(|_| Reply::Silence);
     // The kernel accepts connections for a listener without a server.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -138,7 +137,7 @@ fn who_accepts_and_says_nothing_is_too_slow() {
 }
 
 #[test]
-fn a_kme_that_is_down_is_told_and_found_when_it_is_up() {
+fn a_kme_that_is_down_is_reported_and_found_when_it_is_up() {
     let server = Server::new(|_| json(&status("gw1")));
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let setup = server.files.setup(&url(port.local_addr().unwrap()));

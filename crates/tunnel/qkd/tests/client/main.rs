@@ -1,5 +1,5 @@
-//! The client and the pool against servers of TLS that do as the test says, right and wrong, and
-//! against the simulator.
+//! The client and the pool against scripted TLS servers, correct and faulty, and against the
+//! simulator.
 
 mod answers;
 mod connections;

@@ -1,4 +1,4 @@
-//! The pool, from a KME that a test makes up.
+//! The pool, with a scripted KME.
 
 use crate::requests::status;
 use crate::server::{Reply, Request, Server, http, json};
@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A KME of made-up keys of 256 bits.
+/// A KME that delivers numbered keys of 256 bits.
 #[derive(Default)]
 struct Source {
     /// Keys delivered.
     delivered: AtomicUsize,
-    /// Keys that there are; 0: endless.
+    /// Number of available keys; 0: unlimited.
     stock: AtomicUsize,
-    /// Says 503 to everything.
+    /// Answers every call with status 503.
     down: AtomicBool,
-    /// Delivers its first keys again and again.
+    /// Repeats its first keys.
     stuck: AtomicBool,
-    /// Numbers asked for.
+    /// The requested numbers of keys.
     asked: Mutex<Vec<usize>>,
 }
 
@@ -79,13 +79,13 @@ fn settings() -> PoolSettings {
     PoolSettings {
         retry_min: Duration::from_millis(5),
         retry_max: Duration::from_millis(20),
-        // As good as for ever.
+        // Practically unlimited.
         max_age: Duration::from_secs(3600),
         ..PoolSettings::new("gw2")
     }
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 async fn until(is: impl Fn() -> bool) {
     while !is() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -93,7 +93,7 @@ async fn until(is: impl Fn() -> bool) {
 }
 
 #[test]
-fn keys_are_there_before_they_are_needed() {
+fn keys_are_prefetched() {
     let (server, source) = server();
     run(async {
         let pool = Pool::start(server.client(), settings());
@@ -115,7 +115,7 @@ fn keys_are_there_before_they_are_needed() {
 }
 
 #[test]
-fn no_key_is_given_twice_and_all_who_wait_get_theirs() {
+fn no_key_is_delivered_twice_and_all_waiting_callers_get_theirs() {
     let (server, source) = server();
     run(async {
         let pool = Arc::new(Pool::start(server.client(), settings()));
@@ -145,7 +145,7 @@ fn no_key_is_given_twice_and_all_who_wait_get_theirs() {
 }
 
 #[test]
-fn a_failure_is_told_at_once_and_got_over() {
+fn a_failure_is_reported_at_once_and_recovered_from() {
     let (server, source) = server();
     source.down.store(true, Ordering::SeqCst);
     run(async {
@@ -155,7 +155,7 @@ fn a_failure_is_told_at_once_and_got_over() {
             matches!(error.failure, Failure::Unavailable { .. }),
             "{error}"
         );
-        // Asked again and again, by itself.
+        // The pool retries by itself.
         until(|| server.requests().len() >= 4).await;
         source.down.store(false, Ordering::SeqCst);
         until(|| pool.ready() == 8).await;
@@ -164,7 +164,7 @@ fn a_failure_is_told_at_once_and_got_over() {
 }
 
 #[test]
-fn the_last_keys_of_a_kme_are_taken_too() {
+fn the_last_keys_of_a_kme_are_fetched_too() {
     let (server, source) = server();
     source.stock.store(7, Ordering::SeqCst);
     run(async {
@@ -180,7 +180,7 @@ fn the_last_keys_of_a_kme_are_taken_too() {
 }
 
 #[test]
-fn old_keys_are_not_given_and_replaced_only_when_somebody_takes_some() {
+fn expired_keys_are_discarded_and_replaced_when_keys_are_next_taken() {
     let (server, source) = server();
     let max_age = Duration::from_millis(200);
     let settings = PoolSettings {
@@ -192,7 +192,7 @@ fn old_keys_are_not_given_and_replaced_only_when_somebody_takes_some() {
         let pool = Pool::start(server.client(), settings);
         let delivered = || source.delivered.load(Ordering::SeqCst);
         until(|| delivered() == 5).await;
-        // They were asked for before.
+        // They were requested before.
         tokio::time::sleep(max_age).await;
         assert_eq!(pool.ready(), 0);
         for _ in 0..100 {
@@ -226,7 +226,7 @@ fn a_kme_that_delivers_twice_is_refused() {
 }
 
 #[test]
-fn who_stops_waiting_leaves_nothing_behind() {
+fn a_cancelled_wait_leaves_no_demand() {
     let (server, source) = server();
     run(async {
         let pool = Pool::start(server.client(), settings());
@@ -241,7 +241,7 @@ fn who_stops_waiting_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_pool_that_is_dropped_asks_no_more() {
+fn a_dropped_pool_sends_no_more_requests() {
     let (server, _) = server();
     run(async {
         let pool = Pool::start(server.client(), settings());

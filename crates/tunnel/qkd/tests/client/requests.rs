@@ -1,4 +1,4 @@
-//! What the client asks, and how.
+//! The requests that the client sends.
 
 use crate::server::{Reply, Server, http, json};
 use crate::setup::{run, url};
@@ -34,7 +34,7 @@ fn extension(name: &str, value: Value) -> Extension {
 }
 
 #[test]
-fn get_where_it_can_say_it_and_post_elsewhere() {
+fn get_is_used_where_it_suffices_and_post_elsewhere() {
     let server = Server::new(|request| {
         let body = match (request.path.contains("/status"), request.number) {
             (true, _) => status("gw1"),
@@ -74,7 +74,7 @@ fn get_where_it_can_say_it_and_post_elsewhere() {
             "7c9e6679-7425-40de-944b-e07fc1f90ae7".to_owned(),
         ];
         let keys = kme.keys_by_id("gw2", &two).await.unwrap();
-        assert_eq!(&keys[0].key[..], [11, 12], "in the order asked for");
+        assert_eq!(&keys[0].key[..], [11, 12], "in the requested order");
     });
     let requests = server.requests();
     let lines: Vec<_> = requests
@@ -125,7 +125,7 @@ fn get_where_it_can_say_it_and_post_elsewhere() {
 }
 
 #[test]
-fn an_sae_id_is_one_segment_behind_the_path_of_the_url() {
+fn an_sae_id_is_one_path_segment() {
     let server = Server::new(|_| json(&status("gw1")));
     let setup = server
         .files
@@ -147,7 +147,7 @@ fn an_sae_id_is_one_segment_behind_the_path_of_the_url() {
 }
 
 #[test]
-fn what_no_kme_can_give_is_not_asked_for() {
+fn impossible_requests_are_not_sent() {
     let server = Server::new(|_| Reply::Silence);
     let kme = server.client();
     let [first, second] = IDS.map(str::to_owned);
@@ -164,7 +164,7 @@ fn what_no_kme_can_give_is_not_asked_for() {
             (vec![], "no key id"),
             (
                 vec!["x\r\nHost: y".to_owned()],
-                r#""x\r\nHost: y" is no key id"#,
+                r#""x\r\nHost: y" is not a key id"#,
             ),
             (vec![first.clone(), second, first.to_uppercase()], "twice"),
         ] {
@@ -176,7 +176,7 @@ fn what_no_kme_can_give_is_not_asked_for() {
 }
 
 #[test]
-fn a_certificate_of_another_sae_is_told() {
+fn a_certificate_of_another_sae_is_reported() {
     let server = Server::new(|_| json(&status("gw9")));
     let kme = server.client();
     let error = run(kme.status("gw2")).unwrap_err().to_string();
@@ -187,14 +187,14 @@ fn a_certificate_of_another_sae_is_told() {
 }
 
 #[test]
-fn a_key_is_given_once_whatever_the_kme_delivers() {
+fn a_key_is_returned_once_whatever_the_kme_delivers() {
     let server = Server::new(|request| {
         json(&match request.number {
             0 => container(&[(IDS[0], "AQI=")]),
             1 => container(&[(&IDS[0].to_uppercase(), "AwQ=")]),
             2 => container(&[(IDS[1], "AQI=")]),
             3 => container(&[("64a7e9a2-269c-4b2c-832c-5351f3ac5adb", "BQY=")]),
-            _ => panic!("nothing else is asked for"),
+            _ => panic!("nothing else is requested"),
         })
     });
     let kme = server.client();
@@ -219,7 +219,7 @@ fn a_key_is_given_once_whatever_the_kme_delivers() {
 }
 
 #[test]
-fn needless_escapes_and_missing_padding_are_understood() {
+fn needless_escapes_and_missing_padding_are_accepted() {
     let body = r#"{ "keys" : [ { "key_ID" : "bc490419\u002d7d60-487f-adc1-4ddcc177c139",
         "key" : "\/\u002B8", "key_ID_extension": null, "vendor": [1, {"a": "b"}] } ] }"#;
     let server = Server::new(move |_| Reply::Bytes(http("200 OK", "text/plain", body)));

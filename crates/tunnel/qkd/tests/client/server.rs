@@ -1,4 +1,4 @@
-//! A server of TLS with a thread for each connection, that answers as a function says.
+//! A TLS server with one thread per connection, whose answers a function provides.
 
 use crate::setup::{Authority, Files, Identity, url};
 use qkd::{Kme, Setup};
@@ -14,32 +14,32 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// With the query.
+    /// Path with query.
     pub(crate) path: String,
-    /// In lower case, `name: value`.
+    /// Headers as `name: value`, in lower case.
     pub(crate) headers: Vec<String>,
     pub(crate) body: String,
-    /// Of the server, from 0.
+    /// Number of the connection at the server, from 0.
     pub(crate) connection: usize,
-    /// Of the connection, from 0.
+    /// Number of the request on its connection, from 0.
     pub(crate) number: usize,
 }
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 pub(crate) enum Reply {
-    /// These bytes, and the next request.
+    /// Sends these bytes, then reads the next request.
     Bytes(String),
-    /// These bytes, and it hangs up.
+    /// Sends these bytes, then hangs up.
     Last(String),
-    /// Nothing, until the client hangs up.
+    /// Sends nothing until the client hangs up.
     Silence,
 }
 
-/// An answer as HTTP has it.
+/// An HTTP response.
 pub(crate) fn http(status: &str, kind: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -52,7 +52,7 @@ pub(crate) fn json(body: &str) -> Reply {
     Reply::Bytes(http("200 OK", "application/json", body))
 }
 
-/// What the server has seen.
+/// What the server has received.
 #[derive(Default)]
 struct Seen {
     requests: Vec<Request>,
@@ -61,25 +61,25 @@ struct Seen {
     tls: Vec<String>,
 }
 
-/// A running server, and what a client of it needs. It ends with the test's process.
+/// A running server with its clients' settings. It ends with the test's process.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) files: Files,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// Who the server is and whom it trusts.
+/// Identities and trusted CAs of both sides.
 pub(crate) struct Sides {
     pub(crate) server: Identity,
     pub(crate) client: Identity,
-    /// By the server, PEM.
+    /// Trusted by the server, PEM.
     pub(crate) clients_authority: String,
-    /// By the client, PEM.
+    /// Trusted by the client, PEM.
     pub(crate) servers_authority: String,
 }
 
 impl Sides {
-    /// Both from one CA, the server by its address.
+    /// Both certificates from one CA, the server's with its address.
     pub(crate) fn good() -> Self {
         let authority = Authority::new("CA");
         Self {
@@ -112,7 +112,7 @@ impl Server {
                 let (tcp, config) = (tcp.unwrap(), Arc::clone(&config));
                 let (seen, answer) = (Arc::clone(&of_thread), Arc::clone(&answer));
                 seen.lock().unwrap().connections += 1;
-                // What ends a connection is the client's business.
+                // An error ends this connection only; the client's test checks it.
                 thread::spawn(move || serve(tcp, config, connection, &seen, &*answer));
             }
         });
@@ -176,8 +176,8 @@ fn serve(
     let mut tls = ServerConnection::new(config).unwrap();
     while tls.is_handshaking() {
         if let Err(error) = tls.complete_io(&mut tcp) {
-            // The alert is out. To hang up with bytes unread would reset the connection, and the
-            // client might never see it.
+            // The alert is sent. Hanging up with unread bytes would reset the connection, and the
+            // client might never receive it.
             io::copy(&mut tcp, &mut io::sink())?;
             return Err(error);
         }

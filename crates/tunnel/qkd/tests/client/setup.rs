@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Time for a call that is to succeed.
+/// Timeout of a call that must succeed.
 pub(crate) const PLENTY: Duration = Duration::from_secs(60);
 
 /// A CA.
@@ -56,7 +56,7 @@ impl Authority {
     }
 }
 
-/// The files of a client, and of whom it trusts.
+/// The files of a client and of its trusted CA.
 pub(crate) struct Files {
     folder: TempDir,
 }
@@ -104,7 +104,7 @@ pub(crate) fn url(address: SocketAddr) -> String {
     format!("https://{address}")
 }
 
-/// On one thread, as the encryptor has it.
+/// On one thread, as in the encryptor.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

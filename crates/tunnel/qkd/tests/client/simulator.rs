@@ -76,7 +76,7 @@ fn the_slave_gets_what_the_master_got() {
 }
 
 #[test]
-fn the_path_of_the_slave_has_the_id_of_the_master() {
+fn the_slaves_path_contains_the_masters_id() {
     let network = network(Keys::default());
     run(async {
         let new = network
@@ -98,7 +98,7 @@ fn the_path_of_the_slave_has_the_id_of_the_master() {
 }
 
 #[test]
-fn what_the_kme_says_no_to_is_told() {
+fn refusals_of_the_kme_are_reported() {
     let network = network(Keys::default());
     let (master, slave) = (&network.master, &network.slave);
     run(async {
@@ -161,7 +161,7 @@ fn a_pool_lives_through_faults() {
 }
 
 #[test]
-fn a_key_that_is_delivered_twice_is_given_once() {
+fn a_key_delivered_twice_is_returned_once() {
     let network = network(Keys::default());
     let double = Armed::new(Fault::DoubleDelivery);
     run(async {
@@ -192,7 +192,7 @@ fn a_key_that_is_delivered_twice_is_given_once() {
 }
 
 #[test]
-fn faults_of_one_kme_are_told() {
+fn faults_of_one_kme_are_reported() {
     let network = network(Keys::default());
     let (master, slave) = (&network.master, &network.slave);
     let one = KeyRequest::new(1, 256);

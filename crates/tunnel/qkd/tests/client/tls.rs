@@ -1,4 +1,4 @@
-//! Certificates that one side does not accept, and versions of TLS.
+//! Rejected certificates, and versions of TLS.
 
 use crate::requests::status;
 use crate::server::{Server, Sides, json};
@@ -28,7 +28,7 @@ fn fails(sides: impl Fn() -> Sides, expected: &[&str]) {
 }
 
 #[test]
-fn a_hybrid_key_exchange_is_used_where_the_kme_has_it_and_old_tls_is_taken() {
+fn a_hybrid_key_exchange_is_preferred_and_tls_1_2_is_accepted() {
     let tls_of = |versions: &[&'static SupportedProtocolVersion]| {
         let server = server(Sides::good(), versions);
         run(server.client().status("gw2")).unwrap();
@@ -46,7 +46,7 @@ fn a_kme_of_a_foreign_ca_is_refused() {
         ..Sides::good()
     };
     fails(sides, &["not signed by a CA of the file `ca` (give the"]);
-    // Of the same name, with another key.
+    // A CA of the same name with another key.
     let sides = || Sides {
         servers_authority: Authority::new("CA").pem(),
         ..Sides::good()
@@ -54,7 +54,7 @@ fn a_kme_of_a_foreign_ca_is_refused() {
     fails(sides, &["not signed by a CA of the file `ca` (give the"]);
 }
 
-/// Good sides, but for the server's certificate.
+/// Valid on both sides except for the server's certificate.
 fn with_server(names: &[&str], change: impl FnOnce(&mut rcgen::CertificateParams)) -> Sides {
     let authority = Authority::new("CA");
     Sides {
@@ -94,7 +94,7 @@ fn a_kme_of_another_name_or_purpose_is_refused() {
 }
 
 #[test]
-fn a_kme_that_refuses_the_client_is_told() {
+fn a_kme_that_refuses_the_client_is_reported() {
     let foreign = || Sides {
         client: Authority::new("another CA").issue(&["gw1"]),
         ..Sides::good()
@@ -115,7 +115,7 @@ fn a_kme_that_refuses_the_client_is_told() {
 }
 
 #[test]
-fn a_port_that_speaks_no_tls_is_told() {
+fn a_port_that_speaks_no_tls_is_reported() {
     let good = server(Sides::good(), &[&TLS13]);
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let setup = good.files.setup(&url(plain.local_addr().unwrap()));

@@ -1,4 +1,4 @@
-//! The three calls, as they should be made.
+//! Valid uses of the three calls.
 
 use crate::lab::{Lab, wait_for};
 use crate::schema;
@@ -15,11 +15,11 @@ fn keys(container: &Value) -> BTreeMap<String, String> {
         .iter()
         .map(|key| (text(&key["key_ID"]), text(&key["key"])))
         .collect();
-    assert_eq!(found.len(), keys.len(), "an ID stands twice: {container:#}");
+    assert_eq!(found.len(), keys.len(), "an ID occurs twice: {container:#}");
     found
 }
 
-/// Length in bits of what base64 stands for.
+/// Length in bits of the decoded base64.
 fn bits(base64: &str) -> usize {
     let padding = base64.bytes().filter(|byte| *byte == b'=').count();
     (base64.len() / 4 * 3 - padding) * 8
@@ -31,7 +31,7 @@ fn key_ids<'a>(ids: impl IntoIterator<Item = &'a String>) -> String {
 }
 
 #[test]
-fn the_status_tells_what_can_be_had() {
+fn the_status_reports_the_available_keys() {
     let Some(lab) = Lab::with_curl("{ store: 500, max_per_request: 20 }") else {
         return;
     };
@@ -47,7 +47,7 @@ fn the_status_tells_what_can_be_had() {
 }
 
 #[test]
-fn keys_that_one_side_gets_the_other_gets_once() {
+fn the_slave_gets_the_masters_keys_once() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -100,7 +100,7 @@ fn several_slaves_share_a_key() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
-    // The standard's own example, but for the names.
+    // The standard's own example with other names.
     let request = json!({
         "number": 20, "size": 512, "additional_slave_SAE_IDs": ["gw3", "gw4"],
         "extension_optional": [{"abc_max_age": 30000}],
@@ -114,7 +114,7 @@ fn several_slaves_share_a_key() {
 }
 
 #[test]
-fn members_for_future_use_are_taken() {
+fn fields_for_future_use_are_accepted() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -129,12 +129,12 @@ fn members_for_future_use_are_taken() {
 }
 
 #[test]
-fn keys_run_out_and_come_again_at_the_links_rate() {
+fn keys_run_out_and_are_replenished_at_the_links_rate() {
     let Some(lab) = Lab::with_curl("{ rate: 5, store: 20, stored: 3 }") else {
         return;
     };
     let get = |number: u32| lab.get("gw1", &format!("/api/v1/keys/gw2/enc_keys?number={number}"));
-    // More than the link has room for are never there.
+    // The link never stores more than its capacity.
     let error = get(21).json(503);
     schema::check(&schema::error(), &error);
     let expected = json!({"message": "there are not enough keys at present"});
@@ -148,7 +148,7 @@ fn keys_run_out_and_come_again_at_the_links_rate() {
 }
 
 #[test]
-fn no_answer_with_keys_is_kept_by_anyone() {
+fn answers_with_keys_must_not_be_cached() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Faults on demand, by the address for them.
+//! Faults injected through the fault address.
 
 use crate::lab::{Answer, Lab, answer};
 use crate::schema;
@@ -9,7 +9,7 @@ fn get(lab: &Lab) -> Answer {
     lab.get("gw1", "/api/v1/keys/gw2/enc_keys")
 }
 
-/// The other side's answer for the keys of an answer.
+/// The other side's answer for the same keys.
 fn find(lab: &Lab, sent: &Answer) -> Answer {
     let container = sent.json(200);
     let id = container["keys"][0]["key_ID"].as_str().unwrap();
@@ -23,7 +23,7 @@ fn arm(lab: &Lab, body: &Value) {
 }
 
 #[test]
-fn a_kme_is_out_of_service_as_often_as_it_is_told_to() {
+fn a_kme_is_out_of_service_as_often_as_configured() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -47,7 +47,7 @@ fn a_kme_is_out_of_service_as_often_as_it_is_told_to() {
 }
 
 #[test]
-fn an_answer_comes_late() {
+fn an_answer_is_delayed() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -69,7 +69,7 @@ fn an_answer_comes_late() {
 }
 
 #[test]
-fn keys_run_out_when_they_are_told_to() {
+fn keys_are_depleted_on_demand() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -83,7 +83,7 @@ fn keys_run_out_when_they_are_told_to() {
         get(&lab).json(503),
         json!({"message": "there are not enough keys at present"})
     );
-    // Only there.
+    // Only at that KME.
     assert_eq!(lab.get("gw2", "/api/v1/keys/gw1/enc_keys").status, 200);
     let cleared = lab.faults(
         "DELETE",
@@ -179,7 +179,7 @@ fn an_answer_is_garbage() {
 }
 
 #[test]
-fn what_is_to_strike_can_be_looked_at() {
+fn armed_faults_are_listed() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -204,7 +204,7 @@ fn what_is_to_strike_can_be_looked_at() {
 }
 
 #[test]
-fn a_fault_that_there_is_not_is_refused_with_its_place() {
+fn an_unknown_fault_is_refused_with_its_position() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -231,7 +231,7 @@ fn a_fault_that_there_is_not_is_refused_with_its_place() {
 }
 
 #[test]
-fn everything_is_counted() {
+fn all_calls_and_keys_are_counted() {
     let Some(lab) = Lab::with_curl("{ rate: 0, store: 100 }") else {
         return;
     };
@@ -274,7 +274,7 @@ fn everything_is_counted() {
 }
 
 #[test]
-fn other_paths_and_methods_have_nothing() {
+fn other_paths_and_methods_are_refused() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };

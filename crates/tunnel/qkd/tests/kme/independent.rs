@@ -1,5 +1,5 @@
-//! Clients of ETSI GS QKD 014 that others wrote, run against the simulator: `etsi-qkd-014-client`
-//! of the Sorbonne and `qkdsec`, which has probes of a KME's conformance. Both are on PyPI;
+//! Independent clients of ETSI GS QKD 014, run against the simulator: `etsi-qkd-014-client` of the
+//! Sorbonne and `qkdsec`, which has probes of a KME's conformance. Both are on PyPI;
 //! `scripts/peers.sh` installs them.
 
 use crate::lab::{Lab, skip};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A Python that has both.
+/// A Python with both packages.
 fn python() -> Option<PathBuf> {
     let peers = std::env::var_os("PEERS").map(PathBuf::from).or_else(|| {
         let home = std::env::var_os("HOME")?;
@@ -41,9 +41,9 @@ fn run(lab: &Lab, script: &str) -> Option<Value> {
         .args(addresses)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    Some(serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}")))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    Some(serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}")))
 }
 
 #[test]
@@ -101,10 +101,10 @@ print(json.dumps(done))
     assert_eq!(done, expected);
 }
 
-/// All probes of `qkdsec doctor` pass but one, which wants 404 for a key that is not there, where
-/// the standard has 400 (clause 5.4, table 8); for that it warns.
+/// All probes of `qkdsec doctor` pass except one, which warns: it expects 404 for a missing key,
+/// where the standard requires 400 (clause 5.4, table 8).
 #[test]
-fn the_probes_of_qkdsec_find_nothing() {
+fn the_probes_of_qkdsec_pass() {
     let lab = Lab::new("{}");
     let script = r#"
 import json, sys

@@ -1,4 +1,4 @@
-//! Two KMEs that run, with certificates for all who call, and curl to call them.
+//! Two running KMEs, certificates for all callers, and curl as a client.
 
 use qkd::kme::{Config, Simulator, start};
 use rcgen::{
@@ -16,14 +16,14 @@ use tempfile::TempDir;
 pub(crate) const AT_A: [&str; 2] = ["gw1", "gw3"];
 /// SAEs of the second.
 pub(crate) const AT_B: [&str; 2] = ["gw2", "gw4"];
-/// Has a certificate of the KMEs' authority, and is no SAE.
+/// Has a certificate of the KMEs' authority, but is not an SAE.
 pub(crate) const STRANGER: &str = "gw9";
-/// Its certificate says gw1, and another authority has signed it.
+/// Its certificate names gw1, but another authority signed it.
 pub(crate) const FOREIGN: &str = "foreign";
-/// Its certificate says gw1, and has expired.
+/// Its certificate names gw1, but has expired.
 pub(crate) const EXPIRED: &str = "expired";
 
-/// No state takes so long to come about on a machine that works.
+/// Time limit for reaching a state, generous for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Lab {
@@ -32,7 +32,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// With what stands behind `keys:`.
+    /// With the given value of `keys:`.
     pub(crate) fn new(keys: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         certificates(folder.path());
@@ -55,7 +55,7 @@ faults: 127.0.0.1:0
         }
     }
 
-    /// The same, where curl is there; `None` is said loudly.
+    /// The same if curl is installed; otherwise `None`, with a printed note.
     pub(crate) fn with_curl(keys: &str) -> Option<Self> {
         let found = Command::new("curl").arg("--version").output();
         if found.is_ok_and(|output| output.status.success()) {
@@ -77,13 +77,13 @@ faults: 127.0.0.1:0
         self.simulator = None;
     }
 
-    /// Of the KME that an SAE belongs to: `https://127.0.0.1:…`.
+    /// URL of the KME that an SAE belongs to: `https://127.0.0.1:…`.
     pub(crate) fn kme_of(&self, sae: &str) -> String {
         let place = usize::from(AT_B.contains(&sae));
         format!("https://{}", self.simulator().kmes()[place].1)
     }
 
-    /// curl, as an SAE, of a path or a whole URL.
+    /// Calls curl as an SAE, for a path or a whole URL.
     pub(crate) fn curl(&self, sae: &str, path: &str) -> Command {
         let url = match path.starts_with("http") {
             true => path.to_owned(),
@@ -95,12 +95,12 @@ faults: 127.0.0.1:0
         command
     }
 
-    /// curl without a certificate.
+    /// Calls curl without a certificate.
     pub(crate) fn bare_curl(&self, url: &str) -> Command {
         let mut command = Command::new("curl");
         command
             .current_dir(self.folder())
-            // Without the user's configuration, which must be said first.
+            // Ignores the user's configuration; curl requires this option first.
             .args(["--disable", "--silent", "--show-error", "--noproxy", "*"])
             .args(["--cacert", "ca.pem", "--max-time", "50"])
             .args(["--write-out", "\n%{http_code} %{content_type}", url]);
@@ -124,13 +124,13 @@ faults: 127.0.0.1:0
 
     /// The address for faults.
     pub(crate) fn faults(&self, method: &str, path: &str, body: &str) -> Answer {
-        let address = self.simulator().faults().expect("it was asked for");
+        let address = self.simulator().faults().expect("it was configured");
         let mut command = self.bare_curl(&format!("http://{address}{path}"));
         answer(command.args(["--request", method, "--data", body]))
     }
 }
 
-/// What curl got.
+/// The response that curl received.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -148,14 +148,14 @@ impl Answer {
     }
 }
 
-/// Runs curl to its end, which must be a good one.
+/// Runs curl, which must succeed.
 #[track_caller]
 pub(crate) fn answer(command: &mut Command) -> Answer {
     let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {told}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
     let text = String::from_utf8(output.stdout).unwrap();
-    let (body, last) = text.rsplit_once('\n').expect("curl was told to say it");
+    let (body, last) = text.rsplit_once('\n').expect("curl prints the status last");
     let (status, content_type) = last.split_once(' ').expect("two words");
     Answer {
         status: status.parse().unwrap(),
@@ -172,13 +172,12 @@ pub(crate) fn wait_for<T>(what: &str, mut state: impl FnMut() -> Option<T>) -> T
         if let Some(value) = state() {
             return value;
         }
-        assert!(start.elapsed() < LIMIT, "{what} did not come about");
+        assert!(start.elapsed() < LIMIT, "{what} was not reached");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Says loudly that a program is missing; in CI, where the set-up has installed it, that is a
-/// failure.
+/// Prints that a program is missing; fails in CI, where the set-up has installed it.
 pub(crate) fn skip(what: &str) {
     eprintln!("SKIPPED: {what}");
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
@@ -191,7 +190,7 @@ fn certificates(folder: &Path) {
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     };
-    // Without names of their own OpenSSL takes all for one certificate that signs itself.
+    // With equal names OpenSSL would treat them all as one self-signed certificate.
     let named = |name: &str| {
         let mut names = DistinguishedName::new();
         names.push(DnType::CommonName, name);

@@ -1,6 +1,5 @@
-//! The simulator of KMEs as its SAEs see it: asked by curl, whose HTTP and TLS are not ours, and by
-//! clients of ETSI GS QKD 014 that others wrote; judged by schemas that were written from the
-//! standard.
+//! Tests of the KME simulator through its interface, with curl and independent clients of ETSI GS
+//! QKD 014 as callers. Schemas written from the standard validate its answers.
 
 mod calls;
 mod faults;

@@ -1,4 +1,4 @@
-//! Calls that are refused, and how.
+//! Refused calls: status codes and texts.
 
 use crate::lab::{AT_B, EXPIRED, FOREIGN, Lab, STRANGER, answer};
 use crate::schema;
@@ -53,7 +53,7 @@ fn texts_and_codes_are_the_standards() {
 }
 
 #[test]
-fn a_bad_request_is_told_what_is_bad() {
+fn a_bad_request_is_answered_with_the_reason() {
     let Some(lab) = Lab::with_curl("{ max_per_request: 4, max_sae_ids: 1 }") else {
         return;
     };
@@ -77,7 +77,7 @@ fn a_bad_request_is_told_what_is_bad() {
         ),
         (
             lab.get("gw1", "/api/v1/keys/gw2/enc_keys?number=x"),
-            "no whole number",
+            "not a whole number",
         ),
         (
             lab.get("gw1", "/api/v1/keys/gw2/enc_keys?size=32"),
@@ -103,8 +103,11 @@ fn a_bad_request_is_told_what_is_bad() {
             lab.post("gw1", enc_keys, r#"{"additional_slave_SAE_IDs": ["gw9"]}"#),
             "is not known",
         ),
-        (lab.post("gw1", enc_keys, "[1]"), "no JSON object"),
-        (lab.post("gw1", enc_keys, "{"), "the body is no Key request"),
+        (lab.post("gw1", enc_keys, "[1]"), "not a JSON object"),
+        (
+            lab.post("gw1", enc_keys, "{"),
+            "the body is not a Key request",
+        ),
         (lab.get("gw2", dec_keys), "one `key_ID`"),
         (
             lab.post("gw2", dec_keys, r#"{"key_IDs": []}"#),
@@ -112,7 +115,7 @@ fn a_bad_request_is_told_what_is_bad() {
         ),
         (
             lab.post("gw2", dec_keys, r#"{"keyIDs": []}"#),
-            "the body is no Key IDs",
+            "the body is not a Key IDs",
         ),
         (lab.post("gw2", dec_keys, "@long.json"), "longer than"),
         (
@@ -132,7 +135,7 @@ fn a_bad_request_is_told_what_is_bad() {
 }
 
 #[test]
-fn what_the_standard_does_not_know_is_refused_as_http_has_it() {
+fn undefined_calls_are_refused_with_http_statuses() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
@@ -174,14 +177,14 @@ fn an_sae_of_another_kme_gets_401_and_no_body() {
 }
 
 #[test]
-fn a_key_is_not_for_others_than_the_master_named() {
+fn a_key_is_refused_to_saes_that_the_master_did_not_name() {
     let Some(lab) = Lab::with_curl("{}") else {
         return;
     };
     let sent = lab.get("gw1", "/api/v1/keys/gw2/enc_keys").json(200);
     let id = sent["keys"][0]["key_ID"].as_str().unwrap();
     let path = format!("/api/v1/keys/gw1/dec_keys?key_ID={id}");
-    // Another SAE of the right KME; one of the master's; the master itself.
+    // Another SAE of the right KME, one of the master's KME, and the master itself.
     for other in ["gw4", "gw3", "gw1"] {
         let refused = lab.get(other, &path);
         assert_eq!(

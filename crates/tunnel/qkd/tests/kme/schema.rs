@@ -1,4 +1,4 @@
-//! What bodies look like by ETSI GS QKD 014 v1.1.1, clause 6: written from the standard's tables,
+//! Schemas of the bodies of ETSI GS QKD 014 v1.1.1, clause 6, written from the standard's tables,
 //! not from our types.
 
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn object(properties: Value, required: &Value) -> Value {
     })
 }
 
-/// Whether a body is what the standard says.
+/// Checks a body against the standard's schema.
 #[track_caller]
 pub(crate) fn check(schema: &Value, body: &Value) {
     let validator = jsonschema::validator_for(schema).expect("the schema is one");
@@ -82,7 +82,7 @@ pub(crate) fn check(schema: &Value, body: &Value) {
 }
 
 #[test]
-fn the_schemas_take_the_standards_own_examples_and_no_others() {
+fn the_schemas_accept_the_standards_examples_only() {
     let good = json!({
         "source_KME_ID": "AAAABBBBCCCCDDDD", "target_KME_ID": "EEEEFFFFGGGGHHHH",
         "master_SAE_ID": "IIIIJJJJKKKKLLLL", "slave_SAE_ID": "MMMMNNNNOOOOPPPP",

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The lab's own configuration with something in place of something else.
+/// The lab's configuration with `old` replaced by `new`.
 fn config(lab: &Lab, old: &str, new: &str) -> Config {
     let path = lab.folder().join("kme.yaml");
     let text = fs::read_to_string(&path).unwrap();
@@ -24,13 +24,13 @@ fn assert_does_not_start(config: &Config, words: &str) -> StartError {
     let Err(error) = start(config) else {
         panic!("it started: {config:?}");
     };
-    let told = error.to_string();
-    assert!(told.contains(words), "`{words}` is not in: {told}");
+    let message = error.to_string();
+    assert!(message.contains(words), "`{words}` is not in: {message}");
     error
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_told_with_its_place() {
+fn a_start_error_is_reported_with_its_place() {
     let lab = Lab::new("{}");
     let taken = lab.simulator().kmes()[1].1.to_string();
     let config_at = config(&lab, "127.0.0.1:0", &taken);
@@ -46,15 +46,14 @@ fn what_keeps_it_from_starting_is_told_with_its_place() {
         let error = assert_does_not_start(&config(&lab, old, new), words);
         assert!(matches!(error, StartError::Files { .. }), "{error}");
     }
-    // Faults of that name are refused by the configuration's reader; an address that is in use,
-    // here.
+    // The configuration's reader refuses unknown faults; only starting detects an address in use.
     let taken = lab.simulator().faults().unwrap().to_string();
     let config_faults = config(&lab, "faults: 127.0.0.1:0", &format!("faults: {taken}"));
     assert_does_not_start(&config_faults, &taken);
 }
 
 #[test]
-fn it_ends_at_once_and_leaves_no_listener() {
+fn it_stops_at_once_and_leaves_no_listener() {
     let mut lab = Lab::new("{}");
     let simulator = lab.simulator();
     simulator.arm(
@@ -70,7 +69,7 @@ fn it_ends_at_once_and_leaves_no_listener() {
         .iter()
         .map(|(_, address)| *address)
         .collect();
-    // One that says nothing, one in the middle of a request, and one whose answer is far away.
+    // A silent connection, one in the middle of a request, and one whose answer is delayed.
     let silent = TcpStream::connect(addresses[0]).unwrap();
     let mut halfway = TcpStream::connect(faults).unwrap();
     halfway.write_all(b"POST /faults HTTP/1.1\r\nHo").unwrap();
@@ -88,7 +87,7 @@ fn it_ends_at_once_and_leaves_no_listener() {
     }
     let begin = Instant::now();
     lab.stop();
-    // Answers that are being made have a second; the rest is for a busy machine.
+    // Answers in progress have a second; the rest is for a busy machine.
     assert!(
         begin.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -119,8 +118,8 @@ fn metrics(address: SocketAddr) -> String {
 fn many_connections_are_served_in_turn() {
     let lab = Lab::new("{}");
     let address = lab.simulator().faults().unwrap();
-    // More than it serves at once: those that say nothing are greeted, and the last ones wait in
-    // the kernel's queue.
+    // More than it serves concurrently: silent connections occupy most places, and the last callers
+    // wait in the kernel's queue.
     let silent: Vec<_> = (0..255)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();

@@ -121,7 +121,7 @@ mod tests {
     use etherparse::PacketBuilder;
 
     #[test]
-    fn rebuilt_headers_are_those_that_another_builder_makes() {
+    fn rebuilt_headers_equal_those_of_another_implementation() {
         let payload: Vec<u8> = (0..100).collect();
         for (source, target) in [
             ("10.1.2.3:4000", "10.200.0.9:52000"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_udp_or_not_whole_is_no_datagram() {
+    fn truncated_and_other_frames_are_not_datagrams() {
         let mut frame = Vec::new();
         let ethernet = PacketBuilder::ethernet2([0; 6], [0; 6]);
         let udp = ethernet.ipv4([1; 4], [2; 4], 9).udp(1, 2);

@@ -38,7 +38,7 @@ pub(super) fn products_128(factors: &[u8], data: &[u8]) -> Product {
     Product::from_parts(number(sums[0]), number(middle), number(sums[3]))
 }
 
-/// Calls `add` for each 16 bytes, the last ones with zeros behind them.
+/// Calls `add` for each 16 bytes; the last ones are padded with zeros.
 #[inline]
 #[target_feature(enable = "avx2,pclmulqdq")]
 fn each_pair(factors: &[u8], data: &[u8], mut add: impl FnMut(__m128i, __m128i)) {

@@ -5,7 +5,7 @@ use crate::Kernel;
 use crate::kernel::kernels;
 use proptest::prelude::*;
 
-/// Σ factor ⊗ block as the definition has it: one shift and one conditional subtraction a bit.
+/// Σ factor ⊗ block by definition: one shift and one conditional subtraction per bit.
 fn by_definition(block_bytes: usize, factors: &[u8], data: &[u8]) -> Vec<u8> {
     let bits = 8 * block_bytes;
     let (modulus, mask) = match block_bytes {
@@ -43,11 +43,11 @@ fn by_kernel(kernel: Kernel, block_bytes: usize, parts: &[(&[u8], &[u8])]) -> Ve
 }
 
 #[test]
-fn multiplies_the_extremes_as_the_definition_does() {
+fn multiplies_extreme_values_by_definition() {
     for kernel in kernels() {
         for block_bytes in [8, 16] {
-            // Sixteen set bits in every fourth place are what a careless integer product carries
-            // out of.
+            // Sixteen set bits in every fourth place: a careless integer product would overflow
+            // into the next position.
             for byte in [0x00, 0x01, 0x11, 0x80, 0xff] {
                 let (factors, data) =
                     (vec![byte; 4 * block_bytes], vec![0xff; 3 * block_bytes + 1]);
@@ -62,7 +62,7 @@ fn multiplies_the_extremes_as_the_definition_does() {
 }
 
 #[test]
-fn the_sum_of_nothing_is_zero() {
+fn the_empty_sum_is_zero() {
     for kernel in kernels() {
         assert_eq!(by_kernel(kernel, 8, &[(&[], &[])]), [0; 8]);
         assert_eq!(by_kernel(kernel, 16, &[]), [0; 16]);
@@ -71,7 +71,7 @@ fn the_sum_of_nothing_is_zero() {
 
 proptest! {
     #[test]
-    fn sums_as_the_definition_does(
+    fn sums_equal_the_definition(
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         factors in prop::collection::vec(any::<u8>(), 320..=320),
         cut in 0_usize..10,

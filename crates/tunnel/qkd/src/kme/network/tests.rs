@@ -21,12 +21,12 @@ fn sae(id: &str) -> Sae {
     id.into()
 }
 
-/// What gw1 gets for gw2.
+/// New keys of gw1 for gw2.
 fn get(network: &mut Network, request: &KeyRequest) -> Result<Vec<Key>, Refusal> {
     network.new_keys(START, A, &sae("gw1"), "gw2", request)
 }
 
-/// What an SAE at the second KME finds of gw1's keys.
+/// The keys of gw1 that an SAE at the second KME gets.
 fn find(network: &mut Network, slave: &str, keys: &[Key]) -> Result<Vec<Key>, Refusal> {
     let ids: Vec<_> = keys.iter().map(|key| key.key_id.clone()).collect();
     network.keys_by_id(B, &sae(slave), "gw1", &ids)
@@ -84,7 +84,7 @@ fn ids_are_uuids_and_no_two_keys_are_alike() {
 }
 
 #[test]
-fn keys_are_for_those_whom_the_master_named() {
+fn only_named_slaves_get_keys() {
     let mut network = network("{}");
     let request = KeyRequest {
         additional_slave_sae_ids: vec!["gw4".to_owned()],
@@ -105,7 +105,7 @@ fn keys_are_for_those_whom_the_master_named() {
 }
 
 #[test]
-fn what_the_standard_has_a_text_for_is_refused_with_it() {
+fn refusals_use_the_standards_texts() {
     let mut network = network("{ extensions: { abc_route_type: [direct], abc_max_age: 30000 } }");
     let refused = get(&mut network, &KeyRequest::new(1, 257));
     assert_refused(refused, 400, "size shall be a multiple of 8");
@@ -139,7 +139,7 @@ fn what_the_standard_has_a_text_for_is_refused_with_it() {
 }
 
 #[test]
-fn what_is_beyond_the_limits_is_refused() {
+fn requests_beyond_the_limits_are_refused() {
     let mut network = network("{ max_per_request: 2, max_sae_ids: 1 }");
     for number in [0, 3, u32::MAX] {
         let refused = get(&mut network, &KeyRequest::new(number, 256));
@@ -174,7 +174,7 @@ fn what_is_beyond_the_limits_is_refused() {
 }
 
 #[test]
-fn a_link_gives_no_more_than_it_made() {
+fn a_link_delivers_only_generated_keys() {
     let mut network = network("{ rate: 2, store: 10, stored: 3 }");
     let gw1 = sae("gw1");
     let mut get = |at: Duration, number, size| {
@@ -189,7 +189,7 @@ fn a_link_gives_no_more_than_it_made() {
     assert_eq!(get(START, 1, 512), (Ok(1), 1));
     assert_eq!(get(Duration::from_millis(499), 2, 256), (Err(short), 1));
     assert_eq!(get(Duration::from_millis(500), 2, 256), (Ok(2), 0));
-    // Full again long before.
+    // It was full long before.
     assert_eq!(get(Duration::from_secs(100), 1, 256), (Ok(1), 9));
 }
 
@@ -240,7 +240,7 @@ fn a_wrong_key_has_the_right_id_and_size() {
             assert_eq!(sent.key.0.len(), found.key.0.len());
             assert_ne!(*sent.key.0, *found.key.0);
         }
-        // That was once.
+        // The fault was armed for one call.
         let sent = get(&mut network, &KeyRequest::default()).unwrap();
         let found = find(&mut network, "gw2", &sent).unwrap();
         assert_eq!(bytes(&sent), bytes(&found), "master: {wrong_for_master}");
@@ -248,7 +248,7 @@ fn a_wrong_key_has_the_right_id_and_size() {
 }
 
 #[test]
-fn a_key_delivered_twice_to_the_master_can_be_had_twice_by_the_slave() {
+fn a_slave_can_fetch_a_key_twice_that_its_master_got_twice() {
     let mut network = network("{}");
     let first = get(&mut network, &KeyRequest::default()).unwrap();
     assert_eq!(
@@ -266,7 +266,7 @@ fn a_key_delivered_twice_to_the_master_can_be_had_twice_by_the_slave() {
 }
 
 #[test]
-fn a_key_delivered_twice_to_the_slave_is_there_a_second_time() {
+fn a_slave_can_fetch_a_double_delivered_key_again() {
     let mut network = network("{}");
     arm(&mut network, "b", Fault::DoubleDelivery);
     let sent = get(&mut network, &KeyRequest::default()).unwrap();
@@ -290,7 +290,7 @@ fn a_lost_key_stays_lost() {
 }
 
 #[test]
-fn a_depleted_kme_says_so_in_its_status() {
+fn a_depleted_kme_reports_it_in_its_status() {
     let mut network = network("{}");
     network
         .faults(None)
@@ -307,7 +307,7 @@ fn a_depleted_kme_says_so_in_its_status() {
 }
 
 #[test]
-fn what_nobody_fetches_is_forgotten_in_the_end() {
+fn unfetched_keys_are_eventually_discarded() {
     let mut network = network("{ max_per_request: 1000, store: 1000000 }");
     let first = get(&mut network, &KeyRequest::new(1000, 64)).unwrap();
     for _ in 0..WAITING_MAX / 1000 {
