@@ -1,7 +1,7 @@
 #!/bin/sh
-# The compiler of the workspace's own crates where they are tested, which cargo calls with rustc's words: clippy's, so that lints come of
-# the same compilation. Of libraries and the program it checks the documentation besides. (`cargo doc` would read all that they depend on
-# once more: two minutes.)
+# The compiler of the workspace's own crates in tests, which cargo calls with rustc's arguments: clippy's, so that the same compilation
+# gives the lints. For libraries and the program it also checks the documentation. (`cargo doc` would read all dependencies again: two
+# minutes.)
 set -eu
 clippy-driver "$@"
 shift
@@ -25,7 +25,7 @@ bin,cipherbench) private=--document-private-items ;;
 *) exit 0 ;;
 esac
 
-# What both understand, in the order in which it came.
+# Arguments that both accept, in their order.
 next=drop
 count=$#
 while [ "$count" -gt 0 ]; do

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Runs the tests of what is written for AVX-512 and GFNI on an emulated processor that has both (Bochs' Ice Lake), for machines that have
-# not. It tells whether results are right, and nothing of speed.
+# Runs the tests of AVX-512 and GFNI code on an emulated processor that has both (Bochs' Ice Lake), for machines without them. It checks
+# results, not speed.
 #
 #   scripts/emulate.sh [TEST...]     all tests of the crates gost and engine, or those whose names have one of these in them
 #
 # Each test program is linked statically and started by a kernel of a few system calls (scripts/emulate): whole systems take minutes
 # to start in this emulator, and Linux 6.1 never does.
 #
-# Needs Bochs 2.8 or later (Debian 12 has 2.7, which computes GFNI wrong) and a C compiler. BOCHS=PATH takes another than the path's,
-# BOCHS_SHARE=FOLDER its BIOS. A few minutes, with two cores.
+# Needs Bochs 2.8 or later (Debian 12 has 2.7, which computes GFNI wrong) and a C compiler. BOCHS=PATH selects another than the one in
+# PATH, BOCHS_SHARE=FOLDER its BIOS. A few minutes, with two cores.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,9 +20,9 @@ say() { echo "emulate: $*" >&2; }
 fail() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-[ "$(uname -m)" = x86_64 ] || fail "what is tested here is written for x86-64, and built on it"
+[ "$(uname -m)" = x86_64 ] || fail "the tested code is for x86-64, and is built on it"
 bios=$share/BIOS-bochs-latest
-# It starts with no screen, and still wants this one.
+# It starts without a screen, but requires this one.
 screen=$share/VGABIOS-lgpl-latest
 [ -e "$screen" ] || screen=$screen.bin
 if ! have "$bochs" || [ ! -e "$bios" ] || [ ! -e "$screen" ]; then
@@ -31,12 +31,12 @@ fi
 version=$("$bochs" --help 2>&1 | sed -n 's/.*Bochs x86 Emulator \([0-9.]*\).*/\1/p')
 case $version in
 1.* | 2.[0-7] | 2.[0-7].*)
-    fail "Bochs $version has GFNI wrong (GF2P8AFFINEQB), so that right code would fail; 2.8 or later is needed (BOCHS=PATH)" ;;
+    fail "Bochs $version computes GFNI wrong (GF2P8AFFINEQB), so correct code would fail; 2.8 or later is needed (BOCHS=PATH)" ;;
 esac
 have cc || fail "a C compiler is missing; give: sudo apt-get install gcc"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/cipherbench-emulate.XXXXXX")
-# What runs in the background does not hear of an interrupt by itself.
+# Background processes do not receive an interrupt by themselves.
 trap 'pkill -f "$work/" || true; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
@@ -49,13 +49,13 @@ ld -Ttext 0x7c00 -e boot --oformat binary "$work/boot.o" -o "$work/boot"
 ld -T "$from/kernel.ld" --oformat binary "$work/start.o" "$work/kernel.o" -o "$work/kernel"
 # The first 64 sectors of each disk.
 cat "$work/boot" "$work/kernel" > "$work/head"
-[ "$(wc -c < "$work/head")" -le 32768 ] || fail "the kernel has outgrown what scripts/emulate/boot.S reads"
+[ "$(wc -c < "$work/head")" -le 32768 ] || fail "the kernel is larger than what scripts/emulate/boot.S reads"
 truncate -s 32768 "$work/head"
 
 say "building the tests"
 target=x86_64-unknown-linux-gnu
-# A target that is named keeps its flags from build scripts, whose programs must not be static. Optimized, since what is tested is what
-# the compiler makes of vectors; with the checks of a test.
+# An explicit target keeps its flags from build scripts, whose programs must not be static. Optimized, since the tests are of the vector
+# code that the compiler generates; with the checks of a test.
 RUSTFLAGS="-C target-feature=+crt-static -C debug-assertions=on -C overflow-checks=on" \
     cargo test --release --locked --target "$target" --target-dir target/emulate --no-run --message-format json \
     --package cipherbench-gost --package cipherbench-engine --lib --test modes --test engines \
@@ -63,7 +63,7 @@ RUSTFLAGS="-C target-feature=+crt-static -C debug-assertions=on -C overflow-chec
 sed -n 's/.*"name":"\([^"]*\)".*"executable":"\([^"]*\)".*/\1 \2/p' "$work/built" > "$work/programs"
 [ -s "$work/programs" ] || fail "cargo named no program"
 
-# Left out: what starts threads or other programs, or reads files of the repository. None of it is about instructions.
+# Skipped: tests that start threads or other programs, or read files of the repository. None of them tests instructions.
 skipped="many_threads openssl the_shipped_packets"
 
 debugger=
@@ -77,7 +77,7 @@ if "$bochs" --help features 2>&1 | grep -q '^sb16'; then
     sound='sound: driver=dummy'
 fi
 
-# One program on a machine of its own; its words come to $work/NAME.out.
+# Runs one program on its own machine; its output goes to $work/NAME.out.
 emulate() {
     name=$1
     program=$2
@@ -112,7 +112,7 @@ error: action=ignore
 info: action=ignore
 log: $work/$name.log
 MACHINE
-    # Displays differ by how Bochs was built. None of them is looked at: rfb would listen at a port, and gets a network of its own.
+    # Displays differ by how Bochs was built. None of them is used: rfb would listen at a port, so it gets its own network.
     for display in nogui 'rfb, options="timeout=0"'; do
         # shellcheck disable=SC2086 # a flag and its file
         timeout "$limit" unshare --map-root-user --net "$bochs" -q -f "$work/$name.machine" $debugger \
@@ -121,7 +121,7 @@ MACHINE
     done
 }
 
-# Whether all tests of a program went well; tells what did not.
+# Whether all tests of a program passed; reports those that did not.
 judge() {
     name=$1
     result=$(tr -d '\r' < "$work/$name.out" | grep -a '^test result: ' || true)
@@ -136,17 +136,17 @@ judge() {
     *)
         grep -a -v '^[0-9]\{11\}' "$work/$name.out" | tail -n 60 >&2
         tail -n 3 "$work/$name.log" >&2
-        say "$name: failed, or did not come to its end in $limit s (EMULATE_LIMIT); above is the end of what it said"
+        say "$name: failed, or did not end within $limit s (EMULATE_LIMIT); above is the end of its output"
         return 1
         ;;
     esac
 }
 
-say "left out, as they need threads, other programs or files: *$(echo "$skipped" | sed 's/ /*, */g')*"
+say "skipped, since they need threads, other programs or files: *$(echo "$skipped" | sed 's/ /*, */g')*"
 say "running $(wc -l < "$work/programs") programs on an emulated Ice Lake; this takes minutes"
 before=
 while read -r name program; do
-    # Two at a time.
+    # Two in parallel.
     emulate "$name" "$program" "$@" &
     [ -z "$before" ] || wait "$before"
     before=$!
@@ -161,5 +161,5 @@ while read -r name _; do
     tests=$((tests + ${passed:-0}))
 done < "$work/programs"
 [ -z "$failed" ] || fail "failed:$failed"
-[ "$tests" -gt 0 ] || fail "no test has such a name: $*"
-say "all $tests tests went well with AVX-512 and GFNI"
+[ "$tests" -gt 0 ] || fail "no test has this name: $*"
+say "all $tests tests passed with AVX-512 and GFNI"

@@ -4,7 +4,7 @@
 #   scripts/fuzz.sh TARGET [SECONDS] [libFuzzer's own options]
 #   scripts/fuzz.sh TARGET FILE      runs it on one input
 #   scripts/fuzz.sh list
-#   scripts/fuzz.sh lock             takes the versions of Cargo.lock over into fuzz/Cargo.lock
+#   scripts/fuzz.sh lock             copies the versions of Cargo.lock to fuzz/Cargo.lock
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ if [ "$target" = list ]; then
 fi
 if [ "$target" = lock ]; then
     cp Cargo.lock fuzz/Cargo.lock
-    # Takes out what the targets do not need, and puts in libFuzzer.
+    # Removes packages that the targets do not need, and adds libFuzzer.
     exec cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 fi
 if [ ! -f "fuzz/fuzz_targets/$target.rs" ]; then
@@ -27,8 +27,8 @@ if [ ! -f "fuzz/fuzz_targets/$target.rs" ]; then
     exit 2
 fi
 
-# What cargo-fuzz gives the compiler, but for the sanitizers: those need a nightly one. libFuzzer wants to know
-# which edges are taken and what is compared.
+# The compiler flags of cargo-fuzz, without the sanitizers, which need a nightly compiler. libFuzzer needs coverage
+# of edges and traces of comparisons.
 coverage='-Cpasses=sancov-module
     -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
@@ -36,14 +36,14 @@ coverage='-Cpasses=sancov-module
     -Cllvm-args=-sanitizer-coverage-trace-compares'
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# With a target named, build scripts and procedural macros are left without instrumentation.
+# With an explicit target, build scripts and procedural macros are not instrumented.
 RUSTFLAGS="--cfg fuzzing $coverage" cargo build --locked --manifest-path fuzz/Cargo.toml \
     --target-dir target/fuzz --target "$host" --release --bin "$target"
 
 program="target/fuzz/$host/release/$target"
 [ ! -f "$seconds" ] || exec "$program" "$seconds"
 mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
-# What is found of interest goes to the first folder; the others are only read.
+# New inputs go to the first folder; the others are only read.
 seeds="fuzz/seeds/$target"
 [ -d "$seeds" ] || seeds=
 exec "$program" "fuzz/corpus/$target" $seeds \

@@ -29,7 +29,7 @@ if [ "$1" != inside ]; then
     exec $busybox switch_root /new /run/busybox sh /run/init inside
 fi
 busybox=/run/busybox
-# The kernel asks it for modules; machines without modules of their own may not have it.
+# The kernel calls it to load modules; machines without their own modules may not have it.
 if [ ! -x /sbin/modprobe ]; then
     $busybox ln -s $busybox /sbin/modprobe
 fi
@@ -38,7 +38,7 @@ $busybox mount -t devpts none /dev/pts
 $busybox ip link set lo up
 /sbin/modprobe tun
 echo "=== begin"
-# Its own programs, not those of the same names that busybox has built in.
+# The machine's own programs, not busybox's built-in ones of the same names.
 /bin/sh /mnt/work/task 2>&1
 echo "=== end $?"
 $busybox sync

@@ -1,22 +1,22 @@
 #!/bin/sh
 # Runs the tests of the kernel's own tunnels (WireGuard, IPsec by strongSwan and with static keys, L2TPv3) on a
-# kernel that has them: Debian's or Ubuntu's own, under emulation, with this machine's files beneath it. Most
-# containers and small virtual machines have a kernel without.
+# kernel that has them: Debian's or Ubuntu's own, under emulation, on this machine's files. The kernels of most
+# containers and small virtual machines lack them.
 #
-#   scripts/kernel.sh              boot it, run the tests in it, tell what came of each
-#   scripts/kernel.sh COMMAND...   the same with a command of your own, as root
+#   scripts/kernel.sh              boot it, run the tests in it, print the result of each
+#   scripts/kernel.sh COMMAND...   the same with your own command, as root
 #
 # The emulator (qemu-system-x86) and a static busybox are installed when they are missing. The kernel's package is
-# only fetched and unpacked, into $KERNELS or ~/.cache/cipherbench-kernel: this machine's boot menu stays as it is.
-# The guest reads this machine's files, by 9p, and writes to its own memory alone. It has no network.
+# only fetched and unpacked, into $KERNELS or ~/.cache/cipherbench-kernel: this machine's boot menu does not change.
+# The guest reads this machine's files, by 9p, and writes only to its own memory. It has no network.
 #
-# Emulation is in software (TCG): slow, and everywhere the same. KERNEL_ACCEL=kvm takes the processor's instead.
+# Emulation is in software (TCG): slow, and the same everywhere. KERNEL_ACCEL=kvm uses the processor's instead.
 set -eu
 cd "$(dirname "$0")/.."
 
 cache=${KERNELS:-$HOME/.cache/cipherbench-kernel}
 accelerator=${KERNEL_ACCEL:-tcg}
-# Seconds without a word from the guest until it is taken to hang. The longest test alone takes minutes.
+# Seconds without output from the guest until it counts as hung. The longest test alone takes minutes.
 limit=${KERNEL_LIMIT:-1200}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:$HOME/.cargo/bin
 export PATH
@@ -25,7 +25,7 @@ say() { echo "kernel: $*" >&2; }
 fail() { say "$*"; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-[ "$(uname -m)" = x86_64 ] || fail "this is written for x86-64; there is no other machine here to try it on"
+[ "$(uname -m)" = x86_64 ] || fail "this script supports only x86-64"
 
 packages=
 have qemu-system-x86_64 || packages="$packages qemu-system-x86"
@@ -44,7 +44,7 @@ if [ -n "$packages" ]; then
     busybox=$(command -v busybox)
 fi
 
-# The newest kernel of this distribution, by the package that stands for it.
+# The newest kernel of this distribution, by its metapackage.
 for whole in linux-image-amd64 linux-image-generic; do
     package=$(apt-cache depends "$whole" 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
     [ -z "$package" ] || break
@@ -56,7 +56,7 @@ if [ ! -e "$root/complete" ]; then
     say "fetching $package"
     rm -rf "$root"
     mkdir -p "$root/packages"
-    # Ubuntu has the modules in packages of their own.
+    # Ubuntu has the modules in separate packages.
     for part in "$package" "linux-modules-$release" "linux-modules-extra-$release"; do
         apt-cache show "$part" >/dev/null 2>&1 || continue
         (cd "$root/packages" && apt-get -qq download "$part") || fail "cannot fetch $part"
@@ -74,7 +74,7 @@ fi
 program=
 [ $# -gt 0 ] || say "building the tests"
 [ $# -gt 0 ] ||
-# Told by cargo: the last of several that were built before may be another.
+# From cargo's output: the newest file of earlier builds may be another program.
 program=$(cargo test --locked --package cipherbench-lab --test lab --no-run --message-format json 2>/dev/null |
     sed -n 's/.*"name":"lab".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 [ $# -gt 0 ] || [ -x "$program" ] || fail "the tests do not build: cargo test --package cipherbench-lab --test lab --no-run"
@@ -88,7 +88,7 @@ cp "$busybox" "$work/initrd/bin/busybox"
 cp scripts/kernel-init.sh "$work/initrd/init"
 chmod 755 "$work/initrd/init"
 
-# What the first steps need, in the order of their needs; the rest is loaded by the kernel itself.
+# Modules for the first steps, in order of dependency; the kernel itself loads the rest.
 "$busybox" awk -F ':' -v wanted="virtio_pci 9pnet_virtio 9p overlay" '
     { path = $1; name = path; sub(".*/", "", name); sub("\\.ko.*", "", name); where[name] = path; needs[path] = $2 }
     function load(path,   list, count, i) {
@@ -111,7 +111,7 @@ rm "$work/initrd/modules/order"
 # Others may build while it runs.
 [ -z "$program" ] || cp "$program" "$work/tests"
 
-# What the guest is to run, with what it cannot know.
+# The guest's task, with the values that it cannot determine.
 cat > "$work/task" <<EOF
 # The daemon's first start reads all its libraries through 9p, and its tools do not wait for that.
 find -L /usr/lib/ipsec -type f -exec cat {} + > /dev/null 2>&1
@@ -137,7 +137,7 @@ qemu-system-x86_64 -accel "$accelerator" -cpu "$processor" -smp 2 -m 2048 \
     -append "console=ttyS0 quiet loglevel=3 panic=-1 random.trust_cpu=on" < /dev/null &
 emulator=$!
 
-# Slow machines get all the time that they need, as long as something comes of it.
+# Slow machines have no time limit while there is output.
 quiet=0
 said=0
 while kill -0 "$emulator" 2>/dev/null; do
@@ -150,7 +150,7 @@ while kill -0 "$emulator" 2>/dev/null; do
     fi
     quiet=$((quiet + 1))
     if [ "$quiet" -ge "$limit" ]; then
-        say "nothing has come from the guest for $limit s (KERNEL_LIMIT): taken to hang"
+        say "no output from the guest for $limit s (KERNEL_LIMIT): it hangs"
         kill "$emulator" 2>/dev/null || true
         break
     fi
@@ -163,13 +163,13 @@ sed -n '/^=== begin/,/^=== end/p' "$work/log" | grep -v '^===' || true
 outcome=$(sed -n 's/^=== end //p' "$work/log" | tail -n 1)
 if [ -z "$outcome" ]; then
     tail -n 40 "$work/log" >&2
-    fail "Linux $release did not come to the end of the tests; above is the end of its console"
+    fail "Linux $release did not finish the tests; above is the end of its console"
 fi
 if grep -q '^SKIPPED' "$work/log"; then
-    say "NOT RUN, for the reasons above: what is marked SKIPPED"
+    say "NOT RUN, for the reasons above: tests marked SKIPPED"
 fi
 [ "$outcome" = 0 ] || fail "on Linux $release it failed ($outcome)"
 if [ $# -eq 0 ] && ! grep -q '^test result: ok\. [1-9]' "$work/log"; then
-    fail "on Linux $release no test was run: none is called the_kernels..."
+    fail "on Linux $release no test was run: none is named the_kernels..."
 fi
-say "on Linux $release all went well"
+say "on Linux $release all tests passed"

@@ -1,20 +1,20 @@
 #!/bin/sh
-# Installs other people's tunnels, which campaigns compare with ours, and clients that the tests run against our
-# KMEs, by package name only, on Debian 12 or Ubuntu 24.04; then prints what each is at.
+# Installs the tunnels of other projects that campaigns compare with ours, and clients that the tests run against our
+# KMEs, by package name only, on Debian 12 or Ubuntu 24.04; then prints the version of each.
 #
 #   scripts/peers.sh         all of them
-#   scripts/peers.sh test    those that the tests cannot do without: one WireGuard in Rust is enough for them
+#   scripts/peers.sh test    those that the tests require: one WireGuard in Rust is enough
 #
-# WireGuard in Rust comes from crates.io, where Go is at hand the one in Go from its own module, and clients of
-# ETSI GS QKD 014 from PyPI: into $PEERS, ~/.cache/cipherbench-peers without it. It looks before it acts: what is
-# there stays as it is. It acts as root, or through sudo where sudo asks nothing or a terminal can answer it. A
-# peer that cannot be had is named and left out: campaigns mark its cells and go on.
+# WireGuard in Rust comes from crates.io, if Go is installed the one in Go from its own module, and clients of
+# ETSI GS QKD 014 from PyPI: into $PEERS, by default ~/.cache/cipherbench-peers. Installed programs are not changed. The
+# script runs as root, or uses sudo if that needs no password or a terminal can answer it. A peer that cannot be
+# installed is named and skipped: campaigns mark its cells and continue.
 set -eu
 
 peers=${PEERS:-$HOME/.cache/cipherbench-peers}
 bin=$peers/bin
 # sbin is where Debian keeps openvpn and swanctl, and is not in every user's PATH; rustup's installer puts cargo
-# into a folder of its own.
+# into its own folder.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:$HOME/.cargo/bin
 export PATH
 
@@ -44,14 +44,14 @@ packages="wireguard-tools openvpn openssl iperf
     strongswan-charon strongswan-swanctl libstrongswan-standard-plugins
     strongswan-pki libcharon-extra-plugins libstrongswan-extra-plugins"
 
-# The one in Go: the distribution's where it has one, unless Go brings a newer.
+# The one in Go: the distribution's if it has one, unless Go provides a newer one.
 wireguard_go() {
     for program in "${WIREGUARD_GO:-}" "$bin/wireguard" wireguard-go; do
         [ -z "$program" ] || ! have "$program" || { command -v "$program"; return; }
     done
 }
 [ -n "$(wireguard_go)" ] || have go || packages="$packages wireguard-go"
-# Debian leaves out of Python what makes environments.
+# Debian's Python lacks the module that creates environments.
 python3 -c 'import ensurepip' 2>/dev/null || packages="$packages python3-venv"
 
 missing=
@@ -62,54 +62,54 @@ if [ -n "$missing" ]; then
     if can_install; then
         had_starter=
         ! installed strongswan-starter || had_starter=yes
-        apt update || say "the package lists could not be renewed; going on with those at hand"
+        apt update || say "the package lists could not be updated; continuing with the existing ones"
         for package in $missing; do
             if ! known "$package"; then
                 say "this distribution has no package $package"
                 continue
             fi
             say "installing $package"
-            apt install --no-install-recommends "$package" || say "going on without $package"
+            apt install --no-install-recommends "$package" || say "continuing without $package"
         done
-        # Debian's package of charon brings a service that runs it on this machine. Campaigns start their own,
-        # in namespaces; a service that was here before stays as it was.
+        # Debian's package of charon includes a service that runs it on this machine. Campaigns start their own,
+        # in namespaces; a service that was here before does not change.
         if [ -z "$had_starter" ] && installed strongswan-starter && [ -d /run/systemd/system ]; then
             $become_root systemctl disable --now strongswan-starter >&2 ||
                 say "the service strongswan-starter runs, and no campaign needs it"
         fi
     else
-        say "this needs apt and root, and there is no way to ask for it here. Missing:$missing"
+        say "this needs apt and root, which cannot be requested here. Missing:$missing"
         say "give: sudo apt-get update && sudo apt-get install -y$missing"
     fi
 fi
 
-# Programs by the crate that brings them.
+# Programs by their crate.
 from_crates_io() {
     crate=$1 program=$2
     [ ! -x "$bin/$program" ] && ! have "$program" || return 0
     if ! have cargo; then
-        say "going on without $program: there is no cargo to build it (make setup)"
+        say "continuing without $program: there is no cargo to build it (make setup)"
         return 0
     fi
     say "building $crate"
-    cargo install --quiet --locked --root "$peers" "$crate" || say "going on without $program"
+    cargo install --quiet --locked --root "$peers" "$crate" || say "continuing without $program"
 }
 from_crates_io boringtun-cli boringtun-cli
 [ "${1:-}" = test ] || from_crates_io gotatun-cli gotatun
 if [ -z "$(wireguard_go)" ] && have go; then
     say "building golang.zx2c4.com/wireguard"
-    GOBIN=$bin go install golang.zx2c4.com/wireguard@latest || say "going on without wireguard-go"
+    GOBIN=$bin go install golang.zx2c4.com/wireguard@latest || say "continuing without wireguard-go"
 fi
 
-# In an environment of their own: they want other packages than the distribution's Python has.
+# In a separate environment: they need other packages than the distribution's Python has.
 qkd=$peers/qkd014
 if ! "$qkd/bin/python" -c 'import etsi_qkd_014_client, qkdsec.doctor' 2>/dev/null; then
     say "installing etsi-qkd-014-client and qkdsec"
     { python3 -m venv "$qkd" && "$qkd/bin/pip" install --quiet --disable-pip-version-check \
-        etsi-qkd-014-client==0.9.0 qkdsec==0.3.0; } >&2 || say "going on without clients of ETSI GS QKD 014"
+        etsi-qkd-014-client==0.9.0 qkdsec==0.3.0; } >&2 || say "continuing without clients of ETSI GS QKD 014"
 fi
 
-# A row: a peer's name, and what it says of its version, or that it is missing.
+# A row: a peer's name, and its version, or that it is missing.
 row() {
     name=$1
     shift
@@ -137,7 +137,7 @@ for client in etsi_qkd_014_client qkdsec; do
     row "$client" "$qkd/bin/python" -c "import $client; print($client.__version__)"
 done
 
-# What is not in the search path is named to campaigns and benchmarks by these.
+# These variables name programs outside of the search path to campaigns and benchmarks.
 show() {
     [ ! -x "$bin/$2" ] || echo "export $1=$bin/$2"
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Installs what is missing on Debian 12 or Ubuntu 24.04, by package name only.
 #
-#   scripts/setup.sh run     what building and running a campaign need
-#   scripts/setup.sh test    that, and what the tests and lints need
+#   scripts/setup.sh run     packages to build and to run a campaign
+#   scripts/setup.sh test    these, and those of the tests and lints
 #
-# It looks before it acts: when nothing is missing it calls no package manager and is done at once. It acts as
-# root, or through sudo where sudo asks nothing or a terminal can answer it. Otherwise it prints the command to
-# give, and fails only if something is missing that nothing works without.
+# If nothing is missing it calls no package manager and ends at once. It runs as root, or uses sudo if that needs
+# no password or a terminal can answer it. Otherwise it prints the command to run, and fails only if a required
+# package is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; 
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 export PATH
 
-# Packages to install. Nothing works without `needed`; without `wanted` something is slower or left out.
+# Packages to install. `needed` are required; without `wanted` some functions are slower or skipped.
 needed=
 wanted=
 need() { have "$1" || needed="$needed $2"; }
@@ -42,17 +42,17 @@ need iperf3 iperf3
 need ping iputils-ping
 need ethtool ethtool
 [ -e /etc/ssl/certs/ca-certificates.crt ] || needed="$needed ca-certificates"
-# OpenSSL's providers and engines are devices: its headers, and what finds them.
+# OpenSSL's providers and engines are devices: its headers, and the program that finds them.
 need pkg-config pkg-config
 pkg-config --exists 'openssl >= 3' 2>/dev/null || needed="$needed libssl-dev"
 # A router that translates addresses is one of the devices.
 have nft || wanted="$wanted nftables"
-# Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.
+# Intel's multi-buffer engine is built in if its header is installed; it exists for x86-64 only.
 if [ "$(uname -m)" = x86_64 ] && [ ! -e /usr/include/intel-ipsec-mb.h ]; then
     wanted="$wanted libipsec-mb-dev"
 fi
 
-# What is wrong with the Rust toolchain; empty when nothing is.
+# The missing part of the Rust toolchain; empty if none is missing.
 rust_lacks() {
     if have rustup; then
         rustup toolchain list 2>/dev/null | grep -q "^$channel" || echo "toolchain $channel"
@@ -86,7 +86,7 @@ can_install() {
     sudo -n true 2>/dev/null || [ -t 0 ]
 }
 
-# iperf3 and wireshark ask questions when installed, needrestart asks after: none may be asked here.
+# iperf3 and wireshark ask questions during installation, needrestart afterwards: all must be suppressed.
 apt() {
     $become_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
         apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
@@ -95,7 +95,7 @@ apt() {
 install_rust() {
     packages=$(rust_packages)
     if [ -z "$packages" ]; then
-        say "no package here holds Rust $msrv or newer: install rustup from https://rustup.rs, then try again"
+        say "no package here has Rust $msrv or newer: install rustup from https://rustup.rs, then try again"
         return 1
     fi
     # shellcheck disable=SC2086
@@ -110,37 +110,37 @@ if [ "$mode" = test ] && [ -z "$install_packages" ] && ! have rustup; then
     have cargo-clippy || wanted="$wanted rust-web-clippy"
 fi
 if [ "$mode" = test ]; then
-    # An ESP stack that is not ours, for the interop tests; they use the distribution's Python.
+    # An independent ESP stack, for the interop tests; they use the distribution's Python.
     /usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography' 2>/dev/null ||
         wanted="$wanted python3-scapy python3-cryptography"
-    # GOST ciphers that are not ours, behind OpenSSL's command line.
+    # Independent GOST ciphers, for OpenSSL's command line.
     openssl engine -t gost 2>/dev/null | grep -q 'available ]' ||
         wanted="$wanted openssl libengine-gost-openssl"
     # A token, for the tests of PKCS#11.
     have softhsm2-util || wanted="$wanted softhsm2"
-    # An HTTP and TLS client that is not ours, for the tests of KMEs.
+    # An independent HTTP and TLS client, for the tests of KMEs.
     have curl || wanted="$wanted curl"
 fi
 
 if [ -n "$needed$wanted$install_packages" ]; then
     if can_install; then
         say "installing:$needed$wanted${install_packages:+ Rust}"
-        apt update || say "the package lists could not be renewed; going on with those at hand"
+        apt update || say "the package lists could not be updated; continuing with the existing ones"
         # shellcheck disable=SC2086
         [ -z "$needed" ] || apt install --no-install-recommends $needed ||
             say "could not install:$needed"
         for package in $wanted; do
-            apt install --no-install-recommends "$package" || say "going on without $package"
+            apt install --no-install-recommends "$package" || say "continuing without $package"
         done
         if [ -n "$install_packages" ]; then
             install_rust || true
             if [ "$mode" = test ] && ! have rustup; then
                 apt install --no-install-recommends rustfmt-web rust-web-clippy ||
-                    say "going on without rustfmt and clippy"
+                    say "continuing without rustfmt and clippy"
             fi
         fi
     else
-        say "this needs root, and there is no way to ask for it here. Missing:$needed$wanted${rust:+ $rust}"
+        say "this needs root, which cannot be requested here. Missing:$needed$wanted${rust:+ $rust}"
         rust_hint=
         [ -z "$install_packages" ] || rust_hint=" $(rust_packages)"
         say "give: sudo apt-get update && sudo apt-get install -y$needed$wanted$rust_hint"
@@ -158,6 +158,6 @@ for program in cc ip iperf3 ping ethtool; do
     have "$program" || missing="$missing $program"
 done
 if [ -n "$missing" ]; then
-    say "cannot go on without: $missing"
+    say "cannot continue without: $missing"
     exit 1
 fi

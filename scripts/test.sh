@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Where scripts/peers.sh puts what is not in the search path; a variable that is set stays.
+# Programs that scripts/peers.sh installs outside of the search path; variables that are set keep their value.
 peers=${PEERS:-$HOME/.cache/cipherbench-peers}/bin
 named() {
     [ ! -x "$peers/$2" ] || eval "export $1=\${$1:-$peers/$2}"
@@ -17,7 +17,7 @@ named WIREGUARD_GO wireguard
 named BORINGTUN boringtun-cli
 named GOTATUN gotatun
 
-# A distribution's Rust may come without its linters. A developer is told; CI must not pass without them.
+# A distribution's Rust may come without its linters. A developer gets a warning; CI must not pass without them.
 skip() {
     echo "SKIPPED: $1 is not installed, so $2 was not checked" >&2
     [ "${CI:-}" != true ] || exit 1
@@ -35,19 +35,19 @@ if [ "${1:-}" = lint ]; then
     exit 0
 fi
 
-# The fuzz targets' programs are a workspace of their own: its lock file must fit its manifest. (That each program does
-# nothing but call its body, which is compiled below, is a test of crates/fuzz; to build them takes two minutes.)
+# The fuzz targets' programs are a separate workspace: its lock file must match its manifest. (A test of crates/fuzz checks
+# that each program only calls its body, which is compiled below; building them takes two minutes.)
 cargo metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 >/dev/null
 # Advisories change without the code: they are for `make deny`, not for this.
 if cargo deny --version >/dev/null 2>&1; then
     cargo deny --locked check --hide-inclusion-graph bans licenses sources
 fi
 
-# Nothing is compiled twice here, and nobody sits at a debugger: what is kept for either is only time lost.
+# Nothing is compiled twice here, and no debugger runs: incremental and debug data would only take time.
 [ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 
-# Tests compiled by the compiler that `cargo clippy` runs, in the way in which it does that, and documentation checked beside: lints,
-# programs and documentation come of one compilation, where each apart would take seven minutes more.
+# Compiles tests with the compiler that `cargo clippy` runs, with the same flags, and checks documentation in the same step: lints,
+# programs and documentation come from one compilation; separate ones would take seven minutes more.
 tests() {
     if [ -n "$clippy" ]; then
         RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/compiler.sh CLIPPY_ARGS=--deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \

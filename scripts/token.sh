@@ -1,17 +1,17 @@
 #!/bin/sh
-# Tries our PKCS#11 devices on a token that knows what SoftHSM2 does not: version 3.2, ML-DSA and ML-KEM. It is Kryoptic, from crates.io,
-# with an OpenSSL of its own.
+# Tests our PKCS#11 devices on a token that has what SoftHSM2 lacks: version 3.2, ML-DSA and ML-KEM. It is Kryoptic, from crates.io,
+# with its own OpenSSL.
 #
-#   scripts/token.sh [NAME...]     algorithms or classes; ML-DSA, ML-KEM and what is signed with RSA if none is named
+#   scripts/token.sh [NAME...]     algorithms or classes; by default ML-DSA, ML-KEM and RSA signatures
 #
-# Makes the functional trial, then ten seconds of fatigue with eight threads. Needs libclang and pkcs11-tool; the token takes ten
+# Runs the functional trial, then ten seconds of fatigue with eight threads. Needs libclang and pkcs11-tool; the token takes ten
 # minutes to build the first time.
 set -eu
 cd "$(dirname "$0")/.."
 
 fail() { echo "token: $*" >&2; exit 1; }
 command -v pkcs11-tool >/dev/null 2>&1 || fail "pkcs11-tool is missing; give: sudo apt-get install opensc"
-# Not the one for C++ (libclang-cpp), which more machines have. LIBCLANG_PATH names another folder.
+# Not libclang-cpp, the library for C++, which more machines have. LIBCLANG_PATH selects another folder.
 ls "${LIBCLANG_PATH:-/nowhere}"/libclang*.so* >/dev/null 2>&1 || ls /usr/lib/llvm-*/lib/libclang-[0-9]*.so* >/dev/null 2>&1 ||
     fail "libclang is missing; give: sudo apt-get install libclang-dev"
 
