@@ -1,13 +1,13 @@
 # Targets of Cipherbench. `make help` lists them.
 
-# Where `make install` puts the program, and what `make run` is told besides.
+# The destination of `make install`, and further arguments of `make run`.
 PREFIX ?= /usr/local
 ARGS ?=
 # What `make fuzz` runs, and for how long.
 TARGET ?= list
 SECONDS ?= 60
 
-# rustup's own installer puts cargo here without touching the PATH of shells that are open.
+# rustup's own installer puts cargo here without changing the PATH of open shells.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
@@ -30,7 +30,7 @@ test: ## Set up, then check format, lints, tests and docs: what CI runs
 build: ## Build the program: target/release/cipherbench
 	cargo build --release --locked --package cipherbench
 
-bench-device: build ## Our speed trial on OpenSSL beside a tight loop in C and `openssl speed`
+bench-device: build ## Our speed trial on OpenSSL, compared with a tight loop in C and `openssl speed`
 	bench/device.py $(ARGS)
 
 bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)
@@ -39,7 +39,7 @@ bench-frames: build ## Frames per second of our generator and of iperf3 over one
 bench-gost: ## GOST ciphers on one core: modes, kernels and sizes (ARGS="magma ctr" for some rows)
 	cargo run --release --locked --package cipherbench-gost --example speed -- $(ARGS)
 
-bench-handshakes: ## Handshakes per second between two of ours, both on one core
+bench-handshakes: ## Handshakes per second between two of our encryptors, both on one core
 	cargo run --release --locked --package cipherbench-control --example handshakes
 
 bench-lane: ## Packets per second that one core of the encryptor seals and opens, beside its engine alone
@@ -48,7 +48,7 @@ bench-lane: ## Packets per second that one core of the encryptor seals and opens
 bench-memory: ## Frames per second generated and checked in memory, on one core
 	cargo run --release --locked --package cipherbench-traffic --example memory
 
-bench-peers: build ## Our encryptor beside other tunnels on the same two cores (root; ARGS="ours wireguard-go")
+bench-peers: build ## Our encryptor and other tunnels on the same two cores (root; ARGS="ours wireguard-go")
 	bench/peers.py $(ARGS)
 
 bench-search: ## Trials and time of each search on simulated devices
@@ -57,7 +57,7 @@ bench-search: ## Trials and time of each search on simulated devices
 emulate: ## Run the tests of AVX-512 and GFNI on an emulated processor (Bochs 2.8 or later; ARGS="magma" for some)
 	@scripts/emulate.sh $(ARGS)
 
-fuzz: ## Run one fuzz target (TARGET=esp_open SECONDS=60; lists them without)
+fuzz: ## Run one fuzz target (TARGET=esp_open SECONDS=60; without TARGET, list them)
 	@scripts/fuzz.sh $(TARGET) $(SECONDS)
 
 lint: ## Check format and lints only
@@ -78,10 +78,10 @@ install: build ## Install the program to PREFIX/bin (default /usr/local)
 kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
 	@scripts/kernel.sh
 
-token: ## Try PKCS#11 v3.2, ML-DSA and ML-KEM on a token in software (needs libclang and pkcs11-tool; 10 minutes)
+token: ## Test PKCS#11 v3.2, ML-DSA and ML-KEM on a software token (needs libclang and pkcs11-tool; 10 minutes)
 	@scripts/token.sh $(ARGS)
 
-peers: ## Install the tunnels that campaigns compare with ours (apt, cargo and, if there, go)
+peers: ## Install the tunnels that campaigns compare with ours (apt, cargo and, if installed, go)
 	@scripts/peers.sh
 
 clean: ## Remove what was built; runs and their reports stay

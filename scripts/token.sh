@@ -1,19 +1,19 @@
 #!/bin/sh
-# Tests our PKCS#11 devices on a token that supports what SoftHSM2 lacks: version 3.2, ML-DSA and ML-KEM. It is Kryoptic, from crates.io,
+# Tests our PKCS#11 devices on a token that has what SoftHSM2 lacks: version 3.2, ML-DSA and ML-KEM. It is Kryoptic, from crates.io,
 # with its own OpenSSL.
 #
 #   scripts/token.sh [NAME...]     algorithms or classes; by default ML-DSA, ML-KEM and RSA signatures
 #
-# Runs the functional trial, then ten seconds of fatigue with eight threads. Needs libclang and pkcs11-tool; building the token
-# takes ten minutes the first time.
+# Runs the functional trial, then ten seconds of fatigue with eight threads. Needs libclang and pkcs11-tool; the token takes ten
+# minutes to build the first time.
 set -eu
 cd "$(dirname "$0")/.."
 
 fail() { echo "token: $*" >&2; exit 1; }
-command -v pkcs11-tool >/dev/null 2>&1 || fail "pkcs11-tool is missing; run: sudo apt-get install opensc"
-# Not libclang-cpp, which is more common. LIBCLANG_PATH names another folder.
+command -v pkcs11-tool >/dev/null 2>&1 || fail "pkcs11-tool is missing; give: sudo apt-get install opensc"
+# Not libclang-cpp, the library for C++, which more machines have. LIBCLANG_PATH selects another folder.
 ls "${LIBCLANG_PATH:-/nowhere}"/libclang*.so* >/dev/null 2>&1 || ls /usr/lib/llvm-*/lib/libclang-[0-9]*.so* >/dev/null 2>&1 ||
-    fail "libclang is missing; run: sudo apt-get install libclang-dev"
+    fail "libclang is missing; give: sudo apt-get install libclang-dev"
 
 CARGO_TARGET_DIR=target/token cargo build --release --locked --manifest-path scripts/token/Cargo.toml
 cargo build --release --locked --package cipherbench
