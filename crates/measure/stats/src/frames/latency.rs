@@ -47,8 +47,8 @@ pub struct LoadLatency {
 /// A repeat's number and its histograms.
 type Trial<'a> = (u32, &'a LatencyTrial);
 
-/// Returns the latency at each load, in the order of the first repeat. Loads of one share of the
-/// throughput are pooled; outside a `latency` procedure, all are.
+/// Returns the latency at each load, in the order of the first repeat. Trials at one share of the
+/// throughput are pooled; outside a `latency` procedure, all trials are.
 pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
     let mut shares: Vec<(Option<u8>, Vec<Trial<'_>>)> = Vec::new();
     for (repeat, found) in repeats {
