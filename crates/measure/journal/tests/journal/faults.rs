@@ -171,7 +171,9 @@ fn a_missing_permission_is_reported_with_the_path() {
     let path = dir.path().join(FILE_NAME);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        eprintln!("SKIPPED a_missing_permission_is_reported_with_the_path: root may read everything");
+        eprintln!(
+            "SKIPPED a_missing_permission_is_reported_with_the_path: root may read everything"
+        );
         return;
     }
     assert!(error(dir.path()).starts_with(&format!("cannot read {}", path.display())));

@@ -471,7 +471,10 @@ mod tests {
                 found.points.iter().filter(is_faster).count() >= 6
             });
             let distinguished = distinguished.count();
-            assert!(distinguished * 10 >= CURVES * 9, "{repeats} repeats: {distinguished}");
+            assert!(
+                distinguished * 10 >= CURVES * 9,
+                "{repeats} repeats: {distinguished}"
+            );
         }
     }
 
