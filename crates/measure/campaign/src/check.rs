@@ -1,4 +1,5 @@
-//! What a campaign asks for and some lab or host does not have, at its place in the campaign.
+//! Requirements of a campaign that a lab or host does not meet, reported at their place in the
+//! campaign.
 
 use crate::expand::Draft;
 use crate::file::HostFacts;
@@ -43,7 +44,7 @@ impl Draft {
         }
     }
 
-    /// Crypto devices are in no path; a lab in memory has no kernel in it.
+    /// Crypto devices have no path; a lab in memory has no kernel.
     fn check_kind(&self, lab: &LabFile) -> Option<Mistake> {
         let of_device = matches!(self.cell.measurement, Measurement::Device(_));
         match (of_device, lab.plan().kind) {
@@ -142,7 +143,7 @@ impl Draft {
         }
     }
 
-    /// Where the campaign says how long packets are.
+    /// The place in the campaign that sets the packets' length.
     fn size_place(&self) -> &Place {
         self.place(match self.frame_test() {
             Some(_) => Axis::Frame,
@@ -275,7 +276,7 @@ impl Draft {
             Some(_) => (self.cipher_packet_bytes(), "the cipher link's frames"),
             None => (packet, "frames"),
         };
-        // A port must be ready for all that its link may carry.
+        // A port must accept everything that its link may carry.
         let received = match direction {
             Direction::Encrypt if encrypts => (cipher_mtu, "the cipher link's frames"),
             _ => (packet, "frames"),

@@ -1,4 +1,4 @@
-//! Claims: what a data sheet says of a DUT, and which cells measure it.
+//! Claims: figures from data sheets about DUTs, and the cells that measure them.
 //!
 //! To let a claim select by one more axis: see [`selector`].
 
@@ -18,18 +18,18 @@ const TEXT_CHARS_MAX: usize = 200;
 const BPS_MAX: u64 = 1_000_000_000_000;
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
-/// What a claim about a trial can be about.
+/// The quantity of a claim about a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
     /// Payload bits per second.
     Payload,
-    /// Frames per second, or the bit rate that they are at a layer.
+    /// Frames per second, or the bit rate of the frames at a layer.
     Frames,
     /// Time.
     Time,
 }
 
-/// Trials that measure something which data sheets name.
+/// Trials whose quantity data sheets state.
 const TRIALS: [(&str, Measure); 7] = [
     ("tcp", Measure::Payload),
     ("udp", Measure::Payload),
@@ -46,7 +46,7 @@ const PERCENTILES: [(&str, Percentile); 2] = [
     (Percentile::P99.name(), Percentile::P99),
 ];
 
-/// A claim as it is read: whether its DUT, trial and axes are there is known when the cells are.
+/// A claim as read: its DUT, trial and axes are checked once the cells are known.
 #[derive(Debug)]
 pub(crate) struct Asked {
     dut: Spanned<String>,
@@ -276,7 +276,7 @@ fn value(
     }
 }
 
-/// What a text is counted in, when it is a figure at all.
+/// The unit of a text, if it is a figure.
 fn noun(text: &str) -> Option<&'static str> {
     let layers = [Layer::L1, Layer::L2, Layer::Ip];
     let number = layers

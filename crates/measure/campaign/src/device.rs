@@ -1,4 +1,4 @@
-//! Trials of crypto devices as a campaign asks for them: `kat`, `speed` and `fatigue`.
+//! Trials of crypto devices as configured: `kat`, `speed` and `fatigue`.
 //!
 //! To add one: a variant of [`DeviceTrial`] and of [`plan::DeviceTest`], its time in
 //! [`crate::estimate`], its words in `text`, and its table in `docs/campaign.md`.
@@ -62,7 +62,7 @@ pub(crate) const TRIALS: [(&str, Reader); 3] = [
 pub(crate) const CONCURRENCY_MAX: u32 = 1000;
 const DEPTH_MAX: u32 = 1024;
 const SIZE_MAX: u64 = 1 << 20;
-/// What `openssl speed` measures by itself, but for its largest.
+/// The default sizes of `openssl speed`, except the largest.
 const SIZES_DEFAULT: [u32; 5] = [16, 64, 256, 1024, 8192];
 const DURATION_DEFAULT: Duration = Duration::from_secs(1);
 const DURATION_MIN: Duration = Duration::from_millis(20);
@@ -74,7 +74,7 @@ const INVALID_EVERY_DEFAULT: u32 = 16;
 /// Equal parts of a measurement that are counted apart: enough to see that it was steady.
 const SLICES: u32 = 10;
 
-/// Snapshots of a fatigue trial are no more often than that, and a hundred in all where it is long.
+/// Minimum interval between snapshots of a fatigue trial; a long one has a hundred in all.
 const SNAPSHOT_MIN: Duration = Duration::from_secs(30);
 const SNAPSHOTS: u32 = 100;
 
@@ -209,7 +209,7 @@ impl Fatigue {
     }
 }
 
-/// What of a point some device cannot do.
+/// Features of a point that a device does not support.
 pub(crate) fn wrong_for(
     test: &DeviceTest,
     duts: &[&dut::Listed],

@@ -1,4 +1,4 @@
-//! How long a trial takes: the tool's own time, and an allowance for what is around it.
+//! How long a trial takes: the tool's own time, and an allowance for setup and teardown.
 //!
 //! | Part | Time |
 //! | --- | --- |
@@ -28,8 +28,8 @@
 //! | of boxes outside | commands × [`BOX_COMMAND`] + [`BOX_READY`] |
 //! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
 //!
-//! A search is counted to the trials of its cell in equal shares: so the times of all trials add up
-//! to the time of the plan.
+//! A search is counted to the trials of its cell in equal shares: so that the times of all trials
+//! add up to the time of the plan.
 
 mod device;
 mod frames;
@@ -67,7 +67,7 @@ pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How often a trial has them set up again: once before, to learn how long it takes.
+/// Number of set-ups in a trial, with one before it to learn their duration.
 const fn set_ups(measurement: &Measurement) -> u32 {
     match measurement {
         Measurement::Frames(test) => match &test.procedure {

@@ -25,8 +25,8 @@ use crate::trial::{Kind, Trial};
 use std::collections::{HashMap, HashSet};
 use yaml::{Node, Place, Reported};
 
-/// A cell whose time is not estimated yet, with the places that can still be wrong in some lab or
-/// host.
+/// A cell before its time is estimated, with the places of values that a lab or host may still
+/// refuse.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub(crate) cell: Cell,
@@ -61,7 +61,7 @@ pub(crate) fn cells(
     let mut drafts = Vec::new();
     let mut result = Ok(());
     let mut repeated = HashSet::new();
-    let mut told: Vec<(&Place, String)> = Vec::new();
+    let mut reported: Vec<(&Place, String)> = Vec::new();
     for (point, selected) in &points {
         let coordinates = point.named(&varying);
         let group = group_of(&point.measurement, coordinates.iter());
@@ -76,8 +76,8 @@ pub(crate) fn cells(
             result = Err(node.mistake_at(point.trial, what, help));
         }
         for (place, what, help) in point.wrong_for(selected, duts) {
-            if !told.iter().any(|known| *known == (place, what.clone())) {
-                told.push((place, what.clone()));
+            if !reported.iter().any(|known| *known == (place, what.clone())) {
+                reported.push((place, what.clone()));
                 result = Err(node.mistake_at(place, what, help));
             }
         }
@@ -176,7 +176,7 @@ impl Point<'_> {
         at.filter(|at| is_named(at.axis)).cloned().collect()
     }
 
-    /// What of this point some DUT cannot do: where, what, and what to do.
+    /// Features of this point that a DUT does not support: where, what, and what to do.
     fn wrong_for(&self, duts: &[&Listed], all: &[Listed]) -> Vec<(&Place, String, String)> {
         match (&self.measurement, &self.frames) {
             (Measurement::Frames(test), Some(given)) => {
@@ -245,7 +245,8 @@ impl Point<'_> {
         draft
     }
 
-    /// What is measured, the traffic spread over as many tunnels as the DUT has unless it was said.
+    /// The measurement, with the traffic spread over all tunnels of the DUT unless configured
+    /// otherwise.
     fn measurement_of(&self, dut: &Dut) -> Measurement {
         let mut measurement = self.measurement.clone();
         if let (Measurement::Frames(test), Some(given)) = (&mut measurement, &self.frames) {
@@ -259,7 +260,7 @@ impl Point<'_> {
         measurement
     }
 
-    /// The DUT as this point needs it: a fault has to be prepared.
+    /// The DUT as this point needs it: a fault must be prepared.
     fn dut_for(&self, dut: &Dut) -> Dut {
         let mut dut = dut.clone();
         if let Measurement::Frames(test) = &self.measurement

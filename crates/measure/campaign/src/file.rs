@@ -1,4 +1,4 @@
-//! Campaign files: read, checked, and made a plan of together with a lab and a host.
+//! Campaign files: read, checked, and combined with a lab and a host into a plan.
 
 use crate::claim;
 use crate::dut;
@@ -42,7 +42,7 @@ pub struct Campaign {
     published: Vec<Published>,
 }
 
-/// What a plan must know of the host that will run it.
+/// Facts about the host that will run a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostFacts {
     /// Logical CPUs that are online.
@@ -66,7 +66,7 @@ pub fn load(path: &Path) -> Result<Campaign, Mistakes> {
     read(&yaml::load(path)?)
 }
 
-/// Checks a campaign that is at hand as text, `file` being its name in messages.
+/// Checks a campaign given as text; `file` is its name in messages.
 ///
 /// # Errors
 /// All its mistakes.
@@ -187,7 +187,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
 }
 
 impl Campaign {
-    /// The built-in campaign: what this machine makes of the DUT, in a minute and a half.
+    /// The built-in campaign: the DUT on this machine, in a minute and a half.
     ///
     /// # Panics
     /// Never: the file is part of the program, and tests read it.
@@ -222,7 +222,7 @@ impl Campaign {
         &self.name
     }
 
-    /// Its line for people; may be empty.
+    /// Its description, one line; may be empty.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
@@ -247,7 +247,7 @@ impl Campaign {
         self.repeats
     }
 
-    /// The same campaign with each cell measured so often, at least once.
+    /// The same campaign with this many repeats of each cell, at least one.
     #[must_use]
     pub fn with_repeats(self, repeats: u32) -> Self {
         Self {
@@ -279,11 +279,10 @@ impl Campaign {
         self
     }
 
-    /// Makes the plan of it in a lab, on a host.
+    /// Makes its plan for a lab and a host.
     ///
     /// # Errors
-    /// What the campaign asks for and the lab or the host does not have, at its place in the
-    /// campaign.
+    /// Requirements that the lab or the host does not meet, at their place in the campaign.
     pub fn plan(&self, lab: &LabFile, host: &HostFacts) -> Result<Plan, Mistakes> {
         let mut mistakes: Vec<Mistake> = Vec::new();
         // Many cells share a value; it is reported once.

@@ -1,4 +1,4 @@
-//! Frame trials as a campaign asks for them: axes of the traffic, and what is done with it.
+//! Frame trials as configured: axes of the traffic, and procedures.
 //!
 //! To add a procedure: its variant in [`crate::plan::Procedure`] and in [`procedure`], its time in
 //! [`crate::estimate`], its words in `text`, and its table in `docs/campaign.md`.
@@ -28,7 +28,7 @@ use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::mix::{FrameMix, TestFrames};
 use yaml::{Map, Node, Place, Reported, Spanned};
 
-/// One frame trial: the axes of its traffic, and what is done with the frames.
+/// One frame trial: the axes of its traffic, and its procedures.
 #[derive(Debug)]
 pub(crate) struct FrameTrial {
     traffic: TrafficAxes,
@@ -131,7 +131,7 @@ pub(crate) fn packet_bytes_max(mix: &FrameMix) -> u16 {
         .saturating_sub((HEADER_BYTES + FCS_BYTES) as u16)
 }
 
-/// What the axes of the traffic set.
+/// Values set by the axes of the traffic.
 #[derive(Clone)]
 struct Settings {
     /// Flows and tunnels are in `given` until the DUT is known.

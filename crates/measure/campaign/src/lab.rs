@@ -77,7 +77,7 @@ pub fn load_lab(path: &Path) -> Result<LabFile, Mistakes> {
     read(&yaml::load(path)?)
 }
 
-/// Checks a lab that is at hand as text, `file` being its name in messages.
+/// Checks a lab given as text; `file` is its name in messages.
 ///
 /// # Errors
 /// All its mistakes.

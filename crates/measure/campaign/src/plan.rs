@@ -60,10 +60,10 @@ pub struct Plan {
     pub repeats: u32,
     /// The cells, in the order of the campaign, the DUT varying fastest.
     pub cells: Vec<Cell>,
-    /// What is said of the DUTs, to be printed beside the figures of these cells.
+    /// Claims about the DUTs, to be printed beside the figures of their cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
-    /// What others have published of theirs, to be printed beside the figures of these cells.
+    /// Published figures of other systems, to be printed beside the figures of these cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
 }
@@ -81,7 +81,7 @@ impl Plan {
     #[must_use]
     pub fn calibration_only(mut self) -> Self {
         self.cells.retain(Cell::calibrates);
-        // They are about devices, and none is measured.
+        // They are about devices, which this plan does not measure.
         self.claims.clear();
         self.published.clear();
         self
@@ -245,7 +245,7 @@ pub enum Measurement {
 }
 
 impl Measurement {
-    /// The tool that makes a bulk transfer; `None` where it is no bulk transfer.
+    /// The tool of a bulk transfer; `None` for other measurements.
     #[must_use]
     pub const fn tool(&self) -> Option<Tool> {
         match self {
@@ -280,9 +280,8 @@ impl Measurement {
         }
     }
 
-    /// Whether its figure is compared with what the tester reaches without a device. What happens
-    /// to a device, and how steady it is, is no question of the tester's ceiling: each such trial
-    /// has its own control.
+    /// Whether its figure is compared with the tester's limit without a device. Trials of
+    /// disturbances and of stability are not: each has its own control.
     #[must_use]
     pub const fn has_ceiling(&self) -> bool {
         match self {

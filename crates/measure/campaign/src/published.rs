@@ -1,5 +1,5 @@
-//! Published figures: which of the built-in references a campaign names, and which of its cells
-//! measure the same.
+//! Published figures: the built-in references that a campaign names, and the cells that measure the
+//! same.
 
 use crate::expand::Draft;
 use crate::plan::{DeviceTest, FrameTest, Measurement, Procedure, Published, PublishedUnit};
@@ -18,7 +18,7 @@ const NAMES: [(&str, &str); 2] = [
     ),
 ];
 
-/// A reference file. What is for readers only is skipped.
+/// A reference file. Fields for readers only are skipped.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
     source: String,

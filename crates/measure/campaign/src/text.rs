@@ -58,7 +58,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
     text
 }
 
-/// What the figures will be compared with.
+/// The claims that the figures will be compared with.
 fn claims(text: &mut String, plan: &Plan) {
     if plan.claims.is_empty() {
         return;
@@ -67,7 +67,7 @@ fn claims(text: &mut String, plan: &Plan) {
     for claim in &plan.claims {
         let conditions = match claim.conditions.as_str() {
             "" => "conditions not stated",
-            told => told,
+            stated => stated,
         };
         line(
             text,
@@ -83,13 +83,13 @@ fn claims(text: &mut String, plan: &Plan) {
     }
 }
 
-/// What is measured in a cell, in words, the DUT left out.
+/// The measurement of a cell in words, without the DUT.
 #[must_use]
 pub fn in_words(cell: &Cell) -> String {
     group_in_words(cell, std::slice::from_ref(cell))
 }
 
-/// What is measured in the cells of a group, of which `cell` is one.
+/// The measurement of a group's cells in words; `cell` is one of them.
 fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
     let (cores, path) = cell.stations.map_or_else(Default::default, |stations| {
         let offloads = if stations.offloads { "on" } else { "off" };
@@ -225,7 +225,7 @@ fn lab_in_words(lab: &LabPlan) -> String {
     )
 }
 
-/// All that frames cross, in order.
+/// Everything on the path of the frames, in order.
 fn path_in_words(lab: &LabPlan) -> String {
     let elements = lab.path.iter().map(|element| match element {
         Element::Bridge => "bridge",
@@ -235,7 +235,7 @@ fn path_in_words(lab: &LabPlan) -> String {
     stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
 }
 
-/// Which interface of this machine leads where.
+/// The interfaces of this machine and what they lead to.
 fn cables_in_words(cables: &Cables) -> String {
     let Cables {
         station_a,
@@ -258,7 +258,7 @@ fn print_commands(text: &mut String, commands: &[Vec<String>]) {
     }
 }
 
-/// A word as a POSIX shell takes it.
+/// A word quoted for a POSIX shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

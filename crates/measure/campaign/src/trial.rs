@@ -1,4 +1,4 @@
-//! Trials as a campaign asks for them.
+//! Trials as configured.
 
 use crate::device::{self, DeviceTrial};
 use crate::frames::{self, FrameTrial};
@@ -14,7 +14,7 @@ pub(crate) struct Trial {
     pub(crate) kind: Kind,
 }
 
-/// What measures.
+/// The measuring program.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// A real program on each station.

@@ -70,8 +70,8 @@ fn the_time_of_a_search_is_right_within_a_factor_of_four() {
             };
             let noisy = simulated(method, &search.goals, noisy, seed, overhead);
             for took in [steady, noisy] {
-                let told = format!("{profile}: {estimate:?} told, {took:?} taken");
-                assert!(took < estimate * 4 && estimate < took * 4, "{told}");
+                let times = format!("{profile}: {estimate:?} estimated, {took:?} taken");
+                assert!(took < estimate * 4 && estimate < took * 4, "{times}");
             }
             let timeout = Duration::from_nanos(search.timeout_ns);
             assert!(noisy < timeout, "{profile}: {noisy:?} of {timeout:?}");
@@ -139,7 +139,7 @@ fn every_tunnel_of_a_key_exchange_takes_time_each_time_that_it_is_set_up() {
     let further = u64::try_from((TUNNEL_SET_UP * 100).as_nanos()).unwrap();
     for (trial, set_ups) in [
         ("ping: { mtu: 1400 B }", 1),
-        // For the trial, to learn how long it takes, and then those asked for.
+        // Once for the trial, once to learn its duration, and then as often as configured.
         ("setup: { frame: 512 B, load: 2 kpps, times: 5 }", 7),
     ] {
         let [one, many] = estimates(trial);
@@ -168,7 +168,7 @@ fn keys_that_are_agreed_on_take_a_handshake_a_tunnel_and_qkd_its_kmes() {
         let took = estimate(&format!("tunnels: 100, keys: {keys}"), ping);
         assert_eq!(took - is_static, HANDSHAKE * 100 + KME_UP * kmes, "{keys}");
     }
-    // Once for the trial, once to learn how long it takes, and then those asked for.
+    // Once for the trial, once to learn its duration, and then as often as configured.
     let setup = "setup: { frame: 64 B, load: 100 frames/s, times: 2 }";
     let took = estimate("keys: pqc", setup) - estimate("keys: static", setup);
     assert_eq!(took, HANDSHAKE * (1 + 1 + 2));

@@ -1,4 +1,4 @@
-//! What plans of frame tests promise to whoever carries them out.
+//! Guarantees of plans of frame tests to their executor.
 
 use campaign::plan::{
     Adapter, Criteria, Direction, FrameTest, Goal, IpVersion, Measurement, Plan, PortKind, Ports,
@@ -275,13 +275,15 @@ fn a_line_carries_less_of_frames_that_the_station_seals() {
     let load = |direction: &str, rate: &str| {
         format!("load: {{ frame: [64 B, imix], direction: {direction}, rate: {rate} }}")
     };
-    let told = |direction: &str, rate: &str| {
+    let planned = |direction: &str, rate: &str| {
         let trial = load(direction, rate);
         let text = format!("campaign: c\nduts: [direct, cipherbench]\ntrials: [{trial}]\n");
         let campaign = from_text("c.yaml", &text).unwrap();
-        campaign.plan(&lab, &HOST).map_err(|told| told.to_string())
+        campaign
+            .plan(&lab, &HOST)
+            .map_err(|error| error.to_string())
     };
-    let plan = told("decrypt", "100 k frames/s").unwrap();
+    let plan = planned("decrypt", "100 k frames/s").unwrap();
     let rates: Vec<_> = plan
         .cells
         .iter()
@@ -291,10 +293,10 @@ fn a_line_carries_less_of_frames_that_the_station_seals() {
     // 48, 16 of ICV; with 18 + 20 B around them 146 B. Calibration and `direct` send them in clear.
     assert_eq!(rates[..3], [1_488_095, 1_488_095, 1_000_000_000 / 8 / 146]);
     assert!(rates[5] < 327_367, "{rates:?}");
-    assert!(told("both", "1 Gbit/s L1").is_ok());
-    let told = told("decrypt", "1 Gbit/s L1").unwrap_err();
-    assert!(told.contains("--> c.yaml:3:"), "{told}");
-    assert!(told.contains("as ESP (aes-256-gcm)"), "{told}");
+    assert!(planned("both", "1 Gbit/s L1").is_ok());
+    let error = planned("decrypt", "1 Gbit/s L1").unwrap_err();
+    assert!(error.contains("--> c.yaml:3:"), "{error}");
+    assert!(error.contains("as ESP (aes-256-gcm)"), "{error}");
 }
 
 #[test]

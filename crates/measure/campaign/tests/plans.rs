@@ -1,4 +1,4 @@
-//! What plans promise to whoever carries them out.
+//! Guarantees of plans to their executor.
 
 use campaign::estimate::BRING_UP;
 use campaign::plan::{
@@ -189,7 +189,7 @@ fn a_plan_reads_back_from_json_as_it_was_written() {
 }
 
 #[test]
-fn a_file_tells_itself_whether_it_is_a_campaign_or_a_lab() {
+fn the_keys_of_a_file_identify_a_campaign_or_a_lab() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let campaign = load_input(&root.join("campaigns/quick.yaml")).unwrap();
     assert!(matches!(campaign, Input::Campaign(campaign) if campaign.name() == "quick"));
@@ -308,12 +308,12 @@ fn keys_are_static_unless_said_and_agreed_on_for_an_hour() {
             "campaign: c\nduts: [cipherbench: {{ {settings} }}]\ntrials: [ping: {{ mtu: 1500 B }}]\n"
         );
         let duts = plan(&text).cells.into_iter().map(|cell| cell.dut);
-        let told = duts.map(|dut| {
+        let described = duts.map(|dut| {
             let encryptor = dut.adapter.encryptor().unwrap();
             let seconds = encryptor.rekey_every_ns.map(|every| every / S);
             (dut.name, encryptor.keys, seconds)
         });
-        told.collect::<Vec<_>>()
+        described.collect::<Vec<_>>()
     };
     let named = |name: &str, keys, seconds| (name.to_owned(), keys, seconds);
     let ours = "cipherbench";

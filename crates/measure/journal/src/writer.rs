@@ -87,9 +87,10 @@ impl Writer {
 
     /// Appends one record. When this returns `Ok`, the line is on the disk.
     ///
-    /// # Errors When it cannot be written: disk full, over quota, I/O error. A partial line is
-    /// removed, so that the next record can be tried; if that fails, too, this and every later call
-    /// is an error.
+    /// # Errors
+    /// When it cannot be written: disk full, over quota, I/O error. A partial line is removed, so
+    /// that the next record can be tried; if that fails, too, this and every later call is an
+    /// error.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
         if self.broken {
             return Err(JournalError::Broken {

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn no_loss_is_told_from_hardly_any() {
+    fn no_loss_is_distinguished_from_hardly_any() {
         assert_eq!(loss(0, &estimate(&[0.0, 0.0])), "0");
         assert_eq!(loss(1, &estimate(&[0.0, 1e-6])), "< 0.01 %");
         assert_eq!(loss(9, &estimate(&[0.0024, 0.0026])), "0.25 ± 0.01 %");

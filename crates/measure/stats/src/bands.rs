@@ -1,19 +1,19 @@
-//! Whether repeats fall in two bands, each tight, with nothing between them.
+//! Detects repeats in two bands, each tight, with nothing between them.
 //!
-//! A machine that sometimes works in another state (another clock, another core, another path
-//! through a cache) shows two bands. Their mean describes neither, and its interval is a fiction.
+//! A machine that alternates between states (clock, core, cache path) shows two bands. The mean
+//! describes neither, and its interval is meaningless.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Bands are looked for from this many values on.
+/// Minimum number of values to look for bands.
 pub const BANDS_MIN_REPEATS: usize = 5;
 /// The minimum number of values in a band: a single one is an outlier.
 const BAND_MIN_VALUES: usize = 2;
 /// Ratio of the gap between bands to the wider band's spread. With 6, fewer than
 /// 1 % of samples from one normal distribution are taken for two bands, whatever their number.
 const GAP_TO_SPREAD: f64 = 6.0;
-/// The gap is more than this share of the median: less would not matter to anyone.
+/// Minimum gap, as a share of the median: a smaller one does not matter.
 const GAP_TO_MEDIAN: f64 = 0.03;
 
 /// Two bands that values fall in.
@@ -37,7 +37,8 @@ pub struct Band {
 }
 
 impl TwoBands {
-    /// The bands of sorted values; `None` when they are one, or too few to decide.
+    /// Returns the bands of sorted values; `None` if there is one band, or too few values to
+    /// decide.
     pub(crate) fn of(sorted: &[f64]) -> Option<Self> {
         let n = sorted.len();
         if n < BANDS_MIN_REPEATS {
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn two_bands_are_told_with_their_limits() {
+    fn two_bands_are_reported_with_their_limits() {
         let found = bands(&[402.0, 351.0, 400.0, 350.0, 401.0]).unwrap();
         assert_eq!((found.low.n, found.high.n), (2, 3));
         assert_eq!((found.low.min, found.low.max), (350.0, 351.0));
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_matters_to_no_one_is_none() {
+    fn a_gap_too_small_to_matter_is_none() {
         // Quantised: two values, 2 % apart.
         assert_eq!(bands(&[100.0, 100.0, 102.0, 102.0, 102.0]), None);
         assert!(bands(&[100.0, 100.0, 104.0, 104.0, 104.0]).is_some());

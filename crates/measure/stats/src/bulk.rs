@@ -1,4 +1,4 @@
-//! Bulk transfers, and what CPU time they took.
+//! Bulk transfers and their CPU time.
 
 use crate::estimate::{Estimate, Sample};
 use journal::record::{Measured, Transfer};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
-/// A bulk transfer from A to B. Rates are of payload: what the tool's sockets carried, without any
+/// A bulk transfer from A to B. Rates are of payload: bytes of the tool's sockets, without any
 /// header.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Bulk {
@@ -15,7 +15,7 @@ pub struct Bulk {
     pub payload_throughput_bps: Estimate,
     /// Offered load: payload that A handed to its sockets.
     pub offered_payload_bps: Estimate,
-    /// TCP segments retransmitted in one trial, where the tool reports them.
+    /// TCP segments retransmitted in one trial, if the tool reports them.
     pub retransmits: Option<Estimate>,
     /// Datagrams, for UDP.
     pub datagrams: Option<Datagrams>,
@@ -26,7 +26,7 @@ pub struct Bulk {
 pub struct Datagrams {
     /// Sent by A, over all repeats.
     pub sent: u64,
-    /// Of those, not seen by B. Zero loss is this being 0, never a ratio.
+    /// Of those, not received by B. Zero loss means that this is 0, never a ratio.
     pub lost: u64,
     /// Lost by sent.
     pub loss_ratio: Estimate,
@@ -49,21 +49,21 @@ pub struct CpuResult {
     pub station_a_cores: Estimate,
     /// Station B's tools.
     pub station_b_cores: Estimate,
-    /// The DUT's processes on both gateways; `null` of one that ran on machines of its own.
+    /// The DUT's processes on both gateways; `null` for a DUT on other machines.
     pub dut_cores: Option<Estimate>,
     /// The rest: softirq, kernel threads, the tester itself.
     pub kernel_cores: Estimate,
     /// All of it.
     pub busy_cores: Estimate,
-    /// Payload bits received per CPU-second of the whole machine; `null` for a ping, and where the
-    /// DUT's is not known.
+    /// Payload bits received per CPU-second of the whole machine; `null` for a ping, and if the
+    /// DUT's is unknown.
     pub payload_bits_per_cpu_s: Option<Estimate>,
-    /// Payload bits received per CPU-second of the DUT; `null` for a ping and where the DUT has no
-    /// process, or one elsewhere.
+    /// Payload bits received per CPU-second of the DUT; `null` for a ping, and for a DUT without
+    /// processes or on other machines.
     pub payload_bits_per_dut_cpu_s: Option<Estimate>,
 }
 
-/// An estimate of `value` over those repeats; `None` when one of them has none.
+/// An estimate of `value` over those repeats; `None` if a repeat has no value.
 pub(crate) fn estimate<T>(
     repeats: &[(u32, T)],
     value: impl Fn(&T) -> Option<f64>,
@@ -163,7 +163,7 @@ impl CpuResult {
             kernel_cores: cores(|trial| trial.cpu.kernel_ns)?,
             busy_cores: cores(|trial| trial.cpu.busy_ns)?,
             payload_bits_per_cpu_s: bits_per_cpu_s(|trial| {
-                // What a DUT elsewhere spends would be left out of it.
+                // CPU time of a DUT on other machines would be missing.
                 trial.cpu.dut_ns.map(|_| trial.cpu.busy_ns)
             }),
             payload_bits_per_dut_cpu_s: bits_per_cpu_s(|trial| trial.cpu.dut_ns),

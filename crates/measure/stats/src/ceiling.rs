@@ -1,11 +1,12 @@
-//! The ceiling of each cell: what the line or the baseline allows a device that adds bytes.
+//! The ceiling of each cell: the most that the line or the baseline allows a device that adds
+//! bytes.
 
 use crate::cell::CellResult;
 use crate::overhead::{Ceiling, CeilingBasis, Packets, carrier};
 use campaign::plan::{Cell, Measurement, Plan};
 use journal::Journal;
 
-/// Gives each cell that has one its ceiling.
+/// Sets the ceiling of each cell that has one.
 pub(crate) fn set_ceilings(journal: &Journal, cells: &mut [CellResult]) {
     let plan = &journal.header.plan;
     let ceilings: Vec<Option<Ceiling>> = plan
@@ -26,7 +27,7 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let cipher_bits = carrier.map(|_| packets.line_bits(planned.carried_bytes()));
     let figure = figure(cell);
     let (basis, baseline_cell, most) = match plan.lab.link_bps {
-        // What is added in ways that are not known here leaves no ceiling.
+        // Without a known overhead there is no ceiling.
         Some(_) if carrier.is_none() && !planned.dut.adapter.profile().is_clear() => return None,
         Some(link_bps) => {
             let packets_per_s = link_bps as f64 / cipher_bits.unwrap_or(clear_bits).max(clear_bits);
@@ -53,7 +54,7 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     })
 }
 
-/// A load that the campaign gives bounds the baseline, whatever the path could carry.
+/// A configured load bounds the baseline below what the path could carry.
 fn has_given_load(cell: &Cell) -> bool {
     matches!(
         &cell.measurement,
@@ -64,7 +65,7 @@ fn has_given_load(cell: &Cell) -> bool {
     )
 }
 
-/// What a ceiling is compared with.
+/// The figure that a ceiling is compared with.
 fn figure(cell: &CellResult) -> Option<f64> {
     Some(cell.rate()?.mean)
 }

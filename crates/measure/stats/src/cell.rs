@@ -22,17 +22,17 @@ use serde::Serialize;
 pub struct CellResult {
     /// The cell's id in the plan.
     pub id: String,
-    /// The id without the DUT: cells of one group are compared with one another.
+    /// The id without the DUT: cells of one group are compared with each other.
     pub group: String,
     /// The DUT's name.
     pub dut: String,
     /// Whether this is the baseline: nothing is encrypted.
     pub baseline: bool,
-    /// Whether it measures the tester and no DUT of the campaign.
+    /// Whether it measures the tester, not a DUT of the campaign.
     pub calibration: bool,
-    /// What makes it a control, where it is one.
+    /// The kind of control, if it is one.
     pub control: Option<Control>,
-    /// Why this DUT must not protect data; `null` where it may, or is not meant to.
+    /// Why this DUT must not protect data; `null` if it may, or is not meant to.
     pub insecure: Option<String>,
     /// `tcp`, `udp` or `ping`; of a frame test, its procedure; of crypto devices `kat`, `speed` or
     /// `fatigue`.
@@ -47,7 +47,7 @@ pub struct CellResult {
     pub status: Status,
     /// Why trials are invalid or failed, in the order of the repeats.
     pub reasons: Vec<Reason>,
-    /// What became of the repeats.
+    /// Counts of the repeats by outcome.
     pub repeats: Repeats,
     /// The figures, by kind.
     #[serde(flatten, serialize_with = "figures::json")]
@@ -55,15 +55,15 @@ pub struct CellResult {
     pub figures: CellFigures,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
-    /// What the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` where nothing
-    /// encrypts, where packets are fragmented, and where it depends on more than the packet.
+    /// Bytes that the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` without
+    /// encryption, with fragmented packets, and if they depend on more than the packet.
     pub overhead: Option<Overhead>,
-    /// What the path could carry of these packets, for the same; `null` where neither line rate nor
-    /// baseline is known.
+    /// The most that the path could carry of these packets, for the same; `null` if neither line
+    /// rate nor baseline is known.
     pub ceiling: Option<Ceiling>,
 }
 
-/// A cell that is there to show what the rig does without a part of the DUT.
+/// A cell that measures the rig without a part of the DUT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {
@@ -74,7 +74,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// What a DUT is a control for; `None` for one that is measured for its own sake.
+    /// The kind of control that a DUT is; `None` if it is none.
     #[must_use]
     pub fn of(adapter: &Adapter) -> Option<Self> {
         match adapter.encryptor() {
@@ -99,8 +99,8 @@ impl Control {
 pub enum Status {
     /// Every repeat was measured, and every check passed.
     Measured,
-    /// Some repeats were measured, the others failed or were not run. The figure is of those
-    /// measured.
+    /// Some repeats were measured, the others failed or were not run. The figure is from the
+    /// measured ones.
     Partly,
     /// Evidence speaks against at least one repeat: no figure.
     Invalid,
@@ -119,10 +119,10 @@ pub struct Reason {
     pub text: String,
 }
 
-/// What became of the repeats of a cell.
+/// Counts of a cell's repeats by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Repeats {
-    /// By the plan.
+    /// Planned.
     pub planned: u32,
     /// Measured, all checks passed.
     pub measured: u32,
@@ -130,7 +130,7 @@ pub struct Repeats {
     pub invalid: u32,
     /// Could not be measured.
     pub failed: u32,
-    /// Not tried.
+    /// Not run.
     pub not_run: u32,
 }
 
@@ -141,14 +141,14 @@ impl CellResult {
         Some(&self.bulk()?.payload_throughput_bps)
     }
 
-    /// The figure that a frame test is there for, in frames/s: the relevant lower bound of the
-    /// first goal, or the highest forwarding rate.
+    /// The main figure of a frame test, in frames/s: the relevant lower bound of the first goal, or
+    /// the highest forwarding rate.
     #[must_use]
     pub fn frame_rate(&self) -> Option<&Estimate> {
         self.frames()?.frame_rate()
     }
 
-    /// How much it carried: the throughput in bit/s, or the frame rate where frames are counted.
+    /// The carried rate: the throughput in bit/s, or the frame rate of a frame test.
     #[must_use]
     pub fn rate(&self) -> Option<&Estimate> {
         self.throughput_bps().or_else(|| self.frame_rate())
@@ -210,7 +210,7 @@ fn result(
         .collect();
     let counts = count(&repeats);
     let status = status(&counts);
-    // An invalid cell has no number, not even from those repeats that passed.
+    // An invalid cell has no figure, not even from the repeats that passed.
     let measured: Vec<(u32, &Measured)> = match status {
         Status::Measured | Status::Partly => repeats
             .iter()
@@ -245,14 +245,14 @@ fn result(
         repeats: counts,
         figures: CellFigures::of(cell, &measured),
         cpu: match cell.measurement {
-            // Their workers' CPU time is with their figures: there are no stations.
+            // The workers' CPU time is in their figures: there are no stations.
             Measurement::Device(_) => None,
             _ => CpuResult::of(&measured),
         },
     }
 }
 
-/// How far a soak had come when the run broke off.
+/// Progress of a soak when the run was interrupted.
 fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Reason> {
     let segments: Vec<&SoakProgress> = segments.collect();
     let measured_ns: u64 = segments.iter().map(|one| one.trial.duration_ns).sum();
@@ -266,7 +266,7 @@ fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Re
     })
 }
 
-/// How far a fatigue trial had come when the run broke off.
+/// Progress of a fatigue trial when the run was interrupted.
 fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -> Option<Reason> {
     let segments: Vec<&FatigueProgress> = segments.collect();
     let parts = || segments.iter().flat_map(|one| &one.segment.devices);
@@ -287,7 +287,7 @@ fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -
     })
 }
 
-/// Sorts a repeat by its outcome, and notes why it has no figure.
+/// Sorts a repeat by its outcome, and records why it has no figure.
 fn classify<'a>(
     cell: &Cell,
     repeat: u32,
@@ -348,7 +348,7 @@ fn status(counts: &Repeats) -> Status {
     }
 }
 
-/// The parameters in force where they are known, else those of the plan.
+/// The parameters in force if they are known, else those of the plan.
 fn parameters(cell: &Cell, known: Option<&ToolParameters>, tuned: bool) -> Parameters {
     let tool = cell.measurement.tool().map(|tool| tool.name().to_owned());
     let planned = match cell.measurement {

@@ -1,16 +1,16 @@
-//! What is claimed of a device beside what was measured of it.
+//! Claims about a device beside its measured figures.
 //!
-//! A claim is *met* or *not met* only where the whole interval of the figure is on one side of it:
-//! the 95 % interval of the mean where there are repeats enough for one, else from the smallest
-//! repeat to the largest. It is *not decided*
+//! A claim is *met* or *not met* only if the whole interval of the figure is on one side of it: the
+//! 95 % interval of the mean with enough repeats, else the range of the repeats. It is *not
+//! decided*
 //!
-//! 1. where the cell has no figure, or one repeat only, or two bands of repeats;
-//! 2. where the interval holds the claim, of a search up to its upper bound;
-//! 3. where the figure falls short, and tester or link is the limit, or the limit is unknown:
-//!    the device may do more;
-//! 4. where a time is too long, and the path without the device takes that long itself;
-//! 5. where it is not kept, and stations and device take time from one another, as the machine has
-//!    fewer cores than they want: the device may do better.
+//! 1. if the cell has no figure, or one repeat only, or two bands of repeats;
+//! 2. if the interval contains the claim (for a search, the interval extends to its upper bound);
+//! 3. if the figure falls short, and tester or link is the limit, or the limit is unknown: the
+//!    device may do more;
+//! 4. if a time is too long, and the path without the device takes that long itself;
+//! 5. if it is not met, and stations and device compete for CPU time because the machine has fewer
+//!    cores than they need: the device may do better.
 //!
 //! Nothing here changes what a cell is worth, or how a run ends.
 
@@ -34,23 +34,23 @@ pub struct ClaimResult {
     pub dut: String,
     /// Id of the cell.
     pub cell: String,
-    /// What is measured for it: `tcp`, `latency, p99 at 50 % of the throughput`.
+    /// The measured quantity: `tcp`, `latency, p99 at 50 % of the throughput`.
     pub measure: String,
     /// The claim in words: `at least 10 Gbit/s payload`.
     pub claim: String,
-    /// Its figure.
+    /// The claimed figure.
     pub claimed: f64,
-    /// Whether the figure is a least or a most: `at-least`, `at-most`.
+    /// Whether the figure is a minimum or a maximum: `at-least`, `at-most`.
     pub bound: String,
-    /// What it is counted in: `payload_bps`, `l1_bps`, `l2_bps`, `ip_bps`, `frames_per_s` or `ns`.
+    /// Its unit: `payload_bps`, `l1_bps`, `l2_bps`, `ip_bps`, `frames_per_s` or `ns`.
     pub unit: String,
     /// Where it is published.
     pub source: String,
-    /// Under which conditions it is said to hold; `null` when the source does not say.
+    /// Conditions of the claim; `null` if the source states none.
     pub conditions: Option<String>,
     /// The conditions here.
     pub conditions_here: String,
-    /// What was measured, in the same unit; `null` without a figure.
+    /// Measured figure, in the same unit; `null` without one.
     pub measured: Option<Estimate>,
     /// Measured by claimed.
     pub ratio: Option<f64>,
@@ -64,9 +64,9 @@ pub struct ClaimResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimVerdict {
-    /// The whole interval keeps it.
+    /// The whole interval meets it.
     Met,
-    /// No part of the interval keeps it, and nothing but the device is known to be the cause.
+    /// No part of the interval meets it, and no other cause than the device is known.
     NotMet,
     /// Undecided.
     NotDecided,
@@ -92,13 +92,13 @@ struct Figure {
     value: Option<Estimate>,
     /// Upper bound of a search.
     upper: Option<Estimate>,
-    /// What was offered at most.
+    /// Highest offered load.
     offered: Option<f64>,
-    /// The same without a device in the path: no device is better.
+    /// The same without a device in the path, a bound for every device.
     floor: Option<f64>,
 }
 
-/// All that the verdicts of a run's claims depend on.
+/// Everything that the verdicts of a run's claims depend on.
 struct Judge<'a> {
     journal: &'a Journal,
     cells: &'a [CellResult],
@@ -178,7 +178,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The figures of a cell that a claim is about; at least one, which may be empty.
+    /// Returns the figures of a cell that a claim is about; at least one, which may be empty.
     fn figures(&self, claim: &Claim, place: usize) -> Vec<Figure> {
         let cell = &self.cells[place];
         let measurement = &self.journal.header.plan.cells[place].measurement;
@@ -266,7 +266,7 @@ impl Judge<'_> {
             Bound::AtLeast => (low >= claimed, upper < claimed),
             Bound::AtMost => (upper <= claimed, low > claimed),
         };
-        // More throughput would turn it: then nothing else may be what holds it down.
+        // More throughput would change the verdict, so nothing else may limit it.
         let held_down = match claim.bound {
             Bound::AtLeast => breaks,
             Bound::AtMost => keeps,
@@ -313,7 +313,7 @@ impl Judge<'_> {
         })
     }
 
-    /// What else than the device may hold a throughput down.
+    /// Returns what may limit a throughput other than the device.
     fn limit(&self, claim: &Claim, cell: &CellResult, figure: &Figure) -> Option<String> {
         if let Some(offered) = figure
             .offered
@@ -338,7 +338,7 @@ impl Judge<'_> {
     }
 }
 
-/// The key that a unit has in results.
+/// Returns a unit's key in results.
 const fn key(unit: ClaimUnit) -> &'static str {
     match unit {
         ClaimUnit::PayloadBps => "payload_bps",
@@ -358,7 +358,7 @@ fn printed(unit: ClaimUnit, value: f64) -> String {
     }
 }
 
-/// Where the mean lies; `None` of a single repeat.
+/// Returns the interval of the mean; `None` for a single repeat.
 fn interval(found: &Estimate) -> Option<(f64, f64)> {
     match found.interval_95 {
         Interval95::Bootstrap { low, high } => Some((low, high)),
@@ -411,7 +411,7 @@ fn one_way(cell: &CellResult, claim: &Claim) -> Vec<(Option<u8>, Estimate)> {
         .collect()
 }
 
-/// Throughput, or what was forwarded of a load.
+/// Throughput, or the forwarding rate at a load.
 fn frames(cell: &CellResult, claim: &Claim) -> Figure {
     let Some(frames) = cell.frames() else {
         return Figure::default();

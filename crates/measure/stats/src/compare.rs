@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 /// One quantity of a DUT cell by the same quantity of the baseline cell of its group.
 ///
-/// Trials are interleaved, so the repeats of both pair up: a drift of the machine falls on both of
-/// a pair and leaves its ratio alone.
+/// Trials are interleaved, so the repeats form pairs: a drift of the machine affects both and
+/// cancels in their ratio.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The group that both cells belong to.
@@ -22,9 +22,9 @@ pub struct Comparison {
     pub dut: String,
     /// Name of the baseline.
     pub baseline: String,
-    /// What is compared.
+    /// The compared quantity.
     pub metric: Metric,
-    /// Mean of the DUT by mean of the baseline.
+    /// Ratio of the DUT's mean to the baseline's.
     pub ratio: f64,
     /// Smallest ratio of a pair; `null` when no repeat was measured for both.
     pub low: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Comparison {
     pub pairs: u32,
 }
 
-/// What is compared.
+/// The compared quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -71,14 +71,14 @@ impl Metric {
 /// A quantity of one cell by that of another, repeat by repeat.
 pub(crate) struct Paired {
     pub(crate) ratio: Estimate,
-    /// Whether the 95 % interval of the quotients leaves out 1; `None` where repeats are too few
-    /// for one.
+    /// Whether the 95 % interval of the quotients excludes 1; `None` with too few repeats for an
+    /// interval.
     pub(crate) differs: Option<bool>,
 }
 
 impl Metric {
-    /// Both were measured in every repeat, one after the other: what drifts falls on both and
-    /// leaves their quotient alone.
+    /// Both are measured in every repeat, one after the other: a drift affects both and cancels in
+    /// their quotient.
     pub(crate) fn paired(self, cell: &CellResult, other: &CellResult) -> Option<Paired> {
         let (own, other) = (self.of(cell)?, self.of(other)?);
         let quotient = |sample: &Sample| {

@@ -1,15 +1,15 @@
-//! Cores that a cell wants.
+//! Cores that a cell needs.
 
 use campaign::plan::{Cell, Direction, Measurement};
 
 /// Cores that the tools and the DUT of a cell would use if each had its own.
 pub(crate) fn cores_wanted(cell: &Cell) -> u32 {
-    // Crypto devices have no stations; more work in parallel than there are cores is what they are
-    // asked for.
+    // Crypto devices have no stations, and are meant to work in parallel beyond the number of
+    // cores.
     let Some(stations) = cell.stations else {
         return 0;
     };
-    // A station replaces the other gateway where only one is loaded.
+    // With one loaded gateway, a station replaces the other one.
     let gateways = match &cell.measurement {
         Measurement::Frames(test) if test.traffic.direction != Direction::Both => 1,
         _ => 2,

@@ -1,5 +1,5 @@
-//! Crypto devices: what the repeats of a functional, a speed or a fatigue trial say together, and
-//! devices beside one another.
+//! Crypto devices: combined results of the repeats of functional, speed and fatigue trials, and
+//! comparisons of devices.
 //!
 //! ```text
 //! DeviceResult per repeat -> DeviceFigures per cell -> DeviceSeries over sizes or concurrency
@@ -38,22 +38,21 @@ use serde::Serialize;
 /// The operation and the devices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceTestInfo {
-    /// The devices that work at once, by name.
+    /// Names of the devices that work in parallel.
     pub members: Vec<String>,
-    /// Whether they are said to take work off the CPU.
+    /// Whether they are declared to take work off the CPU.
     pub offloads: bool,
     /// Whether they are the CPU itself: our engines, or OpenSSL's own code.
     pub is_cpu: bool,
-    /// Of a speed trial: algorithm and action.
+    /// For a speed trial: algorithm and action.
     pub operation: Option<String>,
-    /// Of a speed trial: bytes of input of one operation; `null` where its size means nothing.
+    /// For a speed trial: input bytes of one operation; `null` if its size is meaningless.
     pub input_bytes: Option<u32>,
-    /// How many work at once: of a speed trial over all devices, of a fatigue trial threads on
-    /// each.
+    /// Concurrency: over all devices for a speed trial, threads on each device for a fatigue trial.
     pub concurrency: Option<u32>,
-    /// Of a speed trial: `threads` or `processes`.
+    /// For a speed trial: `threads` or `processes`.
     pub workers: Option<String>,
-    /// Of a speed trial: operations that each keeps in the device at once.
+    /// For a speed trial: queue depth, the operations that each worker keeps in the device at once.
     pub depth: Option<u32>,
 }
 
@@ -69,15 +68,15 @@ pub struct DeviceCell {
 /// Figures of a trial on crypto devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceFigures {
-    /// What the devices say of themselves, by the last repeat.
+    /// What the devices report about themselves, by the last repeat.
     pub members: Vec<DeviceMember>,
-    /// Why there is no figure though nothing failed: the device does not have the operation.
+    /// Why there is no figure though nothing failed: the device does not offer the operation.
     pub not_offered: Option<String>,
-    /// What the trial found; `None` when no repeat has it.
+    /// The trial's findings; `None` when no repeat has them.
     pub found: Option<DeviceOutcome>,
 }
 
-/// What a trial on crypto devices found, by its kind.
+/// Findings of a trial on crypto devices, by its kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceOutcome {
     /// For `kat`.
@@ -88,12 +87,12 @@ pub enum DeviceOutcome {
     Fatigue(Box<FatigueResult>),
 }
 
-/// What a device says of itself.
+/// A device's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceMember {
     /// Its name in the plan.
     pub member: String,
-    /// Library, provider or token as it names itself.
+    /// Library, provider or token, as the device reports it.
     pub name: String,
     /// Its version, as it reports it.
     pub version: String,
@@ -130,15 +129,15 @@ impl DeviceTestInfo {
         }
     }
 
-    /// Names of its devices, where the DUT's own does not say it all.
+    /// Names of its devices, if the DUT's name does not identify them.
     #[must_use]
     pub fn member(&self, device: usize) -> &str {
         self.members.get(device).map_or("", String::as_str)
     }
 }
 
-/// Whether it computes on the CPU by code that is at hand everywhere: what other devices are held
-/// against.
+/// Whether it computes on the CPU with code that is available everywhere: the reference for other
+/// devices.
 fn is_cpu(kind: &DeviceKind) -> bool {
     match kind {
         DeviceKind::Engine { .. } => true,
@@ -165,7 +164,7 @@ impl DeviceCell {
 }
 
 impl DeviceFigures {
-    /// Sums up the repeats; `None` when there is none.
+    /// Sums up the repeats; `None` without repeats.
     fn of(test: &DeviceTest, info: &DeviceTestInfo, measured: &[(u32, &Measured)]) -> Option<Self> {
         let repeats: Vec<(u32, &DeviceResult)> = measured
             .iter()
@@ -223,7 +222,7 @@ impl DeviceFigures {
     }
 }
 
-/// What keeps a trial that counts as measured from having a figure.
+/// Why a trial that counts as measured has no figure.
 pub(crate) fn missing(test: &DeviceTest, measured: &Measured) -> Option<&'static str> {
     let Some(result) = measured.device() else {
         return Some("the record holds no device");

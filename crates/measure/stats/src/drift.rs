@@ -1,40 +1,39 @@
-//! Whether something that was read again and again has drifted: Theil and Sen's slope with its
-//! interval, and Mann and Kendall's test.
+//! Drift of a repeated reading: the Theil-Sen slope with its interval, and the Mann-Kendall test.
 //!
-//! Both look at pairs of points only, so that a few points far off, and the shape of the noise, do
-//! not matter (Sen, 1968; Gilbert, *Statistical Methods for Environmental Pollution Monitoring*,
-//! 1987, 16.4 and 17.3). Pairs are made within a stratum, which is one start of a device: what
-//! begins anew begins where it likes, and that is no drift. Where points next to each other are
-//! alike, the interval is narrower than it should be.
+//! Both use pairs of points only, so that outliers and the shape of the noise do not matter (Sen,
+//! 1968; Gilbert, *Statistical Methods for Environmental Pollution Monitoring*, 1987, 16.4 and
+//! 17.3). Pairs are formed within a stratum, which is one start of a device: a restarted device may
+//! begin at another level, and that is not drift. If adjacent points are correlated, the interval
+//! is too narrow.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Points that it takes to judge: with fewer, an interval says more about their number than about a
-/// drift.
+/// Minimum number of points for a verdict: with fewer, the interval depends more on their number
+/// than on a drift.
 pub const DRIFT_MIN_POINTS: usize = 30;
 
-/// Of the normal distribution, what 95 % lie within.
+/// Two-sided 95 % quantile of the normal distribution.
 const Z_95: f64 = 1.959_964;
 
-/// How something moved over the time of a soak.
+/// The drift of a quantity over a soak.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Drift {
-    /// Points that it is read from.
+    /// Number of points.
     pub points: u32,
     /// Median of the points, in the unit that the key names.
     pub median: f64,
-    /// Theil and Sen's slope: the median of those of all pairs, in that unit per hour.
+    /// Theil-Sen slope: the median slope of all pairs, in that unit per hour.
     pub slope_per_hour: f64,
-    /// The same over the whole time, by the median.
+    /// The slope over the whole time, as a share of the median.
     pub change_ratio: f64,
     /// Lower end of its 95 % interval.
     pub change_low: f64,
     /// Upper end of its 95 % interval.
     pub change_high: f64,
-    /// Mann and Kendall's test, two-sided: how likely points without any trend look like these.
+    /// Two-sided p-value of the Mann-Kendall test.
     pub p: f64,
-    /// How far it may drift over the whole time, up or down, by the median.
+    /// Allowed drift over the whole time, up or down, as a share of the median.
     pub bound_ratio: f64,
     /// The resulting verdict.
     pub judged: DriftJudgement,
@@ -48,16 +47,16 @@ pub enum DriftJudgement {
     Steady,
     /// The whole interval is beyond the bound.
     Drifts,
-    /// The interval reaches over the bound, or there are too few points.
+    /// The interval crosses the bound, or there are too few points.
     Unclear,
 }
 
-/// A value read at a time, in hours.
+/// A time in hours, and the value read at it.
 pub(crate) type Point = (f64, f64);
 
 impl Drift {
-    /// How points of several strata moved over a time of `hours`; `None` when no stratum has two
-    /// points, or their median is not above 0.
+    /// The drift of points of several strata over `hours`; `None` when no stratum has two points,
+    /// or their median is not above 0.
     pub(crate) fn of(strata: &[Vec<Point>], hours: f64, bound_ratio: f64) -> Option<Self> {
         let mut values: Vec<f64> = strata.iter().flatten().map(|(_, value)| *value).collect();
         let median = median(&mut values).filter(|median| *median > 0.0)?;
@@ -98,7 +97,7 @@ fn judge((low, high): (f64, f64), bound: f64) -> DriftJudgement {
     }
 }
 
-/// Of each pair that is not of one time.
+/// Slopes of all pairs of points with different times.
 fn slopes(points: &[Point]) -> impl Iterator<Item = f64> {
     points
         .iter()
@@ -112,7 +111,7 @@ fn slopes(points: &[Point]) -> impl Iterator<Item = f64> {
         })
 }
 
-/// Mann and Kendall's S of points in the order of time, and its variance, ties counted.
+/// Mann-Kendall S of points in time order, and its variance, corrected for ties.
 fn mann_kendall(points: &[Point]) -> (f64, f64) {
     let mut score = 0.0;
     for (index, (_, value)) in points.iter().enumerate() {
@@ -132,15 +131,15 @@ fn mann_kendall(points: &[Point]) -> (f64, f64) {
     (score, (term(points.len() as f64) - ties) / 18.0)
 }
 
-/// Sen's interval: the slopes that lie so far from the middle one as S may by chance.
+/// Sen's interval: the slopes whose rank is as far from the middle one as S may be by chance.
 fn interval(sorted: &[f64], variance: f64) -> (f64, f64) {
     let n = sorted.len() as f64;
     let reach = Z_95 * variance.max(0.0).sqrt();
     let last = sorted.len().saturating_sub(1);
-    // Outwards to the next whole place.
+    // Round outwards to whole ranks.
     let low = ((n - reach) / 2.0).floor() - 1.0;
     let high = ((n + reach) / 2.0).ceil();
-    // Below 0 and beyond the last there is nothing.
+    // Clamp to the ranks that exist.
     let at = |place: f64| sorted[(place.max(0.0) as usize).min(last)];
     (at(low), at(high))
 }
@@ -153,7 +152,7 @@ fn p_value(score: f64, variance: f64) -> f64 {
     complementary_error(z / std::f64::consts::SQRT_2)
 }
 
-/// 1 less the error function, of what is not below 0: to 1.2e-7 of its value (Numerical Recipes,
+/// The complementary error function for `x >= 0`, to a relative error of 1.2e-7 (Numerical Recipes,
 /// 6.2, `erfcc`).
 fn complementary_error(x: f64) -> f64 {
     const TERMS: [f64; 10] = [
@@ -187,7 +186,7 @@ fn middle(sorted: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// The same numbers each time, evenly within 1 of 0.
+    /// Reproducible uniform numbers between -1 and 1.
     fn noise(seed: u64) -> impl Iterator<Item = f64> {
         let mut state = seed;
         std::iter::repeat_with(move || {
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_is_the_one_of_the_books() {
+    fn the_test_matches_the_textbook() {
         // 1 to 10 in order: S = 45, Var = 10·9·25/18 = 125, Z = 44/sqrt(125) = 3.9355, p = 8.30e-5.
         let rising: Vec<Point> = (1..=10).map(|n| (f64::from(n), f64::from(n))).collect();
         let (score, variance) = mann_kendall(&rising);
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_function_is_the_tabled_one() {
+    fn the_error_function_matches_published_tables() {
         for (x, expected) in [
             (0.0, 1.0),
             (0.5, 0.479_500_1),
@@ -253,7 +252,7 @@ mod tests {
         assert!(found.p < 1e-6, "{}", found.p);
         let down = Drift::of(&[points(120, 20.0, -100.0)], 1.0, 0.01).unwrap();
         assert_eq!(down.judged, DriftJudgement::Drifts);
-        // A bound that allows it.
+        // With a bound that allows it.
         let allowed = Drift::of(&[points(120, 20.0, 100.0)], 1.0, 0.2).unwrap();
         assert_eq!(allowed.judged, DriftJudgement::Steady);
     }
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_changes_is_steady() {
+    fn a_constant_is_steady() {
         let found = Drift::of(&[points(120, 0.0, 0.0)], 1.0, 0.001).unwrap();
         assert_eq!(found.judged, DriftJudgement::Steady);
         assert_near(found.p, 1.0, 0.0);
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn points_far_off_do_not_matter() {
+    fn outliers_do_not_matter() {
         let mut spiky = points(120, 5.0, 0.0);
         for place in [3, 40, 41, 99, 119] {
             spiky[place].1 = 50_000.0;
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_nothing() {
+    fn without_points_there_is_no_drift() {
         assert_eq!(Drift::of(&[], 1.0, 0.1), None);
         assert_eq!(Drift::of(&[vec![(0.0, 1.0)]], 1.0, 0.1), None);
         assert_eq!(Drift::of(&[vec![(0.0, 0.0), (1.0, 0.0)]], 1.0, 0.1), None);

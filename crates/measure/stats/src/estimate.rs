@@ -1,20 +1,20 @@
-//! One quantity measured several times: its mean and how far the repeats lie from it.
+//! One quantity measured several times: its mean and spread.
 
 use crate::bands::TwoBands;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A mean whose farthest repeat is farther than this, in per cent, is called widely spread.
+/// Distance of the farthest repeat, in per cent of the mean, above which a spread counts as wide.
 pub const LARGE_SPREAD_PERCENT: f64 = 10.0;
 
-/// A bootstrap interval is given from this many repeats on. Below, resampling so few values says
-/// more about their number than about the quantity.
+/// Minimum number of repeats for a bootstrap interval. With fewer, resampling says more about their
+/// number than about the quantity.
 pub const BOOTSTRAP_MIN_REPEATS: usize = 5;
 
 const RESAMPLES: usize = 10_000;
 
-/// The value of one repeat, in the unit of the estimate it belongs to; of an estimate over events,
-/// that of one event in it.
+/// The value of one repeat, in the estimate's unit; for an estimate over events, the value of one
+/// event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Sample {
     /// From 1.
@@ -23,10 +23,10 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// A quantity over the repeats of a cell. Its unit is in the key that holds it.
+/// A quantity over the repeats of a cell. Its key names its unit.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// How many repeats it is made of; at least 1.
+    /// Number of repeats; at least 1.
     pub n: u32,
     /// The repeats, in their order.
     pub values: Vec<Sample>,
@@ -36,7 +36,7 @@ pub struct Estimate {
     pub largest_distance: f64,
     /// The same, in per cent of the mean; `null` when the mean is 0.
     pub largest_distance_percent: Option<f64>,
-    /// Middle value, or the mean of the two in the middle.
+    /// Median.
     pub median: f64,
     /// Smallest value.
     pub min: f64,
@@ -46,7 +46,7 @@ pub struct Estimate {
     pub standard_deviation: Option<f64>,
     /// 95 % confidence interval of the mean; `None` with too few values.
     pub interval_95: Interval95,
-    /// Set when the values fall in two bands, of which neither is the mean's.
+    /// Set when the values fall in two bands, neither of which contains the mean.
     pub bands: Option<TwoBands>,
 }
 
@@ -63,13 +63,13 @@ pub enum Interval95 {
     },
     /// n is too small.
     TooFewRepeats {
-        /// Repeats that it takes.
+        /// Required repeats.
         needed: u32,
     },
 }
 
 impl Estimate {
-    /// Sums repeats up; `None` when there is none, or one is not a finite number.
+    /// Sums up repeats; `None` without repeats, or if one is not a finite number.
     #[must_use]
     pub fn of(values: Vec<Sample>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.iter().map(|sample| sample.value).collect();
@@ -146,7 +146,7 @@ fn interval_95(values: &[f64]) -> Interval95 {
             needed: BOOTSTRAP_MIN_REPEATS as u32,
         };
     }
-    // Equal values have one mean, however they are drawn; losses are often all 0.
+    // Equal values have the same mean in every resample; losses are often all 0.
     let (low, high) = (values[0], values[values.len() - 1]);
     if low >= high {
         return Interval95::Bootstrap { low, high };
@@ -168,7 +168,7 @@ fn interval_95(values: &[f64]) -> Interval95 {
     }
 }
 
-/// Steele, Lea and Flood's generator: small, good enough to resample with, the same on every
+/// SplitMix64 (Steele, Lea and Flood): small, good enough for resampling, the same on every
 /// machine.
 pub(crate) struct SplitMix64(pub(crate) u64);
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_nonsense_have_no_estimate() {
+    fn no_values_and_non_finite_values_have_no_estimate() {
         assert_eq!(Estimate::of(vec![]), None);
         assert_eq!(
             Estimate::of(vec![Sample {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_is_the_one_that_theory_expects() {
+    fn the_interval_matches_theory() {
         // 0..=99: the mean's standard error is sqrt((100^2 - 1) / 1200) = 2.887: 49.5 ± 5.66.
         let values: Vec<f64> = (0..100).map(f64::from).collect();
         let Interval95::Bootstrap { low, high } = estimate(&values).interval_95 else {

@@ -1,8 +1,8 @@
-//! Frame tests: what the repeats of a cell say together.
+//! Frame tests: the combined result of a cell's repeats.
 //!
-//! Rates are of one direction, also where both are loaded; counts are of all that was sent. A frame
+//! Rates are of one direction, also where both are loaded; counts include all sent frames. A frame
 //! size includes the FCS. To add a procedure: a module here, its variant of [`FrameOutcome`], and
-//! how it is judged in `question`.
+//! its verdict in `question`.
 
 mod burst;
 mod calibration;
@@ -44,12 +44,13 @@ use rates::Lengths;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What the frames of a cell look like and which way they go.
+/// The frames of a cell and their directions.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrafficInfo {
     /// A known mix, the frame size itself, or `mix`.
     pub mix: String,
-    /// The sizes and in what numbers: `7×64, 4×594, 1×1518`; of one size, the size. FCS included.
+    /// The sizes and their numbers: `7×64, 4×594, 1×1518`; the size if there is only one. FCS
+    /// included.
     pub genome: String,
     /// The size, where there is only one; FCS included.
     pub frame_bytes: Option<u16>,
@@ -59,18 +60,18 @@ pub struct TrafficInfo {
     pub ip_version: u8,
     /// Flows.
     pub flows: u32,
-    /// Tunnels that the flows are spread over.
+    /// Tunnels over which the flows are spread.
     pub tunnels: u32,
-    /// Which part of the DUT is loaded: `encrypt`, `decrypt` or `both`.
+    /// The loaded part of the DUT: `encrypt`, `decrypt` or `both`.
     pub direction: String,
     /// Whether the same load goes from B to A at the same time.
     pub duplex: bool,
 }
 
-/// A frame test: its traffic, and what came of it.
+/// A frame test: its traffic and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameCell {
-    /// What the frames look like.
+    /// The frames.
     pub traffic: TrafficInfo,
     /// Figures; `None` when the cell has none.
     pub figures: Option<FrameFigures>,
@@ -81,21 +82,21 @@ pub struct FrameCell {
 /// Figures of a frame test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameFigures {
-    /// What the search found, for procedures that have one.
+    /// The result of the search, for procedures that have one.
     pub throughput: Option<ThroughputResult>,
-    /// Latency under each load; of procedures other than `latency`, under that of the evidence.
+    /// Latency under each load; for procedures other than `latency`, under that of the evidence.
     pub latency: Vec<LoadLatency>,
-    /// What the procedure found besides.
+    /// The procedure's other findings.
     pub found: FrameOutcome,
     /// Counts of the trials whose evidence is recorded.
     pub at_evidence: Option<LoadResult>,
-    /// How station A sent.
+    /// Station A's sending port.
     pub sender: PortUsed,
-    /// How the receiving station received.
+    /// The receiving station's port.
     pub receiver: PortUsed,
 }
 
-/// What a procedure found besides a search and latency.
+/// Findings of a procedure besides a search and latency.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FrameOutcome {
     /// Nothing: `latency`, and other procedures without a figure of their own.
@@ -116,16 +117,16 @@ pub enum FrameOutcome {
     Soak(Box<SoakResult>),
 }
 
-/// How a station sent or received.
+/// The port with which a station sent or received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortUsed {
-    /// `AF_XDP`, `AF_PACKET` …; more than one when repeats differ; empty when none came so far.
+    /// `AF_XDP`, `AF_PACKET` …; several if repeats differ; empty if no trial opened a port.
     pub ports: Vec<String>,
-    /// Why faster ones were not used: sentences.
+    /// Why faster ones were not used, as sentences.
     pub passed_over: Vec<String>,
-    /// Threads that worked.
+    /// Threads.
     pub threads: u16,
-    /// Crypto engine, where the station sealed or opened.
+    /// Crypto engine, if the station sealed or opened.
     pub engine: Option<String>,
 }
 
@@ -163,7 +164,7 @@ impl FrameCell {
 }
 
 impl FrameFigures {
-    /// Sums up the repeats; `None` when there is none.
+    /// Sums up the repeats; `None` without repeats.
     fn of(test: &FrameTest, measured: &[(u32, &Measured)]) -> Option<Self> {
         let repeats: Vec<(u32, &FrameResult)> = measured
             .iter()
@@ -297,7 +298,7 @@ impl PortUsed {
     }
 }
 
-/// As people write it.
+/// The usual spelling.
 const fn port_name(kind: PortKind) -> &'static str {
     match kind {
         PortKind::Xdp => "AF_XDP",

@@ -1,5 +1,5 @@
-//! What a hybrid of crypto engines gains: each device of ours that has more than one engine, beside
-//! the same device with each of them alone.
+//! The gain of hybrids of crypto engines: each of our devices with several engines, beside the same
+//! device with each of them alone.
 
 use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
@@ -9,7 +9,7 @@ use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A quantity of a device with several engines by the same of its twin with one of them.
+/// A quantity of a device with several engines, by that of its twin with one of them.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HybridGain {
     /// The group that both cells belong to.
@@ -24,12 +24,12 @@ pub struct HybridGain {
     pub alone: String,
     /// Suite of both.
     pub suite: String,
-    /// What is compared.
+    /// The compared quantity.
     pub metric: Metric,
-    /// By the engine's alone of the same repeat.
+    /// Quotient by the single engine's figure in the same repeat.
     pub ratio: Estimate,
-    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1;
-    /// `null` where repeats are too few for one.
+    /// Whether there is a difference: whether the 95 % interval of the quotients excludes 1; `null`
+    /// with too few repeats for an interval.
     pub differs: Option<bool>,
 }
 

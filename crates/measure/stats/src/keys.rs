@@ -1,9 +1,9 @@
-//! What a source of keys costs: each device of ours whose gateways agree on keys, beside the same
-//! one with static keys.
+//! The cost of key sources: each of our devices whose gateways agree on keys, beside the same
+//! device with static keys.
 //!
-//! Both were measured in every repeat, one after the other, so the repeats pair up: what drifts
-//! falls on both of a pair and leaves its quotient alone. The interval of these quotients says how
-//! small a difference would have been seen.
+//! Both are measured in every repeat, one after the other, so the repeats form pairs: a drift
+//! affects both and cancels in their quotient. The interval of these quotients shows how small a
+//! difference would have been detected.
 
 use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
@@ -13,12 +13,12 @@ use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One quantity of a device that agrees on keys by the same of its twin with static ones.
+/// One quantity of a device with agreed keys, by that of its twin with static keys.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyCost {
     /// The group that both cells belong to.
     pub group: String,
-    /// Id of the cell with keys that are agreed on.
+    /// Id of the cell with agreed keys.
     pub cell: String,
     /// Id of its twin's.
     pub static_cell: String,
@@ -26,14 +26,14 @@ pub struct KeyCost {
     pub dut: String,
     /// Where its keys come from: `pqc`, `ppk`, `qkd`, `both`.
     pub keys: String,
-    /// How long they are used, in nanoseconds.
+    /// Lifetime of a key, in nanoseconds.
     pub rekey_every_ns: u64,
-    /// What is compared.
+    /// The compared quantity.
     pub metric: Metric,
-    /// By the static twin's of the same repeat.
+    /// Quotient by the static twin's figure in the same repeat.
     pub ratio: Estimate,
-    /// Whether there is a difference: whether the 95 % interval of the quotients leaves out 1;
-    /// `null` where repeats are too few for one.
+    /// Whether there is a difference: whether the 95 % interval of the quotients excludes 1; `null`
+    /// with too few repeats for an interval.
     pub differs: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Round-trip times: percentiles of all trials pooled, and how the repeats differ.
+//! Round-trip times: percentiles of all trials pooled, and the spread of the repeats.
 
 use crate::estimate::{Estimate, Sample};
 use journal::record::{Latency, Measured};
@@ -16,7 +16,7 @@ pub struct LatencyResult {
     pub requests_lost: u64,
     /// Lost by sent.
     pub loss_ratio: f64,
-    /// All round trips of all repeats taken together.
+    /// All round trips of all repeats pooled.
     pub pooled: Pooled,
     /// The median of each repeat.
     pub p50_ns: Estimate,
@@ -30,7 +30,7 @@ pub struct LatencyResult {
 }
 
 /// Percentiles by nearest rank: the smallest round trip that at least that share of all does not
-/// exceed. A percentile is `null` where fewer than one reply would lie beyond it (99.9 takes 1000
+/// exceed. A percentile is `null` if less than one reply would lie beyond it (99.9 takes 1000
 /// replies).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pooled {
@@ -52,7 +52,7 @@ pub struct Pooled {
     pub mean_ns: f64,
 }
 
-/// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` where there are too
+/// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` if there are too
 /// few values for one to lie beyond it.
 #[must_use]
 pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
@@ -66,8 +66,8 @@ pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
 }
 
 impl LatencyResult {
-    /// Sums up the repeats, each with its number; `None` when one had no reply at all, or there is
-    /// none.
+    /// Sums up the repeats, each with its number; `None` if one had no reply at all, or without
+    /// repeats.
     pub(crate) fn of(measured: &[(u32, &Measured)]) -> Option<Self> {
         let trials: Vec<(u32, &Latency)> = measured
             .iter()
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_are_pooled_and_also_kept_apart() {
+    fn repeats_are_pooled_and_also_kept_separate() {
         let (first, second) = (latency(1, [30, 10, 20]), latency(0, [90, 70, 80]));
         let found = LatencyResult::of(&[(1, &first), (2, &second)]).unwrap();
         assert_eq!(found.round_trips_ns, [10, 20, 30, 70, 80, 90]);

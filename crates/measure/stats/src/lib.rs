@@ -1,4 +1,4 @@
-//! Records to estimates: what the trials of a run say together, with their spread.
+//! From records to estimates: the combined results of a run's trials, with their spread.
 //!
 //! ```text
 //! Journal -> CellResult per cell -> Comparison of each DUT with its baseline -> Warning
@@ -7,10 +7,10 @@
 //!
 //! Everything here is a pure function of the journal: no clock, no environment, and the bootstrap's
 //! random numbers come from a fixed seed. Counts are integers up to the one division that makes a
-//! rate of them. A cell that was found invalid has no number, it has reasons.
+//! rate of them. An invalid cell has reasons instead of a figure.
 //!
-//! What it deliberately does not do: it removes no outliers, tests no hypotheses but that of a
-//! drift over hours, and rounds nothing.
+//! What it deliberately does not do: it removes no outliers, tests no hypothesis except a drift
+//! over hours, and rounds nothing.
 
 #![forbid(unsafe_code)]
 
@@ -95,17 +95,17 @@ pub struct Results {
     /// Mean frame rate over the sizes of each DUT and table of throughput, in the plan's order.
     #[serde(skip)]
     pub mean_frame_rates: Vec<MeanFrameRate>,
-    /// Each measurement that was made with several suites of one device.
+    /// Each measurement with several suites of one device.
     pub suites: Vec<SuiteMatrix>,
     /// The devices of each group in order.
     pub rankings: Vec<Ranking>,
-    /// What more workers, cores, streams, flows or tunnels bring.
+    /// Scaling with the number of workers, cores, streams, flows or tunnels.
     pub scalings: Vec<Scaling>,
     /// Claims about the devices beside measured figures, in the campaign's order.
     pub claims: Vec<ClaimResult>,
     /// Cost of key sources against static keys.
     pub key_costs: Vec<KeyCost>,
-    /// What hybrids of engines gain over each of them alone, in the plan's order.
+    /// Gain of hybrids of engines over each engine alone, in the plan's order.
     pub hybrid_gains: Vec<HybridGain>,
     /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
@@ -113,18 +113,18 @@ pub struct Results {
     pub published: Vec<PublishedResult>,
     /// Crypto devices over sizes, concurrency or queue depths, side by side.
     pub device_series: Vec<DeviceSeries>,
-    /// Crypto devices that went through one fatigue trial.
+    /// Crypto devices of one fatigue trial.
     pub fatigue_batches: Vec<FatigueBatch>,
     /// Warnings about the figures, each with advice.
     pub warnings: Vec<Warning>,
 }
 
-/// How far a run came, in trials.
+/// Progress of a run, in trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Progress {
     /// Whether the run is complete.
     pub ended: bool,
-    /// Trials that the plan asks for.
+    /// Planned trials.
     pub trials_planned: u64,
     /// Of those, measured with all checks passed.
     pub trials_measured: u64,
@@ -137,7 +137,7 @@ pub struct Progress {
 }
 
 impl Results {
-    /// Sums a run up, as far as it came.
+    /// Sums up a run, complete or not.
     #[must_use]
     pub fn of(journal: &Journal) -> Self {
         let mut cells = cell::results(journal);

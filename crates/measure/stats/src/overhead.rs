@@ -1,4 +1,4 @@
-//! Bytes that a DUT adds to packets, and the ceiling that they leave.
+//! Bytes that a DUT adds to packets, and the resulting ceiling.
 
 use crate::parameters::Parameters;
 use campaign::plan::{Adapter, Carrier, Cell, Measurement, Mode, Procedure};
@@ -11,57 +11,56 @@ use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 /// TCP header with the timestamps option (RFC 7323), which kernels use by default.
 const TCP_HEADER_BYTES: usize = 32;
 
-/// What a device adds to the packets of a cell: the full ones of TCP, the datagrams of UDP, the
-/// mean of a mix of frames. Where its form pads by what cannot be known from outside, the most.
+/// Bytes that a device adds to the packets of a cell: full TCP packets, UDP datagrams, or the mean
+/// of a mix of frames. If its padding cannot be known from outside, the maximum.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Overhead {
     /// Suite that seals them.
     pub suite: String,
     /// Length of the IP packets in clear.
     pub packet_bytes: f64,
-    /// What is added to one: outer headers, IV, padding, tag.
+    /// Bytes added to one: outer headers, IV, padding, tag.
     pub overhead_bytes: f64,
     /// The same, in per cent of the packet in clear.
     pub overhead_percent: f64,
 }
 
-/// The most that the path could carry in a cell, were nothing but the length of packets in the way.
+/// The most that the path could carry in a cell if only packet lengths limited it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ceiling {
-    /// Where it comes from.
+    /// Its source.
     pub basis: CeilingBasis,
-    /// Id of the baseline's cell; `null` of a line rate.
+    /// Id of the baseline's cell; `null` for a line rate.
     pub baseline_cell: Option<String>,
     /// Payload, of `tcp` and `udp`.
     pub payload_bps: Option<f64>,
     /// Frames of one direction, of `throughput`.
     pub frames_per_s: Option<f64>,
-    /// The cell's figure by this; `null` when it has none.
+    /// Ratio of the cell's figure to the ceiling; `null` without a figure.
     pub reached: Option<f64>,
 }
 
-/// Where a ceiling comes from.
+/// Source of a ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CeilingBasis {
     /// The links' rate: it cannot be exceeded for long.
     LineRate,
-    /// The baseline's figure in the same group, as if it had filled a line: a device that does
-    /// better than that has something that the baseline has not.
+    /// The baseline's figure in the same group, treated as a full line: a device above it has an
+    /// advantage that the baseline lacks.
     Baseline,
 }
 
 /// The packets of a cell.
 pub(crate) struct Packets {
-    /// In what numbers, and the length of the IP packet.
+    /// Their numbers, and the length of the IP packet.
     pub(crate) shares: Vec<(u64, usize)>,
-    /// Payload in one; `None` where it is frames that are counted.
+    /// Payload in one; `None` for frame tests.
     pub(crate) payload_bytes: Option<usize>,
 }
 
 impl Packets {
-    /// `None` for measurements in which packets do not fill the path, and where they are
-    /// fragmented.
+    /// `None` for measurements that do not fill the path, and for fragmented packets.
     pub(crate) fn of(cell: &Cell, parameters: &Parameters) -> Option<Self> {
         let mtu = usize::from(cell.stations?.mtu);
         let of_one = |packet: usize, payload: usize| Self {
@@ -110,8 +109,8 @@ impl Packets {
         sum as f64 / weight.max(1) as f64
     }
 
-    /// Mean bits of one on the line, preamble and gap included, its IP packet as long as `sealed`
-    /// makes it.
+    /// Mean bits of one on the line, preamble and gap included, with the length of its IP packet
+    /// given by `sealed`.
     pub(crate) fn line_bits(&self, sealed: impl Fn(usize) -> usize) -> f64 {
         8.0 * self.mean(|packet| {
             let frame = sealed(packet) as u64 + HEADER_BYTES + FCS_BYTES;
@@ -120,8 +119,9 @@ impl Packets {
     }
 }
 
-/// What seals each packet by itself; `None` where nothing does, and where the bytes added depend on
-/// more than the packet: on other packets in the same ESP packet, or on a frame around it.
+/// The form that seals each packet by itself; `None` without encryption, and if the added bytes
+/// depend on more than the packet: on other packets in the same ESP packet, or on a frame around
+/// it.
 pub(crate) fn carrier(adapter: &Adapter) -> Option<Carrier> {
     match adapter.encryptor() {
         Some(encryptor) if encryptor.mode != Mode::L3 || encryptor.aggregate => None,

@@ -1,7 +1,6 @@
-//! What others have published of systems of their own, beside what was measured here.
+//! Published figures of other systems, beside the measured ones.
 //!
-//! A ratio is of another machine's figure: it shows the difference, and nothing is
-//! judged by it.
+//! The ratio compares two machines: it shows the difference and has no verdict.
 
 use crate::cell::CellResult;
 use crate::estimate::Estimate;
@@ -17,21 +16,20 @@ const BITS_PER_BYTE: f64 = 8.0;
 pub struct PublishedResult {
     /// Where it is published.
     pub source: String,
-    /// What it was measured on.
+    /// The measured system.
     pub system: String,
-    /// What was measured, in words.
+    /// The measured quantity, in words.
     pub what: String,
     /// The figure.
     pub published: f64,
-    /// What both are counted in: `bytes_per_s`, `operations_per_s`, `bits_per_s` or
-    /// `percent_of_devices`.
+    /// Unit of both: `bytes_per_s`, `operations_per_s`, `bits_per_s` or `percent_of_devices`.
     pub unit: String,
     /// Id of the cell.
     pub cell: String,
     /// The DUT's name.
     pub dut: String,
-    /// What was measured here; `null` when the cell has no such figure, and of shares of devices,
-    /// which are in the batch of the fatigue trial.
+    /// Measured figure; `null` if the cell has no such figure, and for shares of devices, which are
+    /// in the batch of the fatigue trial.
     pub measured: Option<Estimate>,
     /// Measured by published.
     pub ratio: Option<f64>,
@@ -72,7 +70,7 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
     .collect()
 }
 
-/// A cell's figure in this unit. Bits are those of a device's input, of a tool's payload, and of
+/// Returns a cell's figure in this unit. Bits are those of a device's input, a tool's payload, or
 /// frames with FCS in one direction.
 fn measured(unit: PublishedUnit, cell: &CellResult) -> Option<Estimate> {
     let device = cell.device().and_then(|found| found.speed());

@@ -1,18 +1,18 @@
 //! Devices of a group in order, with ties where their intervals do not distinguish them.
 //!
 //! The rule. A device is *surely better* than another when its whole interval lies on the better
-//! side of the other's. Its *rank* is 1 and as many as are surely better than it: devices whose
-//! intervals overlap share a rank unless a third is surely better than the one and not than the
-//! other. Overlapping is not transitive (A and B, B and C, but not A and C), so there are no groups
-//! to be cut out of it: each device is judged by itself, and has beside its rank the *last* rank
-//! that it could have, all devices but those that it is surely better than. `2–4` says what is
-//! known; one that varies much gets a wide span, not a good place.
+//! side of the other's. Its *rank* is 1 plus the number of devices that are surely better: devices
+//! whose intervals overlap share a rank unless a third is surely better than only one of them.
+//! Overlap is not transitive (A and B, B and C, but not A and C), so devices do not form groups:
+//! each is ranked by itself, and has beside its rank the *last* rank that it could have, the number
+//! of devices less those that it is surely better than. `2–4` is such a span; a device that varies
+//! much gets a wide span, not a good rank.
 //!
-//! It follows that who is surely better has the better rank, that the order of the campaign does
-//! not matter, and that one more device that all others surely beat changes no other's rank.
+//! It follows that a surely better device has the better rank, that the order of the campaign does
+//! not matter, and that adding a device that all others surely beat changes no other rank.
 //!
-//! The interval is the bootstrap's where there are repeats enough, else the range of the repeats.
-//! Of a single repeat there is none: then any difference counts, and the ranking says so.
+//! The interval is the bootstrap's with enough repeats, else the range of the repeats. A single
+//! repeat has none: then any difference counts, and the ranking says so.
 
 use crate::cell::{CellResult, Control};
 use crate::compare::Metric;
@@ -23,23 +23,23 @@ use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The devices of one group in the order of one quantity.
+/// The devices of one group ordered by one quantity.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ranking {
     /// The group.
     pub group: String,
-    /// What they are ranked by.
+    /// The quantity.
     pub by: RankedBy,
     /// Whether more is better.
     pub higher_is_better: bool,
-    /// Name of the DUT that [`Standing::ratio_to_yardstick`] is by: the first encryptor of our own,
-    /// else the first device; the first with a figure.
+    /// Name of the DUT that [`Standing::ratio_to_yardstick`] refers to: our first encryptor with a
+    /// figure, else the first device with a figure.
     pub yardstick: String,
-    /// At least two: the best rank first, then the better mean.
+    /// At least two, by rank, then by mean.
     pub places: Vec<Standing>,
-    /// What is no device to be ranked: the baseline, forwarders, controls; in the plan's order.
+    /// DUTs that are not ranked: the baseline, forwarders, controls; in the plan's order.
     pub references: Vec<Standing>,
-    /// Names of the DUTs that would be ranked, had they a figure; in the plan's order.
+    /// Names of the DUTs that are not ranked because they have no figure; in the plan's order.
     pub without_figure: Vec<String>,
 }
 
@@ -50,36 +50,36 @@ pub struct Standing {
     pub cell: String,
     /// Its name.
     pub dut: String,
-    /// Its place; `null` of a reference.
+    /// Its place; `null` for a reference.
     pub rank: Option<Rank>,
-    /// Mean, in the unit of what is ranked by.
+    /// Mean, in the unit of the quantity.
     pub value: f64,
     /// Lower end of its interval.
     pub low: f64,
     /// Upper end of its interval.
     pub high: f64,
-    /// What the interval is.
+    /// Kind of the interval.
     pub interval: IntervalKind,
-    /// Mean by the mean of the device with the best one.
+    /// Ratio of the mean to the best mean of a device.
     pub ratio_to_best: Option<f64>,
-    /// Mean by that of [`Ranking::yardstick`].
+    /// Ratio of the mean to that of [`Ranking::yardstick`].
     pub ratio_to_yardstick: Option<f64>,
-    /// What makes it a control, where it is one.
+    /// The kind of control, if it is one.
     pub control: Option<Control>,
-    /// Why it must not protect data; `null` where it may, or is not meant to.
+    /// Why it must not protect data; `null` if it may, or is not meant to.
     pub insecure: Option<String>,
 }
 
 /// A place in a ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Rank {
-    /// 1, and as many as are surely better.
+    /// 1 plus the number of surely better devices.
     pub first: u32,
-    /// As many as there are, without those that are surely worse. At least `first`.
+    /// The number of devices, less those that are surely worse. At least `first`.
     pub last: u32,
 }
 
-/// What devices are ranked by.
+/// The quantity of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankedBy {
@@ -99,7 +99,7 @@ pub enum RankedBy {
     IpBitsPerCpuSecond,
 }
 
-/// What an interval is.
+/// Kind of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IntervalKind {
@@ -108,7 +108,7 @@ pub enum IntervalKind {
     Bootstrap95,
     /// Smallest to largest repeat: too few for a bootstrap.
     Range,
-    /// The one value there is.
+    /// The single value.
     Single,
 }
 
@@ -128,7 +128,7 @@ impl RankedBy {
         !matches!(self, Self::RoundTripP50 | Self::LatencyP50)
     }
 
-    /// Whether it is what the work cost, and not how much or how fast it was.
+    /// Whether it is the cost of the work, not its amount or rate.
     #[must_use]
     pub const fn is_efficiency(self) -> bool {
         matches!(
@@ -161,7 +161,7 @@ impl RankedBy {
     }
 }
 
-/// CPU time is read in the trial of the evidence alone, so it is that one's frames that it bought.
+/// CPU time is read only in the trial of the evidence, so it is divided by that trial's frames.
 fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
     let carried = &cell.frames()?.at_evidence.as_ref()?.forwarded.ip_bps;
     let busy = &cell.cpu.as_ref()?.busy_cores;
@@ -179,14 +179,14 @@ fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
     Estimate::of(samples.collect::<Option<Vec<_>>>()?)
 }
 
-/// Every ranking of every group that has two devices to rank, in the plan's order.
+/// All rankings of groups with at least two devices to rank, in the plan's order.
 pub(crate) fn rankings(journal: &Journal, cells: &[CellResult]) -> Vec<Ranking> {
     let mut groups: Vec<(&str, Vec<(&Cell, &CellResult)>)> = Vec::new();
     for (planned, cell) in journal.header.plan.cells.iter().zip(cells) {
         if cell.calibration {
             continue;
         }
-        // The DUT varies fastest: it is the last group, or a new one.
+        // The DUT varies fastest, so a cell belongs to the last group or a new one.
         match groups
             .iter_mut()
             .rev()
@@ -242,7 +242,7 @@ fn ranking(by: RankedBy, members: &[(&Cell, &CellResult)]) -> Option<Ranking> {
     for (place, rank) in places.iter_mut().zip(ranks(&spans, higher)) {
         place.rank = Some(rank);
     }
-    // Stable: devices that are equal in all respects stay in the plan's order.
+    // A stable sort: equal devices stay in the plan's order.
     places.sort_by(|a, b| a.rank.cmp(&b.rank).then(better(a.value, b.value)));
     for standing in places.iter_mut().chain(&mut references) {
         let by = |whole: f64| (whole > 0.0).then(|| standing.value / whole);
@@ -261,7 +261,7 @@ fn ranking(by: RankedBy, members: &[(&Cell, &CellResult)]) -> Option<Ranking> {
     })
 }
 
-/// Baselines and forwarders are no encryptors, and a control is none that anybody could use.
+/// Baselines and forwarders are not encryptors, and a control is not usable as one.
 fn is_ranked(adapter: &Adapter, cell: &CellResult) -> bool {
     !adapter.profile().is_clear() && cell.control.is_none()
 }
@@ -294,7 +294,7 @@ impl Standing {
     }
 }
 
-/// The rule of this module: the rank of each interval (low, high).
+/// Ranks each interval (low, high), by the rule of this module.
 fn ranks(spans: &[(f64, f64)], higher_is_better: bool) -> Vec<Rank> {
     let surely_better = |a: &(f64, f64), b: &(f64, f64)| match higher_is_better {
         true => a.0 > b.1,

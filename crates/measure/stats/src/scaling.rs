@@ -1,14 +1,14 @@
-//! What more of something brings: workers, cores, streams, flows, tunnels.
+//! How figures scale with the number of workers, cores, streams, flows or tunnels.
 //!
-//! 1. Cells that differ in one of them only make a [`Scaling`], a series in rising order.
-//! 2. Each figure is set beside that of the smallest number: speed-up by pairs of repeats, and
+//! 1. Cells that differ only in one of these numbers form a [`Scaling`], a series in rising order.
+//! 2. Each figure is compared with that of the smallest number: speed-up by pairs of repeats, and
 //!    efficiency.
-//! 3. Two laws are fitted, where there are points enough ([`fit`]).
-//! 4. The point where it stops is named, and where it falls ([`shape`]).
-//! 5. Where it stops though cores are idle and neither tester nor link is the limit, something caps
-//!    it ([`SilentCap`]).
+//! 3. Two laws are fitted if there are enough points ([`fit`]).
+//! 4. The points are found where the curve stops rising and where it falls ([`shape`]).
+//! 5. If it stops though cores are idle and neither tester nor link is the limit, something caps it
+//!    ([`SilentCap`]).
 //!
-//! Tests at a load that the campaign sets are left out: what is carried of it does not rise.
+//! Tests at a configured load are left out: their figure cannot rise above it.
 
 mod cap;
 mod fit;
@@ -35,7 +35,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use series::Series;
 
-/// What the figures of a series are in.
+/// Unit of the figures of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScalingUnit {
@@ -45,39 +45,39 @@ pub enum ScalingUnit {
     FramesPerS,
 }
 
-/// Cells that differ in one number only, and what more of it brings.
+/// Cells that differ in one number only, and how their figures scale with it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Scaling {
-    /// What there is more of.
+    /// The number that varies.
     pub axis: ScalingAxis,
-    /// What the cells have in common: their group without that number.
+    /// The cells' group without that number.
     pub series: String,
-    /// The DUT's name, without what varies.
+    /// The DUT's name, without the number.
     pub dut: String,
-    /// What the figures are in.
+    /// Unit of the figures.
     pub unit: ScalingUnit,
     /// In rising order.
     pub points: Vec<ScalingPoint>,
-    /// The smallest number with a figure: speed-up and efficiency are against it.
+    /// The smallest number with a figure, the base of speed-up and efficiency.
     pub base_n: u32,
     /// Number with the highest figure.
     pub peak_n: u32,
-    /// The smallest number that no larger one is better than by more than the spread; `null` where
-    /// it rises to the largest.
+    /// The smallest number that no larger one exceeds by more than the spread; `null` if the curve
+    /// rises to the largest.
     pub stop_n: Option<u32>,
     /// The smallest number from which on all are worse than the peak by more than the spread.
     pub falls_from_n: Option<u32>,
     /// The same in words.
     pub verdict: String,
-    /// Amdahl's law and the Universal Scalability Law; empty where they are not fitted.
+    /// Amdahl's law and the Universal Scalability Law; empty if they are not fitted.
     pub fits: Vec<Fit>,
-    /// Why they are not.
+    /// Why they are not fitted.
     pub no_fit: Option<String>,
     /// Something that caps the device while cores are idle.
     pub cap: Option<SilentCap>,
 }
 
-/// The point of a cell, without its ratios.
+/// A cell's point, without its ratios.
 fn point(
     journal: &Journal,
     (n, place): (u32, usize),
@@ -102,7 +102,7 @@ fn point(
     }
 }
 
-/// What else than the device is known to limit a cell.
+/// Returns the known limit of a cell other than the device.
 pub(crate) fn limited_by(cell: &CellResult, comparisons: &[Comparison]) -> Option<&'static str> {
     match cell.verdict().map(|verdict| verdict.limit) {
         Some(Limit::TesterLimited) => return Some("tester"),
@@ -113,7 +113,7 @@ pub(crate) fn limited_by(cell: &CellResult, comparisons: &[Comparison]) -> Optio
         .iter()
         .find(|found| found.cell == cell.id && found.metric == Metric::PayloadThroughput);
     let as_fast = of_baseline.is_some_and(|found| found.ratio >= TESTER_LIMITED_RATIO);
-    // Tools on cores that are busy all the time.
+    // Tools whose cores are always busy.
     let stations = cell.cpu.as_ref().filter(|_| cell.bulk().is_some());
     let is_full = stations.is_some_and(|cpu| {
         let streams = cell.parameters.streams.unwrap_or(u16::MAX);
@@ -125,7 +125,7 @@ pub(crate) fn limited_by(cell: &CellResult, comparisons: &[Comparison]) -> Optio
     (as_fast || is_full).then_some("tester")
 }
 
-/// All series that have two figures, in the plan's order.
+/// All series with at least two figures, in the plan's order.
 pub(crate) fn scalings(
     journal: &Journal,
     cells: &[CellResult],
@@ -156,12 +156,12 @@ impl Scaling {
             .iter()
             .map(|(_, place)| &journal.header.plan.cells[*place].dut.adapter);
         let is_baseline = adapters.clone().all(|adapter| !adapter.encrypts());
-        // Nobody is silent about workers that the campaign counts.
-        let is_told = series.axis != ScalingAxis::Workers
+        // A number of workers that the campaign sets is not a silent cap.
+        let is_configured = series.axis != ScalingAxis::Workers
             && adapters.any(|adapter| adapter.encryptor().is_some());
         let mut found = Self::of_points(series.axis, points.collect(), unit)?;
-        // Of what is no device nothing can be mended.
-        if is_baseline || is_told {
+        // Without a device there is nothing to correct.
+        if is_baseline || is_configured {
             found.cap = None;
         }
         Some(Self {
@@ -171,8 +171,7 @@ impl Scaling {
         })
     }
 
-    /// The analysis of points in rising order, which need no journal; `None` with less than two
-    /// figures.
+    /// Analyses points in rising order, without a journal; `None` with fewer than two figures.
     fn of_points(
         axis: ScalingAxis,
         mut points: Vec<ScalingPoint>,

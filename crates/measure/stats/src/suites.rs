@@ -1,4 +1,4 @@
-//! One measurement by several suites of one device, side by side.
+//! One measurement with several suites of one device, side by side.
 
 use crate::overhead::Packets;
 use crate::parameters::Parameters;
@@ -9,12 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 use wire::{Cipher, Gost, Hmac, Suite};
 
-/// One measurement by several suites of one device.
+/// One measurement with several suites of one device.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SuiteMatrix {
     /// The group of its cells.
     pub group: String,
-    /// The device, which but for the suite is the same in all of them.
+    /// The device, which differs only in the suite.
     pub device: String,
     /// At least two, from the oldest suite to the strongest.
     pub entries: Vec<SuiteEntry>,
@@ -29,9 +29,9 @@ pub struct SuiteEntry {
     pub suite: String,
     /// Cipher, for people.
     pub cipher: String,
-    /// Hash of the HMAC, for people; `null` where the cipher authenticates as well.
+    /// Hash of the HMAC, for people; `null` for a cipher that authenticates.
     pub hash: Option<String>,
-    /// Why it must not protect data; `null` where it may.
+    /// Why it must not protect data; `null` if it may.
     pub insecure: Option<String>,
 }
 
@@ -44,7 +44,7 @@ struct Family<'a> {
     cells: Vec<(Suite, &'a Cell)>,
 }
 
-/// Every measurement that was made with several suites of one device, in the plan's order.
+/// Every measurement with several suites of one device, in the plan's order.
 pub(crate) fn matrices(journal: &Journal) -> Vec<SuiteMatrix> {
     let mut families: Vec<Family<'_>> = Vec::new();
     for cell in &journal.header.plan.cells {
@@ -82,7 +82,7 @@ pub(crate) fn matrices(journal: &Journal) -> Vec<SuiteMatrix> {
         .collect()
 }
 
-/// Kind and settings as the plan is written, whatever settings that kind has.
+/// Kind and settings in the plan's serialized form, which covers any kind.
 fn without_suite(adapter: &Adapter) -> Option<(String, Value)> {
     let mut settings = serde_json::to_value(adapter).ok()?;
     let fields = settings.as_object_mut()?;
@@ -94,7 +94,8 @@ fn without_suite(adapter: &Adapter) -> Option<(String, Value)> {
 impl Family<'_> {
     fn matrix(&self, is_alone: bool) -> SuiteMatrix {
         let device = match self.cells.first() {
-            // Devices of one kind with other settings: the names of their DUTs distinguish them.
+            // Devices of one kind with different settings are distinguished by the names of their
+            // DUTs.
             Some((_, first)) if !is_alone => format!("{} as in {}", self.kind, first.dut.name),
             _ => self.kind.clone(),
         };

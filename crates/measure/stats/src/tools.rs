@@ -1,7 +1,8 @@
-//! The same transfer by several tools: whether they agree, and if not, what may be the reason.
+//! The same transfer by several tools: whether they agree, and if not, a possible reason.
 //!
-//! Cells that differ in nothing but their `tool` are compared, and with a UDP cell each frame test
-//! of one load with frames as long as its packets, at the same offered rate, of the same device.
+//! Cells that differ only in `tool` are compared. A UDP cell is also compared with each frame test
+//! of the same device with one load at the same offered rate, whose frames are as long as its
+//! packets.
 
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};
@@ -12,41 +13,41 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Medians closer than this agree whatever the spread, in per cent of the larger.
+/// Medians closer than this, in per cent of the larger, agree for any spread.
 pub const ALIKE_PERCENT: f64 = 5.0;
-/// From this share of its cores on, a station is taken to be full.
+/// A station that uses at least this share of its cores is considered full.
 const FULL_RATIO: f64 = 0.9;
-/// Retransmitted segments are named from this ratio on.
+/// Minimum ratio of retransmitted segments to report as a reason.
 const RETRANSMITS_FACTOR: f64 = 3.0;
 /// Fewer are no reason.
 const RETRANSMITS_MIN: f64 = 10.0;
-/// Loss ratios that differ by less agree.
+/// Loss ratios with a smaller difference agree.
 const LOSS_APART: f64 = 0.01;
-/// Offered rates that differ by less are one load.
+/// Offered rates with a smaller difference are the same load.
 const SAME_LOAD_RATIO: f64 = 0.02;
-/// Headers of IPv4, UDP and Ethernet, with FCS: what a frame has beyond its datagram.
+/// Bytes of a frame besides its datagram: headers of IPv4, UDP and Ethernet, and FCS.
 const FRAME_OVERHEAD_BYTES: u32 = 20 + 8 + 14 + 4;
 
-/// One transfer of one device, as several tools found it.
+/// One transfer of one device, measured by several tools.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolCheck {
     /// The group without the tool.
     pub question: String,
     /// The device.
     pub dut: String,
-    /// What each found, in the plan's order; at least two.
+    /// The tools' findings, in the plan's order; at least two.
     pub figures: Vec<ToolFigure>,
     /// Distance of the farthest medians, in per cent of the larger.
     pub difference_percent: f64,
-    /// The distance up to which they agree: their spreads together, at least 5.
+    /// The distance up to which they agree: the sum of their spreads, at least 5.
     pub allowed_percent: f64,
     /// Whether they agree: within that distance, or their repeats overlap.
     pub agree: bool,
-    /// What may be the reason; `null` where they agree, or none was found.
+    /// A possible reason; `null` if they agree, or none was found.
     pub reason: Option<String>,
 }
 
-/// What one tool found.
+/// One tool's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolFigure {
     /// `iperf3`, `iperf2`, or `frames` for our own generator.
@@ -80,7 +81,7 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
             Some((found, cell))
         });
         found.extend(frames);
-        // One repeat has no spread that a difference could be beyond.
+        // A single repeat has no spread to compare a difference with.
         found.retain(|(figure, _)| figure.payload_throughput_bps.n > 1);
         (found.len() > 1).then(|| judge(key, &found))
     };
@@ -95,7 +96,8 @@ fn figure(cell: &CellResult) -> Option<ToolFigure> {
     })
 }
 
-/// What a frame test of the same load found, counted as the payload of datagrams as long.
+/// A frame test of the same load as a finding, converted to the payload of datagrams of the same
+/// length.
 fn by_frames(udp: &CellResult, cell: &CellResult) -> Option<ToolFigure> {
     let datagram_bytes = udp.parameters.datagram_bytes?;
     let offered = &udp.bulk()?.datagrams.as_ref()?.offered_datagrams_per_s;
@@ -131,10 +133,10 @@ fn judge((question, dut): (String, &str), found: &[(ToolFigure, &CellResult)]) -
     let median = |one: &&(ToolFigure, &CellResult)| one.0.payload_throughput_bps.median;
     let by_median = |a: &&(ToolFigure, &CellResult), b: &&(ToolFigure, &CellResult)| {
         let by_cell = || a.0.cell.cmp(&b.0.cell);
-        // The plan's order must not decide between equals.
+        // Ties must not depend on the plan's order.
         median(a).total_cmp(&median(b)).then_with(by_cell)
     };
-    // Both are there: `found` has two at least.
+    // Both exist: `found` has at least two elements.
     let least = found.iter().min_by(by_median);
     let most = found.iter().max_by(by_median);
     let mut difference_percent = 0.0;
@@ -167,7 +169,7 @@ fn judge((question, dut): (String, &str), found: &[(ToolFigure, &CellResult)]) -
     }
 }
 
-/// Looks for what set the slower one back: the first that is found.
+/// Returns the first possible reason for the slower result.
 fn reason(slow: &(ToolFigure, &CellResult), fast: &(ToolFigure, &CellResult)) -> Option<String> {
     let ((slow, at_slow), (fast, at_fast)) = (slow, fast);
     let (tool, other) = (&slow.tool, &fast.tool);
@@ -205,7 +207,7 @@ fn different_parameters(slow: &CellResult, fast: &CellResult) -> Option<String> 
     }
 }
 
-/// A tool whose cores are full is the bottleneck itself, unless the other's were as full.
+/// A tool whose cores are full is the bottleneck, unless the other's are full too.
 fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
     let cores = f64::from(slow.stations?.cores);
     let (here, there) = (slow.cpu.as_ref()?, fast.cpu.as_ref()?);

@@ -4,10 +4,10 @@
 //!
 //! 1. No lower bound, two bands, or few repeats far apart: *inconclusive*.
 //! 2. A link is filled to [`LINK_LIMITED_RATIO`] of its rate: *link-limited*.
-//! 3. No upper bound: what bounded the load is the limit, or, where that was the campaign, the
-//!    search's time, or a generator that does more without the device, *inconclusive*.
+//! 3. No upper bound: what bounded the load is the limit; *inconclusive* if that was the campaign,
+//!    the search's time, or a generator that does more without the device.
 //! 4. No device is in the path: *tester-limited*.
-//! 5. Without what the stations lost themselves, the load that failed would have met the goal:
+//! 5. Without the stations' own losses, the load that failed would have met the goal:
 //!    *tester-limited*.
 //! 6. The rig's own figure is not known: *inconclusive*.
 //! 7. The figure is at least [`TESTER_LIMITED_RATIO`] of the rig's: *tester-limited*.
@@ -22,22 +22,22 @@ use serde::Serialize;
 use units::human::{bit_rate, frame_rate};
 use wire::Suite;
 
-/// From this share of the rig's own figure on, the tester is taken to be the limit.
+/// Minimum ratio of a figure to the rig's own at which the tester is considered the limit.
 pub const TESTER_LIMITED_RATIO: f64 = 0.95;
-/// From this share of a link's rate on, the link is taken to be the limit.
+/// Minimum ratio of a figure to a link's rate at which the link is considered the limit.
 pub const LINK_LIMITED_RATIO: f64 = 0.99;
 
-/// From this share on, the excess over a link's rate is explained.
+/// Minimum ratio at which the excess over a link's rate is explained.
 const SHAPER_EXCESS_RATIO: f64 = 1.005;
 
-/// What limits the figure of a frame test, with the numbers that say so.
+/// What limits the figure of a frame test, with the numbers that show it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
-    /// What it is.
+    /// The limit.
     pub limit: Limit,
     /// A sentence with the numbers.
     pub reason: String,
-    /// The figure: of `back-to-back` in frames, else in frames/s.
+    /// The figure, in frames/s; in frames for `back-to-back`.
     pub figure: Option<f64>,
     /// Its upper bound, in the same unit.
     pub upper: Option<f64>,
@@ -45,13 +45,13 @@ pub struct Verdict {
     pub rig_cell: Option<String>,
     /// The rig's figure, in the same unit.
     pub rig: Option<f64>,
-    /// The figure by the rig's.
+    /// Ratio of the figure to the rig's.
     pub of_rig: Option<f64>,
     /// Bit rate on the fuller link, preamble and gap included.
     pub l1_bps: Option<f64>,
     /// Rate of the links.
     pub link_bps: Option<u64>,
-    /// The one by the other.
+    /// Ratio of these two.
     pub of_link: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// As reports have it.
+    /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Limit {
     }
 }
 
-/// All that a verdict depends on.
+/// Everything that a verdict depends on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Question<'a> {
     /// The figure.
@@ -93,7 +93,7 @@ pub(crate) struct Question<'a> {
     pub(crate) irregular: &'a [String],
     /// What bounded the highest load.
     pub(crate) bounded: Bounded,
-    /// How it is printed: `402 kpps`.
+    /// The figure as printed: `402 kpps`.
     pub(crate) unit: Unit,
     /// Frames of the trials that did not meet the goal.
     pub(crate) failed: Option<LossAccount>,
@@ -101,10 +101,9 @@ pub(crate) struct Question<'a> {
     pub(crate) allowed_ppm: u32,
     /// The fuller link, where links have a rate.
     pub(crate) link: Option<Link>,
-    /// What is known of the rig.
+    /// The rig's figure.
     pub(crate) rig: Rig<'a>,
-    /// What a station seals or opens by beside the device, where that may be slower than what the
-    /// rig did.
+    /// The suite with which a station seals or opens, if that may be slower than the rig's work.
     pub(crate) slower_suite: Option<Suite>,
 }
 
@@ -114,7 +113,7 @@ pub(crate) enum Bounded {
     /// The campaign.
     #[default]
     Given,
-    /// What the generator reaches.
+    /// The generator.
     Generator,
     /// The line rate.
     Line,
@@ -122,7 +121,7 @@ pub(crate) enum Bounded {
     Time,
 }
 
-/// What a figure is counted in.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Frames per second.
@@ -139,21 +138,21 @@ pub(crate) struct Link {
     pub(crate) side: &'static str,
     /// L1 rate on it.
     pub(crate) l1_bps: f64,
-    /// What it carries at most.
+    /// Its rate.
     pub(crate) link_bps: u64,
 }
 
-/// What is known of the rig without a device.
+/// The figure of the rig without a device.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Rig<'a> {
-    /// Nothing: no cell measured it.
+    /// Unknown: no cell measured it.
     #[default]
     Unknown,
-    /// A cell was to measure it, but has no figure.
+    /// Unknown: the cell that measures it has no figure.
     NoFigure(&'a str),
     /// Its own figure.
     Known(&'a str, f64),
-    /// This cell is the one that measures it.
+    /// This cell measures it.
     Itself,
 }
 
@@ -166,7 +165,7 @@ impl Unit {
     }
 }
 
-/// The verdict, by the rules of this module.
+/// Returns the verdict, by the rules of this module.
 pub(crate) fn judge(question: &Question<'_>) -> Verdict {
     let (limit, reason) = decide(question);
     let mean = |estimate: Option<&Estimate>| estimate.map(|found| found.mean);
@@ -218,7 +217,7 @@ fn decide(question: &Question<'_>) -> (Limit, String) {
         .unwrap_or_else(|| against_rig(question, figure))
 }
 
-/// Why the figure is too unsteady to be judged.
+/// Why the figure is too unsteady for a verdict.
 fn unsteady(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     let text = |value: f64| question.unit.text(value);
     if let Some(bands) = figure.bands {
@@ -247,8 +246,8 @@ fn unsteady(question: &Question<'_>, figure: &Estimate) -> Option<String> {
 fn full_link(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     let link = question.link?;
     let share = link.share();
-    // In a short trial more enters the path than its rate: the shaper's bucket is emptied beside
-    // it, and what queues hold at the trial's end leaves them afterwards, within the drain time.
+    // A short trial can exceed the path's rate: the shaper's bucket adds a burst, and frames still
+    // queued at the trial's end leave afterwards, within the drain time.
     let burst = match share > SHAPER_EXCESS_RATIO {
         true => {
             " at length (in a short trial its shaper lets a burst through, and queues on the path hold the rest \
@@ -277,7 +276,7 @@ fn tester_alone(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     })
 }
 
-/// When the device's own part of the loss is within what the goal allows.
+/// The verdict if the device's own part of the loss is within the goal.
 fn tester_loss(question: &Question<'_>) -> Option<String> {
     let failed = question
         .failed
@@ -306,7 +305,7 @@ fn tester_loss(question: &Question<'_>) -> Option<String> {
     })
 }
 
-/// The verdict where the highest load passed.
+/// The verdict if the highest load passed.
 fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, String)> {
     if question.upper.is_some() {
         return None;
@@ -319,8 +318,7 @@ fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, Strin
     };
     let figure = question.unit.text(figure.mean);
     Some(match question.bounded {
-        // The device runs on the generator's cores: that it is slower beside it is the doing of
-        // both.
+        // The device shares the generator's cores, so the lower rate may be due to either.
         Bounded::Generator if held_up.is_some() => (
             Limit::Inconclusive,
             format!(

@@ -23,27 +23,27 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From this share of the baseline on, the stations and not the DUT are taken to be the limit.
+/// Minimum ratio to the baseline at which the stations, not the DUT, are considered the limit.
 const TESTER_LIMITED_RATIO: f64 = 0.95;
 /// An offered load below this share of the intended one is a shortfall.
 const OFFERED_SHORTFALL_RATIO: f64 = 0.95;
-/// Datagram rates that differ by less, over sizes that differ twofold, are the generator's own.
+/// Datagram rates that differ by less, over sizes that differ twofold, are the generator's limit.
 const SAME_RATE_RATIO: f64 = 1.1;
 
-/// Something that bears on the figures, and what to do about it.
+/// A condition that affects the figures, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// What it is about.
+    /// Its kind.
     pub kind: WarningKind,
     /// Ids of the cells it is about; empty when it is about the whole run.
     pub cells: Vec<String>,
-    /// What was found: a sentence.
+    /// The finding, as a sentence.
     pub text: String,
-    /// What to do: a sentence.
+    /// The advice, as a sentence.
     pub advice: String,
 }
 
-/// What a warning is about. Open: more will come.
+/// The kind of a warning. An open enum: kinds will be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningKind {
@@ -72,11 +72,11 @@ pub enum WarningKind {
     OfferedShortfall,
     /// Stations and DUT need more cores than the machine has.
     SharedCores,
-    /// Super-packets pass the links whole.
+    /// Super-packets cross the links unsegmented.
     SuperPackets,
     /// The machine is virtual.
     VirtualMachine,
-    /// The CPU may change its clock.
+    /// The CPU may change its clock frequency.
     Governor,
     /// Repeats fall in two bands.
     TwoBands,
@@ -92,40 +92,40 @@ pub enum WarningKind {
     DamagedFrames,
     /// Forged or replayed frames came out of a device.
     HostileDelivered,
-    /// After something happened to a device, frames were lost until the time was up.
+    /// After an event, frames were lost until the time was up.
     NotRecovered,
-    /// The control of a disturbed load lost frames itself.
+    /// The control of a disturbed load lost frames too.
     QuietLoss,
-    /// Fewer hostile packets were sent than asked for.
+    /// Fewer hostile packets were sent than configured.
     HostileShortfall,
-    /// What a device does protects nothing.
+    /// A device does not protect data.
     Insecure,
-    /// Nobody saw what boxes outside sent to each other.
+    /// The traffic between external devices was not observed.
     NotProven,
     /// Tools use one of a device's tunnels.
     OneTunnel,
-    /// More brings a device nothing, though cores are idle.
+    /// A device stops scaling though cores are idle.
     SilentCap,
-    /// A device has another number of threads than it was asked for.
+    /// A device reports another number of threads than configured.
     #[serde(rename = "told-otherwise")]
     OtherWorkers,
-    /// Two tools find different figures of one transfer.
+    /// Two tools measure different figures for one transfer.
     ToolsDisagree,
     /// A crypto device gave wrong results.
     WrongResults,
     /// A crypto device failed under load.
     DeviceFailed,
-    /// A device that is said to spare the CPU does not, as far as is known.
+    /// A device that is declared to take work off the CPU apparently does not.
     CardEqualsCpu,
-    /// Nobody knows whether a device or the CPU did the work.
+    /// It is unknown whether a device or the CPU did the work.
     WorkNotShown,
-    /// Operations failed while a speed was measured.
+    /// Operations failed during a speed trial.
     FailedOperations,
-    /// No result of a speed trial was looked at.
+    /// No result of a speed trial was checked.
     UncheckedResults,
-    /// Workers that were to work at once did not.
+    /// Workers did not work in parallel as planned.
     NotTogether,
-    /// A speed changed while it was measured.
+    /// A speed changed during its trial.
     UnsteadySpeed,
 }
 
@@ -206,12 +206,12 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The spread of the figure that a cell is there for, in per cent.
+/// The spread of a cell's main figure, in per cent.
 fn spread_percent(cell: &CellResult) -> Option<f64> {
     figure(cell)?.largest_distance_percent
 }
 
-/// The figure that a cell is there for.
+/// A cell's main figure.
 fn figure(cell: &CellResult) -> Option<&Estimate> {
     let frames = cell.frames();
     let burst = frames.and_then(|found| found.back_to_back());
@@ -361,7 +361,7 @@ fn tester_limited(comparisons: &[Comparison]) -> Option<Warning> {
     warning(WarningKind::TesterLimited, limited, text, advice)
 }
 
-/// A constant datagram rate whatever the size is what a generator at its limit looks like.
+/// A datagram rate that does not depend on the size indicates a generator at its limit.
 fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
     let mut alike: BTreeMap<_, Vec<(&CellResult, u32, f64)>> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.baseline) {

@@ -67,7 +67,7 @@ fn trial(frames_per_s: Option<u64>, with_receiver: bool) {
     stop.raise();
     let receiver = receiver.map(|thread| thread.join().expect("the receiver does not panic"));
 
-    let sent = sender.sent.expect("a sender tells what it sent");
+    let sent = sender.sent.expect("a sender reports what it sent");
     let per_s = |frames: u64| frames * 1_000_000_000 / sent.elapsed_ns.max(1);
     let received = receiver.as_ref().and_then(|report| report.received.clone());
     let received = received.unwrap_or_default();

@@ -38,13 +38,13 @@ pub enum RunEvent<'a> {
     Tuned(&'a Tuned),
     /// A trial begins.
     Started(TrialRef<'a>),
-    /// A trial goes on; a checkpoint has been recorded.
+    /// A trial continues; a checkpoint has been recorded.
     InTrial(TrialRef<'a>, TrialEvent<'a>),
     /// A trial ended.
     Ended(&'a TrialRecord),
 }
 
-/// An event of a trial that goes on.
+/// An event of a trial in progress.
 #[derive(Debug, Clone, Copy)]
 pub enum TrialEvent<'a> {
     /// A frame trial, one of several in a trial, begins.

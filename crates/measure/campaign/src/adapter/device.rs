@@ -14,13 +14,13 @@ use units::{BitRate, Layer};
 pub(super) fn profile(devices: &Devices) -> DutProfile {
     DutProfile {
         gateway_cores: 1,
-        // No frame passes through them, and a trial of theirs acts on them itself.
+        // No frame passes through them, and their trials act on them directly.
         directions: &[],
         ..DutProfile::clear(Role::Device, devices_in_words(devices))
     }
 }
 
-/// One device, or several that work at once.
+/// One device, or several that work in parallel.
 fn devices_in_words(devices: &Devices) -> String {
     let first = devices.members.first();
     let is_of_one_kind = devices

@@ -1,4 +1,4 @@
-//! What every other stage asks of an adapter, answered once for each kind.
+//! Properties of an adapter that other stages need, defined once for each kind.
 
 use super::carrier::Carrier;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct DutProfile {
     pub translates_addresses: bool,
     /// Traffic of the gateways themselves on the cipher link.
     pub gateway_traffic: GatewayTraffic,
-    /// Settings that each gateway must report, with the values that the campaign asks for.
+    /// Settings that each gateway must report, with the configured values.
     pub reported: Vec<(&'static str, String)>,
     /// Longest IP packet that it takes, where its links take longer ones.
     pub packet_limit: Option<PacketLimit>,
@@ -41,7 +41,7 @@ pub struct DutProfile {
     pub tunnels: u32,
     /// Cores that it keeps busy on each gateway of this machine, at least.
     pub gateway_cores: u32,
-    /// What can be done to it while it is up.
+    /// Actions on it while it is up.
     pub abilities: Vec<Ability>,
     /// The directions in which it can be loaded.
     pub directions: &'static [Direction],
@@ -49,14 +49,14 @@ pub struct DutProfile {
     pub needs_kernel: Option<String>,
     /// Time to set its tunnels up, beyond the first tunnel of a DUT without a key exchange.
     pub set_up: Duration,
-    /// Time per trial for what must run or be asked beside it.
+    /// Time per trial for programs and queries beside it.
     pub beside: Duration,
 }
 
 /// Part of a DUT in a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The gateways forward in clear: what DUTs are compared with.
+    /// The gateways forward in clear: the reference for DUTs.
     Baseline,
     /// Nothing is in the path: the tester measures itself.
     Rig,

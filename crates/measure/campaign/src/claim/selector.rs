@@ -19,7 +19,7 @@ const SELECTORS: [(Axis, Read); 13] = [
     (Axis::Offloads, switch),
     (Axis::Streams, |node| integer(node, STREAMS_MAX.into())),
     (Axis::Datagram, |node| axis::datagram(node).map(Value::from)),
-    // No end but that of its type: what no cell has is reported with what they have.
+    // Limited by its type only: a value that no cell has is reported with the existing values.
     (Axis::Payload, |node| {
         let size = node.size(Bytes::new(1)..=Bytes::new(65_507));
         size.map(|size| size.get().into())
@@ -57,10 +57,10 @@ pub(super) fn read_all(map: &Map<'_>) -> Result<Vec<Spanned<Coordinate>>, Report
     found.into_iter().collect()
 }
 
-/// Where a cell is on an axis of its trial; `None` where the trial does not have the axis.
+/// A cell's value on an axis of its trial; `None` if the trial does not have the axis.
 fn value(axis: Axis, cell: &Cell) -> Option<Value> {
     match (axis, &cell.measurement) {
-        // The stations' interfaces have one, which follows from the frames.
+        // The stations' interfaces have one, derived from the frames.
         (Axis::Mtu, Measurement::Frames(_)) => None,
         (Axis::Cores, Measurement::Ping { .. }) => None,
         _ => cell.value(axis),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// One algorithm of the functional trial, all its cases.
 pub const ALGORITHM: Duration = Duration::from_millis(50);
-/// One process that works, until it is ready.
+/// One worker process, until it is ready.
 pub const PROCESS: Duration = Duration::from_millis(15);
 /// One thread, with its session and key.
 pub const THREAD: Duration = Duration::from_micros(200);

@@ -12,16 +12,16 @@ use std::time::Duration;
 pub const FRAMES_AROUND: Duration = Duration::from_millis(50);
 /// The trial after the procedure whose evidence is read.
 pub const EVIDENCE_RUN: Duration = Duration::from_secs(1);
-/// The flood by which a highest load is found that the campaign leaves open.
+/// The flood that finds the highest load if the campaign does not set it.
 pub const FLOOD_RUN: Duration = Duration::from_millis(250);
-/// Load before the first thing that happens to a DUT, so that it is seen what was normal.
+/// Load before the first event, to record the normal state.
 pub const LEAD_RUN: Duration = Duration::from_secs(1);
 /// Tunnels taken down and set up once.
 const SETUP_RUN: Duration = Duration::from_millis(500);
-/// Time for stragglers where a procedure names none.
+/// Time for stragglers if a procedure sets none.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// Trials of a search that look for where the bounds are; of the initial duration.
+/// Trials of a search that look for the bounds, of the initial duration.
 const SHORT_TRIALS: u32 = 5;
 /// Loads for each goal that are tried for the whole duration sum: its two bounds.
 const FULL_LOADS: u32 = 2;
@@ -87,7 +87,7 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
     flood + own + trial(EVIDENCE_RUN)
 }
 
-/// Time of what happens under a load.
+/// Time of a disturbance.
 fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
     let nanos = Duration::from_nanos;
     match *event {
@@ -102,7 +102,7 @@ fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
             times, watch_ns, ..
         } => trial(LEAD_RUN + nanos(watch_ns) * times),
         Event::Setup { times, watch_ns } => {
-            // Once before, to learn how long it takes.
+            // Once before, to learn its duration.
             SETUP_RUN + trial(LEAD_RUN + (SETUP_RUN + nanos(watch_ns)) * times)
         }
         Event::Hostile {

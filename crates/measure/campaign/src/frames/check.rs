@@ -1,4 +1,4 @@
-//! What axes of frame trials and DUTs do not go together.
+//! Checks which axes of frame trials and DUTs are incompatible.
 
 use crate::dut::{Listed, names};
 use crate::expand::Point;
@@ -12,7 +12,7 @@ use yaml::{Node, Place};
 const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEADER_BYTES) as u16;
 
 impl TrafficAxes {
-    /// Axes against one another.
+    /// Checks axes against each other.
     pub(crate) fn check(&self, node: Node<'_>) {
         self.check_sizes(node);
         self.check_flows(node);
@@ -94,7 +94,7 @@ impl TrafficAxes {
         }
     }
 
-    /// Of what happens to both ends of a DUT, both are in the path.
+    /// A disturbance of both ends of a DUT needs both in the path.
     pub(crate) fn check_whole(&self, node: Node<'_>) {
         let mut directions = self.direction.iter();
         if let Some(half) = directions.find(|direction| direction.value != Direction::Both) {
@@ -132,7 +132,7 @@ impl TrafficAxes {
     }
 }
 
-/// What of the traffic some of the DUTs cannot do: where, what and what to do about it.
+/// Traffic that some of the DUTs cannot carry: where, what and what to do about it.
 pub(crate) fn for_duts<'a>(
     test: &FrameTest,
     point: &'a Point<'_>,
@@ -184,7 +184,7 @@ pub(crate) fn for_duts<'a>(
     wrong
 }
 
-/// What is to be done to DUTs that cannot have it done.
+/// Disturbances that DUTs do not support.
 fn beyond_abilities<'a>(
     procedure: &Procedure,
     given: &'a Given,

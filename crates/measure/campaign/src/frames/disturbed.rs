@@ -1,4 +1,4 @@
-//! What happens to a DUT under a constant load: the keys of `rekey`, `failover`, `setup`, `desync`
+//! Disturbances of a DUT under a constant load: the keys of `rekey`, `failover`, `setup`, `desync`
 //! and `hostile`.
 
 use crate::axis::{RUN_MAX, nanos, required_axis};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
 
-/// A procedure of this kind as a campaign asks for it: the load may still be a bit rate.
+/// A procedure of this kind as configured: the load may still be a bit rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     load: Load,
@@ -40,7 +40,7 @@ const SETUP_WATCH_DEFAULT: Duration = Duration::from_secs(2);
 const DESYNCS_DEFAULT: u32 = 5;
 const DESYNC_WATCH_DEFAULT: Duration = Duration::from_secs(5);
 const TIMES_MAX: u32 = 1000;
-/// From a failure to its end, and what is watched afterwards.
+/// From a failure to its end, and the time watched afterwards.
 const PHASE_MIN: Duration = Duration::from_millis(10);
 const PHASE_MAX: Duration = Duration::from_secs(3600);
 const SHARES_DEFAULT: [u16; 5] = [1, 10, 50, 100, 200];
@@ -173,7 +173,7 @@ pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     Ok(asked.collect())
 }
 
-/// Rising: what a lower share does is seen before a higher one can spoil it.
+/// Rising, so that a lower share is measured before a higher one can disturb it.
 fn shares(node: Node<'_>) -> Result<Vec<u16>, Reported> {
     let mut percents: Vec<u16> = Vec::new();
     node.one_or_many(|item| {
@@ -249,7 +249,7 @@ impl Load {
     }
 
     /// A search's bounds, or a load of which there is no frame in that time, for some mix. The
-    /// least share of the load is looked at too.
+    /// smallest share of the load is checked too.
     pub(super) fn check<'m, I>(
         &self,
         node: Node<'_>,
@@ -304,7 +304,7 @@ impl Asked {
         self.load.check(node, mixes, self.shortest());
     }
 
-    /// The shortest time that is looked at, and the least share of the load in it.
+    /// The shortest observed time, and the smallest share of the load in it.
     fn shortest(&self) -> (Duration, u16) {
         let (ns, percent) = match &self.event {
             Event::Rekey { every_ns, .. } => (*every_ns, 100),

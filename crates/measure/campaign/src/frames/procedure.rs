@@ -1,4 +1,4 @@
-//! What is done with the frames: the keys that each kind of frame trial has of its own.
+//! Procedures: the keys of each kind of frame trial.
 
 use crate::axis::{AxisValues, axis, nanos};
 use crate::frames::disturbed;
@@ -18,9 +18,9 @@ type Read<T> = Result<Vec<T>, Reported>;
 /// Reads the keys of a kind: one procedure, or one for each value of its axes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reader {
-    /// Of a procedure during which nothing happens to the DUT.
+    /// A procedure without a disturbance.
     Steady(fn(&Map<'_>) -> Read<Asked>),
-    /// Of one during which something happens to both of its ends.
+    /// A procedure with a disturbance, which needs both ends of the DUT.
     Disturbed(fn(&Map<'_>) -> Read<disturbed::Asked>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) const PROCEDURES: [(&str, Reader); 12] = [
     ("soak", Reader::Steady(soaks)),
 ];
 
-/// A procedure as a campaign asks for it: loads may still be bit rates.
+/// A procedure as configured: loads may still be bit rates.
 #[derive(Debug, Clone)]
 pub(crate) enum Asked {
     Load {
@@ -242,7 +242,7 @@ impl Asked {
         }
     }
 
-    /// Where a campaign asks for what some DUTs cannot do; `None` where every DUT can.
+    /// The place of a feature that some DUTs do not support; `None` if every DUT does.
     pub(crate) const fn event_place(&self) -> Option<&Place> {
         match self {
             Self::Disturbed(asked) => Some(&asked.place),
@@ -277,7 +277,7 @@ impl Asked {
                 trial,
             } => {
                 search.check(node, mixes);
-                // The other loads are shares of what is found.
+                // The other loads are shares of the throughput.
                 if percents.contains(&0) {
                     search.check_lowest(node, mixes, *trial);
                 }

@@ -14,13 +14,12 @@
 //! | recovery: overload, relief | 2 s, 2 s | 60 s, 60 s | 60 s, 60 s |
 //!
 //! `rfc2544` and `tst009` are the goals that RFC 9971 gives for the two documents: one trial of 60
-//! s without loss, and TST 009's loss verification, where a lossy trial is repeated (an
-//! exceed ratio of one half over a sum of two trials is just that). Bounds rest on trials of full
-//! length alone, so `rfc2544` may look for them with shorter ones; TST 009's bisection has one
-//! length. `fast` has the usual two loss ratios and that verification, with trials a hundredth as
-//! long: on a machine that is shared, one lost frame is often the machine's, and a goal without
-//! verification would measure that. Repeats of so short a search scatter by more than its width
-//! anyhow.
+//! s without loss, and TST 009's loss verification, where a lossy trial is repeated (an exceed
+//! ratio of one half over a sum of two trials is just that). Bounds rest on trials of full length
+//! alone, so `rfc2544` may look for them with shorter ones; TST 009's bisection has one length.
+//! `fast` has the usual two loss ratios and that verification, with trials a hundredth as long: on
+//! a machine that is shared, one lost frame is often the machine's, and a goal without verification
+//! would measure that. Repeats of such a short search differ by more than its width anyway.
 
 use crate::axis::nanos;
 use crate::plan::{Criteria, Goal, Profile};
@@ -28,7 +27,7 @@ use std::time::Duration;
 use units::Ratio;
 use yaml::{Map, Node, Reported};
 
-/// What a profile says beside its goals.
+/// Settings of a profile besides its goals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) drain: Duration,

@@ -1,4 +1,4 @@
-//! A search for throughput as a campaign asks for it.
+//! A search for throughput as configured.
 
 use crate::axis::{RUN_MAX, nanos};
 use crate::frames::keys::{drain, is_empty, max_load};
@@ -65,7 +65,7 @@ impl Search {
         (self.max_load.as_ref(), Some(&self.min_load))
     }
 
-    /// Loads and times against one another, whatever the mix.
+    /// Checks loads and times against each other, independently of the mix.
     pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
     where
         I: Iterator<Item = &'m FrameMix>,
@@ -147,7 +147,7 @@ impl Search {
             Profile::Custom => self.goals.iter().map(goal_id).collect::<Vec<_>>().join("+"),
             profile => profile.name().to_owned(),
         };
-        // What is as the profile has it says nothing more than its name.
+        // Values equal to the profile's are implied by its name.
         let own = |time: Duration, usual| match time == usual {
             true => Value::from("usual"),
             false => time.into(),
@@ -177,7 +177,7 @@ pub(super) fn refuse(map: &Map<'_>, why: &str) -> Result<(), Reported> {
     outcome
 }
 
-/// The goals, and where they come from.
+/// The goals and their source.
 fn goals(map: &Map<'_>) -> (Result<Profile, Reported>, Result<Vec<Goal>, Reported>) {
     let named = map.optional("profile");
     let profile = named.map(|node| node.one_of("profile", &profile::NAMES));

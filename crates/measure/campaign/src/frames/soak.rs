@@ -11,7 +11,7 @@ use units::time::print;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Reported, Spanned};
 
-/// The procedure as a campaign asks for it: the load may still be a bit rate.
+/// The procedure as configured: the load may still be a bit rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     load: Load,
@@ -34,7 +34,7 @@ const POINTS_MAX: u128 = 2000;
 const SEGMENTS_DEFAULT: u32 = 4;
 const SEGMENT_DEFAULT: RangeInclusive<Duration> =
     Duration::from_secs(30)..=Duration::from_secs(600);
-/// What is lost when a run breaks off.
+/// Bounds the time that an interrupted run loses.
 const SEGMENT_MAX: Duration = Duration::from_secs(3600);
 /// Each is recorded by itself.
 const SEGMENTS_MAX: u128 = 1000;
@@ -42,7 +42,7 @@ const RATE_DRIFT_DEFAULT: Ratio = Ratio::from_percent(1);
 const LATENCY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(50);
 const MEMORY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(10);
 const LOSS_MAX: Ratio = Ratio::from_percent(10);
-/// What drifts by less than a thousandth, or by all that it is, needs no bound.
+/// A drift of less than a thousandth, or of 100 %, needs no bound.
 const DRIFT: RangeInclusive<Ratio> = Ratio::from_ppm(1000)..=Ratio::from_percent(100);
 
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
@@ -160,7 +160,7 @@ fn points_of(duration: Duration) -> Duration {
     Duration::from_secs(seconds.max(1))
 }
 
-/// At least so long.
+/// At least this long.
 fn whole_points(time: Duration, point: Duration) -> Duration {
     let points = time.as_nanos().div_ceil(point.as_nanos().max(1));
     // A segment is no longer than a run, and its points are no shorter than 100 ms.

@@ -73,17 +73,17 @@ pub enum Axis {
     Tool,
 }
 
-/// Where a cell is on one axis.
+/// A cell's value on one axis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Coordinate {
     /// The axis.
     pub axis: Axis,
-    /// As the campaign asks for it: a load of `1 Gbit/s L1` is one value, though it is another
-    /// number of frames for each size.
+    /// As in the campaign: a load of `1 Gbit/s L1` is one value, though it is another number of
+    /// frames for each size.
     pub value: Value,
 }
 
-/// All that an axis reads of a cell.
+/// Everything that an axis reads of a cell.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conditions<'a> {
     pub(crate) measurement: &'a Measurement,
@@ -108,12 +108,12 @@ enum Unit {
     Percent,
 }
 
-/// Which ids have an axis.
+/// Which ids contain an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     /// Every id of its trials.
     Always,
-    /// Those of campaigns that vary it.
+    /// Ids of campaigns that vary it.
     IfVaried,
     /// Every id of transfers by a tool; of other trials if it is varied.
     AlwaysInTransfers,
@@ -128,7 +128,7 @@ pub struct Column {
     pub meaning: &'static str,
 }
 
-/// All that the program knows of an axis.
+/// The declaration of an axis.
 struct Declaration {
     axis: Axis,
     /// In ids; also the key in campaigns, but for the axes of crypto devices.
@@ -137,11 +137,11 @@ struct Declaration {
     named: Named,
     /// Word for [`Value::Open`].
     open: &'static str,
-    /// The value in force in a cell; `None` where the axis does not apply, or nothing reads it.
+    /// The value in force in a cell; `None` if the axis does not apply, or nothing reads it.
     value: fn(&Conditions<'_>) -> Option<Value>,
     /// In a sentence about the traffic.
     phrase: Option<fn(&Value) -> String>,
-    /// Whether a value goes without saying beside a figure.
+    /// Whether a value is left out beside a figure.
     is_usual: fn(&Value) -> bool,
     column: Option<Column>,
 }
@@ -308,7 +308,7 @@ static DECLARATIONS: [Declaration; 54] = [
         open: "none",
         ..declare(Axis::Loops, "loops", Unit::Plain)
     },
-    // Of the DUT, not of the trial: claims select by it. Of crypto devices, what works at once.
+    // Of the DUT, not of the trial: claims select by it. For crypto devices, their concurrency.
     Declaration {
         value: |cell| Some(cell.dut.adapter.encryptor()?.workers.into()),
         ..declare(Axis::Workers, "workers", Unit::Plain)
@@ -352,7 +352,7 @@ impl Axis {
         &DECLARATIONS[self as usize]
     }
 
-    /// As ids have it: `mtu`.
+    /// Name in ids: `mtu`.
     #[must_use]
     pub fn key(self) -> &'static str {
         self.declared().key
@@ -375,7 +375,7 @@ impl Axis {
         })
     }
 
-    /// Whether a value goes without saying beside a figure.
+    /// Whether a value is left out beside a figure.
     #[must_use]
     pub fn is_usual(self, value: &Value) -> bool {
         (self.declared().is_usual)(value)
@@ -411,7 +411,7 @@ impl Axis {
         self.print(value) + unit
     }
 
-    /// A value without the name of the axis, as ids have it.
+    /// A value as in ids, without the name of the axis.
     fn print(self, value: &Value) -> String {
         let Value::Number(number) = *value else {
             return match value {
@@ -430,7 +430,7 @@ impl Axis {
 }
 
 impl Coordinate {
-    /// The coordinates in the id of a group, which older journals have nowhere else.
+    /// The coordinates in the id of a group, their only place in older journals.
     #[must_use]
     pub fn all_in(group: &str) -> Vec<Self> {
         let parts = group.split('/').filter_map(|part| part.split_once('='));
@@ -445,7 +445,7 @@ impl Coordinate {
     }
 }
 
-/// As ids have it: `mtu=1500`.
+/// Form in ids: `mtu=1500`.
 impl fmt::Display for Coordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.axis.key(), self.axis.print(&self.value))

@@ -12,13 +12,13 @@ pub struct Cell {
     /// Unique in the plan and stable between runs of the same campaign,
     /// for example `tcp/mtu=1500/cores=1/cipherbench`.
     pub id: String,
-    /// The id without the DUT: cells of one group are compared with one another.
+    /// The id without the DUT: cells of one group are compared with each other.
     pub group: String,
-    /// Where the group is in the matrix: the axes that its id names, in that order.
+    /// The group's coordinates in the matrix: the axes in its id, in that order.
     pub coordinates: Vec<Coordinate>,
     /// The device under test.
     pub dut: Dut,
-    /// Settings of the stations; `None` where there are none: crypto devices have no traffic.
+    /// Settings of the stations; `None` for crypto devices, which have no traffic.
     pub stations: Option<Stations>,
     /// What is measured, and how.
     pub measurement: Measurement,
@@ -27,8 +27,8 @@ pub struct Cell {
     /// Time that one trial of this cell will take, in nanoseconds: bringing the DUT up and the
     /// trial's share of the cell's search included ([`crate::estimate`]).
     pub estimate_ns: u64,
-    /// Measured to know the tester, not a DUT of the campaign: its figure is the bound of the
-    /// verdicts of the cells with the same [`group`](Self::group).
+    /// Whether it measures the tester, not a DUT of the campaign: its figure bounds the verdicts of
+    /// the cells with the same [`group`](Self::group).
     pub calibration: bool,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn group_of<'c>(
     group
 }
 
-/// A cell as plans are written.
+/// The serialized form of a cell.
 #[derive(Serialize, Deserialize)]
 struct Wire {
     id: String,

@@ -1,10 +1,9 @@
-//! Claims about a device, to be printed beside what was measured.
+//! Claims about a device, to be printed beside measured figures.
 
 use serde::{Deserialize, Serialize};
 use units::{BitRate, FrameRate, Layer};
 
-/// A figure that a data sheet or an offer names, with its source. It changes nothing of what is
-/// measured.
+/// A figure from a data sheet or an offer, with its source. It does not affect the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The DUT that it is about, as the campaign names it: one, or all of an entry whose settings
@@ -12,29 +11,28 @@ pub struct Claim {
     pub dut: String,
     /// The trial that measures it ([`Measurement::name`](super::Measurement::name)).
     pub trial: String,
-    /// Whether the figure is a least or a most.
+    /// Whether the figure is a minimum or a maximum.
     pub bound: Bound,
     /// The figure.
     pub value: u64,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: ClaimUnit,
     /// Goal of the search that it is about; `None`: the first.
     pub goal: Option<String>,
-    /// Load in per cent of the throughput at which a latency is claimed; `None`: every one that is
-    /// measured.
+    /// Load in per cent of the throughput at which a latency is claimed; `None`: every measured
+    /// one.
     pub load_percent: Option<u8>,
-    /// Of a time, which of a trial's times; `None`: the claim is no time, or the trial has one
-    /// only.
+    /// For a time, the statistic; `None`: the claim is not a time, or the trial has only one.
     pub percentile: Option<Percentile>,
     /// Where it is published: `data sheet X, 2025`.
     pub source: String,
-    /// Under which conditions it is said to hold; empty: the source does not say.
+    /// Conditions of the claim; empty: the source states none.
     pub conditions: String,
     /// Ids of the cells that measure it; at least one.
     pub cells: Vec<String>,
 }
 
-/// Which side of a claim's figure keeps it.
+/// Which side of a claim's figure meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -44,7 +42,7 @@ pub enum Bound {
     AtMost,
 }
 
-/// What a claim's figure is counted in.
+/// Unit of a claim's figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimUnit {
@@ -62,7 +60,7 @@ pub enum ClaimUnit {
     Ns,
 }
 
-/// Which of a trial's times a claim is about.
+/// The statistic of a trial's times that a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Percentile {
@@ -84,7 +82,7 @@ impl Bound {
 }
 
 impl Percentile {
-    /// As campaigns have it.
+    /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,7 +93,7 @@ impl Percentile {
 }
 
 impl ClaimUnit {
-    /// The layer of a bit rate; `None` for what is none.
+    /// The layer of a bit rate; `None` for other units.
     #[must_use]
     pub const fn layer(self) -> Option<Layer> {
         match self {
@@ -122,7 +120,7 @@ impl Claim {
         format!("{} {figure}", self.bound.name())
     }
 
-    /// What is measured for it: `tcp`, `throughput, goal pdr`, `latency, p99 at 50 % of the
+    /// The measured quantity: `tcp`, `throughput, goal pdr`, `latency, p99 at 50 % of the
     /// throughput`.
     #[must_use]
     pub fn measure_in_words(&self) -> String {

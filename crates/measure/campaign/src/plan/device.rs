@@ -6,20 +6,20 @@ pub use operation::device::{
 
 use serde::{Deserialize, Serialize};
 
-/// A crypto device, or several that work at once.
+/// A crypto device, or several that work in parallel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Devices {
     /// At least one.
     pub members: Vec<Device>,
-    /// Whether they are said to take work off the CPU, so that there must be proof of it.
+    /// Whether they are declared to take work off the CPU, which then needs proof.
     pub offloads: bool,
 }
 
 /// One crypto device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its name: that of the DUT, with a number where there are several.
+    /// Its name: that of the DUT, with a number if there are several.
     pub name: String,
-    /// What it is and how it is reached.
+    /// Its kind and address.
     pub kind: DeviceKind,
 }

@@ -1,27 +1,27 @@
-//! What happens to a DUT under a constant load: keys renewed or out of step, parts that fail,
+//! Disturbances of a DUT under a constant load: keys renewed or out of step, parts that fail,
 //! tunnels set up, hostile packets.
 //!
 //! After the methodology that the IETF's BMWG had begun for IPsec devices
-//! (draft-ietf-bmwg-ipsec-meth, expired), brought up to IKEv2 and AEADs: `docs/methodology.md` says
-//! what was taken over and what was not.
+//! (draft-ietf-bmwg-ipsec-meth, expired), brought up to IKEv2 and AEADs: `docs/methodology.md`
+//! lists what was adopted and what was not.
 
 use super::{Ability, Desync, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 
-/// A constant load, and what happens under it.
+/// A constant load, and the disturbance under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disturbed {
     /// The load.
     pub load: BaseLoad,
-    /// What happens.
+    /// The disturbance.
     pub event: Event,
 }
 
-/// The load that something happens under.
+/// The load during a disturbance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "load")]
 pub enum BaseLoad {
-    /// So many frames per second.
+    /// Frames per second.
     Given {
         /// In each direction.
         frames_per_s: u64,
@@ -46,12 +46,12 @@ impl BaseLoad {
     }
 }
 
-/// What happens to a DUT.
+/// A disturbance of a DUT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Event {
-    /// The keys of all tunnels are renewed on demand, again and again; the same load without that
-    /// comes first.
+    /// The keys of all tunnels are renewed on demand, repeatedly; a control without rekeys comes
+    /// first.
     Rekey {
         /// From one to the next; one that takes longer delays the next.
         every_ns: u64,
@@ -64,35 +64,35 @@ pub enum Event {
     },
     /// A part of the path fails and comes back.
     Failover {
-        /// Which.
+        /// The part.
         failure: Failure,
-        /// How often.
+        /// The number of times.
         times: u32,
-        /// From the failure to the moment at which it is mended.
+        /// From the failure to the recovery action.
         down_ns: u64,
-        /// Time watched after it was mended.
+        /// Time watched after the recovery action.
         watch_ns: u64,
     },
     /// All tunnels are taken down in order, and set up again.
     Setup {
-        /// How often.
+        /// The number of times.
         times: u32,
         /// Time watched after they were set up.
         watch_ns: u64,
     },
-    /// The keys of one side are put out of step with the other's, which it has to find out and mend
-    /// by itself.
+    /// The keys of one side are put out of step with the other's, which the DUT must detect and
+    /// repair by itself.
     Desync {
-        /// How.
+        /// The cause.
         cause: Desync,
-        /// How often.
+        /// The number of times.
         times: u32,
         /// Time watched after each.
         watch_ns: u64,
     },
-    /// Hostile packets at rising shares of the load; the same load without them comes first.
+    /// Hostile packets at rising shares of the load; a control without them comes first.
     Hostile {
-        /// Of what kind.
+        /// Their kind.
         attack: Attack,
         /// Their rates in per cent of the load's, rising.
         percents: Vec<u16>,
@@ -101,7 +101,7 @@ pub enum Event {
     },
 }
 
-/// What fails.
+/// The part that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
@@ -111,8 +111,8 @@ pub enum Failure {
     Link,
 }
 
-/// Hostile packets, made of what is captured between the gateways. They are sent to gw2 from gw1's
-/// end of that link.
+/// Hostile packets, made from packets captured between the gateways. They are sent to gw2 from
+/// gw1's end of that link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attack {
@@ -120,7 +120,7 @@ pub enum Attack {
     BadIcv,
     /// Copies of sealed packets.
     Replay,
-    /// Bytes at random behind the headers that sealed packets have outside.
+    /// Random bytes behind the outer headers of sealed packets.
     Garbage,
 }
 
@@ -156,8 +156,7 @@ impl Event {
         }
     }
 
-    /// The procedure and what kind of it, as campaigns have them: `` `failover` with `failure:
-    /// crash` ``.
+    /// The procedure and its kind, as in campaigns: `` `failover` with `failure: crash` ``.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {
@@ -179,7 +178,7 @@ impl Failure {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Crash, Self::Link];
 
-    /// As campaigns have it.
+    /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -193,7 +192,7 @@ impl Attack {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::BadIcv, Self::Replay, Self::Garbage];
 
-    /// As campaigns have it.
+    /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

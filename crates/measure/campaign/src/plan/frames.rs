@@ -1,4 +1,4 @@
-//! Frame tests: the traffic, and what is done with it.
+//! Frame tests: the traffic and the procedure.
 //!
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
@@ -10,16 +10,16 @@ use wire::Suite;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, LINE_GAP_BYTES, TestFrames};
 use wire::overhead::{Outer, outer_bytes};
 
-/// Traffic of our own generator, and the procedure that it is used in.
+/// Traffic of our own generator, and its procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameTest {
-    /// What the frames look like and which way they go.
+    /// The frames and their directions.
     pub traffic: Traffic,
-    /// What is done with them.
+    /// The procedure.
     pub procedure: Procedure,
 }
 
-/// What frames look like and which way they go.
+/// Frames and their directions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// What they look like, addresses aside.
@@ -55,7 +55,7 @@ impl Traffic {
         self.line_rate_as(line_bps, self.sealed_by_station(adapter))
     }
 
-    /// The same where it is known in which suite the frames are sealed when they enter the line.
+    /// The same for a known suite of the frames when they enter the line.
     #[must_use]
     pub fn line_rate_as(&self, line_bps: u64, sealed: Option<Suite>) -> u64 {
         let on_the_line = |frame_bytes: u16| {
@@ -76,7 +76,7 @@ impl Traffic {
         u64::try_from(frames).unwrap_or(u64::MAX)
     }
 
-    /// The suite in which a station sends its frames itself; `None` where they leave it in clear.
+    /// The suite in which a station seals its frames; `None` if they leave it in clear.
     #[must_use]
     pub const fn sealed_by_station(&self, adapter: &Adapter) -> Option<Suite> {
         match (self.direction, adapter) {
@@ -135,7 +135,7 @@ impl PortKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Xdp, Self::Packet, Self::Socket, Self::Memory];
 
-    /// As campaigns have it.
+    /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -147,7 +147,7 @@ impl PortKind {
     }
 }
 
-/// What is done with the traffic. Open: more follow.
+/// The procedure of a frame test. An open enum: more follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "procedure")]
 pub enum Procedure {
@@ -163,9 +163,9 @@ pub enum Procedure {
     Latency(LatencyTest),
     /// Time from the end of an overload to the end of loss (RFC 2544 §26.5).
     Recovery(Recovery),
-    /// A constant load while something happens to the DUT.
+    /// A constant load with a disturbance of the DUT.
     Disturbed(Disturbed),
-    /// A constant load for minutes to hours, watched all the time.
+    /// A constant load for minutes to hours, recorded as a timeline.
     Soak(Soak),
 }
 

@@ -3,18 +3,18 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Where the keys of tunnels come from. What is not static is agreed on between the gateways by TLS
-/// 1.3 beside the tunnels, with certificates made for the start, and renewed by time.
+/// Where the keys of tunnels come from. Unless they are static, the gateways agree on them by TLS
+/// 1.3 beside the tunnels, with certificates generated at the start, and renew them periodically.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeySource {
-    /// A key file that both gateways have. A new epoch needs no word between them, and none is due
-    /// by time.
+    /// A key file that both gateways have. A new epoch needs no message between them, and none is
+    /// periodic.
     #[default]
     Static,
     /// The hybrid handshake, X25519 and ML-KEM-768.
     Pqc,
-    /// That, and a pre-shared key which both gateways have (RFC 8784).
+    /// The hybrid handshake and a pre-shared key of both gateways (RFC 8784).
     Ppk,
     /// Keys of a QKD network alone, by ETSI GS QKD 014 from two simulated KMEs; the handshake
     /// authenticates.
@@ -27,13 +27,13 @@ impl KeySource {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Static, Self::Pqc, Self::Ppk, Self::Qkd, Self::Both];
 
-    /// What labs call the one pre-shared key.
+    /// Name of the single pre-shared key in labs.
     pub const PPK: &str = "lab";
 
-    /// How long keys that are agreed on are used, unless it is said.
+    /// Default lifetime of agreed keys.
     pub const REKEY_EVERY: Duration = Duration::from_secs(3600);
 
-    /// As campaigns have it.
+    /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,14 +57,14 @@ impl KeySource {
         matches!(self, Self::Qkd | Self::Both)
     }
 
-    /// Whether both gateways have a pre-shared key beside.
+    /// Whether both gateways also have a pre-shared key.
     #[must_use]
     pub const fn has_ppk(self) -> bool {
         matches!(self, Self::Ppk)
     }
 
-    /// What keys must come from, as the encryptor's configuration and its own facts have it; `None`
-    /// where nothing is agreed on.
+    /// Required key sources, as named in the encryptor's configuration and facts; `None` for static
+    /// keys.
     #[must_use]
     pub const fn policy(self) -> Option<&'static str> {
         match self {
@@ -75,8 +75,7 @@ impl KeySource {
         }
     }
 
-    /// The sources of each tunnel's keys, as the encryptor reports them; `None` where nothing is
-    /// agreed on.
+    /// The sources of each tunnel's keys, as the encryptor reports them; `None` for static keys.
     #[must_use]
     pub fn sources(self) -> Option<String> {
         match self {

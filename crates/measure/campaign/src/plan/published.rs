@@ -1,26 +1,26 @@
-//! What others have published of systems of their own, to be printed beside what is measured here.
+//! Published figures of other systems, to be printed beside measured ones.
 
 use serde::{Deserialize, Serialize};
 
-/// A published figure, and the cells that measure the same. It changes nothing of what is measured,
-/// and nothing is judged by it: other machines made it.
+/// A published figure, and the cells that measure the same. It affects neither measurement nor
+/// verdicts, since it is from another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
     /// Where it is published: `acceptance report of a crypto card, 2018`.
     pub source: String,
-    /// What it was measured on: `card in host one`.
+    /// The measured system: `card in host one`.
     pub system: String,
-    /// What was measured, in words: `sha-256, 64 B`.
+    /// The measured quantity, in words: `sha-256, 64 B`.
     pub what: String,
     /// The figure.
     pub value: u64,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: PublishedUnit,
     /// Ids of the cells that measure the same, of each DUT; at least one.
     pub cells: Vec<String>,
 }
 
-/// What a published figure is counted in.
+/// Unit of a published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PublishedUnit {

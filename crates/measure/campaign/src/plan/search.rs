@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// A search for throughput.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThroughputSearch {
-    /// Where the goals came from.
+    /// Source of the goals.
     pub profile: Profile,
-    /// What is searched for, all at once.
+    /// The goals, searched together.
     pub goals: Vec<Goal>,
     /// Highest load tried, in frames/s; `None`: the line rate, or what the generator reaches.
     pub max_load: Option<u64>,
@@ -36,7 +36,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// As campaigns and reports have it.
+    /// Name in campaigns and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Profile {
 pub struct Goal {
     /// `ndr`, `pdr` or another word for tables.
     pub name: String,
-    /// What a load must meet.
+    /// The conditions that a load must meet.
     #[serde(flatten)]
     pub criteria: Criteria,
 }

@@ -1,13 +1,13 @@
-//! A long load that is watched all the time: what goes on of rate, loss, latency, CPU time and
-//! memory, and whether it stays as it was.
+//! A long load with a timeline of rate, loss, latency, CPU time and memory, and bounds for their
+//! drift.
 
 use super::BaseLoad;
 use serde::{Deserialize, Serialize};
 
 /// One load for minutes to hours, recorded point by point.
 ///
-/// It is made in segments, each a frame trial of its own that is recorded as it ends: a run that
-/// breaks off keeps them, and goes on with the time that is left.
+/// It consists of segments, each a frame trial of its own that is recorded as it ends: an
+/// interrupted run keeps them, and continues with the remaining time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Soak {
     /// The load.
@@ -16,15 +16,15 @@ pub struct Soak {
     pub duration_ns: u64,
     /// Width of a point of the timeline.
     pub point_ns: u64,
-    /// Time of a segment; the last one is as long as is left.
+    /// Time of a segment; the last one takes the rest.
     pub segment_ns: u64,
     /// Highest share of the frames that may be lost, in parts per million; 0: none.
     pub loss_ppm: u32,
-    /// How far it may drift over the whole time.
+    /// Allowed drift over the whole time.
     pub drift: DriftBounds,
 }
 
-/// How far something may drift over the whole time of a soak, in parts per million of its median.
+/// Allowed drift over the whole time of a soak, in parts per million of the median.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftBounds {
     /// Forwarding rate, up or down.

@@ -12,7 +12,7 @@ pub enum Tool {
     /// iperf3, of ESnet: up to version 3.15 one thread for all streams of a process.
     #[default]
     Iperf3,
-    /// iperf 2, of another origin than iperf3: a thread for each stream.
+    /// iperf 2, a separate program from iperf3: a thread for each stream.
     Iperf2,
 }
 
@@ -20,7 +20,7 @@ impl Tool {
     /// All, with their names in campaigns.
     pub const ALL: [(&'static str, Self); 2] = [("iperf3", Self::Iperf3), ("iperf2", Self::Iperf2)];
 
-    /// As campaigns, ids and tables have it.
+    /// Name in campaigns, ids and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

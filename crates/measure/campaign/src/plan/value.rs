@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wire::mix::FrameMix;
 
-/// A value on an axis: as the campaign asks for it in a [`Coordinate`](super::Coordinate), in force
-/// by [`Cell::value`](super::Cell::value).
+/// A value on an axis: as in the campaign in a [`Coordinate`](super::Coordinate), in force by
+/// [`Cell::value`](super::Cell::value).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {

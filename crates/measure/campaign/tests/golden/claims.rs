@@ -27,7 +27,7 @@ fn plan(claims: &str) -> Plan {
 }
 
 #[test]
-fn every_mistake_of_claims_is_told_at_its_place() {
+fn every_mistake_of_claims_is_reported_at_its_place() {
     let claims = "  - { dut: cipherbench, trial: http, at_least: 1 Gbit/s, source: x }
   - { dut: cipherbench, trial: tcp, source: x }
   - { dut: cipherbench, trial: tcp, at_least: 1 Gbit/s, at_most: 2 Gbit/s, source: x }
@@ -101,7 +101,7 @@ fn a_claim_is_about_all_cells_that_meet_it() {
     let cells: Vec<_> = claims.iter().map(|claim| claim.cells.len()).collect();
     assert_eq!(cells, [8, 1, 1, 2, 1, 2]);
     assert_eq!(claims[1].cells, ["tcp/mtu=9000/cores=1/cipherbench-w2"]);
-    // Two directions were asked for; the calibration is no device of which anything could be
+    // Two directions were configured; the calibration is no device about which anything could be
     // claimed.
     assert!(
         claims[3]

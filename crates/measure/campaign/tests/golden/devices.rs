@@ -41,7 +41,7 @@ trials:
 }
 
 #[test]
-fn every_mistake_of_devices_is_told_at_once() {
+fn every_mistake_of_devices_is_reported_at_once() {
     let text = "\
 campaign: card
 devices:
@@ -67,7 +67,7 @@ trials:
 }
 
 #[test]
-fn what_does_not_go_together_is_told() {
+fn incompatible_settings_are_reported() {
     let mut all = String::new();
     for text in [
         "devices: [engine]\nduts: [direct]\ntrials: [kat]",

@@ -4,12 +4,12 @@ use crate::{HOST, compare};
 use campaign::plan::{BaseLoad, Event, Measurement, Procedure};
 use campaign::{LabFile, from_text, lab_from_text, to_text};
 
-fn told(text: &str) -> String {
+fn mistakes(text: &str) -> String {
     format!("{}\n", from_text("campaigns/ipsec.yaml", text).unwrap_err())
 }
 
 #[test]
-fn every_mistake_is_told_at_once() {
+fn every_mistake_is_reported_at_once() {
     let text = "\
 campaign: ipsec
 duts: [cipherbench]
@@ -33,11 +33,11 @@ trials:
   - soak: { frame: 64 B, duration: 10 s, point: 2 s, segment: 1 s }
   - soak: { frame: 64 B, duration: 24 h, segment: 10 s, memory_drift: 101 % }
 ";
-    compare("disturbed-mistakes.txt", &told(text));
+    compare("disturbed-mistakes.txt", &mistakes(text));
 }
 
 #[test]
-fn what_a_dut_cannot_have_done_to_it_is_told_with_those_that_can() {
+fn a_disturbance_that_a_dut_does_not_support_is_reported_with_duts_that_do() {
     let text = "\
 campaign: abilities
 duts: [straight, direct, wireguard-go, openvpn, cipherbench: { mode: [l3, l2tpv3-clear], insecure: true }]
@@ -48,14 +48,14 @@ trials:
   - hostile: { frame: 67 B, attack: [bad-icv, replay] }
   - desync: { frame: 68 B, cause: wrong-keys }
 ";
-    let mut all = told(text);
+    let mut all = mistakes(text);
     let alone = "campaign: a\nduts: [direct]\ntrials: [rekey: { frame: 64 B }]\n";
-    all.push_str(&format!("\n{}", told(alone)));
+    all.push_str(&format!("\n{}", mistakes(alone)));
     compare("abilities-mistakes.txt", &all);
 }
 
 #[test]
-fn a_lab_in_memory_and_a_slow_line_are_told() {
+fn a_lab_in_memory_and_a_slow_line_are_reported() {
     let text = "\
 campaign: labs
 duts: [cipherbench]
@@ -67,8 +67,8 @@ trials:
     let campaign = from_text("c.yaml", text).unwrap();
     let memory = LabFile::built_in_named("memory").unwrap();
     let wire = lab_from_text("l.yaml", "lab: wire\nlink_rate: 1 Gbit/s\n").unwrap();
-    let told = [memory, wire].map(|lab| campaign.plan(&lab, &HOST).unwrap_err().to_string());
-    compare("disturbed-in-lab-mistakes.txt", &(told.join("\n") + "\n"));
+    let errors = [memory, wire].map(|lab| campaign.plan(&lab, &HOST).unwrap_err().to_string());
+    compare("disturbed-in-lab-mistakes.txt", &(errors.join("\n") + "\n"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ const UNTAPPED: &str =
     "lab: untapped\nexternal: { station_a: eth1, station_b: eth2, gateway_b: 10.2.0.254 }\n";
 
 #[test]
-fn every_mistake_of_external_boxes_is_told_at_once() {
+fn every_mistake_of_external_boxes_is_reported_at_once() {
     let text = "\
 campaign: c
 duts:
@@ -32,7 +32,7 @@ trials: [ping: { mtu: 1400 B }]
 }
 
 #[test]
-fn every_mistake_of_cables_is_told() {
+fn every_mistake_of_cables_is_reported() {
     let mut all = String::new();
     for external in [
         "{}",
@@ -54,7 +54,7 @@ fn every_mistake_of_cables_is_told() {
 }
 
 #[test]
-fn what_boxes_need_of_a_lab_is_told() {
+fn missing_lab_features_for_boxes_are_reported() {
     let text = "\
 campaign: c
 calibrate: off

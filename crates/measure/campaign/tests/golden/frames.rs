@@ -4,7 +4,7 @@ use crate::{HOST, compare};
 use campaign::plan::{Measurement, Plan};
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, to_text};
 
-fn told(text: &str) -> String {
+fn mistakes(text: &str) -> String {
     format!(
         "{}\n",
         from_text("campaigns/frames.yaml", text).unwrap_err()
@@ -17,7 +17,7 @@ fn plan_text(campaign: &str, lab: &LabFile) -> String {
 }
 
 #[test]
-fn every_mistake_of_a_frame_trial_is_told_at_once() {
+fn every_mistake_of_a_frame_trial_is_reported_at_once() {
     let text = "\
 campaign: frames
 duts:
@@ -41,11 +41,11 @@ trials:
   - recovery: { frame: 64 B, overload: 100 %, relief: 100 %, overload_time: 60, relief_time: 0 s }
   - jitter: { frame: 64 B }
 ";
-    compare("frames-mistakes.txt", &told(text));
+    compare("frames-mistakes.txt", &mistakes(text));
 }
 
 #[test]
-fn every_mistake_of_a_mix_or_a_goal_is_told() {
+fn every_mistake_of_a_mix_or_a_goal_is_reported() {
     let mixes = [
         "{ 64 B: 7, 594: 4, 9300 B: 1 }",
         "{ 60 B: 1, 64 B: 0, 128 B: many }",
@@ -74,11 +74,11 @@ fn every_mistake_of_a_mix_or_a_goal_is_told() {
             "  - throughput: {{ frame: 64 B, goals: [{goals}] }}\n"
         ));
     }
-    compare("mix-mistakes.txt", &told(&text));
+    compare("mix-mistakes.txt", &mistakes(&text));
 }
 
 #[test]
-fn axes_that_do_not_go_together_are_told() {
+fn incompatible_axes_are_reported() {
     let text = "\
 campaign: axes
 duts: [direct]
@@ -104,11 +104,11 @@ trials:
   - latency: { frame: 64 B, min_load: 10 frames/s, duration: 90 ms }
   - latency: { frame: 64 B, min_load: 10 frames/s, duration: 90 ms, loads: 50 % }
 ";
-    compare("frame-axes-mistakes.txt", &told(text));
+    compare("frame-axes-mistakes.txt", &mistakes(text));
 }
 
 #[test]
-fn what_a_dut_cannot_do_is_told() {
+fn traffic_that_a_dut_cannot_carry_is_reported() {
     let text = "\
 campaign: duts
 duts: [direct, router: { nat: [off, on] }, bridge, cipherbench: { workers: [1, 2] }]
@@ -122,7 +122,7 @@ trials:
   - load: { frame: 70 B, ports: { receive: socket }, direction: [both, decrypt], duts: cipherbench w1 }
   - load: { frame: 71 B, ports: { receive: socket }, direction: encrypt, duts: direct }
 ";
-    let mut all = told(text);
+    let mut all = mistakes(text);
     for text in [
         "campaign: d\nduts: [direct]\ntrials: [load: { frame: 64 B, duts: [direct, router] }]\n",
         "campaign: d\nduts: [bridge]\ntrials: [load: { frame: 64 B, direction: encrypt }]\n",
@@ -132,13 +132,13 @@ trials:
         "campaign: d\nduts: [direct]\ntrials:\n  - load: { frame: { 64 B: 1, 65 B: 1 } }\n  \
          - load: { frame: { 64 B: 50 %, 65 B: 50 % } }\n",
     ] {
-        all.push_str(&format!("\n{}", told(text)));
+        all.push_str(&format!("\n{}", mistakes(text)));
     }
     compare("dut-mistakes.txt", &all);
 }
 
 #[test]
-fn what_an_encryptor_cannot_be_is_told() {
+fn invalid_settings_of_an_encryptor_are_reported() {
     let text = "\
 campaign: encryptors
 duts:
@@ -155,7 +155,7 @@ duts:
 trials:
   - load: { frame: 64 B }
 ";
-    let mut all = told(text);
+    let mut all = mistakes(text);
     for trial in [
         "load: { frame: 64 B, direction: [encrypt, both], duts: [wire, packed] }",
         "load: { frame: 64 B, flows: [5, 10], tunnels: [auto, 10, 20], duts: many }",
@@ -168,7 +168,7 @@ trials:
              - cipherbench: {{ name: wire, mode: [l2, l2tpv3] }}\n  \
              - cipherbench: {{ name: agreed, keys: [static, pqc, both] }}\ntrials:\n  - {trial}\n"
         );
-        all.push_str(&format!("\n{}", told(&text)));
+        all.push_str(&format!("\n{}", mistakes(&text)));
     }
     compare("encryptor-mistakes.txt", &all);
 }
@@ -215,7 +215,7 @@ trials:
 }
 
 #[test]
-fn what_a_lab_does_not_carry_is_told_at_its_place_in_the_campaign() {
+fn traffic_that_a_lab_cannot_carry_is_reported_at_its_place_in_the_campaign() {
     let text = "\
 campaign: lab
 duts: [direct, cipherbench]
@@ -235,7 +235,7 @@ trials:
 }
 
 #[test]
-fn what_virtual_links_do_not_have_is_told_at_its_place_in_the_campaign() {
+fn features_that_virtual_links_lack_are_reported_at_their_place_in_the_campaign() {
     let text = "\
 campaign: lab
 duts: [direct, cipherbench]
@@ -261,7 +261,7 @@ trials:
 }
 
 #[test]
-fn what_needs_a_kernel_is_told_in_the_lab_in_memory() {
+fn trials_that_need_a_kernel_are_reported_in_the_lab_in_memory() {
     let text = "\
 campaign: memory
 duts: [straight, direct, router, bridge, cipherbench: { mode: [l3, l2] }, cipherbench: { name: agreed, keys: pqc }]

@@ -40,7 +40,7 @@ fn commands(cell: &Cell) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_mistake_of_a_campaign_is_told_at_once() {
+fn every_mistake_of_a_campaign_is_reported_at_once() {
     let text = "\
 campaign: IPv4 sweep
 tittle: A slip
@@ -66,7 +66,7 @@ trials:
 }
 
 #[test]
-fn mistakes_between_trials_and_duts_are_told() {
+fn mistakes_between_trials_and_duts_are_reported() {
     let list = |items: std::ops::RangeInclusive<u32>, unit: &str| {
         items
             .map(|i| format!("{i}{unit}"))
@@ -120,7 +120,7 @@ fn mistakes_between_trials_and_duts_are_told() {
 }
 
 #[test]
-fn every_mistake_of_a_lab_is_told_at_once() {
+fn every_mistake_of_a_lab_is_reported_at_once() {
     let text = "\
 lab: My Lab
 kind: namespace
@@ -163,7 +163,7 @@ addresses:
 }
 
 #[test]
-fn what_lab_and_host_do_not_have_is_told_at_its_place_in_the_campaign() {
+fn missing_features_of_lab_and_host_are_reported_at_their_place_in_the_campaign() {
     let text = "\
 campaign: too-much
 duts: [direct, cipherbench: { suite: [aes-256-gcm, chacha20-poly1305] }]

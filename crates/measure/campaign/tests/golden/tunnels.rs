@@ -8,7 +8,7 @@ use campaign::plan::{
 use campaign::{LabFile, from_text, lab_from_text, to_text};
 use wire::Suite;
 
-fn told(text: &str) -> String {
+fn mistakes(text: &str) -> String {
     format!("{}\n", from_text("campaigns/peers.yaml", text).unwrap_err())
 }
 
@@ -27,7 +27,7 @@ fn adapters(duts: &str) -> Vec<(String, Adapter)> {
 }
 
 #[test]
-fn what_a_tunnel_cannot_be_is_told() {
+fn invalid_settings_of_a_tunnel_are_reported() {
     let text = "\
 campaign: peers
 duts:
@@ -48,9 +48,9 @@ duts:
 trials:
   - ping: { mtu: 1400 B }
 ";
-    let mut all = told(text);
+    let mut all = mistakes(text);
     for (duts, trial) in [
-        // Every combination counts, and one more than there may be is enough to tell.
+        // Every combination counts, and one more than the maximum is enough to report.
         (
             "strongswan: { suite: [aes-256-gcm, aes-128-gcm, chacha20-poly1305, aes-256-cbc-hmac-sha512, \
              aes-256-cbc-hmac-sha256, aes-128-cbc-hmac-sha256, aes-128-cbc-hmac-sha1], \
@@ -65,13 +65,13 @@ trials:
         ),
     ] {
         let text = format!("campaign: c\nduts: [{duts}]\ntrials: [{trial}]\n");
-        all.push_str(&format!("\n{}", told(&text)));
+        all.push_str(&format!("\n{}", mistakes(&text)));
     }
     compare("tunnel-mistakes.txt", &all);
 }
 
 #[test]
-fn what_a_lab_has_no_room_or_no_kernel_for_is_told() {
+fn tunnels_without_room_or_a_kernel_in_the_lab_are_reported() {
     let duts = "direct, wireguard-go, strongswan, openvpn, xfrm, l2tpv3";
     let text = format!(
         "campaign: c\nduts: [{duts}]\ntrials:\n  - ping: {{ mtu: [1400 B, 1448 B, 1500 B] }}\n  \
@@ -219,7 +219,7 @@ fn settings_that_vary_are_in_the_name_and_no_other() {
 }
 
 #[test]
-fn a_tunnel_tells_what_carries_its_packets_and_whether_it_protects() {
+fn a_tunnel_reports_its_carrier_and_whether_it_protects() {
     let duts = "wireguard, openvpn, strongswan: { suite: [aes-256-gcm, des-cbc-hmac-md5, \
                 null-hmac-sha256], legacy: true, insecure: true }";
     let expected = [

@@ -1,4 +1,4 @@
-//! Frame trials with a disturbance: events of the DUT or an attack, and what became of the frames.
+//! Frame trials with a disturbance: events of the DUT or an attack, and the fate of the frames.
 
 use super::LatencyBucket;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Any records that proptest can think of, for the plan of [`fixture`](crate::fixture).
+//! Proptest strategies for records, for the plan of [`fixture`](crate::fixture).
 
 use crate::fixture::{cell_id, trial};
 use campaign::plan::PortKind;

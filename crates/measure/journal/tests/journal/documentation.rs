@@ -35,7 +35,7 @@ const KINDS: [&str; 7] = [
     "unit",
 ];
 
-/// One record of every kind, with nothing left out.
+/// One record of every kind, with every key.
 fn records() -> Vec<Record> {
     let mut header = header();
     let measurements = [
@@ -251,7 +251,7 @@ fn disturbed(event: Event) -> Procedure {
     Procedure::Disturbed(Disturbed { load, event })
 }
 
-/// Results of frame tests, with everything that any procedure leaves.
+/// Results of frame tests, with the findings of every procedure.
 fn frames() -> impl Iterator<Item = FrameResult> {
     let disturbed = DisturbedTrials {
         disturbances: vec![Disturbance {
@@ -360,7 +360,7 @@ fn device_tests() -> impl Iterator<Item = Measurement> {
     tests.into_iter().map(Measurement::Device)
 }
 
-/// Results of devices, with everything that any trial of them leaves.
+/// Results of devices, with the findings of every kind of trial.
 fn device() -> impl Iterator<Item = DeviceResult> {
     let wrong = KatOutcome::Wrong {
         input: "x".into(),

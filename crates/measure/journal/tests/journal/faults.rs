@@ -1,4 +1,4 @@
-//! Journals that cannot be written, and files that are no journal: one clear error each.
+//! Journals that cannot be written, and files that are no journals: one clear error each.
 
 use crate::fixture::{failed, header, measured};
 use journal::{FILE_NAME, JournalError, Record, Writer, read};
@@ -31,23 +31,23 @@ fn header_line() -> String {
 }
 
 fn error(dir: &Path) -> String {
-    let told = read(dir).unwrap_err().to_string();
-    let taken_up = Writer::append_to(dir).unwrap_err().to_string();
-    assert_eq!(told, taken_up, "reading and resuming tell the same");
-    assert!(told.contains("\nhelp: "), "no hint in: {told}");
-    told
+    let error = read(dir).unwrap_err().to_string();
+    let on_resume = Writer::append_to(dir).unwrap_err().to_string();
+    assert_eq!(error, on_resume, "reading and resuming report the same");
+    assert!(error.contains("\nhelp: "), "no hint in: {error}");
+    error
 }
 
 #[test]
-fn a_folder_without_a_journal_is_told_apart_from_no_folder() {
+fn a_folder_without_a_journal_is_distinguished_from_a_missing_folder() {
     let dir = tempfile::tempdir().unwrap();
     assert!(error(dir.path()).starts_with(&format!("no journal in {}", dir.path().display())));
 
     let missing = dir.path().join("missing");
-    let told = error(&missing);
+    let message = error(&missing);
     assert!(
-        told.starts_with(&format!("cannot read {}: No such file", missing.display())),
-        "{told}"
+        message.starts_with(&format!("cannot read {}: No such file", missing.display())),
+        "{message}"
     );
 
     let file = dir.path().join("file");
@@ -61,14 +61,14 @@ fn another_format_version_is_refused_with_both_versions() {
     for format in [0, 6, 7] {
         let header = format!(r#"{{"record":"header","format":{format},"new":true}}"#);
         let dir = folder(&[&header]);
-        let told = error(dir.path());
+        let message = error(dir.path());
         let wanted = format!("has journal format {format}, this program reads formats 1 to 5");
-        assert!(told.contains(&wanted), "{told}");
+        assert!(message.contains(&wanted), "{message}");
     }
 }
 
 #[test]
-fn a_bad_line_is_told_with_its_number() {
+fn a_bad_line_is_reported_with_its_number() {
     let good = line(&measured(0, 1));
     for (bad, problem) in [
         (
@@ -88,17 +88,17 @@ fn a_bad_line_is_told_with_its_number() {
         (&line(&measured(0, 0)), "repeat 0 of 3 is not planned"),
     ] {
         let dir = folder(&[&header_line(), &good, bad, &good]);
-        let told = error(dir.path());
+        let message = error(dir.path());
         let place = format!("{}:3: ", dir.path().join(FILE_NAME).display());
         assert!(
-            told.starts_with(&place) && told.contains(problem),
-            "{bad:?}: {told}"
+            message.starts_with(&place) && message.contains(problem),
+            "{bad:?}: {message}"
         );
     }
 }
 
 #[test]
-fn bytes_that_are_not_utf_8_are_told_with_their_line() {
+fn bytes_that_are_not_utf_8_are_reported_with_their_line() {
     let dir = folder(&[&header_line()]);
     let path = dir.path().join(FILE_NAME);
     let mut bytes = fs::read(&path).unwrap();
@@ -108,12 +108,12 @@ fn bytes_that_are_not_utf_8_are_told_with_their_line() {
 }
 
 #[test]
-fn a_file_that_is_no_journal_is_told_as_such() {
+fn a_file_that_is_no_journal_is_reported_as_no_journal() {
     assert!(error(folder(&["hello"]).path()).contains(":1: not a cipherbench journal"));
-    let told = error(folder(&[&line(&measured(0, 1))]).path());
+    let message = error(folder(&[&line(&measured(0, 1))]).path());
     assert!(
-        told.contains(":1: the first record is a `trial`, expected `header`"),
-        "{told}"
+        message.contains(":1: the first record is a `trial`, expected `header`"),
+        "{message}"
     );
     assert!(matches!(
         read(folder(&[]).path()),
@@ -152,36 +152,38 @@ fn a_journal_has_one_writer_at_a_time() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_read_is_told_with_the_path() {
+fn a_journal_that_cannot_be_read_is_reported_with_the_path() {
     // Not even root can read a folder as a file.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     fs::create_dir(&path).unwrap();
-    let told = read(dir.path()).unwrap_err().to_string();
+    let message = read(dir.path()).unwrap_err().to_string();
     assert!(
-        told.starts_with(&format!("cannot read {}: Is a directory", path.display())),
-        "{told}"
+        message.starts_with(&format!("cannot read {}: Is a directory", path.display())),
+        "{message}"
     );
 }
 
 #[test]
-fn a_missing_permission_is_told_with_the_path() {
+fn a_missing_permission_is_reported_with_the_path() {
     let dir = tempfile::tempdir().unwrap();
     drop(Writer::create(dir.path(), &header()).unwrap());
     let path = dir.path().join(FILE_NAME);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        eprintln!("SKIPPED a_missing_permission_is_told_with_the_path: root may read everything");
+        eprintln!(
+            "SKIPPED a_missing_permission_is_reported_with_the_path: root may read everything"
+        );
         return;
     }
     assert!(error(dir.path()).starts_with(&format!("cannot read {}", path.display())));
 }
 
-/// In a child of these tests: the folder to write to until killed.
+/// Variable that makes these tests a child process: the folder to write to until killed.
 const ENDLESS: &str = "CIPHERBENCH_TEST_ENDLESS";
 
-/// Where [`ENDLESS`] is set, this process is the child that is killed: it says after each record
-/// that it is on the disk. Where it is not, there is nothing to do: the test below starts it.
+/// With [`ENDLESS`] set, this process is the child that is killed: it prints a line after each
+/// record that is on the disk. Without it there is nothing to do: the test below starts the child.
 #[test]
 fn endless_child() {
     let Some(dir) = std::env::var_os(ENDLESS) else {
@@ -211,8 +213,8 @@ fn a_kill_loses_no_record_that_append_returned_for() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let told = BufReader::new(child.stdout.take().unwrap());
-        let acknowledged = told
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let acknowledged = output
             .lines()
             .map_while(Result::ok)
             .filter(|line| line.contains("on the disk"))
@@ -231,11 +233,11 @@ fn a_kill_loses_no_record_that_append_returned_for() {
     }
 }
 
-/// In a child of these tests: the folder to fill until the disk says no.
+/// Variable that makes these tests a child process: the folder to fill until a write fails.
 const FILL: &str = "CIPHERBENCH_TEST_FILL";
 
-/// Where [`FILL`] is set, this process is the child whose disk is small; it prints what happened.
-/// Where it is not, there is nothing to do: the tests below start it.
+/// With [`FILL`] set, this process is the child with a small disk; it prints what happened.
+/// Without it there is nothing to do: the tests below start the child.
 #[test]
 fn filling_child() {
     let Some(dir) = std::env::var_os(FILL) else {
@@ -246,12 +248,12 @@ fn filling_child() {
     let ballast = dir.join("ballast");
     fs::write(&ballast, [0; 4096]).unwrap();
     let mut written = 0;
-    let told = loop {
+    let error = loop {
         match writer.append(&failed(0, 1, &"x".repeat(500))) {
             Ok(()) => written += 1,
             Err(error) => break error.to_string(),
         }
-        assert!(written < 10_000, "the disk never was full");
+        assert!(written < 10_000, "the disk was never full");
     };
     let journal = read(dir).unwrap();
     assert_eq!(
@@ -259,14 +261,14 @@ fn filling_child() {
         (written, vec![]),
         "a torn line was left"
     );
-    // With room again (if the limit is the disk's), the same writer goes on.
+    // With room again (if the limit is the disk's), the same writer continues.
     fs::remove_file(ballast).unwrap();
-    let went_on = writer.append(&failed(0, 2, "goes on")).is_ok();
+    let continued = writer.append(&failed(0, 2, "continues")).is_ok();
     assert_eq!(
         read(dir).unwrap().trials.len(),
-        written + usize::from(went_on)
+        written + usize::from(continued)
     );
-    println!("went on: {went_on}\n{told}");
+    println!("continued: {continued}\n{error}");
 }
 
 /// Runs [`filling_child`] after `prepare` in a shell, which knows the folder as `$1`.
@@ -304,7 +306,7 @@ fn a_full_disk_is_one_clear_error_and_leaves_no_torn_line() {
         return;
     }
     // The mount is private to the child's namespace and goes with it.
-    let told = fill(
+    let output = fill(
         &mut unshare(),
         r#"mount -t tmpfs -o size=16k none "$1""#,
         dir.path(),
@@ -312,17 +314,17 @@ fn a_full_disk_is_one_clear_error_and_leaves_no_torn_line() {
     let path = dir.path().join(FILE_NAME);
     let wanted = format!("cannot write {}: No space left on device", path.display());
     assert!(
-        told.contains(&wanted) && told.contains("help: free some space"),
-        "{told}"
+        output.contains(&wanted) && output.contains("help: free some space"),
+        "{output}"
     );
-    assert!(told.contains("went on: true"), "{told}");
+    assert!(output.contains("continued: true"), "{output}");
 }
 
 #[test]
 fn a_limit_on_the_file_size_is_one_clear_error_and_leaves_no_torn_line() {
     let dir = tempfile::tempdir().unwrap();
     // 16 blocks of 512 bytes; with the signal ignored, the write itself fails.
-    let told = fill(
+    let output = fill(
         &mut Command::new("env"),
         "trap '' XFSZ && ulimit -f 16",
         dir.path(),
@@ -330,8 +332,8 @@ fn a_limit_on_the_file_size_is_one_clear_error_and_leaves_no_torn_line() {
     let path = dir.path().join(FILE_NAME);
     let wanted = format!("cannot write {}: File too large", path.display());
     assert!(
-        told.contains(&wanted) && told.contains("help: raise the limit"),
-        "{told}"
+        output.contains(&wanted) && output.contains("help: raise the limit"),
+        "{output}"
     );
 }
 

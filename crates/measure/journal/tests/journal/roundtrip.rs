@@ -1,4 +1,4 @@
-//! What is written is what is read, wherever the file is cut.
+//! Reading returns what was written, wherever the file is cut.
 
 use crate::any::{records, text};
 use crate::fixture::{failed, header, measured};
@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn a_journal_taken_up_again_reads_as_if_it_had_been_written_at_once(
+    fn a_resumed_journal_reads_as_if_it_had_been_written_at_once(
         before in records(), after in records(), torn in 1..40_usize,
     ) {
         let dir = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn segments_of_a_soak_are_kept_until_its_trial_has_ended() {
 }
 
 #[test]
-fn of_a_fatigue_trial_the_last_snapshot_of_each_start_is_kept_until_it_has_ended() {
+fn the_last_snapshot_of_each_start_is_kept_until_the_fatigue_trial_has_ended() {
     let snapshot = |start, started_unix_ns| {
         Record::Fatigued(Box::new(journal::record::FatigueProgress {
             cell: crate::fixture::cell_id(0),

@@ -22,7 +22,7 @@ fn measured(journal: &Journal) -> usize {
 }
 
 #[test]
-fn a_journal_of_version_1_is_read_and_what_it_lacks_is_none() {
+fn a_journal_of_version_1_is_read_with_none_for_missing_keys() {
     let dir = folder(FORMAT_1);
     let journal = read(dir.path()).unwrap();
     assert_eq!(journal.header.format, 1);
@@ -48,7 +48,7 @@ fn a_journal_of_version_1_is_read_and_what_it_lacks_is_none() {
 }
 
 #[test]
-fn a_run_of_version_1_is_taken_up_again_in_version_1() {
+fn a_run_of_version_1_is_resumed_in_version_1() {
     let end = FORMAT_1.trim_end().rfind('\n').unwrap() + 1;
     let dir = folder(&FORMAT_1[..end]);
     let (mut writer, journal) = Writer::append_to(dir.path()).unwrap();
@@ -61,7 +61,7 @@ fn a_run_of_version_1_is_taken_up_again_in_version_1() {
         text.starts_with(&FORMAT_1[..end]),
         "finished lines were changed"
     );
-    // No key that a reader of version 1 would miss or that it would not know.
+    // No key that a reader of version 1 would miss, and none that it does not know.
     assert!(!text[end..].contains("\"frames\":{"));
     let journal = read(Path::new(dir.path())).unwrap();
     assert_eq!((journal.header.format, journal.trials.len()), (1, 5));

@@ -156,7 +156,7 @@ pub(crate) fn the_control_that_protects_nothing_carries_the_path_too() {
     lab.lab.stop_dut(dut).unwrap();
 }
 
-pub(crate) fn one_comes_up_tells_facts_and_counters_and_leaves_nothing() {
+pub(crate) fn one_comes_up_reports_facts_and_counters_and_leaves_nothing() {
     let mut lab = ready_lab();
     let before = routes(&lab);
     let dut = lab
@@ -195,7 +195,7 @@ pub(crate) fn a_run_stays_with_its_program_when_another_one_takes_its_place() {
     assert!(output.status.success(), "{output:?}");
 }
 
-pub(crate) fn one_that_does_not_start_tells_why_and_leaves_nothing() {
+pub(crate) fn one_that_does_not_start_reports_why_and_leaves_nothing() {
     let mut lab = ready_lab();
     let before = routes(&lab);
     let reason = dut_reason(

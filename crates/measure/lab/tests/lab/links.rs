@@ -205,7 +205,7 @@ pub(crate) fn a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only() 
     );
 }
 
-pub(crate) fn a_station_tells_buffer_limits_and_datagrams_that_found_no_room() {
+pub(crate) fn a_station_reports_buffer_limits_and_datagrams_that_found_no_room() {
     let lab = TestLab::direct().lab;
     let node = lab.node(NodeId::B);
     let Response::Hello {

@@ -290,7 +290,7 @@ pub(crate) fn a_program_is_ready_when_it_prints_its_line() {
     assert!(reason(&error).ends_with(": no"), "{error}");
 }
 
-pub(crate) fn a_program_that_ends_before_it_is_ready_tells_why() {
+pub(crate) fn a_program_that_ends_before_it_is_ready_reports_why() {
     let station = station();
     let program = Program {
         ready: Ready::Line("ready".to_owned()),

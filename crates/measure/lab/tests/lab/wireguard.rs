@@ -220,7 +220,7 @@ pub(crate) fn one_that_comes_up_on_one_gateway_only_is_taken_down_there() {
     });
 }
 
-pub(crate) fn the_kernels_carries_traffic_or_tells_what_is_missing() {
+pub(crate) fn the_kernels_carries_traffic_or_reports_what_is_missing() {
     let mut lab = TestLab::build();
     lab.lab.configure(LINKS).unwrap();
     let before = dump(&lab);

@@ -166,10 +166,10 @@ fn desync(found: &DesyncResult) -> Option<Words> {
     if let Some(lost) = &found.lost_frames {
         detail.push_str(&format!("; {:.0} frames lost at most", lost.max));
     }
-    if let Some(told) = &found.reported {
+    if let Some(reported) = &found.reported {
         detail.push_str(&format!(
             "; found {} by the device",
-            counted(told.desyncs, "time")
+            counted(reported.desyncs, "time")
         ));
     }
     detail.push_str(&endless(&found.outage_ns));

@@ -33,7 +33,7 @@ fn documents_replace_those_that_are_there_and_leave_nothing_else() {
 }
 
 #[test]
-fn a_document_that_cannot_be_written_is_told_with_its_path() {
+fn a_document_that_cannot_be_written_is_reported_with_its_path() {
     let dir = tempfile::tempdir().unwrap();
     // A folder in its place cannot be replaced by a file.
     fs::create_dir(dir.path().join("report.md")).unwrap();
@@ -41,10 +41,10 @@ fn a_document_that_cannot_be_written_is_told_with_its_path() {
         .write_all(dir.path())
         .unwrap_err();
     assert_eq!(error.path, dir.path().join("report.md"));
-    let told = error.to_string();
+    let message = error.to_string();
     assert!(
-        told.starts_with("cannot write ") && told.contains("\nhelp: "),
-        "{told}"
+        message.starts_with("cannot write ") && message.contains("\nhelp: "),
+        "{message}"
     );
     assert_eq!(names(dir.path()), ["report.html", "report.md"]);
 }

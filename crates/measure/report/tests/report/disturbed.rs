@@ -70,7 +70,7 @@ fn an_outage_without_an_end_has_no_longest_and_is_named_in_a_table_of_its_own() 
 }
 
 #[test]
-fn what_came_through_is_told_in_table_chart_headline_and_warning() {
+fn delivered_hostile_packets_are_in_table_chart_headline_and_warning() {
     let (_, page) = parse(&fixture::disturbed());
     let shares = table(&page, "Load beside replayed packets: forwarded");
     assert_eq!(figure(&shares, "strongswan", "Came through"), "36");

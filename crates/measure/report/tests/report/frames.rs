@@ -46,7 +46,7 @@ fn the_vendors_table_has_a_column_per_size_and_marks_what_is_not_the_devices_lim
     assert_eq!(ours[1], "402 ± 1");
     assert_eq!((ours[3].as_str(), ours[6].as_str()), ("invalid", "none"));
     assert!(ours[4].ends_with(" L"), "{ours:?}");
-    // The mean of 64 and 256 B alone: the other sizes are told in the note.
+    // The mean of 64 and 256 B alone: the note lists the other sizes.
     assert_eq!(ours[7], "401 kpps");
     assert!(row(&found, "router")[1].ends_with(" T"), "{found:?}");
     let null = row(&found, "null");
@@ -83,9 +83,9 @@ fn every_verdict_has_its_sentence_and_every_figure_a_verdict() {
     ];
     assert_eq!(limits, all.map(str::to_owned).into());
     let (_, page) = parse(&journal);
-    let told = table(&page, "What limits each figure");
+    let rows = table(&page, "What limits each figure");
     assert_eq!(
-        told.len() - 1,
+        rows.len() - 1,
         journal.header.plan.cells.len() - 1,
         "all but the invalid one"
     );
@@ -261,7 +261,7 @@ trials:
         .iter()
         .filter(|row| row.contains(&"100 %".to_owned()));
     assert_eq!(first.count(), of("loss-curve").count());
-    // Each table with what tells it from the others.
+    // Each table with its distinguishing text.
     for words in ["at 10 kpps", "at 20 kpps", "up to 200 kpps", "load=2kpps"] {
         assert!(markdown.contains(words), "{words}");
     }
@@ -313,10 +313,11 @@ fn a_headline_from_fewer_than_three_repeats_says_so() {
     for (repeats, words) in [(1, "(n = 1)"), (2, "(n = 2)")] {
         let markdown = campaign(repeats);
         let verdict = format!("dut-limited {words}");
-        let told = |line: &str| line.starts_with("- Throughput") && line.ends_with(&verdict);
-        assert!(markdown.lines().any(told), "{markdown}");
-        let told = |line: &str| line.starts_with("- Latency") && line.ends_with(words);
-        assert!(markdown.lines().any(told), "{markdown}");
+        let is_throughput =
+            |line: &str| line.starts_with("- Throughput") && line.ends_with(&verdict);
+        assert!(markdown.lines().any(is_throughput), "{markdown}");
+        let is_latency = |line: &str| line.starts_with("- Latency") && line.ends_with(words);
+        assert!(markdown.lines().any(is_latency), "{markdown}");
     }
     assert!(!campaign(3).contains("(n = "));
 }

@@ -95,7 +95,7 @@ fn links_lead_somewhere_and_ids_are_unique() {
 }
 
 #[test]
-fn every_chart_is_told_in_words_and_has_a_table_beside_it() {
+fn every_chart_is_described_in_words_and_has_a_table_beside_it() {
     let (_, page) = parse(&fixture::quick());
     let charts = select(&page, "figure svg");
     // Bars, timeline; datagrams, timeline; latency; CPU of three protocols.

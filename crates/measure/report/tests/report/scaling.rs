@@ -43,7 +43,7 @@ fn a_chart_shows_points_and_their_stop_for_each_measurement_of_three_numbers() {
         words.contains("20: 3.31 Gbit/s; stops scaling at 14"),
         "{words}"
     );
-    // Two devices of one colour in the run's palette are told apart here.
+    // Two devices of one colour in the run's palette are distinguished here.
     let colors: Vec<_> = ["circle.fill-1", "circle.fill-2"].map(count).to_vec();
     assert_eq!(colors, [6, 4]);
 }

@@ -53,7 +53,7 @@ fn each_trial_names_what_was_seen_in_it() {
 }
 
 #[test]
-fn tunnels_are_told_with_their_settings() {
+fn tunnels_are_listed_with_their_settings() {
     let text = report::build(&fixture::tunnels(&ALL)).markdown;
     for settings in [
         "WireGuard chacha20-poly1305 by wireguard-go",

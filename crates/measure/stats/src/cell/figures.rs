@@ -73,7 +73,7 @@ impl CellResult {
         }
     }
 
-    /// What the frames of a frame test look like.
+    /// The frames of a frame test.
     #[must_use]
     pub fn traffic(&self) -> Option<&TrafficInfo> {
         Some(&self.frame_cell()?.traffic)
@@ -110,7 +110,7 @@ impl CellResult {
     }
 }
 
-/// What keeps a trial that counts as measured from having a figure.
+/// Why a trial that counts as measured has no figure.
 pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> {
     match (&cell.measurement, &measured.figures) {
         (Measurement::Ping { .. }, Figures::Latency(latency)) => match latency.round_trips_ns[..] {
@@ -139,7 +139,7 @@ pub(crate) struct FiguresInfo<'a> {
     bulk: Option<&'a Bulk>,
     /// Round-trip times, for `ping`; `null` when the cell has no figure.
     latency: Option<&'a LatencyResult>,
-    /// What the frames look like, for frame tests.
+    /// The frames, for frame tests.
     traffic: Option<&'a TrafficInfo>,
     /// Figures of a frame test; `null` when the cell has none.
     frames: Option<FrameInfo<'a>>,

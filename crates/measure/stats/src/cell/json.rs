@@ -33,15 +33,15 @@ pub(crate) fn stations<S: Serializer>(
     info.serialize(serializer)
 }
 
-/// Figures of a frame test. Which are there depends on the procedure.
+/// Figures of a frame test; the procedure determines which exist.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FrameFigures")]
 pub(crate) struct FrameInfo<'a> {
-    /// What the search found, for `throughput`, `latency` and `recovery`.
+    /// The result of the search, for `throughput`, `latency` and `recovery`.
     throughput: Option<&'a ThroughputResult>,
     /// One load after the other, for `load` and `loss-curve`; the highest first.
     loads: &'a [LoadResult],
-    /// Latency under each load; of procedures other than `latency`, under that of the evidence.
+    /// Latency under each load; for procedures other than `latency`, under that of the evidence.
     latency: &'a [LoadLatency],
     /// Longest burst without loss, for `back-to-back`.
     back_to_back: Option<&'a BackToBackResult>,
@@ -53,18 +53,17 @@ pub(crate) struct FrameInfo<'a> {
     soak: Option<&'a SoakResult>,
     /// Counts of the trials whose evidence is recorded.
     at_evidence: Option<&'a LoadResult>,
-    /// How station A sent.
+    /// Station A's sending port.
     sender: &'a PortUsed,
-    /// How the receiving station received.
+    /// The receiving station's port.
     receiver: &'a PortUsed,
 }
 
-/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; one of the five is there.
+/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; exactly one is set.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DisturbanceResult")]
 struct DisturbanceInfo<'a> {
-    /// The same load with nothing happening, which comes first; `null` where the procedure has
-    /// none.
+    /// The same load without a disturbance, measured first; `null` if the procedure has no control.
     quiet: Option<&'a DisturbedLoad>,
     /// For `rekey`.
     rekey: Option<&'a RekeyResult>,
@@ -78,13 +77,13 @@ struct DisturbanceInfo<'a> {
     hostile: Option<&'a HostileResult>,
 }
 
-/// Figures of a trial on crypto devices. Which are there depends on the trial.
+/// Figures of a trial on crypto devices; the kind of trial determines which exist.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeviceFigures")]
 pub(crate) struct DeviceInfo<'a> {
     /// What the devices report about themselves, by the last repeat.
     members: &'a [DeviceMember],
-    /// Why there is no figure though nothing failed: the device does not have the operation.
+    /// Why there is no figure though nothing failed: the device does not offer the operation.
     not_offered: Option<&'a str>,
     /// For `kat`.
     kat: Option<&'a KatResult>,

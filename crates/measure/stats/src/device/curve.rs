@@ -1,10 +1,9 @@
-//! Two curves over one axis (number in parallel, or bytes each): from where on one is above the
-//! other.
+//! Two curves over one axis (concurrency or size): from which number on one is above the other.
 //!
-//! A figure is above another where it is so by more than the [`spread`] of either, and by more than
-//! 2 %: what is less is as good as the same. A crossover is named only where one curve is above the
-//! other from some number on to the largest that was measured, at two numbers at least or at one by
-//! twice as much; where it lies between two numbers is read off the straight line that joins their
+//! A figure is above another if the difference exceeds the [`spread`] of either, and 2 %; smaller
+//! differences count as equal. A crossover is reported only if one curve is above the other from
+//! some number up to the largest measured one, at two numbers at least, or at one by twice the
+//! required difference. Its position between two numbers is interpolated linearly between their
 //! ratios on logarithmic axes.
 
 use crate::estimate::Estimate;
@@ -12,16 +11,16 @@ use crate::scaling::{RatioRange, is_above};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How far the means of equal devices lie apart by chance, in one of twenty cases, is so many times
-/// the distance of the farthest repeat of either from its mean, where repeats are normally
-/// distributed; of more repeats it is less than that distance. Of two it is 4.9 times in truth:
-/// their slices are looked at too.
+/// Factors by number of repeats. In one of twenty cases, the means of equal devices with normally
+/// distributed repeats differ by this many times the distance of the farthest repeat of either from
+/// its mean; with more repeats, by less than that distance. For two repeats the exact factor is
+/// 4.9, but their slices are used too.
 const OF_TWO_REPEATS: f64 = 3.0;
 const OF_THREE_REPEATS: f64 = 1.75;
 const OF_FOUR_REPEATS: f64 = 1.2;
-/// A device whose figures are on the whole so near to the CPU's, in per cent ...
+/// A device is equal to the CPU if the geometric mean of the ratios is this close, in per cent ...
 const EQUAL_MEAN_PERCENT: f64 = 5.0;
-/// ... and nowhere farther than this.
+/// ... and no ratio is farther than this.
 const EQUAL_EACH_PERCENT: f64 = 10.0;
 
 /// One figure of a curve.
@@ -31,13 +30,13 @@ pub(crate) struct Figure<'a> {
     pub(crate) n: u32,
     /// The figure there.
     pub(crate) estimate: &'a Estimate,
-    /// What it may be off by.
+    /// Its uncertainty.
     pub(crate) spread: f64,
 }
 
-/// What a figure may be off by: the farthest repeat's distance, more of it where repeats are few;
-/// of less than three at least what the equal parts of a trial differ by, where the farthest of
-/// them from their mean is known in per cent.
+/// The uncertainty of a figure: the farthest repeat's distance, times a factor for few repeats.
+/// With fewer than three, at least the spread of the equal parts of a trial, if the distance of the
+/// farthest of them from their mean is known in per cent.
 pub(crate) fn spread(of: &Estimate, slice_distance_percent: Option<f64>) -> f64 {
     let slices = slice_distance_percent.map_or(0.0, |percent| of.mean.abs() * percent / 100.0);
     match of.n {
@@ -48,28 +47,28 @@ pub(crate) fn spread(of: &Estimate, slice_distance_percent: Option<f64>) -> f64 
     }
 }
 
-/// How one device does beside another over an axis.
+/// Comparison of two devices over an axis.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Crossover {
-    /// Which of them is faster where.
+    /// Which of them is faster, and in which range.
     pub course: Course,
-    /// The smallest number measured from which on the device is faster; `null` where there is none.
+    /// The smallest measured number from which on the device is faster; `null` if there is none.
     pub faster_from: Option<u32>,
-    /// The largest number measured up to which the device is faster; `null` where it is not at the
-    /// smallest.
+    /// The largest measured number up to which the device is faster; `null` if it is not faster at
+    /// the smallest.
     pub faster_until: Option<u32>,
-    /// Where both do the same, read between the two numbers measured on both sides of it; `null`
-    /// without a crossover.
+    /// The number at which both are equal, interpolated between the measured numbers on both sides;
+    /// `null` without a crossover.
     pub crosses_at: Option<f64>,
-    /// Each number that both have a figure at, rising.
+    /// Each number at which both have a figure, rising.
     pub points: Vec<CrossoverPoint>,
     /// The number at which the device is farthest ahead, or least behind.
     pub best_at: u32,
-    /// Its figure there by the other's.
+    /// Ratio of its figure there to the other's.
     pub best_ratio: f64,
 }
 
-/// Which of two devices is faster where, over the numbers that were measured.
+/// Which of two devices is faster in which range of the measured numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Course {
@@ -77,17 +76,17 @@ pub enum Course {
     Faster,
     /// The device, from some number on.
     FasterFrom,
-    /// The device, up to some number; from some larger one on the other.
+    /// The device, up to some number; the other, from some larger number on.
     FasterUntil,
     /// The other, everywhere.
     Slower,
     /// Neither, anywhere.
     Same,
-    /// The device nowhere, the other not everywhere.
+    /// The device nowhere, the other at some numbers.
     NotFaster,
-    /// The other nowhere, the device not everywhere, nor from some number on.
+    /// The other nowhere, the device at some numbers, but not from some number on.
     NotSlower,
-    /// Now the one, now the other.
+    /// Alternating.
     Mixed,
 }
 
@@ -96,7 +95,7 @@ pub enum Course {
 pub struct CrossoverPoint {
     /// The number on the axis.
     pub n: u32,
-    /// The device's figure by the other's.
+    /// Ratio of the device's figure to the other's.
     pub ratio: f64,
     /// Smallest ratio of a pair of repeats; `null` when no repeat was measured for both.
     pub low: Option<f64>,
@@ -104,7 +103,7 @@ pub struct CrossoverPoint {
     pub high: Option<f64>,
     /// Which is faster.
     pub standing: DeviceStanding,
-    /// Whether it is so by twice the required distance: then this number decides alone.
+    /// Whether the difference is at least twice the required one: then this number alone decides.
     pub is_clear: bool,
 }
 
@@ -112,7 +111,7 @@ pub struct CrossoverPoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceStanding {
-    /// The device, by more than what either may be off by and by more than 2 %.
+    /// The device, by more than the uncertainty of either and by more than 2 %.
     Faster,
     /// Neither.
     Same,
@@ -121,8 +120,7 @@ pub enum DeviceStanding {
 }
 
 impl Crossover {
-    /// Sets a device's curve, rising in n, beside another's; `None` where they have no number in
-    /// common.
+    /// Compares two curves, rising in n; `None` if they have no number in common.
     pub(crate) fn of(device: &[Figure<'_>], other: &[Figure<'_>]) -> Option<Self> {
         let points: Vec<CrossoverPoint> = device
             .iter()
@@ -167,9 +165,8 @@ impl Crossover {
         })
     }
 
-    /// Whether the one is as good as the other everywhere, as the CPU is beside a device that
-    /// leaves all work to it: measured by ratios, since of many numbers one lies outside of what
-    /// chance explains.
+    /// Whether both are equal everywhere, like the CPU and a device that leaves all work to it.
+    /// Decided by ratios, since among many numbers one exceeds the spread by chance.
     pub(crate) fn is_equal(&self) -> bool {
         let off = |percent: f64| (1.0 + percent / 100.0).ln();
         let mut logs = self.points.iter().map(|point| point.ratio.ln());
@@ -205,7 +202,7 @@ impl CrossoverPoint {
     }
 }
 
-/// Of at least one point.
+/// Requires at least one point.
 fn course(points: &[CrossoverPoint]) -> Course {
     let has = |standing| points.iter().any(|point| point.standing == standing);
     let (faster, same, slower) = (
@@ -227,7 +224,7 @@ fn course(points: &[CrossoverPoint]) -> Course {
         is_solid(&points[points.len() - run..])
     };
     let first_run = points.iter().take_while(is_faster).count();
-    // Past the first run of one, none of the other.
+    // After the first run of one, none of the other.
     let mut past_slow = points.iter().skip_while(|point| !is_faster(point));
     let mut past_fast = points.iter().skip_while(is_faster);
     let turns_fast = past_slow.all(|point| is_faster(&point));
@@ -247,16 +244,16 @@ fn course(points: &[CrossoverPoint]) -> Course {
     }
 }
 
-/// Whether numbers at which one is ahead say more than chance would: two of them, or one that is
-/// far ahead.
+/// Whether the numbers at which one is ahead exceed chance: two of them, or one that is far ahead.
 fn is_solid(run: &[CrossoverPoint]) -> bool {
     run.len() > 1 || run.iter().any(|point| point.is_clear)
 }
 
-/// Where the ratio of two neighbours is 1, on logarithmic axes; `None` where it is not in between.
+/// The number between two neighbours at which the ratio is 1, on logarithmic axes; `None` if there
+/// is none.
 fn between(before: &CrossoverPoint, after: &CrossoverPoint) -> Option<f64> {
     let (low, high) = (before.ratio.ln(), after.ratio.ln());
-    // The neighbour that is as good as the same may lie on the other side of 1 by a little.
+    // The neighbour that counts as equal may be slightly on the other side of 1.
     if low * high > 0.0 {
         return Some(f64::from(before.n));
     }
@@ -302,8 +299,8 @@ mod tests {
 
     #[test]
     fn a_card_whose_latency_is_hidden_by_many_at_once_is_faster_from_about_30() {
-        // As the source report has it: a CPU that does the same however many ask, and a card that
-        // each more helps.
+        // As in the source report: a CPU with a constant rate, and a card whose rate rises with
+        // concurrency.
         let numbers = [1, 5, 10, 20, 40, 70, 110];
         let card = numbers.map(|n| (n, 33.0 * f64::from(n.min(80))));
         let cpu = numbers.map(|n| (n, 1000.0));
@@ -315,7 +312,7 @@ mod tests {
         assert_eq!((found.best_at, numbers[6]), (110, 110));
         assert!((found.best_ratio - 2.64).abs() < 1e-9);
         assert!((found.points[3].ratio - 0.66).abs() < 1e-9);
-        // The other way round, the CPU is faster up to there.
+        // In reverse, the CPU is faster up to there.
         let cpu = crossover(&cpu, &card);
         assert_eq!(cpu.course, Course::FasterUntil);
         assert_eq!((cpu.faster_from, cpu.faster_until), (None, Some(20)));
@@ -323,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_within_the_spread_is_no_crossover() {
+    fn equal_figures_within_the_spread_are_no_crossover() {
         let cpu = [(16, 53.4), (64, 144.8), (256, 300.2)];
         let card = [(16, 53.9), (64, 144.0), (256, 301.0)];
         let found = crossover(&card, &cpu);
@@ -359,14 +356,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_one_alone_do_not_count() {
+    fn numbers_without_both_figures_do_not_count() {
         let found = crossover(&[(1, 1.0), (5, 9.0)], &[(1, 5.0), (10, 5.0)]);
         assert_eq!(found.points.len(), 1);
         assert_eq!(found.course, Course::Slower);
     }
 
     #[test]
-    fn a_lead_that_does_not_count_is_told_nowhere() {
+    fn a_lead_that_does_not_count_is_not_reported() {
         let found = crossover(
             &[(1, 1.0), (2, 1.0), (3, 1.03)],
             &[(1, 1.0), (2, 1.0), (3, 1.0)],
@@ -376,20 +373,19 @@ mod tests {
     }
 
     #[test]
-    fn equal_is_what_is_near_on_the_whole_and_far_nowhere() {
+    fn equal_means_near_on_average_and_far_at_no_number() {
         let equal = |ratios: &[f64]| {
             let device: Vec<(u32, f64)> = (1..).zip(ratios.iter().copied()).collect();
             let other: Vec<(u32, f64)> = (1..).zip(ratios.iter().map(|_| 1.0)).collect();
             crossover(&device, &other).is_equal()
         };
-        // Each is above or below by what the repeats do not explain.
+        // Each difference exceeds the spread of the repeats.
         assert!(equal(&[1.03, 0.96, 1.09, 0.92, 1.0]));
         assert!(!equal(&[1.03, 0.96, 1.11, 0.92, 1.0]));
         assert!(!equal(&[1.06, 1.07]) && !equal(&[0.93, 0.94]));
     }
 
-    /// Numbers of the standard normal distribution, the same each time (SplitMix64; Box and
-    /// Muller).
+    /// Reproducible standard normal numbers (SplitMix64; Box and Muller).
     struct Noise(u64);
 
     impl Noise {
@@ -405,8 +401,7 @@ mod tests {
             (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
         }
 
-        /// A curve of seven numbers around a figure, of so many repeats with noise; slices have the
-        /// same.
+        /// A curve of seven numbers around a figure, with noise on each repeat and slice.
         fn curve(&mut self, figure: f64, repeats: u32, noise: f64) -> Vec<(u32, Estimate, f64)> {
             let point = |n| {
                 let samples = (1..=repeats).map(|repeat| Sample {
@@ -438,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_devices_are_told_apart_by_noise_at_few_numbers_and_in_few_curves() {
+    fn noise_separates_equal_devices_at_few_numbers_and_in_few_curves() {
         const CURVES: usize = 2000;
         let mut random = Noise(1);
         for repeats in [2, 3, 4] {
@@ -454,29 +449,32 @@ mod tests {
                     ));
                     equal += usize::from(found.is_equal());
                 }
-                let told = format!("{repeats} repeats, {noise}: {apart} {crossed} {equal}");
+                let counts = format!("{repeats} repeats, {noise}: {apart} {crossed} {equal}");
                 // 5 % of the numbers, 2 % of the curves; nearly all are seen to be equal.
-                assert!(apart * 20 <= CURVES * 7, "{told}");
-                assert!(crossed * 50 <= CURVES, "{told}");
-                assert!(equal * 10 >= CURVES * 9, "{told}");
+                assert!(apart * 20 <= CURVES * 7, "{counts}");
+                assert!(crossed * 50 <= CURVES, "{counts}");
+                assert!(equal * 10 >= CURVES * 9, "{counts}");
             }
         }
     }
 
     #[test]
-    fn devices_that_differ_are_told_apart_for_all_the_noise() {
+    fn different_devices_are_distinguished_despite_noise() {
         const CURVES: usize = 500;
         let mut random = Noise(2);
         for repeats in [2, 3, 4] {
             let faster = |random: &mut Noise| random.beside(130.0, repeats, 0.03);
             let found = (0..CURVES).map(|_| faster(&mut random));
-            let told = found.filter(|found| {
+            let distinguished = found.filter(|found| {
                 let is_faster = |point: &&CrossoverPoint| point.standing == DeviceStanding::Faster;
                 assert!(!found.is_equal());
                 found.points.iter().filter(is_faster).count() >= 6
             });
-            let told = told.count();
-            assert!(told * 10 >= CURVES * 9, "{repeats} repeats: {told}");
+            let distinguished = distinguished.count();
+            assert!(
+                distinguished * 10 >= CURVES * 9,
+                "{repeats} repeats: {distinguished}"
+            );
         }
     }
 
@@ -486,15 +484,14 @@ mod tests {
             slope in 0.3..3.0_f64,
             at in 2.0..400.0_f64,
         ) {
-            // A power law against a constant crosses where it is made to.
+            // A power law crosses a constant at a known point.
             let numbers = [1, 5, 10, 20, 40, 70, 110, 160, 200, 250, 500, 1000];
             let device = numbers.map(|n| (n, (f64::from(n) / at).powf(slope)));
             let other = numbers.map(|n| (n, 1.0));
             let found = crossover(&device, &other);
             let from = found.faster_from.unwrap();
             prop_assert_eq!(found.course, Course::FasterFrom);
-            // A neighbour within 2 % is as good as the same, and then the crossing is told as
-            // there.
+            // A neighbour within 2 % counts as equal, and the crossing is then reported there.
             prop_assert!((found.crosses_at.unwrap() / at - 1.0).abs() < 0.08);
             prop_assert!(f64::from(from) > at * 0.999);
         }

@@ -1,11 +1,9 @@
-//! Fatigue trials: how long each device worked without a failure, and what that says of a batch of
-//! them.
+//! Fatigue trials: each device's time without failure, and statistics of a batch.
 //!
-//! A failure is anything that is not as it should be: a wrong result, an operation that failed, an
-//! invalid input that passed, a process that died. The time without failure of a device is that
-//! under load until the first of them; where there was none it is censored, as the device would
-//! have gone on. Segments of a resumed run add up, the time between them does not
-//! count.
+//! A failure is a wrong result, a failed operation, an accepted invalid input, or a process that
+//! died. The time without failure of a device is its time under load until the first failure;
+//! without one it is censored, since the device would have run longer. Segments of a resumed run
+//! add up; the time between them does not count.
 
 use super::survival::{Life, Survival};
 use super::{DeviceTestInfo, Repeats};
@@ -19,8 +17,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const MINUTE_NS: u64 = 60 * SECOND_NS;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
 /// Bounds of the classes of times without failure. From 3 hours on they are those of the source
-/// report of the crypto cards (3–6, 15–18, 40–90, over 400 hours) and what lies between; below,
-/// where it has none, each is some times as long as the one before.
+/// report of the crypto cards (3–6, 15–18, 40–90, over 400 hours) and those between; below, the
+/// report has none, and each class is a few times as long as the previous one.
 pub const REPORT_CLASSES_NS: [u64; 12] = [
     SECOND_NS,
     10 * SECOND_NS,
@@ -45,59 +43,58 @@ pub struct FatigueResult {
     pub devices: Vec<FatigueDevice>,
     /// Times to the first failure, each device of each repeat once.
     pub survival: Survival,
-    /// Times from every start to its failure, restarts included; `null` where none was started
-    /// again. Where lives were not kept its mean time between failures is that of all: time under
-    /// load by failures.
+    /// Times from every start to its failure, restarts included; `null` without restarts. If some
+    /// lives were not kept, its mean time between failures still covers all: time under load by
+    /// failures.
     pub lives: Option<Survival>,
 }
 
-/// What one device went through in one repeat.
+/// One device in one repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FatigueDevice {
     /// Its name in the plan.
     pub member: String,
     /// From 1.
     pub repeat: u32,
-    /// Threads that worked on it.
+    /// Threads that used it.
     pub threads: u32,
     /// Times that the trial was started or resumed.
     pub starts: u32,
     /// Time under load.
     pub elapsed_ns: u64,
-    /// Time under load until the first failure; all of it where there was none.
+    /// Time under load until the first failure; all of it without one.
     pub without_failure_ns: u64,
     /// Whether a failure ended it.
     pub has_failed: bool,
-    /// Operations done and right.
+    /// Operations with a right result.
     pub right: u64,
     /// Operations with a wrong result.
     pub wrong: u64,
     /// Operations that failed.
     pub failed: u64,
-    /// Invalid inputs that were refused, as they should be.
+    /// Invalid inputs that it refused, as it must.
     pub refused: u64,
-    /// Invalid inputs that passed.
+    /// Invalid inputs that it accepted.
     pub passed_invalid: u64,
-    /// Times that it was opened anew after a failure.
+    /// Times that it was reopened after a failure.
     pub restarts: u64,
-    /// Of those, times that its process had died.
+    /// Of those, after its process died.
     pub crashes: u64,
-    /// Operations right, and invalid inputs refused, by the time under load.
+    /// Right results and refused invalid inputs, by the time under load.
     pub operations_per_s: f64,
     /// Times without failure that were kept, one after each start.
     pub lives_kept: u64,
-    /// Those that were not: of a device that fails all the time the first ones are kept.
+    /// Times that were not kept: of a device that fails all the time only the first ones are.
     pub lives_left_out: u64,
     /// Longest time without failure after a start of it, of those that were kept.
     pub longest_life_ns: u64,
-    /// Most memory of its processes in RAM at once.
+    /// Peak resident memory of its processes.
     pub resident_bytes_max: u64,
-    /// What went wrong first.
+    /// The first failures, as text.
     pub reasons: Vec<String>,
 }
 
-/// All devices that went through one fatigue trial, of several DUTs where these went through the
-/// same.
+/// All devices of one fatigue trial, across DUTs with the same trial.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FatigueBatch {
     /// The group of the cells.
@@ -106,7 +103,7 @@ pub struct FatigueBatch {
     pub cells: Vec<String>,
     /// Times to the first failure of all of them.
     pub survival: Survival,
-    /// How many worked how long without failure: the classes that hold one, and those between.
+    /// Devices by time without failure: the non-empty classes, and those between.
     pub classes: Vec<FatigueClass>,
 }
 
@@ -172,7 +169,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Neither counts nor lives show a failure.
+/// Whether neither counts nor lives show a failure.
 fn is_sound(part: &DeviceFatigue) -> bool {
     part.is_sound() && part.lives.iter().all(|life| !life.failed)
 }
@@ -191,7 +188,7 @@ impl FatigueResult {
         }
         let restarts = devices.iter().any(|device| device.restarts > 0);
         let sum = |of: fn(&FatigueDevice) -> u64| devices.iter().map(of).sum::<u64>();
-        // Only a failure ends a life that others follow.
+        // Every life but the last was ended by a failure.
         let kept = lives.iter().filter(|life| life.failed).count() as u64;
         let left_out = sum(|device| device.lives_left_out);
         let more = |found: Survival| match left_out {
@@ -333,12 +330,12 @@ mod tests {
         let hours = |hours: u64, cards: usize| vec![life(hours * HOUR_NS); cards];
         let cards = [hours(4, 114), hours(16, 54), hours(60, 30), hours(420, 2)].concat();
         let found = classes(&cards);
-        let told: Vec<(u64, u32)> = found
+        let classes: Vec<(u64, u32)> = found
             .iter()
             .filter(|class| class.devices > 0)
             .map(|class| (class.from_ns / HOUR_NS, class.devices))
             .collect();
-        assert_eq!(told, [(3, 114), (15, 54), (40, 30), (400, 2)]);
+        assert_eq!(classes, [(3, 114), (15, 54), (40, 30), (400, 2)]);
         assert!((found[0].ratio - 0.57).abs() < 1e-9);
         assert_eq!(found.last().unwrap().to_ns, None);
     }

@@ -1,8 +1,8 @@
-//! The functional trial: of each algorithm, whether every result was right.
+//! The functional trial: whether every result of each algorithm was right.
 //!
-//! `pass` is said only with evidence: the algorithm has a row on every device and in every repeat,
-//! inputs were tried, and all were right. What is wrong in one repeat is wrong. An algorithm
-//! without a row, or with rows that tried nothing, is an error: its result is unknown.
+//! `pass` requires evidence: the algorithm has a row on every device and in every repeat, inputs
+//! were tried, and all results were right. A wrong result in one repeat makes it wrong. An
+//! algorithm without a row, or without tried inputs, is an error: its result is unknown.
 
 use super::{DeviceTestInfo, Repeats};
 use journal::record::{KatOutcome, KatRow};
@@ -16,7 +16,7 @@ pub struct KatResult {
     pub passed: u32,
     /// Algorithms with a wrong result, or an error, on one of them.
     pub failed: u32,
-    /// Algorithms that no device has, or not all.
+    /// Algorithms that not every device offers.
     pub not_offered: u32,
     /// Each algorithm on each device, in the plan's order.
     pub algorithms: Vec<KatAlgorithm>,
@@ -27,7 +27,7 @@ pub struct KatResult {
 pub struct KatAlgorithm {
     /// `aes-128-cbc`.
     pub algorithm: String,
-    /// What it is, for people: `AES`, `Hash`.
+    /// Its kind, for people: `AES`, `Hash`.
     pub family: String,
     /// The device's name.
     pub member: String,
@@ -35,37 +35,37 @@ pub struct KatAlgorithm {
     pub verdict: KatVerdict,
     /// Inputs tried in all cases, of one repeat.
     pub tried: u64,
-    /// What was tried, in the order made.
+    /// Its cases, in the order made.
     pub cases: Vec<KatCase>,
 }
 
-/// One thing that was tried: the worst of the repeats.
+/// One case: the worst of the repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KatCase {
     /// `vectors`, `empty`, `sizes`, `device encrypts, cpu decrypts` …
     pub case: String,
     /// Inputs tried.
     pub tried: u32,
-    /// What came of it.
+    /// Its outcome.
     pub verdict: KatVerdict,
-    /// The repeat that it is of, from 1.
+    /// Its repeat, from 1.
     pub repeat: u32,
     /// The first input with a wrong result: `vector 3`, `17 B`.
     pub input: Option<String>,
     /// Offset of the first differing byte; `null` where all are right, or the result has another
     /// length.
     pub first_differing_byte: Option<u32>,
-    /// What should have come, and what came; or why there is none.
+    /// The expected and the actual result, or why there is none.
     pub detail: Option<String>,
 }
 
-/// What came of a case; the worst of several is the last of these.
+/// The outcome of a case; the worst of several is the last of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KatVerdict {
     /// No official vectors are published: nothing was tried.
     NonePublished,
-    /// The device does not have it.
+    /// The device does not offer it.
     NotOffered,
     /// All right.
     Pass,
@@ -76,7 +76,7 @@ pub enum KatVerdict {
 }
 
 impl KatVerdict {
-    /// What a device did with one case.
+    /// A device's outcome of one case.
     #[must_use]
     pub const fn of(outcome: &KatOutcome) -> Self {
         match outcome {
@@ -100,7 +100,7 @@ impl KatVerdict {
         }
     }
 
-    /// Whether something is not as it should be.
+    /// Whether it is a failure.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Error | Self::Wrong)
@@ -209,7 +209,7 @@ impl KatCase {
     }
 }
 
-/// What an algorithm is, for people, by its name; `Other` of a name that none of these begins.
+/// The kind of an algorithm, for people, by the prefix of its name; `Other` for an unknown prefix.
 #[must_use]
 pub fn family(algorithm: &str) -> &'static str {
     const MACS: &[&str] = &["hmac", "cmac", "omac", "imito"];

@@ -1,11 +1,9 @@
-//! Crypto devices over an axis: the size of their inputs, how many work at once, how deep their
-//! queue is kept.
+//! Crypto devices over an axis: input size, concurrency or queue depth.
 //!
-//! 1. Speed cells that differ in one of them and in the device only make a [`DeviceSeries`].
-//! 2. Of each device's curve, where it is highest and where more at once bring it no more (its
-//!    saturation point).
-//! 3. Each device beside the CPU: from where on it is faster ([`Crossover`]).
-//! 4. Several devices beside fewer of the same kind: how much more they do.
+//! 1. Speed cells that differ only in one of these and in the device form a [`DeviceSeries`].
+//! 2. For each device's curve, its peak and its saturation point are found.
+//! 3. Each device is compared with the CPU: from which number on it is faster ([`Crossover`]).
+//! 4. Several devices are compared with fewer of the same kind.
 
 mod analyse;
 
@@ -16,19 +14,19 @@ use crate::estimate::Estimate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What the numbers of a series are of.
+/// The axis of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceAxis {
-    /// Bytes of input of one operation.
+    /// Input bytes of one operation.
     Bytes,
-    /// Threads or processes at once, over all devices.
+    /// Threads or processes in parallel, over all devices.
     AtOnce,
-    /// Operations that each keeps in the device at once.
+    /// Queue depth: operations that each worker keeps in the device at once.
     Depth,
 }
 
-/// What the figures of a series are in.
+/// Unit of the figures of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceUnit {
@@ -38,16 +36,16 @@ pub enum DeviceUnit {
     OperationsPerS,
 }
 
-/// Devices at one operation over an axis.
+/// Devices with one operation over an axis.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceSeries {
-    /// What varies.
+    /// The axis.
     pub axis: DeviceAxis,
     /// Algorithm and action.
     pub operation: String,
-    /// What does not vary, for people: `1408 B, threads`.
+    /// The fixed settings, for people: `1408 B, threads`.
     pub common: String,
-    /// What the figures are in.
+    /// Unit of the figures.
     pub unit: DeviceUnit,
     /// Each device, in the plan's order.
     pub curves: Vec<DeviceCurve>,
@@ -62,7 +60,7 @@ pub struct DeviceSeries {
 pub struct DeviceCurve {
     /// The DUT's name.
     pub dut: String,
-    /// Devices that work at once in it.
+    /// Its devices that work in parallel.
     pub devices: u32,
     /// Whether it is the CPU itself.
     pub is_cpu: bool,
@@ -72,8 +70,8 @@ pub struct DeviceCurve {
     pub peak_n: Option<u32>,
     /// The figure there.
     pub peak: Option<f64>,
-    /// Over so many at once and over depths, the smallest number that no larger one is better than
-    /// by more than the spread and 2 %; `null` where it rises to the largest, and over sizes.
+    /// Over concurrency and queue depths, the smallest number that no larger one exceeds by more
+    /// than the spread and 2 %; `null` if the curve rises to the largest, and over sizes.
     pub saturates_at_n: Option<u32>,
     /// Likewise, the smallest number from which on all are worse than the peak.
     pub falls_from_n: Option<u32>,
@@ -90,12 +88,13 @@ pub struct DevicePointResult {
     pub cell: String,
     /// Its speed, in the unit of the series; `null` when the cell has no figure.
     pub figure: Option<Estimate>,
-    /// What that may be off by: within it and 2 % another is the same.
+    /// Its uncertainty: figures within it and 2 % count as equal.
     pub spread: Option<f64>,
-    /// Whether it is held against others: not where its processes were all at work for less than 90
-    /// % of the time, whose rate over all of it may be half of what so many do at once.
+    /// Whether it is compared with others: not if its processes all worked in parallel for less
+    /// than 90 % of the time, since the rate over the whole time may then be half of the parallel
+    /// rate.
     pub is_compared: bool,
-    /// CPU time of the worker processes for each operation.
+    /// CPU time of the worker processes per operation.
     pub cpu_ns_per_operation: Option<f64>,
     /// 99th percentile of an operation's latency.
     pub latency_p99_ns: Option<f64>,
@@ -108,11 +107,11 @@ pub struct DeviceComparison {
     pub dut: String,
     /// The CPU: a DUT's name.
     pub cpu: String,
-    /// Which is faster where.
+    /// Which is faster in which range.
     pub crossover: Crossover,
-    /// Whether the device is said to spare the CPU, has not counted its operations, and is as fast
-    /// as it: the ratios' geometric mean within 5 %, and none past 10 %. So is one whose offload
-    /// never ran.
+    /// Whether the device is declared to take work off the CPU, has not counted its operations, and
+    /// is as fast as the CPU: the geometric mean of the ratios within 5 %, and none past 10 %. A
+    /// device whose offload never ran looks like this.
     pub equals_cpu: bool,
     /// The same in words.
     pub verdict: String,
@@ -123,17 +122,17 @@ pub struct DeviceComparison {
 pub struct DeviceGain {
     /// The DUT with more devices.
     pub dut: String,
-    /// How many it has.
+    /// Its number of devices.
     pub devices: u32,
     /// The DUT with fewer of them.
     pub of: String,
-    /// How many that has.
+    /// Its number of devices.
     pub of_devices: u32,
-    /// Highest figure by highest figure, whatever the numbers that they are at.
+    /// Ratio of the highest figures, at any numbers.
     pub peak_ratio: f64,
-    /// Whether the one peak is above the other by more than the spread of either and 2 %.
+    /// Whether one peak exceeds the other by more than the spread of either and 2 %.
     pub gains: bool,
-    /// Each number that both have a figure at.
+    /// Each number at which both have a figure.
     pub points: Vec<CrossoverPoint>,
     /// The same in words.
     pub verdict: String,

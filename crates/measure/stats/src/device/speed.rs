@@ -1,4 +1,4 @@
-//! How fast a device is at one operation, what that costs the CPU, and who did the work.
+//! Speed of a device with one operation, its CPU cost, and which hardware did the work.
 
 use super::{DeviceTestInfo, Repeats};
 use crate::bulk::{estimate, per_second, ratio};
@@ -7,46 +7,46 @@ use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Share of the time below which workers did not work in parallel.
+/// Minimum share of the time in which all workers worked, for them to count as parallel.
 pub(crate) const TOGETHER_MIN_RATIO: f64 = 0.9;
 
-/// The result of a speed trial. Rates are of all devices together, over the time from the first
-/// one's beginning to the last one's end.
+/// The result of a speed trial. Rates are over all devices, from the beginning of the first to the
+/// end of the last.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceSpeedResult {
-    /// Operations done and not failed.
+    /// Completed operations.
     pub operations_per_s: Estimate,
-    /// Bytes of their input; `null` where its size means nothing.
+    /// Bytes of their input; `null` if its size is meaningless.
     pub bytes_per_s: Option<Estimate>,
-    /// CPU time of the worker processes for each operation, user and system.
+    /// CPU time of the worker processes per operation, user and system.
     pub cpu_ns_per_operation: Estimate,
     /// Cores that they kept busy.
     pub cpu_cores: Estimate,
-    /// Median latency of an operation: the middle one of the processes', over the repeats.
+    /// Median latency of an operation: the median of the processes' medians, over the repeats.
     pub latency_p50_ns: Estimate,
     /// 99th percentile likewise.
     pub latency_p99_ns: Estimate,
-    /// Longest of all that were timed, in all repeats.
+    /// Maximum of all timed latencies, in all repeats.
     pub latency_max_ns: u64,
     /// Each device's part.
     pub members: Vec<MemberSpeed>,
-    /// Share of the time in which all of them worked; the least of the repeats.
+    /// Share of the time in which all of them worked; the minimum of the repeats.
     pub together_ratio: f64,
-    /// How far one of the equal parts of the time lies from their mean, in per cent of it; the most
-    /// of all repeats.
+    /// Largest distance of one of the equal parts of the time from their mean, in per cent of it;
+    /// the maximum of all repeats.
     pub slice_distance_percent: Option<f64>,
     /// Operations that failed, over all repeats.
     pub failed: u64,
-    /// Results that were looked at afterwards, over all repeats.
+    /// Results checked after the measurement, over all repeats.
     pub checked: u64,
     /// Of those, wrong.
     pub wrong: u64,
-    /// CPU time that our own engines need for one such operation, measured beside it; `null` where
-    /// they do not have it, or the device is not declared to take work off the CPU.
+    /// CPU time of our own engines for one such operation, measured just before; `null` if they do
+    /// not offer it, or the device is not declared to take work off the CPU.
     pub reference_cpu_ns_per_operation: Option<Estimate>,
-    /// CPU time of an operation by that of our own engines.
+    /// Ratio of an operation's CPU time to that of our own engines.
     pub cpu_ratio: Option<f64>,
-    /// Who did the work; `null` if the device is not declared to take work off the CPU.
+    /// Which hardware did the work; `null` if the device is not declared to take work off the CPU.
     pub proof: Option<Proof>,
 }
 
@@ -55,13 +55,12 @@ pub struct DeviceSpeedResult {
 pub struct MemberSpeed {
     /// Its name in the plan.
     pub member: String,
-    /// Operations done and not failed.
+    /// Completed operations.
     pub operations_per_s: Estimate,
-    /// Operations that it counted, by those requested; `null` where it does not count. The least
-    /// of the repeats.
+    /// Operations by its own counter, by those requested; `null` without a counter. The minimum of
+    /// the repeats.
     pub counted_ratio: Option<f64>,
-    /// Operations of the process that did most, by those of the one that did fewest; `null` where
-    /// one did none.
+    /// Most operations of a process, by the fewest; `null` if a process did none.
     pub most_by_fewest: Option<f64>,
 }
 
@@ -134,15 +133,14 @@ impl DeviceSpeedResult {
         })
     }
 
-    /// The figure that the trial is there for: bytes per second, or operations where bytes mean
-    /// nothing.
+    /// The main figure of the trial: bytes per second, or operations if the size is meaningless.
     #[must_use]
     pub fn figure(&self) -> &Estimate {
         self.bytes_per_s.as_ref().unwrap_or(&self.operations_per_s)
     }
 }
 
-/// The devices' mean of a time, each weighed by its operations.
+/// The devices' mean of a time, weighted by operations.
 fn middle(trial: &SpeedTrial, of: impl Fn(&DeviceSpeed) -> u64) -> Option<f64> {
     let all: u64 = trial.devices.iter().map(|one| one.operations).sum();
     let sum: f64 = trial
@@ -182,8 +180,8 @@ fn members(info: &DeviceTestInfo, trials: &[(u32, &SpeedTrial)]) -> Vec<MemberSp
     info.members.iter().enumerate().filter_map(of).collect()
 }
 
-/// How far a part of the time lies from the mean of all parts, all devices together, in per cent;
-/// `None` with one part.
+/// Largest distance of a part of the time from the mean of all parts, over all devices, in per
+/// cent; `None` with one part.
 fn slice_distance(trial: &SpeedTrial) -> Option<f64> {
     let parts = trial.devices.iter().map(|one| one.slices.len()).min()?;
     let sums: Vec<f64> = (0..parts)

@@ -1,84 +1,80 @@
-//! How long devices work without a failure: Kaplan and Meier's estimator, and a bound for the time
-//! between failures.
+//! Time without failure: the Kaplan-Meier estimator, and a bound for the time between failures.
 //!
-//! A trial ends before most devices fail: of these it is known only that they work for longer than
-//! that (they are *censored*). Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958) count each of them
-//! for as long as it was seen. The interval is Greenwood's, on the scale of log(−log S), so that it
-//! stays between 0 and 1 (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time
-//! Data*, 1980, 1.3).
+//! A trial ends before most devices fail: these are known only to work for longer (they are
+//! *censored*). Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958) count each of them for the time it
+//! was observed. The interval is Greenwood's, on the scale of log(−log S), so that it stays between
+//! 0 and 1 (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time Data*, 1980, 1.3).
 //!
-//! What it deliberately does not do: it assumes no shape of the curve and draws it no farther than
-//! anything was seen. The bound for the mean time between failures alone assumes that failures come
-//! at a constant rate, and says so.
+//! What it deliberately does not do: it assumes no shape of the curve and does not extrapolate it.
+//! Only the bound for the mean time between failures assumes a constant failure rate, and its
+//! documentation says so.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Of the normal distribution, what 95 % lie within.
+/// Two-sided 95 % quantile of the normal distribution.
 const Z_95: f64 = 1.959_964;
-/// Likewise, what 95 % lie below.
+/// One-sided 95 % quantile.
 const Z_95_ONE_SIDED: f64 = 1.644_854;
-/// Of more failures the limit is approximated.
+/// For more failures the limit is approximated.
 const EXACT_MAX: usize = 10_000;
-/// What a product of many shares may be off by.
+/// Rounding error of a product of many shares.
 const ROUNDING: f64 = 1e-9;
-/// Maximum number of steps of the curve; of more, intermediate ones are left out.
+/// Maximum number of steps of the curve; intermediate ones beyond it are left out.
 pub const SURVIVAL_STEPS_MAX: usize = 400;
 
-/// A time that a device worked, and whether a failure ended it.
+/// A device's working time, and whether a failure ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Life {
-    /// From its start to the failure, or for as long as it was seen.
+    /// From its start to the failure, or to the end of the observation.
     pub(crate) ns: u64,
-    /// Whether it failed then; else the trial was over.
+    /// Whether it failed then; otherwise it is censored.
     pub(crate) failed: bool,
 }
 
 /// Lives of devices of one kind, summed up.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Survival {
-    /// Lives in it.
+    /// Number of lives.
     pub lives: u32,
     /// Of those, ended by a failure.
     pub failures: u32,
-    /// Times of all of them together.
+    /// Total time.
     pub total_ns: u64,
-    /// The longest of them.
+    /// The longest life.
     pub longest_ns: u64,
-    /// The curve: from 1 on it falls at each of these times, and stays as it is in between and
+    /// The curve: it starts at 1, falls at each of these times, and is constant between them and
     /// until `longest_ns`.
     pub steps: Vec<SurvivalStep>,
-    /// When the curve reaches one half or less; `null` where it stays above: that is longer than
-    /// was seen.
+    /// Time at which the curve reaches one half or less; `null` if it stays above: the median
+    /// exceeds the observed time.
     pub median_ns: Option<u64>,
-    /// Times of all lives by the failures, those included that were not kept; `null` without a
-    /// failure.
+    /// Total time by failures, including lives that were not kept; `null` without a failure.
     pub mean_between_failures_ns: Option<f64>,
-    /// The least time between failures, in the mean, that 95 % confidence allows where failures
-    /// come at a constant rate; of lives without a failure, a third of their time.
+    /// Lower 95 % confidence bound of the mean time between failures, for a constant failure rate;
+    /// without a failure, a third of the total time.
     pub mean_between_failures_low_ns: f64,
 }
 
-/// A fall of the curve.
+/// A step of the curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SurvivalStep {
     /// From the start of each life.
     pub at_ns: u64,
-    /// Lives that went on until then.
+    /// Lives at risk at that time.
     pub at_risk: u32,
-    /// Of those, ended by a failure then.
+    /// Of those, ended by a failure at that time.
     pub failed: u32,
     /// Share of devices that work for longer than that.
     pub survives: f64,
-    /// Lower end of its 95 % interval; `null` where none is left, and nothing is known of the
-    /// spread.
+    /// Lower end of its 95 % interval; `null` if none is left, since the spread is unknown.
     pub low: Option<f64>,
     /// Upper end likewise.
     pub high: Option<f64>,
 }
 
 impl Survival {
-    /// Sums lives up; `None` of none.
+    /// Sums up lives; `None` without lives.
     pub(crate) fn of(mut lives: Vec<Life>) -> Option<Self> {
         lives.sort_unstable();
         let longest_ns = lives.last()?.ns;
@@ -100,7 +96,7 @@ impl Survival {
         })
     }
 
-    /// The same curve, with the mean time between failures of more than the lives that were kept.
+    /// The same curve, with the mean time between failures of all lives, including those not kept.
     pub(crate) fn of_more(self, total_ns: u64, failures: u64) -> Self {
         Self {
             mean_between_failures_ns: (failures > 0).then(|| total_ns as f64 / failures as f64),
@@ -136,7 +132,7 @@ fn steps(lives: &[Life]) -> Vec<SurvivalStep> {
             failed += usize::from(life.failed);
         }
         if failed > 0 {
-            // Who was censored at the time of a failure was still at risk of it.
+            // A life censored at the time of a failure was still at risk.
             let at_risk = lives.len() - at;
             survives *= (at_risk - failed) as f64 / at_risk as f64;
             greenwood += failed as f64 / (at_risk as f64 * (at_risk - failed) as f64);
@@ -164,17 +160,17 @@ fn interval(survives: f64, greenwood: f64) -> Option<(f64, f64)> {
     Some((survives.powf(spread.exp()), survives.powf((-spread).exp())))
 }
 
-/// So many failures are too many to see no more than `seen` of them by chance: their number in the
-/// mean at which that has a chance of 5 % (the upper limit of a Poisson variable; Garwood,
-/// Biometrika 28, 1936). 3.0 for none.
+/// Upper 95 % limit of the mean of a Poisson variable of which `seen` events were observed: the
+/// mean at which at most `seen` events have a probability of 5 % (Garwood, Biometrika 28, 1936).
+/// 3.0 for none.
 fn failures_most(seen: usize) -> f64 {
     if seen > EXACT_MAX {
-        // As near to the exact limit as anybody can tell, which takes as long as there are
+        // Close enough to the exact limit, whose computation takes time proportional to the
         // failures.
         let seen = seen as f64;
         return seen + Z_95_ONE_SIDED * seen.sqrt() + 2.0;
     }
-    // In logarithms, as e^-mean is 0 to a computer where a device fails a thousand times.
+    // In logarithms, since e^-mean underflows to 0 for a thousand failures.
     let chance = |mean: f64| {
         let mut term = -mean;
         let mut sum = 0.0_f64;
@@ -195,7 +191,7 @@ fn failures_most(seen: usize) -> f64 {
     high
 }
 
-/// Thins out too many steps; the last one is always kept.
+/// Thins out steps beyond the maximum; the last one is always kept.
 fn thinned(steps: Vec<SurvivalStep>) -> Vec<SurvivalStep> {
     let every = steps.len().div_ceil(SURVIVAL_STEPS_MAX).max(1);
     let last = steps.len().saturating_sub(1);
@@ -219,7 +215,7 @@ mod tests {
     /// the example of the textbooks. Its curve and its intervals on this scale are those of SAS
     /// PROC LIFETEST.
     #[test]
-    fn the_textbook_example_is_as_in_the_textbooks() {
+    fn the_textbook_example_matches_the_textbooks() {
         let failed = [6, 6, 6, 7, 10, 13, 16, 22, 23];
         let censored = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35];
         let lives = failed
@@ -276,7 +272,7 @@ mod tests {
 
     /// Limits of tables (Garwood; half of chi-squared with 2 n + 2 degrees of freedom, 95 %).
     #[test]
-    fn the_most_failures_are_those_of_tables() {
+    fn the_upper_limits_of_failures_match_tables() {
         for (seen, wanted) in [
             (0, 2.996),
             (1, 4.744),
@@ -289,13 +285,13 @@ mod tests {
         // Far out, by Wilson and Hilferty's approximation, good to a thousandth.
         let many = failures_most(10_000);
         assert!((many - 10_166.0).abs() < 10.0, "{many}");
-        // Where the approximation begins nothing jumps.
+        // The approximation begins without a jump.
         let more = failures_most(10_001);
         assert!((more - many - 1.0).abs() < 1.0, "{more}");
     }
 
     #[test]
-    fn when_all_have_failed_nothing_is_left_and_no_interval_is_told() {
+    fn when_all_have_failed_nothing_is_left_and_there_is_no_interval() {
         let found = Survival::of(vec![life(1, true), life(2, true)]).unwrap();
         let last = found.steps[1];
         assert!(last.survives.abs() < 1e-12);
@@ -304,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_steps_those_told_are_of_the_same_curve() {
+    fn thinned_out_steps_are_of_the_same_curve() {
         let lives: Vec<Life> = (1..=5000).map(|ns| life(ns, true)).collect();
         let found = Survival::of(lives).unwrap();
         assert!(found.steps.len() <= SURVIVAL_STEPS_MAX);
@@ -316,10 +312,10 @@ mod tests {
         assert_eq!(found.steps.last().unwrap().at_ns, 5000);
     }
 
-    /// Efron's way to the same curve (1967): each life weighs the same; in the order of time, who
-    /// is censored hands its weight to all that are seen for longer, in equal parts.
+    /// Efron's construction of the same curve (1967): all lives have equal weight; in time order, a
+    /// censored life passes its weight in equal parts to all lives observed for longer.
     fn redistributed(mut lives: Vec<Life>, at: u64) -> f64 {
-        // Of the same time, failures come first.
+        // At equal times, failures come first.
         lives.sort_by_key(|life| (life.ns, !life.failed));
         let mut weights = vec![1.0 / lives.len() as f64; lives.len()];
         let mut failed = 0.0;

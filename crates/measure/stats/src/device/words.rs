@@ -1,9 +1,9 @@
-//! What series of devices show, in words.
+//! Findings of series of devices, in words.
 
 use super::curve::{Course, Crossover};
 use super::series::{DeviceAxis, DeviceCurve, DeviceGain, DeviceUnit};
 
-/// What does not vary in a series: `1408 B, 40 at once, threads`; a depth of 1 goes without saying.
+/// The fixed settings of a series: `1408 B, 40 at once, threads`; a depth of 1 is left out.
 pub(super) fn common(
     bytes: Option<u32>,
     concurrency: Option<u32>,
@@ -31,7 +31,7 @@ fn number(axis: DeviceAxis, n: impl std::fmt::Display) -> String {
     }
 }
 
-/// A number that was read off between two others: two digits are all it is worth.
+/// An interpolated number, rounded to two digits.
 fn about(n: f64) -> u64 {
     let step = 10_f64.powf((n.max(1.0).log10().floor() - 1.0).max(0.0));
     ((n / step).round() * step) as u64
@@ -100,7 +100,7 @@ pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> 
     words
 }
 
-/// Where a device is faster than the CPU.
+/// The range in which a device is faster than the CPU.
 pub(super) fn crossover(
     axis: DeviceAxis,
     cpu: &str,
@@ -116,7 +116,7 @@ pub(super) fn crossover(
     let at_last = last.map_or_else(String::new, |last| {
         format!("{} at {}", times(last.ratio), number(axis, last.n))
     });
-    // Of one number there is no course.
+    // A single number has no course.
     let everywhere = match found.points.as_slice() {
         [only] => format!("at {}", number(axis, only.n)),
         _ => "everywhere".to_owned(),
@@ -152,7 +152,7 @@ pub(super) fn crossover(
                 number(axis, about(at))
             )
         }
-        // Some ratio may well be on the other side of 1, within what repeats differ by.
+        // A ratio may be on the other side of 1, within the spread of the repeats.
         (Course::NotFaster, _) if high > 1.0 => {
             format!("not distinguishably faster than {cpu}: {range}")
         }
@@ -165,7 +165,7 @@ pub(super) fn crossover(
     }
 }
 
-/// What several devices bring beside fewer.
+/// The gain of several devices over fewer.
 pub(super) fn gain(
     axis: DeviceAxis,
     found: &DeviceGain,
@@ -197,9 +197,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_off_has_two_digits() {
-        let told = [3.4, 30.3, 31.7, 126.0, 1499.0, 0.2].map(about);
-        assert_eq!(told, [3, 30, 32, 130, 1500, 0]);
+    fn interpolated_numbers_have_two_digits() {
+        let rounded = [3.4, 30.3, 31.7, 126.0, 1499.0, 0.2].map(about);
+        assert_eq!(rounded, [3, 30, 32, 130, 1500, 0]);
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_without_saying_is_not_said() {
+    fn a_depth_of_one_is_left_out() {
         assert_eq!(common(Some(64), None, Some(1), "threads"), "64 B, threads");
         assert_eq!(common(None, Some(1), Some(1), "threads"), "1 at once");
         assert_eq!(

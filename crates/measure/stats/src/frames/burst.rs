@@ -19,18 +19,18 @@ pub struct BackToBackResult {
     /// Implied buffer time: the burst's frames by their rate (RFC 9004 §5.4).
     pub implied_buffer_ns: Option<f64>,
     /// Corrected buffer time: the implied one less what the DUT forwards meanwhile, by the
-    /// throughput that another cell of the run measured; `null` where none did.
+    /// throughput of another cell of the run; `null` without such a cell.
     pub corrected_buffer_ns: Option<f64>,
     /// Id of that cell.
     pub throughput_cell: Option<String>,
-    /// Whether the longest burst that was tried passed in every repeat: the buffer may hold more.
+    /// Whether the longest tried burst passed in every repeat: the buffer may hold more.
     pub longest_tried_passed: bool,
-    /// Bursts that were to confirm a length, over all repeats.
+    /// Confirming bursts, over all repeats.
     pub confirming_bursts: u64,
     /// Of those, bursts that lost a frame, after which a shorter length was tried.
     pub confirming_with_loss: u64,
-    /// Where the frames of each repeat's shortest bursts with loss went; `null` when none lost a
-    /// frame.
+    /// What became of the frames of each repeat's shortest bursts with loss; `null` when none lost
+    /// a frame.
     pub failed_account: Option<LossAccount>,
 }
 
@@ -39,7 +39,7 @@ pub struct BackToBackResult {
 pub struct RecoveryResult {
     /// From the end of the overload to the last loss; `null` when loss had not ended in a repeat.
     pub recovery_ns: Option<Estimate>,
-    /// Repeats in which loss went on until the time was up.
+    /// Repeats in which loss continued until the time was up.
     pub not_recovered: u32,
     /// Repeats in which the overload lost nothing, so that there was nothing to recover from.
     pub not_overloaded: u32,
@@ -66,9 +66,9 @@ fn estimate(
     Estimate::of(samples.collect::<Option<Vec<_>>>()?)
 }
 
-/// The length of burst that was confirmed: the last, since a search steps down until one is. Where
-/// none was to be confirmed, the longest without loss. 0 when every length lost a frame, `None`
-/// when none was tried.
+/// Returns the confirmed burst length: the last one, since a search steps down until a length is
+/// confirmed; without confirming bursts, the longest without loss. 0 when every length lost a
+/// frame, `None` when none was tried.
 #[must_use]
 pub fn longest_burst(found: &FrameResult) -> Option<u64> {
     let bursts = &found.bursts();
@@ -103,7 +103,8 @@ fn longest_passed(test: &BackToBack, repeats: &Repeats<'_>) -> bool {
     repeats.iter().all(|(_, found)| passed(found) == Some(true))
 }
 
-/// The trials of each repeat's shortest burst with loss that is longer than the length found.
+/// Sums the trials of each repeat's shortest burst with loss that is longer than the confirmed
+/// length.
 fn failed_account(repeats: &Repeats<'_>) -> Option<LossAccount> {
     let mut sum: Option<LossAccount> = None;
     for (_, found) in repeats {
@@ -113,8 +114,8 @@ fn failed_account(repeats: &Repeats<'_>) -> Option<LossAccount> {
         let Some(shortest) = lengths.filter(|frames| *frames > passed).min() else {
             continue;
         };
-        // Each burst was a trial; before them came that for the highest load, after them that for
-        // the evidence.
+        // Each burst was a trial. Before them comes the trial for the highest load, after them the
+        // one for the evidence.
         let end = found.evidence_trial.unwrap_or(found.trials.len());
         let own = &found.trials[..end.min(found.trials.len())];
         let trials = &own[own.len().saturating_sub(found.bursts().len())..];
@@ -152,7 +153,7 @@ impl BackToBackResult {
         })
     }
 
-    /// Takes off what the DUT forwards while the burst arrives (RFC 9004 §5.4).
+    /// Subtracts what the DUT forwards while the burst arrives (RFC 9004 §5.4).
     pub(crate) fn correct(&mut self, cell: &str, throughput_frames_per_s: f64) {
         if let (Some(rate), Some(implied)) = (self.burst_frames_per_s, self.implied_buffer_ns) {
             let kept = (1.0 - throughput_frames_per_s / rate).max(0.0);

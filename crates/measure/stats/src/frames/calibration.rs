@@ -1,4 +1,4 @@
-//! What the rig does without a DUT: the bound of every verdict.
+//! Limits of the rig without a DUT, which bound every verdict.
 
 use super::{LayerRates, LoadLatency};
 use crate::cell::CellResult;
@@ -8,12 +8,12 @@ use serde::Serialize;
 /// The rig's own limits in one group.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Calibration {
-    /// The group that it is the bound of.
+    /// The group that it bounds.
     pub group: String,
     /// Id of the cell that measured it.
     pub cell: String,
     /// Generator ceiling: the relevant lower bound of the first goal, or the highest forwarding
-    /// rate; `null` when there is none.
+    /// rate; `null` without either.
     pub ceiling: Option<LayerRates>,
     /// Loss floor: frames lost by frames sent in the trials whose evidence is recorded.
     pub loss_floor_ppm: Option<f64>,
@@ -21,7 +21,7 @@ pub struct Calibration {
     pub lost: u64,
     /// Frames sent in those trials.
     pub sent: u64,
-    /// Load at which latency was measured, the lowest, in frames/s.
+    /// Lowest load at which latency was measured, in frames/s.
     pub latency_load_frames_per_s: Option<f64>,
     /// Latency floor: median.
     pub latency_p50_ns: Option<u64>,
@@ -31,8 +31,8 @@ pub struct Calibration {
     pub latency_jitter_ns: Option<u64>,
 }
 
-/// The cell that bounds a group: that of the calibration, else the straight control; one with a
-/// figure before one without.
+/// Returns the cell that bounds a group: the calibration, else the straight control; cells with a
+/// figure come first.
 pub(super) fn rig<'a>(cells: &'a [CellResult], group: &str) -> Option<&'a CellResult> {
     cells
         .iter()
@@ -40,7 +40,7 @@ pub(super) fn rig<'a>(cells: &'a [CellResult], group: &str) -> Option<&'a CellRe
         .min_by_key(|cell| (cell.frames().is_none(), !cell.calibration))
 }
 
-/// One per group that has a figure of the rig, in the plan's order.
+/// Returns the calibration of each group with a figure of the rig, in the plan's order.
 pub(crate) fn calibrations(cells: &[CellResult]) -> Vec<Calibration> {
     let bounds =
         |cell: &&CellResult| rig(cells, &cell.group).is_some_and(|rig| std::ptr::eq(rig, *cell));

@@ -1,8 +1,8 @@
-//! What happens to a device under a constant load, and what becomes of the load.
+//! Events of a device under a constant load, and their effect on the load.
 //!
-//! Two things are sampled. What is of a whole trial (rates, shares, latency) is estimated over the
-//! repeats, as everywhere else. What is of one event (an outage, the frames that a rekey cost) is
-//! estimated over the events of all repeats together: they are what differs from one to the next,
+//! Figures have two kinds of samples. Those of a whole trial (rates, shares, latency) are estimated
+//! over the repeats, as everywhere else. Those of one event (an outage, the frames that a rekey
+//! cost) are estimated over the events of all repeats together: events differ from one to the next,
 //! and a mean per trial would hide the worst of them.
 //!
 //! To add an event: a module here, its variant of [`EventResult`], and its table in the report.
@@ -33,7 +33,7 @@ use serde::Serialize;
 /// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DisturbanceResult {
-    /// The same load without a disturbance, measured first; `None` where the procedure has none.
+    /// The same load without a disturbance, measured first; `None` if the procedure has no control.
     pub quiet: Option<DisturbedLoad>,
     /// Figures of the event; `None` without enough trials.
     pub event: Option<EventResult>,
@@ -54,16 +54,16 @@ pub enum EventResult {
     Hostile(HostileResult),
 }
 
-/// What became of the load in the trials of one kind.
+/// The load in the trials of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DisturbedLoad {
     /// Counts and rates.
     pub load: LoadResult,
-    /// Latency of the frames that came; `null` when a trial timed none.
+    /// Latency of the received frames; `null` when a trial timed none.
     pub latency: Option<LoadLatency>,
 }
 
-/// A trial of a repeat, with what happened in it.
+/// A trial of a repeat, with its disturbance.
 #[derive(Clone, Copy)]
 struct Trial<'a> {
     repeat: u32,
@@ -147,8 +147,7 @@ impl DisturbanceResult {
         }
     }
 
-    /// Events after which frames were still being lost when the time was up, of all kinds of
-    /// events.
+    /// Events of all kinds after which frames were still being lost when the time was up.
     #[must_use]
     pub fn not_recovered(&self) -> &[EventPlace] {
         match &self.event {
@@ -188,7 +187,7 @@ impl DisturbedLoad {
     }
 }
 
-/// The control of each repeat, where the procedure has one, and the other trials.
+/// Splits the trials into the control of each repeat, if the procedure has one, and the others.
 fn sorted<'a>(event: &Event, repeats: &Repeats<'a>) -> (Vec<Trial<'a>>, Vec<Trial<'a>>) {
     let has_control = matches!(event, Event::Rekey { .. } | Event::Hostile { .. });
     let (mut quiet, mut others) = (Vec::new(), Vec::new());
@@ -233,7 +232,7 @@ fn forwarded(trials: &[Trial<'_>]) -> Option<Estimate> {
     Estimate::of(trials.iter().map(share).collect::<Option<Vec<_>>>()?)
 }
 
-/// One value for each of those events that has one.
+/// One value for each event that has one.
 fn over_events<'a>(
     events: impl IntoIterator<Item = (u32, &'a DutEvent)>,
     value: impl Fn(&DutEvent) -> Option<f64>,

@@ -1,4 +1,4 @@
-//! Latency from histograms: percentiles of all repeats pooled, and how the repeats differ.
+//! Latency from histograms: percentiles of all repeats pooled, and the spread of the repeats.
 
 use super::Repeats;
 use crate::estimate::{Estimate, Sample};
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// Latency under one load, one way, from the intended send time.
 ///
 /// Percentiles are by nearest rank over the histograms' buckets, each of which counts with its
-/// highest value: at most 0.1 % too long with three significant digits. A percentile is `null`
-/// where less than one frame would lie beyond it.
+/// highest value: at most 0.1 % too long with three significant digits. A percentile is `null` if
+/// less than one frame would lie beyond it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LoadLatency {
     /// In per cent of the throughput; `null` outside a `latency` procedure.
@@ -32,8 +32,8 @@ pub struct LoadLatency {
     pub p99_9_ns: Option<u64>,
     /// Largest.
     pub max_ns: u64,
-    /// Jitter: 99th percentile less median. What a histogram cannot give, the difference of
-    /// successive frames, is left out.
+    /// Jitter: 99th percentile less median. A histogram cannot give the difference of successive
+    /// frames.
     pub jitter_ns: Option<u64>,
     /// The median of each repeat.
     pub p50_each_ns: Estimate,
@@ -44,11 +44,11 @@ pub struct LoadLatency {
     pub histogram: Vec<(u64, u64)>,
 }
 
-/// A repeat's number and what it timed.
+/// A repeat's number and its histograms.
 type Trial<'a> = (u32, &'a LatencyTrial);
 
-/// Each load of the repeats, in the order of the first: those of one share of the throughput, or,
-/// outside a `latency` procedure, all.
+/// Returns the latency at each load, in the order of the first repeat. Trials at one share of the
+/// throughput are pooled; outside a `latency` procedure, all trials are.
 pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
     let mut shares: Vec<(Option<u8>, Vec<Trial<'_>>)> = Vec::new();
     for (repeat, found) in repeats {
@@ -94,7 +94,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
     })
 }
 
-/// One histogram of several: rising, no bucket empty.
+/// Merges histograms into one: rising, without empty buckets.
 fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64, u64)> {
     let mut sum: BTreeMap<u64, u64> = BTreeMap::new();
     for bucket in buckets.into_iter().filter(|bucket| bucket.frames > 0) {
@@ -103,15 +103,15 @@ fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64,
     sum.into_iter().collect()
 }
 
-/// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` where less
-/// than one frame would lie beyond it.
+/// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` if less than
+/// one frame would lie beyond it.
 #[must_use]
 pub fn histogram_percentile(histogram: &[LatencyBucket], per_mille: u64) -> Option<u64> {
     percentile(&pooled(histogram), per_mille)
 }
 
-/// Nearest rank, `per_mille` below 1000; `None` where less than one frame would lie beyond it. The
-/// median is given of a single frame too.
+/// Nearest rank, `per_mille` below 1000; `None` if less than one frame would lie beyond it. A
+/// single frame has a median too.
 fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
     let n: u64 = histogram.iter().map(|(_, frames)| frames).sum();
     let (n, share) = (u128::from(n), u128::from(per_mille));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_are_pooled_by_share_and_also_kept_apart() {
+    fn repeats_are_pooled_by_share_and_also_kept_separate() {
         let first = [(10, 60), (50, 40)];
         let second = [(10, 90), (80, 10), (90, 0)];
         let (a, b) = (trial(Some(50), &first), trial(Some(50), &second));

@@ -1,4 +1,4 @@
-//! Loads: what was offered, what arrived, and where the rest went.
+//! Loads: offered, received and lost frames.
 
 use super::Repeats;
 use super::loss::LossAccount;
@@ -11,31 +11,31 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What became of a load, in one direction. Ratios are in parts per million of the frames sent.
+/// The outcome of a load, in one direction. Ratios are in parts per million of the frames sent.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LoadResult {
     /// In per cent of the highest load, for `loss-curve`.
     pub percent: Option<u32>,
     /// Intended load in frames/s; `null`: as fast as the generator can.
     pub intended_frames_per_s: Option<Estimate>,
-    /// Offered load: what left the sender.
+    /// Offered load: frames that left the sender.
     pub offered: LayerRates,
-    /// Forwarding rate: what arrived intact, by the time in which it was offered.
+    /// Forwarding rate: frames received intact, by the time in which they were offered.
     pub forwarded: LayerRates,
     /// Lost (RFC 1242 §3.6): sent and not received.
     pub lost_ppm: Estimate,
-    /// Came after a later one of their flow (RFC 4737 §3).
+    /// Received after a later frame of their flow (RFC 4737 §3).
     pub reordered_ppm: Estimate,
-    /// Came again.
+    /// Received again.
     pub duplicated_ppm: Estimate,
-    /// Came damaged.
+    /// Received damaged.
     pub corrupted_ppm: Estimate,
     /// Counts over all repeats. Zero loss is `lost` being 0, never a ratio.
     pub account: LossAccount,
 }
 
-/// The trials of the procedure itself, and then the one that was made for the evidence; not that by
-/// which the highest load was found.
+/// The trials of the procedure itself, then the one for the evidence; without the one that found
+/// the highest load.
 fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     let is_evidence = |place: usize| found.evidence_trial == Some(place);
     let is_flood = |place: usize| found.flood_trial == Some(place);
@@ -57,10 +57,11 @@ pub(super) fn single(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<LoadRes
     result(lengths, None, &trials)
 }
 
-/// The trials of a loss curve, those at the same share of the highest load together.
+/// The trials of a loss curve, grouped by share of the highest load.
 ///
-/// Shares and not loads, because the highest load may be what the generator reached, which differs
-/// between repeats. The curve's own trial at a share counts, not that of the evidence.
+/// They are grouped by share and not by load, because the highest load may be the generator's
+/// limit, which differs between repeats. The curve's own trial at a share counts, not that of the
+/// evidence.
 pub(super) fn curve(
     curve: &LossCurve,
     lengths: &Lengths,
@@ -96,7 +97,7 @@ pub(super) fn at_evidence(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Lo
     result(lengths, None, &trials)
 }
 
-/// Sums up the trials at one load; `None` when there is none, or one sent nothing.
+/// Sums up the trials at one load; `None` without trials, or if one sent nothing.
 pub(super) fn result(
     lengths: &Lengths,
     percent: Option<u32>,

@@ -10,12 +10,12 @@ use serde::Serialize;
 pub struct LossAccount {
     /// Trials.
     pub trials: u64,
-    /// Frames that the schedule asked for.
+    /// Frames of the schedule.
     pub intended: u64,
     /// Of those, frames that never left the sender.
     pub not_sent: u64,
-    /// Frames that left only when the load's time was over, of trials whose generator took more
-    /// than 2 % and a millisecond longer than it should: they were offered, but not at that load.
+    /// Frames that left after the load's time, in trials whose generator took more than 2 % and a
+    /// millisecond too long: they were offered, but not at that load.
     pub too_late: u64,
     /// Of those intended, frames that arrived intact, each counted once.
     pub received: u64,
@@ -23,7 +23,7 @@ pub struct LossAccount {
     pub lost: u64,
     /// Of the lost, frames that reached the receiving station and were lost in it.
     pub receiver_dropped: u64,
-    /// Frames that arrived again.
+    /// Frames received again.
     pub duplicated: u64,
     /// Frames that arrived after a later one of their flow.
     pub reordered: u64,
@@ -35,7 +35,7 @@ pub struct LossAccount {
 
 impl LossAccount {
     pub(super) fn add(&mut self, trial: &FrameTrial) {
-        // An unpaced generator intends what it sends.
+        // For an unpaced generator, the intended frames are the sent ones.
         let intended = trial.intended.max(trial.sent);
         self.trials += 1;
         self.intended += intended;
@@ -56,7 +56,7 @@ impl LossAccount {
         sum
     }
 
-    /// Frames lost between the stations: neither kept back by the one nor dropped by the other.
+    /// Frames lost between the stations: sent by the one, and not dropped by the other.
     #[must_use]
     pub const fn lost_on_the_way(&self) -> u64 {
         self.lost.saturating_sub(self.receiver_dropped)
@@ -69,13 +69,13 @@ impl LossAccount {
     }
 }
 
-/// Frames that left after the load's time, as if they had left evenly.
+/// Frames that left after the load's time, assuming that they left evenly.
 fn too_late(trial: &FrameTrial) -> u64 {
     if !trial.took_too_long() {
         return 0;
     }
     let in_time = u128::from(trial.sent) * u128::from(trial.duration_ns);
-    // No more than were sent, which fits.
+    // Not more than were sent, so the cast is lossless.
     let in_time = (in_time / u128::from(trial.elapsed_ns)) as u64;
     trial.sent.saturating_sub(in_time)
 }

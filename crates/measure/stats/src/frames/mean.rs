@@ -1,4 +1,4 @@
-//! The mean frame rate over the frame sizes, as vendors print it beside their tables.
+//! The mean frame rate over the frame sizes, as vendors quote it beside their tables.
 
 use crate::cell::CellResult;
 use crate::verdict::Limit;
@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wire::mix::FrameMix;
 
-/// A device that works frame by frame has about one frame rate whatever the size, until the line is
-/// full: this is its mean over the fixed sizes, those left out at which a link was the limit.
+/// The mean frame rate over the fixed sizes, except those at which a link was the limit. A device
+/// that works frame by frame has about one frame rate at every size, until the line is full.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MeanFrameRate {
     /// Name of the DUT.
     pub dut: String,
-    /// Ids of the cells that it is the mean of.
+    /// Ids of the averaged cells.
     pub cells: Vec<String>,
     /// Their sizes, FCS included, rising.
     pub frame_bytes: Vec<u16>,
@@ -26,11 +26,12 @@ pub struct MeanFrameRate {
     pub frames_per_s: Option<f64>,
 }
 
-/// What cells of one table have in common: all but the mix, and what follows from it.
+/// The key of a table: everything that its cells share, which is all but the mix and what follows
+/// from it.
 #[derive(PartialEq)]
 struct Key<'a> {
     dut: &'a str,
-    /// What the campaign asked for beside the size, its loads included.
+    /// The campaign's settings besides the size, including its loads.
     series: String,
     cores: u16,
     offloads: bool,
@@ -64,7 +65,7 @@ fn key(cell: &Cell) -> Option<Key<'_>> {
     test.traffic.frames.mix = FrameMix::fixed(0);
     match &mut test.procedure {
         Procedure::Throughput(search) => {
-            // What is tried at most and at least may depend on the size.
+            // The highest and lowest load may depend on the size.
             (search.max_load, search.min_load) = (None, 0);
         }
         _ => return None,

@@ -1,4 +1,4 @@
-//! What the verdict on a frame test depends on, put together from its cell and the rig's.
+//! Builds the [`Question`] of a frame test's verdict from its cell and the rig's.
 
 use super::calibration::rig;
 use super::rates::Lengths;
@@ -32,7 +32,7 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let Measurement::Frames(test) = &planned.measurement else {
         return None;
     };
-    // A disturbance under load does not show how much a device carries.
+    // A trial with a disturbance does not measure how much a device carries.
     if matches!(
         test.procedure,
         campaign::plan::Procedure::Disturbed(_) | campaign::plan::Procedure::Soak(_)
@@ -57,9 +57,8 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     Some(judge(&question))
 }
 
-/// The suite by which a station in a gateway's place seals or opens, unless it does so as fast as
-/// the rig: the rig's own stations work by AES-256-GCM, and those beside the null engine do not
-/// encrypt.
+/// Returns the suite of a station that replaces a gateway, unless it is as fast as the rig: the
+/// rig's own stations use AES-256-GCM, and those beside the null engine do not encrypt.
 fn slower_suite(cell: &Cell, test: &FrameTest) -> Option<Suite> {
     let encryptor = cell.dut.adapter.encryptor()?;
     let as_fast = encryptor.is_null()
@@ -68,7 +67,7 @@ fn slower_suite(cell: &Cell, test: &FrameTest) -> Option<Suite> {
     (!as_fast).then_some(encryptor.suite)
 }
 
-/// The quantity that a DUT and the rig are compared by.
+/// The quantity by which a DUT and the rig are compared.
 fn figure(frames: &FrameFigures) -> Option<&Estimate> {
     match &frames.back_to_back() {
         Some(burst) => Some(&burst.burst_frames),
@@ -142,11 +141,11 @@ fn bounded(by: &[String]) -> Bounded {
     }
 }
 
-/// The fuller link at this frame rate: that of the clear side, or, behind a DUT
-/// that encrypts, that of the cipher side, where each frame is longer.
+/// Returns the fuller link at this frame rate: the clear side's, or, with a DUT that encrypts, the
+/// cipher side's, where each frame is longer.
 fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) -> Option<Link> {
     let link_bps = plan.lab.link_bps?;
-    // A burst's length is no rate.
+    // A burst's length is not a rate.
     if matches!(test.procedure, campaign::plan::Procedure::BackToBack(_)) {
         return None;
     }
@@ -164,8 +163,8 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
     })
 }
 
-/// What a DUT forwards while a burst arrives is known from its throughput, where the same traffic
-/// was searched in another cell.
+/// A DUT's forwarding rate during a burst is its throughput, if another cell searched it with the
+/// same traffic.
 fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
     let traffic = |place: usize| match &plan.cells[place].measurement {
         Measurement::Frames(test) => Some(&test.traffic),

@@ -1,4 +1,4 @@
-//! One frame rate, and what it is at each layer.
+//! One frame rate, converted to the bit rate of each layer.
 
 use crate::estimate::Estimate;
 use campaign::plan::Traffic;
@@ -7,8 +7,8 @@ use serde::Serialize;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, PREAMBLE_AND_GAP_BYTES};
 use wire::mix::FrameMix;
 
-/// A frame rate side by side with the bit rates that it is, of one direction. Made from the mix's
-/// mean size: they are the same figure in other units.
+/// A frame rate of one direction with its bit rates. By the mix's mean size: they are the same
+/// figure in other units.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LayerRates {
     /// Frames per second.
@@ -21,12 +21,12 @@ pub struct LayerRates {
     pub ip_bps: Estimate,
 }
 
-/// What a mix's frames are long at each layer, and how many directions carry them.
+/// Mean lengths of a mix's frames at each layer, and the number of directions that carry them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lengths {
     round_bytes: u64,
     weight: u64,
-    /// Directions over which counts are summed up.
+    /// Directions over which counts are summed.
     pub(super) directions: u64,
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_line_rate_of_64_byte_frames_is_10_gbit_per_second_at_l1_only() {
-        // As docs/units.md has it.
+        // As in docs/units.md.
         let [l1, l2, ip] = rates(&FrameMix::fixed(64), 14_880_952.0);
         assert!((l1 / 1e9 - 10.0).abs() < 1e-3, "{l1}");
         assert!((l2 / 1e9 - 7.62).abs() < 5e-3, "{l2}");

@@ -1,8 +1,8 @@
-//! Hours under one load: what became of it, and whether anything moved.
+//! Hours under one load: its outcome, and whether anything drifted.
 //!
-//! `stable` is said only with evidence: the whole time was measured, no more was lost than allowed,
-//! nothing stalled, keys stayed in step, and the intervals of rate, latency and memory are within
-//! their bounds. What speaks against it makes it `unstable`; where something cannot be told,
+//! A soak is `stable` only with evidence: the whole time was measured, no more was lost than
+//! allowed, nothing stalled, keys stayed in step, and the intervals of rate, latency and memory are
+//! within their bounds. Evidence against it makes it `unstable`; without evidence either way it is
 //! `inconclusive`.
 
 use super::Repeats;
@@ -19,11 +19,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Nothing came for so long, or what came was held back so long: a stall.
+/// A stall: no frame was received for this long, or a received one was this late.
 pub const STALL_NS: u64 = 100_000_000;
-/// Stalls that are listed one by one.
-const STALLS_TOLD: usize = 20;
-/// Share of the time asked for that must have been measured.
+/// Maximum number of listed stalls.
+const STALLS_LISTED: usize = 20;
+/// Share of the configured time that must have been measured.
 const MEASURED_RATIO: f64 = 0.99;
 const NS_PER_HOUR: f64 = 3.6e12;
 
@@ -32,7 +32,7 @@ const NS_PER_HOUR: f64 = 3.6e12;
 pub struct SoakResult {
     /// The worst of the repeats.
     pub verdict: SoakVerdict,
-    /// Time under load that the campaign asks for.
+    /// Configured time under load.
     pub asked_ns: u64,
     /// Counts and rates over the whole time; over the repeats.
     pub load: LoadResult,
@@ -46,11 +46,11 @@ pub struct SoakResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SoakVerdict {
-    /// Everything that was asked for is shown.
+    /// Every condition is shown.
     Stable,
-    /// Nothing speaks against it, but not everything is shown.
+    /// No evidence against it, but not every condition is shown.
     Inconclusive,
-    /// Something speaks against it.
+    /// There is evidence against it.
     Unstable,
 }
 
@@ -73,7 +73,7 @@ pub struct SoakRun {
     pub repeat: u32,
     /// The verdict.
     pub verdict: SoakVerdict,
-    /// Why, where it is not stable: each a sentence, those that make it unstable first.
+    /// Why it is not stable, as sentences: those that make it unstable first.
     pub reasons: Vec<String>,
     /// Time under load.
     pub measured_ns: u64,
@@ -81,9 +81,9 @@ pub struct SoakRun {
     pub points: u32,
     /// Parts without a pause.
     pub segments: u32,
-    /// Starts of the device: more than one where the run had broken off.
+    /// Starts of the device: more than one if the run was interrupted.
     pub starts: u32,
-    /// Time between segments, in which there was no load.
+    /// Time between segments, without load.
     pub pauses_ns: u64,
     /// The longest of these.
     pub longest_pause_ns: u64,
@@ -95,34 +95,35 @@ pub struct SoakRun {
     pub lost_in_station: u64,
     /// Forwarding rate over the time under load, in frames/s and direction.
     pub frames_per_s: f64,
-    /// Times that nothing came for 100 ms, or what came was held back so long.
+    /// Times that no frame was received for 100 ms, or that a received one was that late.
     pub stalls: u32,
     /// The first of them.
     pub first_stalls: Vec<SoakStall>,
-    /// Longest time of whose frames none was received.
+    /// Longest time without received frames.
     pub longest_silence_ns: u64,
     /// Forwarding rate, in frames/s and direction.
     pub rate_drift: Option<Drift>,
     /// Median latency, in nanoseconds.
     pub latency_drift: Option<Drift>,
-    /// Memory of the device's processes in RAM, in bytes; `null` where it is not known.
+    /// Resident memory of the device's processes, in bytes; `null` if unknown.
     pub memory_drift: Option<Drift>,
-    /// Times that the device changed to new keys, by its own counters; `null` where it has none.
+    /// Times that the device changed to new keys, by its own counters; `null` without such
+    /// counters.
     pub rekeys: Option<u64>,
     /// Times that it found its keys out of step, likewise.
     pub desyncs: Option<u64>,
-    /// Cores that its processes kept busy; `null` where that is not known.
+    /// Cores that its processes kept busy; `null` if unknown.
     pub cpu_cores: Option<f64>,
-    /// Memory of its processes in RAM, at most.
+    /// Peak resident memory of its processes.
     pub resident_bytes_max: Option<u64>,
 }
 
-/// A time in which nothing came, or what came was held back.
+/// A time without received frames, or in which they were held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SoakStall {
-    /// The point in which it was, from the soak's first frame on, pauses included.
+    /// Its point's time from the soak's first frame, pauses included.
     pub at_ns: u64,
-    /// How long.
+    /// Its length.
     pub ns: u64,
 }
 
@@ -156,7 +157,7 @@ impl SoakResult {
 /// The segments of a repeat, at least one, each with its counts.
 struct Segments<'a>(Vec<(&'a SoakSegment, &'a FrameTrial)>);
 
-/// A point with what it belongs to.
+/// A point with its segment.
 struct Placed<'a> {
     /// From the soak's first frame on.
     at_ns: u64,
@@ -204,7 +205,7 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// All of it as one trial: its time is that under load.
+    /// The whole soak as one trial; its time is the time under load.
     fn counts(&self) -> FrameTrial {
         let mut sum = FrameTrial::default();
         for trial in self.trials() {
@@ -245,7 +246,7 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// Values of whole points, apart for each start of the device.
+    /// Values of whole points, grouped by start of the device.
     fn series(&self, value: impl Fn(&Placed<'a>) -> Option<f64>) -> Vec<Vec<Point>> {
         let mut starts = BTreeMap::<u32, Vec<Point>>::new();
         for placed in self.points() {
@@ -257,13 +258,13 @@ impl<'a> Segments<'a> {
         starts.into_values().collect()
     }
 
-    /// Each time that something stalled: points next to each other of one silence are one.
+    /// Each stall. Adjacent points of one silence are one stall.
     fn stalls(&self) -> Vec<SoakStall> {
         let mut stalls: Vec<SoakStall> = Vec::new();
         let mut goes_on = false;
         for placed in self.points() {
             let silent = placed.point.silent_ns;
-            // A generator that was late held frames back itself.
+            // A late generator held the frames back itself.
             let held = placed.point.max_ns.saturating_sub(placed.trial.late_ns_max);
             let ns = silent.max(held);
             let stalled = ns >= STALL_NS;
@@ -282,8 +283,8 @@ impl<'a> Segments<'a> {
 }
 
 impl Placed<'_> {
-    /// Whether it is at least half a point: those at the ends of a segment are cut off, and of too
-    /// few frames.
+    /// Whether it is at least half a point long: a segment's ends cut its first and last point,
+    /// which then have too few frames.
     fn is_whole(&self) -> bool {
         let trial = self.trial;
         let time_ns = u128::from(trial.duration_ns.max(1));
@@ -307,7 +308,7 @@ impl SoakRun {
             found.series(move |placed| placed.is_whole().then(|| value(placed))?)
         };
         let stalls = found.stalls();
-        let told = |of: fn(&DevicePoint) -> Option<u64>| {
+        let total = |of: fn(&DevicePoint) -> Option<u64>| {
             let values: Vec<u64> = found.devices().filter_map(|device| of(&device)).collect();
             (!values.is_empty()).then(|| values.iter().sum())
         };
@@ -331,7 +332,7 @@ impl SoakRun {
             lost_in_station: counts.receiver_dropped.min(counts.lost()),
             frames_per_s: counts.received as f64 / time_s.max(1e-9) / directions,
             stalls: u32::try_from(stalls.len()).unwrap_or(u32::MAX),
-            first_stalls: stalls.iter().take(STALLS_TOLD).copied().collect(),
+            first_stalls: stalls.iter().take(STALLS_LISTED).copied().collect(),
             longest_silence_ns: found
                 .points()
                 .map(|placed| placed.point.silent_ns)
@@ -346,8 +347,8 @@ impl SoakRun {
                 whole(|placed| Some(placed.point.device?.resident_bytes? as f64)),
                 plan.drift.memory_ppm,
             ),
-            rekeys: told(|device| device.rekeys),
-            desyncs: told(|device| device.desyncs),
+            rekeys: total(|device| device.rekeys),
+            desyncs: total(|device| device.desyncs),
             cpu_cores: ratio(spent.0, spent.1),
             resident_bytes_max: found.devices().filter_map(|one| one.resident_bytes).max(),
         };
@@ -361,7 +362,7 @@ impl SoakRun {
         run
     }
 
-    /// What was judged of a drift, with its name and its word for more.
+    /// The judged drifts, each with its name and its word for "more".
     fn drifts(&self) -> [(&'static str, Option<&Drift>); 3] {
         [
             ("the rate", self.rate_drift.as_ref()),
@@ -375,7 +376,7 @@ impl SoakRun {
         u128::from(lost) * 1_000_000 > u128::from(plan.loss_ppm) * u128::from(self.sent)
     }
 
-    /// What speaks against it.
+    /// Reasons against stability.
     fn against(&self, plan: &Soak) -> Vec<String> {
         let mut reasons = Vec::new();
         if self.lost_too_many(plan, self.lost - self.lost_in_station) {
@@ -414,7 +415,7 @@ impl SoakRun {
         reasons
     }
 
-    /// What could not be shown.
+    /// Conditions that could not be shown.
     fn open(&self, plan: &Soak) -> Vec<String> {
         let mut reasons = Vec::new();
         if (self.measured_ns as f64) < MEASURED_RATIO * plan.duration_ns as f64 {

@@ -1,4 +1,4 @@
-//! Throughput: the bounds that searches found.
+//! Throughput: the bounds found by searches.
 
 use super::Repeats;
 use super::loss::LossAccount;
@@ -10,25 +10,24 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::frame_rate;
 
-/// What the searches of a cell found (RFC 9971). Loads are in frames/s of one direction.
+/// The result of the searches of a cell (RFC 9971). Loads are in frames/s of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ThroughputResult {
-    /// Where the goals came from: `fast`, `rfc2544`, `tst009`; `custom`: the campaign spells them
-    /// out.
+    /// Source of the goals: `fast`, `rfc2544`, `tst009`; `custom`: the campaign lists them.
     pub profile: String,
     /// Each goal, in the plan's order. The first is the cell's figure.
     pub goals: Vec<GoalResult>,
-    /// Highest load that could be tried.
+    /// Highest possible load.
     pub max_load_frames_per_s: Estimate,
-    /// What bounded it: `line-rate`, `given` or `generator`; more than one where repeats differ.
+    /// Its limit: `line-rate`, `given` or `generator`; several if repeats differ.
     pub max_load_by: Vec<String>,
-    /// Lowest load that could be tried.
+    /// Lowest possible load.
     pub min_load_frames_per_s: u64,
-    /// Time that a search took, drains and all.
+    /// Duration of a search, including drains.
     pub search_ns: Estimate,
     /// Frame trials made, over all repeats.
     pub frame_trials: u64,
-    /// Repeats whose time was up before the bounds were as close as asked.
+    /// Repeats that timed out before the bounds were within the configured width.
     pub timed_out: u32,
 }
 
@@ -37,7 +36,7 @@ pub struct ThroughputResult {
 pub struct GoalResult {
     /// Its name in the plan.
     pub goal: String,
-    /// What it asks for.
+    /// Its parameters.
     pub parameters: Criteria,
     /// Relevant lower bound; `null` when a repeat has none.
     pub lower: Option<LayerRates>,
@@ -49,19 +48,19 @@ pub struct GoalResult {
     pub lower_trials: u64,
     /// Trials at the upper bounds, over all repeats.
     pub upper_trials: u64,
-    /// Where the frames of the trials at the upper bounds were lost; `null` when there is none.
+    /// Where the frames of the trials at the upper bounds were lost; `null` without an upper bound.
     pub upper_account: Option<LossAccount>,
-    /// Why there is no bound where there is none: sentences.
+    /// Why a bound is missing, as sentences.
     pub irregular: Vec<String>,
-    /// Repeats that lack a bound because the search's time was up.
+    /// Repeats that lack a bound because the search timed out.
     pub time_was_up: u32,
 }
 
-/// One repeat's search beside all that was recorded with it.
+/// One repeat's search with its whole frame result.
 type Found<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
 
 impl ThroughputResult {
-    /// `None` when a repeat records no search.
+    /// `None` if a repeat has no search.
     pub(super) fn of(
         search: &ThroughputSearch,
         lengths: &Lengths,
@@ -163,24 +162,24 @@ fn upper_account(
     sum
 }
 
-/// Sentences on the repeats that lack a bound.
+/// Explains, in sentences, which repeats lack a bound and why.
 fn irregular(
     search: &ThroughputSearch,
     found: &[Found<'_>],
     bounds: &[(u32, Option<&GoalBounds>)],
 ) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reasons = Vec::new();
     let unknown = bounds.iter().filter(|(_, bounds)| bounds.is_none());
     let unknown: Vec<u32> = unknown.map(|(repeat, _)| *repeat).collect();
     if !unknown.is_empty() {
-        told.push(format!(
+        reasons.push(format!(
             "{} holds nothing of this goal.",
             repeats(&unknown, bounds.len())
         ));
     }
     let [lowest_failed, highest_passed, time_was_up] = missing(search, found, bounds);
     if !lowest_failed.is_empty() {
-        told.push(format!(
+        reasons.push(format!(
             "No lower bound in {}: even the lowest load, {}, does not meet the goal.",
             repeats(&lowest_failed, bounds.len()),
             frame_rate(search.min_load as f64)
@@ -191,7 +190,7 @@ fn irregular(
         let (load, by) = first.map_or((0, ""), |(_, _, found)| {
             (found.max_load, found.max_load_by.as_str())
         });
-        told.push(format!(
+        reasons.push(format!(
             "No upper bound in {}: the highest load, {} ({}), meets the goal.",
             repeats(&highest_passed, bounds.len()),
             frame_rate(load as f64),
@@ -199,16 +198,16 @@ fn irregular(
         ));
     }
     if !time_was_up.is_empty() {
-        told.push(format!(
+        reasons.push(format!(
             "A bound is missing in {}: the search's time was up.",
             repeats(&time_was_up, bounds.len())
         ));
     }
-    told
+    reasons
 }
 
-/// The repeats whose lowest load failed, whose highest passed, and those that lack a bound for
-/// another reason, which can only be that there was no time to find it.
+/// Returns the repeats whose lowest load failed, those whose highest passed, and those that lack a
+/// bound for another reason, which can only be a timeout.
 fn missing(
     search: &ThroughputSearch,
     found: &[Found<'_>],
@@ -227,7 +226,7 @@ fn missing(
     sorted
 }
 
-/// What bounded the highest load, for people.
+/// The limit of the highest load, for people.
 pub(super) fn bounded_by(by: &str) -> &str {
     match by {
         "line-rate" => "the line rate",

@@ -6,14 +6,14 @@ fn rank(first: u32, last: u32) -> Rank {
 }
 
 #[test]
-fn who_is_apart_from_all_others_has_one_rank() {
+fn a_device_apart_from_all_others_has_one_rank() {
     let spans = [(7.0, 8.0), (9.0, 10.0), (1.0, 2.0)];
     assert_eq!(ranks(&spans, true), [rank(2, 2), rank(1, 1), rank(3, 3)]);
     assert_eq!(ranks(&spans, false), [rank(2, 2), rank(3, 3), rank(1, 1)]);
 }
 
 #[test]
-fn overlapping_ones_share_a_rank_and_the_next_is_behind_both() {
+fn overlapping_devices_share_a_rank_and_the_next_is_behind_both() {
     let spans = [(8.0, 10.0), (9.0, 11.0), (1.0, 2.0)];
     assert_eq!(ranks(&spans, true), [rank(1, 2), rank(1, 2), rank(3, 3)]);
 }
@@ -26,7 +26,7 @@ fn a_chain_of_overlaps_does_not_make_its_ends_equal() {
 }
 
 #[test]
-fn one_that_varies_over_all_others_could_have_any_rank() {
+fn a_device_that_overlaps_all_others_could_have_any_rank() {
     let spans = [(9.0, 10.0), (7.0, 8.0), (1.0, 20.0)];
     assert_eq!(ranks(&spans, true), [rank(1, 2), rank(2, 3), rank(1, 3)]);
 }
@@ -59,7 +59,7 @@ fn each(mut property: impl FnMut(&[(f64, f64)], &mut SplitMix64)) {
 }
 
 #[test]
-fn who_is_surely_better_has_the_better_rank_and_never_the_other_way_round() {
+fn a_surely_better_device_has_the_better_rank_and_never_the_reverse() {
     each(|spans, _| {
         let found = ranks(spans, true);
         for (a, rank_a) in spans.iter().zip(&found) {
@@ -76,7 +76,7 @@ fn who_is_surely_better_has_the_better_rank_and_never_the_other_way_round() {
 }
 
 #[test]
-fn ranks_are_within_the_number_of_devices_and_somebody_is_first() {
+fn ranks_are_within_the_number_of_devices_and_one_is_first() {
     each(|spans, _| {
         let found = ranks(spans, true);
         let all = spans.len() as u32;
@@ -88,7 +88,7 @@ fn ranks_are_within_the_number_of_devices_and_somebody_is_first() {
 }
 
 #[test]
-fn the_order_in_which_devices_stand_does_not_matter() {
+fn the_order_of_devices_does_not_matter() {
     each(|spans, random| {
         let mut order: Vec<usize> = (0..spans.len()).collect();
         for place in (1..order.len()).rev() {
@@ -103,7 +103,7 @@ fn the_order_in_which_devices_stand_does_not_matter() {
 }
 
 #[test]
-fn one_that_all_others_surely_beat_changes_no_rank_of_theirs() {
+fn a_device_that_all_others_surely_beat_changes_no_other_rank() {
     each(|spans, _| {
         let mut more = spans.to_vec();
         more.push((0.1, 0.2));
@@ -115,7 +115,7 @@ fn one_that_all_others_surely_beat_changes_no_rank_of_theirs() {
 }
 
 #[test]
-fn times_are_ranked_as_their_inverses_are_as_rates() {
+fn times_rank_like_their_inverses_as_rates() {
     each(|spans, _| {
         let rates: Vec<_> = spans
             .iter()

@@ -1,4 +1,4 @@
-//! Silent caps: a default that keeps a device from using the machine.
+//! Silent caps: defaults that keep a device from using the whole machine.
 
 use super::point::{ScalingAxis, ScalingPoint};
 use super::shape::Shape;
@@ -9,21 +9,22 @@ use journal::record::{Measured, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Idle cores from which on there was room for one more thread.
+/// Minimum number of idle cores for room for another thread.
 const IDLE_CORES_MIN: f64 = 1.0;
-/// Names of the facts in which devices report their number of threads.
+/// Names of the facts with which devices report their number of threads.
 const THREAD_FACTS: [&str; 3] = ["lanes", "workers", "threads"];
 
-/// More brings nothing though cores are idle, and neither tester nor link is known to be the limit.
+/// The figure stops rising though cores are idle, and neither tester nor link is known to be the
+/// limit.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SilentCap {
-    /// The number from which on more brings nothing.
+    /// The number at which the figure stops rising.
     pub from_n: u32,
-    /// The largest number that was measured.
+    /// The largest measured number.
     pub at_n: u32,
-    /// Cores that were idle there.
+    /// Idle cores at that number.
     pub idle_cores: f64,
-    /// Cores that the device's processes kept busy there; 0 where it works in the kernel.
+    /// Cores that the device's processes kept busy there; 0 for a device in the kernel.
     pub dut_cores: f64,
 }
 
@@ -33,9 +34,9 @@ impl SilentCap {
         let past = points.iter().filter(|point| point.n >= from_n);
         let last = past.clone().rfind(|point| point.figure.is_some())?;
         let idle_cores = last.idle_cores.filter(|idle| *idle >= IDLE_CORES_MIN)?;
-        // Of a device on machines of its own, idle cores here say nothing.
+        // For a device on other machines, idle cores here mean nothing.
         let dut_cores = last.dut_cores?;
-        // A fall is no cap, and another limit says nothing about the device.
+        // A fall is not a cap, and with another limit nothing is known about the device.
         let explained = shape.falls_from.is_some()
             || words::large_spread(points).is_some()
             || words::has_single(past.clone())
@@ -51,27 +52,26 @@ impl SilentCap {
     }
 }
 
-/// A device that says it has another number of threads than it was asked for.
+/// A device that reports another number of threads than configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OtherWorkers {
     /// Id of the cell.
     pub(crate) cell: String,
     /// Name of the DUT.
     pub(crate) dut: String,
-    /// Threads asked for.
+    /// Configured threads.
     pub(crate) asked: u32,
-    /// What it says, and where: `gw1/lanes`, 4.
+    /// The reported fact and its value: `gw1/lanes`, 4.
     pub(crate) fact: (String, u32),
 }
 
-/// The cells whose device says so, each once; invalid trials count, since it may be what made them
-/// so.
+/// Returns each such cell once. Invalid trials count, since this may be why they are invalid.
 pub(crate) fn other_workers(journal: &Journal) -> Vec<OtherWorkers> {
     let trials = journal.latest_trials();
     let plan = &journal.header.plan;
     let of_cell = |cell: &Cell| {
         let asked = u32::from(cell.dut.adapter.encryptor()?.workers);
-        let told = (1..=plan.repeats).find_map(|repeat| {
+        let fact = (1..=plan.repeats).find_map(|repeat| {
             let trial = trials.get(&(cell.id.as_str(), repeat))?;
             other_count(evidence(&trial.outcome)?, asked)
         })?;
@@ -79,7 +79,7 @@ pub(crate) fn other_workers(journal: &Journal) -> Vec<OtherWorkers> {
             cell: cell.id.clone(),
             dut: cell.dut.name.clone(),
             asked,
-            fact: told,
+            fact,
         })
     };
     plan.cells.iter().filter_map(of_cell).collect()
@@ -97,8 +97,8 @@ fn other_count(measured: &Measured, asked: u32) -> Option<(String, u32)> {
     facts
         .filter_map(|(key, value)| {
             let (_, name) = key.rsplit_once('/')?;
-            let told: u32 = value.parse().ok()?;
-            (THREAD_FACTS.contains(&name) && told != asked).then(|| (key.clone(), told))
+            let reported: u32 = value.parse().ok()?;
+            (THREAD_FACTS.contains(&name) && reported != asked).then(|| (key.clone(), reported))
         })
         .next()
 }

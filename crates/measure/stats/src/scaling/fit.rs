@@ -1,32 +1,29 @@
 //! Laws of scaling, fitted to a few points.
 //!
-//! Both say that n of something carry `X(n) = λ n / (1 + α (n − 1) + β n (n − 1))`: λ is what one
-//! carries, α the share that is serial (contention), β what each pair costs to agree (crosstalk).
-//! Amdahl's law has β = 0; Gunther's Universal Scalability Law has both, and a peak where β > 0.
+//! The throughput of n is `X(n) = λ n / (1 + α (n − 1) + β n (n − 1))`: λ is the throughput of one,
+//! α the serial share (contention), β the cost of coherence per pair (crosstalk). Amdahl's law has
+//! β = 0; Gunther's Universal Scalability Law has both, and a peak where β > 0.
 //!
-//! `n / X` is linear in 1/λ, α/λ and β/λ, so that least squares need no start values. Each point
-//! counts by its *relative* error, the parameters are never negative, and points that lie far from
-//! the others count less (Huber's weights), since of a few points one bad one would bend the whole
-//! curve.
+//! `n / X` is linear in 1/λ, α/λ and β/λ, so that least squares need no start values. Errors are
+//! *relative*, the parameters are never negative, and outliers count less (Huber's weights), since
+//! one bad point among few would bend the whole curve.
 //!
-//! What it deliberately does not do: it extrapolates nothing, and gives no interval of a parameter;
+//! What it deliberately does not do: it does not extrapolate, and gives no intervals of parameters;
 //! with so few points the residuals say more.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The law with three parameters goes through any three points: below this many, a fit says
-/// nothing.
+/// Minimum number of points: the law with three parameters fits any three points exactly.
 pub const FIT_MIN_POINTS: usize = 4;
-/// A curve that misses a point by more than this, in per cent of itself, does not describe the
-/// points.
+/// Largest residual, in per cent of the fitted value, of a curve that describes the points.
 pub const POOR_FIT_PERCENT: f64 = 10.0;
 
-/// Huber's constant: 95 % as good as least squares where errors are normal.
+/// Huber's constant: 95 % efficiency for normal errors.
 const HUBER: f64 = 1.345;
-/// From the median of absolute residuals to a standard deviation, where errors are normal.
+/// Ratio of the standard deviation to the median absolute residual, for normal errors.
 const MAD_TO_SIGMA: f64 = 1.4826;
-/// Residuals below half a per cent are no reason to doubt a point.
+/// Residuals below half a per cent do not reduce a point's weight.
 const SIGMA_MIN: f64 = 0.005;
 const ROUNDS: usize = 30;
 
@@ -34,39 +31,39 @@ const ROUNDS: usize = 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
-    /// Amdahl's: a part is serial.
+    /// Amdahl's: a serial share.
     Amdahl,
-    /// Gunther's Universal Scalability Law: and the rest must agree.
+    /// Gunther's Universal Scalability Law: a serial share and crosstalk.
     Usl,
 }
 
 /// A law with the parameters that fit the points best.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Fit {
-    /// Which.
+    /// The law.
     pub law: Law,
     /// Throughput of one, in the unit of the series.
     pub lambda: f64,
-    /// Share that is serial, from 0.
+    /// Serial share, from 0.
     pub alpha: f64,
     /// Crosstalk, from 0; 0 by Amdahl's law.
     pub beta: f64,
-    /// Number at which the curve is highest; `null` where it only rises.
+    /// Number at which the curve is highest; `null` if it always rises.
     pub peak_n: Option<f64>,
-    /// Most that any number carries, in the unit of the series; `null` where the curve has no end.
+    /// Maximum of the curve, in the unit of the series; `null` if it is unbounded.
     pub limit: Option<f64>,
     /// Measured less fitted, in per cent of the fitted, by point.
     pub residuals_percent: Vec<f64>,
-    /// The farthest of them, without its sign.
+    /// The largest absolute residual.
     pub largest_residual_percent: f64,
-    /// Whether the curve describes the points: misses none by more than 10 %, and has no more than
-    /// all of it serial.
+    /// Whether the curve describes the points: no residual above 10 %, and a serial share of at
+    /// most 1.
     pub describes: bool,
 }
 
 impl Fit {
-    /// The law that fits these points, each a number and its throughput, all positive; `None` when
-    /// there are too few of them.
+    /// Fits the law to points, each a number and its throughput, all positive; `None` with too few
+    /// points.
     pub(super) fn of(law: Law, points: &[(f64, f64)]) -> Option<Self> {
         if points.len() < FIT_MIN_POINTS {
             return None;
@@ -89,7 +86,7 @@ impl Fit {
             .iter()
             .map(|found| found.abs())
             .fold(0.0, f64::max);
-        // Below one the curve falls from the start.
+        // With a peak below one the curve falls from the start.
         let peak =
             (found.beta > 0.0).then(|| ((1.0 - found.alpha).max(0.0) / found.beta).sqrt().max(1.0));
         Some(Self {
@@ -112,8 +109,8 @@ impl Fit {
     }
 }
 
-/// A point as the linear problem has it: its row, of which the parameters make 1 where the curve
-/// meets it.
+/// A point's row in the linear problem: its product with the parameters is 1 if the curve meets the
+/// point.
 fn row((n, x): (f64, f64)) -> [f64; 3] {
     let weight = x / n;
     [weight, weight * (n - 1.0), weight * n * (n - 1.0)]
@@ -152,8 +149,8 @@ fn median(values: &[f64]) -> f64 {
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-/// Least squares with no parameter below 0: the best of those solutions in which some parameters
-/// are 0 and the others come out positive, one of which is it (Lawson and Hanson).
+/// Non-negative least squares (Lawson and Hanson): the best solution with some parameters fixed at
+/// 0 and the others positive.
 fn constrained(law: Law, rows: &[[f64; 3]], weights: &[f64]) -> Option<[f64; 3]> {
     let free: &[&[usize]] = match law {
         Law::Amdahl => &[&[0, 1], &[0]],
@@ -208,7 +205,7 @@ fn least_squares(rows: &[[f64; 3]], weights: &[f64], free: &[usize]) -> Option<[
     Some(found)
 }
 
-/// Gauss's elimination with pivots; the right side is the last column.
+/// Gaussian elimination with pivoting; the right side is the last column.
 fn eliminate(matrix: &mut [[f64; 4]; 3], size: usize) -> Option<[f64; 3]> {
     for column in 0..size {
         let pivot = (column..size)

@@ -1,10 +1,10 @@
-//! The points of a series, and what varies between them.
+//! The points of a series, and the number that varies between them.
 
 use crate::estimate::Estimate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What there is more of.
+/// The number that varies in a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScalingAxis {
@@ -33,8 +33,7 @@ impl ScalingAxis {
         }
     }
 
-    /// Whether twice as many could carry twice as much. Tunnels are none of that: they can only
-    /// cost.
+    /// Whether twice as many could carry twice as much. Not so for tunnels, which only add cost.
     #[must_use]
     pub const fn adds(self) -> bool {
         !matches!(self, Self::Tunnels)
@@ -44,22 +43,22 @@ impl ScalingAxis {
 /// One number of a series.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ScalingPoint {
-    /// How many.
+    /// The number.
     pub n: u32,
     /// Id of the cell.
     pub cell: String,
-    /// What it carries; `null` when the cell has no figure.
+    /// Its figure; `null` when the cell has none.
     pub figure: Option<Estimate>,
-    /// By that of the smallest number.
+    /// The ratio to the figure of the smallest number.
     pub speedup: Option<RatioRange>,
-    /// Speed-up by how many times as many there are; `null` where more of it are not meant to carry
-    /// more.
+    /// Speed-up by the ratio of the numbers; `null` for a number that is not meant to raise the
+    /// figure.
     pub efficiency: Option<RatioRange>,
     /// Cores that the device's processes kept busy.
     pub dut_cores: Option<f64>,
-    /// Cores of the machine that nothing kept busy.
+    /// Idle cores of the machine.
     pub idle_cores: Option<f64>,
-    /// What else than the device limits the figure: `tester` or `link`.
+    /// The limit of the figure if it is not the device: `tester` or `link`.
     pub limited_by: Option<String>,
     /// Whether stations and device need more cores than the machine has.
     pub crowded: bool,
@@ -68,7 +67,7 @@ pub struct ScalingPoint {
 /// A ratio of means, and the range of the pairs of repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RatioRange {
-    /// Mean by mean.
+    /// Ratio of the means.
     pub ratio: f64,
     /// Smallest ratio of a pair; `null` when no repeat was measured for both.
     pub low: Option<f64>,

@@ -1,8 +1,7 @@
-//! Which cells differ in one number only.
+//! Finds cells that differ in one number only.
 //!
-//! A group's coordinates are all that varies in the campaign, as the campaign has it: cells that
-//! differ in one number have the others in common. Workers and tunnels of a device are in its
-//! settings instead.
+//! A group's coordinates are all axes of the campaign, so cells of a series share all but one of
+//! them. Workers and tunnels of a device are in its settings instead.
 
 use super::point::ScalingAxis;
 use campaign::plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, ScaledSetting, Value};
@@ -14,11 +13,11 @@ pub(super) struct Series<'a> {
     pub(super) common: String,
     key: Key<'a>,
     names: Vec<&'a str>,
-    /// Numbers, and the cells' places in the plan.
+    /// Numbers, and the cells' indices in the plan.
     pub(super) places: Vec<(u32, usize)>,
 }
 
-/// What the devices of a series have in common.
+/// What the devices of a series share.
 #[derive(PartialEq)]
 enum Key<'a> {
     /// One device.
@@ -58,7 +57,7 @@ pub(super) fn all(plan: &Plan) -> Vec<Series<'_>> {
     found
 }
 
-/// Whether a cell finds out how much is carried, and not what becomes of a set load.
+/// Whether a cell measures how much is carried, and not the outcome of a configured load.
 fn is_at_its_most(cell: &Cell) -> bool {
     match &cell.measurement {
         Measurement::Tcp { .. } => true,
@@ -72,7 +71,7 @@ fn is_at_its_most(cell: &Cell) -> bool {
     }
 }
 
-/// The axes of trials by which more is carried; workers and tunnels of a DUT are in its settings.
+/// The axes of trials that can raise the figure; workers and tunnels of a DUT are in its settings.
 const OF_TRIALS: [(ScalingAxis, Axis); 4] = [
     (ScalingAxis::Cores, Axis::Cores),
     (ScalingAxis::Streams, Axis::Streams),
@@ -82,7 +81,7 @@ const OF_TRIALS: [(ScalingAxis, Axis); 4] = [
 
 type Membership<'a> = (ScalingAxis, u32, String, Key<'a>);
 
-/// The series that a cell may be in.
+/// The series that a cell may belong to.
 fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
     let of_trial = |(scaled, axis): (ScalingAxis, Axis)| {
         let Value::Number(n) = cell.value(axis)? else {
@@ -100,7 +99,7 @@ fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
         })
     };
     let mut found: Vec<_> = OF_TRIALS.into_iter().filter_map(of_trial).collect();
-    // Tools use one tunnel, however many there are.
+    // Tools use one tunnel only.
     let spreads = matches!(cell.measurement, Measurement::Frames(_));
     for (setting, n, others) in cell.dut.adapter.scaled_settings() {
         let axis = match setting {
@@ -119,7 +118,7 @@ impl<'a> Series<'a> {
         self.names.push(name);
     }
 
-    /// What the names of its devices have in common; the first one when that is nothing.
+    /// The common part of its devices' names; the first name if there is none.
     pub(super) fn dut(&self) -> String {
         let in_all = |word: &&str| {
             self.names

@@ -1,9 +1,9 @@
-//! Where a curve stops to rise, and where it falls.
+//! Where a curve stops rising, and where it falls.
 
-/// Gains below this share of a figure are none, however small the spread is.
+/// Smaller gains, in per cent of a figure, do not count, even with a small spread.
 pub const GAIN_MIN_PERCENT: f64 = 2.0;
 
-/// A number, and what it carries: the mean and the farthest repeat's distance from it.
+/// A number with its figure: the mean and the farthest repeat's distance from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Point {
     pub(crate) n: u32,
@@ -11,26 +11,25 @@ pub(crate) struct Point {
     pub(crate) spread: f64,
 }
 
-/// What a curve does. Numbers are those of its points.
+/// The shape of a curve, by the numbers of its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Highest mean.
     pub(crate) peak: u32,
-    /// The smallest number that no larger one is better than; `None` when that is the largest of
-    /// all.
+    /// The smallest number that no larger one exceeds; `None` when that is the largest of all.
     pub(crate) stop: Option<u32>,
     /// The smallest number from which on all are worse than the peak; past the peak.
     pub(crate) falls_from: Option<u32>,
 }
 
 impl Point {
-    /// Whether this one carries more than the other, by more than either's spread.
+    /// Whether this mean exceeds the other by more than the spread of either.
     fn is_above(&self, other: &Self) -> bool {
         is_above((self.mean, self.spread), (other.mean, other.spread))
     }
 }
 
-/// Whether a mean is above another by more than the farthest repeat of either, and by more than
+/// Whether a mean exceeds another by more than the farthest repeat of either, and by more than
 /// [`GAIN_MIN_PERCENT`].
 pub(crate) fn is_above((mean, spread): (f64, f64), (other, other_spread): (f64, f64)) -> bool {
     let gain = other.abs() * GAIN_MIN_PERCENT / 100.0;
@@ -38,7 +37,7 @@ pub(crate) fn is_above((mean, spread): (f64, f64), (other, other_spread): (f64, 
 }
 
 impl Shape {
-    /// What points in rising order do; `None` of less than two.
+    /// The shape of points in rising order; `None` with fewer than two.
     pub(crate) fn of(points: &[Point]) -> Option<Self> {
         let (last, rest) = points.split_last()?;
         rest.first()?;
@@ -48,7 +47,7 @@ impl Shape {
                 .any(|later| later.is_above(&points[at]))
         };
         let stop = (0..rest.len()).find(|&at| !better_later(at));
-        // Of equal means the first: it takes the least.
+        // Of equal means the first, which needs the least.
         let mut peak = 0;
         for (at, point) in points.iter().enumerate() {
             if point.mean > points[peak].mean {
@@ -113,7 +112,7 @@ mod tests {
         #[test]
         fn a_cap_is_found_where_it_is(most in 3_u32..40, cap in 1_u32..38, noise in 0.0..0.4_f64) {
             prop_assume!(cap < most);
-            // Spread and noise of a fraction of what one adds at the cap.
+            // Spread and noise are a fraction of one unit's gain at the cap.
             let wobble = |n: f64| noise * if (n as u32).is_multiple_of(2) { 1.0 } else { -1.0 };
             let mut points = curve(most, |n| 10.0 * n.min(f64::from(cap)) + wobble(n));
             for point in &mut points {

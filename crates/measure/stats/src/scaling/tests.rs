@@ -30,10 +30,10 @@ fn analysed(axis: ScalingAxis, points: Vec<ScalingPoint>) -> Scaling {
     Scaling::of_points(axis, points, ScalingUnit::PayloadBps).unwrap()
 }
 
-/// Figures that were published of a software VPN on two servers of 20 cores (habr.com, 2016,
-/// "ViPNet Client / Coordinator"): one thread 262.5 Mbit/s; with 20 threads 3.24 and 3.36 Gbit/s by
-/// two tools, both ends loaded to 68 to 76 %; with 14 the same rate. Its authors: the product does
-/// not scale past 14 threads.
+/// Published figures of a software VPN on two servers of 20 cores (habr.com, 2016, "ViPNet Client /
+/// Coordinator"): one thread 262.5 Mbit/s; with 20 threads 3.24 and 3.36 Gbit/s by two tools, both
+/// ends loaded to 68 to 76 %; with 14 the same rate. Its authors: the product does not scale past
+/// 14 threads.
 fn published() -> Vec<ScalingPoint> {
     vec![
         point(1, &[0.2625, 0.2625], Some(19.0)),
@@ -58,7 +58,7 @@ fn the_published_product_stops_scaling_at_14() {
 }
 
 #[test]
-fn its_three_points_are_not_fitted_and_the_reason_is_told() {
+fn its_three_points_are_not_fitted_and_the_reason_is_reported() {
     let found = analysed(ScalingAxis::Workers, published());
     assert_eq!(found.fits, []);
     assert!(found.no_fit.unwrap().starts_with("3 points are too few"));
@@ -91,7 +91,7 @@ fn a_stop_is_no_cap_where_something_else_explains_it() {
 }
 
 #[test]
-fn what_limits_the_stop_is_told_with_it() {
+fn the_limit_at_the_stop_is_reported_with_it() {
     let mut points = published();
     points[2].limited_by = Some("tester".into());
     assert_eq!(
@@ -107,7 +107,7 @@ fn what_limits_the_stop_is_told_with_it() {
 }
 
 #[test]
-fn a_fall_is_told_with_what_is_left() {
+fn a_fall_is_reported_with_the_remaining_share() {
     let points = [(1, 1.0), (2, 2.0), (4, 3.6), (8, 3.0), (16, 2.7)];
     let points = points.map(|(n, rate)| point(n, &[rate, rate * 1.01], None));
     let found = analysed(ScalingAxis::Workers, points.to_vec());
@@ -123,7 +123,7 @@ fn a_fall_is_told_with_what_is_left() {
 }
 
 #[test]
-fn what_rises_to_the_end_is_not_said_to_stop() {
+fn a_curve_that_rises_to_the_end_does_not_stop() {
     let points = [1, 2, 4, 8].map(|n| point(n, &[f64::from(n), f64::from(n)], Some(8.0)));
     let found = analysed(ScalingAxis::Workers, points.to_vec());
     assert_eq!(found.verdict, "rises to 8, the largest measured");
@@ -187,7 +187,7 @@ fn without_one_the_smallest_number_is_the_base() {
 }
 
 #[test]
-fn single_repeats_are_told_and_show_no_cap() {
+fn single_repeats_are_reported_and_show_no_cap() {
     let points = [1, 2, 4].map(|n| point(n, &[1.0], Some(8.0)));
     let found = analysed(ScalingAxis::Workers, points.to_vec());
     assert_eq!(
@@ -204,7 +204,7 @@ fn single_repeats_are_told_and_show_no_cap() {
 }
 
 #[test]
-fn a_large_spread_is_told_and_hides_a_cap() {
+fn a_large_spread_is_reported_and_hides_a_cap() {
     let points = [1, 2, 4].map(|n| point(n, &[0.8, 1.0, 1.2], Some(8.0)));
     let found = analysed(ScalingAxis::Workers, points.to_vec());
     assert_eq!(

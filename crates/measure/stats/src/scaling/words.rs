@@ -5,7 +5,7 @@ use super::point::{ScalingAxis, ScalingPoint};
 use super::shape::Shape;
 use crate::estimate::LARGE_SPREAD_PERCENT;
 
-/// Why no law is fitted; `None` where it is.
+/// Why no law is fitted; `None` if one is.
 pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
     if !axis.adds() {
         return Some("more tunnels are not expected to carry more, which the laws assume".into());
@@ -18,7 +18,7 @@ pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
     })
 }
 
-/// `stops scaling at 14`, `rises to 4, the largest measured`, with what bears on it.
+/// `stops scaling at 14`, `rises to 4, the largest measured`, with the conditions that affect it.
 pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape) -> String {
     let measured = || points.iter().filter(|point| point.figure.is_some());
     let last = measured().next_back().map_or(0, |point| point.n);
@@ -62,12 +62,12 @@ pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape)
     text
 }
 
-/// Whether a figure is of one repeat, so that any difference may be chance.
+/// Whether a figure has a single repeat, so that any difference may be chance.
 pub(super) fn has_single<'p>(mut points: impl Iterator<Item = &'p ScalingPoint>) -> bool {
     points.any(|point| point.figure.as_ref().is_some_and(|figure| figure.n < 2))
 }
 
-/// The largest spread of a figure in per cent, where it is large.
+/// The largest spread of a figure in per cent; `None` if all are small.
 pub(super) fn large_spread(points: &[ScalingPoint]) -> Option<f64> {
     let spreads = points
         .iter()

@@ -56,7 +56,7 @@ impl Case {
         })
     }
 
-    /// The limit, and that the sentence names all of these.
+    /// Checks the limit, and that the sentence contains all of these.
     fn assert(&self, limit: Limit, words: &[&str]) {
         let found = self.judge();
         assert_eq!(found.limit, limit, "{found:?}");
@@ -115,7 +115,7 @@ fn a_load_that_was_not_offered_says_nothing_of_the_device() {
 
 #[test]
 fn a_load_that_took_too_long_to_offer_says_nothing_of_the_device() {
-    // All were sent and all arrived, but not in the time that makes the load.
+    // All were sent and received, but took too long for the load.
     let failed = LossAccount {
         intended: 400_000,
         received: 400_000,
@@ -170,7 +170,7 @@ fn a_full_link_is_the_limit_whatever_the_rig_does() {
     );
     let rig = Rig::Itself;
     Case { rig, ..full }.assert(Limit::LinkLimited, &[]);
-    // More than it carries at length, in trials of a second or less.
+    // More than its sustained rate, in trials of a second or less.
     Case {
         link: link(1.06e9),
         ..Case::default()
@@ -225,7 +225,7 @@ fn without_an_upper_bound_what_bounded_the_load_is_the_limit() {
 }
 
 #[test]
-fn without_a_figure_of_the_rig_or_of_the_cell_nothing_can_be_told() {
+fn without_a_figure_of_the_rig_or_of_the_cell_the_verdict_is_inconclusive() {
     let with = |rig| Case {
         rig,
         ..Case::default()
@@ -258,7 +258,7 @@ fn repeats_in_two_bands_or_few_and_far_apart_are_inconclusive() {
         ..Case::default()
     }
     .assert(Limit::Inconclusive, &["3 repeats", "19 %"]);
-    // With five repeats the interval says how far to trust the mean.
+    // With five repeats the interval shows the uncertainty of the mean.
     let figure = Some(estimate(&[400e3, 300e3, 410e3, 350e3, 330e3]));
     Case {
         figure,

@@ -1,5 +1,5 @@
-//! Crypto devices: wrong results, work that the device is not proven to have done, and figures that
-//! are less than they seem.
+//! Crypto devices: wrong results, work that the device is not proven to have done, and misleading
+//! figures.
 
 use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
@@ -143,7 +143,7 @@ fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> 
     ids.dedup();
     let found: Vec<&CellResult> = cells
         .iter()
-        // What the device counted itself is its own work, however fast the CPU is.
+        // Operations that the device counted are its own work, at any speed of the CPU.
         .filter(|cell| speed(cell).is_some_and(|found| found.proof != Some(Proof::Counted)))
         .filter(|cell| ids.binary_search(&cell.id.as_str()).is_ok())
         .collect();

@@ -1,4 +1,4 @@
-//! What bears on a load under which something happens to a device.
+//! Warnings about loads with a disturbance.
 
 use super::{Warning, WarningKind, about, counted};
 use crate::cell::CellResult;
@@ -7,7 +7,7 @@ use journal::Journal;
 use journal::record::Outcome;
 use std::collections::BTreeMap;
 
-/// Below this share of the hostile packets asked for, a device was attacked by less than the tables
+/// Minimum share of the configured hostile packets: below it the attack was weaker than the tables
 /// say.
 const HOSTILE_SHORTFALL_RATIO: f64 = 0.95;
 
@@ -20,8 +20,7 @@ fn with(cells: &[CellResult], found: impl Fn(&DisturbanceResult) -> bool) -> Vec
     cells.iter().filter(is).collect()
 }
 
-/// Of every trial, the invalid ones too, and those that were repeated: what has no figure is no
-/// less a finding.
+/// Covers every trial, including invalid and repeated ones: a finding does not need a valid figure.
 fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
     let mut found: BTreeMap<&str, u64> = BTreeMap::new();
     for trial in &journal.trials {
@@ -99,7 +98,7 @@ pub(super) fn not_recovered(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// Loss without a disturbance is no disturbance's doing.
+/// Loss without a disturbance is not caused by one.
 pub(super) fn quiet_loss(cells: &[CellResult]) -> Option<Warning> {
     let lost = |found: &DisturbanceResult| {
         let quiet = found.quiet.as_ref();

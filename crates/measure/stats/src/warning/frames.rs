@@ -1,4 +1,4 @@
-//! What bears on frame tests.
+//! Warnings about frame tests.
 
 use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
@@ -12,7 +12,7 @@ fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&Cel
     cells.iter().filter(is).collect()
 }
 
-/// Without a lower bound there is no figure; without an upper one the figure is a least one.
+/// Without a lower bound there is no figure; without an upper one the figure is a minimum.
 pub(super) fn irregular(cells: &[CellResult]) -> Option<Warning> {
     let irregular = with(cells, |frames| {
         let goals = frames.throughput.iter().flat_map(|found| &found.goals);
@@ -93,7 +93,8 @@ pub(super) fn tester_limited(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// A search treats what was not offered as lost, so that it cannot hide there; a load does not.
+/// A search counts frames that were not offered as lost, so that a shortfall shows; a load does
+/// not.
 pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     let short = |account: &LossAccount| 20 * account.not_sent > account.intended;
     let found = with(cells, |frames| {
@@ -112,7 +113,7 @@ pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// The search ran without what watches the links, which costs time on the path.
+/// The search ran without watching the links, which costs time on the path.
 pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
     let lossy = with(cells, |frames| {
         let goal = frames

@@ -1,4 +1,4 @@
-//! What the machine itself does to figures.
+//! Warnings about the machine.
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::cores::cores_wanted;

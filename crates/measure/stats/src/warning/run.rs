@@ -1,4 +1,4 @@
-//! How the run went.
+//! Warnings about the course of the run.
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::Progress;
@@ -36,8 +36,8 @@ pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Invalid trials are repeated only on request; a reader of the figures must know, and what
-/// spoke against the others.
+/// Invalid trials are repeated only on request; a reader of the figures must know this, and why the
+/// others were invalid.
 pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
     let latest = journal.latest_trials();
     let is_latest = |trial: &TrialRecord| {
@@ -105,7 +105,7 @@ pub(super) fn few_repeats(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Without a tap between boxes outside, that they encrypt is what their owner says.
+/// Without a tap between external devices, their encryption is only declared by their owner.
 pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
     let plan = &journal.header.plan;
     let cables = plan.lab.external.as_ref()?;
@@ -127,8 +127,7 @@ pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Frames are spread over tunnels; what a tool sends is one pair of addresses, and so in one
-/// tunnel.
+/// Frames are spread over tunnels; a tool uses one pair of addresses, and so one tunnel.
 pub(super) fn one_tunnel(journal: &Journal) -> Option<Warning> {
     let by_tool = |cell: &&Cell| !matches!(cell.measurement, Measurement::Frames(_));
     let cells = journal.header.plan.cells.iter().filter(by_tool);

@@ -3,7 +3,7 @@
 use super::{Warning, WarningKind, warning};
 use crate::scaling::{OtherWorkers, Scaling};
 
-/// Devices that stop while cores are idle.
+/// Devices that stop scaling while cores are idle.
 pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {
     let capped: Vec<_> = scalings
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {
 /// Devices that report another number of threads than configured.
 pub(super) fn other_workers(found: &[OtherWorkers]) -> Option<Warning> {
     let first = found.first()?;
-    let (fact, told) = &first.fact;
+    let (fact, reported) = &first.fact;
     let others = match found.len() {
         1 => String::new(),
         2 => " The same in 1 more cell.".to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn other_workers(found: &[OtherWorkers]) -> Option<Warning> {
         WarningKind::OtherWorkers,
         found.iter().map(|found| found.cell.clone()).collect(),
         format!(
-            "`{}` was configured with {} workers and reports {told} (`{fact}`).{others}",
+            "`{}` was configured with {} workers and reports {reported} (`{fact}`).{others}",
             first.dut, first.asked
         ),
         "Look for what limits them: a default, the machine's cores, or the affinity of the process.",

@@ -1,4 +1,4 @@
-//! Tools that find different figures.
+//! Tools that measure different figures.
 
 use super::{Warning, WarningKind, warning};
 use crate::tools::{ToolCheck, ToolFigure};

@@ -65,7 +65,7 @@ fn cpu_is_cores_kept_busy_and_bits_are_divided_by_it_as_rates() {
 }
 
 #[test]
-fn an_invalid_repeat_takes_the_number_from_the_whole_cell() {
+fn an_invalid_repeat_leaves_the_whole_cell_without_a_figure() {
     let mut journal = journal(vec![tcp("direct")], 3, 8);
     record(&mut journal, "tcp/direct", 1, measured(transfer(250)));
     record(&mut journal, "tcp/direct", 2, invalid());
@@ -110,7 +110,7 @@ fn failed_and_missing_repeats_leave_a_partial_figure() {
 }
 
 #[test]
-fn a_trial_that_is_made_again_replaces_the_failed_one() {
+fn a_repeated_trial_replaces_the_failed_one() {
     let mut journal = journal(vec![tcp("direct")], 1, 8);
     record(&mut journal, "tcp/direct", 1, failed());
     record(&mut journal, "tcp/direct", 1, measured(transfer(250)));

@@ -33,7 +33,7 @@ fn judged(mut journal: Journal, claim: Claim) -> ClaimResult {
     found.remove(0)
 }
 
-/// TCP of the device at so many megabytes in two seconds, beside a path that carries 500.
+/// TCP of the device at these megabytes in two seconds, beside a path that carries 500.
 fn tcp_run(megabytes: &[u64]) -> Journal {
     let repeats = megabytes.len() as u32;
     let mut run = journal(vec![tcp("direct"), tcp("cipherbench")], repeats, 8);
@@ -62,7 +62,7 @@ fn at_least_gbit(run: Journal, tenths: u64) -> ClaimResult {
 }
 
 #[test]
-fn what_falls_short_where_all_share_cores_is_not_decided() {
+fn a_shortfall_with_shared_cores_is_not_decided() {
     let on = |cpus, tenths| {
         let mut run = tcp_run(&[240, 250, 260]);
         run.header.environment.cpus = cpus;
@@ -79,7 +79,7 @@ fn what_falls_short_where_all_share_cores_is_not_decided() {
         "{}",
         crowded.reason
     );
-    // Were they not to share, it would be faster still.
+    // Without sharing it would be faster still.
     assert_eq!(on(3, 9).verdict, ClaimVerdict::Met);
 }
 
@@ -109,7 +109,7 @@ fn the_devices_of_others_take_cores_too() {
         );
         assert_eq!(with(adapter, 4).verdict, ClaimVerdict::NotMet);
     }
-    // A router adds nothing to what the stations want.
+    // A router adds nothing to the cores that the stations need.
     let router = Adapter::Router { nat: false };
     assert_eq!(with(router, 2).verdict, ClaimVerdict::NotMet);
 }
@@ -138,7 +138,7 @@ fn a_claim_below_all_repeats_is_met_and_one_above_them_is_not() {
 }
 
 #[test]
-fn an_upper_claim_is_the_other_way_round() {
+fn an_upper_claim_is_reversed() {
     let upper = |tenths: u64| {
         let value = tenths * 100_000_000;
         let claim = claim(
@@ -194,7 +194,7 @@ fn a_cell_without_a_figure_decides_nothing_and_says_why() {
 }
 
 #[test]
-fn a_device_as_fast_as_the_path_is_not_said_to_miss_a_claim() {
+fn a_device_as_fast_as_the_path_does_not_miss_a_claim() {
     // 0.98 of what the path carries: stations limit both.
     let found = at_least_gbit(tcp_run(&[490, 490, 490]), 30);
     assert_eq!(found.verdict, ClaimVerdict::NotDecided);
@@ -203,7 +203,7 @@ fn a_device_as_fast_as_the_path_is_not_said_to_miss_a_claim() {
         "{}",
         found.reason
     );
-    // What is more than claimed is more, whoever limits it.
+    // A figure above the claim meets it, whatever the limit is.
     assert_eq!(
         at_least_gbit(tcp_run(&[490, 490, 490]), 19).verdict,
         ClaimVerdict::Met
@@ -235,7 +235,7 @@ fn a_rate_that_was_not_offered_cannot_be_missed() {
 }
 
 #[test]
-fn a_time_that_the_path_takes_itself_is_not_the_devices() {
+fn a_time_that_the_path_takes_itself_is_not_attributed_to_the_device() {
     let run = || {
         let mut run = journal(vec![ping("direct"), ping("cipherbench")], 2, 8);
         for repeat in [1, 2] {
@@ -276,7 +276,7 @@ fn a_time_that_the_path_takes_itself_is_not_the_devices() {
 }
 
 #[test]
-fn of_a_search_the_upper_bound_counts_too() {
+fn the_upper_bound_of_a_search_counts_too() {
     let bounds: [frame_fixture::Bounds; 3] = [(Some(400_000), Some(410_000)); 3];
     let at_least = |value: u64, unit: ClaimUnit| {
         let cells = [
@@ -291,7 +291,7 @@ fn of_a_search_the_upper_bound_counts_too() {
     };
     let frames = ClaimUnit::FramesPerS;
     assert_eq!(at_least(400_000, frames).verdict, ClaimVerdict::Met);
-    // Between the bounds nobody knows.
+    // Between the bounds it is undecided.
     assert_eq!(at_least(405_000, frames).verdict, ClaimVerdict::NotDecided);
     assert_eq!(at_least(411_000, frames).verdict, ClaimVerdict::NotMet);
     // 400 000 frames of 64 B are 268.8 Mbit/s on the line, 204.8 with their FCS.
@@ -307,7 +307,7 @@ fn of_a_search_the_upper_bound_counts_too() {
 }
 
 #[test]
-fn what_the_tester_limits_is_not_said_to_miss_a_claim() {
+fn a_figure_limited_by_the_tester_does_not_miss_a_claim() {
     let cells = [
         (throughput("auto", 64), &RIG[..]),
         (throughput("straight", 64), &RIG[..]),

@@ -1,4 +1,4 @@
-//! Suites beside one another, what they cost on the line, and devices in order.
+//! Suites compared, their overhead on the line, and rankings of devices.
 
 use crate::fixture::{journal, measured, ping, record, round_trips, tcp, transfer, udp};
 use crate::frame_fixture::{self, assert_close, searched};
@@ -106,7 +106,7 @@ fn wireguard_pads_but_not_beyond_the_mtu() {
 }
 
 #[test]
-fn what_seals_nothing_or_not_each_packet_by_itself_has_no_overhead() {
+fn without_encryption_or_sealing_per_packet_there_is_no_overhead() {
     let shared = Adapter::Cipherbench(Encryptor {
         aggregate: true,
         ..Encryptor::new(Suite::Aes256Gcm)
@@ -124,7 +124,7 @@ fn what_seals_nothing_or_not_each_packet_by_itself_has_no_overhead() {
 }
 
 #[test]
-fn the_ceiling_of_a_line_is_its_rate_less_what_is_no_payload() {
+fn the_ceiling_of_a_line_is_its_rate_less_the_overhead() {
     let direct = with(tcp("direct"), "direct", Adapter::Direct);
     let gcm = with(tcp("gcm"), "gcm", ours("aes-256-gcm"));
     let mut run = bulk(&[(direct, &[200]), (gcm, &[100])]);
@@ -196,7 +196,7 @@ fn a_line_carries_fewer_frames_of_a_suite_than_in_clear() {
 }
 
 #[test]
-fn suites_of_one_device_stand_from_the_oldest_to_the_strongest() {
+fn suites_of_one_device_are_ordered_from_the_oldest_to_the_strongest() {
     let names = [
         "aes-256-gcm",
         "null-hmac-sha256",
@@ -276,9 +276,9 @@ fn devices_that_differ_in_more_than_the_suite_have_matrices_of_their_own() {
     assert_eq!(devices.collect::<Vec<_>>(), wanted);
 }
 
-/// What ranks may depend on, beside the rule that has its own tests.
+/// Inputs of rankings; the rule itself has its own tests.
 #[test]
-fn devices_are_ranked_and_what_is_none_is_for_reference() {
+fn devices_are_ranked_and_other_duts_are_references() {
     let null = Adapter::Cipherbench(Encryptor {
         engine: "null".parse().unwrap(),
         ..Encryptor::new(Suite::Aes256Gcm)

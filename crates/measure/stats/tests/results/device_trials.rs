@@ -84,7 +84,7 @@ fn an_algorithm_passes_only_where_every_case_of_every_repeat_was_right() {
 }
 
 #[test]
-fn what_was_not_tried_does_not_pass() {
+fn an_algorithm_that_was_not_tried_does_not_pass() {
     let mut silent = all_right();
     silent.retain(|row| row.algorithm != "sha-256");
     let mut nothing = all_right();
@@ -94,7 +94,7 @@ fn what_was_not_tried_does_not_pass() {
     let verdicts: Vec<KatVerdict> = found.algorithms.iter().map(|one| one.verdict).collect();
     let (pass, error) = (KatVerdict::Pass, KatVerdict::Error);
     assert_eq!(verdicts, [error, pass, error, KatVerdict::NotOffered]);
-    // Not a single row is no result at all.
+    // Without rows there is no result.
     let results = kat(vec![Vec::new()]);
     assert_eq!(results.cells[0].status, Status::Failed);
 }
@@ -202,7 +202,7 @@ fn times_without_failure_add_up_over_segments_and_end_at_the_first_failure() {
 }
 
 #[test]
-fn a_failure_that_no_life_tells_of_is_one_all_the_same() {
+fn a_failure_without_a_recorded_life_counts_too() {
     let one = fatigue("card");
     let mut run = journal(vec![one.clone()], 1, 2);
     let mut found = segment(1, 2, &[&[]]);
@@ -251,7 +251,7 @@ fn lives_that_were_not_kept_count_in_the_time_between_failures() {
 }
 
 #[test]
-fn a_fatigue_trial_that_broke_off_says_how_far_it_came() {
+fn an_interrupted_fatigue_trial_reports_its_progress() {
     let one = fatigue("card");
     let mut run = journal(vec![one.clone()], 1, 2);
     let progress = FatigueProgress {

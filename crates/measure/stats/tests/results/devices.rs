@@ -74,7 +74,7 @@ fn speed(operation: &str, bytes: Option<u32>, concurrency: u32, dut: &str) -> Ce
     cell(&group, dut, test)
 }
 
-/// A second in which each device did so many operations.
+/// A second in which each device completed this many operations.
 fn did(operations: &[u64], bytes: u64) -> SpeedTrial {
     let device = |(device, &operations): (usize, &u64)| SpeedRecord {
         device,
@@ -116,8 +116,8 @@ fn add_speed(run: &mut Journal, cell: &Cell, repeat: u32, speed: SpeedTrial) {
     record(run, &cell.id, repeat, device_result(found));
 }
 
-/// A run of RSA by so many at once: the CPU does 1000 a second whatever is asked, a card 33 for
-/// each up to 80, two cards twice that from 160 on.
+/// A run of RSA over concurrency: the CPU does 1000 operations a second at any concurrency, a card
+/// 33 for each up to 80, two cards twice that from 160 on.
 fn rsa() -> Results {
     let numbers = [1, 5, 10, 20, 40, 70, 110, 160, 200, 500];
     let mut cells = Vec::new();
@@ -191,7 +191,7 @@ fn the_crossover_saturation_and_second_card_of_a_source_report_are_found_and_nam
 }
 
 #[test]
-fn a_second_card_that_brings_nothing_is_named() {
+fn a_second_card_without_gain_is_reported() {
     let mut cells = Vec::new();
     for n in [1, 10, 100] {
         cells.extend(["card", "cards"].map(|dut| speed("rsa-1024 sign", None, n, dut)));
@@ -237,7 +237,7 @@ fn a_card_that_equals_the_cpu_at_every_size_is_flagged() {
     let results = counted(Some(Proof::CpuFell));
     let series = only(&results.device_series);
     assert_eq!(series.axis, DeviceAxis::Bytes);
-    // Sizes are no saturation.
+    // A curve over sizes has no saturation point.
     assert_eq!(series.curve("cpu").unwrap().saturates_at_n, None);
     let found = &series.comparisons[0];
     assert_eq!(
@@ -251,13 +251,13 @@ fn a_card_that_equals_the_cpu_at_every_size_is_flagged() {
         found.next().map_or(0, |warning| warning.cells.len())
     };
     assert_eq!(warning(&results), 5);
-    // One that counted its operations did them, however fast the CPU is.
+    // A card that counted its operations did them, at any speed of the CPU.
     assert_eq!(warning(&counted(Some(Proof::Counted))), 0);
     assert_eq!(warning(&counted(Some(Proof::EqualsCpu))), 5);
 }
 
 #[test]
-fn processes_that_hardly_worked_together_are_held_against_nobody() {
+fn processes_that_hardly_worked_in_parallel_are_not_compared() {
     let numbers = [1, 10, 100];
     let mut cells = Vec::new();
     for n in numbers {
@@ -287,14 +287,14 @@ fn processes_that_hardly_worked_together_are_held_against_nobody() {
     let points = &found.comparisons[0].crossover.points;
     assert_eq!(points.last().map(|point| point.n), Some(10));
     let card = found.curve("card").unwrap();
-    // Its figure is told, but nothing is made of it.
+    // Its figure is reported, but not compared.
     assert!(card.points[2].figure.is_some() && !card.points[2].is_compared);
     assert_eq!(card.peak_n, Some(10));
     assert!(kinds(&apart).contains(&WarningKind::NotTogether));
 }
 
 #[test]
-fn what_a_speed_costs_and_who_did_the_work_is_told() {
+fn the_cost_of_a_speed_and_the_working_hardware_are_reported() {
     let one = speed("aes-128-cbc encrypt", Some(1024), 2, "cards");
     let mut run = journal(vec![one.clone()], 2, 2);
     for (repeat, proof) in [(1, Proof::CpuFell), (2, Proof::Unknown)] {
@@ -327,15 +327,15 @@ fn what_a_speed_costs_and_who_did_the_work_is_told() {
     assert!(close(speed.members[0].operations_per_s.mean, 1500.0));
     assert_eq!(speed.members[0].counted_ratio, None);
     assert!(close(speed.members[1].counted_ratio.unwrap(), 0.9));
-    let told = kinds(&results);
-    assert!(told.contains(&WarningKind::WorkNotShown));
-    assert!(told.contains(&WarningKind::NotTogether));
-    assert!(!told.contains(&WarningKind::NoBaseline));
-    assert!(!told.contains(&WarningKind::SharedCores));
+    let warned = kinds(&results);
+    assert!(warned.contains(&WarningKind::WorkNotShown));
+    assert!(warned.contains(&WarningKind::NotTogether));
+    assert!(!warned.contains(&WarningKind::NoBaseline));
+    assert!(!warned.contains(&WarningKind::SharedCores));
 }
 
 #[test]
-fn wrong_and_failed_and_unchecked_results_are_warned_of() {
+fn wrong_and_failed_and_unchecked_results_cause_warnings() {
     let cells: Vec<Cell> = [1, 2, 3]
         .map(|n| speed("sha-1", Some(64), n, "card"))
         .to_vec();
@@ -365,7 +365,7 @@ fn wrong_and_failed_and_unchecked_results_are_warned_of() {
 }
 
 #[test]
-fn what_a_device_does_not_have_is_no_failure() {
+fn an_operation_that_a_device_does_not_offer_is_no_failure() {
     let one = speed("ed25519 sign", None, 1, "card");
     let mut run = journal(vec![one.clone()], 1, 2);
     let found = DeviceResult {

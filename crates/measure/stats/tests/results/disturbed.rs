@@ -1,5 +1,4 @@
-//! Loads under which something happens to a device: from events and attacks to figures and
-//! warnings.
+//! Loads with a disturbance: from events and attacks to figures and warnings.
 
 use crate::fixture::{SECOND_NS, journal, record};
 use crate::frame_fixture::*;
@@ -55,7 +54,7 @@ fn event(name: &str, at_ms: u64, lost: u64, times_ms: (Option<u64>, Option<u64>)
     }
 }
 
-/// A frame trial, and what happened in it.
+/// A frame trial with its disturbance.
 type Trial = (FrameTrial, Vec<DutEvent>, Option<AttackTrial>);
 
 fn result(trials: Vec<Trial>) -> FrameResult {
@@ -107,8 +106,8 @@ fn warned(results: &Results, kind: WarningKind) -> bool {
     kinds(results).contains(&kind)
 }
 
-/// What the warning of that kind says.
-fn told(results: &Results, kind: WarningKind) -> &str {
+/// Returns the text of the warning of that kind.
+fn finding(results: &Results, kind: WarningKind) -> &str {
     let mut found = results.warnings.iter().filter(|one| one.kind == kind);
     &found.next().expect("there is such a warning").text
 }
@@ -118,7 +117,7 @@ fn quiet(received: u64) -> Trial {
 }
 
 #[test]
-fn what_a_rekey_costs_is_over_rekeys_and_what_it_leaves_of_the_load_over_repeats() {
+fn costs_of_rekeys_are_over_rekeys_and_rates_over_repeats() {
     let rekeys = |lost: [u64; 3]| -> Trial {
         let events = (1..).zip(lost).map(|(index, lost)| {
             let outage = if lost > 0 { 7 } else { 0 };
@@ -156,7 +155,7 @@ fn what_a_rekey_costs_is_over_rekeys_and_what_it_leaves_of_the_load_over_repeats
     let p50 = |load: &stats::DisturbedLoad| load.latency.as_ref().unwrap().p50_ns;
     assert_eq!(p50(found.quiet.as_ref().unwrap()), 1_000);
     assert_eq!(p50(&figure.disturbed), 2_000);
-    // The second control lost half of the load, whoever did it.
+    // The second control lost half of the load, for any reason.
     assert!(warned(&results, WarningKind::QuietLoss));
     let clean = stats::CleanRekeys {
         repeats: 1,
@@ -191,7 +190,7 @@ fn loss_between_two_rekeys_is_no_failure_to_recover_but_loss_at_the_end_is() {
 }
 
 #[test]
-fn an_outage_lasts_from_the_failure_to_the_last_loss_after_the_mending() {
+fn an_outage_lasts_from_the_failure_to_the_last_loss_after_the_recovery() {
     let pair = |broke, mended| vec![broke, mended];
     let restarted = || event("restart", 1_500, 300, (Some(20), Some(30)));
     let outage = |events: Vec<DutEvent>| {
@@ -209,15 +208,15 @@ fn an_outage_lasts_from_the_failure_to_the_last_loss_after_the_mending() {
     assert_eq!(found.first_frame_ns.median_ns, Some(20e6));
     assert_close(found.down_ns.unwrap().mean, 500e6);
     assert_close(found.lost_frames.unwrap().mean, 5_300.0);
-    // Another way took over before anything was mended: the outage is the failure's own.
+    // Another path took over before the recovery: the outage is within the failure.
     let calm = || event("restart", 1_500, 0, (Some(0), Some(0)));
     let found = outage(pair(event("crash", 1_000, 80, (Some(9), Some(8))), calm()));
     assert_eq!(found.outage_ns.median_ns, Some(8e6));
-    // Everything up to the mending was lost, and nothing after it.
+    // Everything before the recovery was lost, and nothing after it.
     let found = outage(pair(event("crash", 1_000, 5_000, (None, None)), calm()));
     assert_eq!(found.outage_ns.median_ns, Some(500e6));
     assert_eq!(found.not_recovered, []);
-    // It was never mended.
+    // It never recovered.
     let found = outage(vec![event("crash", 1_000, 5_000, (None, None))]);
     assert_eq!(
         (found.outage_ns.median_ns, found.outage_ns.events),
@@ -244,7 +243,7 @@ fn an_event_without_recovery_is_the_longest_and_is_named() {
     assert_eq!((times.events, times.endless()), (3, 1));
     assert_eq!(times.median_ns, Some(530e6));
     assert_eq!(times.max_ns, None);
-    // The mean is of those that ended, and says of how many.
+    // The mean is over the events that ended, with their number.
     let ended = times.ended_ns.as_ref().unwrap();
     assert_eq!(ended.n, 2);
     assert_close(ended.mean, 520e6);
@@ -252,8 +251,8 @@ fn an_event_without_recovery_is_the_longest_and_is_named() {
         panic!("{:?}", found.not_recovered);
     };
     assert_eq!((place.repeat, place.number), (2, 1));
-    assert!(told(&results, WarningKind::NotRecovered).contains("after 1 × crash"));
-    // Where most never recover, there is no median.
+    assert!(finding(&results, WarningKind::NotRecovered).contains("after 1 × crash"));
+    // If most never recover, there is no median.
     let results = run(
         crash(),
         vec![failure(None), failure(Some(10)), failure(None)],
@@ -263,7 +262,7 @@ fn an_event_without_recovery_is_the_longest_and_is_named() {
 }
 
 #[test]
-fn tunnels_per_second_are_by_the_time_until_all_carry_and_are_said_to() {
+fn tunnels_per_second_are_by_the_time_until_all_carry_and_are_reported_up() {
     let mut cell = cell(
         "auto",
         64,
@@ -325,11 +324,11 @@ fn the_share_from_which_a_load_suffers_is_the_first_that_costs_more_than_a_thous
         let found = figures(results).hostile().unwrap();
         found.suffers_from_percent
     };
-    // 10 of 10 000 are just what is allowed.
+    // 10 of 10 000 are exactly the limit.
     assert_eq!(from(&results(10_000, 10_000, 9_990)), None);
     assert_eq!(from(&results(10_000, 9_990, 9_989)), Some(100));
     assert_eq!(from(&results(10_000, 9_989, 10_000)), Some(10));
-    // What is lost without hostile packets is not theirs.
+    // Loss without hostile packets is not caused by them.
     let lossy = results(9_000, 9_000, 9_000);
     assert_eq!(from(&lossy), None);
     assert!(warned(&lossy, WarningKind::QuietLoss));
@@ -353,13 +352,13 @@ fn the_share_from_which_a_load_suffers_is_the_first_that_costs_more_than_a_thous
 }
 
 #[test]
-fn what_comes_through_of_hostile_packets_is_shouted() {
+fn delivered_hostile_packets_cause_a_warning() {
     let with = |change: fn(&mut FrameTrial)| {
         let mut trial = attacked(10, 10_000, 1_001);
         change(&mut trial.0);
         run(hostile(), vec![vec![quiet(10_000), trial]])
     };
-    // An old packet once more may be too old to be told from a late one.
+    // A replayed packet may be too old to be distinguished from a late one.
     let changes: [fn(&mut FrameTrial); 3] = [
         |trial| trial.duplicated = 1,
         |trial| trial.corrupted = 1,
@@ -374,7 +373,7 @@ fn what_comes_through_of_hostile_packets_is_shouted() {
 }
 
 #[test]
-fn what_comes_through_is_shouted_of_a_cell_without_a_figure_too() {
+fn delivered_hostile_packets_cause_a_warning_without_a_figure_too() {
     let cell = cell("auto", 64, hostile());
     let mut run = journal(vec![cell.clone()], 1, 8);
     let mut attacked = attacked(10, 10_000, 1_001);
@@ -390,21 +389,21 @@ fn what_comes_through_is_shouted_of_a_cell_without_a_figure_too() {
     record(&mut run, &cell.id, 1, invalid);
     let results = Results::of(&run);
     assert!(results.cells[0].frames().is_none());
-    assert!(told(&results, WarningKind::HostileDelivered).contains("(3 frames)"));
-    // Without a figure it is no less what happens to a device, which no tester's limit bears on.
+    assert!(finding(&results, WarningKind::HostileDelivered).contains("(3 frames)"));
+    // It is a finding about the device without a figure too, and no limit of the tester affects it.
     assert!(!warned(&results, WarningKind::NoCalibration));
-    // Nor does it go away when the trial is made again.
+    // Nor does it disappear when the trial is repeated.
     let clean = Measured {
         figures: Figures::Frames(Box::new(result(vec![quiet(10_000)]))),
         ..Measured::default()
     };
     record(&mut run, &cell.id, 1, Outcome::Measured(Box::new(clean)));
     let results = Results::of(&run);
-    assert!(told(&results, WarningKind::HostileDelivered).contains("(3 frames)"));
+    assert!(finding(&results, WarningKind::HostileDelivered).contains("(3 frames)"));
 }
 
 #[test]
-fn an_attacker_that_did_not_keep_up_is_told() {
+fn an_attacker_that_did_not_keep_up_is_reported() {
     let sent = |packets| {
         let trials = vec![quiet(10_000), attacked(100, 10_000, packets)];
         warned(&run(hostile(), vec![trials]), WarningKind::HostileShortfall)
@@ -415,7 +414,7 @@ fn an_attacker_that_did_not_keep_up_is_told() {
 }
 
 #[test]
-fn what_a_rekey_adds_is_held_against_the_same_time_of_the_control() {
+fn the_cost_of_a_rekey_is_relative_to_the_same_time_of_the_control() {
     let cell = cell("auto", 64, rekey());
     let mut run = journal(vec![cell.clone()], 1, 8);
     let timed = |at_ms: u64, slowest: u64| DutEvent {
@@ -476,7 +475,7 @@ fn what_a_rekey_adds_is_held_against_the_same_time_of_the_control() {
 }
 
 #[test]
-fn keys_out_of_step_are_told_by_frames_and_by_the_device() {
+fn keys_out_of_step_are_detected_by_frames_and_reported_by_the_device() {
     let procedure = procedure(Event::Desync {
         cause: Desync::WrongKeys,
         times: 2,
@@ -515,8 +514,8 @@ fn keys_out_of_step_are_told_by_frames_and_by_the_device() {
     );
     assert_eq!(figure.outage_ns.median_ns, Some(50.0 * MS as f64));
     assert_close(figure.lost_frames.as_ref().unwrap().mean, 500.0);
-    let told = figure.reported.unwrap();
-    assert_eq!((told.desyncs, told.lost_packets), (4, Some(960)));
-    assert_eq!(told.outage_ns, Some(140 * MS));
+    let reported = figure.reported.unwrap();
+    assert_eq!((reported.desyncs, reported.lost_packets), (4, Some(960)));
+    assert_eq!(reported.outage_ns, Some(140 * MS));
     assert!(warned(&results, WarningKind::NotRecovered));
 }

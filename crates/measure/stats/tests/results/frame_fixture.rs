@@ -72,7 +72,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
     }
 }
 
-/// A trial at that load in which so many frames came through.
+/// A trial at that load with the given number of received frames.
 pub(crate) fn trial(load: u64, received: u64) -> FrameTrial {
     FrameTrial {
         load,

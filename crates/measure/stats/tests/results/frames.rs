@@ -81,7 +81,7 @@ fn a_load_that_failed_because_the_receiver_lost_frames_is_the_testers_limit() {
         verdict.reason
     );
     assert_eq!(run(6).limit, Limit::DutLimited);
-    // Strangers that the receiver lost are no excuse for more than was lost.
+    // Foreign frames that the receiver lost cannot excuse more than the loss.
     assert_eq!(run(700).limit, Limit::TesterLimited);
 }
 
@@ -137,7 +137,7 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
 }
 
 #[test]
-fn a_missing_bound_is_told_with_its_repeats_and_never_averaged_away() {
+fn a_missing_bound_is_reported_with_its_repeats_and_never_averaged_away() {
     let some = (Some(400_000), Some(402_000));
     let low = [some, (None, Some(1_000)), some];
     let high = [some, some, (Some(1_500_000), None)];
@@ -168,7 +168,7 @@ fn a_missing_bound_is_told_with_its_repeats_and_never_averaged_away() {
 }
 
 #[test]
-fn a_search_that_had_no_time_for_a_bound_is_not_taken_for_one_without_a_limit() {
+fn a_search_that_timed_out_is_not_confused_with_one_without_a_limit() {
     let bounds = [
         (Some(400_000), None),
         (Some(400_000), Some(402_000)),
@@ -326,7 +326,7 @@ fn the_trial_for_the_evidence_is_no_load_of_the_procedure() {
     let found = results.cells[0].frames().unwrap();
     let account = found.loads()[0].account;
     assert_eq!((account.lost, account.not_sent), (0, 0));
-    // Half of it left in the second that makes the load.
+    // Half of it left within the second of the load.
     assert_eq!((account.too_late, account.lost_by_tester()), (500, 500));
     assert_eq!(found.at_evidence.as_ref().unwrap().account.lost, 100);
 }
@@ -407,7 +407,7 @@ fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
 }
 
 #[test]
-fn recovery_has_no_figure_when_loss_went_on_to_the_end() {
+fn recovery_has_no_figure_when_loss_continued_to_the_end() {
     let test = Recovery {
         search: search(),
         overload_percent: 110,
@@ -513,7 +513,7 @@ fn a_measured_trial_without_frames_is_failed_and_says_so() {
 }
 
 #[test]
-fn an_evidence_that_contradicts_the_figure_and_damage_are_told() {
+fn evidence_that_contradicts_the_figure_and_damage_are_reported() {
     let cell = throughput("auto", 64);
     let with = |received: u64, corrupted: u64| {
         let mut run = journal(vec![cell.clone()], 1, 8);

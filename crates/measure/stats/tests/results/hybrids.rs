@@ -1,4 +1,4 @@
-//! What hybrids of engines gain over each engine alone.
+//! Gain of hybrids of engines over each engine alone.
 
 use crate::fixture::{journal, measured, record, tcp, transfer};
 use campaign::plan::{Adapter, Cell, Encryptor};
@@ -9,7 +9,7 @@ const COPROCESSOR: &str = "{ model: { latency: 20 us, rate: 2 Gbit/s } }";
 const HYBRID: &str = "{ model: { latency: 20 us, rate: 2 Gbit/s }, else: rustcrypto }";
 const THRESHOLD: &str = "{ below: 128 B, use: rustcrypto, else: aws-lc }";
 
-/// TCP through one of ours with an engine as a campaign writes it.
+/// TCP through our encryptor, with an engine as in a campaign.
 fn with_engine(name: &str, engine: &str, suite: Suite) -> Cell {
     let mut cell = tcp(name);
     cell.dut.adapter = Adapter::Cipherbench(Encryptor {
@@ -19,7 +19,7 @@ fn with_engine(name: &str, engine: &str, suite: Suite) -> Cell {
     cell
 }
 
-/// What each hybrid's throughput is by that of whom, with so many megabytes in every repeat.
+/// Each hybrid's throughput by that of its twins, with the given megabytes in every repeat.
 fn gains(cells: &[(Cell, u64)]) -> Vec<(String, String, f64, Option<bool>)> {
     let all = cells.iter().map(|(cell, _)| cell.clone()).collect();
     let mut run = journal(all, 5, 8);
@@ -58,7 +58,7 @@ fn a_hybrid_stands_beside_each_of_its_engines() {
 }
 
 #[test]
-fn what_differs_in_more_than_the_engine_is_not_compared() {
+fn devices_that_differ_in_more_than_the_engine_are_not_compared() {
     let found = gains(&[
         (with_engine("cpu", "rustcrypto", Suite::Aes128Gcm), 500),
         (with_engine("simd", "auto", Suite::Aes256Gcm), 1000),

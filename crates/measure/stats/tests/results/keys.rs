@@ -1,11 +1,11 @@
-//! What sources of keys cost beside static ones.
+//! Cost of key sources compared with static keys.
 
 use crate::fixture::{journal, measured, record, tcp, transfer};
 use campaign::plan::{Adapter, Cell, Encryptor, KeySource};
 use stats::{KeyCost, Metric, Results};
 use wire::Suite;
 
-/// TCP through one of ours with keys from there.
+/// TCP through our encryptor with keys from that source.
 fn with_keys(keys: KeySource, workers: u16) -> Cell {
     let name = format!("{} w{workers}", keys.name());
     let mut cell = tcp(&name);
@@ -32,7 +32,7 @@ fn costs(cells: &[(Cell, &[u64])]) -> Vec<KeyCost> {
 }
 
 #[test]
-fn a_drift_that_falls_on_both_is_no_difference() {
+fn a_drift_that_affects_both_is_no_difference() {
     let found = costs(&[
         (
             with_keys(KeySource::Static, 1),
@@ -69,7 +69,7 @@ fn a_small_difference_in_every_repeat_is_one() {
 }
 
 #[test]
-fn few_repeats_tell_nothing_and_pairs_are_of_the_same_repeat() {
+fn few_repeats_decide_nothing_and_pairs_are_of_the_same_repeat() {
     let found = costs(&[
         (with_keys(KeySource::Static, 1), &[1000, 500]),
         (with_keys(KeySource::Both, 1), &[1000]),

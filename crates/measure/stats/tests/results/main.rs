@@ -1,4 +1,4 @@
-//! What is made of whole journals.
+//! Results of whole journals.
 
 mod cells;
 mod claims;

@@ -7,7 +7,7 @@ use journal::Journal;
 use journal::record::{Measured, Outcome};
 use stats::{Results, ScalingAxis, WarningKind};
 
-/// TCP of the device with so many workers.
+/// TCP of the device with this many workers.
 fn with_workers(workers: u16) -> Cell {
     let mut cell = tcp("cipherbench");
     cell.dut.name = format!("cipherbench w{workers}");
@@ -19,7 +19,7 @@ fn with_workers(workers: u16) -> Cell {
     cell
 }
 
-/// TCP with so many cores a station, as one of `cores` or one of `cores` and `streams`.
+/// TCP with this many cores per station, as one of `cores` or one of `cores` and `streams`.
 fn with_cores(cores: u16, streams: &str) -> Cell {
     let mut cell = tcp("direct");
     cell.group = format!("tcp/mtu=1500/cores={cores}{streams}");
@@ -29,7 +29,7 @@ fn with_cores(cores: u16, streams: &str) -> Cell {
     cell
 }
 
-/// A run of those cells, each with so many megabytes in two seconds, in both repeats.
+/// A run of those cells, each with its megabytes in two seconds, in both repeats.
 fn run(cells: &[(Cell, u64)], cpus: u32) -> Journal {
     let mut run = journal(
         cells.iter().map(|(cell, _)| cell.clone()).collect(),
@@ -97,7 +97,7 @@ fn stations_with_more_cores_make_a_series_for_each_setting_of_the_rest() {
 }
 
 #[test]
-fn a_set_load_and_round_trips_scale_with_nothing() {
+fn a_configured_load_and_round_trips_do_not_scale() {
     let mut cells = [1, 2].map(|cores| with_cores(cores, ""));
     for cell in &mut cells {
         cell.measurement = Measurement::Udp {
@@ -138,10 +138,10 @@ fn a_set_load_and_round_trips_scale_with_nothing() {
 }
 
 #[test]
-fn a_device_that_stops_while_cores_are_idle_is_warned_of_by_name() {
+fn a_device_that_stops_scaling_while_cores_are_idle_is_named_in_a_warning() {
     let cells = [(1, 100), (2, 200), (4, 202), (8, 201)];
     let cells = cells.map(|(workers, megabytes)| (with_workers(workers), megabytes));
-    // One core of 32 is busy; stations and workers want 18 at most.
+    // One core of 32 is busy; stations and workers need 18 at most.
     let results = Results::of(&run(&cells, 32));
     assert_eq!(results.scalings[0].verdict, "stops scaling at 2");
     let warning = results
@@ -160,7 +160,7 @@ fn a_device_that_stops_while_cores_are_idle_is_warned_of_by_name() {
         warning.text
     );
     assert_eq!(warning.cells.len(), 3);
-    // On a machine that is too small for them, nobody knows.
+    // On a machine that is too small for them, the cause is unknown.
     let small = Results::of(&run(&cells, 4));
     assert!(!kinds(&small).contains(&WarningKind::SilentCap));
     assert!(
@@ -171,8 +171,8 @@ fn a_device_that_stops_while_cores_are_idle_is_warned_of_by_name() {
 }
 
 #[test]
-fn a_device_that_tells_another_number_of_workers_is_warned_of() {
-    let told = |lanes: &str| {
+fn a_device_that_reports_another_number_of_workers_causes_a_warning() {
+    let with_lanes = |lanes: &str| {
         let mut found = Measured::clone(&transfer(100));
         found.evidence.dut_facts = [("gw1/lanes".to_owned(), lanes.to_owned())].into();
         found
@@ -186,13 +186,13 @@ fn a_device_that_tells_another_number_of_workers_is_warned_of() {
             .find(|warning| warning.kind == WarningKind::OtherWorkers);
         found.map(|warning| warning.text)
     };
-    assert_eq!(warned(measured(told("8"))), None);
+    assert_eq!(warned(measured(with_lanes("8"))), None);
     let wanted = "`cipherbench w8` was configured with 8 workers and reports 4 (`gw1/lanes`).";
-    assert_eq!(warned(measured(told("4"))).as_deref(), Some(wanted));
-    // The very check that finds it makes the trial invalid.
+    assert_eq!(warned(measured(with_lanes("4"))).as_deref(), Some(wanted));
+    // The check that finds it makes the trial invalid.
     let invalid = Outcome::Invalid {
         reasons: vec!["asked for 8 lanes".into()],
-        measured: Box::new(told("4")),
+        measured: Box::new(with_lanes("4")),
     };
     assert_eq!(warned(invalid).as_deref(), Some(wanted));
 }

@@ -29,7 +29,7 @@ fn soak() -> Procedure {
 /// What a point is to be, by its number from the first of the soak.
 type Made = fn(u64, &mut SoakPoint);
 
-/// A little up and down that goes nowhere.
+/// Small noise without a trend.
 fn wiggle(number: u64, to: u64) -> u64 {
     number * 7 % 11 * to / 10
 }
@@ -154,7 +154,7 @@ fn one_lost_frame_is_too_many_where_none_may_be() {
 }
 
 #[test]
-fn what_the_receiving_station_lost_is_nobodys_fault_and_no_proof() {
+fn losses_of_the_receiving_station_neither_blame_nor_clear_the_device() {
     let mut found = result(|number, point| point.received -= u64::from(number == 70));
     found.trials[1].receiver_dropped = 1;
     let why = why(found, SoakVerdict::Inconclusive);
@@ -184,7 +184,7 @@ fn a_stall_is_found_whether_frames_are_lost_or_held_back() {
     };
     let why = why(result(held), SoakVerdict::Unstable);
     assert!(why.contains("it stalled once"), "{why}");
-    // Unless the generator itself was so late.
+    // Unless the generator itself was that late.
     let mut late = result(held);
     late.trials[1].late_ns_max = 240 * MS;
     assert_eq!(judged(late).verdict, SoakVerdict::Stable);
@@ -252,7 +252,7 @@ fn too_little_of_anything_is_inconclusive() {
         noisy.contains("the median latency may have drifted"),
         "{noisy}"
     );
-    // Of memory, nobody need know.
+    // Memory may be unknown.
     let silent = judged(result(|_, point| point.device = None));
     assert_eq!(silent.verdict, SoakVerdict::Stable, "{:?}", silent.reasons);
     assert_eq!((silent.rekeys, silent.memory_drift), (None, None));
@@ -287,7 +287,7 @@ fn memory_of_a_device_that_was_started_again_is_no_drift() {
             device.resident_bytes = device.resident_bytes.map(|bytes| bytes / 2);
         }
     });
-    // Whether such a step is a drift cannot be told; that it is none, neither.
+    // It cannot be decided whether such a step is a drift.
     assert_ne!(judged(found.clone()).verdict, SoakVerdict::Stable);
     segments(&mut found)[1].start = 2;
     let run = judged(found);
@@ -300,7 +300,7 @@ fn memory_of_a_device_that_was_started_again_is_no_drift() {
 }
 
 #[test]
-fn a_soak_that_broke_off_says_how_far_it_came() {
+fn an_interrupted_soak_reports_its_progress() {
     let cell = cell("auto", 512, soak());
     let mut run: Journal = journal(vec![cell.clone()], 1, 8);
     let found = result(|_, _| ());

@@ -1,4 +1,4 @@
-//! The same transfer by several tools: whether they agree, and what is said where they do not.
+//! The same transfer by several tools: whether they agree, and the reported reason if not.
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use stats::{Results, ToolCheck, WarningKind};
 
 const DATAGRAM_BYTES: u32 = 1000;
-/// What a frame has beyond its datagram: IPv4, UDP, Ethernet and FCS.
+/// Bytes of a frame besides its datagram: IPv4, UDP, Ethernet and FCS.
 const FRAME_BYTES: u16 = 1046;
 const FRAMES_PER_S: u64 = 10_000;
 
@@ -28,13 +28,13 @@ fn by(tool: Tool, mut cell: Cell) -> Cell {
     cell
 }
 
-/// TCP by a tool that received so many megabytes in the repeats.
+/// TCP by a tool that received these megabytes in the repeats.
 fn received(tool: Tool, megabytes: &[u64]) -> Tried {
     let repeats = megabytes.iter().map(|&megabytes| transfer(megabytes));
     (by(tool, tcp("direct")), repeats.collect())
 }
 
-/// UDP by a tool that sent and lost so many datagrams in both repeats, of two seconds each.
+/// UDP by a tool that sent and lost this many datagrams in both repeats, of two seconds each.
 fn sent(tool: Tool, sent: u64, lost: u64) -> Tried {
     let measured = datagrams(DATAGRAM_BYTES.into(), sent, lost);
     let cell = by(tool, udp(DATAGRAM_BYTES, None));
@@ -48,7 +48,7 @@ fn transfer_in(measured: &mut Measured) -> &mut Transfer {
     }
 }
 
-/// A load of frames, of which so many came through in each second.
+/// A load of frames, with the given number received in each second.
 fn frames(frame_bytes: u16, frames_per_s: u64, forwarded: u64) -> Tried {
     let load = Procedure::Load(Load {
         frames_per_s: Some(frames_per_s),
@@ -129,7 +129,7 @@ fn tools_further_apart_than_their_spreads_are_named_in_a_warning() {
     for part in ["`tcp` of `direct`", "iperf3", "no reason was found"] {
         assert!(warning.text.contains(part), "{}", warning.text);
     }
-    // The same distance is nothing where repeats of one tool are as far apart.
+    // The same distance does not count if the repeats of one tool are as far apart.
     let check = only(&[
         received(Tool::Iperf3, &[960, 1000, 1040]),
         received(Tool::Iperf2, &[910, 940, 950]),
@@ -228,7 +228,7 @@ fn other_parameters_come_before_all_other_reasons() {
             Some(65_536),
             Some("they used numbers of streams of 8 and 4"),
         ),
-        // The kernel's own choice is known of neither.
+        // The kernel's own choice is unknown for both.
         (None, Some(65_536), None),
     ] {
         let mut slow = received(Tool::Iperf2, &[500; 2]);
@@ -284,7 +284,7 @@ fn segments_sent_again_are_a_reason_when_they_are_many() {
     // Three times as many are not more than three times; and nine are few.
     assert_eq!(slow(300, 100), None);
     assert_eq!(slow(9, 0), None);
-    // A tool that does not tell its own leaves a guess, which is worded as one.
+    // Without the tool's own report the reason is a guess, and worded as one.
     let beside_silent = |count| {
         reason(&[
             received(Tool::Iperf2, &[1000; 2]),
@@ -314,7 +314,7 @@ fn frames_of_the_same_load_stand_beside_datagrams() {
     assert_eq!(last.tool, "frames");
     let payload_bps = 8.0 * f64::from(DATAGRAM_BYTES) * FRAMES_PER_S as f64;
     frame_fixture::assert_close(last.payload_throughput_bps.mean, payload_bps);
-    // A device that loses what the tools say it does not.
+    // A device with loss in the frame test but not with the tools.
     assert!(!with(frames(FRAME_BYTES, FRAMES_PER_S, 8_000)).agree);
 
     let mut other_device = frames(FRAME_BYTES, FRAMES_PER_S, 8_000);

@@ -1,4 +1,4 @@
-//! Each warning where it belongs, and not where it does not.
+//! Each warning appears where it applies, and only there.
 
 use crate::fixture::*;
 use campaign::plan::{Adapter, Encryptor};
@@ -47,7 +47,7 @@ fn a_healthy_run_has_no_warning() {
 }
 
 #[test]
-fn a_run_that_broke_off_says_how_far_it_came() {
+fn an_interrupted_run_reports_its_progress() {
     let mut journal = healthy();
     journal.end = None;
     assert!(only(&journal).text.contains("6 of 6 trials"));
@@ -57,7 +57,7 @@ fn a_run_that_broke_off_says_how_far_it_came() {
 }
 
 #[test]
-fn an_unfinished_line_of_the_journal_is_passed_on() {
+fn an_unfinished_line_of_the_journal_is_reported() {
     let mut journal = healthy();
     journal
         .warnings
@@ -74,7 +74,7 @@ fn an_unfinished_line_of_the_journal_is_passed_on() {
 }
 
 #[test]
-fn a_run_taken_up_on_another_kernel_says_so() {
+fn a_run_resumed_on_another_kernel_is_reported() {
     let resumed = |kernel: &str| {
         let environment = Environment {
             kernel: kernel.into(),
@@ -95,14 +95,14 @@ fn a_run_taken_up_on_another_kernel_says_so() {
 }
 
 #[test]
-fn who_had_invalid_trials_made_again_says_so() {
+fn repeated_invalid_trials_are_reported() {
     let invalid = || Outcome::Invalid {
         reasons: vec!["offered-as-intended: no".into()],
         measured: Box::default(),
     };
     let mut journal = healthy();
-    // An invalid one that is the last is told in its place, and one that failed has no figure to
-    // choose.
+    // An invalid trial that is the last is reported in its cell, and one that failed has no figure
+    // to choose.
     record(&mut journal, "tcp/box", 3, invalid());
     assert_eq!(kinds(&journal), []);
     record(&mut journal, "tcp/box", 3, invalid());
@@ -166,7 +166,7 @@ fn a_lost_ping_is_counted() {
 }
 
 #[test]
-fn a_group_without_a_baseline_is_told() {
+fn a_group_without_a_baseline_is_reported() {
     let mut journal = healthy();
     journal.header.plan.cells.remove(0);
     journal.trials.retain(|trial| trial.cell != "tcp/direct");
@@ -224,7 +224,7 @@ fn a_datagram_rate_that_ignores_the_size_is_the_generators() {
 }
 
 #[test]
-fn an_offered_load_below_the_intended_one_is_told() {
+fn an_offered_load_below_the_intended_one_is_reported() {
     // 1000 datagrams of 1000 bytes in two seconds are 4 Mbit/s.
     for (intended, expected) in [
         (4_000_000, None),
@@ -244,7 +244,7 @@ fn an_offered_load_below_the_intended_one_is_told() {
 }
 
 #[test]
-fn cores_that_stations_and_gateways_must_share_are_told() {
+fn cores_that_stations_and_gateways_must_share_are_reported() {
     let mut journal = healthy();
     journal.header.environment.cpus = 2;
     let found = only(&journal);
@@ -264,7 +264,7 @@ fn cores_that_stations_and_gateways_must_share_are_told() {
 }
 
 #[test]
-fn super_packets_are_told_where_offloads_are_on() {
+fn super_packets_are_reported_with_offloads_on() {
     let mut journal = healthy();
     let stations = journal.header.plan.cells[1].stations.as_mut();
     stations.unwrap().offloads = true;
@@ -276,7 +276,7 @@ fn super_packets_are_told_where_offloads_are_on() {
 }
 
 #[test]
-fn a_virtual_machine_and_a_sleepy_governor_are_told() {
+fn a_virtual_machine_and_a_power_saving_governor_are_reported() {
     let mut journal = healthy();
     journal.header.environment.hypervisor = "KVM".into();
     assert!(only(&journal).text.contains("(KVM)"));
@@ -288,7 +288,7 @@ fn a_virtual_machine_and_a_sleepy_governor_are_told() {
 }
 
 #[test]
-fn a_tool_that_uses_one_of_many_tunnels_is_told_about() {
+fn a_tool_that_uses_one_of_many_tunnels_is_reported() {
     let mut journal = healthy();
     let with_tunnels = |tunnels| {
         Adapter::Cipherbench(Encryptor {

@@ -1,4 +1,4 @@
-//! Whether the encryptor that ran is the one that was asked for, by what it said of itself.
+//! Checks that the encryptor ran as configured, by its own facts.
 
 use super::check;
 use campaign::plan::{Adapter, Cell, Direction, Encryptor, Measurement, NO_SUITE};
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 /// Counter of SAs whose engine failed and was replaced; the engine's name follows behind a dot.
 pub(crate) const REPLACED_SAS: &str = "engine_replaced_sas";
 
-/// From so many frames a second on, of that mean size or less, some arrive together.
+/// From this frame rate on, with this mean size or less, some frames arrive together.
 const SHARING_FRAMES_PER_S: u64 = 200_000;
 const SHARING_BYTES: f64 = 512.0;
 
-/// Every gateway that was loaded told the settings of the plan; an encryptor of ours, besides, that
-/// its engine was not replaced, and where packets were to share ESP packets, they did. `trial` is
-/// the frame trial whose evidence is read, if there is one.
+/// Every loaded gateway reported the settings of the plan; an encryptor of ours, besides, that its
+/// engine was not replaced, and where packets were to share ESP packets, they did. `trial` is the
+/// frame trial whose evidence is read, if there is one.
 pub(crate) fn dut_as_asked(
     cell: &Cell,
     facts: &BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub(crate) fn dut_as_asked(
     for gateway in gateways {
         for (key, asked) in &settings {
             match facts.get(&format!("{gateway}/{key}")) {
-                None => wrong.push(format!("{gateway} does not tell its {key}")),
+                None => wrong.push(format!("{gateway} does not report its {key}")),
                 Some(found) if found != asked => {
                     wrong.push(format!(
                         "{key} of {gateway} is {found}, and {asked} was asked for"
@@ -49,7 +49,11 @@ pub(crate) fn dut_as_asked(
         .map(|(key, asked)| format!("{key} {asked}"))
         .collect();
     let mut detail = match wrong.is_empty() {
-        true => format!("{} told {}", gateways.join(" and "), settings.join(", ")),
+        true => format!(
+            "{} reported {}",
+            gateways.join(" and "),
+            settings.join(", ")
+        ),
         false => wrong.join("; "),
     };
     let mut passed = wrong.is_empty();
@@ -74,15 +78,15 @@ fn loaded(cell: &Cell) -> &'static [&'static str] {
     }
 }
 
-/// What is wrong with the engine that a gateway told. Which one `auto` takes is its own affair, but
-/// it is never the control.
+/// What is wrong with the engine that a gateway reported. `auto` may choose any engine except the
+/// control.
 fn other_engine(
     encryptor: &Encryptor,
     gateway: &str,
     facts: &BTreeMap<String, String>,
 ) -> Option<String> {
     let Some(found) = facts.get(&format!("{gateway}/engine")) else {
-        return Some(format!("{gateway} does not tell its engine"));
+        return Some(format!("{gateway} does not report its engine"));
     };
     let fits = match &encryptor.engine {
         _ if !encryptor.mode.has_esp() => found == NO_SUITE,
@@ -130,7 +134,7 @@ fn shared(
         return None;
     }
     let Some(joined) = counters.get("gw1/joined_packets") else {
-        let words = "gw1 does not tell how many packets joined others";
+        let words = "gw1 does not report how many packets joined others";
         return Some((false, words.to_owned()));
     };
     let is_expected = match (&cell.measurement, trial) {

@@ -17,7 +17,7 @@ const CONTROL_FRAMES: u64 = 64;
 const COUNTED_ONE_IN: u64 = 1000;
 /// Share of the frames that may leave late before it is worth a word, in percent.
 const LATE_PERCENT: u64 = 5;
-/// Of so many frames, the receiving station may lose one.
+/// The receiving station may lose one of this many frames.
 const STATION_LOST_ONE_IN: u64 = 1000;
 
 /// What was read in a frame test.
@@ -88,8 +88,7 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     }
 }
 
-/// The load that left the station is the load that was asked for (RFC 2285 §3.5), in every frame
-/// trial.
+/// The offered load is the intended load (RFC 2285 §3.5), in every frame trial.
 fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
     let figures = figures(observed);
     let failed = figures.iter().find(|trial| !was_offered(trial));

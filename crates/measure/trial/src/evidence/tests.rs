@@ -380,7 +380,7 @@ fn a_load_that_was_not_offered_as_intended_is_an_objection() {
 }
 
 #[test]
-fn a_station_that_drops_at_a_set_rate_is_an_objection_and_in_a_flood_it_is_told() {
+fn drops_of_a_station_fail_at_a_set_rate_and_are_reported_in_a_flood() {
     let mut fixture = Fixture::udp(Some(800_000_000));
     fixture.station_lost = 100;
     assert_eq!(fixture.failing(), Vec::<String>::new());
@@ -462,7 +462,7 @@ fn processes_that_did_not_run_together_are_an_objection() {
 }
 
 #[test]
-fn a_machine_that_works_for_others_is_told() {
+fn a_machine_that_works_for_others_is_reported() {
     let mut fixture = Fixture::tcp(Adapter::Direct, 1);
     (fixture.cpu.foreign_ns, fixture.cpu.steal_ns) = (60 * MS, 40 * MS);
     let detail = fixture.detail("machine-was-ours");
@@ -476,7 +476,7 @@ fn a_machine_that_works_for_others_is_told() {
 }
 
 #[test]
-fn shared_cores_are_told() {
+fn shared_cores_are_reported() {
     let detail = |cores| Fixture::tcp(Adapter::Direct, cores).detail("cores-of-stations");
     assert_eq!(
         detail(1),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 const OFFERED_PERCENT: u64 = 2;
 /// Share by which a tool's intervals and its summary may differ, in percent.
 const SUMMARY_PERCENT: u64 = 1;
-/// Of so many datagrams station B may drop one.
+/// Station B may drop one of this many datagrams.
 const STATION_LOST_ONE_IN: u64 = 1000;
 /// Shorter spans say nothing of the machine.
 const MACHINE_FROM_NS: u64 = 500_000_000;
@@ -61,8 +61,8 @@ pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
 }
 
 /// What else kept the machine busy. A fact rather than a test, as with shared cores. User time
-/// only: the kernel's work for the path cannot be told from others'. Our own program's and the
-/// stations' few milliseconds are in it.
+/// only: the kernel's work for the path cannot be distinguished from other work. Our own program's
+/// and the stations' few milliseconds are in it.
 pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     // The machine's time is counted in steps of 10 ms.
     if cpu.wall_ns < MACHINE_FROM_NS {
@@ -142,7 +142,7 @@ pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Che
     check("tool-agrees-with-itself", passed, detail)
 }
 
-/// The load that left A is the load that was asked for (RFC 2285 §3.5: intended and offered load).
+/// The offered load of A is the intended load (RFC 2285 §3.5).
 pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
@@ -168,7 +168,7 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
 }
 
 /// What B's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of
-/// loss; a flood is expected to overrun somebody, and the record tells whom.
+/// loss; a flood is expected to overrun a buffer, and the record shows which.
 pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;

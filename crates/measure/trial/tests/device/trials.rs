@@ -30,14 +30,14 @@ fn measure(
     plan: &Plan,
     cell: &Cell,
     checkpoints: &[Checkpoint],
-    tell: &mut dyn FnMut(TrialEvent<'_>),
+    sink: &mut dyn FnMut(TrialEvent<'_>),
     interrupt: &Interrupt,
 ) -> Result<Outcome, LabError> {
     let trial = Trial {
         checkpoints,
         ..Trial::of(cell, 1, links(plan, cell))
     };
-    let record = worker(kind).measure(&trial, tell, interrupt)?;
+    let record = worker(kind).measure(&trial, sink, interrupt)?;
     assert_eq!(record.cell, cell.id);
     Ok(record.outcome)
 }
@@ -308,14 +308,14 @@ pub(crate) fn an_interrupted_fatigue_trial_is_recorded_and_goes_on() {
     let cell = &plan.cells[0];
     let interrupt = Interrupt::new();
     let mut kept = Vec::new();
-    let mut tell = |event: TrialEvent<'_>| {
+    let mut sink = |event: TrialEvent<'_>| {
         if let TrialEvent::Checkpoint(checkpoint) = event {
             kept.push(checkpoint.clone());
             // It works: now it is to stop.
             interrupt.set();
         }
     };
-    let ended = measure(REAL, &plan, cell, &[], &mut tell, &interrupt);
+    let ended = measure(REAL, &plan, cell, &[], &mut sink, &interrupt);
     assert!(matches!(ended, Err(LabError::Interrupted)), "{ended:?}");
     let last = kept.pop().expect("a snapshot at the end");
     let last = last.fatigue().expect("of a fatigue trial").clone();

@@ -122,8 +122,8 @@ fn a_dut_whose_program_is_missing_fails_its_own_cells_with_the_reason_and_the_ru
     assert_eq!(trials.len(), 4);
     for (cell, outcome) in trials {
         match outcome {
-            Outcome::Failed { reason: told } if cell == CIPHERBENCH => {
-                assert!(told.ends_with(reason), "{told}");
+            Outcome::Failed { reason: found } if cell == CIPHERBENCH => {
+                assert!(found.ends_with(reason), "{found}");
             }
             Outcome::Measured(_) => assert_eq!(cell, DIRECT),
             other => panic!("{cell}: {other:?}"),
@@ -307,10 +307,10 @@ fn a_station_that_is_gone_ends_the_run_and_its_trial_is_not_recorded() {
 #[test]
 fn progress_has_the_trial_and_the_time_left() {
     let plan = two_duts(2);
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     let mut progress = |progress: Progress<'_>| {
         let ended = matches!(progress.event, RunEvent::Ended(_));
-        told.push((progress.trial, progress.trials, ended, progress.left));
+        seen.push((progress.trial, progress.trials, ended, progress.left));
     };
     let mut sink = |_: &Record| Ok::<_, Infallible>(());
     let mut bench = FakeBench::new(Script::default());
@@ -327,7 +327,7 @@ fn progress_has_the_trial_and_the_time_left() {
         &Interrupt::new(),
     )
     .unwrap();
-    let steps: Vec<_> = told
+    let steps: Vec<_> = seen
         .iter()
         .map(|&(trial, of, ended, _)| (trial, of, ended))
         .collect();
@@ -336,17 +336,17 @@ fn progress_has_the_trial_and_the_time_left() {
         .concat();
     assert_eq!(steps, expected);
     assert_eq!(
-        told[0].3,
+        seen[0].3,
         Duration::from_nanos(3 * ESTIMATE_NS),
         "the estimate, nothing being known"
     );
     // The trials take nothing like their estimates.
     assert!(
-        told[1].3 < Duration::from_nanos(ESTIMATE_NS),
+        seen[1].3 < Duration::from_nanos(ESTIMATE_NS),
         "{:?}",
-        told[1]
+        seen[1]
     );
-    assert_eq!(told[5].3, Duration::ZERO);
+    assert_eq!(seen[5].3, Duration::ZERO);
 }
 
 #[test]
@@ -358,10 +358,10 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
     }
     cell.estimate_ns = campaign::estimate::trial_ns(&cell, 2);
     let plan = plan(vec![cell], 2);
-    let told = |done: &Done| {
+    let first_left = |done: &Done| {
         let interrupt = Interrupt::new();
         let mut left = None;
-        // The first word says it; the rest of the run is of no interest here.
+        // Only the first progress event matters here.
         let mut progress = |progress: Progress<'_>| {
             left.get_or_insert(progress.left);
             interrupt.set();
@@ -379,10 +379,10 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
         .unwrap();
         left.unwrap()
     };
-    let whole = told(&Done::default());
+    let whole = first_left(&Done::default());
     assert!(whole.as_nanos().abs_diff(u128::from(plan.estimate_ns())) < 10);
     let tuned = [(plan.cells[0].id.clone(), ToolParameters::default())].into();
-    let without_search = told(&Done {
+    let without_search = first_left(&Done {
         tuned,
         ..Done::default()
     });
@@ -459,10 +459,10 @@ fn segments_of_a_soak_are_recorded_as_they_end_and_handed_to_the_trial_that_goes
             other => panic!("{other:?}"),
         })
         .collect();
-    let told = soaked
+    let segments = soaked
         .iter()
         .map(|one| (one.cell.as_str(), one.repeat, one.load, one.trial.intended));
-    assert!(told.eq([(DIRECT, 1, 5, 0), (DIRECT, 1, 5, 1)]));
+    assert!(segments.eq([(DIRECT, 1, 5, 0), (DIRECT, 1, 5, 1)]));
 
     let done = Done {
         checkpoints: soaked.iter().cloned().map(Checkpoint::from).collect(),

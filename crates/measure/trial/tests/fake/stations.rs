@@ -74,8 +74,8 @@ struct Running {
     node: NodeId,
     spec: Option<Spec>,
     since: Instant,
-    /// To stop.
-    told: bool,
+    /// Whether it was signalled to stop.
+    stopping: bool,
 }
 
 /// What happened.

@@ -232,11 +232,11 @@ fn a_soak_has_points_with_the_devices_resources() {
             let timed: u64 = segment.histogram.iter().map(|bucket| bucket.frames).sum();
             assert_eq!(timed, trial.received);
             let devices = segment.points.iter().filter_map(|point| point.device);
-            let told = devices
+            let counted = devices
                 .clone()
                 .filter(|one| one.resident_bytes > Some(1 << 20));
             match has_processes {
-                true => assert!(told.count() >= 4, "{segment:?}"),
+                true => assert!(counted.count() >= 4, "{segment:?}"),
                 false => assert!(devices.clone().all(|one| one.resident_bytes.is_none())),
             }
             ends.push((segment.started_unix_ns, trial.duration_ns));

@@ -58,8 +58,8 @@ fn keys_that_gateways_agree_on_are_proven_in_every_trial() {
         let measured = lab.measured(&frames(adapter, short(Direction::Both), load(200)));
         assert_all_came(&measured, 200, 1);
         assert_link(&measured, &encryptor);
-        let told = &measured.evidence.dut_facts;
-        assert_eq!(told["gw2/sources"], keys.sources().unwrap());
+        let facts = &measured.evidence.dut_facts;
+        assert_eq!(facts["gw2/sources"], keys.sources().unwrap());
     }
 }
 

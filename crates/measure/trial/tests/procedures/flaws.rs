@@ -125,8 +125,8 @@ fn loads_of_a_curve_that_the_tester_cannot_offer_are_recorded() {
     let found = flawed(flaws, curve());
     let offered = check(curve(), &found, "offered-as-intended");
     assert!(offered.passed, "{}", offered.detail);
-    let told = "the least load that it did not offer was 800000 frames/s";
-    assert!(offered.detail.contains(told), "{}", offered.detail);
+    let expected = "the least load that it did not offer was 800000 frames/s";
+    assert!(offered.detail.contains(expected), "{}", offered.detail);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The settings of our own encryptor, each an axis, and which of them do not go together.
+//! The settings of our own encryptor, each an axis, and which of them are incompatible.
 
 use super::settings::{Encryptor, Mode};
 use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
@@ -16,7 +16,7 @@ const WORKERS_MAX: u16 = 256;
 /// Most tunnels of one encryptor.
 const TUNNELS_MAX: u16 = 1000;
 
-/// Keys that are agreed on are used no shorter: a handshake of each tunnel takes milliseconds.
+/// Minimum lifetime of agreed keys: a handshake of each tunnel takes milliseconds.
 const REKEY_EVERY_MIN: Duration = Duration::from_millis(100);
 
 /// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,
@@ -73,7 +73,7 @@ fn engine(node: Node<'_>) -> Result<Choice, Reported> {
     Ok(choice)
 }
 
-/// An engine as names of DUTs have it.
+/// An engine as in names of DUTs.
 fn word(choice: &Choice) -> String {
     match choice {
         Choice::Auto => "auto".to_owned(),
@@ -112,7 +112,7 @@ fn named(choice: &Choice) -> Vec<&str> {
 }
 
 impl Axes {
-    /// Axes against one another.
+    /// Checks axes against each other.
     fn check(&self, node: Node<'_>) {
         self.check_sas(node);
         self.check_engines(node);
@@ -145,7 +145,7 @@ impl Axes {
             let help = "write `mode: l2tpv3`, which is the same in ESP, or leave `keys` out";
             node.mistake_at(&keys.place, what, help);
         }
-        // What could not be read may have been one that is agreed on.
+        // An unreadable value may have been an agreed key source.
         let given = self.rekey_every.iter().next();
         let given = given.filter(|every| every.place != node.place());
         if let Some(every) = given

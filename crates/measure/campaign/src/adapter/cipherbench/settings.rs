@@ -29,7 +29,7 @@ pub struct Encryptor {
     /// Tunnels (peers), each with networks of its own; at least 1.
     #[serde(default = "one")]
     pub tunnels: u16,
-    /// What is carried, and how it is encapsulated.
+    /// Payload and encapsulation.
     #[serde(default)]
     pub mode: Mode,
     /// Many small packets in one ESP packet (AGGFRAG, RFC 9347).
@@ -41,17 +41,16 @@ pub struct Encryptor {
     /// Where its keys come from.
     #[serde(default)]
     pub keys: KeySource,
-    /// How long keys that the gateways agree on are used, in nanoseconds; `None` where they are
-    /// static.
+    /// Lifetime of agreed keys, in nanoseconds; `None` for static keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey_every_ns: Option<u64>,
-    /// What can be done to gw2's keys on demand: given by the trial that does it, `None` in all
+    /// Fault that can be injected into gw2's keys: set by trials that inject it, `None` in all
     /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Desync>,
 }
 
-/// What an encryptor carries, and in what.
+/// Payload and encapsulation of an encryptor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -70,7 +69,7 @@ impl Mode {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::L3, Self::L2, Self::L2tpv3, Self::L2tpv3Clear];
 
-    /// As campaigns have it.
+    /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,8 +86,8 @@ impl Mode {
         !matches!(self, Self::L3)
     }
 
-    /// The least and the most that stands between an IP packet of a station and the ESP or UDP that
-    /// it is carried in: the most has room for a VLAN tag.
+    /// Minimum and maximum bytes between an IP packet of a station and the ESP or UDP header: the
+    /// maximum has room for a VLAN tag.
     #[must_use]
     pub const fn frame_bytes(self) -> (usize, usize) {
         let (least, most) = match self {
@@ -102,7 +101,7 @@ impl Mode {
         )
     }
 
-    /// Whether what is carried goes in ESP.
+    /// Whether it uses ESP.
     #[must_use]
     pub const fn has_esp(self) -> bool {
         !matches!(self, Self::L2tpv3Clear)
@@ -130,7 +129,7 @@ impl Encryptor {
         }
     }
 
-    /// The same with keys from there, renewed as often as usual.
+    /// The same with this key source and the default lifetime.
     #[must_use]
     pub fn with_keys(self, keys: KeySource) -> Self {
         // An hour fits.
@@ -148,7 +147,7 @@ impl Encryptor {
         self.engine.is_null()
     }
 
-    /// Why it must not protect data; `None` where it may.
+    /// Why it must not protect data; `None` if it may.
     #[must_use]
     pub fn insecure(&self) -> Option<&'static str> {
         if !self.mode.has_esp() {
@@ -160,7 +159,7 @@ impl Encryptor {
         }
     }
 
-    /// Whether what crosses the cipher link can be read there.
+    /// Whether its packets can be read on the cipher link.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         !self.mode.has_esp() || self.is_null() || !self.suite.encrypts()
@@ -185,7 +184,7 @@ const fn one() -> u16 {
 pub enum Desync {
     /// gw2 holds other keys for the epoch in force than gw1 seals with.
     WrongKeys,
-    /// gw1 seals with the keys of a next epoch, of which gw2 has never heard.
+    /// gw1 seals with the keys of a next epoch that gw2 does not know.
     MissedRollover,
 }
 
@@ -193,7 +192,7 @@ impl Desync {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::WrongKeys, Self::MissedRollover];
 
-    /// As campaigns have it.
+    /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

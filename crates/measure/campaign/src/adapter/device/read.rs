@@ -10,7 +10,7 @@ use std::time::Duration;
 use units::{Layer, Ratio};
 use yaml::{Map, Node, Place, Reported, Spanned};
 
-/// Most devices that work at once.
+/// Most devices that work in parallel.
 const COUNT_MAX: u32 = 64;
 /// Most units of a modelled coprocessor, and the longest queue before it.
 const PARALLEL_MAX: u32 = 1024;
@@ -71,7 +71,7 @@ pub(in crate::adapter) fn read(node: Node<'_>) -> Result<(Entry<Devices>, Place)
             map,
             &device.as_ref().map_or_else(|_| String::new(), usual_name),
         );
-        // A token is one: there are not two of the same.
+        // A token is unique: `count` does not apply to it.
         let counts = match counts {
             Some(counts) => counts.all()?,
             None => vec![map.node().spanned(1)],
@@ -82,7 +82,7 @@ pub(in crate::adapter) fn read(node: Node<'_>) -> Result<(Entry<Devices>, Place)
     })
 }
 
-/// So many of one kind; where that varies, more than one have it in their name.
+/// A number of devices of one kind; if it varies, numbers above one are in the name.
 fn identical(
     name: &str,
     device: &DeviceKind,
@@ -112,7 +112,7 @@ fn identical(
     counts.iter().map(make).collect()
 }
 
-/// Devices that differ, at once.
+/// Different devices in parallel.
 fn several(
     map: &Map<'_>,
     offload: Result<Option<bool>, Reported>,
@@ -159,7 +159,7 @@ fn of_kind(map: &Map<'_>, kind: Kind) -> Result<DeviceKind, Reported> {
     }
 }
 
-/// The name of a device to which the campaign gives none.
+/// The default name of a device.
 fn usual_name(device: &DeviceKind) -> String {
     match device {
         DeviceKind::Engine { kernel: None } => "engine".to_owned(),

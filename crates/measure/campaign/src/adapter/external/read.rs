@@ -28,7 +28,7 @@ const FORMS: [(&str, Form); 3] = [
     ("openvpn", Form::OpenVpn),
 ];
 
-/// What a form is sealed with, if not with anything; the first is the default.
+/// Suites of a form that limits them; the first is the default.
 const fn form_suites(form: Form) -> &'static [Suite] {
     match form {
         Form::WireGuard => &[Suite::ChaCha20Poly1305],
@@ -93,7 +93,7 @@ fn of_form(node: Node<'_>, suite: Suite, known: &[Suite]) -> Result<Suite, Repor
     Err(node.mistake(what, format!("write {}", names.join(", "))))
 }
 
-/// What the boxes call suites.
+/// The boxes' names of suites.
 fn read_words(node: Node<'_>) -> Result<BTreeMap<String, String>, Reported> {
     let words = node.entries(|key, value| {
         let Some(suite) = Suite::from_name(key.value) else {

@@ -18,11 +18,11 @@ pub struct External {
     /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected
     /// too.
     pub ports: Vec<u16>,
-    /// What the boxes call the suite where that is another word.
+    /// The boxes' name of the suite, if it differs.
     pub suite_word: Option<String>,
-    /// How long one command may take, in nanoseconds.
+    /// Timeout of one command, in nanoseconds.
     pub limit_ns: u64,
-    /// How long it may take from the last command until A reaches B, in nanoseconds.
+    /// Timeout from the last command until A reaches B, in nanoseconds.
     pub ready_ns: u64,
 }
 
@@ -34,13 +34,13 @@ pub struct ExternalBox {
     pub via: Vec<String>,
     /// Commands that bring it up, one after the other.
     pub up: Vec<String>,
-    /// Commands that take it down, whatever has happened.
+    /// Commands that take it down, also after a failure.
     pub down: Vec<String>,
-    /// Prints what the box is and what runs on it.
+    /// Prints the box's model and software.
     pub version: Option<String>,
-    /// Prints the suite that is in use, once traffic passes.
+    /// Prints the suite in use, once traffic passes.
     pub suite_told: Option<String>,
-    /// By the counter's name, a command: the first number that it prints is the count.
+    /// Commands by counter name: the first number that one prints is the count.
     pub counters: BTreeMap<String, String>,
     /// Commands whose lines are `name number`.
     pub counter_lines: Vec<String>,
@@ -58,7 +58,7 @@ impl ExternalBox {
 }
 
 impl External {
-    /// How the boxes call the suite: as they do, or as we do.
+    /// The boxes' name of the suite; ours unless configured.
     #[must_use]
     pub fn suite_word(&self) -> &str {
         self.suite_word
@@ -78,7 +78,7 @@ impl External {
 pub enum Placeholder {
     /// The suite, as campaigns call it.
     Suite,
-    /// As the boxes call it.
+    /// The suite, as the boxes call it.
     SuiteWord,
     /// IP MTU of the stations' cables in bytes.
     Mtu,

@@ -104,7 +104,7 @@ fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
     ]
 }
 
-/// How long loss goes on after an overload.
+/// Duration of loss after an overload.
 pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; from the end of the overload to the last loss: mean ± largest distance from it (per \

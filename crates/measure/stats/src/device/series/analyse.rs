@@ -1,4 +1,4 @@
-//! Groups speed cells to series and compares their devices.
+//! Groups speed cells into series and compares their devices.
 
 use super::{
     DeviceAxis, DeviceComparison, DeviceCurve, DeviceGain, DevicePointResult, DeviceSeries,
@@ -12,7 +12,7 @@ use campaign::plan::{Adapter, Cell, Device, DeviceKind};
 use journal::Journal;
 use journal::record::Proof;
 
-/// All that the cells of a series have in common.
+/// Everything that the cells of a series have in common.
 #[derive(PartialEq)]
 struct Key {
     axis: DeviceAxis,
@@ -23,10 +23,10 @@ struct Key {
     workers: String,
 }
 
-/// A cell of a series: its number on the axis, its place in the plan, and its test.
+/// A cell of a series: its number on the axis, its index in the plan, and its test.
 type Member<'a> = (u32, usize, &'a DeviceTestInfo);
 
-/// The axes that a speed cell is on, with the series it belongs to and its number in it.
+/// The axes of a speed cell, each with its series and the cell's number in it.
 fn keys(info: &DeviceTestInfo) -> Vec<(Key, u32)> {
     let (Some(operation), Some(concurrency), Some(depth)) =
         (&info.operation, info.concurrency, info.depth)
@@ -117,7 +117,7 @@ impl DeviceSeries {
                 Some((curve, devices.members.as_slice()))
             })
             .collect();
-        // What a device has counted itself is its own work, however fast the CPU is.
+        // Operations that a device counted are its own work, at any speed of the CPU.
         let unproven = |name: &str| {
             let proof = |place: usize| cells[place].device()?.speed()?.proof;
             own(name)
@@ -157,7 +157,7 @@ impl DeviceCurve {
                 spread: figure.spread,
             })
             .collect();
-        // Larger inputs are no more of the same: a curve over sizes does not saturate, it
+        // Larger inputs are not more work in parallel: a curve over sizes does not saturate, it
         // approaches a rate.
         let shape = match axis {
             DeviceAxis::Bytes => None,
@@ -278,7 +278,7 @@ fn gains(axis: DeviceAxis, curves: &[(DeviceCurve, &[Device])]) -> Vec<DeviceGai
     found
 }
 
-/// Whether devices are of one kind, and differ at most in where they are plugged in.
+/// Whether devices are of one kind, and differ at most in their slot.
 fn alike(one: &DeviceKind, other: &DeviceKind) -> bool {
     match (one, other) {
         (DeviceKind::Pkcs11 { module: one, .. }, DeviceKind::Pkcs11 { module: other, .. }) => {

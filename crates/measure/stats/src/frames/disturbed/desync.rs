@@ -1,4 +1,4 @@
-//! Keys put out of step: how long frames were lost until the device had mended it by itself.
+//! Keys put out of step: how long frames were lost until the device recovered by itself.
 
 use super::{DisturbedLoad, EventPlace, EventTimes, Trial, over_events};
 use crate::estimate::Estimate;
@@ -8,36 +8,35 @@ use journal::record::DutEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What it costs that keys fall out of step.
+/// The cost of keys that fall out of step.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DesyncResult {
-    /// How: `wrong-keys` or `missed-rollover`.
+    /// The cause: `wrong-keys` or `missed-rollover`.
     pub cause: String,
-    /// How often, over all repeats.
+    /// Events, over all repeats.
     pub times: u32,
-    /// From the moment at which they were put out of step to the last loss; over the events.
+    /// From the event to the last loss; over the events.
     pub outage_ns: EventTimes,
-    /// Frames lost until the next one; over the events.
+    /// Frames lost until the next event; over the events.
     pub lost_frames: Option<Estimate>,
-    /// Those after which frames were still being lost when the next came, or the end.
+    /// Events after which frames were still being lost at the next event, or the end.
     pub not_recovered: Vec<EventPlace>,
-    /// The device's own report; `null` where it makes none.
+    /// The device's own counters; `null` if it has none.
     #[serde(rename = "told")]
     pub reported: Option<DesyncReport>,
     /// The load of the whole trials.
     pub disturbed: DisturbedLoad,
 }
 
-/// What a device counted itself, over both gateways and all repeats.
+/// A device's own counters, over both gateways and all repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "DesyncTold")]
 pub struct DesyncReport {
     /// Times that it found its keys out of step.
     pub desyncs: u64,
-    /// Packets that could not be opened until they were in step again; `null` if not
-    /// reported.
+    /// Packets that could not be opened until the keys were in step again; `null` if not reported.
     pub lost_packets: Option<u64>,
-    /// From the first of these to the next that could be opened, over all times; `null` if not
+    /// Total time from the first such packet to the next that could be opened; `null` if not
     /// reported.
     pub outage_ns: Option<u64>,
 }
@@ -74,7 +73,7 @@ fn not_recovered(found: &Trial<'_>) -> impl Iterator<Item = EventPlace> {
 }
 
 fn reported(trials: &[Trial<'_>]) -> Option<DesyncReport> {
-    // Whatever its labels, on both gateways.
+    // On both gateways, with any labels.
     let sum = |name: &str| {
         let counters = trials
             .iter()

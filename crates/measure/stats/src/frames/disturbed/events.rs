@@ -1,4 +1,4 @@
-//! What fails and is mended, and what is taken down and set up.
+//! Failures with recovery, and tunnels taken down and set up.
 
 use super::{DisturbedLoad, Trial, over_events};
 use crate::bulk::per_second;
@@ -9,21 +9,21 @@ use journal::record::DutEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Times of events, some of which may have no end.
+/// Durations of events, some of which may have no end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EventTimes {
     /// Events, over all repeats.
     pub events: u32,
-    /// Over those that ended; `null` when none did.
+    /// Over the events that ended; `null` if none did.
     pub ended_ns: Option<Estimate>,
-    /// Median of all, those without an end being longer than any other; `null` when it is one of
-    /// them.
+    /// Median of all, with events without an end as the longest; `null` when the median is one of
+    /// these.
     pub median_ns: Option<f64>,
-    /// Longest; `null` when one has no end.
+    /// Longest; `null` if one has no end.
     pub max_ns: Option<f64>,
 }
 
-/// Which event it was.
+/// Identifies an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EventPlace {
     /// From 1.
@@ -32,7 +32,7 @@ pub struct EventPlace {
     pub number: u32,
     /// `crash`, `link-down`, `set-up`.
     pub name: String,
-    /// When it began, from the first frame's intended time on.
+    /// Its beginning, from the first frame's intended time.
     pub at_ns: u64,
 }
 
@@ -41,22 +41,23 @@ pub struct EventPlace {
 pub struct FailoverResult {
     /// What fails: `crash` or `link`.
     pub failure: String,
-    /// How often, over all repeats.
+    /// Failures, over all repeats.
     pub failures: u32,
-    /// From the failure to the beginning of the mending, which is the campaign's choice; over the
-    /// failures.
+    /// From the failure to the beginning of the recovery action, as configured in the campaign;
+    /// over the failures.
     pub down_ns: Option<Estimate>,
     /// From the failure to the last loss, the time down included; over the failures.
     pub outage_ns: EventTimes,
-    /// From the beginning of the mending to the last loss; over the failures.
+    /// From the beginning of the recovery action to the last loss; over the failures.
     pub after_mending_ns: EventTimes,
-    /// From the beginning of the mending to the first frame that came through; over the failures.
+    /// From the beginning of the recovery action to the first received frame; over the failures.
     pub first_frame_ns: EventTimes,
-    /// From the beginning of the mending to the device's word that it is done; over the failures.
+    /// From the beginning of the recovery action until the device reports its completion; over the
+    /// failures.
     pub ready_ns: Option<Estimate>,
     /// Frames lost in a failure; over the failures.
     pub lost_frames: Option<Estimate>,
-    /// Failures after which frames were still being lost when the next came, or the end.
+    /// Failures after which frames were still being lost at the next failure, or the end.
     pub not_recovered: Vec<EventPlace>,
     /// The load of the whole trials.
     pub disturbed: DisturbedLoad,
@@ -67,22 +68,22 @@ pub struct FailoverResult {
 pub struct SetupResult {
     /// Tunnels that carry the load.
     pub tunnels: u32,
-    /// How often they were set up, over all repeats.
+    /// Set-ups, over all repeats.
     pub set_ups: u32,
-    /// From the order to the first frame that came through; over the set-ups.
+    /// From the command to the first received frame; over the set-ups.
     pub first_frame_ns: EventTimes,
-    /// From the order to the last loss: from then on all tunnels carry; over the set-ups.
+    /// From the command to the last loss, after which all tunnels carry frames; over the set-ups.
     pub all_carry_ns: EventTimes,
-    /// Tunnels by that time, or by the device's own word where that came later: what it held back
-    /// until then was not lost; over the set-ups that reached it.
+    /// Tunnels by that time, or by the time the device reports if that is later, since it may hold
+    /// frames back without losing them; over the set-ups that completed.
     pub tunnels_per_s: Option<Estimate>,
-    /// From the order to the device's word that all are up; over the set-ups.
+    /// From the command until the device reports that all are up; over the set-ups.
     pub ready_ns: Option<Estimate>,
-    /// How long taking them down took; over the set-ups.
+    /// Duration of taking them down; over the set-ups.
     pub take_down_ns: Option<Estimate>,
     /// Frames lost from taking down to the next time; over the set-ups.
     pub lost_frames: Option<Estimate>,
-    /// Set-ups after which frames were still being lost when the next came, or the end.
+    /// Set-ups after which frames were still being lost at the next one, or the end.
     pub not_recovered: Vec<EventPlace>,
     /// The load of the whole trials.
     pub disturbed: DisturbedLoad,
@@ -132,7 +133,7 @@ impl EventTimes {
     }
 }
 
-/// Each event of the first name with the one of the second that follows it.
+/// Pairs each event of the first name with the event of the second name that follows it.
 fn breaches<'a>(trials: &[Trial<'a>], broke: &str, mended: &str) -> Vec<Breach<'a>> {
     let mut found: Vec<Breach<'a>> = Vec::new();
     for trial in trials {
@@ -161,10 +162,10 @@ impl Breach<'_> {
         self.mended?.at_ns.checked_sub(self.broke.at_ns)
     }
 
-    /// From what broke the path to the last loss; `None` when loss went on.
+    /// From the event that broke the path to the last loss; `None` if loss continued.
     fn outage_ns(&self) -> Option<u64> {
         match self.mended?.outage_ns? {
-            // What was lost, if anything, was lost before.
+            // Frames were lost before it, if at all.
             0 => self.broke.outage_ns.or_else(|| self.down_ns()),
             after => Some(self.down_ns()? + after),
         }
@@ -211,7 +212,7 @@ fn over_breaches(
     Estimate::of(breaches.iter().filter_map(sample).collect())
 }
 
-/// Those whose loss went on.
+/// Those whose loss continued.
 fn not_recovered(breaches: &[Breach<'_>], name: &str) -> Vec<EventPlace> {
     let lost = breaches.iter().filter(|one| one.outage_ns().is_none());
     lost.map(|one| one.place(name)).collect()

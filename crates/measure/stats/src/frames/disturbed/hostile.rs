@@ -13,18 +13,17 @@ use std::collections::BTreeMap;
 /// A load suffers when more than this share of it is lost, in parts per million.
 pub const HOSTILE_LOSS_PPM: u64 = 1_000;
 
-/// What hostile packets do to the load.
+/// The effect of hostile packets on the load.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HostileResult {
     /// Their kind: `bad-icv`, `replay` or `garbage`.
     pub attack: String,
-    /// By their share of the load, rising.
+    /// One entry for each share of the load, rising.
     pub shares: Vec<HostileShare>,
-    /// Lowest share at which more than 0.1 % of the load was lost, over all repeats; `null` when
-    /// that is at none of them, and when that much was lost without hostile packets.
+    /// Lowest share at which more than 0.1 % of the load was lost, over all repeats; `null` if
+    /// there is none, or if that much was lost without hostile packets.
     pub suffers_from_percent: Option<u16>,
-    /// Forged or replayed frames that came out of the device, over all shares and repeats: none
-    /// may.
+    /// Forged or replayed frames that the device forwarded, over all shares and repeats; must be 0.
     pub delivered: u64,
 }
 
@@ -35,16 +34,16 @@ pub struct HostileShare {
     pub percent: u16,
     /// Hostile packets sent, over all repeats.
     pub sent: u64,
-    /// What the share asks for, of the load offered; over the repeats.
+    /// Intended rate, as a share of the offered load; over the repeats.
     pub intended_packets_per_s: Option<Estimate>,
-    /// What was sent; over the repeats; `null` when a repeat sent fewer than two.
+    /// Sent rate; over the repeats; `null` when a repeat sent fewer than two packets.
     pub packets_per_s: Option<Estimate>,
     /// Frames of the load received by those sent; over the repeats.
     pub forwarded_ratio: Estimate,
-    /// Frames that came again, came damaged, or came so late that they may have come before, over
-    /// all repeats: what the device let through.
+    /// Frames received again, damaged, or so late that they may be duplicates, over all repeats:
+    /// the device let these through.
     pub delivered: u64,
-    /// The load beside them.
+    /// The load in the same trials.
     pub disturbed: DisturbedLoad,
 }
 
@@ -111,7 +110,7 @@ const fn delivered(trial: &FrameTrial) -> u64 {
     trial.duplicated + trial.corrupted + trial.too_late
 }
 
-/// What came through of the hostile packets of one repeat.
+/// Hostile packets that the device let through in one repeat.
 pub(crate) fn hostile_delivered_in(found: &FrameResult) -> u64 {
     let attacked = found
         .disturbances()

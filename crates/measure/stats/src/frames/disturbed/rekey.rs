@@ -10,17 +10,17 @@ use journal::record::{Disturbance, DutEvent, ThroughputFound, TimeBin};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What renewing keys costs the load.
+/// The cost of renewing keys to the load.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RekeyResult {
     /// Rekeys done, over all repeats.
     pub rekeys: u64,
     /// What the campaign asks for.
     pub asked_per_s: f64,
-    /// What was reached, from the beginning of the first rekey of a trial to that of its last; over
+    /// Achieved rate, from the beginning of the first rekey of a trial to that of its last; over
     /// the repeats; `null` when a repeat has fewer than two.
     pub reached_per_s: Option<Estimate>,
-    /// From the order to the device's word that it is done; over the rekeys.
+    /// From the command until the device reports completion; over the rekeys.
     pub took_ns: Option<Estimate>,
     /// Frames lost from one rekey to the next, or to the trial's end; over the rekeys.
     pub lost_frames: Option<Estimate>,
@@ -33,8 +33,8 @@ pub struct RekeyResult {
     pub not_recovered: Vec<EventPlace>,
     /// Forwarding rate with rekeys by that without, over the repeats that have both.
     pub kept_ratio: Option<Estimate>,
-    /// Throughput found with rekeys all the time by that found without, of the first goal; over the
-    /// repeats that have both; `null` where the campaign does not ask for it.
+    /// Throughput found with continuous rekeys by that found without, of the first goal; over the
+    /// repeats that have both; `null` if the campaign does not search it.
     pub throughput_ratio: Option<Estimate>,
     /// Median latency with rekeys less that without; over the repeats that have both.
     pub added_p50_ns: Option<Estimate>,
@@ -53,12 +53,12 @@ pub struct RekeyResult {
     pub disturbed: DisturbedLoad,
 }
 
-/// Rekeys of the repeats in which the same load without rekeys lost no frame. In the others the
-/// load was more than the device carried at that time, and what it lost was not the rekeys' doing;
-/// in these it can only have been.
+/// Rekeys of the repeats in which the same load without rekeys lost no frame. In the other repeats
+/// the load exceeded what the device carried at that time, so losses may have another cause than
+/// the rekeys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CleanRekeys {
-    /// Such repeats.
+    /// Repeats without loss in the control.
     pub repeats: u64,
     /// Repeats that have both trials.
     pub of_repeats: u64,
@@ -155,7 +155,8 @@ fn reached(trials: &[Trial<'_>]) -> Option<Estimate> {
     Estimate::of(trials.iter().map(sample).collect::<Option<Vec<_>>>()?)
 }
 
-/// The two trials of a repeat are one load for one time: what each received of what it was sent.
+/// Compares the share of frames received in the two trials of a repeat, which have the same load
+/// and duration.
 fn kept(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> {
     let share = |found: &Trial<'_>| ratio(found.trial.received, found.trial.sent);
     let sample = |found: &Trial<'_>| {
@@ -168,7 +169,7 @@ fn kept(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> {
     Estimate::of(trials.iter().filter_map(sample).collect())
 }
 
-/// What rekeys add to something of a trial.
+/// The increase that rekeys cause in a figure of a trial.
 fn added(
     quiet: &[Trial<'_>],
     trials: &[Trial<'_>],
@@ -204,8 +205,8 @@ fn added_slowest(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> 
     Estimate::of(samples.collect())
 }
 
-/// The slowest frame of a trial in the time that an event of another one took, and
-/// [`DutEvent::AFTER_NS`].
+/// The slowest frame of a trial during the time of another trial's event and [`DutEvent::AFTER_NS`]
+/// after it.
 fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
     let bin_ns = quiet.timeline.bin_ns;
     let end_ns = event.at_ns + event.took_ns + DutEvent::AFTER_NS;

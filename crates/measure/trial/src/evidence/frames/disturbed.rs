@@ -5,14 +5,14 @@ use crate::evidence::check;
 use campaign::plan::{Event, Procedure};
 use journal::record::{Check, Disturbance, FrameTrial};
 
-/// Of so many frames, a DUT that has recovered loses at most one at half the load: a tunnel of a
-/// hundred that stayed down would lose ten times that.
+/// A recovered DUT loses at most one of this many frames at half the load: a tunnel of a hundred
+/// that stayed down would lose ten times that.
 const QUIET_LOST_ONE_IN: u64 = 1000;
-/// Share of the hostile packets asked for that must have been sent, in per cent: with fewer it is
+/// Share of the configured hostile packets that must have been sent, in per cent: with fewer it is
 /// another trial.
 const HOSTILE_SENT_PERCENT: u64 = 50;
 
-/// The largest part of a failure, one in so many, that a sender may stand still for: it sends
+/// The largest part of a failure, one in this many, for which a sender may stand still: it sends
 /// afterwards what nobody was there to lose, so that an outage seems shorter by as much.
 const STALLED_ONE_IN: u64 = 4;
 
@@ -108,8 +108,7 @@ fn attacks<'a>(
     attacked.filter_map(|attacked| Some((attacked, result.trials.get(attacked.trial)?)))
 }
 
-/// As many hostile packets were sent as were asked for, or about so many, in each of so many
-/// attacks.
+/// As many hostile packets were sent as configured, or nearly as many, in each of so many attacks.
 fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
     let mut passed = attacks(observed).count() == planned;
     let mut shares = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::evidence::CipherSeen;
-use crate::evidence::tests::fixture::{told, tunnels};
+use crate::evidence::tests::fixture::{reported_facts, tunnels};
 use campaign::plan::{
     Adapter, Cell, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure,
     Traffic,
@@ -227,7 +227,7 @@ impl Fixture {
                     counters: &self.counters,
                     offloads: &offloads,
                     dut_counters: &self.dut_counters,
-                    dut_facts: &told(&self.cell.dut.adapter),
+                    dut_facts: &reported_facts(&self.cell.dut.adapter),
                     cipher: (!is_straight).then_some(cipher),
                     elapsed_ns: 1100 * MS,
                     cpu: &Cpu {
@@ -345,7 +345,7 @@ fn frames_that_only_one_side_counted_are_found_out() {
 }
 
 #[test]
-fn whoever_dropped_frames_on_the_way_is_named() {
+fn the_place_that_dropped_frames_is_named() {
     let mut fixture = Fixture::new(Adapter::Direct, Direction::Both, false);
     let lost = InterfaceCounters {
         tx_dropped: 7,

@@ -1,6 +1,6 @@
-//! What ran against what was asked for, and packets that share others.
+//! The running encryptor against the configured one, and packets that share others.
 
-use super::fixture::told;
+use super::fixture::reported_facts;
 use super::*;
 use crate::evidence::gateway::Gateway;
 use campaign::plan::{
@@ -42,8 +42,8 @@ fn frames(encryptor: Encryptor, direction: Direction) -> Cell {
 
 /// The check of a frame test that made `sent` frames in a second.
 fn asked(cell: &Cell, facts: &[(&str, &str)], counters: &[(&str, u64)], sent: u64) -> Check {
-    let mut told = told(&cell.dut.adapter);
-    told.extend(
+    let mut reported = reported_facts(&cell.dut.adapter);
+    reported.extend(
         facts
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
@@ -56,11 +56,11 @@ fn asked(cell: &Cell, facts: &[(&str, &str)], counters: &[(&str, u64)], sent: u6
         duration_ns: 1000 * MS,
         ..FrameTrial::default()
     };
-    dut_as_asked(cell, &told, &counters.collect(), Some(&trial)).unwrap()
+    dut_as_asked(cell, &reported, &counters.collect(), Some(&trial)).unwrap()
 }
 
 #[test]
-fn another_ones_suite_must_be_told_and_be_the_one_asked_for() {
+fn the_suite_of_another_encryptor_must_be_reported_and_match() {
     let tunnel = Adapter::OpenVpn(OpenVpn {
         suite: Suite::Aes256Gcm,
     });
@@ -78,7 +78,7 @@ fn another_ones_suite_must_be_told_and_be_the_one_asked_for() {
     );
     let silent = check([("gw1/suite", "aes-256-gcm"), ("gw2/version", "2.6")]);
     assert!(!silent.passed);
-    assert_eq!(silent.detail, "gw2 does not tell its suite");
+    assert_eq!(silent.detail, "gw2 does not report its suite");
 
     let nothing = Fixture::tcp(Adapter::Direct, 1).cell;
     assert!(dut_as_asked(&nothing, &BTreeMap::new(), &BTreeMap::new(), None).is_none());
@@ -105,7 +105,7 @@ fn an_encryptor_that_runs_with_other_settings_is_an_objection() {
         assert!(detail.contains(&expected), "{detail}");
         fixture.dut_facts.remove(key);
         assert_eq!(fixture.failing(), ["dut-as-asked"], "{key}");
-        let expected = format!("{gateway} does not tell its {name}");
+        let expected = format!("{gateway} does not report its {name}");
         assert!(fixture.detail("dut-as-asked").contains(&expected));
     }
 }
@@ -119,7 +119,7 @@ fn keys_from_elsewhere_than_asked_for_are_an_objection() {
         assert!(right.passed, "{}", right.detail);
         let wrong: &[(&str, &str)] = match keys {
             KeySource::Static => &[("gw1/keys", "handshake")],
-            // A PPK that is not there, and one that nobody asked for.
+            // A missing PPK, and one that is not configured.
             KeySource::Ppk => &[("gw1/sources", "handshake"), ("gw2/policy", "either")],
             KeySource::Pqc => &[
                 ("gw1/sources", "handshake+ppk:lab"),
@@ -206,8 +206,8 @@ fn an_engine_that_was_replaced_is_an_objection_unless_it_was_to_fail() {
         let counters = [("gw2/engine_replaced_sas.model", sas)];
         let check = asked(&cell, &[], &counters, 1000);
         assert_eq!(check.passed, passes, "{engine}: {}", check.detail);
-        let is_told = check.detail.contains("gw2/engine_replaced_sas.model 1");
-        assert_eq!(is_told, sas > 0, "{}", check.detail);
+        let is_reported = check.detail.contains("gw2/engine_replaced_sas.model 1");
+        assert_eq!(is_reported, sas > 0, "{}", check.detail);
     }
 }
 

@@ -51,7 +51,7 @@ impl Fixture {
             rate_bps: None,
         };
         let target = Ipv4Addr::new(10, 2, 0, 2);
-        let dut_facts = told(&cell.dut.adapter);
+        let dut_facts = reported_facts(&cell.dut.adapter);
         let parameters = crate::parameters(&cell);
         let commands = crate::commands(&cell, &parameters, target, 2).unwrap();
         let off = || {
@@ -300,9 +300,9 @@ pub(in crate::evidence) fn tunnels() -> [Adapter; 3] {
     ]
 }
 
-/// What an encryptor of one lane and one tunnel tells of itself on both gateways; another tunnel,
+/// The facts that an encryptor of one lane and one tunnel reports on both gateways; another tunnel,
 /// its suite.
-pub(in crate::evidence) fn told(adapter: &Adapter) -> BTreeMap<String, String> {
+pub(in crate::evidence) fn reported_facts(adapter: &Adapter) -> BTreeMap<String, String> {
     let of_both = |key: &str, value: &str| {
         ["gw1", "gw2"].map(|gateway| (format!("{gateway}/{key}"), value.to_owned()))
     };
@@ -329,13 +329,13 @@ pub(in crate::evidence) fn told(adapter: &Adapter) -> BTreeMap<String, String> {
     ];
     let facts = facts
         .into_iter()
-        .chain(keys_told(encryptor.keys))
+        .chain(key_facts(encryptor.keys))
         .flat_map(|(key, value)| of_both(key, value));
     facts.collect()
 }
 
-/// What it tells of its keys.
-fn keys_told(keys: KeySource) -> Vec<(&'static str, &'static str)> {
+/// The facts about its keys.
+fn key_facts(keys: KeySource) -> Vec<(&'static str, &'static str)> {
     let (policy, sources) = match keys {
         KeySource::Static => return vec![("keys", "static")],
         KeySource::Pqc => ("pqc", "handshake"),

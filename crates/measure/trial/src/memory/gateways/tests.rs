@@ -81,7 +81,7 @@ fn gateways_tell_what_they_were_built_with() {
     };
     let adapter = Adapter::Cipherbench(encryptor);
     let gateways = Gateways::start(&dut(adapter), Direction::Both, 1500).unwrap();
-    for (key, told) in [
+    for (key, expected) in [
         ("suite", "aes-128-gcm"),
         ("lanes", "3"),
         ("tunnels", "7"),
@@ -92,7 +92,7 @@ fn gateways_tell_what_they_were_built_with() {
     ] {
         for gateway in ["gw1", "gw2"] {
             let fact = &gateways.facts[&format!("{gateway}/{key}")];
-            assert_eq!(fact, told, "{gateway} {key}");
+            assert_eq!(fact, expected, "{gateway} {key}");
         }
     }
 }

@@ -48,7 +48,7 @@ impl StationNode {
             node: self.id,
             spec,
             since: Instant::now(),
-            told: false,
+            stopping: false,
         };
         let process = world.handles;
         world.running.insert(process, running);
@@ -103,7 +103,7 @@ impl StationNode {
         let running = &world.running[&process];
         let over = match &running.spec.as_ref()?.role {
             Role::Send(send) => running.since.elapsed() >= Duration::from_nanos(send.duration_ns),
-            Role::Receive(_) | Role::Attack(_) => running.told,
+            Role::Receive(_) | Role::Attack(_) => running.stopping,
         };
         over.then(Ended::default)
     }
@@ -129,12 +129,12 @@ impl StationNode {
             return (!words.is_empty()).then(|| words.to_owned());
         }
         let ready = match &spec.role {
-            Role::Send(_) => !world.script.slow_sender || running.told,
+            Role::Send(_) => !world.script.slow_sender || running.stopping,
             Role::Receive(receive) => {
                 let all = receive.expected == Some(self.towards(world, spec.tag).1);
-                all || running.told
+                all || running.stopping
             }
-            Role::Attack(_) => running.told,
+            Role::Attack(_) => running.stopping,
         };
         if !ready {
             return None;
@@ -217,7 +217,7 @@ impl Node for StationNode {
             Request::Status { process } => Response::Status(self.status(&world, process)),
             Request::AwaitLine { process, .. } => Response::Line(self.line(&world, process)),
             Request::Terminate { process } => {
-                world.running.get_mut(&process).unwrap().told = true;
+                world.running.get_mut(&process).unwrap().stopping = true;
                 Response::Terminated
             }
             Request::CpuTime { .. } => Response::CpuTime(CpuTime {

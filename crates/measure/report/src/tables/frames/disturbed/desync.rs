@@ -24,7 +24,7 @@ pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 }
 
 fn cells(found: &DesyncResult) -> [Cell; 10] {
-    let told = found.reported.as_ref();
+    let reported = found.reported.as_ref();
     let count = |value: Option<u64>| Cell::or_missing(value.map(|value| value.to_string()));
     [
         Cell::plain(found.times.to_string()),
@@ -34,8 +34,8 @@ fn cells(found: &DesyncResult) -> [Cell; 10] {
         mean_count(found.lost_frames.as_ref()),
         most(found.lost_frames.as_ref()),
         super::events::without(&found.outage_ns),
-        count(told.map(|told| told.desyncs)),
-        count(told.and_then(|told| told.lost_packets)),
-        Cell::or_missing(told.and_then(|told| Some(time_ns(told.outage_ns? as f64)))),
+        count(reported.map(|reported| reported.desyncs)),
+        count(reported.and_then(|reported| reported.lost_packets)),
+        Cell::or_missing(reported.and_then(|reported| Some(time_ns(reported.outage_ns? as f64)))),
     ]
 }
