@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 pub const ALIKE_PERCENT: f64 = 5.0;
 /// A station that uses at least this share of its cores is considered full.
 const FULL_RATIO: f64 = 0.9;
-/// Minimum ratio of retransmitted segments to report as a reason.
+/// Minimum ratio between two tools' retransmitted segments to report as a reason.
 const RETRANSMITS_FACTOR: f64 = 3.0;
-/// Fewer are no reason.
+/// Minimum number of retransmitted segments to report as a reason.
 const RETRANSMITS_MIN: f64 = 10.0;
 /// Loss ratios with a smaller difference agree.
 const LOSS_APART: f64 = 0.01;

@@ -182,7 +182,7 @@ impl CrossoverPoint {
         let apart = |a: &Figure<'_>, b: &Figure<'_>| {
             is_above((a.estimate.mean, a.spread), (b.estimate.mean, b.spread))
         };
-        // By twice as much: half of the way is far enough too.
+        // At least twice the required difference: half of it would suffice.
         let clear = |a: &Figure<'_>, b: &Figure<'_>| {
             let half = (a.estimate.mean + b.estimate.mean) / 2.0;
             is_above((half, a.spread), (b.estimate.mean, b.spread))
