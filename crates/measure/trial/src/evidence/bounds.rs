@@ -37,8 +37,8 @@ const TUNNEL_BYTES_PER_S: u64 = 1 << 10;
 /// The most that one of our own gateways may say while a tunnel agrees on keys: certificates and
 /// key shares of more than a kilobyte, for the peer and for a KME, and several times as much.
 const HANDSHAKE_BYTES: u64 = 32 << 10;
-/// Whatever is padded to is no longer: lengths that follow one another and are so many pad in every
-/// way.
+/// The longest multiple that packets are padded to. This many consecutive lengths contain every
+/// amount of padding.
 const PAD_TO_BYTES_MAX: usize = 16;
 
 /// Bytes that an interface may have carried, both ends included.

@@ -12,8 +12,7 @@ use lab::FramePath;
 
 /// Frames that others may send on a link in a trial: ARP, ND, a gateway's own.
 const CONTROL_FRAMES: u64 = 64;
-/// Of so many frames, one may be missing where two counts of them are compared that are read one
-/// after the other.
+/// Two counts of the same frames that are read one after the other may differ by one in this many.
 const COUNTED_ONE_IN: u64 = 1000;
 /// Share of the frames that may leave late before it is worth a word, in percent.
 const LATE_PERCENT: u64 = 5;
@@ -60,9 +59,9 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     checks.into_iter().flatten().collect()
 }
 
-/// The trials that a figure is read of directly. A search takes a load that was not offered for one
-/// that was not carried, and a loss curve tells what was sent and what the receiver lost at each
-/// load.
+/// Returns the trials that a figure is read from directly. A search counts a load that was not
+/// offered as not carried, and a loss curve reports what was sent and what the receiver lost at
+/// each load.
 fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     let result = observed.result;
     let end = result.evidence_trial.unwrap_or(result.trials.len());

@@ -84,8 +84,8 @@ pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     check("machine-was-ours", true, detail)
 }
 
-/// Several processes count as one load only when they send at one time. All send for as long as
-/// each other, so their ends tell; a process that is started may wait for long before it sends.
+/// Several processes count as one load only when they send at one time. All send for the
+/// same time, so their ends are compared; a started process may wait long before it sends.
 pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let processes = observed.commands.clients.len();
     if processes < 2 {

@@ -108,7 +108,7 @@ fn attacks<'a>(
     attacked.filter_map(|attacked| Some((attacked, result.trials.get(attacked.trial)?)))
 }
 
-/// As many hostile packets were sent as configured, or nearly as many, in each of so many attacks.
+/// The check that each of the planned attacks sent its configured number of packets, or nearly.
 fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
     let mut passed = attacks(observed).count() == planned;
     let mut shares = Vec::new();
