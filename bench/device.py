@@ -33,7 +33,7 @@ OPERATIONS = {
 REASONS = """\
 why `openssl speed` differs:
   sha-256       it calls EVP_Digest, which creates a context and looks up the hash for each message: slower when short
-  hmac-sha-256  it does not set the key for each message, like both loops here
+  hmac-sha-256  it keeps the key between messages, as both loops here do
   aes-256-gcm   it sets key, IV and the IV's length for each message, and fetches no tag: slower when short
   other ciphers it neither sets an IV for a message nor ends one, and fetches no tag: faster when short; no protocol may do so"""
 

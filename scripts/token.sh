@@ -10,10 +10,10 @@ set -eu
 cd "$(dirname "$0")/.."
 
 fail() { echo "token: $*" >&2; exit 1; }
-command -v pkcs11-tool >/dev/null 2>&1 || fail "pkcs11-tool is missing; give: sudo apt-get install opensc"
+command -v pkcs11-tool >/dev/null 2>&1 || fail "pkcs11-tool is missing; run: sudo apt-get install opensc"
 # Not libclang-cpp, the library for C++, which more machines have. LIBCLANG_PATH selects another folder.
 ls "${LIBCLANG_PATH:-/nowhere}"/libclang*.so* >/dev/null 2>&1 || ls /usr/lib/llvm-*/lib/libclang-[0-9]*.so* >/dev/null 2>&1 ||
-    fail "libclang is missing; give: sudo apt-get install libclang-dev"
+    fail "libclang is missing; run: sudo apt-get install libclang-dev"
 
 CARGO_TARGET_DIR=target/token cargo build --release --locked --manifest-path scripts/token/Cargo.toml
 cargo build --release --locked --package cipherbench
