@@ -10,6 +10,7 @@ mod frames;
 mod interrupts;
 mod kme;
 mod runs;
+mod sabotage;
 mod speed;
 mod support;
 mod texts;
@@ -110,6 +111,21 @@ fn main() -> ExitCode {
             an_invalid_spec_is_an_error,
         ),
         tests!(no_lab, frames: each_direction_is_measured_separately_on_stations),
+        tests!(no_lab, sabotage:
+            without_harm_the_figures_stand,
+            loss_on_the_link_of_station_a,
+            loss_on_the_cipher_link,
+            loss_on_the_link_of_station_b,
+            copies_in_clear_on_the_cipher_link,
+            a_route_past_the_tunnel,
+            offloads_switched,
+            the_sender_stands_still,
+            the_receiver_stands_still,
+            every_core_is_taken_by_another_program,
+            a_broadcast_storm_on_the_cipher_link,
+            a_broadcast_storm_on_the_link_of_station_b,
+            the_device_is_restarted,
+        ),
         tests!(no_lab, encrypt:
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,
             a_wrong_key_file_is_refused,

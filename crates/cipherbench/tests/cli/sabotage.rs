@@ -1,0 +1,478 @@
+//! Sabotage: what other programs do to a lab while its trials run. A figure that it touched is
+//! invalid, or a warning names the disturbance; none stands as if nothing had happened.
+//!
+//! Each test runs one trial of TCP, one of UDP and one of frames, and does the same harm once in
+//! the middle of each.
+
+use crate::support::{Sandbox, finish, kill, start, wait_for};
+use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Loads that any machine carries, so that nothing but the harm disturbs them; long enough for
+/// harm in their middle.
+const CAMPAIGN: &str = "\
+campaign: sabotaged
+repeats: 1
+calibrate: false
+duts: [cipherbench]
+trials:
+  - tcp: { mtu: 1500 B, streams: 2, duration: 3 s, warmup: 0 s }
+  - udp: { mtu: 1500 B, datagram: 1000 B, rate: 24 Mbit/s, duration: 3 s, warmup: 0 s }
+  - load: { frame: 512 B, rate: 3 k frames/s, duration: 3 s }
+";
+
+/// Trials of the campaign.
+const TRIALS: usize = 3;
+/// Time from the first packets of a trial to the harm.
+const LEAD: Duration = Duration::from_millis(900);
+/// How long the harm lasts, unless it is done at once.
+const HARM: Duration = Duration::from_millis(900);
+/// More packets than a ping or the keys' exchange.
+const TRAFFIC: u64 = 300;
+
+/// The interfaces of the path, from A to B, each in its own namespace or in a gateway's.
+const PATH: [&str; 6] = ["a0", "a1", "w0", "w1", "b1", "b0"];
+
+/// The running lab.
+struct Lab<'a> {
+    sandbox: &'a Sandbox,
+}
+
+impl Lab<'_> {
+    /// The process that holds the namespace of an interface.
+    fn holder(&self, interface: &str) -> Option<i32> {
+        let stations = self.sandbox.processes().into_iter();
+        let mut stations = stations.filter(|(_, line)| line.contains("station --node "));
+        stations
+            .find(|(pid, _)| packets(*pid, interface).is_some())
+            .map(|(pid, _)| pid)
+    }
+
+    /// A command beside an interface.
+    fn beside(&self, interface: &str, words: &[&str]) -> Command {
+        let holder = self.holder(interface).expect("the lab is up").to_string();
+        let mut wrapper = vec!["--target", &holder, "--net"];
+        if !nix::unistd::geteuid().is_root() {
+            wrapper.extend(["--user", "--preserve-credentials"]);
+        }
+        // Without the mark of the test's own processes, which the lab would take for its own.
+        let mut command = Command::new("nsenter");
+        command.args(wrapper).args(words);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a script beside an interface.
+    fn script(&self, interface: &str, script: &str) {
+        let output = self.beside(interface, &["sh", "-c", script]).output();
+        let output = output.expect("nsenter is there");
+        assert!(
+            output.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// The tools that run beside an interface.
+    fn tools(&self, interface: &str) -> Vec<i32> {
+        let network = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+        let Some(holder) = self.holder(interface) else {
+            return Vec::new();
+        };
+        let here = network(holder);
+        let tools = self.sandbox.processes().into_iter();
+        let tools = tools.filter(|(pid, line)| {
+            (line.contains("iperf3 ") || line.contains("frames")) && network(*pid) == here
+        });
+        tools.map(|(pid, _)| pid).collect()
+    }
+}
+
+/// Packets that an interface has received, in the namespace of a process.
+fn packets(pid: i32, interface: &str) -> Option<u64> {
+    let table = fs::read_to_string(format!("/proc/{pid}/net/dev")).ok()?;
+    let mut rows = table.lines().filter_map(|line| line.split_once(':'));
+    let (_, numbers) = rows.find(|(name, _)| name.trim() == interface)?;
+    numbers.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What is done in the middle of a trial; the second part undoes it.
+struct Harm<'a> {
+    begin: &'a dyn Fn(&Lab<'_>),
+    end: &'a dyn Fn(&Lab<'_>),
+}
+
+/// What came of one trial.
+#[derive(Debug)]
+struct Came {
+    kind: String,
+    reasons: Vec<String>,
+    /// Kinds of the warnings about its cell.
+    warnings: Vec<String>,
+}
+
+/// Does harm once in every trial of a run; returns what came of them, by the kind of the trial.
+fn sabotage(campaign: &str, harm: &Harm<'_>) -> BTreeMap<String, Came> {
+    let sandbox = Sandbox::new();
+    let mut run = start(sandbox.run(campaign).arg("--quiet"));
+    let lab = Lab { sandbox: &sandbox };
+    let mut harmed = 0;
+    while let Some(trial) = middle_of_trial(&lab, &mut run, harmed) {
+        assert_eq!(trial, harmed, "a trial has not been harmed");
+        (harm.begin)(&lab);
+        let begun = Instant::now();
+        while begun.elapsed() < HARM && sandbox.trials_recorded() == trial {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (harm.end)(&lab);
+        harmed += 1;
+    }
+    let ended = finish(run);
+    assert!(
+        matches!(ended.code, Some(0 | 1)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
+    let results: Value = serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON");
+    let warnings = results["warnings"].as_array().expect("warnings");
+    let about = |id: &str| -> Vec<String> {
+        let about = warnings.iter().filter(|warning| {
+            let cells = warning["cells"].as_array().expect("cells");
+            cells.is_empty() || cells.iter().any(|cell| cell == id)
+        });
+        let kinds = about.map(|warning| warning["kind"].as_str().expect("a kind").to_owned());
+        kinds.collect()
+    };
+    let trials = sandbox.trials();
+    assert_eq!(trials.len(), TRIALS, "{}", ended.stderr);
+    assert_eq!(harmed, TRIALS, "each trial has been harmed once");
+    let came = trials.iter().map(|((cell, _), outcome)| {
+        let kind = cell.split('/').next().expect("a kind").to_owned();
+        let reasons = outcome["reasons"].as_array().into_iter().flatten();
+        let came = Came {
+            kind: outcome["kind"].as_str().expect("a kind").to_owned(),
+            reasons: reasons.map(|reason| reason.to_string()).collect(),
+            warnings: about(cell),
+        };
+        (kind, came)
+    });
+    let came: BTreeMap<_, Came> = came.collect();
+    for (kind, came) in &came {
+        eprintln!(
+            "{kind}: {} {:?} {:?}",
+            came.kind, came.reasons, came.warnings
+        );
+    }
+    came
+}
+
+fn is_running(run: &mut Child) -> bool {
+    run.try_wait().expect("our child").is_none()
+}
+
+/// Packets that station B has received so far, if the lab is up.
+fn received(lab: &Lab<'_>) -> Option<u64> {
+    packets(lab.holder("b0")?, "b0")
+}
+
+/// Waits for the middle of the trial of this number, from 0, or of a later one; returns its number,
+/// or `None` when the run has ended.
+fn middle_of_trial(lab: &Lab<'_>, run: &mut Child, number: usize) -> Option<usize> {
+    let mut first: Option<(Instant, u64)> = None;
+    while is_running(run) {
+        std::thread::sleep(Duration::from_millis(5));
+        let trial = lab.sandbox.trials_recorded();
+        let now = received(lab).filter(|_| trial >= number);
+        let Some(now) = now else { continue };
+        let (since, count) = *first.get_or_insert((Instant::now(), now));
+        if since.elapsed() < LEAD {
+            continue;
+        }
+        if now.saturating_sub(count) >= TRAFFIC {
+            return Some(trial);
+        }
+        first = None;
+    }
+    None
+}
+
+/// Asserts that each figure is invalid, or that one of these warnings is about it.
+#[track_caller]
+fn assert_not_plain(came: &BTreeMap<String, Came>, named: &[&str]) {
+    let is_plain = |came: &Came| {
+        came.kind == "measured"
+            && !(came.warnings.iter()).any(|warning| named.contains(&warning.as_str()))
+    };
+    let plain = came.iter().filter(|(_, came)| is_plain(came));
+    let plain: Vec<_> = plain.map(|(kind, came)| (kind, &came.warnings)).collect();
+    assert!(plain.is_empty(), "stands as a plain number: {plain:#?}");
+}
+
+const NOTHING: &dyn Fn(&Lab<'_>) = &|_| {};
+
+/// Drops one frame in a hundred that an interface receives.
+fn lose_at(interface: &'static str) -> BTreeMap<String, Came> {
+    let begin = |lab: &Lab<'_>| {
+        lab.script(
+            interface,
+            &format!(
+                "nft add table netdev sabotage && \
+                 nft 'add chain netdev sabotage lose \
+                      {{ type filter hook ingress device {interface} priority 0; }}' && \
+                 nft add rule netdev sabotage lose numgen random mod 100 == 0 drop"
+            ),
+        );
+    };
+    let end = |lab: &Lab<'_>| remove_table(lab, interface);
+    sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &begin,
+            end: &end,
+        },
+    )
+}
+
+fn remove_table(lab: &Lab<'_>, interface: &str) {
+    if lab.holder(interface).is_some() {
+        lab.script(interface, "nft delete table netdev sabotage");
+    }
+}
+
+/// Warnings that name a loss that is not the device's, or where it happened.
+const LOSS: [&str; 3] = ["loss-located", "unexplained-retransmissions", "tester-loss"];
+
+pub(crate) fn loss_on_the_link_of_station_a() {
+    assert_not_plain(&lose_at("a1"), &LOSS);
+}
+
+pub(crate) fn loss_on_the_cipher_link() {
+    assert_not_plain(&lose_at("w1"), &LOSS);
+}
+
+pub(crate) fn loss_on_the_link_of_station_b() {
+    assert_not_plain(&lose_at("b0"), &LOSS);
+}
+
+pub(crate) fn copies_in_clear_on_the_cipher_link() {
+    let begin = |lab: &Lab<'_>| {
+        lab.script(
+            "a1",
+            "nft add table netdev sabotage && \
+             nft 'add chain netdev sabotage copy \
+                  { type filter hook ingress device a1 priority 0; }' && \
+             nft add rule netdev sabotage copy dup to w0",
+        );
+    };
+    let end = |lab: &Lab<'_>| remove_table(lab, "a1");
+    let came = sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &begin,
+            end: &end,
+        },
+    );
+    assert_not_plain(&came, &[]);
+}
+
+pub(crate) fn a_route_past_the_tunnel() {
+    let past = |gateway: &'static str, clear: &'static str, next: &'static str| {
+        move |lab: &Lab<'_>, add: &str| {
+            lab.script(
+                clear,
+                &format!(
+                    "ip rule {add} pref 1 iif {clear} lookup 77; \
+                     ip route {add} default via {next} dev {gateway} table 77"
+                ),
+            );
+        }
+    };
+    let there = past("w0", "a1", "192.0.2.2");
+    let back = past("w1", "b1", "192.0.2.1");
+    let begin = |lab: &Lab<'_>| {
+        there(lab, "add");
+        back(lab, "add");
+    };
+    let end = |lab: &Lab<'_>| {
+        if lab.holder("a1").is_some() {
+            there(lab, "del");
+            back(lab, "del");
+        }
+    };
+    let came = sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &begin,
+            end: &end,
+        },
+    );
+    assert_not_plain(&came, &[]);
+}
+
+pub(crate) fn offloads_switched() {
+    let switch = |lab: &Lab<'_>, state: &str| {
+        for interface in PATH {
+            if lab.holder(interface).is_some() {
+                let words = format!("ethtool -K {interface} tso {state} gso {state}");
+                lab.script(interface, &words);
+            }
+        }
+    };
+    let came = sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &|lab| switch(lab, "off"),
+            end: &|lab| switch(lab, "on"),
+        },
+    );
+    assert_not_plain(&came, &[]);
+}
+
+/// Stops the tools of a station for a time, or what is left of the trial.
+fn stop_tools(interface: &'static str) -> BTreeMap<String, Came> {
+    let begin = |lab: &Lab<'_>| {
+        let tools = lab.tools(interface);
+        tools.iter().for_each(|pid| kill(*pid, SIGSTOP));
+        std::thread::sleep(Duration::from_millis(300));
+        tools.iter().for_each(|pid| kill(*pid, SIGCONT));
+    };
+    sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &begin,
+            end: NOTHING,
+        },
+    )
+}
+
+/// Warnings that name a station that stood still.
+const STOOD_STILL: [&str; 3] = ["sender-stood-still", "uneven-in-time", "machine-disturbed"];
+
+pub(crate) fn the_sender_stands_still() {
+    assert_not_plain(&stop_tools("a0"), &STOOD_STILL);
+}
+
+pub(crate) fn the_receiver_stands_still() {
+    assert_not_plain(&stop_tools("b0"), &STOOD_STILL);
+}
+
+pub(crate) fn every_core_is_taken_by_another_program() {
+    let hogs = std::cell::RefCell::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let begin = |_: &Lab<'_>| {
+        let hog = || {
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+        };
+        let new = (0..cores).map(|_| hog().expect("a shell"));
+        hogs.borrow_mut().extend(new);
+    };
+    let end = |_: &Lab<'_>| {
+        for mut hog in hogs.borrow_mut().drain(..) {
+            hog.kill().expect("our child");
+            hog.wait().expect("our child");
+        }
+    };
+    let came = sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &begin,
+            end: &end,
+        },
+    );
+    assert_not_plain(&came, &["machine-disturbed"]);
+}
+
+/// Broadcasts by a neighbour on the far end of a link.
+fn storm(from: &'static str, network: &'static str) -> BTreeMap<String, Came> {
+    let begin = |lab: &Lab<'_>| {
+        // Nobody answers, so its exit code is no error.
+        let storm = format!("ping -b -q -n -l 3000 -c 3000 -s 1000 -W 1 {network} || true");
+        lab.script(from, &storm);
+    };
+    sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &begin,
+            end: NOTHING,
+        },
+    )
+}
+
+pub(crate) fn a_broadcast_storm_on_the_cipher_link() {
+    assert_not_plain(&storm("w1", "192.0.2.255"), &[]);
+}
+
+pub(crate) fn a_broadcast_storm_on_the_link_of_station_b() {
+    assert_not_plain(&storm("b1", "10.2.0.255"), &["foreign-traffic"]);
+}
+
+pub(crate) fn the_device_is_restarted() {
+    let begin = |lab: &Lab<'_>| {
+        let processes = lab.sandbox.processes();
+        let gateway = processes
+            .iter()
+            .find(|(_, line)| line.contains("encrypt --config"));
+        let (pid, _) = gateway.expect("the device runs");
+        let words = fs::read(format!("/proc/{pid}/cmdline")).expect("its words");
+        let words: Vec<_> = words.split(|&byte| byte == 0).collect();
+        let words: Vec<_> = words
+            .iter()
+            .map(|word| String::from_utf8_lossy(word))
+            .collect();
+        let holder = lab.holder("w0").expect("the lab is up").to_string();
+        kill(*pid, SIGKILL);
+        // It comes up again, as a supervisor would have it.
+        let mut again = Command::new("nsenter");
+        again
+            .args(["--target", &holder, "--all", crate::support::PROGRAM])
+            .args(
+                words
+                    .iter()
+                    .skip(1)
+                    .filter(|word| !word.is_empty())
+                    .map(AsRef::as_ref),
+            )
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut again = again.spawn().expect("nsenter is there");
+        std::thread::sleep(HARM);
+        let _ = again.kill();
+        again.wait().expect("our child");
+    };
+    let came = sabotage(
+        CAMPAIGN,
+        &Harm {
+            begin: &begin,
+            end: NOTHING,
+        },
+    );
+    assert_not_plain(&came, &[]);
+}
+
+/// The positive control: without harm all three are measured, and no warning speaks of any.
+pub(crate) fn without_harm_the_figures_stand() {
+    let harmless = Harm {
+        begin: NOTHING,
+        end: NOTHING,
+    };
+    wait_for("an undisturbed run", || {
+        let came = sabotage(CAMPAIGN, &harmless);
+        let names = LOSS.iter().chain(&STOOD_STILL);
+        let named = names.chain(&["foreign-traffic"]);
+        let is_plain = came.values().all(|came| {
+            came.kind == "measured"
+                && !(named.clone()).any(|name| came.warnings.iter().any(|it| it == name))
+        });
+        if !is_plain {
+            eprintln!("disturbed: {came:#?}");
+        }
+        is_plain.then_some(())
+    });
+}
