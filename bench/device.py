@@ -40,12 +40,10 @@ why `openssl speed` differs:
 
 def ours(operation, size, seconds):
     spec = {
-        "device": {"open-ssl": {"provider": None, "engine": None, "module": None}},
-        "work": {
-            "speed": {
-                "operation": operation, "bytes": size, "threads": 1, "depth": 1,
-                "duration_ns": int(seconds * 1e9), "slices": 1,
-            }
+        "device": {"kind": "openssl", "provider": None, "engine": None, "module": None},
+        "test": {
+            "procedure": "speed", "operation": operation, "bytes": size, "concurrency": 1, "workers": "threads",
+            "depth": 1, "duration_ns": int(seconds * 1e9), "slices": 1,
         },
         "seed": 1,
     }

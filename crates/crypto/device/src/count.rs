@@ -1,4 +1,5 @@
-//! Per-thread counts of completed and failed operations, readable by other threads at any time.
+//! The inputs of repeated operations, and per-thread counts of completed and failed ones, readable
+//! by other threads at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -50,5 +51,30 @@ impl<'a> Count<'a> {
             self.failed += 1;
             self.tally.failed.store(self.failed, Ordering::Relaxed);
         }
+    }
+}
+
+/// Inputs that operations take in turn.
+pub struct Inputs<'a> {
+    ring: &'a [&'a [u8]],
+    next: usize,
+}
+
+impl<'a> Inputs<'a> {
+    /// Begins with the first one. There is at least one.
+    pub(crate) const fn new(ring: &'a [&'a [u8]]) -> Self {
+        Self { ring, next: 0 }
+    }
+
+    /// Returns the next input with its index.
+    #[inline]
+    pub(crate) fn next(&mut self) -> (usize, &'a [u8]) {
+        let index = self.next;
+        self.next = if index + 1 < self.ring.len() {
+            index + 1
+        } else {
+            0
+        };
+        (index, self.ring[index])
     }
 }

@@ -1,6 +1,6 @@
 //! The traits of a device: device, session, job and queue.
 
-use crate::{Count, Facts, Keys, Operation, UnknownName};
+use crate::{Count, Facts, Inputs, Keys, Operation, UnknownName};
 
 /// An error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +17,10 @@ pub enum DeviceError {
     /// wrong ones.
     #[error("{0}")]
     PinRefused(String),
+    /// Its result cannot be right, whatever its bytes: it announced more of them than its buffer
+    /// holds.
+    #[error("{0}")]
+    Wrong(String),
     /// It failed at this operation. It may work again, possibly only after a restart.
     #[error("{0}")]
     Failed(String),
@@ -82,24 +86,21 @@ pub trait Job {
     /// [`DeviceError::Failed`].
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError>;
 
-    /// Runs it `times` times and adds each run to `count`. Returns whether the last one succeeded;
-    /// its result is then in `output`.
+    /// Runs it `times` times, each with the next of the inputs, and adds each run to `count`.
     ///
     /// Implementations should not override it: the default is compiled for each job type, so that
     /// no indirect call separates two operations.
     fn repeat(
         &mut self,
         times: u64,
-        input: &[u8],
+        inputs: &mut Inputs<'_>,
         output: &mut Vec<u8>,
         count: &mut Count<'_>,
-    ) -> bool {
-        let mut succeeded = false;
+    ) {
         for _ in 0..times {
-            succeeded = matches!(self.run(input, output), Ok(true));
-            count.add(succeeded);
+            let (_, input) = inputs.next();
+            count.add(matches!(self.run(input, output), Ok(true)));
         }
-        succeeded
     }
 
     /// Returns the queue for several operations in flight, where the device supports that.
@@ -122,6 +123,14 @@ pub trait Queue {
     /// # Errors
     /// [`DeviceError::Failed`].
     fn complete(&mut self, output: &mut Vec<u8>) -> Result<bool, DeviceError>;
+}
+
+/// The error for a result of which the device announced more bytes than its buffer holds.
+#[cold]
+pub(crate) fn overlong(announced: usize, room: usize) -> DeviceError {
+    DeviceError::Wrong(format!(
+        "it announced a result of {announced} B in a buffer of {room} B"
+    ))
 }
 
 /// The error for a key of a vector or a trial that a library rejects.

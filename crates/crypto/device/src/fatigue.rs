@@ -11,7 +11,8 @@
 //!    continues at each thread's step.
 //!
 //! A device that cannot be reopened ends the trial with the counts so far. The trial does not
-//! detect an operation that never returns: the parent process notices that progress reports stop.
+//! detect an operation that never returns: the parent process notices that progress reports stop,
+//! or show no progress.
 
 mod life;
 mod tally;
@@ -59,7 +60,8 @@ struct Inputs {
 }
 
 /// Runs the trial. `open` reopens the device; `ready` is called when all threads wait, and returns
-/// whether to begin; `report` receives progress about every second, and once at the end.
+/// whether to begin; `report` receives progress, at first after 10 ms and in the end about every
+/// second, and once at the end, before the device is closed.
 ///
 /// # Errors
 /// [`DeviceError`] where the trial cannot begin: the device offers none of the operations, or
@@ -90,24 +92,21 @@ pub(crate) fn run(
     };
 
     let mut end = trial.live(&*device, ready, report)?;
-    drop(device);
+    close(device, end, &tallies, report);
     while end == End::Failed {
-        // Lives may be shorter than the interval of progress reports.
-        if tallies.due_in().is_zero() {
-            report(tallies.tick());
-        }
-        end = match reopen(&trial, open, report) {
-            Ok(end) => end,
-            Err(refused) => {
-                report(tallies.tick());
-                return Err(refused);
-            }
-        };
-    }
-    if end != End::NeverBegan {
-        report(tallies.tick());
+        end = reopen(&trial, open, report)?;
     }
     Ok(())
+}
+
+/// Closes the device after its life. What it did is reported first: a driver may crash while it
+/// closes, and that would lose the counts.
+fn close(device: Box<dyn Device>, end: End, tallies: &Tallies, report: &mut dyn FnMut(Fatigue)) {
+    // Lives may be shorter than the interval of progress reports.
+    if end == End::Over || (end == End::Failed && tallies.due_in().is_zero()) {
+        report(tallies.tick());
+    }
+    drop(device);
 }
 
 /// Reopens the device and runs its next life. An error is a rejected PIN, which is not tried a
@@ -121,17 +120,24 @@ fn reopen(
         if !trial.against.orders.pause(wait) || trial.is_over() {
             break;
         }
-        match open().and_then(|device| trial.live(&*device, || true, report)) {
+        let lived = open().and_then(|device| {
+            let end = trial.live(&*device, || true, report)?;
+            close(device, end, trial.tallies, report);
+            Ok(end)
+        });
+        match lived {
             Ok(end) => return Ok(end),
             Err(error) => {
                 let text = format!("the device cannot be reopened: {error}");
                 trial.tallies.note_reason(text);
                 if matches!(error, DeviceError::PinRefused(_)) {
+                    report(trial.tallies.tick());
                     return Err(error);
                 }
             }
         }
     }
+    report(trial.tallies.tick());
     Ok(End::Over)
 }
 

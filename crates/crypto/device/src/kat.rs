@@ -187,7 +187,7 @@ impl Trial<'_> {
                 Ok(_) => offered.push(operation),
                 Err(DeviceError::NotOffered(why)) => missing.push((operation.action, why)),
                 Err(error) => {
-                    let row = Row::of(KatOutcome::Error(error.to_string()));
+                    let row = Row::of(wrong_or(error, "as it was prepared"));
                     return sink.finish(operation.action.name(), row);
                 }
             }
@@ -356,11 +356,13 @@ impl Trial<'_> {
             Err(error @ DeviceError::Failed(_)) if case.is_invalid() => {
                 return self.refuses(job, case, &error);
             }
-            other => other.map_err(outcome)?,
+            other => other.map_err(|error| wrong_or(error, input))?,
         };
         // Twice: a device may return a right result once and then repeat it.
         let mut again = Vec::new();
-        let authentic_again = job.run(case.input(), &mut again).map_err(outcome)?;
+        let authentic_again = job
+            .run(case.input(), &mut again)
+            .map_err(|error| wrong_or(error, input))?;
         for (authentic, output) in [(authentic, &output), (authentic_again, &again)] {
             case.check(authentic, output, inverse.as_deref_mut())
                 .map_err(|wrong| KatOutcome::Wrong {
@@ -435,6 +437,18 @@ fn takes_empty_input(operation: Operation) -> bool {
 /// The outcome of a case that the CPU cannot make, which is not the device's fault.
 fn without_cpu(error: DeviceError) -> KatOutcome {
     KatOutcome::NotOffered(format!("nothing to compare with: {error}"))
+}
+
+/// The outcome of an error at an input.
+fn wrong_or(error: DeviceError, input: &str) -> KatOutcome {
+    match error {
+        DeviceError::Wrong(detail) => KatOutcome::Wrong {
+            input: input.to_owned(),
+            first_differing: None,
+            detail,
+        },
+        error => outcome(error),
+    }
 }
 
 fn outcome(error: DeviceError) -> KatOutcome {

@@ -32,7 +32,7 @@ mod threads;
 mod vectors;
 
 pub use case::{Case, Wrong};
-pub use count::Count;
+pub use count::{Count, Inputs};
 pub use device::{Device, DeviceError, Job, Queue, Session};
 pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;

@@ -185,6 +185,8 @@ impl Device for Modelled {
                 DeviceFault::Fails => "fails",
                 DeviceFault::Wrong => "gives a wrong byte",
                 DeviceFault::Stops => "stops the device",
+                DeviceFault::Hangs => "never returns",
+                DeviceFault::Crashes => "crashes the process",
             };
             more.push(("errors", format!("{errors_ppm} ppm; each {does}")));
             more.push(("seed of errors", self.seed.to_string()));
@@ -325,6 +327,10 @@ impl Queue for ModelJob<'_> {
         match ticket.fault {
             Some(DeviceFault::Fails) => return Err(failed("an injected error of the model")),
             Some(DeviceFault::Stops) => return Err(failed("the modelled device stopped")),
+            Some(DeviceFault::Hangs) => loop {
+                thread::park();
+            },
+            Some(DeviceFault::Crashes) => std::process::abort(),
             Some(DeviceFault::Wrong) | None => {}
         }
         let result = result?;

@@ -24,7 +24,8 @@ pub enum Line {
     Kat(KatRow),
     /// The speed.
     Speed(Speed),
-    /// Fatigue so far, about every second, and once at the end.
+    /// Fatigue so far: at first after 10 ms, then each time that the trial has run twice as long,
+    /// but at least every second; and once at the end, before the device is closed.
     Fatigue(Fatigue),
     /// The device or the spec cannot be used: why, and what to do. The last line.
     Failed(String),
@@ -67,8 +68,10 @@ pub struct Speed {
     pub slices: Vec<u64>,
     /// Operations that failed.
     pub failed: u64,
-    /// Results checked against the CPU after the measurement.
+    /// Results checked against the CPU, selected at random.
     pub checked: u64,
+    /// Of those, results of the measured time. The others were computed right after it.
+    pub checked_measured: u64,
     /// Wrong results among these.
     pub wrong: u64,
     /// Latency of single operations in nanoseconds: 50th, 99th percentile and largest, of a sample.

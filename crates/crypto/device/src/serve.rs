@@ -29,13 +29,7 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> io::Resul
         failed: None,
     };
     match serde_json::from_str::<Spec>(&line) {
-        Ok(Spec {
-            device: DeviceKind::SoftHsm,
-            test,
-            seed,
-        }) => {
-            delegate(input, &mut writer, test, seed);
-        }
+        Ok(spec) if spec.device == DeviceKind::SoftHsm => delegate(input, &mut writer, spec),
         Ok(spec) => work(&spec, &Orders::listen(input), &mut writer),
         Err(error) => writer.write(&Line::Failed(format!(
             "the first line of standard input is not the spec of a trial: {error}"
@@ -78,7 +72,7 @@ fn work(spec: &Spec, orders: &Arc<Orders>, writer: &mut LineWriter<impl Write>) 
         Ok(false) => {}
         Err(DeviceError::NotOffered(text)) => writer.write(&Line::NotOffered(text)),
         Err(DeviceError::PinRefused(text)) => writer.write(&Line::PinRefused(text)),
-        Err(DeviceError::Unusable(text) | DeviceError::Failed(text)) => {
+        Err(DeviceError::Unusable(text) | DeviceError::Failed(text) | DeviceError::Wrong(text)) => {
             writer.write(&Line::Failed(text));
         }
     }
@@ -106,7 +100,9 @@ fn work_on(
                 writer.write(&Line::Ready);
                 orders.begin()
             };
-            let measured = speed::measure(&*device, &*cpu, &keys, test, orders, ready)?;
+            let examination = speed::Examination::of_processes(spec.processes);
+            let measured =
+                speed::measure(&*device, &*cpu, &keys, test, examination, orders, ready)?;
             let done = measured.is_some();
             measured
                 .into_iter()
@@ -143,14 +139,12 @@ fn work_on(
 fn delegate(
     input: BufReader<impl Read + Send + 'static>,
     writer: &mut LineWriter<impl Write>,
-    test: DeviceTest,
-    seed: u64,
+    spec: Spec,
 ) {
     let ended = SoftHsm::make().and_then(|token| {
         let spec = Spec {
             device: token.spec(),
-            test,
-            seed,
+            ..spec
         };
         let ended = run_child(&token, &spec, input, writer);
         ended.map_err(|error| {

@@ -12,6 +12,14 @@ pub struct Spec {
     /// The test, with this process's share of it: a speed trial's concurrency is the number of
     /// threads in this process, whatever its kind of workers.
     pub test: DeviceTest,
+    /// Processes that share a speed trial on the device, this one included: together they verify
+    /// as many results as are needed.
+    #[serde(default = "one")]
+    pub processes: u32,
     /// Seed of keys and inputs, which are the same in every process and run.
     pub seed: u64,
+}
+
+const fn one() -> u32 {
+    1
 }

@@ -5,45 +5,79 @@
 //! 2. Once all have run it again, the first reading is taken: each thread's count, the CPU time,
 //!    the device's own count. More readings follow at the end of each slice, by a thread that
 //!    sleeps in between.
-//! 3. Threads are stopped. The last result of each is checked against the CPU, and so are some more
-//!    operations. With several operations in flight they go through the same queue with different
-//!    inputs, so that results in the wrong order are noticed.
+//! 3. Some operations are timed individually, for the latency, and their results are verified
+//!    (module `sample`). If these are too few after the last reading, threads continue, and the
+//!    results of all operations are verified until they are enough.
+//! 4. Threads are stopped. Results that could not be compared at once are verified.
 //!
-//! Between two operations the loop only does a comparison and one store to memory that no other
-//! thread writes ([`Job::repeat`]), so that the device is measured. Some operations are timed
-//! individually, for the latency.
+//! Between two operations the loop only takes the next input of a ring, and does a comparison and
+//! one store to memory that no other thread writes ([`Job::repeat`]), so that the device is
+//! measured.
+
+mod sample;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::count::{Count, Tally};
 use crate::operation::device::DeviceSpeed;
+use crate::operation::sample::results_needed;
 use crate::orders::Orders;
 use crate::report::Speed;
 use crate::threads::{Gate, check_threads, panicked, process_cpu_ns, start};
-use crate::{Action, Case, Device, DeviceError, Job, Keys, Operation, Queue};
+use crate::{Action, Case, Device, DeviceError, Inputs, Job, Keys, Operation, Queue};
+use sample::{Kept, Plan, Sampler, Verified};
 
-/// Approximate time between two timed operations.
-const TIMED_EVERY_NS: u64 = 100_000;
-const UNTIMED_MAX: u64 = 10_000;
 /// Maximum number of samples per thread; more are thinned out.
 const SAMPLES_MAX: usize = 1024;
 const SLICES_MAX: u32 = 10_000;
-/// Minimum number of results that all threads together check after the measurement.
-const CHECKED_MIN: u32 = 64;
-/// Number of different inputs in flight when results are checked.
-const DIFFERENT: u64 = 16;
+/// Longest time after the measurement in which operations continue until enough results are
+/// examined. A device that was fast enough to need it takes about as long as the measurement.
+const CONTINUED_MAX: Duration = Duration::from_secs(10);
 /// The slowest thread may take this fraction of the measurement to begin.
 const SETTLING_PART: u32 = 10;
+
+/// What all threads do.
+mod phase {
+    pub(super) const MEASURED: u8 = 0;
+    /// The measurement is over, but not enough results have been examined.
+    pub(super) const CONTINUED: u8 = 1;
+    pub(super) const OVER: u8 = 2;
+}
 
 /// The results of a thread.
 struct ThreadResult {
     samples: Samples,
-    checked: u64,
-    wrong: u64,
+    verified: Verified,
+    kept: Vec<Kept>,
+}
+
+/// How a process examines results.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Examination {
+    /// Results that it verifies at least, where it has that many.
+    pub(crate) needed: u64,
+    /// Selects the results.
+    pub(crate) seed: u64,
+}
+
+impl Examination {
+    /// The share of one of this many processes on a device; the selection is unpredictable.
+    pub(crate) fn of_processes(processes: u32) -> Self {
+        let mut seed = [0; 8];
+        // Without random numbers the time decides, which a device cannot know exactly either.
+        if aws_lc_rs::rand::fill(&mut seed).is_err() {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            seed = (since.unwrap_or_default().as_nanos() as u64).to_le_bytes();
+        }
+        Self {
+            needed: results_needed().div_ceil(processes.max(1).into()),
+            seed: u64::from_le_bytes(seed),
+        }
+    }
 }
 
 /// A reading of all counters.
@@ -66,6 +100,7 @@ pub(crate) fn measure(
     cpu: &dyn Device,
     keys: &Keys,
     test: &DeviceSpeed,
+    examination: Examination,
     orders: &Orders,
     ready: impl FnOnce() -> bool,
 ) -> Result<Option<Speed>, DeviceError> {
@@ -73,24 +108,29 @@ pub(crate) fn measure(
     check_threads(test.concurrency)?;
     let maker = cpu.session()?;
     let bytes = test.bytes.unwrap_or(0) as usize;
-    // The first one is measured.
-    let different = if test.depth > 1 { DIFFERENT } else { 1 };
-    let cases = (0..different)
+    let cases = (0..sample::ring_length(bytes) as u64)
         .map(|number| {
             let variant = keys.seed.wrapping_add(number);
             Case::valid(operation, bytes, variant, keys, &*maker)
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let plan = Plan::new(
+        &cases,
+        examination.needed,
+        test.concurrency,
+        test.duration_ns,
+        examination.seed,
+    );
     let trial = Trial {
         device,
         cpu,
         keys,
         operation,
         test,
-        case: &cases[0],
-        cases: &cases,
+        inputs: cases.iter().map(Case::input).collect(),
+        plan,
         gate: Gate::default(),
-        stop: AtomicBool::new(false),
+        phase: AtomicU8::new(phase::MEASURED),
         tallies: (0..test.concurrency).map(|_| Tally::default()).collect(),
     };
     let measured = trial.run(orders, ready)?;
@@ -104,12 +144,12 @@ struct Trial<'a> {
     keys: &'a Keys,
     operation: Operation,
     test: &'a DeviceSpeed,
-    /// The measured input.
-    case: &'a Case,
-    /// The measured input, and others for checking a device with several in flight.
-    cases: &'a [Case],
+    /// The inputs of the plan's cases.
+    inputs: Vec<&'a [u8]>,
+    plan: Plan<'a>,
     gate: Gate,
-    stop: AtomicBool,
+    /// One of [`phase`].
+    phase: AtomicU8,
     tallies: Vec<Tally>,
 }
 
@@ -120,8 +160,8 @@ impl Trial<'_> {
         ready: impl FnOnce() -> bool,
     ) -> Result<Option<Speed>, DeviceError> {
         thread::scope(|scope| {
-            let work = |tally, sender| self.work(tally, sender);
-            let (threads, prepared) = start(scope, &self.tallies, work);
+            let work = |(number, tally), sender| self.work(number, tally, sender);
+            let (threads, prepared) = start(scope, (0..).zip(&self.tallies), work);
             if prepared.is_err() || !ready() {
                 self.gate.open(false);
                 return prepared.map(|_| None);
@@ -129,8 +169,10 @@ impl Trial<'_> {
             let bytes_each = prepared?.into_iter().max().unwrap_or_default();
 
             self.gate.open(true);
-            let readings = self.observe(orders);
-            self.stop.store(true, Ordering::Relaxed);
+            let readings = self
+                .observe(orders)
+                .filter(|readings| self.continue_until_examined(readings, orders));
+            self.phase.store(phase::OVER, Ordering::Relaxed);
             let mut found = Vec::with_capacity(threads.len());
             for thread in threads {
                 found.extend(thread.join().map_err(|_| panicked())?);
@@ -142,6 +184,7 @@ impl Trial<'_> {
     /// One thread: sends the bytes per operation, or why it cannot work; then works.
     fn work(
         &self,
+        number: u64,
         tally: &Tally,
         sender: mpsc::Sender<Result<u64, DeviceError>>,
     ) -> Option<ThreadResult> {
@@ -155,7 +198,7 @@ impl Trial<'_> {
                 return Err(DeviceError::NotOffered(text.to_owned()));
             }
             // Other errors will recur and be counted.
-            match job.run(self.case.input(), &mut output) {
+            match job.run(self.inputs[0], &mut output) {
                 Err(error @ DeviceError::NotOffered(_)) => Err(error),
                 _ => Ok(job),
             }
@@ -173,11 +216,18 @@ impl Trial<'_> {
             return None;
         }
         let depth = self.test.depth as usize;
-        let (samples, succeeded) = match job.queue() {
-            Some(queue) if depth > 1 => self.keep_full(queue, depth, &mut output, tally),
-            _ => self.repeat(&mut *job, &mut output, tally),
+        let mut sampler = Sampler::new(&self.plan, number);
+        let samples = match job.queue() {
+            Some(queue) if depth > 1 => {
+                self.keep_full(queue, depth, &mut output, tally, &mut sampler)
+            }
+            _ => self.repeat(&mut *job, &mut output, tally, &mut sampler),
         };
-        Some(self.check(&mut *job, samples, succeeded.then_some(&output[..])))
+        Some(ThreadResult {
+            samples,
+            verified: sampler.verified,
+            kept: sampler.kept,
+        })
     }
 
     /// Returns the bytes of plaintext or message per operation; 0 for public-key operations.
@@ -185,115 +235,110 @@ impl Trial<'_> {
         match self.operation.action {
             _ if !self.operation.takes_size() => 0,
             Action::Decrypt => output.len() as u64,
-            _ => self.case.input().len() as u64,
+            _ => self.inputs[0].len() as u64,
         }
     }
 
-    /// The measured loop. Returns samples of times, and whether the last operation succeeded; its
-    /// result is then in `output`.
-    fn repeat(&self, job: &mut dyn Job, output: &mut Vec<u8>, tally: &Tally) -> (Samples, bool) {
-        let input = self.case.input();
+    /// The measured loop. Returns samples of times.
+    fn repeat(
+        &self,
+        job: &mut dyn Job,
+        output: &mut Vec<u8>,
+        tally: &Tally,
+        sampler: &mut Sampler<'_>,
+    ) -> Samples {
+        let mut inputs = Inputs::new(&self.inputs);
         let mut samples = Samples::default();
         let mut count = Count::new(tally);
-        let (mut untimed, mut succeeded) = (0, false);
-        while !self.stop.load(Ordering::Relaxed) {
-            job.repeat(untimed, input, output, &mut count);
+        let mut unexamined = 0;
+        loop {
+            let phase = self.phase.load(Ordering::Relaxed);
+            if phase == phase::OVER {
+                return samples;
+            }
+            job.repeat(unexamined, &mut inputs, output, &mut count);
+            let (case, input) = inputs.next();
             let begin = Instant::now();
-            succeeded = job.repeat(1, input, output, &mut count);
+            let result = job.run(input, output);
             let took = begin.elapsed().as_nanos() as u64;
-            samples.add(took);
-            untimed = (TIMED_EVERY_NS / took.max(1)).min(UNTIMED_MAX);
+            count.add(matches!(result, Ok(true)));
+            let is_measured = phase == phase::MEASURED;
+            if is_measured {
+                samples.add(took);
+            }
+            sampler.examine(case, &result, output, is_measured);
+            unexamined = sampler.gap(took, is_measured);
         }
-        (samples, succeeded)
     }
 
-    /// The measured loop with several operations in flight.
+    /// The measured loop with several operations in flight. Their inputs differ, so that results in
+    /// the wrong order are wrong.
     fn keep_full(
         &self,
         queue: &mut dyn Queue,
         depth: usize,
         output: &mut Vec<u8>,
         tally: &Tally,
-    ) -> (Samples, bool) {
-        let input = self.case.input();
+        sampler: &mut Sampler<'_>,
+    ) -> Samples {
+        let mut inputs = Inputs::new(&self.inputs);
         let mut samples = Samples::default();
-        let mut succeeded = false;
         let mut sent = VecDeque::with_capacity(depth);
         let mut count = Count::new(tally);
+        let mut unexamined = 0;
+        let mut completed = Instant::now();
         loop {
-            let stop = self.stop.load(Ordering::Relaxed);
-            while !stop && sent.len() < depth {
+            let phase = self.phase.load(Ordering::Relaxed);
+            while phase != phase::OVER && sent.len() < depth {
                 let now = Instant::now();
+                let (case, input) = inputs.next();
                 if queue.submit(input).is_err() {
                     count.add(false);
                     break;
                 }
-                sent.push_back(now);
+                sent.push_back((now, case));
             }
-            match sent.pop_front() {
-                Some(begin) => {
-                    succeeded = matches!(queue.complete(output), Ok(true));
-                    count.add(succeeded);
-                    if succeeded {
-                        samples.add(begin.elapsed().as_nanos() as u64);
-                    }
+            let Some((begin, case)) = sent.pop_front() else {
+                match phase {
+                    phase::OVER => return samples,
+                    _ => continue,
                 }
-                None if stop => return (samples, succeeded),
-                None => {}
+            };
+            let result = queue.complete(output);
+            let succeeded = matches!(result, Ok(true));
+            count.add(succeeded);
+            let is_measured = phase == phase::MEASURED;
+            let before = std::mem::replace(&mut completed, Instant::now());
+            if succeeded && is_measured {
+                samples.add((completed - begin).as_nanos() as u64);
+            }
+            if unexamined == 0 || !is_measured {
+                sampler.examine(case, &result, output, is_measured);
+                // Operations overlap: what each costs is the time since the one before it.
+                let took = (completed - before).as_nanos() as u64;
+                unexamined = sampler.gap(took, is_measured);
+            } else {
+                unexamined -= 1;
             }
         }
     }
 
-    /// Checks results after the measurement. `last` is the result of the last measured operation.
-    fn check(&self, job: &mut dyn Job, samples: Samples, last: Option<&[u8]>) -> ThreadResult {
-        let mut found = ThreadResult {
-            samples,
-            checked: 0,
-            wrong: 0,
+    /// Lets the threads continue after the measurement until enough results are examined: as many
+    /// as the plan needs, or all that were measured if these are fewer. `false`: the order is to
+    /// stop.
+    fn continue_until_examined(&self, readings: &[(SystemTime, Reading)], orders: &Orders) -> bool {
+        let [(_, first), .., (_, last)] = readings else {
+            return true;
         };
-        let cpu = self
-            .case
-            .needs_inverse()
-            .then(|| self.cpu.session().ok())
-            .flatten();
-        let inverse = self.operation.inverse();
-        let inverse = cpu
-            .as_ref()
-            .zip(inverse)
-            .map(|(cpu, inverse)| cpu.job(inverse, self.keys));
-        let mut inverse = inverse.and_then(Result::ok);
-        let mut check = |case: &Case, authentic: bool, output: &[u8]| {
-            found.checked += 1;
-            let right = case.check(authentic, output, inverse.as_deref_mut());
-            found.wrong += u64::from(right.is_err());
-        };
-        if let Some(last) = last {
-            check(self.case, true, last);
-        }
-        let each = CHECKED_MIN.div_ceil(self.test.concurrency) as usize;
-        let depth = self.test.depth as usize;
-        match job.queue() {
-            Some(queue) if depth > 1 => {
-                // At least as many as are in flight, or the order would not be checked.
-                let all = each.max(depth.min(CHECKED_MIN as usize));
-                check_queue(
-                    queue,
-                    depth,
-                    self.cases.iter().cycle().take(all),
-                    &mut check,
-                );
-            }
-            _ => {
-                let mut output = Vec::new();
-                for _ in 0..each {
-                    // A failed operation has no result to check.
-                    if let Ok(authentic) = job.run(self.case.input(), &mut output) {
-                        check(self.case, authentic, &output);
-                    }
-                }
+        let enough = self.plan.needed.min(last.operations - first.operations);
+        let end = Instant::now() + CONTINUED_MAX;
+        while self.plan.examined() < enough && Instant::now() < end {
+            self.phase.store(phase::CONTINUED, Ordering::Relaxed);
+            if !orders.pause(Duration::from_millis(1)) {
+                return false;
             }
         }
-        found
+        true
     }
 
     /// Reads the counters at the beginning and after each slice. `None`: the order is to stop.
@@ -349,17 +394,17 @@ impl Trial<'_> {
             .iter()
             .for_each(|found| samples.extend(&found.samples.kept));
         samples.sort_unstable();
+        let samples_max = found.iter().map(|found| found.samples.max).max();
+        let verified = Verified::sum(found.iter().map(|found| found.verified));
+        let kept: Vec<Kept> = found.into_iter().flat_map(|found| found.kept).collect();
+        let later = sample::verify(&self.plan, kept, self.operation, self.cpu, self.keys);
+        let verified = Verified::sum([verified, later].into_iter());
         let quantile = |share: usize| {
             samples
                 .get((samples.len() * share).div_ceil(100).saturating_sub(1))
                 .copied()
                 .unwrap_or(0)
         };
-        let max = found
-            .iter()
-            .map(|found| found.samples.max)
-            .max()
-            .unwrap_or(0);
         let unix = began
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
@@ -371,37 +416,14 @@ impl Trial<'_> {
             cpu_ns: last.cpu_ns.saturating_sub(first.cpu_ns),
             slices: slices(readings),
             failed: last.failed - first.failed,
-            checked: found.iter().map(|found| found.checked).sum(),
-            wrong: found.iter().map(|found| found.wrong).sum(),
-            latency_ns: [quantile(50), quantile(99), max],
+            checked: verified.checked,
+            checked_measured: verified.measured.min(operations),
+            wrong: verified.wrong,
+            latency_ns: [quantile(50), quantile(99), samples_max.unwrap_or(0)],
             device_operations: last
                 .device_operations
                 .zip(first.device_operations)
                 .map(|(last, first)| last - first),
-        }
-    }
-}
-
-/// Keeps the queue full with these cases, and checks each result against the input whose turn it
-/// is.
-fn check_queue<'c>(
-    queue: &mut dyn Queue,
-    depth: usize,
-    mut cases: impl Iterator<Item = &'c Case>,
-    check: &mut impl FnMut(&Case, bool, &[u8]),
-) {
-    let mut sent = VecDeque::with_capacity(depth);
-    let mut output = Vec::new();
-    loop {
-        while sent.len() < depth {
-            let Some(case) = cases.next() else { break };
-            if queue.submit(case.input()).is_ok() {
-                sent.push_back(case);
-            }
-        }
-        let Some(case) = sent.pop_front() else { return };
-        if let Ok(authentic) = queue.complete(&mut output) {
-            check(case, authentic, &output);
         }
     }
 }

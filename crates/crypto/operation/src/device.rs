@@ -72,6 +72,10 @@ pub enum DeviceFault {
     Wrong,
     /// The device stops: all later operations fail until it is restarted.
     Stops,
+    /// It never returns.
+    Hangs,
+    /// Its driver crashes, and with it the process that uses it.
+    Crashes,
 }
 
 /// A trial of a crypto device.

@@ -19,6 +19,7 @@
 
 pub mod device;
 mod list;
+pub mod sample;
 
 pub use list::ALGORITHMS;
 

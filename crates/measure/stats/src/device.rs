@@ -23,7 +23,7 @@ pub use series::{
     DeviceAxis, DeviceComparison, DeviceCurve, DeviceGain, DevicePointResult, DeviceSeries,
     DeviceUnit,
 };
-pub use speed::{DeviceSpeedResult, MemberSpeed};
+pub use speed::{DeviceSpeedResult, FOUND_MIN, MemberSpeed};
 pub use survival::{SURVIVAL_STEPS_MAX, Survival, SurvivalStep};
 
 pub(crate) use fatigue::batches;

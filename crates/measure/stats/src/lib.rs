@@ -46,9 +46,9 @@ pub use compare::{Comparison, Metric};
 pub use device::{
     Course, Crossover, CrossoverPoint, DeviceAxis, DeviceCell, DeviceComparison, DeviceCurve,
     DeviceFigures, DeviceGain, DeviceMember, DeviceOutcome, DevicePointResult, DeviceSeries,
-    DeviceSpeedResult, DeviceStanding, DeviceTestInfo, DeviceUnit, FatigueBatch, FatigueClass,
-    FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict, MemberSpeed,
-    REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
+    DeviceSpeedResult, DeviceStanding, DeviceTestInfo, DeviceUnit, FOUND_MIN, FatigueBatch,
+    FatigueClass, FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict,
+    MemberSpeed, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
 };
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};

@@ -123,6 +123,8 @@ pub enum WarningKind {
     FailedOperations,
     /// No result of a speed trial was checked.
     UncheckedResults,
+    /// Too few results of a speed trial were checked to find 1 wrong in 1000.
+    FewCheckedResults,
     /// Workers did not work in parallel as planned.
     NotTogether,
     /// A speed changed during its trial.

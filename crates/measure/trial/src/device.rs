@@ -13,6 +13,7 @@
 mod fatigue;
 mod kat;
 mod lifetimes;
+mod patience;
 mod pool;
 mod proof;
 mod speed;
@@ -75,7 +76,7 @@ impl OnDevices {
     }
 
     /// Ends a worker that makes no progress for this long, whatever the kind of trial. The default
-    /// is a minute or two.
+    /// is ten seconds to two minutes.
     #[must_use]
     pub const fn with_patience(mut self, silence: Duration) -> Self {
         self.silence = Some(silence);
@@ -182,6 +183,7 @@ fn spec(device: &Device, test: DeviceTest) -> Spec {
     Spec {
         device: device.kind.clone(),
         test,
+        processes: 1,
         seed: SEED,
     }
 }

@@ -247,6 +247,7 @@ impl Life<'_> {
         let good = |count: &AtomicU64| count.fetch_add(1, Ordering::Relaxed);
         let result = jobs.job.run(case.input(), output);
         match (case.is_invalid(), result) {
+            (_, Err(error @ DeviceError::Wrong(_))) => bad(&worker.wrong, &error),
             // A device may refuse an input in either way. But a failing device returns errors too.
             (true, Err(error)) => match refuses(case, jobs, output) {
                 Ok(()) => _ = good(&worker.refused),

@@ -7,7 +7,11 @@ use std::time::{Duration, Instant};
 use crate::report::Fatigue;
 use crate::threads::lock;
 
+/// Longest time between two progress reports.
 const TICK: Duration = Duration::from_secs(1);
+/// Time until the first one. The next ones come after as long again as the trial has run, so that
+/// a process that dies loses half of what it did at most, and not more than a [`TICK`] of it.
+const FIRST_TICK: Duration = Duration::from_millis(10);
 const TIMES_MAX: usize = 10_000;
 const REASONS_MAX: usize = 20;
 
@@ -95,7 +99,7 @@ impl Tallies {
     /// Time until the next progress report is due.
     pub(super) fn due_in(&self) -> Duration {
         let reported = Duration::from_nanos(self.reported_ns.load(Ordering::Relaxed));
-        (reported + TICK).saturating_sub(self.elapsed())
+        (reported + reported.clamp(FIRST_TICK, TICK)).saturating_sub(self.elapsed())
     }
 
     /// Returns all counts so far for a progress report, which is then no longer due.

@@ -8,6 +8,18 @@ const OPERATIONS: [&str; 2] = ["aes-128-gcm decrypt", "ecdsa-p256 verify"];
 const THREADS: u32 = 2;
 const LOOPS: u64 = 20;
 
+fn test(restart: bool) -> Test {
+    Test {
+        operations: OPERATIONS.map(str::to_owned).to_vec(),
+        threads: THREADS,
+        loops: Some(LOOPS),
+        duration_ns: None,
+        invalid_every: 4,
+        restart,
+        snapshot_ns: 0,
+    }
+}
+
 fn run_trial(how: How) -> Fatigue {
     let reopen = || Err(DeviceError::Failed("it is not reopened".to_owned()));
     let (done, last) = run_trial_with_restarts(how, false, &reopen);
@@ -21,15 +33,7 @@ fn run_trial_with_restarts(
     restart: bool,
     reopen: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
 ) -> (Result<(), DeviceError>, Option<Fatigue>) {
-    let test = Test {
-        operations: OPERATIONS.map(str::to_owned).to_vec(),
-        threads: THREADS,
-        loops: Some(LOOPS),
-        duration_ns: None,
-        invalid_every: 4,
-        restart,
-        snapshot_ns: 0,
-    };
+    let test = test(restart);
     let (keys, orders) = (Keys::new(7), Orders::default());
     let cpu = cpu::open(None).expect("our own engines");
     let against = Against {
@@ -55,6 +59,61 @@ fn a_pin_that_is_refused_is_tried_once() {
     assert!(matches!(done, Err(DeviceError::PinRefused(_))), "{done:?}");
     assert_eq!(tries.get(), 1);
     assert!(last.is_some_and(|last| last.failed > 0));
+}
+
+/// A device that sets a flag when it is closed.
+struct Closing(Faulty, std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl Device for Closing {
+    fn facts(&self) -> crate::Facts {
+        self.0.facts()
+    }
+
+    fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
+        self.0.session()
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.1.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// A driver may crash while it closes.
+#[test]
+fn the_last_report_comes_before_the_device_is_closed() {
+    let closed = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_closed = || closed.load(std::sync::atomic::Ordering::Relaxed);
+    let mut before = None;
+    let mut report = |fatigue: Fatigue| {
+        if !is_closed() {
+            before = Some(fatigue);
+        }
+    };
+    let device = Closing(Faulty::new(How::RefusesByErrors), closed.clone());
+    let (keys, orders) = (Keys::new(7), Orders::default());
+    let cpu = cpu::open(None).expect("our own engines");
+    let against = Against {
+        cpu: &cpu,
+        keys: &keys,
+        orders: &orders,
+    };
+    let reopen = || Err(DeviceError::Failed("it is not reopened".to_owned()));
+    let test = test(false);
+    run(
+        Box::new(device),
+        &reopen,
+        against,
+        &test,
+        || true,
+        &mut report,
+    )
+    .expect("it works");
+    assert!(is_closed());
+    let before = before.expect("a report before it was closed");
+    let all = u64::from(THREADS) * LOOPS * OPERATIONS.len() as u64;
+    assert_eq!(before.right + before.refused, all, "{before:?}");
 }
 
 #[test]

@@ -275,6 +275,30 @@ fn ed25519_of_an_engine_is_computed_by_the_engine() {
     );
 }
 
+/// The bytes in the buffer are right, but the device says that there are more of them.
+#[cfg(engines)]
+#[test]
+fn a_result_announced_longer_than_its_buffer_is_wrong() {
+    let (_folder, module) = engine_for_trials(&["-DLONG"]);
+    let device = openssl::open(None, Some("long"), Some(&module)).expect("the engine");
+    let operation = Operation::parse("ed25519 sign").expect("it is known");
+    let keys = Keys::new(0);
+    let session = device.session().expect("a session");
+    // It is tried when the job is prepared.
+    let error = session
+        .job(operation, &keys)
+        .map(drop)
+        .expect_err("it is wrong");
+    let text = "it announced a result of 80 B in a buffer of 64 B";
+    assert_eq!(error, DeviceError::Wrong(text.to_owned()));
+    let rows = rows(&device, &["ed25519"]);
+    let signed = rows.iter().find(|row| row.case == "sign").expect("a row");
+    let KatOutcome::Wrong { detail, .. } = &signed.outcome else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(detail, text);
+}
+
 /// A device that changes one byte of every result, from the `after`th on.
 struct Liar(Cpu, u32);
 

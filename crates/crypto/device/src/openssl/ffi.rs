@@ -22,6 +22,7 @@ pub(super) use library::{Library, version};
 pub(super) use symmetric::{DigestContext, MacContext};
 
 use crate::DeviceError;
+use crate::device::overlong;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 
@@ -133,22 +134,42 @@ fn too_much(length: usize) -> DeviceError {
 /// Lets libcrypto append up to `room` bytes to `output`, without zeroing them first. Returns
 /// whether it succeeded.
 ///
+/// # Errors
+/// [`DeviceError::Wrong`] where it reported more bytes than there was room for.
+///
 /// # Safety
-/// If `write` returns 1, it has initialised the reported number of bytes at its pointer.
+/// If `write` returns 1, it has initialised the reported number of bytes at its pointer, or of the
+/// room if that is less.
 #[inline]
 unsafe fn append(
     output: &mut Vec<u8>,
     room: usize,
     write: impl FnOnce(*mut u8, &mut c_int) -> c_int,
-) -> bool {
+) -> Result<bool, DeviceError> {
     output.reserve(room);
     let (before, mut made) = (output.len(), 0);
-    let done = write(output.spare_capacity_mut().as_mut_ptr().cast(), &mut made) == 1;
+    if write(output.spare_capacity_mut().as_mut_ptr().cast(), &mut made) != 1 {
+        return Ok(false);
+    }
     let made = usize::try_from(made).unwrap_or(usize::MAX);
-    if !done || made > room {
-        return false;
+    if made > room {
+        return Err(overlong(made, room));
     }
     // SAFETY: this many bytes were initialised behind the existing ones, within the reserved room.
     unsafe { output.set_len(before + made) };
-    true
+    Ok(true)
+}
+
+/// Cuts a result to the length that libcrypto reported. `output` has the length of the buffer.
+///
+/// # Errors
+/// [`DeviceError::Wrong`] where that is longer than the buffer.
+fn cut(output: &mut Vec<u8>, announced: usize) -> Result<(), DeviceError> {
+    let room = output.len();
+    if announced > room {
+        output.clear();
+        return Err(overlong(announced, room));
+    }
+    output.truncate(announced);
+    Ok(())
 }

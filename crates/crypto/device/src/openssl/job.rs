@@ -99,7 +99,10 @@ pub(super) fn new<'a>(
                 Action::Sign => context.sign(b"", &mut Vec::new()),
                 _ => context.verify(&vec![0; signature_bytes], b"").map(drop),
             };
-            attempt.map_err(|error| DeviceError::NotOffered(error.to_string()))?;
+            attempt.map_err(|error| match error {
+                DeviceError::Wrong(_) => error,
+                error => DeviceError::NotOffered(error.to_string()),
+            })?;
             Box::new(SignJob {
                 context,
                 signs: action == Action::Sign,
@@ -177,7 +180,7 @@ impl CipherJob<'_> {
     /// the next message.
     #[inline(never)]
     fn finish(&mut self, input_bytes: usize, output: &mut Vec<u8>) -> Result<bool, DeviceError> {
-        let whole = self.context.finish(output);
+        let whole = self.context.finish(output)?;
         if !whole {
             output.clear();
             if !self.pads {
@@ -239,7 +242,7 @@ impl Job for Aead<'_> {
             context.additional(aad)?;
         }
         context.update(text, output)?;
-        let authentic = context.finish(output);
+        let authentic = context.finish(output)?;
         if !authentic {
             output.clear();
         }

@@ -1,7 +1,8 @@
 /*
  * An engine of OpenSSL for tests. It has AES-128-CBC, RSA and elliptic curves, the latter two by methods in the keys, as in
  * engines of cards, and Ed25519 by a method for keys of that type; all use OpenSSL's own code. Compiled with -DLIES it is
- * named `liar`, and returns a wrong byte in every fourth text of CBC and in every signature of Ed25519.
+ * named `liar`, and returns a wrong byte in every fourth text of CBC and in every signature of Ed25519. Compiled with -DLONG
+ * it is named `long`, and announces 80 bytes of every signature of Ed25519, which it writes in a buffer of 64.
  *
  *   cc -shared -fPIC -o engine.so engine.c -lcrypto
  */
@@ -12,8 +13,10 @@
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
 
-#ifdef LIES
+#if defined LIES
 #define ID "liar"
+#elif defined LONG
+#define ID "long"
 #else
 #define ID "trial"
 #endif
@@ -74,6 +77,9 @@ static int sign(EVP_MD_CTX *ctx, unsigned char *signature, size_t *length, const
     EVP_PKEY_free(own);
 #ifdef LIES
     signature[63] ^= 1;
+#endif
+#ifdef LONG
+    *length = 80;
 #endif
     return done;
 }

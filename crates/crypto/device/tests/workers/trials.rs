@@ -54,7 +54,7 @@ fn speed_counts_completed_operations() {
     assert_eq!(speed.slices.len(), 4);
     assert_eq!(speed.slices.iter().sum::<u64>(), speed.operations);
     assert_eq!((speed.failed, speed.wrong), (0, 0));
-    assert!(speed.checked >= 64, "{speed:?}");
+    assert!(speed.checked >= 4603.min(speed.operations), "{speed:?}");
     assert!(
         (400_000_000..9_000_000_000).contains(&speed.elapsed_ns),
         "{speed:?}"

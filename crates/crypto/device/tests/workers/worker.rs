@@ -29,6 +29,7 @@ impl Worker {
         let spec = Spec {
             device,
             test,
+            processes: 1,
             seed: 7,
         };
         Self::start_text(&serde_json::to_string(&spec).unwrap(), how)

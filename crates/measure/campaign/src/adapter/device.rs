@@ -98,6 +98,8 @@ fn model_in_words(model: &DeviceModel) -> String {
             DeviceFault::Fails => "fail",
             DeviceFault::Wrong => "are wrong",
             DeviceFault::Stops => "stop it",
+            DeviceFault::Hangs => "never return",
+            DeviceFault::Crashes => "crash the process",
         };
         words.push_str(&format!(", {} ppm {fault}", model.errors_ppm));
     }

@@ -183,8 +183,16 @@ pub struct DeviceSpeed {
     pub slices: Vec<u64>,
     /// Failed operations; in no other count.
     pub failed: u64,
-    /// Results checked after the measurement.
+    /// Results checked against the CPU: selected at random, from the measured time and, where that
+    /// gave too few, from right after it. In older journals some last ones only.
     pub checked: u64,
+    /// Of those, results of the measured time; `None` in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_measured: Option<u64>,
+    /// Probability, in parts per million, that they would have contained a wrong one if 1 of 1000
+    /// results were wrong ([`operation::sample`]); `None` in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_ppm: Option<u32>,
     /// Of those, wrong.
     pub wrong: u64,
     /// Median latency of an operation: the median of the processes' medians.
@@ -299,8 +307,12 @@ pub struct DeviceFatigue {
     pub passed_invalid: u64,
     /// Times that the device was reopened after a failure.
     pub restarts: u64,
-    /// Deaths of its process.
+    /// Deaths of its process; restarts are counted separately, and the last death may have none.
     pub crashes: u64,
+    /// Time under load that no worker could report on, since it died before its next report. The
+    /// operations of this time are in no count. 0 in older journals.
+    #[serde(default)]
+    pub unreported_ns: u64,
     /// Rounds through the offered operations that every thread completed; `None` in journals that
     /// did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

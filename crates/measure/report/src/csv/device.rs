@@ -152,13 +152,23 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "results_wrong",
-        "wrong results; of a speed trial, among those that were checked afterwards",
+        "wrong results; of a speed trial, among those that were checked",
         |row| text(counted(row, |found| found.wrong, |found| found.wrong)?),
     ),
     (
         "results_checked",
-        "results of a speed trial that were checked afterwards",
+        "results of a speed trial that were checked against the CPU, selected at random",
         |row| text(speed(row)?.1.checked),
+    ),
+    (
+        "results_checked_measured",
+        "of those, results of the measured time; empty in older journals",
+        |row| text(speed(row)?.1.checked_measured?),
+    ),
+    (
+        "wrong_found_percent",
+        "probability to find 1 wrong result in 1000, in per cent; empty in older journals",
+        |row| text(f64::from(speed(row)?.1.power_ppm?) / 10_000.0),
     ),
     (
         "invalid_refused",
@@ -179,6 +189,11 @@ pub(super) const COLUMNS: &[Declared] = &[
         text(fatigue(row)?.1.elapsed_ns)
     }),
     (
+        "unreported_ns",
+        "of that, time whose operations are in no count, since the process died before its next report",
+        |row| text(fatigue(row)?.1.unreported_ns),
+    ),
+    (
         "first_failure_ns",
         "of that, until the first failure; empty without one",
         |row| {
@@ -194,7 +209,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "crashes",
-        "of those, times that its process had died",
+        "times that its process died, or was killed because it hung",
         |row| text(fatigue(row)?.1.crashes),
     ),
     (

@@ -78,9 +78,13 @@ pub struct FatigueDevice {
     pub passed_invalid: u64,
     /// Times that it was reopened after a failure.
     pub restarts: u64,
-    /// Of those, after its process died.
+    /// Times that its process died or was killed because it hung. After the last time it may not
+    /// have been restarted.
     pub crashes: u64,
-    /// Right results and refused invalid inputs, by the time under load.
+    /// Time under load whose operations are in no count, since the process died before it reported
+    /// them: the counts are lower bounds where this is above 0.
+    pub unreported_ns: u64,
+    /// Right results and refused invalid inputs, by the time under load that was reported on.
     pub operations_per_s: f64,
     /// Times without failure that were kept, one after each start.
     pub lives_kept: u64,
@@ -210,6 +214,7 @@ impl FatigueDevice {
     fn of(member: &str, repeat: u32, parts: &Parts<'_>) -> Option<Self> {
         let last = parts.0.last()?.1;
         let elapsed_ns = parts.sum(|part| part.elapsed_ns);
+        let unreported_ns = parts.sum(|part| part.unreported_ns);
         let first_failure_ns = parts.first_failure_ns();
         let (right, refused) = (parts.sum(|part| part.right), parts.sum(|part| part.refused));
         let mut reasons: Vec<String> = Vec::new();
@@ -233,7 +238,12 @@ impl FatigueDevice {
             passed_invalid: parts.sum(|part| part.passed_invalid),
             restarts: parts.sum(|part| part.restarts),
             crashes: parts.sum(|part| part.crashes),
-            operations_per_s: per_second(right.saturating_add(refused), elapsed_ns).unwrap_or(0.0),
+            unreported_ns,
+            operations_per_s: per_second(
+                right.saturating_add(refused),
+                elapsed_ns.saturating_sub(unreported_ns),
+            )
+            .unwrap_or(0.0),
             lives_kept: parts.lives().count() as u64,
             lives_left_out: parts.sum(|part| part.lives_left_out),
             longest_life_ns: parts

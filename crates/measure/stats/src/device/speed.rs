@@ -7,6 +7,10 @@ use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Minimum probability to find a device of whose results 1 in 1000 is wrong: 99 %, as
+/// [`operation::sample`] plans it.
+pub const FOUND_MIN: f64 = operation::sample::POWER_MIN_PPM as f64 / 1e6;
+
 /// Minimum share of the time in which all workers worked, for them to count as parallel.
 pub(crate) const TOGETHER_MIN_RATIO: f64 = 0.9;
 
@@ -37,8 +41,12 @@ pub struct DeviceSpeedResult {
     pub slice_distance_percent: Option<f64>,
     /// Operations that failed, over all repeats.
     pub failed: u64,
-    /// Results checked after the measurement, over all repeats.
+    /// Results checked against the CPU, over all repeats: selected at random from the measured time
+    /// and from right after it.
     pub checked: u64,
+    /// Probability to find a device of whose results 1 in 1000 is wrong: the minimum of devices and
+    /// repeats; `null` in older journals.
+    pub found_one_in_1000: Option<f64>,
     /// Of those, wrong.
     pub wrong: u64,
     /// CPU time of our own engines for one such operation, measured just before; `null` if they do
@@ -122,6 +130,7 @@ impl DeviceSpeedResult {
                 .reduce(f64::max),
             failed: over_all(|one| one.failed),
             checked: over_all(|one| one.checked),
+            found_one_in_1000: found_one_in_1000(&trials),
             wrong: over_all(|one| one.wrong),
             cpu_ratio: reference
                 .as_ref()
@@ -138,6 +147,13 @@ impl DeviceSpeedResult {
     pub fn figure(&self) -> &Estimate {
         self.bytes_per_s.as_ref().unwrap_or(&self.operations_per_s)
     }
+}
+
+/// The least power of a device's sample; `None` where one of them lacks it.
+fn found_one_in_1000(trials: &[(u32, &SpeedTrial)]) -> Option<f64> {
+    let devices = trials.iter().flat_map(|(_, trial)| &trial.devices);
+    let powers: Option<Vec<u32>> = devices.map(|one| one.power_ppm).collect();
+    Some(f64::from(powers?.into_iter().min()?) / 1e6)
 }
 
 /// The devices' mean of a time, weighted by operations.

@@ -4,7 +4,7 @@
 use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
 use crate::device::{
-    DeviceSeries, DeviceSpeedResult, FatigueDevice, KatVerdict, TOGETHER_MIN_RATIO,
+    DeviceSeries, DeviceSpeedResult, FOUND_MIN, FatigueDevice, KatVerdict, TOGETHER_MIN_RATIO,
 };
 use journal::record::Proof;
 
@@ -20,6 +20,7 @@ pub(crate) fn warnings(cells: &[CellResult], series: &[DeviceSeries]) -> Vec<War
         not_shown(cells),
         failed_operations(cells),
         unchecked(cells),
+        few_checked(cells),
         not_together(cells),
         unsteady(cells),
     ];
@@ -209,6 +210,28 @@ fn unchecked(cells: &[CellResult]) -> Option<Warning> {
             )
         },
         "Run the functional trial on the same device before you use these figures.",
+    )
+}
+
+fn few_checked(cells: &[CellResult]) -> Option<Warning> {
+    let found = |cell: &CellResult| {
+        let speed = speed(cell).filter(|speed| speed.checked > 0)?;
+        speed.found_one_in_1000.filter(|&found| found < FOUND_MIN)
+    };
+    about(
+        WarningKind::FewCheckedResults,
+        cells.iter().filter(|cell| found(cell).is_some()).collect(),
+        |cells| {
+            let least = cells.iter().filter_map(|cell| found(cell));
+            format!(
+                "In {} too few results were checked: a device with 1 wrong result in 1000 would have been found with a \
+                 probability of {:.1} % only, and {:.0} % are required.",
+                counted(cells.len(), "cell"),
+                100.0 * least.fold(1.0, f64::min),
+                100.0 * FOUND_MIN
+            )
+        },
+        "Verifying took too long on this CPU: use fewer parallel programs, or a fatigue trial, which checks each result.",
     )
 }
 

@@ -5,12 +5,14 @@
 //! 2. All devices are opened and begin together. A device that cannot be opened now fails the
 //!    trial.
 //! 3. Workers report progress about every second. One that dies or makes no progress has failed: if
-//!    devices are to be restarted, a new worker replaces it, a few times in a row at most.
+//!    devices are to be restarted, a new worker replaces it, a few times in a row at most, and not
+//!    after it has lost too much time (module `patience`).
 //! 4. The trial is over when every worker has ended.
 //!
 //! Workers themselves restart a device whose process survives, and report it.
 
 use super::lifetimes::{End, add_point, add_process};
+use super::patience::Patience;
 use super::pool::{WorkerMessage, WorkerPool, is_interrupted, raise_descriptor_limit};
 use super::{Context, facts, measured, problem, spec};
 use crate::checkpoint::Checkpoint;
@@ -28,9 +30,6 @@ use std::time::{Duration, Instant};
 
 /// Time until all threads of a worker are ready.
 const READY_LIMIT: Duration = Duration::from_secs(180);
-/// Longest time without progress: of many threads that wait for one slow device, one completes an
-/// operation within it. Progress reports alone are no progress: they do not wait for the device.
-const SILENCE: Duration = Duration::from_secs(60);
 /// Time until a worker that was ordered to stop has ended.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
@@ -104,6 +103,7 @@ impl Context<'_> {
                 .map(|(index, device)| Member::new(index, device, test, &earlier))
                 .collect(),
             began: Instant::now(),
+            patience: Patience::of(test.duration_ns, self.devices.silence),
             segment: FatigueSegment {
                 start: earlier.last().map_or(1, |last| last.start + 1),
                 started_unix_ns: unix_ns(),
@@ -122,7 +122,18 @@ struct Run<'a> {
     members: Vec<Member<'a>>,
     /// When all began to work.
     began: Instant,
+    patience: Patience,
     segment: FatigueSegment,
+}
+
+/// What happens to a device that fails.
+#[derive(Clone, Copy)]
+struct AfterFailure {
+    /// Since the trial began.
+    now: Duration,
+    /// Whether it is started again.
+    restart: bool,
+    patience: Patience,
 }
 
 impl Run<'_> {
@@ -230,7 +241,8 @@ impl Run<'_> {
         let Some(index) = self.members.iter().position(is_of) else {
             return;
         };
-        let (elapsed, restart) = (self.began.elapsed(), self.test.restart);
+        let after = self.after_failure();
+        let elapsed = after.now;
         let member = &mut self.members[index];
         match message {
             WorkerMessage::Line(Line::Ready) => {
@@ -260,14 +272,21 @@ impl Run<'_> {
                 member.phase = Phase::Over;
             }
             WorkerMessage::Line(Line::Failed(text) | Line::NotOffered(text))
-            | WorkerMessage::Died(text) => member.fail(text, elapsed, restart),
+            | WorkerMessage::Died(text) => member.fail(text, elapsed, after),
             WorkerMessage::Line(_) => {}
+        }
+    }
+
+    fn after_failure(&self) -> AfterFailure {
+        AfterFailure {
+            now: self.began.elapsed(),
+            restart: self.test.restart,
+            patience: self.patience,
         }
     }
 
     /// Restarts workers whose pause is over, and kills those that make no progress.
     fn supervise(&mut self) {
-        let restart = self.test.restart;
         for index in 0..self.members.len() {
             let member = &self.members[index];
             let silence = match member.phase {
@@ -277,22 +296,24 @@ impl Run<'_> {
                     {
                         // The machine may have processes and descriptors again later: hours of
                         // work are not given up for it.
-                        let elapsed = self.began.elapsed();
-                        self.members[index].fail(error.to_string(), elapsed, restart);
+                        let after = self.after_failure();
+                        self.members[index].fail(error.to_string(), after.now, after);
                     }
                     continue;
                 }
                 Phase::Starting => READY_LIMIT,
-                Phase::Working => self.context.devices.silence.unwrap_or(SILENCE),
+                Phase::Working => self.patience.silence(),
                 Phase::Ready | Phase::Over => continue,
             };
             let idle = member.progressed.elapsed();
-            if idle > silence {
+            let after = self.after_failure();
+            let given_up = member.phase == Phase::Starting && !member.is_waited_for(after);
+            if idle > silence || given_up {
                 self.pool.kill(member.worker);
-                let text = format!("it made no progress for {} s", silence.as_secs());
+                let text = format!("it made no progress for {} s", idle.as_secs());
                 // The time of the hang does not count.
-                let worked = self.began.elapsed().saturating_sub(idle);
-                self.members[index].fail(text, worked, restart);
+                let worked = after.now.saturating_sub(idle);
+                self.members[index].fail(text, worked, after);
             }
         }
     }
@@ -409,22 +430,46 @@ impl<'a> Member<'a> {
         add_process(&mut self.ended, from_ns, elapsed_ns, &last, end);
     }
 
-    /// Records that its worker died or could not reopen the device.
-    fn fail(&mut self, text: String, since_began: Duration, restart: bool) {
+    /// Whether it has not yet lost so much time that it is given up. It is not under load now.
+    fn is_waited_for(&self, after: AfterFailure) -> bool {
+        let under_load = Duration::from_nanos(self.ended.elapsed_ns);
+        after.patience.allows(after.now, under_load)
+    }
+
+    /// Records that its worker died or could not reopen the device, at `worked_until` since the
+    /// trial began.
+    fn fail(&mut self, text: String, worked_until: Duration, after: AfterFailure) {
         let worked = self.last.as_ref().is_some_and(|last| last.right > 0);
+        let unreported_ns = self.ended.unreported_ns;
         if self.phase == Phase::Working {
-            self.end(End::Died, since_began);
+            self.end(End::Died, worked_until);
         }
-        self.note_reason(text);
+        self.note_reason(match self.ended.unreported_ns - unreported_ns {
+            0 => text,
+            ns => {
+                let time = units::time::print(Duration::from_millis((ns / 1_000_000).max(1)));
+                format!("{text}; what it did in the {time} since its last report is not counted")
+            }
+        });
         self.vain_starts = match worked {
             true => 1,
             false => self.vain_starts + 1,
         };
         self.phase = Phase::Over;
-        if restart && self.vain_starts < VAIN_STARTS_MAX {
+        if !after.restart {
+            return;
+        }
+        if !self.is_waited_for(after) {
+            let under_load = Duration::from_nanos(self.ended.elapsed_ns);
+            self.note_reason(format!(
+                "given up: of {:.1} s, it was under load for {:.1} s",
+                after.now.as_secs_f64(),
+                under_load.as_secs_f64()
+            ));
+        } else if self.vain_starts < VAIN_STARTS_MAX {
             let pause = POLL * (1 << self.vain_starts);
             self.phase = Phase::Pausing(Instant::now() + pause.min(PAUSE_MAX));
-        } else if restart {
+        } else {
             self.note_reason(format!("given up after {VAIN_STARTS_MAX} failed starts"));
         }
     }

@@ -14,6 +14,23 @@ use std::time::Duration;
 const SILENCE: Duration = Duration::from_secs(120);
 /// Deaths of its process after which a device is not tried any further.
 const DEATHS_MAX: usize = 50;
+/// The same for processes that hung, of which each costs [`SILENCE`].
+const HANGS_MAX: usize = 3;
+
+/// How a worker ended early.
+struct Death {
+    how: String,
+    is_hang: bool,
+}
+
+impl Death {
+    const fn of(how: String) -> Self {
+        Self {
+            how,
+            is_hang: false,
+        }
+    }
+}
 
 impl Context<'_> {
     /// Returns the rows of all devices, one after the other. A wrong result is a valid row.
@@ -36,7 +53,7 @@ impl Context<'_> {
         let mut rows: Vec<KatRow> = Vec::new();
         let mut opened = None;
         let mut left: &[String] = &kat.algorithms;
-        let mut deaths = 0;
+        let (mut deaths, mut hangs) = (0, 0);
         while !left.is_empty() {
             let mut last = None;
             let mut trying = None;
@@ -55,11 +72,18 @@ impl Context<'_> {
                 }
                 _ => {}
             })?;
-            let Some(death) = ended else { break };
+            let Some(Death {
+                how: death,
+                is_hang,
+            }) = ended
+            else {
+                break;
+            };
             if opened.is_none() {
                 return Err(problem(format!("`{}`: {death}", device.name)));
             }
             deaths += 1;
+            hangs += usize::from(is_hang);
             let death = match trying {
                 Some(what) => format!("while it tried {what}: {death}"),
                 None => death,
@@ -74,15 +98,17 @@ impl Context<'_> {
                 outcome: KatOutcome::Error(death),
             });
             left = &left[blamed + 1..];
-            if deaths == DEATHS_MAX {
+            if deaths == DEATHS_MAX || hangs == HANGS_MAX {
+                let why = match hangs == HANGS_MAX {
+                    true => format!("it had hung {HANGS_MAX} times"),
+                    false => format!("its process had died {DEATHS_MAX} times"),
+                };
                 rows.extend(left.iter().map(|algorithm| KatRow {
                     device: index,
                     algorithm: algorithm.clone(),
                     case: "all".to_owned(),
                     tried: 0,
-                    outcome: KatOutcome::Error(format!(
-                        "not tried: its process had died {DEATHS_MAX} times"
-                    )),
+                    outcome: KatOutcome::Error(format!("not tried: {why}")),
                 }));
                 break;
             }
@@ -96,7 +122,7 @@ impl Context<'_> {
         device: &Device,
         algorithms: &[String],
         mut take: impl FnMut(Line),
-    ) -> Result<Option<String>, TrialError> {
+    ) -> Result<Option<Death>, TrialError> {
         let mut pool = WorkerPool::new(self, false)?;
         let left = DeviceTest::Kat(Kat {
             algorithms: algorithms.to_vec(),
@@ -107,12 +133,17 @@ impl Context<'_> {
         loop {
             let Some((_, message)) = pool.receive(silence)? else {
                 let seconds = silence.as_secs();
-                return Ok(Some(format!("it sent nothing for {seconds} s")));
+                return Ok(Some(Death {
+                    how: format!("it sent nothing for {seconds} s"),
+                    is_hang: true,
+                }));
             };
             match message {
-                WorkerMessage::Died(how) => return Ok(Some(how)),
+                WorkerMessage::Died(how) => return Ok(Some(Death::of(how))),
                 // A failure after opening, such as the death of the worker's own child.
-                WorkerMessage::Line(Line::Failed(text)) if is_open => return Ok(Some(text)),
+                WorkerMessage::Line(Line::Failed(text)) if is_open => {
+                    return Ok(Some(Death::of(text)));
+                }
                 message => match self.line(device, message)? {
                     Line::End => return Ok(None),
                     Line::NotOffered(text) => {

@@ -55,6 +55,7 @@ pub(super) fn add_process(
         to.crashes += 1;
         // The operation in progress failed.
         to.failed += 1;
+        to.unreported_ns += elapsed_ns.saturating_sub(fatigue.elapsed_ns);
     }
     // Lives that the worker itself did not keep.
     let kept = fatigue.restarts_ns.len() as u64;
@@ -159,6 +160,11 @@ mod tests {
         // The reported failure, and the operation in progress when it died.
         assert_eq!((device.failed, device.crashes, device.right), (2, 1, 20));
         assert_eq!(device.rounds, Some(4));
+        // It reported until its end.
+        assert_eq!(device.unreported_ns, 0);
+        add_process(&mut device, 250, 130, &fatigue(&[], &[]), End::Died);
+        add_process(&mut device, 380, 40, &Fatigue::default(), End::Died);
+        assert_eq!(device.unreported_ns, 30 + 40);
         assert!(!device.is_sound());
     }
 

@@ -406,6 +406,7 @@ mod tests {
             test: DeviceTest::Kat(Kat {
                 algorithms: Vec::new(),
             }),
+            processes: 1,
             seed: 1,
         };
         pool.start(&spec).unwrap()

@@ -1,6 +1,7 @@
 //! Evidence of a speed trial: which hardware did the work, and checks of its figure.
 
 use campaign::plan::DeviceSpeed as Test;
+use device::operation::sample::WRONG_ONE_IN;
 use journal::record::{Check, Proof, SpeedTrial};
 
 /// The counts of a device and of its workers may differ by the operations in flight at both ends,
@@ -49,6 +50,21 @@ fn counted(trial: &SpeedTrial) -> Option<(u64, u64)> {
     Some((counted.sum::<Option<u64>>()?, requested.sum()))
 }
 
+/// Describes which results were checked, and what that finds; empty without any.
+fn selection(trial: &SpeedTrial, operations: u64) -> String {
+    let measured: Option<u64> = trial.devices.iter().map(|one| one.checked_measured).sum();
+    let power = trial.devices.iter().map(|one| one.power_ppm).min();
+    let (Some(measured), Some(Some(power))) = (measured, power) else {
+        return String::new();
+    };
+    let share = 100.0 * measured as f64 / operations.max(1) as f64;
+    format!(
+        "; selected at random, {measured} of them ({share:.3} %) from the measured time and the others from right after \
+         it under the same load; with 1 wrong result in {WRONG_ONE_IN} a device is found with a probability of {:.2} %",
+        f64::from(power) / 10_000.0
+    )
+}
+
 fn agree(counted: u64, done: u64, test: &Test) -> bool {
     let in_flight = u64::from(test.concurrency) * u64::from(test.depth) * 2;
     counted.abs_diff(done) <= done / COUNT_TOLERANCE + in_flight
@@ -68,7 +84,10 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
             passed: checked > 0 && wrong == 0,
             detail: match checked {
                 0 => "no result was checked".to_owned(),
-                _ => format!("{wrong} of {checked} checked results were wrong"),
+                _ => format!(
+                    "{wrong} of {checked} checked results were wrong{}",
+                    selection(trial, operations)
+                ),
             },
         },
         Check {

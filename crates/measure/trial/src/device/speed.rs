@@ -7,18 +7,21 @@ use crate::error::TrialError;
 use crate::measurer::judge;
 use campaign::plan::{Device, DeviceKind, DeviceSpeed as Test, DeviceTest, Devices, Workers};
 use device::Facts;
+use device::operation::sample::power_ppm;
 use device::report::{Line, Speed};
+use device::spec::Spec;
 use journal::record::{
     Cpu, CpuReference, DeviceFound, DeviceResult, DeviceSpeed, Evidence, Figures, Measured,
     Outcome, SpeedTrial,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time until all workers are ready: a constant, and a share for each of them.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 const READY_LIMIT_EACH: Duration = Duration::from_millis(200);
-/// From the end of the measured time until results are checked.
-const CHECK_LIMIT: Duration = Duration::from_secs(300);
+/// From the end of the measured time until results are verified: workers do so within 70 s, and
+/// the others of a thousand on a few cores wait meanwhile.
+const CHECK_LIMIT: Duration = Duration::from_secs(120);
 /// Duration of the reference measurement of our own engines, before a device that offloads the CPU.
 const REFERENCE: Duration = Duration::from_millis(200);
 const REFERENCE_SLICES: u32 = 4;
@@ -112,7 +115,10 @@ impl Context<'_> {
                 concurrency: threads,
                 ..test.clone()
             });
-            let spec = spec(member, own);
+            let spec = Spec {
+                processes,
+                ..spec(member, own)
+            };
             for _ in 0..processes {
                 pool.start(&spec)?;
                 uses.push(index);
@@ -137,14 +143,28 @@ impl Context<'_> {
             }
         }
         pool.begin();
-        let limit = Duration::from_nanos(test.duration_ns) + CHECK_LIMIT;
+        // A worker waits for its slowest thread for a tenth of the time.
+        let measured = Duration::from_nanos(test.duration_ns) * 11 / 10;
+        let limit = measured + self.devices.silence.unwrap_or(CHECK_LIMIT);
+        let end = Instant::now() + limit;
         let mut speeds: Vec<Option<Speed>> = vec![None; uses.len()];
-        while speeds.iter().any(Option::is_none) {
-            match self.next(&mut pool, limit, members, &uses)? {
-                (_, worker, Line::Speed(speed)) => speeds[worker] = Some(speed),
-                (_, _, Line::End) => {}
-                (_, _, Line::NotOffered(why)) => return Ok(Err(why)),
-                (device, _, line) => return Err(unexpected(&members[device], &line)),
+        while let Some(waiting) = speeds.iter().position(Option::is_none) {
+            let left = end.saturating_duration_since(Instant::now());
+            let Some((worker, message)) = pool.receive(left)? else {
+                return Err(problem(format!(
+                    "`{}` hangs: its operations did not end within {:.0} s, {:.0} s of them measured; look at the \
+                     device's log, and restart it",
+                    members[uses[waiting]].name,
+                    limit.as_secs_f64(),
+                    measured.as_secs_f64(),
+                )));
+            };
+            let device = uses[worker];
+            match self.line(&members[device], message)? {
+                Line::Speed(speed) => speeds[worker] = Some(speed),
+                Line::End => {}
+                Line::NotOffered(why) => return Ok(Err(why)),
+                line => return Err(unexpected(&members[device], &line)),
             }
         }
         let speeds = uses.into_iter().zip(speeds.into_iter().flatten());
@@ -224,6 +244,8 @@ fn device_speed(own: &[&Speed]) -> DeviceSpeed {
         all.sort_unstable();
         all.get(all.len() / 2).copied().unwrap_or_default()
     };
+    let (operations, checked) = (sum(|speed| speed.operations), sum(|speed| speed.checked));
+    let checked_measured = sum(|speed| speed.checked_measured);
     let slices = max(|speed| speed.slices.len() as u64) as usize;
     let slice = |index: usize| {
         let counts = own.iter().filter_map(|speed| speed.slices.get(index));
@@ -232,12 +254,18 @@ fn device_speed(own: &[&Speed]) -> DeviceSpeed {
     DeviceSpeed {
         // A thousand at most.
         processes: own.len() as u32,
-        operations: sum(|speed| speed.operations),
+        operations,
         bytes: sum(|speed| speed.bytes),
         cpu_ns: sum(|speed| speed.cpu_ns),
         slices: (0..slices).map(slice).collect(),
         failed: sum(|speed| speed.failed),
-        checked: sum(|speed| speed.checked),
+        checked,
+        checked_measured: Some(checked_measured),
+        // All results of the measured time, or a sample of these and of those right after it.
+        power_ppm: Some(match checked_measured >= operations {
+            true => power_ppm(checked, operations),
+            false => power_ppm(checked, u64::MAX),
+        }),
         wrong: sum(|speed| speed.wrong),
         latency_ns_p50: median(|speed| speed.latency_ns[0]),
         latency_ns_p99: median(|speed| speed.latency_ns[1]),

@@ -45,6 +45,94 @@ pub(crate) fn a_device_without_progress_has_failed_at_its_last_operation() {
     assert!(device.reasons[0].contains("no progress"), "{device:?}");
 }
 
+/// The longest time without progress in tests of devices that hang.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+fn device_with(fault: &str, errors: &str) -> String {
+    format!(
+        "devices: [model: {{ name: card, rate: 1 Gbit/s, latency: 100 us, errors: {errors}, fault: {fault} }}]"
+    )
+}
+
+pub(crate) fn a_hanging_device_ends_a_fatigue_trial_in_time() {
+    let begin = Instant::now();
+    let result = only_result(
+        &mut worker(REAL).with_patience(PATIENCE),
+        &format!(
+            "{}\ntrials: [fatigue: {{ operations: sha-256, threads: 2, duration: 5 s }}]",
+            device_with("hangs", "1 %")
+        ),
+    );
+    // By the rule, and killing processes on a busy machine.
+    let bound = 2 * Duration::from_secs(5) + 4 * PATIENCE + Duration::from_secs(10);
+    assert!(begin.elapsed() < bound, "{:?}", begin.elapsed());
+    let device = &only_segment(&result).devices[0];
+    assert!(device.right > 0 && device.crashes > 0, "{device:?}");
+    assert!(device.reasons[0].contains("no progress"), "{device:?}");
+    let given_up = device
+        .reasons
+        .iter()
+        .any(|reason| reason.starts_with("given up: of"));
+    assert!(given_up, "{device:?}");
+}
+
+pub(crate) fn a_hanging_device_ends_a_speed_trial_and_a_functional_one() {
+    let begin = Instant::now();
+    let mut on = worker(REAL).with_patience(PATIENCE);
+    let speed = format!(
+        "{}\ntrials: [speed: {{ operation: sha-256, size: 64 B, duration: 200 ms }}]",
+        device_with("hangs", "1 %")
+    );
+    let outcome = outcomes(&mut on, &speed).pop().expect("a cell");
+    let Outcome::Failed { reason } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(reason.contains("`card` hangs"), "{reason}");
+
+    let kat = format!(
+        "{}\ntrials: [kat: {{ algorithms: [md5, sha-1, sha-224, sha-256, sha-384] }}]",
+        device_with("hangs", "100 %")
+    );
+    let result = only_result(&mut on, &kat);
+    let left: Vec<&str> = result
+        .kat()
+        .iter()
+        .filter(
+            |row| matches!(&row.outcome, KatOutcome::Error(why) if why.contains("hung 3 times")),
+        )
+        .map(|row| &*row.algorithm)
+        .collect();
+    assert_eq!(left, ["sha-256", "sha-384"], "{result:?}");
+    assert!(
+        begin.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+pub(crate) fn a_device_that_crashes_keeps_what_it_reported() {
+    let result = only_result(
+        &mut worker(REAL),
+        &format!(
+            "{}\ntrials: [fatigue: {{ operations: sha-256, threads: 1, duration: 1 h, restart: false }}]",
+            device_with("crashes", "0.1 %")
+        ),
+    );
+    let device = &only_segment(&result).devices[0];
+    // It crashed within its first second, most probably.
+    assert_eq!((device.crashes, device.restarts), (1, 0), "{device:?}");
+    assert!(device.right > 0, "{device:?}");
+    assert!(
+        device.unreported_ns > 0 && device.unreported_ns < device.elapsed_ns,
+        "{device:?}"
+    );
+    let text = &device.reasons[0];
+    assert!(
+        text.contains("since its last report is not counted"),
+        "{text}"
+    );
+}
+
 pub(crate) fn a_pin_that_is_refused_is_not_tried_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let module = folder.path().join("module");

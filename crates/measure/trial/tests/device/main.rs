@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         what_is_not_offered_is_no_failure,
         a_device_that_cannot_be_opened_fails_with_what_it_says,
         wrong_results_make_no_figure,
+        one_wrong_result_in_a_thousand_makes_no_figure,
         a_device_that_stops_is_restarted_and_its_lives_are_recorded,
         a_device_whose_process_dies_is_started_again_and_given_up_at_last,
         a_device_that_is_not_to_be_restarted_is_left,
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
     );
     tests.extend(tests!(ends:
         a_device_without_progress_has_failed_at_its_last_operation,
+        a_hanging_device_ends_a_fatigue_trial_in_time,
+        a_hanging_device_ends_a_speed_trial_and_a_functional_one,
+        a_device_that_crashes_keeps_what_it_reported,
         a_pin_that_is_refused_is_not_tried_again,
         the_last_reported_algorithm_is_blamed_for_a_workers_death,
         a_token_of_softhsm_leaves_nothing,

@@ -222,6 +222,23 @@ pub(crate) fn wrong_results_make_no_figure() {
     );
 }
 
+pub(crate) fn one_wrong_result_in_a_thousand_makes_no_figure() {
+    let outcome = outcome(
+        REAL,
+        "devices: [model: { rate: 1 Tbit/s, latency: 10 us, parallel: 8, errors: 0.1 %, fault: wrong }]\n\
+         trials: [speed: { operation: sha-256, size: 64 B, concurrency: 8, duration: 500 ms }]",
+    );
+    let Outcome::Invalid { reasons, .. } = &outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.starts_with("results-right") && reason.contains("probability of")),
+        "{reasons:?}"
+    );
+}
+
 pub(crate) fn a_device_that_stops_is_restarted_and_its_lives_are_recorded() {
     let result = result(
         REAL,

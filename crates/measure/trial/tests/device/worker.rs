@@ -97,6 +97,7 @@ fn chatter() {
         slices: vec![1_000],
         failed: 0,
         checked: 1,
+        checked_measured: 1,
         wrong: 0,
         latency_ns: [1, 2, 3],
         device_operations: Some(0),

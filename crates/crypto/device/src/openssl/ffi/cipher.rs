@@ -2,6 +2,7 @@
 
 use super::{Library, append, c_length, c_string, check, failed, forget_errors, not_offered, raw};
 use crate::DeviceError;
+use crate::device::overlong;
 use openssl_sys as ssl;
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -195,23 +196,23 @@ impl<'a> CipherContext<'a> {
                 update(context, rest, made, input.as_ptr(), length)
             })
         };
-        check(done, "the cipher")
+        check(done?, "the cipher")
     }
 
     /// Ends a message and appends its last bytes. `false`: padding, length or tag are wrong.
     #[inline]
-    pub(in super::super) fn finish(&mut self, output: &mut Vec<u8>) -> bool {
+    pub(in super::super) fn finish(&mut self, output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         let context = self.context.as_ptr();
         // SAFETY: a live context; there is room for a block, the longest possible result.
         let done = unsafe {
             append(output, BLOCK_BYTES_MAX, |rest, made| {
                 ssl::EVP_CipherFinal(context, rest, made)
             })
-        };
+        }?;
         if !done {
             forget_errors();
         }
-        done
+        Ok(done)
     }
 
     /// Seals a whole message at once and appends its tag of `tag_bytes`, in a context that encrypts
@@ -237,22 +238,26 @@ impl<'a> CipherContext<'a> {
         }
         let text_room = input.len() + BLOCK_BYTES_MAX;
         let fits = |made: c_int| usize::try_from(made).is_ok_and(|made| made <= text_room);
+        let mut announced = 0;
         // SAFETY: a live context that encrypts; there is room for the text, one block more and the
         // tag, the longest possible result. Each part is written behind the length that libcrypto
         // reported, if that fits.
         let done = unsafe {
             append(output, text_room + tag_bytes, |rest, made| {
-                if ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1
-                    || !fits(*made)
-                {
+                if ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1 {
+                    return 0;
+                }
+                if !fits(*made) {
+                    announced = *made;
                     return 0;
                 }
                 let mut last = 0;
                 let end = rest.add(*made as usize);
-                if ssl::EVP_EncryptFinal_ex(context, end, &raw mut last) != 1
-                    || last < 0
-                    || !fits(made.saturating_add(last))
-                {
+                if ssl::EVP_EncryptFinal_ex(context, end, &raw mut last) != 1 {
+                    return 0;
+                }
+                if last < 0 || !fits(made.saturating_add(last)) {
+                    announced = made.saturating_add(last);
                     return 0;
                 }
                 *made += last;
@@ -261,7 +266,11 @@ impl<'a> CipherContext<'a> {
                 ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, tag_length, tag)
             })
         };
-        check(done, "sealing")
+        if announced != 0 {
+            let announced = usize::try_from(announced).unwrap_or(usize::MAX);
+            return Err(overlong(announced, text_room));
+        }
+        check(done?, "sealing")
     }
 
     /// Sets the tag against which the message is verified.

@@ -1,8 +1,11 @@
 //! Public-key operations.
 
 use super::engine::MethodPlace;
-use super::{Library, c_length, c_string, check, failed, forget_errors, not_offered_because, raw};
+use super::{
+    Library, c_length, c_string, check, cut, failed, forget_errors, not_offered_because, raw,
+};
 use crate::DeviceError;
+use crate::device::overlong;
 use openssl_sys as ssl;
 use std::ffi::{c_char, c_long};
 use std::marker::PhantomData;
@@ -283,9 +286,8 @@ impl<'a> KeyContext<'a> {
                 input.len(),
             )
         };
-        output.truncate(length);
         if done == 1 {
-            return Ok(true);
+            return cut(output, length).map(|()| true);
         }
         output.clear();
         if what == KeyUse::Decrypt && done == 0 {
@@ -333,8 +335,12 @@ impl<'a> KeyContext<'a> {
             )
         };
         check(done == 1, "encapsulation")?;
-        output.truncate(length);
-        output.extend_from_slice(&secret[..secret_bytes.min(secret.len())]);
+        cut(output, length)?;
+        let room = secret.len();
+        let secret = secret
+            .get(..secret_bytes)
+            .ok_or_else(|| overlong(secret_bytes, room))?;
+        output.extend_from_slice(secret);
         Ok(())
     }
 
@@ -356,7 +362,7 @@ impl<'a> KeyContext<'a> {
                 ciphertext.len(),
             )
         };
-        secret.truncate(if done == 1 { length } else { 0 });
+        cut(secret, if done == 1 { length } else { 0 })?;
         answer(done, "decapsulation")
     }
 }
@@ -434,7 +440,7 @@ impl<'a> SignContext<'a> {
                     message.len(),
                 ) == 1
             };
-        signature.truncate(if done { length } else { 0 });
+        cut(signature, if done { length } else { 0 })?;
         check(done, "signing")
     }
 

@@ -78,7 +78,7 @@ impl<'a> DigestContext<'a> {
                 c_int::from(done)
             })
         };
-        check(done, "the hash")
+        check(done?, "the hash")
     }
 }
 
@@ -297,7 +297,7 @@ impl<'a> MacContext<'a> {
                 c_int::from(done)
             })
         };
-        check(done, "the MAC")
+        check(done?, "the MAC")
     }
 }
 

@@ -47,10 +47,12 @@ const KERNELS: [(&str, &str); 3] = [
     ("avx512", "avx512"),
 ];
 
-const FAULTS: [(&str, DeviceFault); 3] = [
+const FAULTS: [(&str, DeviceFault); 5] = [
     ("fails", DeviceFault::Fails),
     ("wrong", DeviceFault::Wrong),
     ("stops", DeviceFault::Stops),
+    ("hangs", DeviceFault::Hangs),
+    ("crashes", DeviceFault::Crashes),
 ];
 
 /// Reads one entry of `devices`.

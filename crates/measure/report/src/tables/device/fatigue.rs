@@ -82,7 +82,8 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
     let all = cells.filter_map(|(cell, _)| Some(figures(cell)?.devices.len()));
     let only_failed = short && all.sum::<usize>() > BATCH_PRINTED;
     let note = "without failure: time under load until the first one; right: operations whose result was right; refused: \
-                invalid inputs refused, as required; let in: invalid inputs accepted; restarts: in brackets, those after its process died; \
+                invalid inputs refused, as required; let in: invalid inputs accepted; crashes: its process died or hung; ≥: what a \
+                process did between its last report and its death is not counted; \
                 memory: most of its processes in RAM";
     let title = match only_failed {
         true => "Fatigue: devices that failed",
@@ -92,14 +93,15 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
         .label("Device")
         .texts(["Repeat", "Result"])
         .figures(["Threads", "Under load", "Without failure", "Right"])
-        .figures(["Rate", "Wrong", "Failed", "Refused", "Let in", "Restarts"])
+        .figures(["Rate", "Wrong", "Failed", "Refused", "Let in"])
+        .figures(["Restarts", "Crashes"])
         .figure("Memory");
     for (cell, info) in run.device_cells(DeviceKind::Fatigue) {
         let found = figures(cell).map_or(&[][..], |found| &found.devices);
         if found.is_empty() {
             let mut row = vec![Cell::label(run.label(&cell.dut)), Cell::missing()];
             row.push(without_figure(cell));
-            row.extend((0..11).map(|_| Cell::missing()));
+            row.extend((0..12).map(|_| Cell::missing()));
             table.push(row);
         }
         for device in found.iter().filter(|one| one.has_failed || !only_failed) {
@@ -115,7 +117,7 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
     table
 }
 
-fn device_cells(found: &FatigueDevice) -> [Cell; 12] {
+fn device_cells(found: &FatigueDevice) -> [Cell; 13] {
     let without = time(found.without_failure_ns);
     [
         match found.has_failed {
@@ -131,16 +133,17 @@ fn device_cells(found: &FatigueDevice) -> [Cell; 12] {
             true => without,
             false => format!("≥ {without}"),
         }),
-        Cell::plain(found.right.to_string()),
+        Cell::plain(match found.unreported_ns {
+            0 => found.right.to_string(),
+            _ => format!("≥ {}", found.right),
+        }),
         Cell::plain(Scale::si(found.operations_per_s, "op/s").value(found.operations_per_s)),
         Cell::faults(found.wrong),
         Cell::faults(found.failed),
         Cell::plain(found.refused.to_string()),
         Cell::faults(found.passed_invalid),
-        Cell::plain(match found.crashes {
-            0 => found.restarts.to_string(),
-            crashes => format!("{} ({crashes})", found.restarts),
-        }),
+        Cell::plain(found.restarts.to_string()),
+        Cell::faults(found.crashes),
         Cell::plain(bytes(found.resident_bytes_max as f64)),
     ]
 }

@@ -10,7 +10,7 @@ use crate::tables::{published_scale, with_repeats};
 use journal::record::Proof;
 use stats::{
     CellResult, DeviceAxis, DeviceCurve, DevicePointResult, DeviceSeries, DeviceSpeedResult,
-    DeviceStanding, DeviceTestInfo, DeviceUnit, Estimate,
+    DeviceStanding, DeviceTestInfo, DeviceUnit, Estimate, FOUND_MIN,
 };
 
 /// The figure that a speed cell is there for.
@@ -246,7 +246,8 @@ pub(crate) fn cells_outside_series(run: &Run<'_>) -> Option<Table> {
 
 fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
     let note = "CPU: time of the worker processes for one operation, and in brackets by that of our own engines, where \
-                the device is declared to spare the CPU; latency of an operation; checked: results checked afterwards, and wrong ones";
+                the device is declared to spare the CPU; latency of an operation; checked: results checked against the CPU, selected at random, and wrong ones; in brackets \
+                the probability to find 1 wrong in 1000, where it is below 99 %";
     let mut table = Table::new("Speed: every measurement", note)
         .labels(["Operation", "Input", "At once", "Device"])
         .figures(["Speed", "CPU", "p50", "p99", "Failed", "Checked"])
@@ -301,7 +302,12 @@ fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
         Cell::plain(time_ns(found.latency_p99_ns.mean)),
         Cell::faults(found.failed),
         match found.wrong {
-            0 => Cell::plain(found.checked.to_string()),
+            0 => Cell::plain(match found.found_one_in_1000 {
+                Some(power) if power < FOUND_MIN => {
+                    format!("{} ({})", found.checked, percent(100.0 * power))
+                }
+                _ => found.checked.to_string(),
+            }),
             wrong => Cell::word(format!("{}, {wrong} wrong", found.checked)),
         },
         match found.proof {
