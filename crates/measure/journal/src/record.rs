@@ -8,6 +8,7 @@ mod frame_trial;
 mod frames;
 mod measured;
 mod soak;
+mod variation;
 
 pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
@@ -21,6 +22,7 @@ pub use frame_trial::{
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use measured::*;
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
+pub use variation::{DelayVariation, Ipdv, Pdv};
 
 use campaign::Plan;
 use schemars::JsonSchema;

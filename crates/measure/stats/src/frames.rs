@@ -5,6 +5,7 @@
 //! its verdict in `question`.
 
 mod burst;
+mod by_trial;
 mod calibration;
 mod disturbed;
 mod latency;
@@ -17,6 +18,7 @@ mod soak;
 mod throughput;
 
 pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
+pub use by_trial::{IpdvByTrial, LatencyByTrial, TrialSpread};
 pub use calibration::Calibration;
 pub use disturbed::{
     CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult, DisturbedLoad, EventPlace,

@@ -55,10 +55,10 @@ pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, LARGE_SPREAD_PER
 pub use frames::{
     BackToBackResult, Calibration, CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult,
     DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures,
-    FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates,
-    LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult,
-    STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult,
-    TrafficInfo, histogram_percentile, longest_burst,
+    FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial,
+    LatencyByTrial, LayerRates, LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed,
+    RecoveryResult, RekeyResult, STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall,
+    SoakVerdict, ThroughputResult, TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
 };
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;

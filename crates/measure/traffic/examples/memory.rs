@@ -112,6 +112,7 @@ fn run(case: &Case) -> f64 {
         first_frames: None,
         bins: None,
         periods: None,
+        variation: false,
     };
     let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
 

@@ -165,6 +165,7 @@ fn receive(frames_per_s: Option<u64>) -> Receive {
         first_frames: None,
         bins: None,
         periods: None,
+        variation: false,
     }
 }
 

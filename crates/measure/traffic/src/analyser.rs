@@ -197,7 +197,7 @@ impl<'k> Analyser<'k> {
         let number = sequence * self.flows + u64::from(stamp.flow);
         tally.counts.then_frames += u64::from(number >= self.first_frames);
         let frame_bytes = ETHERNET_HEADER_BYTES as u16 + found.ip_bytes + FCS_BYTES;
-        tally.intact(frame_bytes, now_ns, intended_ns);
+        tally.intact((stamp.flow, sequence), frame_bytes, now_ns, intended_ns);
     }
 
     /// Number of distinct intact frames so far, which determines the end of a trial.

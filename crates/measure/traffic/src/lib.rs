@@ -34,6 +34,7 @@ mod sequences;
 mod serve;
 pub mod spec;
 mod tally;
+mod variation;
 
 pub use analyser::{Analyser, receive};
 pub use attack::attack;

@@ -1,5 +1,7 @@
 //! A station's report after its part in a trial.
 
+pub use crate::variation::{DelayVariation, Ipdv, Pdv};
+
 use port::{FramePortKind, FramePortStats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -128,6 +130,10 @@ pub struct Received {
     /// Frames by latency from the intended send time, three significant digits: (highest value of
     /// the bucket in ns, frames), rising. Valid only where both stations read one clock.
     pub latency: Vec<(u64, u64)>,
+    /// Delay variation of these frames, if it was requested ([`crate::spec::Receive::variation`])
+    /// and there are frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<DelayVariation>,
     /// Number of the first bin with a frame: its start on CLOCK_MONOTONIC in widths of a bin
     /// ([`crate::spec::Receive::bins`]).
     #[serde(default)]

@@ -129,6 +129,10 @@ pub struct Receive {
     /// more than a bin; `None`: no periods.
     #[serde(default)]
     pub periods: Option<Bins>,
+    /// Whether [`Received::variation`](crate::report::Received::variation) is determined, which
+    /// costs a second histogram entry per frame and 16 bytes per flow.
+    #[serde(default)]
+    pub variation: bool,
 }
 
 /// A grid of intervals for counting frames.

@@ -6,6 +6,7 @@ use crate::open::Refused;
 use crate::periods::Periods;
 use crate::report::Received;
 use crate::spec;
+use crate::variation::Differences;
 use hdrhistogram::Histogram;
 
 /// Range of latencies resolved: from 1 ns to 100 s, to three significant digits.
@@ -24,6 +25,8 @@ pub(crate) struct Tally {
     latency: Histogram<u64>,
     bins: Option<Bins>,
     periods: Option<Periods>,
+    /// Of consecutive frames, where delay variation is requested.
+    differences: Option<Differences>,
     /// Frames of a burst often have the same latency: each run of equal values is recorded once.
     run: Run,
 }
@@ -45,14 +48,23 @@ impl Tally {
                 .expect("the bounds and the digits are within what the histogram takes"),
             bins: receive.bins.and_then(Bins::new),
             periods: receive.periods.and_then(Periods::new),
+            differences: receive
+                .variation
+                .then(|| Differences::new(receive.frames.flows)),
             run: Run::default(),
         }
     }
 
-    /// Counts an intact frame seen for the first time, with its intended send time. Frames arrive
-    /// in order of time.
+    /// Counts an intact frame seen for the first time, with its flow, its number in it and its
+    /// intended send time. Frames arrive in order of time.
     #[inline]
-    pub(crate) fn intact(&mut self, frame_bytes: u16, now_ns: u64, intended_ns: u64) {
+    pub(crate) fn intact(
+        &mut self,
+        (flow, sequence): (u16, u64),
+        frame_bytes: u16,
+        now_ns: u64,
+        intended_ns: u64,
+    ) {
         let counts = &mut self.counts;
         if counts.frames == 0 {
             self.first_ns = now_ns;
@@ -68,6 +80,9 @@ impl Tally {
         }
         if let Some(periods) = &mut self.periods {
             periods.count(intended_ns, latency_ns);
+        }
+        if let Some(differences) = &mut self.differences {
+            differences.count(flow, sequence, latency_ns);
         }
         if latency_ns == self.run.latency_ns {
             self.run.frames += 1;
@@ -119,6 +134,9 @@ impl Tally {
         if let (Some(periods), Some(more)) = (&mut self.periods, &other.periods) {
             periods.merge(more);
         }
+        if let (Some(differences), Some(more)) = (&mut self.differences, &other.differences) {
+            differences.merge(more);
+        }
     }
 
     /// All frames received of this trial, including those that may belong to it.
@@ -135,13 +153,16 @@ impl Tally {
             let highest = whole.latency.highest_equivalent(bucket.value_iterated_to());
             (highest, bucket.count_at_value())
         });
+        let latency: Vec<(u64, u64)> = latency.collect();
+        let differences = self.differences.as_ref();
         let (first_bin, bins) = self.bins.as_ref().map(Bins::counted).unwrap_or_default();
         let periods = self.periods.as_ref().map(Periods::counted);
         let (first_period, periods) = periods.unwrap_or_default();
         Received {
             refused: self.refused.by_name(),
             elapsed_ns: self.counts.last_ns.saturating_sub(self.first_ns),
-            latency: latency.collect(),
+            variation: differences.and_then(|differences| differences.of_stream(&latency)),
+            latency,
             first_bin,
             bins: bins.to_vec(),
             first_period,

@@ -58,7 +58,7 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
         Procedure::Latency(test) => {
             // A list of per cents, each once.
             let loads = test.percents.len() as u32;
-            search(&test.search) + trial(nanos(test.trial_ns)) * loads
+            search(&test.search) + trial(nanos(test.trial_ns)) * loads * test.trials
         }
         Procedure::Recovery(test) => {
             search(&test.search) + trial(nanos(test.overload_ns) + nanos(test.relief_ns))

@@ -68,6 +68,7 @@ pub(crate) enum Asked {
         search: Search,
         percents: Vec<u8>,
         trial: Duration,
+        trials: u32,
     },
     Recovery {
         search: Search,
@@ -91,6 +92,8 @@ const BURST_MAX: Duration = Duration::from_secs(60);
 const BURSTS_DEFAULT: u32 = 50;
 const BURSTS_MAX: u32 = 1000;
 const LATENCY_PERCENTS: [u8; 4] = [0, 10, 50, 90];
+const LATENCY_TRIALS_DEFAULT: u32 = 1;
+const LATENCY_TRIALS_MAX: u32 = 1000;
 /// RFC 2544 §26.5.
 const OVERLOAD_PERCENT: u16 = 110;
 const RELIEF_PERCENT: u16 = 50;
@@ -167,10 +170,14 @@ fn latency(map: &Map<'_>) -> Read<Asked> {
     });
     let times = Search::times(&search);
     let trial = map.with_default("duration", times.latency, trial_time);
+    let trials = map.with_default("trials", LATENCY_TRIALS_DEFAULT, |node| {
+        node.integer(1..=LATENCY_TRIALS_MAX)
+    });
     Ok(vec![Asked::Latency {
         search: search?,
         percents: percents?,
         trial: trial?,
+        trials: trials?,
     }])
 }
 
@@ -219,10 +226,12 @@ impl Asked {
                 search,
                 percents,
                 trial,
+                trials,
             } => Procedure::Latency(LatencyTest {
                 search: search.resolve(mix),
                 percents: percents.clone(),
                 trial_ns: nanos(*trial),
+                trials: *trials,
             }),
             Self::Recovery {
                 search,
@@ -275,6 +284,7 @@ impl Asked {
                 search,
                 percents,
                 trial,
+                ..
             } => {
                 search.check(node, mixes);
                 // The other loads are shares of the throughput.
@@ -348,6 +358,7 @@ impl Asked {
                 search,
                 percents,
                 trial,
+                trials,
             } => {
                 let loads: Vec<_> = percents
                     .iter()
@@ -356,6 +367,7 @@ impl Asked {
                 let mut axes = search.coordinates();
                 axes.push(Axis::Loads.at(loads.join("+")));
                 axes.push(Axis::Duration.at(*trial));
+                axes.push(Axis::Trials.at(*trials));
                 axes
             }
             Self::Recovery {

@@ -68,6 +68,7 @@ pub enum Axis {
     InvalidEvery,
     Restart,
     Duration,
+    Trials,
     Warmup,
     Tune,
     Tool,
@@ -172,7 +173,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 54] = [
+static DECLARATIONS: [Declaration; 55] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -320,6 +321,7 @@ static DECLARATIONS: [Declaration; 54] = [
         open: "none",
         ..declare(Axis::Duration, "duration", Unit::Time)
     },
+    declare(Axis::Trials, "trials", Unit::Plain),
     declare(Axis::Warmup, "warmup", Unit::Time),
     declare(Axis::Tune, "tune", Unit::Plain),
     declare(Axis::Tool, "tool", Unit::Plain),

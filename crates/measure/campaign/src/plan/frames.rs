@@ -240,8 +240,20 @@ pub struct LatencyTest {
     pub search: ThroughputSearch,
     /// Loads in per cent of it; 0 is the search's lowest load.
     pub percents: Vec<u8>,
-    /// Each load's time.
+    /// Each trial's time.
     pub trial_ns: u64,
+    /// Trials at each load, 1 or more; 20 by RFC 8219 §7.2.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub trials: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_one(trials: &u32) -> bool {
+    *trials == 1
 }
 
 /// Recovery from an overload.

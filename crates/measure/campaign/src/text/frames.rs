@@ -118,8 +118,12 @@ fn own(procedure: &Procedure) -> Option<String> {
         Procedure::Latency(test) => {
             let percents = test.percents.iter().map(|percent| format!("{percent} %"));
             format!(
-                "then at {} of the throughput, {} each",
+                "then at {} of the throughput, {}{} each",
                 percents.collect::<Vec<_>>().join(", "),
+                match test.trials {
+                    1 => String::new(),
+                    trials => format!("{trials} trials of "),
+                },
                 time(test.trial_ns)
             )
         }

@@ -2,6 +2,7 @@
 //!
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
+use super::DelayVariation;
 use campaign::plan::PortKind;
 use serde::{Deserialize, Serialize};
 
@@ -134,6 +135,9 @@ pub struct LatencyTrial {
     pub frames: u64,
     /// Frames by latency from the intended send time, in rising order.
     pub histogram: Vec<LatencyBucket>,
+    /// Delay variation of each loaded direction; empty where it was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variation: Vec<DelayVariation>,
 }
 
 /// Frames with a latency of at most `upto_ns`, and above the bucket before.

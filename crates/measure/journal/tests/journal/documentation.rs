@@ -196,6 +196,7 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
             search: search.clone(),
             percents: vec![50],
             trial_ns: 1,
+            trials: 2,
         }),
         Procedure::Recovery(Recovery {
             search: search.clone(),
@@ -278,6 +279,10 @@ fn frames() -> impl Iterator<Item = FrameResult> {
         }),
         latency: vec![LatencyTrial {
             histogram: vec![LatencyBucket::default()],
+            variation: vec![DelayVariation {
+                ipdv: Some(Ipdv::default()),
+                ..DelayVariation::default()
+            }],
             ..LatencyTrial::default()
         }],
         found,

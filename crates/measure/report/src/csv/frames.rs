@@ -2,7 +2,7 @@
 
 use super::figure::Figure;
 use super::{Context, Declared, soak, text};
-use journal::record::{FrameTrial, GoalBounds, LatencyBucket};
+use journal::record::{DelayVariation, FrameTrial, GoalBounds, Ipdv, LatencyBucket};
 use stats::{TrafficInfo, histogram_percentile};
 
 /// Rates are of one direction, sizes include the FCS.
@@ -153,6 +153,23 @@ pub(super) const COLUMNS: &[Declared] = &[
         text(slowest.max()?)
     }),
     (
+        "pdv_p99_9_ns",
+        "99.9th percentile of the delay less the smallest one (RFC 5481 PDV), of the direction that varies more; empty \
+         below 1000 frames",
+        |row| {
+            let found = variation(row)?.iter().map(|found| found.pdv.p99_9_ns);
+            text(found.collect::<Option<Vec<_>>>()?.into_iter().max()?)
+        },
+    ),
+    (
+        "ipdv_min_ns",
+        "smallest delay less that of the frame before in the same flow (RFC 5481 IPDV)",
+        |row| text(ipdv(row)?.map(|found| found.min_ns).min()?),
+    ),
+    ("ipdv_max_ns", "largest", |row| {
+        text(ipdv(row)?.map(|found| found.max_ns).max()?)
+    }),
+    (
         "burst_frames",
         "longest burst without loss",
         |row| match row.figure? {
@@ -205,6 +222,22 @@ fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
         Figure::Segment(found, _) => Some(&found.histogram),
         _ => None,
     }
+}
+
+/// Of each direction.
+fn variation<'a>(row: &Context<'a>) -> Option<&'a [DelayVariation]> {
+    match row.figure? {
+        Figure::Latency(found) => Some(&found.variation),
+        _ => None,
+    }
+}
+
+fn ipdv<'a>(row: &Context<'a>) -> Option<impl Iterator<Item = &'a Ipdv>> {
+    Some(
+        variation(row)?
+            .iter()
+            .filter_map(|found| found.ipdv.as_ref()),
+    )
 }
 
 fn percentile(row: &Context<'_>, per_mille: u64) -> Option<String> {

@@ -45,6 +45,9 @@ pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |ru
             );
         }
         out.table(tables::loads(run, set));
+        if !out.is_short() {
+            out.tables(tables::variation(run, set));
+        }
     });
 });
 
@@ -67,6 +70,9 @@ pub(super) const LATENCY: Section =
                 );
             }
             out.table(tables::latency(run, set));
+            if !out.is_short() {
+                out.tables(tables::variation(run, set));
+            }
             goals(run, out, set);
         });
     });

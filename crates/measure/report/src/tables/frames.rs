@@ -9,6 +9,7 @@ mod loads;
 mod ports;
 mod soak;
 mod timing;
+mod variation;
 mod vendor;
 
 pub(crate) use calibration::calibration;
@@ -18,6 +19,7 @@ pub(crate) use loads::loads;
 pub(crate) use ports::{cpu, mixes, ports};
 pub(crate) use soak::{bytes, change, soak};
 pub(crate) use timing::{back_to_back, latency, recovery};
+pub(crate) use variation::variation;
 pub(crate) use vendor::{Quantity, vendor};
 
 use super::{reason_cell, without_figure};

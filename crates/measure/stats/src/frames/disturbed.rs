@@ -218,6 +218,7 @@ fn timed(found: &Trial<'_>) -> LatencyTrial {
         load: found.trial.load,
         frames: histogram.iter().map(|bucket| bucket.frames).sum(),
         histogram,
+        variation: Vec::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Latency from histograms: percentiles of all repeats pooled, and the spread of the repeats.
 
 use super::Repeats;
+use super::by_trial::LatencyByTrial;
 use crate::estimate::{Estimate, Sample};
 use journal::record::{LatencyBucket, LatencyTrial};
 use schemars::JsonSchema;
@@ -35,6 +36,9 @@ pub struct LoadLatency {
     /// Jitter: 99th percentile less median. A histogram cannot give the difference of successive
     /// frames.
     pub jitter_ns: Option<u64>,
+    /// Latency and delay variation with each trial as one value; `null` where delay variation was
+    /// not measured.
+    pub by_trial: Option<LatencyByTrial>,
     /// The median of each repeat.
     pub p50_each_ns: Estimate,
     /// The 99th percentile of each repeat; `null` when one has too few frames.
@@ -65,32 +69,42 @@ pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
 
 /// `None` when a repeat timed no frame.
 pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLatency> {
-    let each = |value: &dyn Fn(&LatencyTrial) -> Option<u64>| {
-        let samples = trials.iter().map(|(repeat, trial)| {
-            value(trial).map(|value| Sample {
-                repeat: *repeat,
+    // The trials of a repeat follow each other.
+    let repeats: Vec<&[Trial<'_>]> = trials.chunk_by(|one, next| one.0 == next.0).collect();
+    let each = |value: &dyn Fn(&[Trial<'_>]) -> Option<u64>| {
+        let samples = repeats.iter().map(|trials| {
+            value(trials).map(|value| Sample {
+                repeat: trials[0].0,
                 value: value as f64,
             })
         });
         Estimate::of(samples.collect::<Option<Vec<_>>>()?)
     };
-    let pooled = pooled(trials.iter().flat_map(|(_, trial)| &trial.histogram));
-    let own = |trial: &LatencyTrial| self::pooled(&trial.histogram);
-    let (p50_ns, p99_ns) = (percentile(&pooled, 500)?, percentile(&pooled, 990));
+    let of_all = |trials: &[Trial<'_>]| {
+        let histograms = trials.iter().map(|(_, trial)| &trial.histogram);
+        pooled(histograms.flatten())
+    };
+    let all = of_all(trials);
+    let (p50_ns, p99_ns) = (percentile(&all, 500)?, percentile(&all, 990));
+    let timed = trials.iter().map(|(_, trial)| {
+        let own = pooled(&trial.histogram);
+        (*trial, percentile(&own, 500), percentile(&own, 999))
+    });
     Some(LoadLatency {
         percent,
-        load_frames_per_s: each(&|trial| Some(trial.load))?,
-        frames: pooled.iter().map(|(_, frames)| frames).sum(),
-        min_ns: pooled.first()?.0,
+        load_frames_per_s: each(&|trials| Some(trials[0].1.load))?,
+        frames: all.iter().map(|(_, frames)| frames).sum(),
+        min_ns: all.first()?.0,
         p50_ns,
-        p90_ns: percentile(&pooled, 900),
+        p90_ns: percentile(&all, 900),
         p99_ns,
-        p99_9_ns: percentile(&pooled, 999),
-        max_ns: pooled.last()?.0,
+        p99_9_ns: percentile(&all, 999),
+        max_ns: all.last()?.0,
         jitter_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
-        p50_each_ns: each(&|trial| percentile(&own(trial), 500))?,
-        p99_each_ns: each(&|trial| percentile(&own(trial), 990)),
-        histogram: pooled,
+        by_trial: LatencyByTrial::of(&timed.collect::<Vec<_>>()),
+        p50_each_ns: each(&|trials| percentile(&of_all(trials), 500))?,
+        p99_each_ns: each(&|trials| percentile(&of_all(trials), 990)),
+        histogram: all,
     })
 }
 
@@ -139,7 +153,19 @@ mod tests {
             load: 1000,
             frames: buckets.iter().map(|(_, frames)| frames).sum(),
             histogram: buckets.iter().map(bucket).collect(),
+            variation: Vec::new(),
         }
+    }
+
+    #[test]
+    fn the_trials_of_a_repeat_are_one_value_of_it() {
+        let trials = [[(10, 3), (20, 1)], [(10, 1), (20, 3)], [(30, 4), (40, 1)]];
+        let [a, b, c] = trials.map(|buckets| trial(Some(50), &buckets));
+        let found = result(Some(50), &[(1, &a), (1, &b), (2, &c)]).unwrap();
+        let p50 = found.p50_each_ns;
+        assert_eq!((p50.n, p50.at(1), p50.at(2)), (2, Some(10.0), Some(30.0)));
+        assert_eq!(found.load_frames_per_s.n, 2);
+        assert_eq!((found.frames, found.by_trial), (13, None));
     }
 
     #[test]

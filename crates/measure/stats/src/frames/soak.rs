@@ -243,6 +243,7 @@ impl<'a> Segments<'a> {
                 .into_iter()
                 .map(|(upto_ns, frames)| LatencyBucket { upto_ns, frames })
                 .collect(),
+            variation: Vec::new(),
         }
     }
 

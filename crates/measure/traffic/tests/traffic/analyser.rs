@@ -438,3 +438,32 @@ fn when_stopped_it_ends_though_frames_continue() {
     // Those of the first 20 ms count, since the port has no timestamps.
     assert!(received.duplicated > 0 && received.after_end > 0);
 }
+
+#[test]
+fn delay_variation_counts_each_frame_once_against_the_one_before_it() {
+    let frames = all_frames(&traffic(false, 2, 1), TAG, Part::WHOLE, None);
+    // Every fourth frame of a flow is 50 ns slower; copies and a lost frame make no pair.
+    let delays = |index: usize| if index / 2 % 4 == 3 { 150 } else { 100 };
+    let mut arrivals = Vec::new();
+    for (index, (frame, due_ns)) in frames.into_iter().enumerate() {
+        if index != 100 {
+            arrivals.push((frame.clone(), due_ns + delays(index)));
+        }
+        if index == 200 {
+            arrivals.push((frame, due_ns + 9_000));
+        }
+    }
+    let spec = Receive {
+        variation: true,
+        ..receive(2)
+    };
+    let found = analyse(&spec, arrivals.clone()).variation.unwrap();
+    let pdv = found.pdv;
+    assert_eq!((pdv.p50_ns, pdv.p90_ns, pdv.max_ns), (0, Some(50), 50));
+    let ipdv = found.ipdv.unwrap();
+    // 499 pairs per flow, and two fewer around the lost frame.
+    assert_eq!(ipdv.pairs, 2 * 499 - 2);
+    assert_eq!((ipdv.min_ns, ipdv.p50_ns, ipdv.max_ns), (-50, 0, 50));
+    assert_eq!((ipdv.p1_ns, ipdv.p99_ns), (Some(-50), Some(50)));
+    assert_eq!(analyse(&receive(2), arrivals).variation, None);
+}

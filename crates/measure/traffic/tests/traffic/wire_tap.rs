@@ -146,6 +146,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
         first_frames: None,
         bins: None,
         periods: None,
+        variation: false,
     }
 }
 

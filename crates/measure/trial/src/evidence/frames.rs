@@ -73,7 +73,7 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     };
     match &observed.test.procedure {
         Procedure::Load(_) => last(1),
-        Procedure::Latency(plan) if !result.latency.is_empty() => last(plan.percents.len()),
+        Procedure::Latency(_) => last(result.latency.len()),
         Procedure::Recovery(_) if result.recovery().is_some() => last(1),
         Procedure::Disturbed(_) => {
             let disturbed = result.disturbances().iter();

@@ -68,5 +68,6 @@ pub(super) fn latency_trial(percent: Option<u8>, run: &FrameRun) -> LatencyTrial
         load: run.trial.load,
         frames: run.latency.iter().map(|bucket| bucket.frames).sum(),
         histogram: run.latency.clone(),
+        variation: run.variation.clone(),
     }
 }

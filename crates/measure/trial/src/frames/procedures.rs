@@ -6,7 +6,7 @@
 //! | throughput | a search ([`super::throughput`]) | RFC 9971, RFC 2544 §26.1 |
 //! | loss-curve | falling loads until two in a row lose nothing | RFC 2544 §26.3 |
 //! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
-//! | latency | a search, then one at each share of what it found | RFC 2544 §26.2 |
+//! | latency | a search, then some at each share of what it found | RFC 2544 §26.2, RFC 8219 §7.2, §7.3 |
 //! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
 //! | rekey, failover, setup, desync, hostile | a load with disturbances of the device ([`super::disturbed`]) | |
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
@@ -79,7 +79,8 @@ pub fn carry_out(
 }
 
 fn load(trials: &mut Trials<'_>, plan: &Load) -> Result<Basis, TrialError> {
-    let run = trials.make(&RigLoad::new(plan.frames_per_s, plan.duration_ns, DRAIN_NS))?;
+    let load = RigLoad::new(plan.frames_per_s, plan.duration_ns, DRAIN_NS).with_variation();
+    let run = trials.make(&load)?;
     trials.result.latency.push(latency_trial(None, &run));
     Ok(Basis {
         load: plan.frames_per_s,
@@ -134,15 +135,12 @@ fn latency(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Basis, TrialEr
             0 => plan.search.min_load.min(throughput),
             _ => share(throughput, percent.into()),
         };
-        let run = trials.make(&RigLoad::new(
-            Some(load),
-            plan.trial_ns,
-            plan.search.drain_ns,
-        ))?;
-        trials
-            .result
-            .latency
-            .push(latency_trial(Some(percent), &run));
+        let load = RigLoad::new(Some(load), plan.trial_ns, plan.search.drain_ns).with_variation();
+        for _ in 0..plan.trials {
+            let run = trials.make(&load)?;
+            let timed = latency_trial(Some(percent), &run);
+            trials.result.latency.push(timed);
+        }
     }
     Ok(Basis::on(throughput, plan.search.drain_ns))
 }

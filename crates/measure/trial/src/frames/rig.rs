@@ -2,7 +2,9 @@
 
 use crate::disturbance::PlannedDisturbance;
 use crate::error::TrialError;
-use journal::record::{Disturbance, FramePort, FrameTrial, LatencyBucket, SoakPoint};
+use journal::record::{
+    DelayVariation, Disturbance, FramePort, FrameTrial, LatencyBucket, SoakPoint,
+};
 use lab::{DutAction, Interrupt};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,6 +89,8 @@ pub struct RigLoad {
     pub bins: Option<Bins>,
     /// Intervals with a latency histogram each, by intended time.
     pub periods: Option<Bins>,
+    /// Whether delay variation is measured, which costs the receiver time.
+    pub variation: bool,
 }
 
 impl RigLoad {
@@ -100,7 +104,14 @@ impl RigLoad {
             then: None,
             bins: None,
             periods: None,
+            variation: false,
         }
+    }
+
+    /// The same load, of which delay variation is measured.
+    pub(crate) const fn with_variation(mut self) -> Self {
+        self.variation = true;
+        self
     }
 
     /// A burst of exactly `frames` frames; `frames_per_s` is at least 1.
@@ -155,6 +166,8 @@ pub struct FrameRun {
     pub trial: FrameTrial,
     /// Frames by latency from the intended send time; rising.
     pub latency: Vec<LatencyBucket>,
+    /// Delay variation of each direction, if the load asks for it.
+    pub variation: Vec<DelayVariation>,
     /// Result of the second part, if the load has one.
     pub relief: Option<Relief>,
     /// Received frames that are not of this trial.

@@ -2,12 +2,12 @@
 
 use super::{FrameRun, Relief, RigLoad, Strays};
 use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
-use journal::record::{FramePort, FrameTrial, LatencyBucket};
+use journal::record::{DelayVariation, FramePort, FrameTrial, Ipdv, LatencyBucket, Pdv};
 use lab::{FrameEnd, FramePath, StationEsp};
 use port::FramePortKind;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use traffic::report::{Received, Report, Sent};
+use traffic::report::{self, Received, Report, Sent};
 use traffic::spec::{Addresses, Esp, Receive, Role, Send, Spec, TEST_PORT};
 use wire::overhead::IPV4_HEADER_BYTES;
 
@@ -58,6 +58,7 @@ impl Way<'_> {
             first_frames: load.then.map(|_| load.first_intended()),
             bins: load.bins,
             periods: load.periods,
+            variation: load.variation,
         };
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
     }
@@ -184,6 +185,7 @@ impl FrameRun {
             latency: latency
                 .map(|&(upto_ns, frames)| LatencyBucket { upto_ns, frames })
                 .collect(),
+            variation: received.variation.iter().map(variation).collect(),
             relief: load.then.map(|_| Relief {
                 sent: sent.then_frames,
                 received: received.then_frames,
@@ -221,6 +223,7 @@ impl FrameRun {
         sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
         sum.late_frames += more.late_frames;
         self.latency = merged(&self.latency, &other.latency);
+        self.variation.extend(&other.variation);
         self.relief = match (self.relief, other.relief) {
             (Some(one), Some(other)) => Some(Relief {
                 sent: one.sent + other.sent,
@@ -264,6 +267,27 @@ fn trial(
         sender_dropped,
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
+    }
+}
+
+fn variation(found: &report::DelayVariation) -> DelayVariation {
+    let report::DelayVariation { pdv, ipdv } = *found;
+    DelayVariation {
+        pdv: Pdv {
+            p50_ns: pdv.p50_ns,
+            p90_ns: pdv.p90_ns,
+            p99_ns: pdv.p99_ns,
+            p99_9_ns: pdv.p99_9_ns,
+            max_ns: pdv.max_ns,
+        },
+        ipdv: ipdv.map(|ipdv| Ipdv {
+            pairs: ipdv.pairs,
+            min_ns: ipdv.min_ns,
+            p1_ns: ipdv.p1_ns,
+            p50_ns: ipdv.p50_ns,
+            p99_ns: ipdv.p99_ns,
+            max_ns: ipdv.max_ns,
+        }),
     }
 }
 

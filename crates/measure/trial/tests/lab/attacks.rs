@@ -169,6 +169,7 @@ fn attack(
         first_frames: None,
         bins: None,
         periods: None,
+        variation: false,
     });
     let receiver = start(path.sink.node, spec(&path.sink.interface, receive));
     let attacker = start(NodeId::Gw1, spec("w0", attacker(kind, running)));

@@ -134,11 +134,38 @@ fn a_burst_has_exactly_the_frames_asked_for_at_any_rate() {
 }
 
 #[test]
+fn latency_is_measured_in_as_many_trials_as_asked_with_their_delay_variation() {
+    let plan = LatencyTest {
+        search: search(),
+        percents: vec![10, 50],
+        trial_ns: 300 * MS,
+        trials: 20,
+    };
+    let mut rig = hard();
+    let found = rig.carry_out(Procedure::Latency(plan)).unwrap();
+    let latency = &found.result.latency;
+    let of = |percent| {
+        latency
+            .iter()
+            .filter(move |trial| trial.percent == Some(percent))
+    };
+    assert_eq!(
+        (latency.len(), of(10).count(), of(50).count()),
+        (40, 20, 20)
+    );
+    assert!(latency.iter().all(|trial| trial.variation.len() == 1));
+    // A search needs no delay variation.
+    let searched = rig.loads.len() - 40;
+    assert!(rig.loads.iter().take(searched).all(|load| !load.variation));
+}
+
+#[test]
 fn latency_is_measured_at_shares_of_the_throughput() {
     let plan = LatencyTest {
         search: search(),
         percents: vec![0, 10, 50, 90],
         trial_ns: 300 * MS,
+        trials: 1,
     };
     let mut rig = hard();
     let found = rig.carry_out(Procedure::Latency(plan)).unwrap();
@@ -226,6 +253,7 @@ fn without_a_throughput_there_are_no_shares_of_it_and_the_reason_is_recorded() {
         search: search(),
         percents: vec![50],
         trial_ns: 100 * MS,
+        trials: 1,
     };
     for procedure in [Procedure::Latency(latency), Procedure::Recovery(recovery())] {
         let mut rig = Simulated::new(Behaviour::Hard { capacity: 10 });

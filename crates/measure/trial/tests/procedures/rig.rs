@@ -4,7 +4,7 @@ use campaign::plan::{
     Adapter, Cell, Criteria, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports,
     Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
-use journal::record::{Check, FramePort, FrameTrial, LatencyBucket, SoakPoint};
+use journal::record::{Check, DelayVariation, FramePort, FrameTrial, LatencyBucket, SoakPoint};
 use lab::{Interrupt, Links};
 use search::Trial;
 use search::simulate::{Behaviour, Device};
@@ -175,6 +175,7 @@ impl Rig for Simulated {
         Ok(FrameRun {
             trial,
             latency,
+            variation: vec![DelayVariation::default(); load.variation.into()],
             relief,
             strays: Strays::default(),
             took_ns,

@@ -42,7 +42,7 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     table
 }
 
-fn load_name(latency: &LoadLatency) -> String {
+pub(super) fn load_name(latency: &LoadLatency) -> String {
     let rate = mean_rate(&latency.load_frames_per_s);
     match latency.percent {
         Some(percent) => format!("{percent} % ({rate})"),
