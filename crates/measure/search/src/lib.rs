@@ -16,6 +16,9 @@
 //! | [`LossCurve`] | loss at falling loads | RFC 2544 §26.3 |
 //! | [`BackToBack`] | the longest burst without loss | RFC 9004 |
 //!
+//! A load must be carried, not queued: [`Counts::sustained`] takes the frames that only a growing
+//! queue carried from those forwarded, by the [`DelayTrend`] of the trial.
+//!
 //! [`Method`] starts any of the searches for throughput behind [`Searcher`]. [`simulate`] has
 //! devices of known capacity to try searches on; `examples/compare.rs` uses them.
 //!
@@ -29,6 +32,7 @@ mod back_to_back;
 mod bisection;
 mod budget;
 mod classify;
+mod delay;
 mod error;
 mod loss_curve;
 mod mlr;
@@ -40,6 +44,9 @@ pub use back_to_back::{BackToBack, BurstBounds, BurstStep};
 pub use bisection::Bisection;
 pub use budget::Limits;
 pub use classify::{Class, classify, conditional_throughput};
+pub use delay::{
+    DELAY_SLICES, DelaySlice, DelayTrend, GROWTH_NS_MAX, GROWTH_PPM_MAX, RISE_NS_MAX, RISE_PPM_MAX,
+};
 pub use error::SearchError;
 pub use loss_curve::LossCurve;
 pub use mlr::MlrSearch;
@@ -61,7 +68,8 @@ pub struct Trial {
 pub struct Counts {
     /// Frames that should have been sent at the intended load.
     pub intended: u64,
-    /// Frames that were forwarded: received intact, each once.
+    /// Frames that were forwarded: received intact, each once, and not only because a growing queue
+    /// held them until the load was over ([`Counts::sustained`]).
     pub forwarded: u64,
 }
 
@@ -155,7 +163,9 @@ pub struct Bounds {
 }
 
 /// Whether a goal's result is regular (RFC 9971, Goal Results), and if not, why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "SearchOutcome")]
 pub enum Outcome {
     /// Both bounds are known and as close as the goal asks.
     Regular,

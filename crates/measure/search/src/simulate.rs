@@ -3,7 +3,7 @@
 //! A [`Device`] answers trials as a device under test would, from a seed: the same seed and the
 //! same trials give the same counts. The correct bounds for a goal follow from its [`Behaviour`].
 
-use crate::{Counts, Searcher, Step, Trial};
+use crate::{Counts, DELAY_SLICES, DelaySlice, DelayTrend, Searcher, Step, Trial};
 
 /// The behaviour of a simulated device. Rates are in frames/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +38,8 @@ pub enum Behaviour {
         /// Share of trials in the bad band, in parts per million.
         low_ppm: u32,
     },
-    /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until the queue is full.
+    /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until the queue is full, and what
+    /// the queue holds at its end is still delivered, however long that takes.
     Queue {
         /// Its capacity.
         capacity: u64,
@@ -86,8 +87,16 @@ impl Device {
         }
     }
 
-    /// Makes a trial.
+    /// Makes a trial; the result is what a search records: frames that only a growing queue carried
+    /// are not forwarded.
     pub fn measure(&mut self, trial: Trial) -> Counts {
+        let (counts, delay) = self.observe(trial);
+        counts.sustained(delay, trial.duration_ns)
+    }
+
+    /// Makes a trial: every frame that arrives at last, and the trend of delay, where the device
+    /// has a queue.
+    pub fn observe(&mut self, trial: Trial) -> (Counts, Option<DelayTrend>) {
         let intended = frames(trial.load, trial.duration_ns);
         let carried = |capacity| frames(capacity, trial.duration_ns).min(intended);
         let forwarded = match self.behaviour {
@@ -132,10 +141,32 @@ impl Device {
             }
         };
         self.clock_ns += trial.duration_ns;
-        Counts {
+        let counts = Counts {
             intended,
             forwarded,
-        }
+        };
+        (counts, self.delay(trial))
+    }
+
+    fn delay(&self, trial: Trial) -> Option<DelayTrend> {
+        let Behaviour::Queue {
+            capacity,
+            frames: queue,
+        } = self.behaviour
+        else {
+            return None;
+        };
+        let slices: [DelaySlice; DELAY_SLICES] = std::array::from_fn(|slice| {
+            // The delay of the frame in the middle of the slice stands for the mean.
+            let passed = (2 * slice as u64 + 1) * trial.duration_ns / (2 * DELAY_SLICES as u64);
+            let waiting = frames(trial.load.saturating_sub(capacity), passed).min(queue);
+            let delay_ns = u128::from(waiting) * 1_000_000_000 / u128::from(capacity.max(1));
+            DelaySlice {
+                frames: frames(trial.load, trial.duration_ns) / DELAY_SLICES as u64,
+                mean_ns: i64::try_from(delay_ns).unwrap_or(i64::MAX),
+            }
+        });
+        DelayTrend::of(&slices)
     }
 
     fn chance(&mut self, chance: f64) -> bool {

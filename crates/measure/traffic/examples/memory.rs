@@ -103,6 +103,7 @@ fn run(case: &Case) -> f64 {
         duration_ns: ROUND_NS,
         burst_ns: 0,
         esp: esp(&a),
+        keep_rate: false,
         then: None,
     };
     let receive = Receive {

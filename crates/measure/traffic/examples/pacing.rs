@@ -119,6 +119,7 @@ fn send(frames_per_s: u64) -> Send {
         duration_ns: DURATION_NS,
         burst_ns: 50_000,
         esp: None,
+        keep_rate: false,
         then: None,
     }
 }

@@ -153,6 +153,7 @@ fn send(frames_per_s: Option<u64>) -> Send {
         duration_ns: DURATION_NS,
         burst_ns: 50_000,
         esp: None,
+        keep_rate: false,
         then: None,
     }
 }

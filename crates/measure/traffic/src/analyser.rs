@@ -198,6 +198,7 @@ impl<'k> Analyser<'k> {
         tally.counts.then_frames += u64::from(number >= self.first_frames);
         let frame_bytes = ETHERNET_HEADER_BYTES as u16 + found.ip_bytes + FCS_BYTES;
         tally.intact((stamp.flow, sequence), frame_bytes, now_ns, intended_ns);
+        tally.delayed(number, age_ns);
     }
 
     /// Number of distinct intact frames so far, which determines the end of a trial.

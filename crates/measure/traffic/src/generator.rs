@@ -17,7 +17,9 @@ use wire::stamp::{Stamp, payload_offset};
 
 /// Frames per call of the port.
 const BATCH: usize = 64;
-/// A frame that leaves later than this after its intended time is counted as late.
+/// A frame that leaves later than this after its intended time is counted as late. A sender that
+/// keeps its rate catches up with no more than this: wake-ups of a few hundred microseconds are
+/// usual, and shift no load.
 const LATE_NS: u64 = 1_000_000;
 
 /// The schedule of frames.
@@ -52,7 +54,28 @@ pub struct Generator {
     /// Frames sent before the second part, once it has begun.
     first_frames: Option<u64>,
     start_ns: u64,
+    lateness: Lateness,
     sent: Sent,
+}
+
+/// What becomes of frames that could not leave in time.
+#[derive(Debug, Clone, Copy)]
+struct Lateness {
+    /// [`spec::Send::keep_rate`].
+    keep_rate: bool,
+    /// How far the schedule has moved since the start.
+    moved_ns: u64,
+}
+
+impl Lateness {
+    /// Moves a schedule so that no more than [`LATE_NS`] of it is due.
+    #[inline]
+    const fn limit(&mut self, schedule: &mut Schedule, late_ns: u64) {
+        if self.keep_rate && late_ns > LATE_NS {
+            schedule.delay(late_ns - LATE_NS);
+            self.moved_ns += late_ns - LATE_NS;
+        }
+    }
 }
 
 impl Generator {
@@ -108,6 +131,10 @@ impl Generator {
             then,
             first_frames: None,
             start_ns: 0,
+            lateness: Lateness {
+                keep_rate: send.keep_rate,
+                moved_ns: 0,
+            },
             sent: Sent {
                 intended,
                 ..Sent::default()
@@ -136,7 +163,17 @@ impl Generator {
         match &mut self.pace {
             Pace::Scheduled(schedule) => match schedule.next_ns() {
                 Some(next_ns) if next_ns > now_ns => Ok(Step::Early(next_ns)),
-                Some(_) => send_due(schedule, &mut self.frames, &mut self.sent, port, now_ns),
+                Some(next_ns) => {
+                    let late_ns = now_ns - next_ns + self.lateness.moved_ns;
+                    self.lateness.limit(schedule, now_ns - next_ns);
+                    let moved_ns = self.lateness.moved_ns;
+                    let due = Due { schedule, moved_ns };
+                    let step = send_due(due, &mut self.frames, &mut self.sent, port, now_ns)?;
+                    if step == Step::Sent {
+                        self.sent.late_ns_max = self.sent.late_ns_max.max(late_ns);
+                    }
+                    Ok(step)
+                }
                 None => self.begin_second_part(port, now_ns),
             },
             Pace::Unpaced { .. } if now_ns < self.start_ns => Ok(Step::Early(self.start_ns)),
@@ -188,27 +225,31 @@ impl Generator {
     }
 }
 
-/// Sends due frames of the schedule, which has some.
+/// A schedule with due frames, and how far it has moved.
+struct Due<'s> {
+    schedule: &'s mut Schedule,
+    moved_ns: u64,
+}
+
+/// Sends due frames.
 #[inline]
 fn send_due(
-    schedule: &mut Schedule,
+    Due { schedule, moved_ns }: Due<'_>,
     frames: &mut Frames,
     sent: &mut Sent,
     port: &mut impl FrameSender,
     now_ns: u64,
 ) -> io::Result<Step> {
-    let late_ns = now_ns - schedule.next_ns().unwrap_or(now_ns);
     let (mut late_frames, mut frame_bytes) = (0, 0);
     let filled = port.send(schedule.due(now_ns, BATCH), |slot| {
         let due_ns = schedule.take();
-        late_frames += u64::from(now_ns - due_ns > LATE_NS);
+        late_frames += u64::from(now_ns - due_ns + moved_ns > LATE_NS);
         frames.write(slot, due_ns, &mut frame_bytes)
     })?;
     if filled == 0 {
         return Ok(Step::Full);
     }
     sent.late_frames += late_frames;
-    sent.late_ns_max = sent.late_ns_max.max(late_ns);
     sent.frames += filled as u64;
     sent.frame_bytes += frame_bytes;
     Ok(Step::Sent)
@@ -313,7 +354,7 @@ pub(crate) fn drive(
     while !stop.is_raised() {
         match generator.step(port, clock.now_ns())? {
             Step::Sent => {}
-            // The schedule continues; late frames leave as fast as the port accepts them.
+            // The schedule continues, or moves where the rate is to be kept.
             Step::Full => yield_now(),
             Step::Early(time_ns) => clock.wait_until(time_ns, stop),
             Step::Done => break,

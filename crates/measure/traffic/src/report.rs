@@ -63,9 +63,10 @@ pub struct Sent {
     pub frame_bytes: u64,
     /// From the first frame's intended time to the end of the last burst, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Largest delay of a burst after its intended time.
+    /// Largest delay of a burst after its time in the schedule as it was at the start.
     pub late_ns_max: u64,
-    /// Frames of bursts that left more than a millisecond after their intended time.
+    /// Frames of bursts that left more than a millisecond after their time in the schedule as it
+    /// was at the start.
     pub late_frames: u64,
     /// The part of [`frames`](Self::frames) that belongs to the second part
     /// ([`crate::spec::Send::then`]).
@@ -150,4 +151,10 @@ pub struct Received {
     /// in [`latency`](Self::latency) but with a resolution of 3 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub periods: Vec<Vec<(u64, u64)>>,
+    /// The intact frames of each of [`DELAY_SLICES`](crate::DELAY_SLICES) equal parts of the
+    /// schedule and their mean delay from the intended send time, in nanoseconds: (frames, delay).
+    /// A delay is negative where the clocks disagree. Empty for an unpaced load and for one in two
+    /// parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delays: Vec<(u64, i64)>,
 }

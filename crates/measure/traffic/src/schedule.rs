@@ -2,7 +2,8 @@
 //!
 //! The k-th burst is due at `start + k × burst / rate`, computed in whole numbers with the
 //! remainder carried on. A late frame leaves as soon as possible and keeps its intended time: a
-//! slow port never slows the schedule.
+//! slow port never slows the schedule. Where the rate is to be kept, the generator moves the whole
+//! rest instead ([`Schedule::delay`]).
 //!
 //! Pure: it reads no clock.
 

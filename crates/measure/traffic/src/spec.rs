@@ -54,6 +54,11 @@ pub struct Send {
     pub burst_ns: u64,
     /// Seal each frame as the DUT's peer would.
     pub esp: Option<Esp>,
+    /// Never offer more than the rate: after a stall the rest of the schedule moves, and the trial
+    /// takes longer. Without it late frames leave as fast as the port accepts them, at their
+    /// original intended time.
+    #[serde(default)]
+    pub keep_rate: bool,
     /// A second part that follows without a pause, for recovery from an overload. Sequence numbers
     /// continue.
     #[serde(default)]

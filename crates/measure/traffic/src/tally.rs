@@ -2,6 +2,7 @@
 
 use crate::bins::Bins;
 use crate::clock::SECOND_NS;
+use crate::delays::Delays;
 use crate::open::Refused;
 use crate::periods::Periods;
 use crate::report::Received;
@@ -27,6 +28,7 @@ pub(crate) struct Tally {
     periods: Option<Periods>,
     /// Of consecutive frames, where delay variation is requested.
     differences: Option<Differences>,
+    delays: Option<Delays>,
     /// Frames of a burst often have the same latency: each run of equal values is recorded once.
     run: Run,
 }
@@ -51,6 +53,11 @@ impl Tally {
             differences: receive
                 .variation
                 .then(|| Differences::new(receive.frames.flows)),
+            // A load in two parts has no one rate at which a queue could grow.
+            delays: match receive.first_frames {
+                None => receive.expected.and_then(Delays::new),
+                Some(_) => None,
+            },
             run: Run::default(),
         }
     }
@@ -92,6 +99,15 @@ impl Tally {
                 latency_ns,
                 frames: 1,
             };
+        }
+    }
+
+    /// Counts the delay of such a frame by its number in the schedule; negative where the clocks of
+    /// two hosts disagree.
+    #[inline]
+    pub(crate) fn delayed(&mut self, number: u64, delay_ns: i64) {
+        if let Some(delays) = &mut self.delays {
+            delays.count(number, delay_ns);
         }
     }
 
@@ -137,6 +153,9 @@ impl Tally {
         if let (Some(differences), Some(more)) = (&mut self.differences, &other.differences) {
             differences.merge(more);
         }
+        if let (Some(delays), Some(more)) = (&mut self.delays, &other.delays) {
+            delays.merge(more);
+        }
     }
 
     /// All frames received of this trial, including those that may belong to it.
@@ -167,6 +186,7 @@ impl Tally {
             bins: bins.to_vec(),
             first_period,
             periods,
+            delays: self.delays.as_ref().map(Delays::means).unwrap_or_default(),
             ..self.counts.clone()
         }
     }

@@ -4,6 +4,7 @@ mod back_to_back;
 mod bisection;
 mod classification;
 mod contract;
+mod delay;
 mod loss_curve;
 mod mlr;
 mod properties;

@@ -124,8 +124,9 @@ fn two_bands_are_answered_by_one_of_them() {
     assert!(in_high > 120, "{in_high} of 200 in the high band");
 }
 
+/// A bound is above the capacity by 1 % at most: what grows more slowly is taken for noise.
 #[test]
-fn a_queue_does_not_lift_the_bounds_over_what_long_trials_carry() {
+fn a_queue_does_not_lift_the_bounds_over_what_the_device_sustains() {
     for frames in [1_000, 50_000, 200_000, 5_000_000] {
         let device = Behaviour::Queue {
             capacity: CAPACITY,
@@ -134,8 +135,12 @@ fn a_queue_does_not_lift_the_bounds_over_what_long_trials_carry() {
         for goals in [&[NDR, PDR][..], &[RFC2544]] {
             let search = mlr(goals, device, 0);
             for (place, goal) in goals.iter().enumerate() {
-                let carried = CAPACITY + frames * SECOND / goal.final_trial_ns;
-                assert_between(search.bounds(place), goal, truth(carried, goal));
+                let (lower, upper) = regular(search.bounds(place), goal);
+                let sustained = truth(CAPACITY, goal);
+                assert!(
+                    lower <= sustained / 1000 * 1011 && upper >= sustained,
+                    "{frames}: {lower} {upper}"
+                );
             }
             assert!(search.trials() <= 40, "{} trials", search.trials());
         }

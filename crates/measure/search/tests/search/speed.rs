@@ -56,3 +56,26 @@ fn ndr_by_one_trial_of_a_minute_takes_half_of_bisection_where_short_trials_misle
         "bisection {bisection:.1} s, MLRsearch {mlr:.1} s"
     );
 }
+
+/// A queue hides an overload from loss, and the growth of delay shows it: short trials still do.
+#[test]
+fn behind_a_queue_ndr_and_pdr_take_an_eighth_of_bisection_at_most() {
+    for capacity in CAPACITIES {
+        for queue_ms in [10, 50, 200, 1000] {
+            let frames = capacity * queue_ms / 1000;
+            let device = Behaviour::Queue { capacity, frames };
+            let took_ns = |method: Method, goals: &[Goal]| {
+                let limits = Limits::time(24 * 3_600 * SECOND);
+                let mut search = method.start(goals, MIN_LOAD, MAX_LOAD, limits).unwrap();
+                run(search.as_mut(), &mut Device::new(device, 0), SECOND / 10);
+                assert!(!search.timed_out());
+                search.took_ns() as f64
+            };
+            let gain = took_ns(Method::Bisection, &[RFC2544]) / took_ns(Method::Mlr, &[NDR, PDR]);
+            assert!(
+                gain >= 8.0,
+                "{capacity} frames/s, {queue_ms} ms: {gain:.1} times shorter"
+            );
+        }
+    }
+}

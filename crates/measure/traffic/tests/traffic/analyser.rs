@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use traffic::report::Received;
 use traffic::spec::{Receive, Send};
-use traffic::{Analyser, Part};
+use traffic::{Analyser, DELAY_SLICES, Part};
 use wire::mix::FrameMix;
 use wire::stamp::{Stamp, payload_offset};
 
@@ -261,6 +261,43 @@ fn a_clean_wire_gives_back_what_was_sent() {
         };
         assert_eq!(received, expected);
     }
+}
+
+#[test]
+fn the_delay_of_every_part_of_a_trial_is_known_whatever_the_clock_of_the_receiver() {
+    for (flows, clock_ns) in [(1, 0_i64), (7, 5_000_000_000), (1000, -30_000_000)] {
+        let mut frames = all_frames(&traffic(false, flows, 3), TAG, Part::WHOLE, None);
+        frames.remove(500);
+        for (_, now_ns) in &mut frames {
+            // A queue that grows by 20 % of the time, behind a path of 40 ms.
+            let sent_ns = *now_ns;
+            *now_ns = (sent_ns + sent_ns / 5 + 40_000_000).saturating_add_signed(clock_ns);
+        }
+        let expecting = Receive {
+            expected: Some(1000),
+            ..receive(flows)
+        };
+        let received = analyse(&expecting, frames);
+        assert_eq!(received.delays.len(), DELAY_SLICES);
+        let frames: u64 = received.delays.iter().map(|(frames, _)| frames).sum();
+        assert_eq!(frames, 999);
+        for (slice, (frames, mean_ns)) in (0_i64..).zip(received.delays) {
+            assert!((65..=67).contains(&frames), "{frames}");
+            // The middle of a slice of 66.7 ms.
+            let grown_ns = (2 * slice + 1) * 1_000_000_000 / 30 / 5;
+            let expected_ns = 40_000_000 + clock_ns + grown_ns;
+            assert!((mean_ns - expected_ns).abs() < 500_000, "{slice}: {mean_ns}");
+        }
+    }
+    // Without a schedule there are no parts, and in two parts no one rate.
+    let frames = || all_frames(&traffic(false, 1, 1), TAG, Part::WHOLE, None);
+    assert_eq!(analyse(&receive(1), frames()).delays, []);
+    let in_two = Receive {
+        expected: Some(1000),
+        first_frames: Some(500),
+        ..receive(1)
+    };
+    assert_eq!(analyse(&in_two, frames()).delays, []);
 }
 
 #[test]

@@ -96,6 +96,48 @@ fn a_port_without_room_makes_frames_late_and_loses_none() {
 }
 
 #[test]
+fn after_a_stall_the_rate_is_kept_and_the_schedule_moves() {
+    let mut spec = send(false, FrameMix::fixed(64));
+    spec.keep_rate = true;
+    let mut generator = Generator::new(&spec, 1, Part::WHOLE, None).unwrap();
+    let mut tap = Tap::new();
+    let mut left_ns = Vec::new();
+    let mut now_ns = 0;
+    loop {
+        // Two stalls: a long one of the port, a short one of the generator.
+        tap.room = if (200_000_000..300_000_000).contains(&now_ns) {
+            0
+        } else {
+            64
+        };
+        match generator.step(&mut tap, now_ns).unwrap() {
+            Step::Sent => left_ns.resize(tap.frames.len(), now_ns),
+            Step::Full => now_ns += 100_000,
+            Step::Early(time_ns) if time_ns == 600_000_000 => now_ns = 600_900_000,
+            Step::Early(time_ns) => now_ns = time_ns,
+            Step::Done => break,
+        }
+    }
+    let sent = generator.finish(now_ns);
+    assert_eq!((sent.intended, sent.frames), (1000, 1000));
+    // In no time did more frames leave than the rate has, but for a millisecond's.
+    for (first, from_ns) in left_ns.iter().enumerate() {
+        for (last, to_ns) in left_ns.iter().enumerate().skip(first) {
+            let frames = (last - first + 1) as u64;
+            assert!(frames <= (to_ns - from_ns) / 1_000_000 + 2, "{frames}");
+        }
+    }
+    // The stall makes the trial longer, and every frame after it late; one short of a millisecond
+    // does neither.
+    assert_eq!(sent.elapsed_ns, 999_000_000 + 99_000_000);
+    assert_eq!((sent.late_ns_max, sent.late_frames), (100_000_000, 800));
+    // Latency counts from the schedule as it is: the receiver is not to blame for the stall.
+    for (frame, left_ns) in tap.frames.iter().zip(left_ns) {
+        assert!(left_ns - stamp(frame).intended_ns <= 1_000_000);
+    }
+}
+
+#[test]
 fn without_a_rate_it_sends_until_the_time_is_up() {
     let mut spec = send(false, FrameMix::fixed(128));
     spec.frames_per_s = None;

@@ -129,6 +129,7 @@ pub(crate) fn send(ipv6: bool, mix: FrameMix) -> Send {
         duration_ns: 1_000_000_000,
         burst_ns: 0,
         esp: None,
+        keep_rate: false,
         then: None,
     }
 }
