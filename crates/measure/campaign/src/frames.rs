@@ -8,6 +8,7 @@ mod disturbed;
 mod given;
 mod keys;
 pub(crate) mod mix;
+mod mrr;
 mod procedure;
 mod profile;
 pub(crate) mod rate;

@@ -12,6 +12,7 @@ mod device;
 mod disturbed;
 mod frames;
 pub(crate) mod keys;
+mod mrr;
 mod published;
 mod search;
 mod soak;
@@ -30,6 +31,7 @@ pub use device::{
 };
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use keys::KeySource;
+pub use mrr::Mrr;
 pub use published::{Published, PublishedUnit};
 pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;

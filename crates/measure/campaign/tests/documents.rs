@@ -141,7 +141,8 @@ fn every_key_is_documented_and_no_other() {
                 throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
                 back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 },\n  \
                 rekey: { x: 1, load: 50 % }, failover: { x: 1, load: 9 kpps }, setup: { x: 1, load: 9 kpps },\n  \
-                hostile: { x: 1, load: 9 kpps }, desync: { x: 1, load: 9 kpps }, soak: { x: 1, load: 9 kpps }]\n\
+                hostile: { x: 1, load: 9 kpps }, desync: { x: 1, load: 9 kpps }, soak: { x: 1, load: 9 kpps },\n  \
+                mrr: { x: 1 }]\n\
                 claims: [{ x: 1 }]\n";
     let mistakes = from_text("c.yaml", text).unwrap_err();
     let campaign = document("campaign.md");
@@ -207,6 +208,7 @@ fn every_key_is_documented_and_no_other() {
             &[all, frames, search, "The load of each:", "### `desync`"],
         ),
         ("trials[14].soak.x", &[all, frames, search, "### `soak`"]),
+        ("trials[15].mrr.x", &[all, frames, "### `mrr`"]),
     ] {
         let mut known = known_keys(&mistakes, path);
         let mut documented: Vec<_> = headings

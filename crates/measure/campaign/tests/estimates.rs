@@ -110,12 +110,20 @@ fn times_count_every_trial_of_a_procedure() {
         drained(1000) * 4 + around
     );
     assert_eq!(
+        time("mrr: { frame: 64 B, trials: 5, duration: 2 s }"),
+        drained(2000) * 5 + around
+    );
+    assert_eq!(
         time("back-to-back: { frame: 64 B, burst: 1 s, bursts: 30 }"),
         drained(1000) * 50 + around
     );
     assert_eq!(
         time("latency: { frame: 64 B, loads: [10 %, 90 %], duration: 4 s }"),
         search + drained(4000) * 2 + around
+    );
+    assert_eq!(
+        time("latency: { frame: 64 B, loads: [10 %, 90 %], duration: 4 s, trials: 20 }"),
+        search + drained(4000) * 40 + around
     );
     assert_eq!(
         time("recovery: { frame: 64 B, overload_time: 5 s, relief_time: 3 s }"),

@@ -47,6 +47,7 @@ const SECTIONS: &[Section] = &[
     udp::SECTION,
     latency::SECTION,
     frames::THROUGHPUT,
+    frames::MRR,
     frames::LOSS,
     frames::LATENCY,
     search::BURSTS,

@@ -12,6 +12,7 @@ mod latency;
 mod loads;
 mod loss;
 mod mean;
+mod mrr;
 mod question;
 mod rates;
 mod soak;
@@ -29,6 +30,7 @@ pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::LoadResult;
 pub use loss::LossAccount;
 pub use mean::MeanFrameRate;
+pub use mrr::MrrResult;
 pub use rates::LayerRates;
 pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};
 pub use throughput::{GoalResult, ThroughputResult};
@@ -107,6 +109,8 @@ pub enum FrameOutcome {
     Throughput,
     /// For `load`.
     Load(Box<LoadResult>),
+    /// For `mrr`.
+    Mrr(Box<MrrResult>),
     /// One load after the other, for `loss-curve`; the highest first.
     LossCurve(Vec<LoadResult>),
     /// Longest burst without loss, for `back-to-back`.
@@ -185,13 +189,23 @@ impl FrameFigures {
         })
     }
 
-    /// The loads of `load` and `loss-curve`; empty for others.
+    /// The loads of `load`, `mrr` and `loss-curve`; empty for others.
     #[must_use]
     pub fn loads(&self) -> &[LoadResult] {
         match &self.found {
             FrameOutcome::Load(load) => std::slice::from_ref(load),
+            FrameOutcome::Mrr(found) => std::slice::from_ref(&found.load),
             FrameOutcome::LossCurve(loads) => loads,
             _ => &[],
+        }
+    }
+
+    /// The figures of `mrr`.
+    #[must_use]
+    pub fn mrr(&self) -> Option<&MrrResult> {
+        match &self.found {
+            FrameOutcome::Mrr(found) => Some(found),
+            _ => None,
         }
     }
 
@@ -255,6 +269,9 @@ impl FrameOutcome {
             Procedure::Throughput(_) => Some(Self::Throughput),
             Procedure::Load(_) => {
                 loads::single(lengths, repeats).map(|load| Self::Load(Box::new(load)))
+            }
+            Procedure::Mrr(_) => {
+                MrrResult::of(lengths, repeats).map(|found| Self::Mrr(Box::new(found)))
             }
             Procedure::LossCurve(curve) => {
                 Some(Self::LossCurve(loads::curve(curve, lengths, repeats)))

@@ -56,8 +56,8 @@ pub use frames::{
     BackToBackResult, Calibration, CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult,
     DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures,
     FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial,
-    LatencyByTrial, LayerRates, LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed,
-    RecoveryResult, RekeyResult, STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall,
+    LatencyByTrial, LayerRates, LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult,
+    PortUsed, RecoveryResult, RekeyResult, STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall,
     SoakVerdict, ThroughputResult, TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
 };
 pub use hybrids::HybridGain;

@@ -12,6 +12,7 @@
 mod attempt;
 mod basis;
 mod disturbed;
+mod mrr;
 mod outage;
 mod points;
 mod procedures;

@@ -34,6 +34,7 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
     let nanos = Duration::from_nanos;
     let drain = match procedure {
         Procedure::Load(_) => DRAIN,
+        Procedure::Mrr(test) => nanos(test.drain_ns),
         Procedure::LossCurve(test) => nanos(test.drain_ns),
         Procedure::BackToBack(test) => nanos(test.drain_ns),
         Procedure::Throughput(search) => nanos(search.drain_ns),
@@ -47,6 +48,7 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
     let own = match procedure {
         Procedure::Load(load) => trial(nanos(load.duration_ns)),
         Procedure::Throughput(test) => search(test),
+        Procedure::Mrr(test) => trial(nanos(test.trial_ns)) * test.trials,
         Procedure::LossCurve(test) => {
             let loads = 100_u32.div_ceil(u32::from(test.step_percent.max(1)));
             trial(nanos(test.trial_ns)) * loads
@@ -118,6 +120,7 @@ fn is_flooded(procedure: &Procedure) -> bool {
     match procedure {
         Procedure::Load(_) => false,
         Procedure::BackToBack(_) => true,
+        Procedure::Mrr(test) => test.max_load.is_none(),
         Procedure::LossCurve(test) => test.max_load.is_none(),
         Procedure::Throughput(search) => search.max_load.is_none(),
         Procedure::Latency(test) => test.search.max_load.is_none(),

@@ -3,6 +3,7 @@
 use crate::axis::{AxisValues, axis, nanos};
 use crate::frames::disturbed;
 use crate::frames::keys::{drain, is_empty, max_load, trial_time, whole_percent};
+use crate::frames::mrr;
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
 use crate::frames::soak;
@@ -34,9 +35,10 @@ impl Reader {
 }
 
 /// The kinds of frame trials, by the names of their procedures.
-pub(crate) const PROCEDURES: [(&str, Reader); 12] = [
+pub(crate) const PROCEDURES: [(&str, Reader); 13] = [
     ("load", Reader::Steady(loads)),
     ("throughput", Reader::Steady(throughput)),
+    ("mrr", Reader::Steady(mrrs)),
     ("loss-curve", Reader::Steady(loss_curve)),
     ("back-to-back", Reader::Steady(back_to_back)),
     ("latency", Reader::Steady(latency)),
@@ -57,6 +59,7 @@ pub(crate) enum Asked {
         duration: Duration,
     },
     Throughput(Search),
+    Mrr(mrr::Asked),
     LossCurve {
         max_load: Option<Spanned<Rate>>,
         step_percent: u8,
@@ -116,6 +119,10 @@ fn loads(map: &Map<'_>) -> Read<Asked> {
 
 fn throughput(map: &Map<'_>) -> Read<Asked> {
     Ok(vec![Asked::Throughput(Search::read(map)?)])
+}
+
+fn mrrs(map: &Map<'_>) -> Read<Asked> {
+    Ok(vec![Asked::Mrr(mrr::read(map)?)])
 }
 
 fn soaks(map: &Map<'_>) -> Read<Asked> {
@@ -210,6 +217,7 @@ impl Asked {
                 duration_ns: nanos(*duration),
             }),
             Self::Throughput(search) => Procedure::Throughput(search.resolve(mix)),
+            Self::Mrr(asked) => Procedure::Mrr(asked.resolve(mix)),
             Self::LossCurve {
                 max_load,
                 step_percent,
@@ -268,6 +276,7 @@ impl Asked {
             Self::Throughput(search)
             | Self::Latency { search, .. }
             | Self::Recovery { search, .. } => search.loads(),
+            Self::Mrr(asked) => (asked.load(), None),
             Self::Disturbed(asked) => asked.loads(),
             Self::Soak(asked) => asked.loads(),
             Self::BackToBack(_) => (None, None),
@@ -322,6 +331,7 @@ impl Asked {
                     node.mistake_at(&rate.place, what, "raise `rate` or `duration`");
                 }
             }
+            Self::Mrr(asked) => asked.check(node, mixes()),
             Self::Disturbed(asked) => asked.check(node, mixes),
             Self::Soak(asked) => asked.check(node, mixes),
             Self::Load { rate: None, .. }
@@ -338,6 +348,7 @@ impl Asked {
                 Axis::Duration.at(*duration),
             ],
             Self::Throughput(search) => search.coordinates(),
+            Self::Mrr(asked) => asked.coordinates(),
             Self::LossCurve {
                 max_load,
                 step_percent,

@@ -3,7 +3,7 @@
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
 use crate::adapter::{Adapter, Direction};
-use crate::plan::{Disturbed, Soak, ThroughputSearch};
+use crate::plan::{Disturbed, Mrr, Soak, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::Suite;
@@ -155,6 +155,8 @@ pub enum Procedure {
     Load(Load),
     /// Search for the highest load that meets each goal (RFC 9971; RFC 2544 §26.1).
     Throughput(ThroughputSearch),
+    /// Forwarding rate at the highest load (CSIT).
+    Mrr(Mrr),
     /// Loss at falling loads (RFC 2544 §26.3).
     LossCurve(LossCurve),
     /// Longest burst at line rate without loss (RFC 9004).
@@ -180,7 +182,7 @@ impl Procedure {
             Self::Disturbed(Disturbed { load, .. }) | Self::Soak(Soak { load, .. }) => {
                 load.search()
             }
-            Self::Load(_) | Self::LossCurve(_) | Self::BackToBack(_) => None,
+            Self::Load(_) | Self::Mrr(_) | Self::LossCurve(_) | Self::BackToBack(_) => None,
         }
     }
 
@@ -190,6 +192,7 @@ impl Procedure {
         match self {
             Self::Load(_) => "load",
             Self::Throughput(_) => "throughput",
+            Self::Mrr(_) => "mrr",
             Self::LossCurve(_) => "loss-curve",
             Self::BackToBack(_) => "back-to-back",
             Self::Latency(_) => "latency",

@@ -102,6 +102,13 @@ fn own(procedure: &Procedure) -> Option<String> {
             format!("{rate} for {}", time(load.duration_ns))
         }
         Procedure::Throughput(_) => return None,
+        Procedure::Mrr(test) => format!(
+            "{} at {}, {} each, drain {}",
+            counted(test.trials.into(), "trial"),
+            most(test.max_load),
+            time(test.trial_ns),
+            time(test.drain_ns)
+        ),
         Procedure::LossCurve(test) => format!(
             "from {} down in steps of {} %, {} each, drain {}, until two without loss",
             most(test.max_load),

@@ -34,7 +34,7 @@ pub struct FrameResult {
 /// Findings of a procedure besides its trials, a search and latency.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum FrameFound {
-    /// Nothing: `load`, `throughput`, `loss-curve` and `latency`, or a procedure that ended early.
+    /// Nothing: `load`, `throughput`, `mrr`, `loss-curve` and `latency`, or a procedure that ended early.
     #[default]
     Nothing,
     /// Bursts tried and the longest without loss, for `back-to-back`.

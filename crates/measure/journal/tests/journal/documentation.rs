@@ -4,8 +4,8 @@ use crate::fixture::{header, trial};
 use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
-    IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Ports, Procedure, Profile, Recovery,
-    Soak, ThroughputSearch, Tool, Traffic, Workers,
+    IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Mrr, Ports, Procedure, Profile,
+    Recovery, Soak, ThroughputSearch, Tool, Traffic, Workers,
 };
 use journal::Record;
 use journal::record::*;
@@ -190,6 +190,12 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
         Procedure::BackToBack(BackToBack {
             burst_ns_max: 1,
             bursts: 1,
+            drain_ns: 1,
+        }),
+        Procedure::Mrr(Mrr {
+            max_load: None,
+            trials: 1,
+            trial_ns: 1,
             drain_ns: 1,
         }),
         Procedure::Latency(LatencyTest {

@@ -46,6 +46,7 @@ pub(crate) struct Device<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Throughput,
+    Mrr,
     LossCurve,
     Load,
     Latency,
@@ -63,6 +64,7 @@ impl FrameKind {
     fn of(procedure: &Procedure) -> Self {
         match procedure {
             Procedure::Throughput(_) => Self::Throughput,
+            Procedure::Mrr(_) => Self::Mrr,
             Procedure::LossCurve(_) => Self::LossCurve,
             Procedure::Latency(_) => Self::Latency,
             Procedure::BackToBack(_) => Self::BackToBack,
@@ -91,6 +93,7 @@ impl FrameKind {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Throughput => "Throughput",
+            Self::Mrr => "Maximum receive rate",
             Self::LossCurve => "Frame loss",
             Self::Load => "Load",
             Self::Latency => "Latency under load",
@@ -178,6 +181,7 @@ impl Key {
             Procedure::Recovery(recovery) => {
                 (recovery.search.max_load, recovery.search.min_load) = (None, 0);
             }
+            Procedure::Mrr(mrr) => mrr.max_load = None,
             Procedure::LossCurve(curve) => curve.max_load = None,
             Procedure::Disturbed(test) => disturbed::level(&mut test.load),
             Procedure::Soak(test) => disturbed::level(&mut test.load),
@@ -351,6 +355,7 @@ impl<'a> Device<'a> {
 fn given_load(procedure: &Procedure) -> Option<u64> {
     match procedure {
         Procedure::Load(load) => load.frames_per_s,
+        Procedure::Mrr(mrr) => mrr.max_load,
         Procedure::LossCurve(curve) => curve.max_load,
         Procedure::Disturbed(test) => disturbed::given_load(&test.load),
         Procedure::Soak(test) => disturbed::given_load(&test.load),
@@ -371,6 +376,11 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
     let time = |ns: u64| duration_ns(ns as f64);
     match &test.procedure {
         Procedure::Throughput(search) => parts.push(format!("profile {}", search.profile.name())),
+        Procedure::Mrr(mrr) => parts.push(format!(
+            "{} of {}",
+            counted(mrr.trials.into(), "trial"),
+            time(mrr.trial_ns)
+        )),
         Procedure::LossCurve(curve) => parts.push(format!("{} per load", time(curve.trial_ns))),
         Procedure::Latency(latency) => parts.push(format!("{} per load", time(latency.trial_ns))),
         Procedure::BackToBack(test) => {

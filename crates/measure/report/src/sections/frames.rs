@@ -28,6 +28,12 @@ pub(super) const THROUGHPUT: Section = Section::result(
     },
 );
 
+pub(super) const MRR: Section = Section::result("mrr", "Maximum receive rate", |run, out| {
+    each(run, out, "mrr", &[FrameKind::Mrr], |out, set, _| {
+        out.table(tables::mrr(run, set));
+    });
+});
+
 pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |run, out| {
     let kinds = [FrameKind::LossCurve, FrameKind::Load];
     each(run, out, "frame-loss", &kinds, |out, set, id| {

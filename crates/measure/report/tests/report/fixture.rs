@@ -76,6 +76,11 @@ pub(crate) fn frame_tests() -> Journal {
     Maker::new(frames::plan()).finish()
 }
 
+/// Maximum receive rates.
+pub(crate) fn maximum_receive_rates() -> Journal {
+    Maker::new(frames::mrr_plan()).finish()
+}
+
 /// What can happen to devices under a load.
 pub(crate) fn disturbed() -> Journal {
     Maker::new(disturbed::plan()).finish()

@@ -321,3 +321,23 @@ fn a_headline_from_fewer_than_three_repeats_says_so() {
     }
     assert!(!campaign(3).contains("(n = "));
 }
+
+#[test]
+fn the_maximum_receive_rate_stands_beside_what_was_offered_and_lost() {
+    let (_, page) = parse(&fixture::maximum_receive_rates());
+    let found = table(&page, "Maximum receive rate");
+    assert_eq!(
+        found[0][1..5],
+        ["Trials", "Offered", "Received", "Deviation"]
+    );
+    let ours = row(&found, "cipherbench");
+    // Five repeats of ten trials: the generator's rate, and what the device made of it.
+    assert_eq!((ours[1].as_str(), ours[2].as_str()), ("50", "1.52 Mpps"));
+    assert!(
+        ours[3].ends_with(')') && ours[3].contains(" kpps"),
+        "{ours:?}"
+    );
+    assert!(ours[7].ends_with(" %"), "{ours:?}");
+    assert_eq!(ours[9], "dut-limited");
+    assert!(found.iter().all(|row| row.len() == 10), "{found:?}");
+}

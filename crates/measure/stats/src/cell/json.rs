@@ -3,8 +3,8 @@
 use crate::device::{DeviceFigures, DeviceMember, DeviceSpeedResult, FatigueResult, KatResult};
 use crate::frames::{
     BackToBackResult, DesyncResult, DisturbanceResult, DisturbedLoad, FailoverResult, FrameFigures,
-    HostileResult, LoadLatency, LoadResult, PortUsed, RecoveryResult, RekeyResult, SetupResult,
-    SoakResult, ThroughputResult,
+    HostileResult, LoadLatency, LoadResult, MrrResult, PortUsed, RecoveryResult, RekeyResult,
+    SetupResult, SoakResult, ThroughputResult,
 };
 use campaign::plan::Stations;
 use schemars::JsonSchema;
@@ -39,10 +39,12 @@ pub(crate) fn stations<S: Serializer>(
 pub(crate) struct FrameInfo<'a> {
     /// The result of the search, for `throughput`, `latency` and `recovery`.
     throughput: Option<&'a ThroughputResult>,
-    /// One load after the other, for `load` and `loss-curve`; the highest first.
+    /// One load after the other, for `load`, `mrr` and `loss-curve`; the highest first.
     loads: &'a [LoadResult],
     /// Latency under each load; for procedures other than `latency`, under that of the evidence.
     latency: &'a [LoadLatency],
+    /// For `mrr`.
+    mrr: Option<&'a MrrResult>,
     /// Longest burst without loss, for `back-to-back`.
     back_to_back: Option<&'a BackToBackResult>,
     /// For `recovery`.
@@ -99,6 +101,7 @@ impl<'a> FrameInfo<'a> {
             throughput: figures.throughput.as_ref(),
             loads: figures.loads(),
             latency: &figures.latency,
+            mrr: figures.mrr(),
             back_to_back: figures.back_to_back(),
             recovery: figures.recovery(),
             disturbance: figures.disturbance().map(DisturbanceInfo::of),

@@ -37,15 +37,18 @@ pub struct LoadResult {
 /// The trials of the procedure itself, then the one for the evidence; without the one that found
 /// the highest load.
 fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
-    let is_evidence = |place: usize| found.evidence_trial == Some(place);
-    let is_flood = |place: usize| found.flood_trial == Some(place);
-    let trials = move || {
-        let trials = found.trials.iter().enumerate();
-        trials.filter(move |(place, _)| !is_flood(*place))
-    };
-    let own = trials().filter(move |(place, _)| !is_evidence(*place));
-    let evidence = trials().filter(move |(place, _)| is_evidence(*place));
-    own.chain(evidence).map(|(_, trial)| trial)
+    let evidence = found
+        .evidence_trial
+        .filter(|_| found.evidence_trial != found.flood_trial);
+    own(found).chain(evidence.and_then(|place| found.trials.get(place)))
+}
+
+/// The trials of the procedure itself.
+pub(super) fn own(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
+    let others = [found.evidence_trial, found.flood_trial];
+    let trials = found.trials.iter().enumerate();
+    let own = trials.filter(move |(place, _)| !others.contains(&Some(*place)));
+    own.map(|(_, trial)| trial)
 }
 
 /// The trial of each repeat of a `load` procedure.
@@ -97,17 +100,21 @@ pub(super) fn at_evidence(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<Lo
     result(lengths, None, &trials)
 }
 
-/// Sums up the trials at one load; `None` without trials, or if one sent nothing.
+/// Sums up the trials at one load; `None` without trials, or if one sent nothing. A repeat with
+/// several trials, which follow each other, counts with their mean.
 pub(super) fn result(
     lengths: &Lengths,
     percent: Option<u32>,
     trials: &[(u32, &FrameTrial)],
 ) -> Option<LoadResult> {
     let estimate = |value: &dyn Fn(&FrameTrial) -> Option<f64>| {
-        let samples = trials.iter().map(|(repeat, trial)| {
-            value(trial).map(|value| Sample {
-                repeat: *repeat,
-                value,
+        let repeats = trials.chunk_by(|one, next| one.0 == next.0);
+        let samples = repeats.map(|own| {
+            let values = own.iter().map(|(_, trial)| value(trial));
+            let sum: f64 = values.sum::<Option<f64>>()?;
+            Some(Sample {
+                repeat: own[0].0,
+                value: sum / own.len() as f64,
             })
         });
         Estimate::of(samples.collect::<Option<Vec<_>>>()?)

@@ -109,6 +109,7 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
     let lossy = highest.account.received < highest.account.intended;
     let given = match &test.procedure {
         campaign::plan::Procedure::Load(load) => load.frames_per_s,
+        campaign::plan::Procedure::Mrr(mrr) => mrr.max_load,
         campaign::plan::Procedure::LossCurve(curve) => curve.max_load,
         _ => None,
     };

@@ -530,3 +530,48 @@ fn evidence_that_contradicts_the_figure_and_damage_are_reported() {
     assert!(!with(390_000, 0).contains(&WarningKind::DamagedFrames));
     assert!(with(390_000, 3).contains(&WarningKind::DamagedFrames));
 }
+
+#[test]
+fn the_maximum_receive_rate_is_the_mean_of_its_trials_without_flood_and_evidence() {
+    let test = Mrr {
+        max_load: None,
+        trials: 2,
+        trial_ns: SECOND_NS,
+        drain_ns: 0,
+    };
+    let cell = cell("auto", 64, Procedure::Mrr(test));
+    let mut run = journal(vec![cell.clone()], 2, 8);
+    let of = |received| FrameTrial {
+        load: 1000,
+        duration_ns: SECOND_NS,
+        elapsed_ns: SECOND_NS,
+        ..trial(1000, received)
+    };
+    for (repeat, received) in [(1, [800, 900]), (2, [600, 700])] {
+        let found = FrameResult {
+            trials: vec![of(1), of(received[0]), of(received[1]), of(2)],
+            flood_trial: Some(0),
+            evidence_trial: Some(3),
+            ..FrameResult::default()
+        };
+        add(&mut run, &cell, repeat, found);
+    }
+    let results = Results::of(&run);
+    let found = results.cells[0].frames().unwrap();
+    let mrr = found.mrr().unwrap();
+    let forwarded = &mrr.load.forwarded.frames_per_s;
+    assert_eq!(
+        (forwarded.n, forwarded.at(1), forwarded.at(2)),
+        (2, Some(850.0), Some(650.0))
+    );
+    assert_close(mrr.load.lost_ppm.mean, 250_000.0);
+    assert_eq!((mrr.trials, mrr.load.account.trials), (4, 4));
+    assert_close(mrr.min_frames_per_s, 600.0);
+    assert_close(mrr.max_frames_per_s, 900.0);
+    // Of 800, 900, 600 and 700: the squares of 50, 150, 150 and 50 by 3.
+    assert_close(
+        mrr.standard_deviation_frames_per_s.unwrap(),
+        (50_000.0_f64 / 3.0).sqrt(),
+    );
+    assert_close(found.frame_rate().unwrap().mean, 750.0);
+}

@@ -2,7 +2,7 @@
 
 use crate::rig::{CEILING, MS, SECOND, Simulated, cell, search, test, trial};
 use campaign::plan::{
-    BackToBack, LatencyTest, Load, LossCurve, Procedure, Recovery, ThroughputSearch,
+    BackToBack, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ThroughputSearch,
 };
 use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
@@ -64,6 +64,24 @@ fn the_trial_with_the_evidence_is_the_last_and_is_named() {
     assert_eq!(found.result.evidence_trial, Some(made));
     assert_eq!(found.result.trials.len(), made + 1);
     assert_eq!(found.result.latency[0].load, lower.unwrap());
+}
+
+#[test]
+fn the_maximum_receive_rate_is_measured_at_the_highest_load_several_times() {
+    let plan = Mrr {
+        max_load: None,
+        trials: 3,
+        trial_ns: 100 * MS,
+        drain_ns: MS,
+    };
+    let mut rig = hard();
+    rig.line_rate = Some(CAPACITY * 2);
+    let found = rig.carry_out(Procedure::Mrr(plan)).unwrap();
+    assert_eq!(found.result.flood_trial, Some(0));
+    let trials = found.result.trials[1..].iter();
+    let counts: Vec<_> = trials.map(|trial| (trial.load, trial.received)).collect();
+    assert_eq!(counts, [(1_000_000, 50_000); 3]);
+    assert_eq!(found.evidence_load.frames_per_s, Some(1_000_000));
 }
 
 #[test]

@@ -1,0 +1,16 @@
+//! The maximum receive rate.
+
+use serde::{Deserialize, Serialize};
+
+/// Forwarding rate at the highest load, over several short trials (CSIT's MRR).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mrr {
+    /// The offered load, in frames/s; `None`: the line rate, or what the generator reaches.
+    pub max_load: Option<u64>,
+    /// Trials; at least 1.
+    pub trials: u32,
+    /// Each trial's time.
+    pub trial_ns: u64,
+    /// Time after the last frame was sent in which stragglers still count.
+    pub drain_ns: u64,
+}
