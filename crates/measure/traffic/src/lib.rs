@@ -41,7 +41,7 @@ pub use attack::attack;
 pub use bins::intended_by_bin;
 pub use clock::{Clock, Monotonic};
 pub use error::TrafficError;
-pub use flows::SOURCE_PORT_MIN;
+pub use flows::{RANDOM_SOURCE_PORT_MIN, SOURCE_PORT_MIN};
 pub use generator::{Generator, Step, send};
 pub use keys::Keys;
 pub use schedule::{Load, Part, Schedule};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 use units::{BitRate, Bytes, Layer};
+use wire::mix::Contents;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// A parameter that a campaign can vary, or that distinguishes trials of one kind.
@@ -33,6 +34,7 @@ pub enum Axis {
     Cores,
     Offloads,
     Ports,
+    Contents,
     Rate,
     Load,
     Loads,
@@ -173,7 +175,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 55] = [
+static DECLARATIONS: [Declaration; 56] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -272,6 +274,16 @@ static DECLARATIONS: [Declaration; 55] = [
         phrase: Some(|ports| format!("ports {}", ports.plain())),
         is_usual: |ports| *ports == Value::Open,
         ..declare(Axis::Ports, "ports", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(traffic(cell)?.frames.contents.into()),
+        phrase: Some(|contents| format!("{} ports and payloads", contents.plain())),
+        is_usual: |contents| *contents == Contents::Fixed.into(),
+        column: column(
+            "contents",
+            "fixed, or random: pseudo-random ports of each flow and payload of each frame",
+        ),
+        ..declare(Axis::Contents, "contents", Unit::Plain)
     },
     Declaration {
         open: "max",

@@ -11,7 +11,7 @@ use journal::Record;
 use journal::record::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 /// Maps whose keys are names of things, not of fields.
 const MAPS: [&str; 7] = [
@@ -243,6 +243,7 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
                 mix: FrameMix::fixed(64),
                 flows: 1,
                 tunnels: 1,
+                contents: Contents::Random,
             },
             ip: IpVersion::V4,
             direction: Direction::Both,
