@@ -13,6 +13,7 @@ mod procedure;
 mod profile;
 pub(crate) mod rate;
 mod search;
+mod service;
 mod soak;
 
 pub(crate) use check::for_duts;

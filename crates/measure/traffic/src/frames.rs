@@ -152,8 +152,8 @@ impl Headers {
     }
 
     /// Writes headers and stamp to the start of `slot` and returns their length: the pattern
-    /// follows, or a random payload, which is written. Inlined, so that place and stamp stay in registers: through memory they cost a
-    /// fifth of a frame.
+    /// follows, or a random payload, which is written. Inlined, so that place and stamp stay in
+    /// registers: through memory they cost a fifth of a frame.
     #[inline(always)]
     pub(crate) fn write_head(
         &self,

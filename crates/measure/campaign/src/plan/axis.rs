@@ -41,6 +41,12 @@ pub enum Axis {
     MaxLoad,
     MinLoad,
     Step,
+    Cir,
+    Eir,
+    Loss,
+    Delay,
+    Variation,
+    Policing,
     Profile,
     Drain,
     Timeout,
@@ -175,7 +181,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 56] = [
+static DECLARATIONS: [Declaration; 62] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -294,6 +300,21 @@ static DECLARATIONS: [Declaration; 56] = [
     declare(Axis::MaxLoad, "max_load", Unit::Plain),
     declare(Axis::MinLoad, "min_load", Unit::Plain),
     declare(Axis::Step, "step", Unit::Percent),
+    declare(Axis::Cir, "cir", Unit::Plain),
+    Declaration {
+        open: "none",
+        ..declare(Axis::Eir, "eir", Unit::Plain)
+    },
+    declare(Axis::Loss, "loss", Unit::Plain),
+    Declaration {
+        open: "none",
+        ..declare(Axis::Delay, "delay", Unit::Time)
+    },
+    Declaration {
+        open: "none",
+        ..declare(Axis::Variation, "variation", Unit::Time)
+    },
+    declare(Axis::Policing, "policing", Unit::Plain),
     declare(Axis::Profile, "profile", Unit::Plain),
     declare(Axis::Drain, "drain", Unit::Time),
     declare(Axis::Timeout, "timeout", Unit::Time),
