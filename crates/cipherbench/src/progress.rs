@@ -292,6 +292,10 @@ fn frames_figure(frames: &FrameResult) -> String {
             Some(format!("recovery in {time}"))
         }
         FrameFound::Disturbed(disturbed) => disturbed_figure(frames, &disturbed.disturbances),
+        FrameFound::Service(steps) => {
+            let steps = steps.len();
+            Some(format!("{steps} steps of a service"))
+        }
         FrameFound::Soak(segments) => soak_figure(frames, segments),
     };
     if let Some(own) = own {

@@ -30,6 +30,10 @@ pub(crate) fn body(data: &[u8]) {
     ]
     .concat();
     assert_eq!(Stamp::read(&payload), Some(stamp));
+    let mut own = vec![0; length - STAMP_BYTES];
+    stamp.fill_random(&mut own);
+    let own = [&stamp.to_bytes(length as u16)[..], &own].concat();
+    assert_eq!(Stamp::read_random(&own), Some(stamp));
     // The rest selects the change.
     if let [place, change, ..] = *rest
         && change != 0

@@ -34,6 +34,35 @@ pub struct TestFrames {
     pub flows: u32,
     /// Tunnels that the flows are spread over, round-robin; at least 1.
     pub tunnels: u32,
+    /// Ports and payloads.
+    #[serde(default, skip_serializing_if = "Contents::is_fixed")]
+    pub contents: Contents,
+}
+
+/// UDP ports and payloads of test frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contents {
+    /// Source ports in sequence, one target port, the same pseudo-random payload in each frame.
+    #[default]
+    Fixed,
+    /// Pseudo-random ports for each flow and a pseudo-random payload for each frame (RFC 4814).
+    Random,
+}
+
+impl Contents {
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Random => "random",
+        }
+    }
+
+    const fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed)
+    }
 }
 
 /// The frame sizes of a traffic and their proportions.

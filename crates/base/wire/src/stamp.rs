@@ -1,6 +1,7 @@
 //! The stamp in a test frame: its identity, its intended send time, and a check of its integrity.
 //!
-//! A test frame is Ethernet, IPv4 or IPv6, UDP, and as its payload a stamp and then [`pattern`]:
+//! A test frame is Ethernet, IPv4 or IPv6, UDP, and as its payload a stamp and then [`pattern`], or
+//! a payload of its own ([`Stamp::fill_random`]):
 //!
 //! ```text
 //!  0      2       4          8                    14         18
@@ -25,6 +26,8 @@ const CHECKED_BYTES: usize = 16;
 const CHECKSUM_AT: usize = 14;
 /// Number of transmitted time bits: nanoseconds for 78 hours.
 const TIME_BITS: u32 = 48;
+/// Length of a word of a random payload.
+const WORD_BYTES: usize = 8;
 
 /// The content of a stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +75,6 @@ impl Stamp {
         out[..8].copy_from_slice(&first.to_be_bytes());
         out[8..16].copy_from_slice(&time.to_be_bytes());
         out[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
-        let halves = |word: u64| dword((word >> 32) as u32) + dword(word as u32);
         halves(first) + halves(time) + dword(checksum)
     }
 
@@ -84,11 +86,58 @@ impl Stamp {
         bytes
     }
 
-    /// Reads the UDP payload of a test frame; `None` when any byte of it differs from what was
-    /// sent.
+    /// Reads the UDP payload of a test frame with the pattern; `None` when any byte of it differs
+    /// from what was sent.
     #[inline]
     #[must_use]
     pub fn read(payload: &[u8]) -> Option<Self> {
+        let (stamp, rest) = Self::read_head(payload)?;
+        // Frames of the smallest size have no pattern, and the call would cost as much as the rest.
+        (rest.is_empty() || PATTERN.get(..rest.len())? == rest).then_some(stamp)
+    }
+
+    /// The same for a frame with a payload of its own.
+    #[inline]
+    #[must_use]
+    pub fn read_random(payload: &[u8]) -> Option<Self> {
+        let (stamp, rest) = Self::read_head(payload)?;
+        let mut words = (0..).map(|n| stamp.random_word(n).to_be_bytes());
+        let mut chunks = rest.chunks_exact(WORD_BYTES);
+        let whole = chunks.all(|chunk| words.next().is_some_and(|word| word == chunk));
+        let rest = chunks.remainder();
+        let word = stamp.random_word((payload.len() - STAMP_BYTES) as u64 / WORD_BYTES as u64);
+        (whole && word.to_be_bytes().starts_with(rest)).then_some(stamp)
+    }
+
+    /// Fills the payload behind the stamp with pseudo-random bytes that only this frame of this
+    /// trial has, and returns their [partial sum](crate::checksum).
+    #[inline]
+    pub fn fill_random(self, out: &mut [u8]) -> u64 {
+        let mut sum = 0;
+        for (chunk, n) in out.chunks_mut(WORD_BYTES).zip(0..) {
+            let bytes = self.random_word(n).to_be_bytes();
+            let mut word = [0; WORD_BYTES];
+            chunk.copy_from_slice(&bytes[..chunk.len()]);
+            word[..chunk.len()].copy_from_slice(chunk);
+            sum += halves(u64::from_be_bytes(word));
+        }
+        sum
+    }
+
+    /// Word n of the payload: SplitMix64 (Steele, Lea and Flood 2014), with the frame's identity as
+    /// the seed.
+    #[inline]
+    const fn random_word(self, n: u64) -> u64 {
+        let identity = (self.tag as u64) << 48 | (self.flow as u64) << 32 | self.sequence as u64;
+        let word = identity.wrapping_add((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    }
+
+    /// The stamp, if it is intact, and the bytes behind it.
+    #[inline]
+    fn read_head(payload: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, rest) = payload.split_first_chunk::<STAMP_BYTES>()?;
         let payload_bytes = u16::try_from(payload.len()).ok()?;
         let first = be64(bytes, 0);
@@ -97,16 +146,13 @@ impl Stamp {
         if Checked::new(first, second).checksum() != be32(bytes, CHECKSUM_AT) {
             return None;
         }
-        // Frames of the smallest size have no pattern, and the call would cost as much as the rest.
-        if !rest.is_empty() && PATTERN.get(..rest.len())? != rest {
-            return None;
-        }
-        Some(Self {
+        let stamp = Self {
             tag: (first >> 48) as u16,
             flow: (first >> 32) as u16,
             sequence: first as u32,
             intended_ns,
-        })
+        };
+        Some((stamp, rest))
     }
 
     /// Time from the intended send time to `now_ns`, in nanoseconds; negative when it is in the
@@ -118,6 +164,12 @@ impl Stamp {
         let difference = now_ns.wrapping_sub(self.intended_ns) << UNUSED_BITS;
         difference.cast_signed() >> UNUSED_BITS
     }
+}
+
+/// A word as part of a partial sum.
+#[inline]
+fn halves(word: u64) -> u64 {
+    dword((word >> 32) as u32) + dword(word as u32)
 }
 
 /// The big-endian 64-bit field at `at`.
@@ -220,6 +272,33 @@ mod tests {
         !crc
     }
 
+    fn random_payload(stamp: Stamp, length: usize) -> Vec<u8> {
+        let mut rest = vec![0; length - STAMP_BYTES];
+        stamp.fill_random(&mut rest);
+        [&stamp.to_bytes(length as u16)[..], &rest].concat()
+    }
+
+    #[test]
+    fn random_payloads_are_those_of_splitmix64_and_differ_from_frame_to_frame() {
+        let stamp = |sequence| Stamp {
+            tag: 0,
+            flow: 0,
+            sequence,
+            intended_ns: 7,
+        };
+        let payload = |sequence| random_payload(stamp(sequence), 1000)[STAMP_BYTES..].to_vec();
+        // The first two values of the published generator for seed 0.
+        let known = [0xe220_a839_7b1d_cdaf_u64, 0x6e78_9e6a_a1b9_65f4];
+        assert_eq!(payload(0)[..16], known.map(u64::to_be_bytes).concat());
+        let ones = |bytes: &[u8]| bytes.iter().map(|byte| byte.count_ones()).sum::<u32>();
+        for sequence in 0..100 {
+            let (one, next) = (payload(sequence), payload(sequence + 1));
+            let differing: Vec<u8> = one.iter().zip(&next).map(|(a, b)| a ^ b).collect();
+            // Half of 7856 bits, within six standard deviations.
+            assert!(ones(&differing).abs_diff(3928) < 266, "{sequence}");
+        }
+    }
+
     #[test]
     fn the_smallest_frames_have_64_and_84_bytes() {
         assert_eq!(smallest_frame_bytes(false), 64);
@@ -277,6 +356,26 @@ mod tests {
             let mut payload = payload(stamp, length);
             payload[at.index(length)] ^= change;
             prop_assert_eq!(Stamp::read(&payload), None);
+        }
+
+        #[test]
+        fn a_random_payload_is_read_back_and_any_changed_byte_is_found(
+            stamp in stamp(),
+            length in STAMP_BYTES..2000,
+            at: prop::sample::Index,
+            change in 1u8..,
+        ) {
+            let mut payload = random_payload(stamp, length);
+            prop_assert_eq!(Stamp::read_random(&payload), Some(stamp));
+            payload[at.index(length)] ^= change;
+            prop_assert_eq!(Stamp::read_random(&payload), None);
+        }
+
+        #[test]
+        fn the_sum_of_a_random_payload_matches_its_bytes(stamp in stamp(), length in 0usize..2000) {
+            let mut bytes = vec![0; length];
+            let sum = stamp.fill_random(&mut bytes);
+            prop_assert_eq!(fold(sum), fold(portable(&bytes, 0)));
         }
 
         #[test]

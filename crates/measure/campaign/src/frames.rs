@@ -13,6 +13,7 @@ mod procedure;
 mod profile;
 pub(crate) mod rate;
 mod search;
+mod service;
 mod soak;
 
 pub(crate) use check::for_duts;
@@ -26,7 +27,7 @@ use crate::plan::{
 };
 use procedure::Asked;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 use yaml::{Map, Node, Place, Reported, Spanned};
 
 /// One frame trial: the axes of its traffic, and its procedures.
@@ -65,6 +66,7 @@ pub(crate) struct TrafficAxes {
     tunnels: AxisValues<Option<u32>>,
     duplex: AxisValues<bool>,
     ports: AxisValues<Ports>,
+    contents: AxisValues<Contents>,
     offloads: AxisValues<bool>,
 }
 
@@ -88,6 +90,10 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported
         }),
         duplex: axis(map, "duplex", false, Node::bool),
         ports: axis(map, "ports", Ports::default(), ports),
+        contents: axis(map, "contents", Contents::default(), |node| {
+            let all = [Contents::Fixed, Contents::Random];
+            node.one_of("contents", &all.map(|it| (it.name(), it)))
+        }),
         offloads: axis(map, "offloads", false, Node::bool),
     };
     let procedures = reader.read(map);
@@ -155,6 +161,7 @@ impl TrafficAxes {
             self.tunnels.outcome(),
             self.duplex.outcome(),
             self.ports.outcome(),
+            self.contents.outcome(),
             self.offloads.outcome(),
         ];
         outcomes.into_iter().collect()
@@ -170,6 +177,7 @@ impl FrameTrial {
                     mix: FrameMix::fixed(0),
                     flows: 1,
                     tunnels: 1,
+                    contents: Contents::Fixed,
                 },
                 ip: IpVersion::V4,
                 direction: Direction::Both,
@@ -211,6 +219,11 @@ impl FrameTrial {
             .over(Axis::Ports, traffic.ports.values(), |point, ports| {
                 point.traffic.ports = ports;
             })
+            .over(
+                Axis::Contents,
+                traffic.contents.values(),
+                |point, contents| point.traffic.frames.contents = contents,
+            )
             .over(
                 Axis::Offloads,
                 traffic.offloads.values(),

@@ -114,6 +114,10 @@ fn times_count_every_trial_of_a_procedure() {
         drained(2000) * 5 + around
     );
     assert_eq!(
+        time("service: { frame: 64 B, cir: 10 kpps, eir: 1 kpps, duration: 2 s, policing: on }"),
+        drained(2000) * 6 + evidence
+    );
+    assert_eq!(
         time("back-to-back: { frame: 64 B, burst: 1 s, bursts: 30 }"),
         drained(1000) * 50 + around
     );

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use std::collections::HashSet;
 use std::time::Duration;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const HOST: HostFacts = HostFacts { cores: 128 };
 const MS: u64 = 1_000_000;
@@ -57,6 +57,7 @@ fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
             mix: FrameMix::fixed(64),
             flows: 64,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         ip: IpVersion::V4,
         direction: Direction::Both,
@@ -399,4 +400,51 @@ proptest! {
             Err(mistakes) => prop_assert!(mistakes.count() > 0 && !mistakes.to_string().is_empty()),
         }
     }
+}
+
+#[test]
+fn random_contents_are_an_axis_and_need_whole_frames_that_can_be_recognised() {
+    let plan = plan("direct", "load: { frame: 64 B, contents: [fixed, random] }");
+    let contents = tests(&plan)
+        .into_iter()
+        .map(|test| test.traffic.frames.contents);
+    let contents: Vec<Contents> = contents.collect();
+    assert!(contents.contains(&Contents::Fixed) && contents.contains(&Contents::Random));
+    assert!(ids(&plan).iter().any(|id| id.contains("contents=random")));
+
+    let refused = |dut: &str, keys: &str| {
+        let trial = format!("load: {{ frame: 128 B, contents: random, {keys} }}");
+        let text = format!("campaign: c\nduts: [{dut}]\ntrials: [{trial}]\n");
+        let plan = from_text("c.yaml", &text)
+            .and_then(|campaign| campaign.plan(&LabFile::built_in(), &HOST));
+        plan.map_or_else(|mistakes| mistakes.to_string(), |_| String::new())
+    };
+    let no_marker = "no bytes in common";
+    assert!(refused("direct", "tunnels: 4").contains(no_marker));
+    assert_eq!(refused("direct", "tunnels: 4, ip: 6"), "");
+    let many = "cipherbench: { tunnels: 4 }";
+    assert!(refused(many, "flows: auto").contains(no_marker));
+    assert_eq!(refused(many, "ip: 6"), "");
+    assert!(refused("direct", "ports: socket").contains("plain sockets listen at one port"));
+}
+
+#[test]
+fn a_maximum_receive_rate_and_the_trials_of_a_latency_are_in_the_plan() {
+    let plan = plan(
+        "direct",
+        "mrr: { frame: 64 B, max_load: 672 Mbit/s L1, trials: 5 }",
+    );
+    let Procedure::Mrr(mrr) = &tests(&plan)[0].procedure else {
+        panic!("not an mrr")
+    };
+    // 84 bytes on the line.
+    assert_eq!(
+        (mrr.max_load, mrr.trials, mrr.trial_ns),
+        (Some(1_000_000), 5, S)
+    );
+    let plan = self::plan("direct", "latency: { frame: 64 B, trials: 20 }");
+    let Procedure::Latency(latency) = &tests(&plan)[0].procedure else {
+        panic!("not a latency test")
+    };
+    assert_eq!(latency.trials, 20);
 }

@@ -7,6 +7,7 @@ mod disturbed;
 mod frame_trial;
 mod frames;
 mod measured;
+mod service;
 mod soak;
 mod variation;
 
@@ -21,6 +22,7 @@ pub use frame_trial::{
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use measured::*;
+pub use service::ServiceTrial;
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 pub use variation::{DelayVariation, Ipdv, Pdv};
 

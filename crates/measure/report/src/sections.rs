@@ -48,6 +48,7 @@ const SECTIONS: &[Section] = &[
     latency::SECTION,
     frames::THROUGHPUT,
     frames::MRR,
+    frames::SERVICE,
     frames::LOSS,
     frames::LATENCY,
     search::BURSTS,

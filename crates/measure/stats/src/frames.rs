@@ -15,6 +15,7 @@ mod mean;
 mod mrr;
 mod question;
 mod rates;
+mod service;
 mod soak;
 mod throughput;
 
@@ -32,6 +33,7 @@ pub use loss::LossAccount;
 pub use mean::MeanFrameRate;
 pub use mrr::MrrResult;
 pub use rates::LayerRates;
+pub use service::{ServiceResult, ServiceStepResult};
 pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};
 pub use throughput::{GoalResult, ThroughputResult};
 
@@ -119,6 +121,8 @@ pub enum FrameOutcome {
     Recovery(RecoveryResult),
     /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
     Disturbance(Box<DisturbanceResult>),
+    /// For `service`.
+    Service(Box<ServiceResult>),
     /// For `soak`.
     Soak(Box<SoakResult>),
 }
@@ -236,6 +240,15 @@ impl FrameFigures {
         }
     }
 
+    /// The figures of `service`.
+    #[must_use]
+    pub fn service(&self) -> Option<&ServiceResult> {
+        match &self.found {
+            FrameOutcome::Service(found) => Some(found),
+            _ => None,
+        }
+    }
+
     /// The figures of `soak`.
     #[must_use]
     pub fn soak(&self) -> Option<&SoakResult> {
@@ -284,6 +297,8 @@ impl FrameOutcome {
                 DisturbanceResult::of(&disturbed.event, &test.traffic, lengths, repeats)
                     .map(|found| Self::Disturbance(Box::new(found)))
             }
+            Procedure::Service(plan) => ServiceResult::of(plan, lengths, repeats)
+                .map(|found| Self::Service(Box::new(found))),
             Procedure::Soak(plan) => {
                 SoakResult::of(plan, lengths, repeats).map(|found| Self::Soak(Box::new(found)))
             }

@@ -87,15 +87,15 @@ pub enum RankedBy {
     PayloadThroughput,
     /// Median round-trip time, of `ping`, in nanoseconds.
     RoundTripP50,
-    /// Frame rate, of `throughput`, `mrr` and `loss-curve`, in frames/s: the relevant lower bound of the
-    /// first goal, or the highest forwarding rate.
+    /// Frame rate, of `throughput`, `mrr` and `loss-curve`, in frames/s: the relevant lower bound
+    /// of the first goal, or the highest forwarding rate.
     FrameRate,
     /// Median one-way latency at the search's lowest load, of `latency`, in nanoseconds.
     LatencyP50,
     /// Payload bits received per CPU-second of the whole machine, of `tcp` and `udp`.
     PayloadBitsPerCpuSecond,
-    /// IP bits forwarded per CPU-second of the whole machine, of `throughput`, `mrr` and `loss-curve`, in
-    /// the trials whose evidence is recorded.
+    /// IP bits forwarded per CPU-second of the whole machine, of `throughput`, `mrr` and
+    /// `loss-curve`, in the trials whose evidence is recorded.
     IpBitsPerCpuSecond,
 }
 

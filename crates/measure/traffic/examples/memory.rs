@@ -13,7 +13,7 @@ use std::path::Path;
 use traffic::spec::{Addresses, Esp, Receive, Send};
 use traffic::{Analyser, Clock, Generator, Keys, Monotonic, Part, Step};
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const ROUNDS: usize = 9;
 const ROUND_NS: u64 = 200_000_000;
@@ -98,6 +98,7 @@ fn run(case: &Case) -> f64 {
             mix: case.mix.clone(),
             flows: case.flows,
             tunnels: case.tunnels,
+            contents: Contents::Fixed,
         },
         frames_per_s: None,
         duration_ns: ROUND_NS,

@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use traffic::spec::{Addresses, Send};
 use traffic::{Clock, Generator, Monotonic, Part, Step};
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const DURATION_NS: u64 = 2_000_000_000;
 const RATES: [u64; 5] = [10_000, 50_000, 200_000, 500_000, 1_000_000];
@@ -114,6 +114,7 @@ fn send(frames_per_s: u64) -> Send {
             mix: FrameMix::fixed(64),
             flows: 100,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         frames_per_s: Some(frames_per_s),
         duration_ns: DURATION_NS,

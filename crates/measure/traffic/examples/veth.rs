@@ -20,7 +20,7 @@ use std::thread;
 use traffic::report::Report;
 use traffic::serve;
 use traffic::spec::{Addresses, Receive, Role, Send, Spec};
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const FLOWS: u32 = 100;
 const DURATION_NS: u64 = 2_000_000_000;
@@ -148,6 +148,7 @@ fn send(frames_per_s: Option<u64>) -> Send {
             mix: FrameMix::fixed(64),
             flows: FLOWS,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         frames_per_s,
         duration_ns: DURATION_NS,

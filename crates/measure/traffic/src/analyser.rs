@@ -7,16 +7,17 @@ use crate::open::Opener;
 use crate::parse::{datagram, ip_packet};
 use crate::report::Received;
 use crate::sequences::{Arrival, Sequences};
-use crate::spec::{self, TEST_PORT};
+use crate::spec::{self, test_ports};
 use crate::tally::Tally;
 use port::{FrameReceiver, Stop, wait_readable};
 use std::io;
 use std::iter::once;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
-use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
+use wire::mix::{Contents, ETHERNET_HEADER_BYTES, FCS_BYTES};
 use wire::stamp::Stamp;
 
 /// Maximum number of frames that share one reading of the clock.
@@ -44,6 +45,8 @@ pub struct Analyser<'k> {
     opener: Option<Opener<'k>>,
     tally: Tally,
     tag: u16,
+    contents: Contents,
+    ports: RangeInclusive<u16>,
     flows: u64,
     /// Number of frames in the sender's first part.
     first_frames: u64,
@@ -77,6 +80,8 @@ impl<'k> Analyser<'k> {
             opener,
             tally: Tally::new(receive),
             tag,
+            contents: receive.frames.contents,
+            ports: test_ports(receive.frames.contents),
             flows: u64::from(receive.frames.flows),
             first_frames: receive.first_frames.unwrap_or(u64::MAX),
         })
@@ -156,12 +161,16 @@ impl<'k> Analyser<'k> {
     #[inline]
     fn check(&mut self, packet: &[u8], now_ns: u64) {
         let tally = &mut self.tally;
-        let Some(found) = datagram(packet).filter(|found| found.port == TEST_PORT) else {
+        let Some(found) = datagram(packet).filter(|found| self.ports.contains(&found.port)) else {
             tally.counts.foreign += 1;
             return;
         };
         let payload = found.payload.and_then(|range| packet.get(range));
-        let Some(stamp) = payload.and_then(Stamp::read) else {
+        let read = match self.contents {
+            Contents::Fixed => Stamp::read,
+            Contents::Random => Stamp::read_random,
+        };
+        let Some(stamp) = payload.and_then(read) else {
             tally.counts.corrupted += 1;
             return;
         };

@@ -2,11 +2,13 @@
 
 use crate::error::TrafficError;
 use crate::schedule::Part;
-use crate::spec::Addresses;
-use wire::mix::TestFrames;
+use crate::spec::{Addresses, RANDOM_TEST_PORTS, TEST_PORT};
+use wire::mix::{Contents, TestFrames};
 
 /// Source port of each tunnel's first flow.
 pub const SOURCE_PORT_MIN: u16 = 0x8000;
+/// The lowest random source port (RFC 4814 §4.5: no well-known ports); the highest is 65535.
+pub const RANDOM_SOURCE_PORT_MIN: u16 = 1024;
 /// Flows that differ by source port.
 const TUNNEL_FLOWS_MAX: u32 = 0x8000;
 /// Flows that a stamp can number, without the value of all ones.
@@ -50,6 +52,45 @@ impl Place {
             lane: flow % lanes,
         }
     }
+}
+
+/// UDP source and destination port of a flow. [`check`] has verified that there are enough ports
+/// for the flows of a tunnel to differ by source port.
+#[inline]
+pub(crate) fn ports(place: Place, contents: Contents) -> (u16, u16) {
+    match contents {
+        Contents::Fixed => (SOURCE_PORT_MIN + place.within as u16, TEST_PORT),
+        Contents::Random => {
+            let target = scramble(place.flow as u16 ^ 0x5a5a);
+            let targets = RANDOM_TEST_PORTS.end() - RANDOM_TEST_PORTS.start() + 1;
+            (
+                random_source_port(place.within as u16),
+                RANDOM_TEST_PORTS.start() + target % targets,
+            )
+        }
+    }
+}
+
+/// A different port for each number below the number of ports: a permutation of 16 bits, repeated
+/// until the result is in range.
+#[inline]
+fn random_source_port(number: u16) -> u16 {
+    let mut found = scramble(number);
+    while found > u16::MAX - RANDOM_SOURCE_PORT_MIN {
+        found = scramble(found);
+    }
+    RANDOM_SOURCE_PORT_MIN + found
+}
+
+/// A pseudo-random permutation of 16 bits: every step can be undone.
+#[inline]
+const fn scramble(number: u16) -> u16 {
+    let mut number = number ^ 0x9e37;
+    number ^= number >> 8;
+    number = number.wrapping_mul(0x88b5);
+    number ^= number >> 7;
+    number = number.wrapping_mul(0xdb2d);
+    number ^ number >> 9
 }
 
 /// Iterates over the flows of one part without divisions.
@@ -109,6 +150,7 @@ impl FlowCursor {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
     use wire::mix::FrameMix;
 
@@ -117,7 +159,33 @@ mod tests {
             mix: FrameMix::fixed(64),
             flows,
             tunnels,
+            contents: Contents::Fixed,
         }
+    }
+
+    #[test]
+    fn random_ports_differ_within_a_tunnel_and_fill_their_ranges() {
+        let all = (0..TUNNEL_FLOWS_MAX)
+            .map(|flow| ports(Place::of(flow, 1, 1), Contents::Random))
+            .collect::<Vec<_>>();
+        let sources: BTreeSet<u16> = all.iter().map(|(source, _)| *source).collect();
+        assert_eq!(sources.len(), TUNNEL_FLOWS_MAX as usize);
+        assert!(*sources.first().unwrap() >= RANDOM_SOURCE_PORT_MIN);
+        // 512 flows for each of 64 target ports, and for each 64th of the source ports.
+        for part in 0..64 {
+            let target = RANDOM_TEST_PORTS.start() + part;
+            let here = all.iter().filter(|(_, port)| *port == target).count();
+            assert!((400..624).contains(&here), "{target}: {here}");
+            let low = 1024 + 1008 * part;
+            let here = all
+                .iter()
+                .filter(|(port, _)| (low..=low + 1007).contains(port));
+            let here = here.count();
+            assert!((400..624).contains(&here), "{low}: {here}");
+        }
+        // Few neighbours stay neighbours.
+        let close = |pair: &&[(u16, u16)]| pair[0].0.abs_diff(pair[1].0) < 16;
+        assert!(all.windows(2).filter(close).count() < 100);
     }
 
     fn check_flows(flows: u32, tunnels: u32) -> Result<(), TrafficError> {

@@ -4,12 +4,12 @@
 //! not looked up, and checksums are summed from precomputed parts.
 
 use crate::error::TrafficError;
-use crate::flows::{self, Place, SOURCE_PORT_MIN};
-use crate::spec::{Addresses, TEST_PORT};
+use crate::flows::{self, Place};
+use crate::spec::Addresses;
 use std::net::IpAddr;
 use wire::checksum::{dword, finish, portable, word};
 use wire::headers::{UDP, put16};
-use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, FrameMix, TestFrames};
+use wire::mix::{Contents, ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, TestFrames};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 use wire::stamp::{STAMP_BYTES, Stamp, pattern, payload_offset, smallest_frame_bytes};
 
@@ -40,10 +40,11 @@ pub(crate) struct FrameSize {
     payload_bytes: u16,
     /// Partial sum of the pattern.
     pattern_sum: u64,
+    contents: Contents,
 }
 
 impl FrameSize {
-    fn new(frame_bytes: u16, ipv6: bool) -> Result<Self, TrafficError> {
+    fn new(frame_bytes: u16, contents: Contents, ipv6: bool) -> Result<Self, TrafficError> {
         let smallest = smallest_frame_bytes(ipv6);
         if !(smallest..=FRAME_BYTES_MAX).contains(&frame_bytes) {
             return Err(TrafficError::FrameSize {
@@ -61,18 +62,29 @@ impl FrameSize {
             slot_bytes,
             payload_bytes,
             pattern_sum,
+            contents,
         })
     }
 
-    /// The sizes of a mix, in its order.
-    pub(crate) fn all(mix: &FrameMix, ipv6: bool) -> Result<Vec<Self>, TrafficError> {
+    /// The sizes of the frames' mix, in its order.
+    pub(crate) fn all(frames: &TestFrames, ipv6: bool) -> Result<Vec<Self>, TrafficError> {
+        let mix = &frames.mix;
         if mix.shares.is_empty() || mix.shares.iter().any(|share| share.weight == 0) {
             return Err(TrafficError::EmptyMix);
         }
         let shares = mix.shares.iter();
         shares
-            .map(|share| Self::new(share.frame_bytes, ipv6))
+            .map(|share| Self::new(share.frame_bytes, frames.contents, ipv6))
             .collect()
+    }
+
+    /// The partial sum of the bytes behind the stamp. Random ones are written, behind `head` bytes.
+    #[inline]
+    fn payload_sum(&self, slot: &mut [u8], head: usize, stamp: Stamp) -> u64 {
+        match self.contents {
+            Contents::Fixed => self.pattern_sum,
+            Contents::Random => stamp.fill_random(&mut slot[head..usize::from(self.slot_bytes)]),
+        }
     }
 
     const fn udp_bytes(&self) -> u16 {
@@ -105,7 +117,6 @@ impl Headers {
                 let mut head = [0; HEAD4];
                 put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
                 put_ipv4(&mut head[IP..]);
-                put16(&mut head, UDP4 + 2, TEST_PORT);
                 Self::V4 {
                     head,
                     source: source.into(),
@@ -117,7 +128,6 @@ impl Headers {
                 let mut head = [0; HEAD6];
                 put_ethernet(&mut head, addresses, ETHERTYPE_IPV6);
                 put_ipv6(&mut head[IP..]);
-                put16(&mut head, UDP6 + 2, TEST_PORT);
                 Self::V6 {
                     head,
                     source: as_ipv6(source),
@@ -131,19 +141,19 @@ impl Headers {
         matches!(self, Self::V6 { .. })
     }
 
-    /// Writes headers, stamp and pattern to the start of `slot`.
+    /// Writes headers, stamp and payload to the start of `slot`.
     #[inline]
     pub(crate) fn write(&self, slot: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp) {
         let head = self.write_head(slot, size, place, stamp);
         let rest = usize::from(size.slot_bytes) - head;
-        if rest > 0 {
+        if rest > 0 && size.contents == Contents::Fixed {
             slot[head..head + rest].copy_from_slice(pattern(rest));
         }
     }
 
     /// Writes headers and stamp to the start of `slot` and returns their length: the pattern
-    /// follows. Inlined, so that place and stamp stay in registers: through memory they cost a
-    /// fifth of a frame.
+    /// follows, or a random payload, which is written. Inlined, so that place and stamp stay in
+    /// registers: through memory they cost a fifth of a frame.
     #[inline(always)]
     pub(crate) fn write_head(
         &self,
@@ -159,6 +169,7 @@ impl Headers {
                 target,
                 ip_sum,
             } => {
+                let payload_sum = size.payload_sum(slot, HEAD4, stamp);
                 let out = front::<HEAD4>(slot);
                 *out = *head;
                 let source = source.wrapping_add(place.tunnel);
@@ -170,7 +181,8 @@ impl Headers {
                 out[IP + 10..IP + 12].copy_from_slice(&sum);
                 out[IP + 12..IP + 16].copy_from_slice(&source.to_be_bytes());
                 out[IP + 16..UDP4].copy_from_slice(&target.to_be_bytes());
-                write_udp(&mut out[UDP4..], size, place, stamp, addresses);
+                let sum = addresses + payload_sum;
+                write_udp(&mut out[UDP4..], size, place, stamp, sum);
                 HEAD4
             }
             Self::V6 {
@@ -178,6 +190,7 @@ impl Headers {
                 source,
                 target,
             } => {
+                let payload_sum = size.payload_sum(slot, HEAD6, stamp);
                 let out = front::<HEAD6>(slot);
                 *out = *head;
                 let source = source.wrapping_add(u128::from(place.tunnel));
@@ -185,8 +198,8 @@ impl Headers {
                 put16(out, IP + 4, size.udp_bytes());
                 out[IP + 8..IP + 24].copy_from_slice(&source.to_be_bytes());
                 out[IP + 24..UDP6].copy_from_slice(&target.to_be_bytes());
-                let addresses = address_sum(source) + address_sum(target);
-                write_udp(&mut out[UDP6..], size, place, stamp, addresses);
+                let sum = address_sum(source) + address_sum(target) + payload_sum;
+                write_udp(&mut out[UDP6..], size, place, stamp, sum);
                 HEAD6
             }
         }
@@ -200,24 +213,24 @@ fn front<const BYTES: usize>(slot: &mut [u8]) -> &mut [u8; BYTES] {
         .expect("a slot has room for the largest frame")
 }
 
-/// Source port, length and checksum, then the stamp. `sum` is that of the addresses.
+/// Ports, length and checksum, then the stamp. `sum` is that of the addresses and of what follows
+/// the stamp.
 #[inline(always)]
 fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: u64) {
     let out = front::<{ UDP_HEADER_BYTES + STAMP_BYTES }>(out);
     let (udp, stamped) = out.split_at_mut(UDP_HEADER_BYTES);
     let stamp_sum = stamp.write(front(stamped), size.payload_bytes);
-    // `flows::check` has verified that there are enough ports.
-    let source_port = SOURCE_PORT_MIN + place.within as u16;
+    let (source_port, target_port) = flows::ports(place, size.contents);
     let length = size.udp_bytes();
     // The length counts twice: it is also in the pseudo-header.
     let sum = sum
         + word(u16::from(UDP))
         + word(source_port)
-        + word(TEST_PORT)
+        + word(target_port)
         + 2 * word(length)
-        + stamp_sum
-        + size.pattern_sum;
+        + stamp_sum;
     put16(udp, 0, source_port);
+    put16(udp, 2, target_port);
     put16(udp, 4, length);
     udp[6..].copy_from_slice(&udp_checksum(sum));
 }

@@ -273,7 +273,7 @@ impl Frames {
         keys: Option<&Keys>,
     ) -> Result<Self, TrafficError> {
         let headers = Headers::new(&send.addresses, &send.frames)?;
-        let sizes = FrameSize::all(&send.frames.mix, headers.is_ipv6())?;
+        let sizes = FrameSize::all(&send.frames, headers.is_ipv6())?;
         let lanes = send.esp.as_ref().map_or(1, |esp| esp.lanes);
         let key_tunnels = send.esp.as_ref().map_or(1, |esp| esp.tunnels);
         if key_tunnels != 1 && u32::from(key_tunnels) != send.frames.tunnels {

@@ -43,7 +43,7 @@ pub use bins::intended_by_bin;
 pub use clock::{Clock, Monotonic};
 pub use delays::DELAY_SLICES;
 pub use error::TrafficError;
-pub use flows::SOURCE_PORT_MIN;
+pub use flows::{RANDOM_SOURCE_PORT_MIN, SOURCE_PORT_MIN};
 pub use generator::{Generator, Step, send};
 pub use keys::Keys;
 pub use schedule::{Load, Part, Schedule};

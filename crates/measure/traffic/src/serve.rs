@@ -8,7 +8,7 @@ use crate::generator::{Generator, drive};
 use crate::keys::Keys;
 use crate::report::{READY, Received, Report, Sent};
 use crate::schedule::Part;
-use crate::spec::{Attack, Esp, Receive, Role, Send, Spec, TEST_PORT};
+use crate::spec::{Attack, Esp, Receive, Role, Send, Spec, test_ports};
 use crate::tally::Tally;
 use port::{
     FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop,
@@ -104,7 +104,7 @@ fn serve_receive(
     stop: &Stop,
     output: &mut dyn Write,
 ) -> Result<(), ServeError> {
-    let udp_ports = udp_ports(receive.esp.as_ref());
+    let udp_ports = udp_ports(receive);
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
@@ -325,9 +325,9 @@ fn slot_bytes(frame_bytes: u16, esp: Option<&Esp>) -> usize {
 }
 
 /// UDP destination ports of the received packets.
-fn udp_ports(esp: Option<&Esp>) -> Vec<u16> {
-    match esp {
-        None => vec![TEST_PORT],
+fn udp_ports(receive: &Receive) -> Vec<u16> {
+    match &receive.esp {
+        None => test_ports(receive.frames.contents).collect(),
         Some(esp) => (esp.port..=u16::MAX).take(usize::from(esp.lanes)).collect(),
     }
 }

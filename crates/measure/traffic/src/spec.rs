@@ -3,11 +3,24 @@
 use port::FramePortKind;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use wire::Suite;
-use wire::mix::TestFrames;
+use wire::mix::{Contents, TestFrames};
 
-/// UDP destination port of every test frame, by which the analyser recognises them.
+/// UDP destination port of test frames with fixed contents, by which the analyser recognises them.
 pub const TEST_PORT: u16 = 0xCB0E;
+/// UDP destination ports of test frames with random contents. A receiver's filter compares a range
+/// of consecutive ports as fast as one, and binds each of them where it has no filter.
+pub const RANDOM_TEST_PORTS: RangeInclusive<u16> = 0xCB00..=0xCB3F;
+
+/// UDP destination ports of test frames.
+#[must_use]
+pub const fn test_ports(contents: Contents) -> RangeInclusive<u16> {
+    match contents {
+        Contents::Fixed => TEST_PORT..=TEST_PORT,
+        Contents::Random => RANDOM_TEST_PORTS,
+    }
+}
 
 /// One station's part in one trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

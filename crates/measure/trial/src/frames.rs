@@ -17,6 +17,7 @@ mod outage;
 mod points;
 mod procedures;
 mod rig;
+mod service;
 mod soak;
 mod spec;
 mod station;

@@ -35,6 +35,7 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
     let drain = match procedure {
         Procedure::Load(_) => DRAIN,
         Procedure::Mrr(test) => nanos(test.drain_ns),
+        Procedure::Service(test) => nanos(test.drain_ns),
         Procedure::LossCurve(test) => nanos(test.drain_ns),
         Procedure::BackToBack(test) => nanos(test.drain_ns),
         Procedure::Throughput(search) => nanos(search.drain_ns),
@@ -49,6 +50,8 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
         Procedure::Load(load) => trial(nanos(load.duration_ns)),
         Procedure::Throughput(test) => search(test),
         Procedure::Mrr(test) => trial(nanos(test.trial_ns)) * test.trials,
+        // A handful of steps.
+        Procedure::Service(test) => trial(nanos(test.step_ns)) * test.steps().count() as u32,
         Procedure::LossCurve(test) => {
             let loads = 100_u32.div_ceil(u32::from(test.step_percent.max(1)));
             trial(nanos(test.trial_ns)) * loads
@@ -118,7 +121,7 @@ fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
 /// Whether the highest load is to be found first.
 fn is_flooded(procedure: &Procedure) -> bool {
     match procedure {
-        Procedure::Load(_) => false,
+        Procedure::Load(_) | Procedure::Service(_) => false,
         Procedure::BackToBack(_) => true,
         Procedure::Mrr(test) => test.max_load.is_none(),
         Procedure::LossCurve(test) => test.max_load.is_none(),

@@ -4,12 +4,16 @@ use crate::dut::{Listed, names};
 use crate::expand::Point;
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, TrafficAxes};
 use crate::plan::{Axis, Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic};
-use wire::mix::FRAME_BYTES_MIN;
+use wire::mix::{Contents, FRAME_BYTES_MIN};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
-use yaml::{Node, Place};
+use yaml::{Node, Place, Spanned};
 
 /// Smallest frame of IPv6: that of IPv4 and the longer header, since both carry the stamp.
 const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEADER_BYTES) as u16;
+
+const RANDOM_IN_TUNNELS: &str = "frames of several IPv4 tunnels with random contents have no bytes in \
+                                 common, by which clear text is recognised behind an encryptor";
+const RANDOM_IN_TUNNELS_HELP: &str = "write `ip: 6`, or `contents: fixed`";
 
 impl TrafficAxes {
     /// Checks axes against each other.
@@ -18,6 +22,7 @@ impl TrafficAxes {
         self.check_flows(node);
         self.check_duplex(node);
         self.check_ports(node);
+        self.check_contents(node);
     }
 
     fn check_sizes(&self, node: Node<'_>) {
@@ -107,6 +112,25 @@ impl TrafficAxes {
                 what,
                 "write `direction: both`, or leave it out",
             );
+        }
+    }
+
+    /// Random contents need whole frames, and something that shows clear text on the cipher side.
+    fn check_contents(&self, node: Node<'_>) {
+        let is_random = |contents: &&Spanned<Contents>| contents.value == Contents::Random;
+        let Some(random) = self.contents.iter().find(is_random) else {
+            return;
+        };
+        let many = self.tunnels.iter().any(|tunnels| tunnels.value > Some(1));
+        let v4 = self.ip.iter().any(|ip| ip.value == IpVersion::V4);
+        if many && v4 {
+            node.mistake_at(&random.place, RANDOM_IN_TUNNELS, RANDOM_IN_TUNNELS_HELP);
+        }
+        let is_socket = |ports: &Ports| [ports.tx, ports.rx].contains(&Some(PortKind::Socket));
+        if self.ports.iter().any(|ports| is_socket(&ports.value)) {
+            let what = "plain sockets listen at one port, and random contents have many";
+            let help = "write `ports: packet` or `xdp`, or `contents: fixed`";
+            node.mistake_at(&random.place, what, help);
         }
     }
 
@@ -262,6 +286,12 @@ fn tunnels_and_flows<'a>(
         );
         let help = "write `ports: packet` or `xdp`, or measure them in a trial of its own";
         wrong.push((point.place(Axis::Ports), what, help.to_owned()));
+    }
+    let is_random = traffic.frames.contents == Contents::Random;
+    if is_random && traffic.ip == IpVersion::V4 && !many.is_empty() {
+        let what = format!("{RANDOM_IN_TUNNELS}: {}", names(&many));
+        let place = point.place(Axis::Contents);
+        wrong.push((place, what, RANDOM_IN_TUNNELS_HELP.to_owned()));
     }
     if let Some(flows) = given.flows {
         let starving = with(&|tunnels| tunnels > flows);

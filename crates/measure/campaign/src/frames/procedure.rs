@@ -6,7 +6,7 @@ use crate::frames::keys::{drain, is_empty, max_load, trial_time, whole_percent};
 use crate::frames::mrr;
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
-use crate::frames::soak;
+use crate::frames::{service, soak};
 use crate::plan::{
     Axis, BackToBack, Coordinate, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery,
 };
@@ -35,10 +35,11 @@ impl Reader {
 }
 
 /// The kinds of frame trials, by the names of their procedures.
-pub(crate) const PROCEDURES: [(&str, Reader); 13] = [
+pub(crate) const PROCEDURES: [(&str, Reader); 14] = [
     ("load", Reader::Steady(loads)),
     ("throughput", Reader::Steady(throughput)),
     ("mrr", Reader::Steady(mrrs)),
+    ("service", Reader::Steady(services)),
     ("loss-curve", Reader::Steady(loss_curve)),
     ("back-to-back", Reader::Steady(back_to_back)),
     ("latency", Reader::Steady(latency)),
@@ -60,6 +61,7 @@ pub(crate) enum Asked {
     },
     Throughput(Search),
     Mrr(mrr::Asked),
+    Service(service::Asked),
     LossCurve {
         max_load: Option<Spanned<Rate>>,
         step_percent: u8,
@@ -123,6 +125,10 @@ fn throughput(map: &Map<'_>) -> Read<Asked> {
 
 fn mrrs(map: &Map<'_>) -> Read<Asked> {
     Ok(vec![Asked::Mrr(mrr::read(map)?)])
+}
+
+fn services(map: &Map<'_>) -> Read<Asked> {
+    Ok(vec![Asked::Service(service::read(map)?)])
 }
 
 fn soaks(map: &Map<'_>) -> Read<Asked> {
@@ -218,6 +224,7 @@ impl Asked {
             }),
             Self::Throughput(search) => Procedure::Throughput(search.resolve(mix)),
             Self::Mrr(asked) => Procedure::Mrr(asked.resolve(mix)),
+            Self::Service(asked) => Procedure::Service(asked.resolve(mix)),
             Self::LossCurve {
                 max_load,
                 step_percent,
@@ -277,6 +284,7 @@ impl Asked {
             | Self::Latency { search, .. }
             | Self::Recovery { search, .. } => search.loads(),
             Self::Mrr(asked) => (asked.load(), None),
+            Self::Service(asked) => asked.rates(),
             Self::Disturbed(asked) => asked.loads(),
             Self::Soak(asked) => asked.loads(),
             Self::BackToBack(_) => (None, None),
@@ -332,6 +340,7 @@ impl Asked {
                 }
             }
             Self::Mrr(asked) => asked.check(node, mixes()),
+            Self::Service(asked) => asked.check(node, mixes()),
             Self::Disturbed(asked) => asked.check(node, mixes),
             Self::Soak(asked) => asked.check(node, mixes),
             Self::Load { rate: None, .. }
@@ -349,6 +358,7 @@ impl Asked {
             ],
             Self::Throughput(search) => search.coordinates(),
             Self::Mrr(asked) => asked.coordinates(),
+            Self::Service(asked) => asked.coordinates(),
             Self::LossCurve {
                 max_load,
                 step_percent,

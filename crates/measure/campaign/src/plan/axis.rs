@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 use units::{BitRate, Bytes, Layer};
+use wire::mix::Contents;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// A parameter that a campaign can vary, or that distinguishes trials of one kind.
@@ -33,12 +34,19 @@ pub enum Axis {
     Cores,
     Offloads,
     Ports,
+    Contents,
     Rate,
     Load,
     Loads,
     MaxLoad,
     MinLoad,
     Step,
+    Cir,
+    Eir,
+    Loss,
+    Delay,
+    Variation,
+    Policing,
     Profile,
     Drain,
     Timeout,
@@ -173,7 +181,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 55] = [
+static DECLARATIONS: [Declaration; 62] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -274,6 +282,16 @@ static DECLARATIONS: [Declaration; 55] = [
         ..declare(Axis::Ports, "ports", Unit::Plain)
     },
     Declaration {
+        value: |cell| Some(traffic(cell)?.frames.contents.into()),
+        phrase: Some(|contents| format!("{} ports and payloads", contents.plain())),
+        is_usual: |contents| *contents == Contents::Fixed.into(),
+        column: column(
+            "contents",
+            "fixed, or random: pseudo-random ports of each flow and payload of each frame",
+        ),
+        ..declare(Axis::Contents, "contents", Unit::Plain)
+    },
+    Declaration {
         open: "max",
         ..declare(Axis::Rate, "rate", Unit::Rate)
     },
@@ -282,6 +300,21 @@ static DECLARATIONS: [Declaration; 55] = [
     declare(Axis::MaxLoad, "max_load", Unit::Plain),
     declare(Axis::MinLoad, "min_load", Unit::Plain),
     declare(Axis::Step, "step", Unit::Percent),
+    declare(Axis::Cir, "cir", Unit::Plain),
+    Declaration {
+        open: "none",
+        ..declare(Axis::Eir, "eir", Unit::Plain)
+    },
+    declare(Axis::Loss, "loss", Unit::Plain),
+    Declaration {
+        open: "none",
+        ..declare(Axis::Delay, "delay", Unit::Time)
+    },
+    Declaration {
+        open: "none",
+        ..declare(Axis::Variation, "variation", Unit::Time)
+    },
+    declare(Axis::Policing, "policing", Unit::Plain),
     declare(Axis::Profile, "profile", Unit::Plain),
     declare(Axis::Drain, "drain", Unit::Time),
     declare(Axis::Timeout, "timeout", Unit::Time),

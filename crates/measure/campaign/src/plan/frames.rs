@@ -3,7 +3,7 @@
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
 use crate::adapter::{Adapter, Direction};
-use crate::plan::{Disturbed, Mrr, Soak, ThroughputSearch};
+use crate::plan::{Disturbed, Mrr, ServiceTest, Soak, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::Suite;
@@ -157,6 +157,8 @@ pub enum Procedure {
     Throughput(ThroughputSearch),
     /// Forwarding rate at the highest load (CSIT).
     Mrr(Mrr),
+    /// Steps up to a service's rates, against its limits (ITU-T Y.1564).
+    Service(ServiceTest),
     /// Loss at falling loads (RFC 2544 §26.3).
     LossCurve(LossCurve),
     /// Longest burst at line rate without loss (RFC 9004).
@@ -182,7 +184,11 @@ impl Procedure {
             Self::Disturbed(Disturbed { load, .. }) | Self::Soak(Soak { load, .. }) => {
                 load.search()
             }
-            Self::Load(_) | Self::Mrr(_) | Self::LossCurve(_) | Self::BackToBack(_) => None,
+            Self::Load(_)
+            | Self::Mrr(_)
+            | Self::Service(_)
+            | Self::LossCurve(_)
+            | Self::BackToBack(_) => None,
         }
     }
 
@@ -193,6 +199,7 @@ impl Procedure {
             Self::Load(_) => "load",
             Self::Throughput(_) => "throughput",
             Self::Mrr(_) => "mrr",
+            Self::Service(_) => "service",
             Self::LossCurve(_) => "loss-curve",
             Self::BackToBack(_) => "back-to-back",
             Self::Latency(_) => "latency",

@@ -4,7 +4,7 @@ use crate::plan::{Direction, IpVersion, Ports, Tool, Workers};
 use crate::words::{counted, on_off};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use wire::mix::FrameMix;
+use wire::mix::{Contents, FrameMix};
 
 /// A value on an axis: as in the campaign in a [`Coordinate`](super::Coordinate), in force by
 /// [`Cell::value`](super::Cell::value).
@@ -104,6 +104,12 @@ impl From<Direction> for Value {
 impl From<IpVersion> for Value {
     fn from(version: IpVersion) -> Self {
         version.number().into()
+    }
+}
+
+impl From<Contents> for Value {
+    fn from(contents: Contents) -> Self {
+        contents.name().into()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::plan::{
     Axis, BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Procedure,
-    Soak, ThroughputSearch,
+    ServiceTest, Soak, ThroughputSearch,
 };
 use crate::words::counted;
 use std::time::Duration;
@@ -109,6 +109,7 @@ fn own(procedure: &Procedure) -> Option<String> {
             time(test.trial_ns),
             time(test.drain_ns)
         ),
+        Procedure::Service(test) => service(test),
         Procedure::LossCurve(test) => format!(
             "from {} down in steps of {} %, {} each, drain {}, until two without loss",
             most(test.max_load),
@@ -144,6 +145,25 @@ fn own(procedure: &Procedure) -> Option<String> {
         Procedure::Disturbed(test) => disturbed(test),
         Procedure::Soak(test) => soak(test),
     })
+}
+
+fn service(test: &ServiceTest) -> String {
+    let limit = |what: &str, ns: Option<u64>| {
+        ns.map_or_else(String::new, |ns| format!(", {what} {}", time(ns)))
+    };
+    let loads = test
+        .steps()
+        .map(|step| FrameRate::new(test.load(step)).to_string());
+    format!(
+        "{}, {} each, drain {}; up to the CIR of {} at most {} lost{}{}",
+        loads.collect::<Vec<_>>().join(", "),
+        time(test.step_ns),
+        time(test.drain_ns),
+        FrameRate::new(test.cir),
+        Ratio::from_ppm(test.loss_ppm.into()),
+        limit("mean delay", test.delay_ns),
+        limit("delay variation", test.variation_ns)
+    )
 }
 
 fn soak(test: &Soak) -> String {

@@ -3,8 +3,8 @@
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
 use super::{
-    BurstTrial, Disturbance, FramePort, FrameTrial, LatencyTrial, RecoveryTrial, SoakSegment,
-    ThroughputFound, at_most_one, is_empty,
+    BurstTrial, Disturbance, FramePort, FrameTrial, LatencyTrial, RecoveryTrial, ServiceTrial,
+    SoakSegment, ThroughputFound, at_most_one, is_empty,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -34,7 +34,8 @@ pub struct FrameResult {
 /// Findings of a procedure besides its trials, a search and latency.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum FrameFound {
-    /// Nothing: `load`, `throughput`, `mrr`, `loss-curve` and `latency`, or a procedure that ended early.
+    /// Nothing: `load`, `throughput`, `mrr`, `loss-curve` and `latency`, or a procedure that ended
+    /// early.
     #[default]
     Nothing,
     /// Bursts tried and the longest without loss, for `back-to-back`.
@@ -43,6 +44,8 @@ pub enum FrameFound {
     Recovery(RecoveryTrial),
     /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
     Disturbed(DisturbedTrials),
+    /// For `service`: its steps, in the order made.
+    Service(Vec<ServiceTrial>),
     /// For `soak`: its segments, in the order made.
     Soak(Vec<SoakSegment>),
 }
@@ -87,6 +90,15 @@ impl FrameResult {
         self.disturbed()?.rekeyed_throughput.as_ref()
     }
 
+    /// The steps of `service`; empty for others.
+    #[must_use]
+    pub fn service(&self) -> &[ServiceTrial] {
+        match &self.found {
+            FrameFound::Service(steps) => steps,
+            _ => &[],
+        }
+    }
+
     /// The segments of `soak`; empty for others.
     #[must_use]
     pub fn soak(&self) -> &[SoakSegment] {
@@ -118,6 +130,8 @@ struct Wire<'a> {
     rekeyed_throughput: Option<Cow<'a, ThroughputFound>>,
     #[serde(default, skip_serializing_if = "is_empty")]
     soak: Cow<'a, [SoakSegment]>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    service: Cow<'a, [ServiceTrial]>,
     sender: Cow<'a, FramePort>,
     receiver: Cow<'a, FramePort>,
     evidence_trial: Option<usize>,
@@ -136,6 +150,7 @@ impl Serialize for FrameResult {
             disturbances: Cow::Borrowed(self.disturbances()),
             rekeyed_throughput: self.rekeyed_throughput().map(Cow::Borrowed),
             soak: Cow::Borrowed(self.soak()),
+            service: Cow::Borrowed(self.service()),
             sender: Cow::Borrowed(&self.sender),
             receiver: Cow::Borrowed(&self.receiver),
             evidence_trial: self.evidence_trial,
@@ -157,8 +172,9 @@ impl<'de> Deserialize<'de> for FrameResult {
             wire.recovery.map(FrameFound::Recovery),
             (disturbed != DisturbedTrials::default()).then_some(FrameFound::Disturbed(disturbed)),
             (!wire.soak.is_empty()).then(|| FrameFound::Soak(wire.soak.into_owned())),
+            (!wire.service.is_empty()).then(|| FrameFound::Service(wire.service.into_owned())),
         ];
-        let keys = "`bursts`, `recovery`, `disturbances` and `soak`";
+        let keys = "`bursts`, `recovery`, `disturbances`, `soak` and `service`";
         Ok(Self {
             trials: wire.trials.into_owned(),
             throughput: wire.throughput.map(Cow::into_owned),

@@ -1,5 +1,7 @@
 //! Proptest strategies for records, for the plan of [`fixture`](crate::fixture).
 
+mod variation;
+
 use crate::fixture::{cell_id, trial};
 use campaign::plan::PortKind;
 use journal::Record;
@@ -510,39 +512,20 @@ fn throughput() -> impl Strategy<Value = ThroughputFound> {
 fn frame_latency() -> impl Strategy<Value = LatencyTrial> {
     let bucket = any::<[u64; 2]>().prop_map(|[upto_ns, frames]| LatencyBucket { upto_ns, frames });
     let numbers = (any::<Option<u8>>(), any::<[u64; 2]>());
-    (numbers, vec(bucket, 0..4), vec(variation(), 0..3)).prop_map(
-        |((percent, [load, frames]), histogram, variation)| LatencyTrial {
-            percent,
-            load,
-            frames,
-            histogram,
-            variation,
-        },
+    (
+        numbers,
+        vec(bucket, 0..4),
+        vec(variation::variation(), 0..3),
     )
-}
-
-fn variation() -> impl Strategy<Value = DelayVariation> {
-    let pdv = (any::<[u64; 2]>(), any::<[Option<u64>; 3]>());
-    let ipdv = (any::<u64>(), any::<[i64; 3]>(), any::<[Option<i64>; 2]>());
-    (pdv, option::of(ipdv)).prop_map(|(([p50_ns, max_ns], [p90_ns, p99_ns, p99_9_ns]), ipdv)| {
-        DelayVariation {
-            pdv: Pdv {
-                p50_ns,
-                p90_ns,
-                p99_ns,
-                p99_9_ns,
-                max_ns,
+        .prop_map(
+            |((percent, [load, frames]), histogram, variation)| LatencyTrial {
+                percent,
+                load,
+                frames,
+                histogram,
+                variation,
             },
-            ipdv: ipdv.map(|(pairs, [min_ns, p50_ns, max_ns], [p1_ns, p99_ns])| Ipdv {
-                pairs,
-                min_ns,
-                p1_ns,
-                p50_ns,
-                p99_ns,
-                max_ns,
-            }),
-        }
-    })
+        )
 }
 
 fn frame_port() -> impl Strategy<Value = FramePort> {

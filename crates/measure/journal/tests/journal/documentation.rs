@@ -5,13 +5,13 @@ use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
     IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Mrr, Ports, Procedure, Profile,
-    Recovery, Soak, ThroughputSearch, Tool, Traffic, Workers,
+    Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Tool, Traffic, Workers,
 };
 use journal::Record;
 use journal::record::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 /// Maps whose keys are names of things, not of fields.
 const MAPS: [&str; 7] = [
@@ -192,6 +192,16 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
             bursts: 1,
             drain_ns: 1,
         }),
+        Procedure::Service(ServiceTest {
+            cir: 1,
+            eir: 1,
+            loss_ppm: 0,
+            delay_ns: Some(1),
+            variation_ns: Some(1),
+            policing: true,
+            step_ns: 1,
+            drain_ns: 1,
+        }),
         Procedure::Mrr(Mrr {
             max_load: None,
             trials: 1,
@@ -243,6 +253,7 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
                 mix: FrameMix::fixed(64),
                 flows: 1,
                 tunnels: 1,
+                contents: Contents::Random,
             },
             ip: IpVersion::V4,
             direction: Direction::Both,
@@ -276,6 +287,11 @@ fn frames() -> impl Iterator<Item = FrameResult> {
         FrameFound::Recovery(RecoveryTrial::default()),
         FrameFound::Disturbed(disturbed),
         FrameFound::Soak(vec![segment()]),
+        FrameFound::Service(vec![ServiceTrial {
+            step: ServiceStep::Cir(25),
+            trial: 0,
+            latency: LatencyTrial::default(),
+        }]),
     ];
     found.into_iter().map(|found| FrameResult {
         trials: vec![FrameTrial::default()],

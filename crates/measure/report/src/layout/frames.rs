@@ -47,6 +47,7 @@ pub(crate) struct Device<'a> {
 pub(crate) enum FrameKind {
     Throughput,
     Mrr,
+    Service,
     LossCurve,
     Load,
     Latency,
@@ -65,6 +66,7 @@ impl FrameKind {
         match procedure {
             Procedure::Throughput(_) => Self::Throughput,
             Procedure::Mrr(_) => Self::Mrr,
+            Procedure::Service(_) => Self::Service,
             Procedure::LossCurve(_) => Self::LossCurve,
             Procedure::Latency(_) => Self::Latency,
             Procedure::BackToBack(_) => Self::BackToBack,
@@ -94,6 +96,7 @@ impl FrameKind {
         match self {
             Self::Throughput => "Throughput",
             Self::Mrr => "Maximum receive rate",
+            Self::Service => "Service test",
             Self::LossCurve => "Frame loss",
             Self::Load => "Load",
             Self::Latency => "Latency under load",
@@ -182,6 +185,7 @@ impl Key {
                 (recovery.search.max_load, recovery.search.min_load) = (None, 0);
             }
             Procedure::Mrr(mrr) => mrr.max_load = None,
+            Procedure::Service(test) => (test.cir, test.eir) = (0, 0),
             Procedure::LossCurve(curve) => curve.max_load = None,
             Procedure::Disturbed(test) => disturbed::level(&mut test.load),
             Procedure::Soak(test) => disturbed::level(&mut test.load),
@@ -356,6 +360,7 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
     match procedure {
         Procedure::Load(load) => load.frames_per_s,
         Procedure::Mrr(mrr) => mrr.max_load,
+        Procedure::Service(test) => Some(test.cir),
         Procedure::LossCurve(curve) => curve.max_load,
         Procedure::Disturbed(test) => disturbed::given_load(&test.load),
         Procedure::Soak(test) => disturbed::given_load(&test.load),
@@ -381,6 +386,7 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
             counted(mrr.trials.into(), "trial"),
             time(mrr.trial_ns)
         )),
+        Procedure::Service(test) => parts.push(format!("{} per step", time(test.step_ns))),
         Procedure::LossCurve(curve) => parts.push(format!("{} per load", time(curve.trial_ns))),
         Procedure::Latency(latency) => parts.push(format!("{} per load", time(latency.trial_ns))),
         Procedure::BackToBack(test) => {

@@ -34,6 +34,12 @@ pub(super) const MRR: Section = Section::result("mrr", "Maximum receive rate", |
     });
 });
 
+pub(super) const SERVICE: Section = Section::result("service", "Service test", |run, out| {
+    each(run, out, "service", &[FrameKind::Service], |out, set, _| {
+        out.table(tables::service(run, set));
+    });
+});
+
 pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |run, out| {
     let kinds = [FrameKind::LossCurve, FrameKind::Load];
     each(run, out, "frame-loss", &kinds, |out, set, id| {

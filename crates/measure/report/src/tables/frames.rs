@@ -8,6 +8,7 @@ mod disturbed;
 mod loads;
 mod mrr;
 mod ports;
+mod service;
 mod soak;
 mod timing;
 mod variation;
@@ -19,6 +20,7 @@ pub(crate) use disturbed::{disturbed, percent_name};
 pub(crate) use loads::loads;
 pub(crate) use mrr::mrr;
 pub(crate) use ports::{cpu, mixes, ports};
+pub(crate) use service::service;
 pub(crate) use soak::{bytes, change, soak};
 pub(crate) use timing::{back_to_back, latency, recovery};
 pub(crate) use variation::variation;
@@ -80,6 +82,9 @@ pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     }
     if let Some(soak) = &found.soak() {
         return Some(soak::figure(soak));
+    }
+    if let Some(found) = found.service() {
+        return Some(service::figure(found));
     }
     let figure = match (&found.back_to_back(), &found.recovery()) {
         (Some(burst), _) => {

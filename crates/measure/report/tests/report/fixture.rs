@@ -76,6 +76,11 @@ pub(crate) fn frame_tests() -> Journal {
     Maker::new(frames::plan()).finish()
 }
 
+/// A service test of several devices.
+pub(crate) fn services() -> Journal {
+    Maker::new(frames::service_plan()).finish()
+}
+
 /// Maximum receive rates.
 pub(crate) fn maximum_receive_rates() -> Journal {
     Maker::new(frames::mrr_plan()).finish()

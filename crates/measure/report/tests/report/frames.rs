@@ -341,3 +341,35 @@ fn the_maximum_receive_rate_stands_beside_what_was_offered_and_lost() {
     assert_eq!(ours[9], "dut-limited");
     assert!(found.iter().all(|row| row.len() == 10), "{found:?}");
 }
+
+#[test]
+fn each_step_of_a_service_passes_or_says_what_failed() {
+    let (_, page) = parse(&fixture::services());
+    let found = table(&page, "Service test");
+    assert_eq!(found[0][1..4], ["Step", "Offered", "Received"]);
+    let of = |device: &str| {
+        let from = found
+            .iter()
+            .position(|row| row[0].starts_with(device))
+            .unwrap();
+        &found[from..from + 5]
+    };
+    // It carries 402 kpps: the committed rate, and less than the excess, which may be lost. The
+    // device's name spans its rows.
+    let ours = of("cipherbench");
+    let back = |row: &[String], place: usize| row[row.len() - place].clone();
+    let steps: Vec<String> = ours.iter().map(|row| back(row, 7)).collect();
+    let expected = [
+        "25 % of CIR",
+        "50 % of CIR",
+        "75 % of CIR",
+        "100 % of CIR",
+        "CIR + EIR",
+    ];
+    assert_eq!(steps, expected);
+    assert!(
+        ours[..4].iter().all(|row| back(row, 1) == "passed"),
+        "{ours:?}"
+    );
+    assert!(back(&ours[4], 4).ends_with(" %"), "{ours:?}");
+}

@@ -4,7 +4,7 @@ use crate::device::{DeviceFigures, DeviceMember, DeviceSpeedResult, FatigueResul
 use crate::frames::{
     BackToBackResult, DesyncResult, DisturbanceResult, DisturbedLoad, FailoverResult, FrameFigures,
     HostileResult, LoadLatency, LoadResult, MrrResult, PortUsed, RecoveryResult, RekeyResult,
-    SetupResult, SoakResult, ThroughputResult,
+    ServiceResult, SetupResult, SoakResult, ThroughputResult,
 };
 use campaign::plan::Stations;
 use schemars::JsonSchema;
@@ -51,6 +51,8 @@ pub(crate) struct FrameInfo<'a> {
     recovery: Option<&'a RecoveryResult>,
     /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
     disturbance: Option<DisturbanceInfo<'a>>,
+    /// For `service`.
+    service: Option<&'a ServiceResult>,
     /// For `soak`.
     soak: Option<&'a SoakResult>,
     /// Counts of the trials whose evidence is recorded.
@@ -105,6 +107,7 @@ impl<'a> FrameInfo<'a> {
             back_to_back: figures.back_to_back(),
             recovery: figures.recovery(),
             disturbance: figures.disturbance().map(DisturbanceInfo::of),
+            service: figures.service(),
             soak: figures.soak(),
             at_evidence: figures.at_evidence.as_ref(),
             sender: &figures.sender,

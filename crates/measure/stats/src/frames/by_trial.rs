@@ -5,9 +5,9 @@ use journal::record::{DelayVariation, Ipdv, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Latency and delay variation under one load, in nanoseconds, with each trial of each repeat as one
-/// value. Where both directions are loaded, a trial's delay variation is that of the direction that
-/// varies more.
+/// Latency and delay variation under one load, in nanoseconds, with each trial of each repeat as
+/// one value. Where both directions are loaded, a trial's delay variation is that of the direction
+/// that varies more.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyByTrial {
     /// Trials, over all repeats.

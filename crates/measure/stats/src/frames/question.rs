@@ -32,10 +32,13 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let Measurement::Frames(test) = &planned.measurement else {
         return None;
     };
-    // A trial with a disturbance does not measure how much a device carries.
+    // A trial with a disturbance, or at loads of a service, does not measure how much a device
+    // carries.
     if matches!(
         test.procedure,
-        campaign::plan::Procedure::Disturbed(_) | campaign::plan::Procedure::Soak(_)
+        campaign::plan::Procedure::Disturbed(_)
+            | campaign::plan::Procedure::Service(_)
+            | campaign::plan::Procedure::Soak(_)
     ) {
         return None;
     }

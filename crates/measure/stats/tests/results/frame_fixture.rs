@@ -6,7 +6,7 @@ use journal::Journal;
 use journal::record::*;
 use stats::{CellResult, Limit, Results, WarningKind};
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 pub(crate) fn search() -> ThroughputSearch {
     ThroughputSearch {
@@ -59,6 +59,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
                     mix: FrameMix::fixed(size),
                     flows: 1,
                     tunnels: 1,
+                    contents: Contents::Fixed,
                 },
                 ip: IpVersion::V4,
                 direction: Direction::Both,

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 use traffic::report::Received;
-use traffic::spec::{Receive, Send};
-use traffic::{Analyser, DELAY_SLICES, Part};
-use wire::mix::FrameMix;
+use traffic::spec::{RANDOM_TEST_PORTS, Receive, Send};
+use traffic::{Analyser, DELAY_SLICES, Part, RANDOM_SOURCE_PORT_MIN};
+use wire::mix::{Contents, FrameMix};
 use wire::stamp::{Stamp, payload_offset};
 
 const TAG: u16 = 77;
@@ -238,6 +238,52 @@ proptest! {
         received.latency.clear();
         received.elapsed_ns = 0;
         prop_assert_eq!(received, truth.received);
+    }
+}
+
+#[test]
+fn random_contents_are_checked_to_the_last_byte() {
+    for (ipv6, tunnels) in [(false, 1), (true, 3)] {
+        let mut sending = traffic(ipv6, 50, tunnels);
+        sending.frames.contents = Contents::Random;
+        let mut frames = all_frames(&sending, TAG, Part::WHOLE, None);
+        for (frame, _) in &frames {
+            let packet = etherparse::SlicedPacket::from_ethernet(frame).unwrap();
+            let Some(etherparse::TransportSlice::Udp(udp)) = &packet.transport else {
+                panic!("not UDP")
+            };
+            assert!(udp.source_port() >= RANDOM_SOURCE_PORT_MIN);
+            assert!(RANDOM_TEST_PORTS.contains(&udp.destination_port()));
+            let header = udp.to_header();
+            let checksum = match &packet.net {
+                Some(etherparse::NetSlice::Ipv4(ip)) => {
+                    header.calc_checksum_ipv4(&ip.header().to_header(), udp.payload())
+                }
+                Some(etherparse::NetSlice::Ipv6(ip)) => {
+                    header.calc_checksum_ipv6(&ip.header().to_header(), udp.payload())
+                }
+                _ => panic!("not IP"),
+            };
+            assert_eq!(checksum.unwrap(), udp.checksum());
+        }
+        let mut receiving = receive(50);
+        receiving.frames.contents = Contents::Random;
+        let received = analyse(&receiving, frames.clone());
+        assert_eq!(
+            (received.frames, received.corrupted, received.foreign),
+            (1000, 0, 0)
+        );
+        // The last byte of the 594 B frames.
+        let damaged = frames.iter_mut().filter(|(frame, _)| frame.len() == 590);
+        let damaged = damaged
+            .map(|(frame, _)| *frame.last_mut().unwrap() ^= 1)
+            .count() as u64;
+        let received = analyse(&receiving, frames);
+        assert!(damaged > 100);
+        assert_eq!(
+            (received.frames, received.corrupted),
+            (1000 - damaged, damaged)
+        );
     }
 }
 

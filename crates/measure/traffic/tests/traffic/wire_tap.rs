@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use traffic::spec::{Addresses, Esp, Receive, Send};
 use traffic::{Clock, Generator, Keys, Part, Step};
 use wire::Suite;
-use wire::mix::{FRAME_BYTES_MAX, FrameMix, TestFrames};
+use wire::mix::{Contents, FRAME_BYTES_MAX, FrameMix, TestFrames};
 
 /// A frame and its arrival time.
 pub(crate) type Timed = (Vec<u8>, u64);
@@ -124,6 +124,7 @@ pub(crate) fn send(ipv6: bool, mix: FrameMix) -> Send {
             mix,
             flows: 1,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         frames_per_s: Some(1000),
         duration_ns: 1_000_000_000,
@@ -141,6 +142,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
             mix: FrameMix::fixed(FRAME_BYTES_MAX),
             flows,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         expected: None,
         esp: None,

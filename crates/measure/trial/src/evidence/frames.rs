@@ -79,6 +79,10 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
             let disturbed = result.disturbances().iter();
             disturbed.filter_map(|one| trials.get(one.trial)).collect()
         }
+        Procedure::Service(_) => {
+            let steps = result.service().iter();
+            steps.filter_map(|step| trials.get(step.trial)).collect()
+        }
         Procedure::Soak(_) => {
             let segments = result.soak().iter();
             segments.filter_map(|one| trials.get(one.trial)).collect()

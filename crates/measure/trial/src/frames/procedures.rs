@@ -5,6 +5,7 @@
 //! | load | one | |
 //! | throughput | a search ([`super::throughput`]) | RFC 9971, RFC 2544 §26.1 |
 //! | mrr | several at the highest load ([`super::mrr`]) | CSIT |
+//! | service | steps up to a service's rates and above ([`super::service`]) | ITU-T Y.1564 |
 //! | loss-curve | falling loads until two in a row lose nothing | RFC 2544 §26.3 |
 //! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
 //! | latency | a search, then some at each share of what it found | RFC 2544 §26.2, RFC 8219 §7.2, §7.3 |
@@ -18,6 +19,7 @@
 use super::basis::{Basis, latency_trial, search, searched, share};
 use super::disturbed::disturbed;
 use super::mrr::mrr;
+use super::service::service;
 use super::soak::soak;
 use super::trials::{DRAIN_NS, Trials, counts};
 use super::{Found, Rig, RigLoad, Strays};
@@ -66,6 +68,7 @@ pub fn carry_out(
         Procedure::Load(plan) => load(&mut trials, plan)?,
         Procedure::Throughput(plan) => search(&mut trials, plan)?,
         Procedure::Mrr(plan) => mrr(&mut trials, plan)?,
+        Procedure::Service(plan) => service(&mut trials, plan)?,
         Procedure::LossCurve(plan) => loss_curve(&mut trials, plan)?,
         Procedure::BackToBack(plan) => back_to_back(&mut trials, plan)?,
         Procedure::Latency(plan) => latency(&mut trials, plan)?,

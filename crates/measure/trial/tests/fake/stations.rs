@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use traffic::spec::Spec;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const DUT_PROCESS: u64 = 1_000_000;
 const FRAME_BYTES: u64 = 64;
@@ -216,6 +216,7 @@ pub(crate) fn test() -> FrameTest {
                 mix: FrameMix::fixed(64),
                 flows: 8,
                 tunnels: 2,
+                contents: Contents::Fixed,
             },
             ip: IpVersion::V4,
             direction: Direction::Both,

@@ -19,7 +19,7 @@ use traffic::report::{Attacked, READY, Received, Report, Sent};
 use traffic::spec::{Addresses, Attack, AttackKind, Receive, Role, SealedForm, Send, Spec};
 use trial::links;
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const SECOND_NS: u64 = 1_000_000_000;
@@ -81,6 +81,7 @@ fn test_frames() -> TestFrames {
         mix: FrameMix::fixed(300),
         flows: 4,
         tunnels: 1,
+        contents: Contents::Fixed,
     }
 }
 

@@ -8,7 +8,7 @@ use campaign::plan::{
 };
 use journal::record::{Disturbance, DutEvent, FrameResult, SoakPoint};
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 /// So low that a machine which compiles at the same time carries it too.
@@ -100,6 +100,7 @@ fn a_link_that_fails_and_comes_back() {
                     mix: FrameMix::fixed(128),
                     flows: 8,
                     tunnels: 1,
+                    contents: Contents::Fixed,
                 },
                 ip,
                 duplex,
@@ -140,6 +141,7 @@ fn keys_renewed_and_tunnels_set_up_under_a_load() {
             mix: FrameMix::fixed(64),
             flows: 20,
             tunnels: 10,
+            contents: Contents::Fixed,
         },
         ..traffic(Direction::Both, FrameMix::fixed(64), IpVersion::V4)
     };

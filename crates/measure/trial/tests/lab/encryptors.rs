@@ -9,7 +9,7 @@ use lab::{Bench, NodeId};
 use std::time::Duration;
 use trial::links;
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -227,6 +227,7 @@ fn frames_that_share_packets() {
             mix: FrameMix::named("imix").unwrap(),
             flows: 8,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         ..short(Direction::Both)
     };

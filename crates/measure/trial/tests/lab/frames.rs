@@ -10,7 +10,7 @@ use lab::{Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
 use trial::{Trial, links, measure};
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 /// So low that a machine which compiles at the same time carries it too.
@@ -63,6 +63,7 @@ pub(crate) fn traffic(direction: Direction, mix: FrameMix, ip: IpVersion) -> Tra
             mix,
             flows: 200,
             tunnels: 100,
+            contents: Contents::Fixed,
         },
         ip,
         direction,
@@ -78,6 +79,7 @@ pub(crate) fn short(direction: Direction) -> Traffic {
             mix: FrameMix::fixed(64),
             flows: 8,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         ..traffic(direction, FrameMix::fixed(64), IpVersion::V4)
     }

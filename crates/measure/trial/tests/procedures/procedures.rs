@@ -2,7 +2,8 @@
 
 use crate::rig::{CEILING, MS, SECOND, Simulated, cell, search, test, trial};
 use campaign::plan::{
-    BackToBack, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ThroughputSearch,
+    BackToBack, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ServiceStep, ServiceTest,
+    ThroughputSearch,
 };
 use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
@@ -82,6 +83,49 @@ fn the_maximum_receive_rate_is_measured_at_the_highest_load_several_times() {
     let counts: Vec<_> = trials.map(|trial| (trial.load, trial.received)).collect();
     assert_eq!(counts, [(1_000_000, 50_000); 3]);
     assert_eq!(found.evidence_load.frames_per_s, Some(1_000_000));
+}
+
+#[test]
+fn a_service_is_tested_in_steps_up_to_its_rates_and_above() {
+    let plan = ServiceTest {
+        cir: 400_000,
+        eir: 100_000,
+        loss_ppm: 0,
+        delay_ns: None,
+        variation_ns: None,
+        policing: true,
+        step_ns: 100 * MS,
+        drain_ns: MS,
+    };
+    let found = hard().carry_out(Procedure::Service(plan)).unwrap();
+    let trials = &found.result.trials;
+    let steps = found.result.service().iter();
+    let steps: Vec<_> = steps
+        .map(|step| {
+            (
+                step.step,
+                trials[step.trial].load,
+                trials[step.trial].received,
+            )
+        })
+        .collect();
+    let expected = [
+        (ServiceStep::Cir(25), 100_000, 10_000),
+        (ServiceStep::Cir(50), 200_000, 20_000),
+        (ServiceStep::Cir(75), 300_000, 30_000),
+        (ServiceStep::Cir(100), 400_000, 40_000),
+        (ServiceStep::Eir, 500_000, 50_000),
+        (ServiceStep::Policing, 525_000, 50_000),
+    ];
+    assert_eq!(steps, expected);
+    assert!(
+        found
+            .result
+            .service()
+            .iter()
+            .all(|step| step.latency.variation.len() == 1)
+    );
+    assert_eq!(found.evidence_load.frames_per_s, Some(400_000));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use search::simulate::{Behaviour, Device};
 use trial::TrialError;
 use trial::evidence::{FrameObserved, frame_checks};
 use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Soaked, Strays, carry_out};
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1000 * MS;
@@ -217,6 +217,7 @@ pub(crate) fn test(procedure: Procedure) -> FrameTest {
                 mix: FrameMix::fixed(64),
                 flows: 1,
                 tunnels: 1,
+                contents: Contents::Fixed,
             },
             ip: IpVersion::V4,
             direction: Direction::Both,

@@ -13,7 +13,7 @@ use lab::{FrameEnd, Links, NodeId, StationEsp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 const FRAMES: u64 = 100_000;
@@ -69,6 +69,7 @@ impl Fixture {
                     mix: FrameMix::fixed(128),
                     flows: 1,
                     tunnels: 1,
+                    contents: Contents::Fixed,
                 },
                 ip: IpVersion::V4,
                 direction,

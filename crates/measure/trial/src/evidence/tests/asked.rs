@@ -8,7 +8,7 @@ use campaign::plan::{
     Traffic,
 };
 use journal::record::FrameTrial;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 fn with_engine(engine: &str) -> Encryptor {
     Encryptor {
@@ -24,6 +24,7 @@ fn frames(encryptor: Encryptor, direction: Direction) -> Cell {
             mix: FrameMix::fixed(128),
             flows: 1,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         ip: IpVersion::V4,
         direction,

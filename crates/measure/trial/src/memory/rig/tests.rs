@@ -6,7 +6,7 @@ use campaign::plan::{
 };
 use port::memory_frame_pair;
 use wire::Suite;
-use wire::mix::{FrameMix, TestFrames};
+use wire::mix::{Contents, FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;
 /// More than there are flows, and so few that the link in memory, of 256 batches, has room for all:
@@ -19,6 +19,7 @@ fn cell(direction: Direction) -> Cell {
             mix: FrameMix::fixed(64),
             flows: 4,
             tunnels: 1,
+            contents: Contents::Fixed,
         },
         ip: IpVersion::V4,
         direction,
@@ -107,6 +108,23 @@ fn check_encryptor(direction: Direction, ip: IpVersion, encryptor: Encryptor) {
         assert_eq!(run.trial.received, FRAMES, "{what}: {:?}", run.trial);
         assert_eq!((run.trial.reordered, run.strays.foreign), (0, 0), "{what}");
         assert!(run.strays.refused.is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn random_contents_pass_an_encryptor_unchanged() {
+    for direction in Direction::ALL {
+        let mut cell = cell(direction);
+        cell.dut.adapter = Adapter::Cipherbench(lanes_and_tunnels(1, 1));
+        let Measurement::Frames(test) = &mut cell.measurement else {
+            unreachable!("the cell has a frame test")
+        };
+        test.traffic.frames.mix = FrameMix::fixed(256);
+        test.traffic.frames.contents = Contents::Random;
+        let load = RigLoad::new(Some(20_000), FRAMES * 50_000, 5000 * MS);
+        let run = run(&cell, &load);
+        assert_eq!(run.trial.received, FRAMES, "{direction:?} {:?}", run.trial);
+        assert_eq!((run.trial.corrupted, run.strays.foreign), (0, 0));
     }
 }
 

@@ -1,0 +1,99 @@
+//! A service test: whether a device keeps to a service's rates and limits (ITU-T Y.1564).
+
+use serde::{Deserialize, Serialize};
+
+/// The rates and limits of a service, and how they are tested (ITU-T Y.1564 §8.1). Frames have no
+/// colour: above the CIR, any of them may be those that are dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceTest {
+    /// Committed information rate, in frames/s: all limits hold up to it.
+    pub cir: u64,
+    /// Excess information rate, in frames/s on top of the CIR; 0: none.
+    pub eir: u64,
+    /// Highest frame loss ratio at or below the CIR, in parts per million.
+    pub loss_ppm: u32,
+    /// Highest mean delay at or below the CIR (Y.1563: frame transfer delay); `None`: no limit.
+    pub delay_ns: Option<u64>,
+    /// Highest delay variation at or below the CIR: 99.9th percentile less the smallest delay
+    /// (Y.1563); `None`: no limit.
+    pub variation_ns: Option<u64>,
+    /// Whether more than CIR and EIR is offered too, which must not pass.
+    pub policing: bool,
+    /// Each step's time.
+    pub step_ns: u64,
+    /// Time after the last frame was sent in which stragglers still count.
+    pub drain_ns: u64,
+}
+
+/// A step of a service test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServiceStep {
+    /// This share of the CIR, in per cent.
+    Cir(u8),
+    /// CIR and EIR.
+    Eir,
+    /// More than both.
+    Policing,
+}
+
+/// Shares of the CIR, in per cent.
+const CIR_STEPS: [u8; 4] = [25, 50, 75, 100];
+/// The EIR below which the CIR is exceeded instead, in per cent of the CIR (Y.1564 §8.1.2).
+const SMALL_EIR_PERCENT: u64 = 20;
+
+impl ServiceTest {
+    /// The steps in order.
+    pub fn steps(&self) -> impl Iterator<Item = ServiceStep> {
+        let excess = (self.eir > 0).then_some(ServiceStep::Eir);
+        let policing = self.policing.then_some(ServiceStep::Policing);
+        let committed = CIR_STEPS.into_iter().map(ServiceStep::Cir);
+        committed.chain(excess).chain(policing)
+    }
+
+    /// The load of a step, in frames/s: at least 1. Policing is tested at CIR and 125 % of the EIR,
+    /// or at 125 % of the CIR and the EIR where the EIR is less than a fifth of the CIR.
+    #[must_use]
+    pub fn load(&self, step: ServiceStep) -> u64 {
+        let share = |rate: u64, percent: u64| {
+            let share = u128::from(rate) * u128::from(percent) / 100;
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        let load = match step {
+            ServiceStep::Cir(percent) => share(self.cir, percent.into()),
+            ServiceStep::Eir => self.cir.saturating_add(self.eir),
+            ServiceStep::Policing if self.eir < share(self.cir, SMALL_EIR_PERCENT) => {
+                share(self.cir, 125).saturating_add(self.eir)
+            }
+            ServiceStep::Policing => self.cir.saturating_add(share(self.eir, 125)),
+        };
+        load.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loads(eir: u64, policing: bool) -> Vec<u64> {
+        let test = ServiceTest {
+            cir: 1000,
+            eir,
+            loss_ppm: 0,
+            delay_ns: None,
+            variation_ns: None,
+            policing,
+            step_ns: 1,
+            drain_ns: 0,
+        };
+        test.steps().map(|step| test.load(step)).collect()
+    }
+
+    #[test]
+    fn steps_rise_to_the_cir_and_beyond_what_the_service_allows() {
+        assert_eq!(loads(0, false), [250, 500, 750, 1000]);
+        assert_eq!(loads(400, true), [250, 500, 750, 1000, 1400, 1500]);
+        assert_eq!(loads(100, true)[4..], [1100, 1350]);
+        assert_eq!(loads(0, true)[4..], [1250]);
+    }
+}
