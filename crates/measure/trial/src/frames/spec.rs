@@ -5,6 +5,7 @@ use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
 use journal::record::{FramePort, FrameTrial, LatencyBucket};
 use lab::{FrameEnd, FramePath, StationEsp};
 use port::FramePortKind;
+use search::{DelaySlice, DelayTrend};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
@@ -43,6 +44,8 @@ impl Way<'_> {
             duration_ns: load.duration_ns,
             burst_ns: BURST_NS,
             esp: self.esp(source),
+            // Bins count by the time at which frames were to leave when the trial began.
+            keep_rate: load.bins.is_none(),
             then: load.then,
         };
         self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))
@@ -220,6 +223,10 @@ impl FrameRun {
         sum.sender_dropped += more.sender_dropped;
         sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
         sum.late_frames += more.late_frames;
+        sum.delay = match (sum.delay, more.delay) {
+            (Some(one), Some(other)) => Some(one.or_worse(other)),
+            (one, other) => one.or(other),
+        };
         self.latency = merged(&self.latency, &other.latency);
         self.relief = match (self.relief, other.relief) {
             (Some(one), Some(other)) => Some(Relief {
@@ -264,7 +271,17 @@ fn trial(
         sender_dropped,
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
+        delay: trend(&received.delays),
     }
+}
+
+/// Trend of the mean delays of a trial's slices: frames and nanoseconds.
+fn trend(delays: &[(u64, i64)]) -> Option<DelayTrend> {
+    let slices = delays.iter();
+    let slices: Vec<DelaySlice> = slices
+        .map(|&(frames, mean_ns)| DelaySlice { frames, mean_ns })
+        .collect();
+    DelayTrend::of(&slices)
 }
 
 /// Merges two histograms.
