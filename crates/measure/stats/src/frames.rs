@@ -29,7 +29,7 @@ pub use loss::LossAccount;
 pub use mean::MeanFrameRate;
 pub use rates::LayerRates;
 pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};
-pub use throughput::{GoalResult, ThroughputResult};
+pub use throughput::{GoalResult, OutcomeRepeats, ThroughputResult};
 
 pub(crate) use calibration::calibrations;
 pub(crate) use disturbed::hostile_delivered_in;

@@ -56,9 +56,9 @@ pub use frames::{
     BackToBackResult, Calibration, CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult,
     DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures,
     FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates,
-    LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult,
-    STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult,
-    TrafficInfo, histogram_percentile, longest_burst,
+    LoadLatency, LoadResult, LossAccount, MeanFrameRate, OutcomeRepeats, PortUsed, RecoveryResult,
+    RekeyResult, STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall, SoakVerdict,
+    ThroughputResult, TrafficInfo, histogram_percentile, longest_burst,
 };
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
