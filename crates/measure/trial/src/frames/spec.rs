@@ -45,7 +45,7 @@ impl Way<'_> {
             burst_ns: BURST_NS,
             esp: self.esp(source),
             // Bins count by the time at which frames were to leave when the trial began.
-            keep_rate: load.bins.is_none(),
+            keep_rate: !load.catches_up && load.bins.is_none(),
             then: load.then,
         };
         self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))

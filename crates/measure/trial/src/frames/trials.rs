@@ -157,7 +157,10 @@ impl Trials<'_> {
         }
         self.result.flood_trial = Some(self.result.trials.len());
         let flood = self
-            .make(&RigLoad::new(given.or(line_rate), FLOOD_NS, DRAIN_NS))?
+            .make(&RigLoad {
+                catches_up: true,
+                ..RigLoad::new(given.or(line_rate), FLOOD_NS, DRAIN_NS)
+            })?
             .trial;
         if let Some(load) = given {
             return Ok((load, "given"));
