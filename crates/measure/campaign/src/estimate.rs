@@ -16,7 +16,7 @@
 //! | desync | search, for a share + [`LEAD_RUN`] + times × watch |
 //! | hostile | search, for a share + (1 + shares) × duration |
 //! | soak | search, for a share + duration, as segments of frames |
-//! | before all of these but load, when no highest load is given (bursts: always) | [`FLOOD_RUN`] |
+//! | before all of these but load, to warm the device up and find the highest load | [`FLOOD_RUN`] |
 //! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
 //! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
 //! | functional trial of devices | algorithms × [`ALGORITHM`] |

@@ -173,7 +173,9 @@ fn every_key_is_documented_and_no_other() {
         ("trials[4].throughput.x", &[all, frames, search]),
         (
             "trials[4].throughput.goals[0].x",
-            &["        - { name: one, loss: 1 % }"],
+            &[
+                "        - { name: one, loss: 1 %, exceed: 0 %, initial: 1 s, final: 10 s, sum: 10 s, width: 1 % }",
+            ],
         ),
         ("trials[5].loss-curve.x", &[all, frames, "### `loss-curve`"]),
         (

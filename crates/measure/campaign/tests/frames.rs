@@ -73,7 +73,7 @@ fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
             initial_trial_ns: 100 * MS,
             final_trial_ns: 500 * MS,
             duration_sum_ns: S,
-            width_ppm: 50_000,
+            width_ppm: 30_000,
         },
     };
     let pdr = Goal {

@@ -17,8 +17,8 @@ pub use device::{
 };
 pub use disturbed::{AttackTrial, Disturbance, DutEvent, TimeBin, Timeline};
 pub use frame_trial::{
-    BurstTrial, FramePort, FrameTrial, GoalBounds, LatencyBucket, LatencyTrial, RecoveryTrial,
-    SearchEnd, ThroughputFound,
+    BurstTrial, DelayTrend, FramePort, FrameTrial, GoalBounds, GoalOutcome, LatencyBucket,
+    LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound,
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use measured::*;

@@ -38,8 +38,8 @@ pub enum Behaviour {
         /// Share of trials in the bad band, in parts per million.
         low_ppm: u32,
     },
-    /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until the queue is full, and what
-    /// the queue holds at its end is still delivered, however long that takes.
+    /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until the queue is full, and
+    /// what the queue holds at its end is still delivered, however long that takes.
     Queue {
         /// Its capacity.
         capacity: u64,

@@ -35,7 +35,7 @@ pub use mrr::MrrResult;
 pub use rates::LayerRates;
 pub use service::{ServiceResult, ServiceStepResult};
 pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};
-pub use throughput::{GoalResult, ThroughputResult};
+pub use throughput::{GoalResult, OutcomeRepeats, ThroughputResult};
 
 pub(crate) use calibration::calibrations;
 pub(crate) use disturbed::hostile_delivered_in;

@@ -57,9 +57,9 @@ pub use frames::{
     DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures,
     FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial,
     LatencyByTrial, LayerRates, LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult,
-    PortUsed, RecoveryResult, RekeyResult, STALL_NS, ServiceResult, ServiceStepResult, SetupResult,
-    SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo, TrialSpread,
-    histogram_percentile, longest_burst,
+    OutcomeRepeats, PortUsed, RecoveryResult, RekeyResult, STALL_NS, ServiceResult,
+    ServiceStepResult, SetupResult, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult,
+    TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
 };
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;

@@ -281,7 +281,7 @@ fn tester_loss(question: &Question<'_>) -> Option<String> {
     let failed = question
         .failed
         .filter(|failed| failed.lost_by_tester() > 0)?;
-    let own = u128::from(failed.lost_on_the_way()) * 1_000_000;
+    let own = u128::from(failed.not_carried()) * 1_000_000;
     let allowed = u128::from(failed.intended) * u128::from(question.allowed_ppm);
     let what = match question.unit {
         Unit::Rate => "at the load that failed",

@@ -80,8 +80,14 @@ pub enum WarningKind {
     Governor,
     /// Repeats fall in two bands.
     TwoBands,
-    /// A search found no lower or no upper bound.
+    /// The result of a search is irregular: a bound is missing, or too far from the other.
     Irregular,
+    /// A goal's width is finer than the loss that it allows.
+    NarrowGoal,
+    /// Goals of one search have trials of different final durations.
+    UnequalGoals,
+    /// A load lost too little to fail, and only a growing queue carried it.
+    CarriedByQueue,
     /// A search ran out of time.
     SearchTimedOut,
     /// A group of frame tests without a measurement of the rig.
@@ -163,6 +169,9 @@ pub(crate) fn warnings(
         two_bands(cells),
         frames::irregular(cells),
         frames::timed_out(cells),
+        frames::narrow_goals(journal),
+        frames::unequal_goals(journal),
+        frames::carried_by_queue(cells),
         frames::no_calibration(journal),
         frames::tester_limited(cells),
         frames::offered_shortfall(cells),

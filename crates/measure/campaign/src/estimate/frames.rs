@@ -12,7 +12,8 @@ use std::time::Duration;
 pub const FRAMES_AROUND: Duration = Duration::from_millis(50);
 /// The trial after the procedure whose evidence is read.
 pub const EVIDENCE_RUN: Duration = Duration::from_secs(1);
-/// The flood that finds the highest load if the campaign does not set it.
+/// The trial at the highest load that warms the device up, and finds that load if the campaign does
+/// not set it.
 pub const FLOOD_RUN: Duration = Duration::from_millis(250);
 /// Load before the first event, to record the normal state.
 pub const LEAD_RUN: Duration = Duration::from_secs(1);
@@ -84,7 +85,7 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
             found + segments.sum::<Duration>()
         }
     };
-    let flood = if is_flooded(procedure) {
+    let flood = if is_warmed_up(procedure) {
         FLOOD_RUN + DRAIN + FRAMES_AROUND
     } else {
         Duration::ZERO
@@ -118,21 +119,13 @@ fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
     }
 }
 
-/// Whether the highest load is to be found first.
-fn is_flooded(procedure: &Procedure) -> bool {
-    match procedure {
-        Procedure::Load(_) | Procedure::Service(_) => false,
-        Procedure::BackToBack(_) => true,
-        Procedure::Mrr(test) => test.max_load.is_none(),
-        Procedure::LossCurve(test) => test.max_load.is_none(),
-        Procedure::Throughput(search) => search.max_load.is_none(),
-        Procedure::Latency(test) => test.search.max_load.is_none(),
-        Procedure::Recovery(test) => test.search.max_load.is_none(),
-        Procedure::Disturbed(Disturbed { load, .. }) | Procedure::Soak(Soak { load, .. }) => {
-            let search = load.search();
-            search.is_some_and(|search| search.max_load.is_none())
-        }
-    }
+/// Whether a trial at the highest load precedes it.
+fn is_warmed_up(procedure: &Procedure) -> bool {
+    let needs_highest = matches!(
+        procedure,
+        Procedure::BackToBack(_) | Procedure::LossCurve(_)
+    );
+    needs_highest || procedure.search().is_some()
 }
 
 fn search(test: &ThroughputSearch) -> Duration {

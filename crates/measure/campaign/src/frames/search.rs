@@ -208,7 +208,7 @@ fn timeout_for(profile: Profile, goals: &[Goal]) -> Duration {
     needed.clamp(usual, RUN_MAX)
 }
 
-/// A goal in a cell's id: `ndr(0%,50%,100ms,500ms,1s,5%)`.
+/// A goal in a cell's id: `ndr(0%,50%,100ms,500ms,1s,3%)`.
 fn goal_id(goal: &Goal) -> String {
     let ratio = |ppm: u32| compact(&Ratio::from_ppm(ppm.into()));
     let time = |ns| compact_time(Duration::from_nanos(ns));

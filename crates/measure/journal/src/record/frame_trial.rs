@@ -4,6 +4,8 @@
 
 use super::DelayVariation;
 use campaign::plan::PortKind;
+use search::Counts;
+pub use search::{DelayTrend, Outcome as GoalOutcome};
 use serde::{Deserialize, Serialize};
 
 /// One load for one time, in one direction or, with `duplex`, the sum of both.
@@ -48,6 +50,11 @@ pub struct FrameTrial {
     pub late_ns_max: u64,
     /// Frames that left more than a millisecond late.
     pub late_frames: u64,
+    /// Trend of one-way delay over the load's time; of two directions, that with more growth.
+    /// `None` for a load without a rate, for one in two parts, when hardly a frame arrived, and in
+    /// older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<DelayTrend>,
 }
 
 impl FrameTrial {
@@ -55,6 +62,41 @@ impl FrameTrial {
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
+    }
+
+    /// Counts for a search. Only received frames count as forwarded. Frames that the receiving
+    /// station lost are lost, too: nothing shows that they were test frames, intact and not
+    /// duplicated. A generator that was too slow has not offered the load, even if it sent all
+    /// frames in the end: then received frames count in proportion to the intended time. Frames
+    /// that only a growing queue carried are not forwarded.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts_at_last()
+            .sustained(self.delay, self.duration_ns)
+    }
+
+    /// Frames that were received and were not carried in the load's time, but by a queue that grew
+    /// until its end; 0 where delay did not grow. They count as lost in a search.
+    #[must_use]
+    pub fn queued(&self) -> u64 {
+        self.counts_at_last().forwarded - self.counts().forwarded
+    }
+
+    /// As [`counts`](Self::counts), with the frames that a queue carried: for a burst, which is to
+    /// fill a queue.
+    #[must_use]
+    pub fn counts_at_last(&self) -> Counts {
+        let received = self.received.min(self.sent);
+        let forwarded = if self.took_too_long() {
+            let share = u128::from(received) * u128::from(self.duration_ns);
+            u64::try_from(share / u128::from(self.elapsed_ns)).unwrap_or(received)
+        } else {
+            received
+        };
+        Counts {
+            intended: self.intended,
+            forwarded,
+        }
     }
 
     /// Whether sending took so long that a set load was not offered: over 2 % and 1 ms more, with a
@@ -111,6 +153,10 @@ pub struct GoalBounds {
     pub lower_trials: u32,
     /// Trials at the upper bound.
     pub upper_trials: u32,
+    /// Whether the result is regular (RFC 9971, Goal Result), and if not, why; `None` in older
+    /// journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<GoalOutcome>,
 }
 
 /// One burst at the highest load.

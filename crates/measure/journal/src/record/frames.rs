@@ -27,7 +27,8 @@ pub struct FrameResult {
     pub receiver: FramePort,
     /// Index in `trials` of the one whose CPU time and evidence are recorded.
     pub evidence_trial: Option<usize>,
-    /// Index in `trials` of the one that found the highest load, which is in no figure.
+    /// Index in `trials` of the one that warms the device up and, where the plan gives none, finds
+    /// the highest load; it is in no figure.
     pub flood_trial: Option<usize>,
 }
 

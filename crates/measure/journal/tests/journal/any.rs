@@ -476,6 +476,11 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
             sender_dropped,
             late_ns_max: late,
             late_frames: frames,
+            delay: (frames % 2 == 0).then_some(DelayTrend {
+                start_ns: -3,
+                growth_ns: frames.cast_signed(),
+                rise_ns: 5,
+            }),
         },
     )
 }
@@ -495,6 +500,7 @@ fn throughput() -> impl Strategy<Value = ThroughputFound> {
                 conditional_throughput: rate,
                 lower_trials,
                 upper_trials,
+                outcome: lower.map(|_| GoalOutcome::Regular),
             },
         );
     let end = prop_oneof![Just(SearchEnd::Reached), Just(SearchEnd::TimedOut)];

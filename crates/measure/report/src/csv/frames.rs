@@ -2,7 +2,7 @@
 
 use super::figure::Figure;
 use super::{Context, Declared, soak, text};
-use journal::record::{DelayVariation, FrameTrial, GoalBounds, Ipdv, LatencyBucket};
+use journal::record::{DelayVariation, FrameTrial, GoalBounds, GoalOutcome, Ipdv, LatencyBucket};
 use stats::{TrafficInfo, histogram_percentile};
 
 /// Rates are of one direction, sizes include the FCS.
@@ -45,6 +45,19 @@ pub(super) const COLUMNS: &[Declared] = &[
         "upper_frames_per_s",
         "relevant upper bound; empty when there is none",
         |row| text(goal(row)?.upper?),
+    ),
+    (
+        "goal_outcome",
+        "of the goal's search (RFC 9971): regular, max-load-meets, min-load-fails or unfinished; empty in older journals",
+        |row| {
+            let outcome = match goal(row)?.outcome? {
+                GoalOutcome::Regular => "regular",
+                GoalOutcome::MaxLoadMeets => "max-load-meets",
+                GoalOutcome::MinLoadFails => "min-load-fails",
+                GoalOutcome::Unfinished => "unfinished",
+            };
+            text(outcome)
+        },
     ),
     (
         "conditional_throughput_frames_per_s",
@@ -116,6 +129,11 @@ pub(super) const COLUMNS: &[Declared] = &[
         "frames_receiver_dropped",
         "of those lost, lost in the receiving station",
         |row| text(load(row)?.receiver_dropped),
+    ),
+    (
+        "frames_queued",
+        "of those received, held by a queue that grew until the load was over",
+        |row| text(load(row)?.queued()),
     ),
     ("latency_frames", "frames that were timed", |row| {
         let frames = histogram(row)?.iter().map(|bucket| bucket.frames);

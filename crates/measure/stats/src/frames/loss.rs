@@ -19,6 +19,9 @@ pub struct LossAccount {
     pub too_late: u64,
     /// Of those intended, frames that arrived intact, each counted once.
     pub received: u64,
+    /// Of the received, frames that were not carried at that load: a queue that grew until the
+    /// load's end held them. A search counts them as lost.
+    pub queued: u64,
     /// Of those intended, frames that left the sender and did not arrive.
     pub lost: u64,
     /// Of the lost, frames that reached the receiving station and were lost in it.
@@ -42,6 +45,7 @@ impl LossAccount {
         self.not_sent += intended - trial.sent;
         self.too_late += too_late(trial);
         self.received += trial.received;
+        self.queued += trial.queued();
         self.lost += trial.lost();
         self.receiver_dropped += trial.receiver_dropped.min(trial.lost());
         self.duplicated += trial.duplicated;
@@ -60,6 +64,13 @@ impl LossAccount {
     #[must_use]
     pub const fn lost_on_the_way(&self) -> u64 {
         self.lost.saturating_sub(self.receiver_dropped)
+    }
+
+    /// Frames that the path did not carry at the load: lost on the way, or held by a growing queue
+    /// until the load was over.
+    #[must_use]
+    pub const fn not_carried(&self) -> u64 {
+        self.lost_on_the_way() + self.queued
     }
 
     /// Frames that the stations themselves did not offer or did not count.

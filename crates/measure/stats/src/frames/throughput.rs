@@ -5,7 +5,7 @@ use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
 use crate::estimate::{Estimate, Sample};
 use campaign::plan::{Criteria, Goal, ThroughputSearch};
-use journal::record::{FrameResult, GoalBounds, SearchEnd, ThroughputFound};
+use journal::record::{FrameResult, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::frame_rate;
@@ -50,10 +50,24 @@ pub struct GoalResult {
     pub upper_trials: u64,
     /// Where the frames of the trials at the upper bounds were lost; `null` without an upper bound.
     pub upper_account: Option<LossAccount>,
-    /// Why a bound is missing, as sentences.
+    /// Outcomes of the repeats' searches (RFC 9971, Goal Result): every one that occurred. The
+    /// result is regular only where all of them are.
+    pub outcomes: Vec<OutcomeRepeats>,
+    /// Why the result is not regular: why a bound is missing, or too far from the other, as
+    /// sentences.
     pub irregular: Vec<String>,
     /// Repeats that lack a bound because the search timed out.
     pub time_was_up: u32,
+}
+
+/// An outcome and the number of repeats that had it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OutcomeRepeats {
+    /// The outcome: `regular`; `max-load-meets`: no upper bound; `min-load-fails`: no lower bound;
+    /// `unfinished`: the search timed out.
+    pub outcome: GoalOutcome,
+    /// Repeats.
+    pub repeats: u32,
 }
 
 /// One repeat's search with its whole frame result.
@@ -106,6 +120,14 @@ impl ThroughputResult {
 }
 
 impl GoalResult {
+    /// Whether the result of every repeat is regular (RFC 9971, Goal Result): both bounds are known
+    /// and as close as the goal's width. A report must mark results that are not.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        let mut outcomes = self.outcomes.iter();
+        outcomes.all(|found| found.outcome == GoalOutcome::Regular)
+    }
+
     fn of(goal: &Goal, search: &ThroughputSearch, lengths: &Lengths, found: &[Found<'_>]) -> Self {
         let bounds: Vec<(u32, Option<&GoalBounds>)> = found
             .iter()
@@ -128,6 +150,7 @@ impl GoalResult {
             let known = bounds.iter().filter_map(|(_, bounds)| *bounds);
             known.map(|bounds| u64::from(count(bounds))).sum()
         };
+        let sorted = sorted(goal, search, found, &bounds);
         Self {
             goal: goal.name.clone(),
             parameters: goal.criteria,
@@ -139,8 +162,9 @@ impl GoalResult {
             lower_trials: sum(|bounds| bounds.lower_trials),
             upper_trials: sum(|bounds| bounds.upper_trials),
             upper_account: upper_account(found, &bounds),
-            irregular: irregular(search, found, &bounds),
-            time_was_up: missing(search, found, &bounds)[2].len() as u32,
+            outcomes: outcomes(&sorted),
+            irregular: irregular(search, found, &bounds, &sorted),
+            time_was_up: lacking(&sorted, &bounds).len() as u32,
         }
     }
 }
@@ -162,11 +186,83 @@ fn upper_account(
     sum
 }
 
-/// Explains, in sentences, which repeats lack a bound and why.
+/// Each repeat that holds the goal, with its outcome.
+type Sorted = Vec<(u32, GoalOutcome)>;
+
+/// The outcome of each repeat's search. Older journals do not hold it; then it follows from bounds
+/// and width.
+fn sorted(
+    goal: &Goal,
+    search: &ThroughputSearch,
+    found: &[Found<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> Sorted {
+    let of = |((_, _, found), (repeat, bounds)): (&Found<'_>, &(u32, Option<&GoalBounds>))| {
+        let bounds = (*bounds)?;
+        let outcome = bounds
+            .outcome
+            .unwrap_or_else(|| match (bounds.lower, bounds.upper) {
+                (None, Some(upper)) if upper <= search.min_load => GoalOutcome::MinLoadFails,
+                (Some(lower), None) if lower >= found.max_load => GoalOutcome::MaxLoadMeets,
+                (Some(lower), Some(upper))
+                    if found.end == SearchEnd::Reached || is_narrow(goal, lower, upper) =>
+                {
+                    GoalOutcome::Regular
+                }
+                _ => GoalOutcome::Unfinished,
+            });
+        Some((*repeat, outcome))
+    };
+    found.iter().zip(bounds).filter_map(of).collect()
+}
+
+fn is_narrow(goal: &Goal, lower: u64, upper: u64) -> bool {
+    let distance = u128::from(upper.saturating_sub(lower));
+    distance <= 1 || distance * 1_000_000 <= u128::from(upper) * u128::from(goal.criteria.width_ppm)
+}
+
+/// Every outcome that occurred, the regular one first.
+fn outcomes(sorted: &Sorted) -> Vec<OutcomeRepeats> {
+    let all = [
+        GoalOutcome::Regular,
+        GoalOutcome::MaxLoadMeets,
+        GoalOutcome::MinLoadFails,
+        GoalOutcome::Unfinished,
+    ];
+    let counted = all.map(|outcome| OutcomeRepeats {
+        outcome,
+        repeats: with(sorted, outcome).len() as u32,
+    });
+    let mut counted = counted.to_vec();
+    counted.retain(|found| found.repeats > 0);
+    counted
+}
+
+/// The repeats with an outcome.
+fn with(sorted: &Sorted, outcome: GoalOutcome) -> Vec<u32> {
+    let of = sorted.iter().filter(|(_, found)| *found == outcome);
+    of.map(|(repeat, _)| *repeat).collect()
+}
+
+/// The repeats that lack a bound because the search timed out.
+fn lacking(sorted: &Sorted, bounds: &[(u32, Option<&GoalBounds>)]) -> Vec<u32> {
+    let has_both = |repeat: &u32| {
+        let mut own = bounds.iter().filter(|(other, _)| other == repeat);
+        own.any(|(_, bounds)| {
+            bounds.is_some_and(|bounds| bounds.lower.is_some() && bounds.upper.is_some())
+        })
+    };
+    let mut lacking = with(sorted, GoalOutcome::Unfinished);
+    lacking.retain(|repeat| !has_both(repeat));
+    lacking
+}
+
+/// Explains, in sentences, which repeats are not regular and why.
 fn irregular(
     search: &ThroughputSearch,
     found: &[Found<'_>],
     bounds: &[(u32, Option<&GoalBounds>)],
+    sorted: &Sorted,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     let unknown = bounds.iter().filter(|(_, bounds)| bounds.is_none());
@@ -177,7 +273,7 @@ fn irregular(
             repeats(&unknown, bounds.len())
         ));
     }
-    let [lowest_failed, highest_passed, time_was_up] = missing(search, found, bounds);
+    let lowest_failed = with(sorted, GoalOutcome::MinLoadFails);
     if !lowest_failed.is_empty() {
         reasons.push(format!(
             "No lower bound in {}: even the lowest load, {}, does not meet the goal.",
@@ -185,6 +281,7 @@ fn irregular(
             frame_rate(search.min_load as f64)
         ));
     }
+    let highest_passed = with(sorted, GoalOutcome::MaxLoadMeets);
     if let Some(first) = highest_passed.first() {
         let first = found.iter().find(|(repeat, ..)| repeat == first);
         let (load, by) = first.map_or((0, ""), |(_, _, found)| {
@@ -197,33 +294,22 @@ fn irregular(
             bounded_by(by)
         ));
     }
-    if !time_was_up.is_empty() {
+    let lacking = lacking(sorted, bounds);
+    if !lacking.is_empty() {
         reasons.push(format!(
             "A bound is missing in {}: the search's time was up.",
-            repeats(&time_was_up, bounds.len())
+            repeats(&lacking, bounds.len())
+        ));
+    }
+    let mut wide = with(sorted, GoalOutcome::Unfinished);
+    wide.retain(|repeat| !lacking.contains(repeat));
+    if !wide.is_empty() {
+        reasons.push(format!(
+            "The bounds are farther apart than the goal's width in {}: the search's time was up.",
+            repeats(&wide, bounds.len())
         ));
     }
     reasons
-}
-
-/// Returns the repeats whose lowest load failed, those whose highest passed, and those that lack a
-/// bound for another reason, which can only be a timeout.
-fn missing(
-    search: &ThroughputSearch,
-    found: &[Found<'_>],
-    bounds: &[(u32, Option<&GoalBounds>)],
-) -> [Vec<u32>; 3] {
-    let mut sorted = [const { Vec::new() }; 3];
-    for ((_, _, found), (repeat, bounds)) in found.iter().zip(bounds) {
-        let place = match bounds.map(|bounds| (bounds.lower, bounds.upper)) {
-            Some((None, Some(upper))) if upper <= search.min_load => 0,
-            Some((Some(lower), None)) if lower >= found.max_load => 1,
-            Some((Some(_), Some(_))) | None => continue,
-            Some(_) => 2,
-        };
-        sorted[place].push(*repeat);
-    }
-    sorted
 }
 
 /// The limit of the highest load, for people.

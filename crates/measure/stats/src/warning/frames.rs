@@ -4,6 +4,7 @@ use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
 use crate::frames::{FrameFigures, LossAccount};
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
+use campaign::plan::{Measurement, ThroughputSearch};
 use journal::Journal;
 use std::collections::BTreeSet;
 
@@ -12,24 +13,97 @@ fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&Cel
     cells.iter().filter(is).collect()
 }
 
-/// Without a lower bound there is no figure; without an upper one the figure is a minimum.
+/// Without a lower bound there is no figure; without an upper one the figure is a minimum. RFC 9971
+/// requires that irregular results are marked.
 pub(super) fn irregular(cells: &[CellResult]) -> Option<Warning> {
     let irregular = with(cells, |frames| {
         let goals = frames.throughput.iter().flat_map(|found| &found.goals);
-        goals.into_iter().any(|goal| !goal.irregular.is_empty())
+        goals.into_iter().any(|goal| !goal.is_regular())
     });
     about(
         WarningKind::Irregular,
         irregular,
         |cells| {
             format!(
-                "In {} a search lacks a bound: the lowest load did not meet a goal, or the highest \
-                 did.",
+                "In {} the result of a search is irregular (RFC 9971): the lowest load did not meet a \
+                 goal, the highest did, or time was up before the bounds were close.",
                 counted(cells.len(), "cell")
             )
         },
         "Lower the least load, or raise the highest where the line and the generator allow; the \
          tables say which bound is missing and why.",
+    )
+}
+
+/// Cells of the plan with a search of which this holds.
+fn searching(journal: &Journal, is: impl Fn(&ThroughputSearch) -> bool) -> Vec<String> {
+    let cells = journal.header.plan.cells.iter();
+    let found = cells.filter(|cell| match &cell.measurement {
+        Measurement::Frames(test) => test.procedure.search().is_some_and(&is),
+        _ => false,
+    });
+    found.map(|cell| cell.id.clone()).collect()
+}
+
+/// Bounds closer than the loss that a goal allows differ by less than what it does not count.
+pub(super) fn narrow_goals(journal: &Journal) -> Option<Warning> {
+    let narrow = searching(journal, |search| {
+        let mut goals = search.goals.iter();
+        goals.any(|goal| goal.criteria.width_ppm < goal.criteria.loss_ratio_ppm)
+    });
+    (!narrow.is_empty()).then_some(())?;
+    let text = format!(
+        "In {} the width of a goal is less than its loss ratio: its bounds differ by less than the loss \
+         that it does not count.",
+        counted(narrow.len(), "cell")
+    );
+    warning(
+        WarningKind::NarrowGoal,
+        narrow,
+        text,
+        "Compare by the conditional throughput, or give the goal a `width` of its `loss` or more.",
+    )
+}
+
+/// RFC 9971 recommends one final trial duration for all goals of a search.
+pub(super) fn unequal_goals(journal: &Journal) -> Option<Warning> {
+    let unequal = searching(journal, |search| {
+        let mut durations = search.goals.iter().map(|goal| goal.criteria.final_trial_ns);
+        let first = durations.next();
+        durations.any(|duration| Some(duration) != first)
+    });
+    (!unequal.is_empty()).then_some(())?;
+    let text = format!(
+        "In {} goals of one search have trials of different final durations: the longer ones count for \
+         every goal, and may lower a bound that short trials would not.",
+        counted(unequal.len(), "cell")
+    );
+    warning(
+        WarningKind::UnequalGoals,
+        unequal,
+        text,
+        "Give all goals of a search the same `final`, or search for them in trials of their own.",
+    )
+}
+
+/// What a queue holds when the load ends was not carried at that load.
+pub(super) fn carried_by_queue(cells: &[CellResult]) -> Option<Warning> {
+    let queued = with(cells, |frames| {
+        let load = frames.loads().first();
+        load.is_some_and(|load| load.account.queued > 0)
+    });
+    about(
+        WarningKind::CarriedByQueue,
+        queued,
+        |cells| {
+            format!(
+                "In {} one-way delay grew as long as the load lasted: a queue carried what the device \
+                 did not, and the forwarding rate cannot be sustained.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Read the throughput, which counts such a load as too much, or make the trial longer than the \
+         queue is deep.",
     )
 }
 

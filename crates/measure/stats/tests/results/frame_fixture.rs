@@ -105,6 +105,7 @@ pub(crate) fn found(lower: Option<u64>, upper: Option<u64>) -> FrameResult {
                 conditional_throughput: lower.unwrap_or(0) as f64,
                 lower_trials: 1,
                 upper_trials: 1,
+                outcome: None,
             }],
             end: SearchEnd::Reached,
             took_ns: 3 * SECOND_NS,

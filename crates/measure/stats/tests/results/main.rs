@@ -12,6 +12,7 @@ mod frames;
 mod hybrids;
 mod keys;
 mod scaling;
+mod searches;
 mod soak;
 mod tools;
 mod warnings;

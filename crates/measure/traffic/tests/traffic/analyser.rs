@@ -332,7 +332,10 @@ fn the_delay_of_every_part_of_a_trial_is_known_whatever_the_clock_of_the_receive
             // The middle of a slice of 66.7 ms.
             let grown_ns = (2 * slice + 1) * 1_000_000_000 / 30 / 5;
             let expected_ns = 40_000_000 + clock_ns + grown_ns;
-            assert!((mean_ns - expected_ns).abs() < 500_000, "{slice}: {mean_ns}");
+            assert!(
+                (mean_ns - expected_ns).abs() < 500_000,
+                "{slice}: {mean_ns}"
+            );
         }
     }
     // Without a schedule there are no parts, and in two parts no one rate.

@@ -113,7 +113,7 @@ fn after_a_stall_the_rate_is_kept_and_the_schedule_moves() {
         match generator.step(&mut tap, now_ns).unwrap() {
             Step::Sent => left_ns.resize(tap.frames.len(), now_ns),
             Step::Full => now_ns += 100_000,
-            Step::Early(time_ns) if time_ns == 600_000_000 => now_ns = 600_900_000,
+            Step::Early(600_000_000) => now_ns = 600_900_000,
             Step::Early(time_ns) => now_ns = time_ns,
             Step::Done => break,
         }

@@ -21,7 +21,7 @@ use super::disturbed::disturbed;
 use super::mrr::mrr;
 use super::service::service;
 use super::soak::soak;
-use super::trials::{DRAIN_NS, Trials, counts};
+use super::trials::{DRAIN_NS, Trials};
 use super::{Found, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::event::EventSink;
@@ -101,7 +101,7 @@ fn loss_curve(trials: &mut Trials<'_>, plan: &LossCurve) -> Result<Basis, TrialE
     let (mut basis, mut lossless) = (max_load, None);
     while let Step::Measure(trial) = curve.next() {
         let load = RigLoad::new(Some(trial.load), trial.duration_ns, plan.drain_ns);
-        let counts = counts(&trials.make(&load)?);
+        let counts = trials.make(&load)?.trial.counts();
         curve.record(trial, counts);
         basis = trial.load;
         if counts.lost() == 0 {
@@ -118,7 +118,7 @@ fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Basis, Tri
     let mut bursts = Vec::new();
     while let BurstStep::Send { frames, confirming } = lengths.next() {
         let run = trials.make(&RigLoad::burst(frames, max_load, plan.drain_ns))?;
-        let lost = counts(&run).lost();
+        let lost = run.trial.counts_at_last().lost();
         lengths.record(lost);
         bursts.push(BurstTrial {
             frames,

@@ -83,6 +83,9 @@ pub struct RigLoad {
     pub duration_ns: u64,
     /// Time after the last frame in which stragglers still count.
     pub drain_ns: u64,
+    /// Whether a sender that stalled sends what it has missed as fast as it can: for a load that
+    /// is to show what the sender can do. Others keep their rate, and take longer.
+    pub catches_up: bool,
     /// A second part that follows without a pause.
     pub then: Option<Then>,
     /// Bins that count received frames by intended time.
@@ -101,6 +104,7 @@ impl RigLoad {
             frames_per_s,
             duration_ns,
             drain_ns,
+            catches_up: false,
             then: None,
             bins: None,
             periods: None,

@@ -5,6 +5,7 @@ use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
 use journal::record::{DelayVariation, FramePort, FrameTrial, Ipdv, LatencyBucket, Pdv};
 use lab::{FrameEnd, FramePath, StationEsp};
 use port::FramePortKind;
+use search::{DelaySlice, DelayTrend};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{self, Received, Report, Sent};
@@ -43,6 +44,8 @@ impl Way<'_> {
             duration_ns: load.duration_ns,
             burst_ns: BURST_NS,
             esp: self.esp(source),
+            // Bins count by the time at which frames were to leave when the trial began.
+            keep_rate: !load.catches_up && load.bins.is_none(),
             then: load.then,
         };
         self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))
@@ -222,6 +225,10 @@ impl FrameRun {
         sum.sender_dropped += more.sender_dropped;
         sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
         sum.late_frames += more.late_frames;
+        sum.delay = match (sum.delay, more.delay) {
+            (Some(one), Some(other)) => Some(one.or_worse(other)),
+            (one, other) => one.or(other),
+        };
         self.latency = merged(&self.latency, &other.latency);
         self.variation.extend(&other.variation);
         self.relief = match (self.relief, other.relief) {
@@ -267,6 +274,7 @@ fn trial(
         sender_dropped,
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
+        delay: trend(&received.delays),
     }
 }
 
@@ -289,6 +297,15 @@ fn variation(found: &report::DelayVariation) -> DelayVariation {
             max_ns: ipdv.max_ns,
         }),
     }
+}
+
+/// Trend of the mean delays of a trial's slices: frames and nanoseconds.
+fn trend(delays: &[(u64, i64)]) -> Option<DelayTrend> {
+    let slices = delays.iter();
+    let slices: Vec<DelaySlice> = slices
+        .map(|&(frames, mean_ns)| DelaySlice { frames, mean_ns })
+        .collect();
+    DelayTrend::of(&slices)
 }
 
 /// Merges two histograms.

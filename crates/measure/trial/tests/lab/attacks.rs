@@ -99,6 +99,7 @@ fn sender(path: &FramePath) -> Role {
         duration_ns: SECONDS * SECOND_NS,
         burst_ns: 0,
         esp: None,
+        keep_rate: false,
         then: None,
     })
 }

@@ -92,7 +92,7 @@ impl Simulated {
         let elapsed_ns = (u128::from(duration_ns) * u128::from(load) / u128::from(slowest)) as u64;
         // The device is loaded at the rate at which frames come, for as long as they do.
         let offered = (u128::from(sent) * 1_000_000_000).div_ceil(elapsed_ns.into()) as u64;
-        let counts = self.device.measure(Trial {
+        let (counts, delay) = self.device.observe(Trial {
             load: offered,
             duration_ns: elapsed_ns,
         });
@@ -121,6 +121,7 @@ impl Simulated {
             sender_dropped: intended - sent,
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),
             late_frames: late_frames(sent, elapsed_ns.saturating_sub(duration_ns)),
+            delay,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Details of throughput: bounds, trials, layers, goals, verdicts.
 
-use super::{head, interval, labels, mean_rate, rate, verdict, without_figure};
+use super::{head, interval, labels, mean_rate, rate, share, verdict, without_figure};
 use crate::format::{Scale, counted, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
+use journal::record::GoalOutcome;
 use stats::{CellResult, GoalResult, ThroughputResult};
 use units::human::duration_ns;
 
@@ -13,7 +14,10 @@ pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; lower: mean ± largest distance from it (per cent of the \
          mean), median, 95 % bootstrap interval of the mean; conditional: forwarding rate at the lower \
-         bound; trials: at the lower and the upper bound, over all repeats; search: mean time of one, for all goals",
+         bound; trials: at the lower and the upper bound, over all repeats; search: mean time of one, for all goals; \
+         failed by: frames of the upper bound's trials that were lost on the way, that only a growing queue carried \
+         (delay grew as long as the load lasted), or that the tester did not offer or lost; result: irregular \
+         where a bound is missing or too far from the other (RFC 9971)",
         set.common
     );
     let mut table = head(
@@ -22,13 +26,14 @@ pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     )
     .label("Goal")
     .figures(["Lower bound", "Median", "95 % interval", "Upper bound"])
-    .figures(["Conditional", "Trials", "Search"]);
+    .figures(["Conditional", "Trials", "Search"])
+    .texts(["Failed by", "Result"]);
     for (point, cell) in set.rows() {
         let Some(throughput) = throughput(cell) else {
             let goal = Cell::label(set.goals().first().map_or("", |goal| &goal.name));
             let mut cells = labels(run, set, point, cell);
             cells.push(goal);
-            cells.extend(without_figure(cell, 7));
+            cells.extend(without_figure(cell, 9));
             table.push(cells);
             continue;
         };
@@ -41,6 +46,7 @@ pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
                 0 => Cell::plain(time_ns(throughput.search_ns.mean)),
                 _ => Cell::plain(""),
             });
+            cells.extend([failed_by(goal), result(goal)]);
             table.push(cells);
         }
     }
@@ -67,6 +73,47 @@ fn bound_cells(goal: &GoalResult) -> [Cell; 6] {
         Cell::or_missing(conditional.map(|rates| mean_rate(&rates.frames_per_s))),
         Cell::plain(format!("{} + {}", goal.lower_trials, goal.upper_trials)),
     ]
+}
+
+/// What the frames of the upper bound's trials failed by, as shares of those intended.
+fn failed_by(goal: &GoalResult) -> Cell {
+    let Some(account) = goal.upper_account else {
+        return Cell::missing();
+    };
+    let causes = [
+        ("loss", account.lost_on_the_way()),
+        ("queue", account.queued),
+        ("tester", account.lost_by_tester()),
+    ];
+    let causes = causes.iter().filter(|(_, frames)| *frames > 0);
+    let ppm = |frames: u64| 1e6 * frames as f64 / account.intended.max(1) as f64;
+    let causes = causes.map(|(name, frames)| format!("{name} {}", share(*frames, ppm(*frames))));
+    let causes: Vec<String> = causes.collect();
+    Cell::or_missing((!causes.is_empty()).then(|| causes.join(", ")))
+}
+
+/// Whether the result is regular.
+fn result(goal: &GoalResult) -> Cell {
+    if goal.is_regular() {
+        return Cell::term("regular");
+    }
+    let all: u32 = goal.outcomes.iter().map(|found| found.repeats).sum();
+    let words = goal.outcomes.iter().map(|found| {
+        let word = match found.outcome {
+            GoalOutcome::Regular => "regular",
+            GoalOutcome::MaxLoadMeets => "the highest load meets it",
+            GoalOutcome::MinLoadFails => "the lowest load fails it",
+            GoalOutcome::Unfinished => "time was up",
+        };
+        match found.repeats == all {
+            true => word.to_owned(),
+            false => format!("{word} ({} of {all})", found.repeats),
+        }
+    });
+    Cell::word(format!(
+        "irregular: {}",
+        words.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// One rate at each layer, side by side, of the first goal's lower bound.

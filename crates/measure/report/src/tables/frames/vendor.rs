@@ -43,7 +43,8 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
     let means = means(run, set, quantity);
     let note = format!(
         "{}; {goal}; relevant lower bound, mean ± largest distance from it; limited by: T the \
-         tester, L the link, ? inconclusive, else the device; none: no lower bound{}",
+         tester, L the link, ? inconclusive, else the device; *: irregular result (RFC 9971), a bound is missing \
+         or too far from the other; none: no lower bound, irregular{}",
         set.common,
         left_out(&means)
     );
@@ -137,13 +138,11 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
             _ => reason_cell(cell),
         };
     };
-    let Some(rates) = throughput
-        .goals
-        .first()
-        .and_then(|goal| goal.lower.as_ref())
-    else {
+    let goal = throughput.goals.first();
+    let Some((goal, rates)) = goal.and_then(|goal| Some((goal, goal.lower.as_ref()?))) else {
         return Cell::word("none");
     };
+    let irregular = if goal.is_regular() { "" } else { " *" };
     let (mean, distance) = quantity.of(rates);
     let decimals = decimals(mean);
     let spread = match rates.frames_per_s.n {
@@ -151,7 +150,7 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
         _ => format!(" ± {distance:.decimals$}"),
     };
     let mark = limit_mark(cell);
-    Cell::plain(format!("{mean:.decimals$}{spread}{mark}"))
+    Cell::plain(format!("{mean:.decimals$}{spread}{mark}{irregular}"))
 }
 
 fn number(value: f64) -> String {

@@ -1,0 +1,148 @@
+//! Outcomes of searches, loads that a queue carried, and goals that do not fit together.
+
+use crate::fixture::{SECOND_NS, journal};
+use crate::frame_fixture::{
+    RIG, add, cell, found, kinds, limit, search, searched, throughput, trial,
+};
+use campaign::plan::{Cell, Goal, Load, Procedure, ThroughputSearch};
+use journal::record::{DelayTrend, FrameResult, GoalOutcome, SearchEnd};
+use stats::{GoalResult, Limit, OutcomeRepeats, Results, WarningKind};
+
+fn goal(results: &Results, cell: usize) -> &GoalResult {
+    let frames = results.cells[cell].frames().unwrap();
+    &frames.throughput.as_ref().unwrap().goals[0]
+}
+
+fn outcomes(found: &[(GoalOutcome, u32)]) -> Vec<OutcomeRepeats> {
+    let of = |&(outcome, repeats)| OutcomeRepeats { outcome, repeats };
+    found.iter().map(of).collect()
+}
+
+#[test]
+fn the_outcome_of_an_older_search_follows_from_its_bounds() {
+    let journal = searched(&[
+        (throughput("auto", 64), &[(Some(400_000), Some(401_000)); 3]),
+        (
+            throughput("auto", 128),
+            &[
+                (None, Some(1_000)),
+                (Some(1_500_000), None),
+                (Some(400_000), Some(401_000)),
+            ],
+        ),
+    ]);
+    let results = Results::of(&journal);
+    assert!(goal(&results, 0).is_regular());
+    let regular = outcomes(&[(GoalOutcome::Regular, 3)]);
+    assert_eq!(goal(&results, 0).outcomes, regular);
+    assert!(!goal(&results, 1).is_regular());
+    let mixed = outcomes(&[
+        (GoalOutcome::Regular, 1),
+        (GoalOutcome::MaxLoadMeets, 1),
+        (GoalOutcome::MinLoadFails, 1),
+    ]);
+    assert_eq!(goal(&results, 1).outcomes, mixed);
+}
+
+/// Both bounds are known, and yet the result is not regular.
+#[test]
+fn bounds_that_are_too_far_apart_are_irregular() {
+    let planned = throughput("auto", 64);
+    let mut run = journal(vec![planned.clone()], 3, 8);
+    for repeat in 1..=3 {
+        let mut wide = found(Some(400_000), Some(500_000));
+        let throughput = wide.throughput.as_mut().unwrap();
+        throughput.end = SearchEnd::TimedOut;
+        if repeat == 2 {
+            throughput.goals[0].outcome = Some(GoalOutcome::Unfinished);
+        }
+        add(&mut run, &planned, repeat, wide);
+    }
+    let results = Results::of(&run);
+    let goal = goal(&results, 0);
+    assert_eq!(goal.outcomes, outcomes(&[(GoalOutcome::Unfinished, 3)]));
+    assert_eq!(
+        goal.irregular,
+        [
+            "The bounds are farther apart than the goal's width in any repeat: the search's time was up."
+        ]
+    );
+    assert_eq!(goal.time_was_up, 0);
+    assert!(kinds(&results).contains(&WarningKind::Irregular));
+}
+
+/// A trial that lost nothing, at a fifth more than the device sustains.
+fn queued(load: u64) -> journal::record::FrameTrial {
+    journal::record::FrameTrial {
+        delay: Some(DelayTrend {
+            growth_ns: SECOND_NS.cast_signed() / 5,
+            ..DelayTrend::default()
+        }),
+        ..trial(load, load)
+    }
+}
+
+#[test]
+fn an_upper_bound_that_a_queue_carried_is_the_devices() {
+    let (rig, planned) = (throughput("straight", 64), throughput("auto", 64));
+    let mut run = searched(&[(rig, &RIG)]);
+    run.header.plan.cells.push(planned.clone());
+    for repeat in 1..=3 {
+        let mut found = found(Some(400_000), Some(480_000));
+        found.trials[1] = queued(480_000);
+        // The tester left out one frame, too.
+        found.trials[1].sent -= 1;
+        found.trials[1].received -= 1;
+        add(&mut run, &planned, repeat, found);
+    }
+    let results = Results::of(&run);
+    let account = goal(&results, 1).upper_account.unwrap();
+    assert_eq!((account.lost, account.not_sent), (0, 3));
+    assert_eq!(account.queued, 3 * (479_999 - 400_000));
+    assert_eq!(account.not_carried(), account.queued);
+    assert_eq!(limit(&results.cells[1]), Limit::DutLimited);
+}
+
+fn warned(cell: Cell, found: FrameResult) -> Vec<WarningKind> {
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    add(&mut run, &cell, 1, found);
+    kinds(&Results::of(&run))
+}
+
+#[test]
+fn a_load_that_a_queue_carried_is_warned_about() {
+    let load = |trial| {
+        let procedure = Procedure::Load(Load {
+            frames_per_s: Some(480_000),
+            duration_ns: SECOND_NS,
+        });
+        let found = FrameResult {
+            trials: vec![trial],
+            ..FrameResult::default()
+        };
+        warned(cell("auto", 64, procedure), found)
+    };
+    let kind = WarningKind::CarriedByQueue;
+    assert!(load(queued(480_000)).contains(&kind));
+    assert!(!load(trial(480_000, 480_000)).contains(&kind));
+}
+
+#[test]
+fn goals_that_do_not_fit_together_are_warned_about() {
+    let with = |change: fn(&mut Goal)| {
+        let mut other = search().goals[0].clone();
+        other.name = "other".into();
+        change(&mut other);
+        let plan = ThroughputSearch {
+            goals: vec![search().goals[0].clone(), other],
+            ..search()
+        };
+        let planned = cell("auto", 64, Procedure::Throughput(plan));
+        warned(planned, found(Some(400_000), Some(401_000)))
+    };
+    let (narrow, unequal) = (WarningKind::NarrowGoal, WarningKind::UnequalGoals);
+    let none = with(|goal| goal.criteria.loss_ratio_ppm = 5_000);
+    assert!(!none.contains(&narrow) && !none.contains(&unequal));
+    assert!(with(|goal| goal.criteria.loss_ratio_ppm = 5_001).contains(&narrow));
+    assert!(with(|goal| goal.criteria.final_trial_ns *= 2).contains(&unequal));
+}

@@ -1,0 +1,379 @@
+//! Every procedure and profile on every device, with what it finds beside what is true.
+
+use crate::device::{CAPACITY, Model, PATH_S, Simulated, TESTER, Tester};
+use campaign::plan::{Cell, FrameTest, Measurement, Plan};
+use campaign::{HostFacts, LabFile, from_text};
+use journal::record::{
+    End, Environment, FORMAT_VERSION, Figures, Header, Measured, Outcome, TrialRecord,
+};
+use journal::{Journal, Record};
+use lab::{Interrupt, Links};
+use stats::{Limit, Results};
+use trial::frames::{Found, Rig, carry_out};
+
+/// What a figure may be: any value in a range, or none.
+pub(crate) type Truth = Option<(f64, f64)>;
+
+/// A device with its truth.
+pub(crate) struct Device {
+    /// What it is.
+    pub(crate) name: &'static str,
+    pub(crate) model: Model,
+    /// Highest rate without loss that it sustains, in frames/s; `None`: it loses frames at any.
+    pub(crate) ndr: Truth,
+    /// The same with a loss of half a per cent at most.
+    pub(crate) pdr: Truth,
+}
+
+const fn exactly(rate: f64) -> Truth {
+    Some((rate, rate))
+}
+
+/// Half a per cent more may be offered where half a per cent may be lost.
+const PDR: f64 = CAPACITY / 0.995;
+
+/// The devices.
+#[must_use]
+pub(crate) fn devices() -> Vec<Device> {
+    let base = Model::default();
+    let device = |name, model| Device {
+        name,
+        model,
+        ndr: exactly(CAPACITY),
+        pdr: exactly(PDR),
+    };
+    let queue = |name, queue_s| device(name, Model { queue_s, ..base });
+    let between = |name, model, low: f64, high: f64| Device {
+        ndr: Some((low * CAPACITY, high * CAPACITY)),
+        pdr: Some((low * PDR, high * PDR)),
+        ..device(name, model)
+    };
+    vec![
+        device("hard limit", base),
+        queue("queue of 10 ms", 0.01),
+        queue("queue of 50 ms", 0.05),
+        queue("queue of 200 ms", 0.2),
+        queue("queue of 1 s", 1.0),
+        // A trial in two is within one standard deviation or so.
+        between(
+            "noise of 1 %",
+            Model {
+                noise: 0.01,
+                ..base
+            },
+            0.98,
+            1.01,
+        ),
+        between(
+            "two bands",
+            Model {
+                low_band: 0.3,
+                ..base
+            },
+            0.9,
+            1.0,
+        ),
+        between(
+            "drift of -0.1 %/min",
+            Model {
+                drift_per_s: -0.001 / 60.0,
+                ..base
+            },
+            // The longest search takes twenty-odd minutes.
+            0.975,
+            1.0,
+        ),
+        Device {
+            ndr: None,
+            ..device(
+                "one frame lost per trial",
+                Model {
+                    lost_each_trial: 1,
+                    ..base
+                },
+            )
+        },
+        // A tenth of the time is lost, and the queue carries what comes meanwhile.
+        between(
+            "stalls, absorbed",
+            Model {
+                stalls_s: Some((0.05, 0.005)),
+                queue_s: 0.02,
+                ..base
+            },
+            0.9,
+            0.9,
+        ),
+        device(
+            "reordering of 1 %",
+            Model {
+                reordered: 0.01,
+                ..base
+            },
+        ),
+        device(
+            "slow start of 0.3 s",
+            Model {
+                slow_start_s: 0.3,
+                ..base
+            },
+        ),
+        between(
+            "throttling after 20 s",
+            Model {
+                throttles_after_s: 20.0,
+                ..base
+            },
+            0.8,
+            0.8,
+        ),
+    ]
+}
+
+/// A test as campaigns write it, of `straight` and `router`.
+#[must_use]
+pub(crate) fn plan(trial: &str) -> Plan {
+    let text = format!("campaign: c\nduts: [router]\nrepeats: 5\ntrials: [{trial}]\n");
+    let campaign = from_text("c.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let planned = campaign.plan(&LabFile::built_in(), &HostFacts { cores: 8 });
+    planned.unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+fn is_rig(cell: &Cell) -> bool {
+    cell.calibration
+}
+
+fn frame_test(cell: &Cell) -> &FrameTest {
+    match &cell.measurement {
+        Measurement::Frames(test) => test,
+        other => panic!("no frame test: {other:?}"),
+    }
+}
+
+/// Carries a cell out on a rig, evidence included.
+fn carried_out(cell: &Cell, repeat: u32, rig: &mut Simulated) -> Found {
+    let links = Links {
+        mtu: 1500,
+        cipher_mtu: 1500,
+        offloads: false,
+        rate_bps: None,
+    };
+    let trial = trial::Trial::of(cell, repeat, links);
+    let interrupt = Interrupt::new();
+    let mut found = carry_out(&trial, frame_test(cell), rig, &mut |_| (), &interrupt)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let run = rig.run(&found.evidence_load, &interrupt);
+    found.add_evidence(&run.unwrap_or_else(|error| panic!("{error}")));
+    found
+}
+
+/// The procedure on a device, with a seed.
+#[must_use]
+pub(crate) fn find(plan: &Plan, model: Model, tester: Tester, seed: u64) -> Found {
+    let cell = plan.cells.iter().find(|cell| !is_rig(cell));
+    let cell = cell.expect("the plan has the device's cell");
+    carried_out(cell, 1, &mut Simulated::new(model, tester, seed))
+}
+
+/// Agreement with the truth over many seeds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Agreement {
+    pub(crate) seeds: u32,
+    /// Mean error of the figure, in per cent of the truth: 0 within its range.
+    pub(crate) bias_percent: f64,
+    /// Largest error, regardless of its sign.
+    pub(crate) worst_percent: f64,
+    /// Share of the seeds whose bounds contain the truth, but for the
+    /// growth of a queue that may be noise, a little over a per cent; of procedures
+    /// without bounds, whose figure is within 3 %.
+    pub(crate) covered_percent: f64,
+    /// Share of the seeds with a figure where there is none, or none where there is one.
+    pub(crate) wrong_percent: f64,
+    /// Mean time of the procedure, in seconds.
+    pub(crate) time_s: f64,
+}
+
+/// What one seed found: the figure with its upper bound, and the time that it took.
+pub(crate) struct Finding {
+    pub(crate) figure: Option<f64>,
+    pub(crate) upper: Option<f64>,
+    pub(crate) time_s: f64,
+}
+
+/// Compares findings with the truth.
+#[must_use]
+pub(crate) fn agreement(truth: Truth, findings: &[Finding]) -> Agreement {
+    let mut sum = Agreement::default();
+    let mut compared = 0.0;
+    for finding in findings {
+        sum.seeds += 1;
+        sum.time_s += finding.time_s;
+        let (Some((low, high)), Some(figure)) = (truth, finding.figure) else {
+            let is_right = truth.is_none() && finding.figure.is_none();
+            sum.covered_percent += f64::from(u8::from(is_right));
+            sum.wrong_percent += f64::from(u8::from(!is_right));
+            continue;
+        };
+        let error = 100.0 * (figure / figure.clamp(low, high) - 1.0);
+        sum.bias_percent += error;
+        compared += 1.0;
+        if error.abs() > f64::abs(sum.worst_percent) {
+            sum.worst_percent = error;
+        }
+        let covered = match finding.upper {
+            Some(upper) => figure <= 1.0125 * high && low <= upper,
+            None => error.abs() <= 3.0,
+        };
+        sum.covered_percent += f64::from(u8::from(covered));
+    }
+    let seeds = f64::from(sum.seeds.max(1));
+    sum.bias_percent /= f64::max(compared, 1.0);
+    sum.covered_percent *= 100.0 / seeds;
+    sum.wrong_percent *= 100.0 / seeds;
+    sum.time_s /= seeds;
+    sum
+}
+
+fn time_s(found: &Found) -> f64 {
+    let trials = found.result.trials.iter();
+    trials.map(|trial| trial.elapsed_ns as f64 / 1e9).sum()
+}
+
+/// What the search of a goal found.
+#[must_use]
+pub(crate) fn bounds(found: &Found, goal: &str) -> Finding {
+    let throughput = found.result.throughput.as_ref().expect("a search");
+    let bounds = throughput.goals.iter().find(|bounds| bounds.goal == goal);
+    let bounds = bounds.expect("the goal");
+    Finding {
+        figure: bounds.lower.map(|load| load as f64),
+        upper: bounds.upper.map(|load| load as f64),
+        time_s: throughput.took_ns as f64 / 1e9,
+    }
+}
+
+/// The median latency at half of the throughput, in seconds.
+#[must_use]
+pub(crate) fn median_latency(found: &Found) -> Finding {
+    let mut latency = found.result.latency.iter();
+    let half = latency.find(|found| found.percent == Some(50));
+    let figure = half.map(|half| {
+        let mut left = half.frames.div_ceil(2);
+        let bucket = half.histogram.iter().find(|bucket| {
+            left = left.saturating_sub(bucket.frames);
+            left == 0
+        });
+        bucket.map_or(0.0, |bucket| bucket.upto_ns as f64 / 1e9)
+    });
+    Finding {
+        figure,
+        upper: None,
+        time_s: time_s(found),
+    }
+}
+
+/// Where the median latency at half of the throughput is: the path's, and at most twice the jitter
+/// and the microsecond of a bucket.
+pub(crate) const LATENCY: Truth = Some((PATH_S, PATH_S + 42e-6));
+
+/// The longest burst without loss.
+#[must_use]
+pub(crate) fn burst(found: &Found) -> Finding {
+    let passed = found.result.bursts().iter().filter(|burst| burst.lost == 0);
+    Finding {
+        figure: passed
+            .map(|burst| burst.frames as f64)
+            .fold(None, |most, frames| {
+                Some(most.map_or(frames, |most: f64| most.max(frames)))
+            }),
+        upper: None,
+        time_s: time_s(found),
+    }
+}
+
+/// The longest burst that a device behind a queue takes: what does not leave meanwhile.
+#[must_use]
+pub(crate) fn longest_burst(model: &Model) -> f64 {
+    model.queue_s * model.capacity / (1.0 - model.capacity / TESTER)
+}
+
+/// The time from the end of an overload to the last loss.
+#[must_use]
+pub(crate) fn recovery(found: &Found) -> Finding {
+    let recovery = found.result.recovery();
+    Finding {
+        figure: recovery.map(|found| found.recovery_ns as f64 / 1e9),
+        upper: None,
+        time_s: time_s(found),
+    }
+}
+
+/// The highest load of a curve without loss.
+#[must_use]
+pub(crate) fn lossless(found: &Found) -> Finding {
+    let trials = found.result.trials.iter().enumerate();
+    let own = trials.filter(|(place, _)| {
+        Some(*place) != found.result.flood_trial && Some(*place) != found.result.evidence_trial
+    });
+    let clean = own.filter(|(_, trial)| trial.counts().lost() == 0);
+    Finding {
+        figure: clean
+            .map(|(_, trial)| trial.load)
+            .max()
+            .map(|load| load as f64),
+        upper: None,
+        time_s: time_s(found),
+    }
+}
+
+/// Limit and figure of a whole campaign: five repeats of the rig and the device, by the real
+/// statistics.
+#[must_use]
+pub(crate) fn verdict(
+    plan: &Plan,
+    model: Model,
+    tester: Tester,
+    seed: u64,
+) -> Option<(Limit, f64)> {
+    let mut journal = Journal::new(Header {
+        format: FORMAT_VERSION,
+        started_unix_ns: 0,
+        command: Vec::new(),
+        program: String::new(),
+        environment: Environment {
+            cpus: 8,
+            ..Environment::default()
+        },
+        plan: plan.clone(),
+    });
+    let alone = Model {
+        capacity: 100.0 * TESTER,
+        ..Model::default()
+    };
+    for repeat in 1..=plan.repeats {
+        for cell in &plan.cells {
+            let own = if is_rig(cell) { alone } else { model };
+            let seed = seed.wrapping_mul(1000).wrapping_add(u64::from(repeat));
+            let found = carried_out(cell, repeat, &mut Simulated::new(own, tester, seed));
+            let measured = Measured {
+                figures: Figures::Frames(Box::new(found.result)),
+                ..Measured::default()
+            };
+            let record = TrialRecord {
+                cell: cell.id.clone(),
+                repeat,
+                started_unix_ns: 0,
+                duration_ns: 0,
+                commands: Vec::new(),
+                outcome: Outcome::Measured(Box::new(measured)),
+            };
+            let accepted = journal.accept(Record::Trial(Box::new(record)));
+            accepted.unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    journal.end = Some(End { at_unix_ns: 1 });
+    let results = Results::of(&journal);
+    let cell = plan.cells.iter().find(|cell| !is_rig(cell))?;
+    let cell = results.cell(&cell.id)?;
+    Some((cell.verdict()?.limit, cell.frame_rate()?.mean))
+}
