@@ -260,7 +260,7 @@ pub(super) fn verify(
     thread::scope(|scope| {
         for _ in 1..cores.min(kept.len()) {
             // Without another thread this one verifies all.
-            let _ = thread::Builder::new().spawn_scoped(scope, &work);
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
     });

@@ -123,7 +123,7 @@ fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
 fn is_warmed_up(procedure: &Procedure) -> bool {
     let needs_highest = matches!(
         procedure,
-        Procedure::BackToBack(_) | Procedure::LossCurve(_)
+        Procedure::BackToBack(_) | Procedure::LossCurve(_) | Procedure::Mrr(_)
     );
     needs_highest || procedure.search().is_some()
 }
