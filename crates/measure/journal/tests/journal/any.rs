@@ -432,30 +432,82 @@ fn soak_segment() -> impl Strategy<Value = SoakSegment> {
         )
 }
 
+fn readings() -> impl Strategy<Value = TrialReadings> {
+    let watch = proptest::option::of((any::<[u64; 3]>(), vec(text(), 0..3), any::<bool>()));
+    let pair = || any::<Option<[u64; 2]>>();
+    let work = any::<Option<(Option<u64>, Option<u64>, u64)>>();
+    let machine = (any::<[u64; 2]>(), any::<[Option<u64>; 2]>());
+    (pair(), watch, work, any::<[u64; 5]>(), machine).prop_map(
+        |(cipher, watch, dut, drops, ([wall_ns, steal_ns], [foreign_ns, pressure_ns]))| {
+            let [
+                station,
+                device,
+                unattributed,
+                station_sockets,
+                device_sockets,
+            ] = drops;
+            TrialReadings {
+                wall_ns,
+                cipher: cipher.map(|[packets, bytes]| LinkTraffic { packets, bytes }),
+                watch: watch.map(|(counts, examples, interrupted)| CipherWatch {
+                    foreign_frames: counts[0],
+                    marker_frames: counts[1],
+                    foreign_bytes: counts[2],
+                    examples,
+                    interrupted,
+                }),
+                dut: dut.map(
+                    |(taken_in_bytes, put_out_bytes, unaccounted_packets)| DutWork {
+                        taken_in_bytes,
+                        put_out_bytes,
+                        unaccounted_packets,
+                    },
+                ),
+                drops: QueueDrops {
+                    station,
+                    device,
+                    unattributed,
+                    station_sockets,
+                    device_sockets,
+                },
+                machine: MachineTime {
+                    steal_ns,
+                    foreign_ns,
+                    pressure_ns,
+                },
+            }
+        },
+    )
+}
+
 fn frame_trial() -> impl Strategy<Value = FrameTrial> {
-    any::<([u64; 8], [u64; 9])>().prop_map(
+    let readings = proptest::option::of(readings().prop_map(Box::new));
+    (any::<([u64; 8], [u64; 9])>(), readings).prop_map(
         |(
-            [
-                load,
-                duration_ns,
-                elapsed_ns,
-                intended,
-                sent,
-                sent_bytes,
-                received,
-                received_bytes,
-            ],
-            [
-                duplicated,
-                too_late,
-                reordered,
-                corrupted,
-                after_end,
-                receiver_dropped,
-                sender_dropped,
-                late,
-                frames,
-            ],
+            (
+                [
+                    load,
+                    duration_ns,
+                    elapsed_ns,
+                    intended,
+                    sent,
+                    sent_bytes,
+                    received,
+                    received_bytes,
+                ],
+                [
+                    duplicated,
+                    too_late,
+                    reordered,
+                    corrupted,
+                    after_end,
+                    receiver_dropped,
+                    sender_dropped,
+                    late,
+                    frames,
+                ],
+            ),
+            readings,
         )| FrameTrial {
             load,
             duration_ns,
@@ -474,6 +526,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
             sender_dropped,
             late_ns_max: late,
             late_frames: frames,
+            readings,
         },
     )
 }
@@ -567,6 +620,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
                 marker_frames: seen[1],
                 foreign_bytes: seen[2],
                 examples: dut_facts.values().cloned().collect(),
+                interrupted: seen[1].is_multiple_of(2),
             }),
             interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
             offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),

@@ -22,6 +22,14 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
             form.unwrap_or("sealed by the device")
         ));
     }
+    let is_covered = Summary::total(run).coverage.is_any();
+    if is_covered {
+        titles.extend(["By counters", "By the filter", "Frames covered"]);
+        note.push_str(
+            "; of all frame trials, those in which the counters of the cipher link were read and those \
+             in which the kernel filter saw every frame on it; samples are of one trial",
+        );
+    }
     let mut table = Table::new("Evidence", note)
         .label("Cell")
         .figures(titles)
@@ -39,6 +47,19 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
         if has_link {
             cells.push(of(found.esp_frames, found.frames));
             cells.push(of(found.marker_frames, found.frames));
+        }
+        if is_covered {
+            let coverage = found.coverage;
+            let of_trials = |part| match coverage.is_any() {
+                true => of(part, coverage.trials),
+                false => Cell::missing(),
+            };
+            cells.push(of_trials(coverage.counted));
+            cells.push(of_trials(coverage.filtered));
+            cells.push(match coverage.is_any() {
+                true => of(coverage.covered_frames, coverage.frames),
+                false => Cell::missing(),
+            });
         }
         cells.push(verdict(cell));
         table.push(cells);

@@ -43,7 +43,7 @@ impl LossAccount {
         self.too_late += too_late(trial);
         self.received += trial.received;
         self.lost += trial.lost();
-        self.receiver_dropped += trial.receiver_dropped.min(trial.lost());
+        self.receiver_dropped += trial.station_lost().min(trial.lost());
         self.duplicated += trial.duplicated;
         self.reordered += trial.reordered;
         self.corrupted += trial.corrupted;

@@ -264,6 +264,7 @@ fn trial(
         sender_dropped,
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
+        readings: None,
     }
 }
 

@@ -121,6 +121,7 @@ impl Simulated {
             sender_dropped: intended - sent,
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),
             late_frames: late_frames(sent, elapsed_ns.saturating_sub(duration_ns)),
+            readings: None,
         }
     }
 }
