@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search bench-watch emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench-peers: build ## Our encryptor and other tunnels on the same two cores (roo
 
 bench-search: ## Trials and time of each search on simulated devices
 	cargo run --release --locked --package cipherbench-search --example compare
+
+bench-watch: build ## CPU time a frame that the watch on the cipher link costs (root)
+	bench/watch.py $(ARGS)
 
 emulate: ## Run the tests of AVX-512 and GFNI on an emulated processor (Bochs 2.8 or later; ARGS="magma" for some)
 	@scripts/emulate.sh $(ARGS)
