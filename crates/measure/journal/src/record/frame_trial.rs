@@ -39,8 +39,8 @@ pub struct FrameTrial {
     /// They are not inspected, and in no other count of received frames.
     #[serde(default)]
     pub after_end: u64,
-    /// Frames that the receiving station's port lost. They are not inspected: duplicates and foreign
-    /// frames may be among them.
+    /// Frames that the receiving station's port lost. They are not inspected: duplicates and
+    /// foreign frames may be among them.
     pub receiver_dropped: u64,
     /// Frames that the sending station lost before the wire.
     pub sender_dropped: u64,

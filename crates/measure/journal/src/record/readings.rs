@@ -41,8 +41,8 @@ pub struct LinkTraffic {
 /// What the gateways in the path counted themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutWork {
-    /// Bytes of IP packets in clear taken in to be sealed; `None` without a gateway that seals. Of a
-    /// single gateway loaded both ways, both directions.
+    /// Bytes of IP packets in clear taken in to be sealed; `None` without a gateway that seals. Of
+    /// a single gateway loaded both ways, both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_in_bytes: Option<u64>,
     /// Bytes of IP packets in clear put out after opening; `None` without a gateway that opens.

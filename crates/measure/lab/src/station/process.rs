@@ -240,7 +240,8 @@ impl Process {
         }
     }
 
-    /// As [`cpu_time`](Self::cpu_time), without living descendants: no search through all processes.
+    /// As [`cpu_time`](Self::cpu_time), without living descendants: no search through all
+    /// processes.
     pub(super) fn own_cpu_time(&self) -> Option<CpuTime> {
         let state = lock(&self.state);
         match &state.exit {

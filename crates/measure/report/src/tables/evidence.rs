@@ -46,8 +46,8 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
     table
 }
 
-/// How much of the frame trials the evidence covers, a row per cell with frame trials on a path with
-/// links. Empty when there is none, and for journals from before every trial was read.
+/// How much of the frame trials the evidence covers, a row per cell with frame trials on a path
+/// with links. Empty when there is none, and for journals from before every trial was read.
 pub(crate) fn coverage(run: &Run<'_>) -> Table {
     let note = "frame trials over all repeats, the search's included: those in which the counters of the \
                 cipher link were read, those in which the kernel filter saw every frame on it, and the \

@@ -4,8 +4,9 @@
 //!    connections are closed.
 //! 2. Carry out the procedure, trial by trial. A kernel filter sees every frame of the cipher link,
 //!    and after each trial counters of links, queues, device and machine are read.
-//! 3. Make one more trial at the load of its figures, with samples of the cipher link and CPU time by
-//!    role. It confirms the figure; where it does not, further trials decide ([`super::confirm`]).
+//! 3. Make one more trial at the load of its figures, with samples of the cipher link and CPU time
+//!    by role. It confirms the figure; where it does not, further trials decide
+//!    ([`super::confirm`]).
 //! 4. Stop the DUT and make every check.
 
 use super::confirm::confirm;

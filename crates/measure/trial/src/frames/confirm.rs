@@ -24,7 +24,7 @@ pub(crate) struct Confirmation<'a> {
 }
 
 impl<'a> Confirmation<'a> {
-    /// Returns how a result is confirmed; `None` if it has no throughput whose load was tried again.
+    /// Returns how a result is confirmed; `None` without a throughput whose load was tried again.
     pub(crate) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
         let goal = test.procedure.search()?.goals.first()?;
         let lower = result.throughput.as_ref()?.goals.first()?.lower?;

@@ -8,8 +8,8 @@
 //!    receiver of the next trial and ends before anything is sent. A port of AF_XDP owns its queue:
 //!    there the next trial waits.
 //!
-//! With both directions loaded, each step is made for both in parallel. After each trial the path is
-//! read ([`readings`]).
+//! With both directions loaded, each step is made for both in parallel. After each trial the path
+//! is read ([`readings`]).
 
 mod disturb;
 mod readings;
