@@ -436,7 +436,7 @@ fn soak_segment() -> impl Strategy<Value = SoakSegment> {
 }
 
 fn frame_trial() -> impl Strategy<Value = FrameTrial> {
-    let readings = proptest::option::of(readings().prop_map(Box::new));
+    let readings = option::of(readings().prop_map(Box::new));
     (any::<([u64; 8], [u64; 9])>(), readings).prop_map(
         |(
             (
