@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search truth emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search bench-watch truth emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,8 @@ bench-search: ## Trials and time of each search on simulated devices
 
 truth: ## Bias, coverage, false verdicts and time of searches on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)
+bench-watch: build ## CPU time a frame that the watch on the cipher link costs (root)
+	bench/watch.py $(ARGS)
 
 emulate: ## Run the tests of AVX-512 and GFNI on an emulated processor (Bochs 2.8 or later; ARGS="magma" for some)
 	@scripts/emulate.sh $(ARGS)

@@ -7,6 +7,7 @@ mod disturbed;
 mod frame_trial;
 mod frames;
 mod measured;
+mod readings;
 mod service;
 mod soak;
 mod variation;
@@ -22,6 +23,7 @@ pub use frame_trial::{
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use measured::*;
+pub use readings::{DutWork, LinkTraffic, MachineTime, QueueDrops, TrialReadings};
 pub use service::ServiceTrial;
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 pub use variation::{DelayVariation, Ipdv, Pdv};
@@ -373,6 +375,10 @@ pub struct CipherWatch {
     pub foreign_bytes: u64,
     /// Up to three of them as text: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
     pub examples: Vec<String>,
+    /// Whether the interface was down for a time. It passes nothing then, and the watch resumes
+    /// when it is up again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub interrupted: bool,
 }
 
 /// Interface counters, as differences over a trial.
@@ -410,6 +416,15 @@ fn at_most_one<T, E: serde::de::Error, const N: usize>(
         None => Ok(first),
         Some(_) => Err(E::custom(format!("at most one of {keys} has a value"))),
     }
+}
+
+/// Whether a flag is off, for keys that are left out then.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn is_empty<T: Clone>(list: &[T]) -> bool {

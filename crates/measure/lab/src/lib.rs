@@ -45,6 +45,7 @@ mod on_node;
 pub mod privilege;
 mod procfs;
 pub mod protocol;
+mod reading;
 mod remains;
 mod sample;
 pub mod state;

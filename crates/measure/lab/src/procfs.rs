@@ -139,6 +139,16 @@ pub(crate) fn marked(variable: &str) -> Vec<(ProcessStat, String)> {
         .collect()
 }
 
+/// CPU time of a process and the children that it waited for, without living ones.
+pub(crate) fn own_cpu_time(pid: u32) -> Option<CpuTime> {
+    let (own, tick_ns) = (ProcessStat::read(pid)?, tick_ns());
+    Some(CpuTime {
+        user_ns: own.user_ticks * tick_ns,
+        system_ns: own.system_ticks * tick_ns,
+        steal_ns: 0,
+    })
+}
+
 /// CPU time of a process, its living descendants, and all children they waited for. Resolution: one
 /// tick, 10 ms.
 pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -250,6 +250,17 @@ pub enum Request {
         /// From [`Response::Watching`].
         watch: u64,
     },
+    /// Read a watch without ending it: the foreign frames since its start or the last reading.
+    WatchRead {
+        /// From [`Response::Watching`].
+        watch: u64,
+    },
+    /// Read the counters that surround a frame trial in one round trip.
+    Readings {
+        /// From [`Response::Started`]: programs whose CPU time is read, living descendants not
+        /// included.
+        processes: Vec<u64>,
+    },
     /// UDP datagrams that this station's kernel received and could not deliver to a socket.
     UdpErrors,
     /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a
@@ -345,8 +356,10 @@ pub enum Response {
         /// Handle for `WatchEnd`.
         watch: u64,
     },
-    /// To `WatchEnd`.
+    /// To `WatchEnd` and `WatchRead`.
     Watched(journal::record::CipherWatch),
+    /// To `Readings`.
+    Readings(NodeReading),
     /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
     UdpErrors {
         /// Datagrams lost because a socket's receive buffer was full; part of `in_errors`.
@@ -363,6 +376,28 @@ pub enum Response {
     },
     /// To `GiveBack` and `AtEnd`.
     Noted,
+}
+
+/// Totals of a node. Those of the machine are the same on every node of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReading {
+    /// Interfaces of the network namespace but `lo`. `rx_dropped` includes frames that found the
+    /// softirq backlog full (`netdev_max_backlog`) and those that a network card missed
+    /// (`rx_missed_errors`): `/proc/net/dev` adds these up.
+    pub interfaces: BTreeMap<String, InterfaceCounters>,
+    /// UDP datagrams of the network namespace that found their socket's buffer full, IPv4 and IPv6
+    /// (`RcvbufErrors`, RFC 4113).
+    pub socket_drops: u64,
+    /// Frames that found a softirq backlog full, on all cores of the machine
+    /// (`/proc/net/softnet_stat`).
+    pub backlog_drops: u64,
+    /// CPU time of the machine.
+    pub machine: CpuTime,
+    /// Time in which some task of the machine waited for a core (`/proc/pressure/cpu`), in
+    /// nanoseconds; `None` if the kernel does not count it.
+    pub pressure_ns: Option<u64>,
+    /// CPU time of the programs asked for, in their order. Resolution: one tick, 10 ms.
+    pub processes: Vec<CpuTime>,
 }
 
 /// How a program ended.

@@ -2,7 +2,7 @@
 
 use crate::layout::Run;
 use campaign::plan::Form;
-use journal::record::{Evidence, Measured, Outcome, TrialRecord};
+use journal::record::{Evidence, FrameTrial, Measured, Outcome, TrialRecord};
 use stats::CellResult;
 
 /// Checks and sampled frames over all repeats of a cell.
@@ -15,6 +15,45 @@ pub(crate) struct Summary {
     pub(crate) frames: u64,
     pub(crate) esp_frames: u64,
     pub(crate) marker_frames: u64,
+    pub(crate) coverage: Coverage,
+}
+
+/// How much of the frame trials of a cell the evidence covers. All zero where there are none, or in
+/// journals from before trials were read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Coverage {
+    /// Frame trials.
+    pub(crate) trials: u64,
+    /// Of those, trials in which the counters of the cipher link were read.
+    pub(crate) counted: u64,
+    /// Of those, trials in which the kernel filter saw every frame of the cipher link.
+    pub(crate) filtered: u64,
+    /// Frames sent in all frame trials.
+    pub(crate) frames: u64,
+    /// Of those, frames of trials that both covered.
+    pub(crate) covered_frames: u64,
+}
+
+impl Coverage {
+    fn add(&mut self, trials: &[FrameTrial]) {
+        for trial in trials {
+            let readings = trial.readings.as_deref();
+            let counted = readings.is_some_and(|it| it.cipher.is_some());
+            let filtered = readings.is_some_and(|it| it.watch.is_some());
+            self.trials += 1;
+            self.frames += trial.sent;
+            self.counted += u64::from(counted);
+            self.filtered += u64::from(filtered);
+            if counted && filtered {
+                self.covered_frames += trial.sent;
+            }
+        }
+    }
+
+    /// Whether any trial was covered.
+    pub(crate) const fn is_any(self) -> bool {
+        self.counted > 0 || self.filtered > 0
+    }
 }
 
 impl Summary {
@@ -29,7 +68,12 @@ impl Summary {
 
     fn over<'c>(run: &Run<'_>, cells: impl Iterator<Item = &'c CellResult>) -> Self {
         let mut sum = Self::default();
-        for evidence in cells.flat_map(|cell| run.trials(cell)).filter_map(of_trial) {
+        let trials = cells.flat_map(|cell| run.trials(cell));
+        for measured in trials.filter_map(read) {
+            let evidence = &measured.evidence;
+            if let Some(frames) = measured.frames() {
+                sum.coverage.add(&frames.trials);
+            }
             sum.trials += 1;
             sum.checks += evidence.checks.len();
             sum.passed += evidence.checks.iter().filter(|check| check.passed).count();
@@ -60,8 +104,13 @@ pub(crate) const fn outcome_name(trial: &TrialRecord) -> &'static str {
 
 /// The evidence of a trial; a failed one has none.
 pub(crate) fn of_trial(trial: &TrialRecord) -> Option<&Evidence> {
+    read(trial).map(|measured| &measured.evidence)
+}
+
+/// What was read in a trial, valid or not; a failed one has nothing.
+fn read(trial: &TrialRecord) -> Option<&Measured> {
     match &trial.outcome {
-        Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => Some(&measured.evidence),
+        Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => Some(measured),
         Outcome::Failed { .. } => None,
     }
 }

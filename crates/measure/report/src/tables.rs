@@ -20,7 +20,7 @@ mod tools;
 pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;
 pub(crate) use environment::environment;
-pub(crate) use evidence::{evidence, reasons};
+pub(crate) use evidence::{coverage, evidence, reasons};
 pub(crate) use keys::{hybrids, keys};
 pub(crate) use latency::latency;
 pub(crate) use published::{is_share, published, scale as published_scale};

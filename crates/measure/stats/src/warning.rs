@@ -94,7 +94,7 @@ pub enum WarningKind {
     NoCalibration,
     /// The frame trial whose evidence is recorded lost more than the goal allows.
     LossyEvidence,
-    /// A device damaged frames.
+    /// Frames came out damaged or more than once.
     DamagedFrames,
     /// Forged or replayed frames came out of a device.
     HostileDelivered,
@@ -176,7 +176,7 @@ pub(crate) fn warnings(
         frames::tester_limited(cells),
         frames::offered_shortfall(cells),
         frames::lossy_evidence(cells),
-        frames::damaged(cells),
+        frames::damaged(journal),
         disturbed::not_recovered(cells),
         disturbed::quiet_loss(cells),
         disturbed::hostile_shortfall(cells),

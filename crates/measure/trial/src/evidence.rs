@@ -18,7 +18,7 @@ mod tool;
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
 pub use cipher::CipherSeen;
 pub use frames::{FrameObserved, FramesSeen, frame_checks};
-pub(crate) use gateway::{counted_since, gateways_balance};
+pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, counted_since, gateways_balance};
 pub use path::ObservedPath;
 
 use crate::command::Commands;

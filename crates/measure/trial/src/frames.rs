@@ -11,6 +11,7 @@
 
 mod attempt;
 mod basis;
+mod confirm;
 mod disturbed;
 mod mrr;
 mod outage;
@@ -25,6 +26,7 @@ mod throughput;
 mod trials;
 
 pub(crate) use attempt::attempt;
+pub(crate) use confirm::{Confirmation, confirm};
 pub use outage::{Bins, ExecutedAction};
 pub(crate) use points::{soaked, with_bins};
 pub use procedures::carry_out;
@@ -51,7 +53,7 @@ pub struct Found {
 impl Found {
     /// Adds the trial whose evidence is read.
     pub fn add_evidence(&mut self, run: &FrameRun) {
-        // A procedure's own latency is preferred: nothing watched the links then.
+        // A procedure's own latency is preferred: no samples were taken then.
         if self.result.latency.is_empty() {
             self.result.latency.push(basis::latency_trial(None, run));
         }

@@ -15,7 +15,7 @@ use crate::command::CommandError;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, counted_since, dut_as_asked, frame_checks, gateways_balance};
-use crate::frames::{Found, Rig, Way, carry_out};
+use crate::frames::{Found, Rig, Way, carry_out, confirm};
 use crate::measurer::{Measurer, Trial, judge, record};
 use campaign::plan::{FrameTest, Measurement};
 use gateways::{Gateways, test_addresses};
@@ -100,6 +100,7 @@ fn with_evidence(
         busy_ns: stations_ns + dut_ns,
         ..Cpu::default()
     };
+    confirm(&mut found, test, rig, interrupt)?;
     let mut checks = frame_checks(&FrameObserved {
         test,
         result: &found.result,

@@ -68,7 +68,7 @@ impl Counters {
 
 /// Reads until two consecutive readings agree: packets in flight through a DUT are counted at one
 /// side only. Returns the last reading if they never agree.
-fn steady<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+pub(crate) fn steady<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let begun = Instant::now();
     let mut last = read()?;
     for _ in 0..STEADY_READS_MAX {
@@ -85,7 +85,10 @@ fn steady<T: PartialEq, E>(mut read: impl FnMut() -> Result<T, E>) -> Result<T, 
     Ok(last)
 }
 
-fn difference(after: &InterfaceCounters, before: &InterfaceCounters) -> InterfaceCounters {
+pub(crate) fn difference(
+    after: &InterfaceCounters,
+    before: &InterfaceCounters,
+) -> InterfaceCounters {
     InterfaceCounters {
         rx_bytes: after.rx_bytes.saturating_sub(before.rx_bytes),
         rx_packets: after.rx_packets.saturating_sub(before.rx_packets),
@@ -220,7 +223,7 @@ fn total(time: CpuTime) -> u64 {
     time.user_ns + time.system_ns
 }
 
-fn nanoseconds(later: Instant, earlier: Instant) -> u64 {
+pub(crate) fn nanoseconds(later: Instant, earlier: Instant) -> u64 {
     u64::try_from(later.duration_since(earlier).as_nanos()).unwrap_or(u64::MAX)
 }
 

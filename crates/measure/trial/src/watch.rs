@@ -47,6 +47,8 @@ pub(crate) struct WatchPoint<'a> {
     /// The gateway at this end.
     pub(crate) gateway: NodeId,
     pub(crate) interface: &'a str,
+    /// Whether this end sends what comes from A's side, or receives it.
+    pub(crate) sends: bool,
     /// Bytes that the stations' traffic has in clear; may be empty.
     pub(crate) marker: &'a [u8],
 }
@@ -56,14 +58,12 @@ impl<'a> WatchPoint<'a> {
     /// tap, if there is one.
     pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Option<Self> {
         let [first, second] = bench.cipher_ends()?;
-        let (gateway, interface) = if gateway == NodeId::Gw2 {
-            second
-        } else {
-            first
-        };
+        let sends = gateway != NodeId::Gw2;
+        let (gateway, interface) = if sends { first } else { second };
         Some(Self {
             gateway,
             interface,
+            sends,
             marker,
         })
     }
@@ -89,6 +89,17 @@ impl<'a> CipherLinkWatch<'a> {
                 watch: Some(watch),
             }),
             other => Err(gateway.unexpected(&other)),
+        }
+    }
+
+    /// Returns the foreign frames since the start or the last reading.
+    pub(crate) fn read(&self) -> Result<CipherWatch, LabError> {
+        let Some(watch) = self.watch else {
+            return Ok(CipherWatch::default());
+        };
+        match self.gateway.call(Request::WatchRead { watch })? {
+            Response::Watched(found) => Ok(found),
+            other => Err(self.gateway.unexpected(&other)),
         }
     }
 

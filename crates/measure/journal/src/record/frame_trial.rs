@@ -2,7 +2,7 @@
 //!
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
-use super::DelayVariation;
+use super::{DelayVariation, TrialReadings};
 use campaign::plan::PortKind;
 use search::Counts;
 pub use search::{DelayTrend, Outcome as GoalOutcome};
@@ -41,8 +41,8 @@ pub struct FrameTrial {
     /// They are not inspected, and in no other count of received frames.
     #[serde(default)]
     pub after_end: u64,
-    /// Frames that the receiving station lost. They are not inspected: duplicates and foreign
-    /// frames may be among them.
+    /// Frames that the receiving station's port lost. They are not inspected: duplicates and
+    /// foreign frames may be among them.
     pub receiver_dropped: u64,
     /// Frames that the sending station lost before the wire.
     pub sender_dropped: u64,
@@ -55,6 +55,10 @@ pub struct FrameTrial {
     /// older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelayTrend>,
+    /// What links, queues, the device and the machine counted around the trial; `None` in a lab
+    /// without links, and in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readings: Option<Box<TrialReadings>>,
 }
 
 impl FrameTrial {
@@ -109,6 +113,22 @@ impl FrameTrial {
         let very_long = self.elapsed_ns > 110 * percent + 20_000_000;
         let late = self.late_frames > self.sent / 10;
         self.load > 0 && (very_long || long && late)
+    }
+
+    /// Frames that the receiving station lost, in its port or before it
+    /// ([`QueueDrops::station`](super::QueueDrops)).
+    #[must_use]
+    pub fn station_lost(&self) -> u64 {
+        let before = self.readings.as_ref().map_or(0, |it| it.drops.station);
+        self.receiver_dropped.saturating_add(before)
+    }
+
+    /// Frames that found a queue of the machine full while this trial lost frames, when it is
+    /// unknown whose they were: up to this many of the lost frames may be the tester's own loss.
+    #[must_use]
+    pub fn unattributed_loss(&self) -> u64 {
+        let drops = self.readings.as_ref().map_or(0, |it| it.drops.unattributed);
+        drops.min(self.lost().saturating_sub(self.station_lost()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Proptest strategies for records, for the plan of [`fixture`](crate::fixture).
 
+mod readings;
 mod variation;
 
 use crate::fixture::{cell_id, trial};
@@ -9,6 +10,7 @@ use journal::record::*;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
+use readings::readings;
 
 /// Any text: newlines, quotes, control characters and all planes of Unicode.
 pub(crate) fn text() -> impl Strategy<Value = String> {
@@ -435,29 +437,33 @@ fn soak_segment() -> impl Strategy<Value = SoakSegment> {
 }
 
 fn frame_trial() -> impl Strategy<Value = FrameTrial> {
-    any::<([u64; 8], [u64; 9])>().prop_map(
+    let readings = option::of(readings().prop_map(Box::new));
+    (any::<([u64; 8], [u64; 9])>(), readings).prop_map(
         |(
-            [
-                load,
-                duration_ns,
-                elapsed_ns,
-                intended,
-                sent,
-                sent_bytes,
-                received,
-                received_bytes,
-            ],
-            [
-                duplicated,
-                too_late,
-                reordered,
-                corrupted,
-                after_end,
-                receiver_dropped,
-                sender_dropped,
-                late,
-                frames,
-            ],
+            (
+                [
+                    load,
+                    duration_ns,
+                    elapsed_ns,
+                    intended,
+                    sent,
+                    sent_bytes,
+                    received,
+                    received_bytes,
+                ],
+                [
+                    duplicated,
+                    too_late,
+                    reordered,
+                    corrupted,
+                    after_end,
+                    receiver_dropped,
+                    sender_dropped,
+                    late,
+                    frames,
+                ],
+            ),
+            readings,
         )| FrameTrial {
             load,
             duration_ns,
@@ -481,6 +487,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
                 growth_ns: frames.cast_signed(),
                 rise_ns: 5,
             }),
+            readings,
         },
     )
 }
@@ -582,6 +589,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
                 marker_frames: seen[1],
                 foreign_bytes: seen[2],
                 examples: dut_facts.values().cloned().collect(),
+                interrupted: seen[1].is_multiple_of(2),
             }),
             interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
             offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),

@@ -35,6 +35,28 @@ const KINDS: [&str; 7] = [
     "unit",
 ];
 
+/// Readings with every key.
+fn readings() -> TrialReadings {
+    TrialReadings {
+        cipher: Some(LinkTraffic::default()),
+        watch: Some(CipherWatch {
+            interrupted: true,
+            ..CipherWatch::default()
+        }),
+        dut: Some(DutWork {
+            taken_in_bytes: Some(1),
+            put_out_bytes: Some(1),
+            unaccounted_packets: 0,
+        }),
+        machine: MachineTime {
+            steal_ns: 0,
+            foreign_ns: Some(1),
+            pressure_ns: Some(1),
+        },
+        ..TrialReadings::default()
+    }
+}
+
 /// One record of every kind, with every key.
 fn records() -> Vec<Record> {
     let mut header = header();
@@ -294,7 +316,10 @@ fn frames() -> impl Iterator<Item = FrameResult> {
         }]),
     ];
     found.into_iter().map(|found| FrameResult {
-        trials: vec![FrameTrial::default()],
+        trials: vec![FrameTrial {
+            readings: Some(Box::new(readings())),
+            ..FrameTrial::default()
+        }],
         throughput: Some(ThroughputFound {
             goals: vec![GoalBounds::default()],
             ..ThroughputFound::default()

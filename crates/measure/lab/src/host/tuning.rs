@@ -34,7 +34,7 @@ pub const WANTED: &[Wanted] = &[
     Wanted {
         name: "net.core.netdev_max_backlog",
         at_least: 10_000,
-        reason: "frames between the namespaces queue here; what exceeds it is lost unseen",
+        reason: "frames between the namespaces queue here; what exceeds it is lost, and counted per trial",
     },
     Wanted {
         name: "net.core.rmem_max",

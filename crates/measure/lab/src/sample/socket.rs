@@ -5,7 +5,7 @@ use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockType, recv, setsockopt, socket, sockopt,
+    AddressFamily, MsgFlags, SockFlag, SockType, getsockopt, recv, setsockopt, socket, sockopt,
 };
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -91,6 +91,12 @@ impl PacketSocket {
         };
         Errno::result(result)?;
         Ok(statistics.tp_packets.into())
+    }
+
+    /// Returns and clears the socket's pending error: ENETDOWN after its interface went down.
+    pub(super) fn take_error(&self) -> io::Result<Option<Errno>> {
+        let code = getsockopt(&self.0, sockopt::SocketError)?;
+        Ok((code != 0).then(|| Errno::from_raw(code)))
     }
 
     /// Receives one frame, truncated to the buffer; `None` if none came within `limit`.

@@ -1,15 +1,17 @@
 //! The watch over a whole trial: a packet socket whose filter passes only frames that do not belong
 //! on the cipher link.
 //!
-//! Nothing is read during the trial. The kernel counts foreign frames and keeps the first ones up
-//! to the size of the socket's buffer; the rest it counts without copying. So a link costs one run
-//! of the filter per frame, whether clean or entirely foreign.
+//! The kernel counts foreign frames and keeps the first ones up to the size of the socket's buffer;
+//! the rest it counts without copying. So a link costs one run of the filter per frame, whether
+//! clean or entirely foreign. A watch is read at its end, or between trials while it goes on.
 
 use super::classify::words;
 use super::expected::{Expected, finder};
 use super::filter;
 use super::socket::{FRAME_BYTES_MAX, PacketSocket};
 use journal::record::CipherWatch;
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
 use std::io;
 use std::time::Duration;
 
@@ -27,6 +29,9 @@ const CONTROL_PORTS_MAX: usize = 8;
 /// A watch that is on.
 pub(crate) struct Watch {
     socket: PacketSocket,
+    interface: String,
+    /// The interface's index: another one of the same name is not watched.
+    index: u32,
     marker: Vec<u8>,
 }
 
@@ -46,8 +51,14 @@ impl Watch {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let program = filter::foreign_only(expected);
+        let index = if_nametoindex(interface)?;
         let socket = PacketSocket::open_filtered(interface, &program, BUFFER_BYTES)?;
-        Ok(Self { socket, marker })
+        Ok(Self {
+            socket,
+            interface: interface.to_owned(),
+            index,
+            marker,
+        })
     }
 
     /// Ends the watch and returns what was foreign.
@@ -55,8 +66,27 @@ impl Watch {
     /// # Errors
     /// When the interface went down or vanished meanwhile: the watch has a gap.
     pub(crate) fn end(self) -> io::Result<CipherWatch> {
+        let watch = self.read()?;
+        match watch.interrupted {
+            false => Ok(watch),
+            true => Err(Errno::ENETDOWN.into()),
+        }
+    }
+
+    /// Returns what was foreign since the start or the last reading. An interface that went down
+    /// passes no frames meanwhile; the kernel resumes the watch when it comes up again.
+    ///
+    /// # Errors
+    /// When the interface vanished: nothing is watched any more.
+    pub(crate) fn read(&self) -> io::Result<CipherWatch> {
+        let interrupted = self.socket.take_error()?.is_some();
+        if if_nametoindex(self.interface.as_str()) != Ok(self.index) {
+            let what = format!("`{}` is not the interface that it was", self.interface);
+            return Err(io::Error::other(what));
+        }
         let mut watch = CipherWatch {
             foreign_frames: self.socket.frames()?,
+            interrupted,
             ..CipherWatch::default()
         };
         let marker = finder(&self.marker);

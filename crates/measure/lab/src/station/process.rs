@@ -240,6 +240,16 @@ impl Process {
         }
     }
 
+    /// As [`cpu_time`](Self::cpu_time), without living descendants: no search through all
+    /// processes.
+    pub(super) fn own_cpu_time(&self) -> Option<CpuTime> {
+        let state = lock(&self.state);
+        match &state.exit {
+            Some(exit) => Some(exit.cpu),
+            None => procfs::own_cpu_time(self.pid.as_raw().cast_unsigned()),
+        }
+    }
+
     /// Memory in RAM, of living descendants too; `None` when it has ended.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
         let state = lock(&self.state);

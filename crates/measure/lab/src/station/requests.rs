@@ -6,7 +6,7 @@ use super::processes::Processes;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
 use crate::sample::{self, Expected, Watch};
 use crate::sync::lock;
-use crate::{http, offloads, procfs};
+use crate::{http, offloads, procfs, reading};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::fs::{OpenOptions, Permissions};
@@ -198,6 +198,8 @@ impl Requests {
                 self.watch(&interface, expected, marker)
             }
             Request::WatchEnd { watch } => self.end_watch(watch),
+            Request::WatchRead { watch } => self.read_watch(watch),
+            Request::Readings { processes } => self.readings(&processes),
             Request::UdpErrors => {
                 procfs::udp_errors().map_err(|error| format!("cannot read /proc/net/snmp: {error}"))
             }
@@ -265,6 +267,27 @@ impl Requests {
         watch.end().map(Response::Watched).map_err(|error| {
             format!("watch {handle}: the interface was not watched all the time: {error}")
         })
+    }
+
+    fn read_watch(&self, handle: u64) -> Result<Response, String> {
+        let watches = lock(&self.watches);
+        let watch = watches.by_handle.get(&handle);
+        let watch = watch
+            .ok_or_else(|| format!("watch {handle} is unknown here, or has been ended already"))?;
+        let read = watch.read().map(Response::Watched);
+        read.map_err(|error| format!("watch {handle} cannot be read: {error}"))
+    }
+
+    fn readings(&self, processes: &[u64]) -> Result<Response, String> {
+        let cpu = processes.iter().map(|handle| {
+            let process = self.processes.find(*handle)?;
+            let time = process.own_cpu_time();
+            time.ok_or_else(|| format!("process {handle} is gone"))
+        });
+        let cpu = cpu.collect::<Result<Vec<_>, String>>()?;
+        let reading = reading::read(cpu);
+        let reading = reading.map_err(|error| format!("cannot read counters: {error}"))?;
+        Ok(Response::Readings(reading))
     }
 
     /// Reports a program's end, once.

@@ -17,5 +17,8 @@ pub(super) const SECTION: Section = Section {
             }
         });
         out.table(tables::evidence(run));
+        if let Some(coverage) = tables::coverage(run).with_rows() {
+            out.table(coverage);
+        }
     },
 };

@@ -46,6 +46,38 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
     table
 }
 
+/// How much of the frame trials the evidence covers, a row per cell with frame trials on a path
+/// with links. Empty when there is none, and for journals from before every trial was read.
+pub(crate) fn coverage(run: &Run<'_>) -> Table {
+    let note = "frame trials over all repeats, the search's included: those in which the counters of the \
+                cipher link were read, those in which the kernel filter saw every frame on it, and the \
+                frames of trials with both; samples are of one trial a repeat";
+    let mut table = Table::new("Frame trials with evidence", note)
+        .label("Cell")
+        .figures([
+            "By counters",
+            "By the filter",
+            "Frames covered",
+            "Frames sampled",
+        ]);
+    for cell in &run.results.cells {
+        let found = Summary::of(run, cell);
+        let coverage = found.coverage;
+        if !coverage.is_any() {
+            continue;
+        }
+        let of = |part: u64, whole: u64| Cell::plain(format!("{part} of {whole}"));
+        table.push(vec![
+            Cell::label(&cell.id),
+            of(coverage.counted, coverage.trials),
+            of(coverage.filtered, coverage.trials),
+            of(coverage.covered_frames, coverage.frames),
+            Cell::plain(found.frames.to_string()),
+        ]);
+    }
+    table
+}
+
 /// Cells in words: `measured`, `invalid` …
 fn verdict(cell: &CellResult) -> Cell {
     let repeats = &cell.repeats;

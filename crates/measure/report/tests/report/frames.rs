@@ -4,7 +4,7 @@ use crate::fixture;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
 use journal::Journal;
-use journal::record::{Figures, Outcome};
+use journal::record::{CipherWatch, Figures, LinkTraffic, Outcome, TrialReadings};
 use std::collections::BTreeSet;
 
 /// The rows of the first table whose caption begins so, each cell's text.
@@ -25,6 +25,53 @@ fn table(page: &scraper::Html, caption: &str) -> Vec<Vec<String>> {
 fn row<'t>(table: &'t [Vec<String>], label: &str) -> &'t [String] {
     let found = table.iter().find(|row| row[0].starts_with(label));
     found.unwrap_or_else(|| panic!("no row {label} in {table:?}"))
+}
+
+#[test]
+fn the_evidence_names_how_many_frame_trials_it_covers() {
+    let mut journal = fixture::frame_tests();
+    let (_, page) = parse(&journal);
+    let tables = select(&page, "table caption .title");
+    let caption = "Frame trials with evidence";
+    assert!(!tables.iter().any(|title| text(*title).starts_with(caption)));
+    // All but the first trial of the first repeat, which the filter did not see.
+    let cell = journal.trials[0].cell.clone();
+    let (mut trials, mut frames, mut unseen) = (0, 0, None);
+    for record in journal
+        .trials
+        .iter_mut()
+        .filter(|record| record.cell == cell)
+    {
+        let Outcome::Measured(measured) = &mut record.outcome else {
+            panic!("{record:?}")
+        };
+        let Figures::Frames(found) = &mut measured.figures else {
+            panic!("{:?}", measured.figures)
+        };
+        for trial in &mut found.trials {
+            let is_seen = unseen.is_some();
+            unseen = unseen.or(Some(trial.sent));
+            trials += 1;
+            frames += trial.sent;
+            trial.readings = Some(Box::new(TrialReadings {
+                cipher: Some(LinkTraffic::default()),
+                watch: is_seen.then(CipherWatch::default),
+                ..TrialReadings::default()
+            }));
+        }
+    }
+    let (_, page) = parse(&journal);
+    let found = table(&page, caption);
+    assert_eq!(found.len(), 2, "{found:?}");
+    let covered = frames - unseen.unwrap();
+    assert_eq!(
+        found[1][1..4],
+        [
+            format!("{trials} of {trials}"),
+            format!("{} of {trials}", trials - 1),
+            format!("{covered} of {frames}")
+        ]
+    );
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl LossAccount {
         self.received += trial.received;
         self.queued += trial.queued();
         self.lost += trial.lost();
-        self.receiver_dropped += trial.receiver_dropped.min(trial.lost());
+        self.receiver_dropped += trial.station_lost().min(trial.lost());
         self.duplicated += trial.duplicated;
         self.reordered += trial.reordered;
         self.corrupted += trial.corrupted;

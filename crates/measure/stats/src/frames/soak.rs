@@ -222,7 +222,7 @@ impl<'a> Segments<'a> {
             sum.reordered += trial.reordered;
             sum.corrupted += trial.corrupted;
             sum.after_end += trial.after_end;
-            sum.receiver_dropped += trial.receiver_dropped;
+            sum.receiver_dropped += trial.station_lost();
             sum.sender_dropped += trial.sender_dropped;
             sum.late_ns_max = sum.late_ns_max.max(trial.late_ns_max);
             sum.late_frames += trial.late_frames;

@@ -4,9 +4,10 @@ use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
 use crate::frames::{FrameFigures, LossAccount};
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
-use campaign::plan::{Measurement, ThroughputSearch};
+use campaign::plan::{Event, Measurement, Procedure, ThroughputSearch};
 use journal::Journal;
-use std::collections::BTreeSet;
+use journal::record::{FrameTrial, Outcome, TrialRecord};
+use std::collections::{BTreeMap, BTreeSet};
 
 fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&CellResult> {
     let is = |cell: &&CellResult| cell.frames().is_some_and(&found);
@@ -187,7 +188,8 @@ pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// The search ran without watching the links, which costs time on the path.
+/// The trial with the samples lost more than the goal allows. Where trials after it outweighed it,
+/// the figure stands; else there is none (`throughput-confirmed`).
 pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
     let lossy = with(cells, |frames| {
         let goal = frames
@@ -207,29 +209,64 @@ pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
         |cells| {
             format!(
                 "In {} the trial whose evidence is recorded lost more than the first goal allows, at the \
-                 very load that the search found: what watches the links costs time on the path.",
+                 very load that the search found: not every trial meets the goal there.",
                 counted(cells.len(), "cell")
             )
         },
-        "Take the CPU figures and the latency there for those of a path at its limit; more cores, or \
-         more repeats of longer trials, make the two agree.",
+        "Read the figure as a load that most trials carry; a goal with a lower `exceed_ratio`, or with \
+         longer trials, finds one that all carry.",
     )
 }
 
-pub(super) fn damaged(cells: &[CellResult]) -> Option<Warning> {
-    let damaged = with(cells, |frames| {
-        let loads = frames.loads().iter().chain(&frames.at_evidence);
-        loads.into_iter().any(|load| load.account.corrupted > 0)
-    });
-    about(
+/// Frames that came out damaged or more than once, in any frame trial, valid or not: the elements
+/// of a path do neither. Under hostile packets both are what the trial measures.
+pub(super) fn damaged(journal: &Journal) -> Option<Warning> {
+    let cells = journal.header.plan.cells.iter();
+    let cells = cells.filter(|cell| !is_attacked(&cell.measurement));
+    let mut found: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for cell in cells {
+        let trials = journal.trials.iter().filter(|trial| trial.cell == cell.id);
+        for trial in trials.flat_map(frame_trials) {
+            let counts = [trial.corrupted, trial.duplicated];
+            if counts != [0, 0] {
+                let sums = found.entry(&cell.id).or_default();
+                *sums = [sums[0] + counts[0], sums[1] + counts[1]];
+            }
+        }
+    }
+    let sum = |of: usize| found.values().map(|counts| counts[of]).sum::<u64>();
+    (!found.is_empty()).then_some(())?;
+    let text = format!(
+        "In {} frames came out damaged ({}) or more than once ({}), which nothing on the path but the \
+         device does.",
+        counted(found.len(), "cell"),
+        sum(0),
+        sum(1)
+    );
+    warning(
         WarningKind::DamagedFrames,
-        damaged,
-        |cells| {
-            format!(
-                "In {} frames came out damaged.",
-                counted(cells.len(), "cell")
-            )
-        },
-        "Look for what changes payloads on the way: a tunnel must never do so.",
+        found.into_keys().map(str::to_owned).collect(),
+        text,
+        "Look for what changes or repeats frames on the way: a tunnel must never do so.",
     )
+}
+
+/// The frame trials of a trial, valid or not.
+fn frame_trials(trial: &TrialRecord) -> impl Iterator<Item = &FrameTrial> {
+    let measured = match &trial.outcome {
+        Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => Some(measured),
+        Outcome::Failed { .. } => None,
+    };
+    let frames = measured.and_then(|measured| measured.frames());
+    frames.into_iter().flat_map(|frames| &frames.trials)
+}
+
+const fn is_attacked(measurement: &Measurement) -> bool {
+    match measurement {
+        Measurement::Frames(test) => match &test.procedure {
+            Procedure::Disturbed(disturbed) => matches!(disturbed.event, Event::Hostile { .. }),
+            _ => false,
+        },
+        _ => false,
+    }
 }

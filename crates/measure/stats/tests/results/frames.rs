@@ -515,9 +515,11 @@ fn a_measured_trial_without_frames_is_failed_and_says_so() {
 #[test]
 fn evidence_that_contradicts_the_figure_and_damage_are_reported() {
     let cell = throughput("auto", 64);
-    let with = |received: u64, corrupted: u64| {
+    let with = |received: u64, [corrupted, duplicated]: [u64; 2]| {
         let mut run = journal(vec![cell.clone()], 1, 8);
         let mut frames = found(Some(400_000), Some(402_000));
+        // Of a trial of the search, which is in no table.
+        frames.trials[0].duplicated = duplicated;
         let mut seen = trial(400_000, received);
         seen.corrupted = corrupted;
         frames.trials.push(seen);
@@ -525,10 +527,11 @@ fn evidence_that_contradicts_the_figure_and_damage_are_reported() {
         add(&mut run, &cell, 1, frames);
         kinds(&Results::of(&run))
     };
-    assert!(!with(400_000, 0).contains(&WarningKind::LossyEvidence));
-    assert!(with(390_000, 0).contains(&WarningKind::LossyEvidence));
-    assert!(!with(390_000, 0).contains(&WarningKind::DamagedFrames));
-    assert!(with(390_000, 3).contains(&WarningKind::DamagedFrames));
+    assert!(!with(400_000, [0, 0]).contains(&WarningKind::LossyEvidence));
+    assert!(with(390_000, [0, 0]).contains(&WarningKind::LossyEvidence));
+    assert!(!with(390_000, [0, 0]).contains(&WarningKind::DamagedFrames));
+    assert!(with(390_000, [3, 0]).contains(&WarningKind::DamagedFrames));
+    assert!(with(400_000, [0, 1]).contains(&WarningKind::DamagedFrames));
 }
 
 #[test]

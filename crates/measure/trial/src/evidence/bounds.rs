@@ -235,7 +235,7 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
     let carried = payload.sent.saturating_add(payload.uncounted);
     let most = packets.most(carried.saturating_add(payload.again), extra);
     let tunnel = match place {
-        Place::Cipher => tunnel_bytes(observed),
+        Place::Cipher => gateway_bytes(&observed.path.cell.dut.adapter, observed.path.elapsed_ns),
         Place::Source | Place::Sink => 0,
     };
     Bounds {
@@ -244,17 +244,17 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
     }
 }
 
-/// The most that the gateways themselves said to one another.
-fn tunnel_bytes(observed: &ToolObserved<'_>) -> u64 {
-    let seconds = observed.path.elapsed_ns.div_ceil(1_000_000_000);
-    let profile = observed.path.cell.dut.adapter.profile();
+/// The most that a DUT's gateways themselves say to one another in a time.
+pub(super) fn gateway_bytes(adapter: &Adapter, elapsed_ns: u64) -> u64 {
+    let seconds = elapsed_ns.div_ceil(1_000_000_000);
+    let profile = adapter.profile();
     let pinged = seconds.saturating_mul(TUNNEL_BYTES_PER_S);
     match profile.gateway_traffic {
         GatewayTraffic::None => 0,
         GatewayTraffic::Keepalives => pinged,
         GatewayTraffic::Rekeys(every_ns) => {
             // Of each tunnel: one that was under way, and those that came due.
-            let handshakes = 1 + observed.path.elapsed_ns.div_ceil(every_ns.max(1));
+            let handshakes = 1 + elapsed_ns.div_ceil(every_ns.max(1));
             handshakes
                 .saturating_mul(HANDSHAKE_BYTES)
                 .saturating_add(pinged)

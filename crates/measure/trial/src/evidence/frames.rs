@@ -1,7 +1,9 @@
 //! Checks of frame tests: of every frame trial of a procedure, and of the links and the DUT during
 //! the one whose evidence is read.
 
+mod confirmed;
 mod disturbed;
+mod every;
 mod path;
 
 use super::{ObservedPath, check};
@@ -52,9 +54,11 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
         frames_intact(observed),
         only_test_frames(observed),
     ];
+    checks.push(confirmed::throughput_confirmed(observed));
     checks.extend(disturbed::checks(observed));
     if let Some(seen) = &observed.seen {
         checks.extend(path::checks(observed, seen));
+        checks.extend(every::checks(observed, seen));
     }
     checks.into_iter().flatten().collect()
 }
@@ -153,15 +157,15 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
         _ => figures(observed),
     };
     let spoilt = figures.iter().find(|trial| {
-        let lost = trial.receiver_dropped.saturating_mul(STATION_LOST_ONE_IN);
+        let lost = trial.station_lost().saturating_mul(STATION_LOST_ONE_IN);
         trial.load > 0 && lost > trial.sent
     });
     let lossy: Vec<&FrameTrial> = result
         .trials
         .iter()
-        .filter(|trial| trial.receiver_dropped > 0)
+        .filter(|trial| trial.station_lost() > 0)
         .collect();
-    let dropped: u64 = lossy.iter().map(|trial| trial.receiver_dropped).sum();
+    let dropped: u64 = lossy.iter().map(|trial| trial.station_lost()).sum();
     let mut detail = format!(
         "the receiving station lost {dropped} frames itself, in {} of {} trials",
         lossy.len(),
@@ -172,7 +176,7 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
         for (bound, load) in [("lower", goal.lower), ("upper", goal.upper)] {
             let Some(load) = load else { continue };
             let at = lossy.iter().filter(|trial| trial.load == load);
-            let lost: u64 = at.map(|trial| trial.receiver_dropped).sum();
+            let lost: u64 = at.map(|trial| trial.station_lost()).sum();
             if lost > 0 {
                 let name = &goal.goal;
                 detail += &format!(
@@ -185,7 +189,9 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
         detail += &format!(
             "; of {} frames/s it lost {} of {} sent, which is not the DUT's loss: ask for less, or give the \
              stations more cores",
-            trial.load, trial.receiver_dropped, trial.sent
+            trial.load,
+            trial.station_lost(),
+            trial.sent
         );
     }
     check("receiver-kept-up", spoilt.is_none(), detail)

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A DUT's counters are read until they stand still; what arrives just then may be counted on one
 /// side only.
-const IN_FLIGHT_PACKETS: u64 = 64;
+pub(crate) const IN_FLIGHT_PACKETS: u64 = 64;
 
 /// What a DUT counted from `before` to `after`, by `gateway/counter`. Engines that were replaced
 /// count from its start, which is the trial's own: the load that the figure stands on may be long
@@ -47,13 +47,13 @@ pub(crate) fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check
 }
 
 /// One gateway's counters by name; `dropped_packets` has one for each reason, behind a dot.
-pub(super) struct Gateway<'a> {
+pub(crate) struct Gateway<'a> {
     pub(super) name: &'a str,
     counters: Vec<(&'a str, u64)>,
 }
 
 impl<'a> Gateway<'a> {
-    pub(super) fn of(counters: &'a BTreeMap<String, u64>, name: &'a str) -> Option<Self> {
+    pub(crate) fn of(counters: &'a BTreeMap<String, u64>, name: &'a str) -> Option<Self> {
         let own = counters.iter().filter_map(|(key, &value)| {
             let counter = key.strip_prefix(name)?.strip_prefix('/')?;
             Some((counter, value))
@@ -62,7 +62,7 @@ impl<'a> Gateway<'a> {
         (!counters.is_empty()).then_some(Self { name, counters })
     }
 
-    pub(super) fn count(&self, name: &str) -> u64 {
+    pub(crate) fn count(&self, name: &str) -> u64 {
         self.counters
             .iter()
             .find(|(counter, _)| *counter == name)
@@ -74,18 +74,30 @@ impl<'a> Gateway<'a> {
     /// behind another, count too.
     pub(super) fn balance(&self) -> (bool, String) {
         let (into, out) = (self.packets("rx"), self.packets("tx"));
-        let dropped: u64 = self.drops().map(|(_, count)| count).sum();
-        let shared = ["joined", "split", "absorbed"];
-        let [joined, split, absorbed] = shared.map(|what| self.count(&format!("{what}_packets")));
-        let gone = out + dropped + joined + absorbed;
-        let balanced = (into + split).abs_diff(gone) <= IN_FLIGHT_PACKETS;
+        let [joined, split, absorbed] = self.shared();
         let reasons = self.reasons();
+        let dropped = self.dropped();
         let mut numbers = format!("{into} packets in, {out} out, {dropped} dropped{reasons}");
         if joined + split + absorbed > 0 {
             numbers += &format!(", {joined} joined others, {split} came with others");
             numbers += &format!(", {absorbed} ESP packets held no whole one");
         }
-        (balanced, numbers)
+        (self.unaccounted() <= IN_FLIGHT_PACKETS, numbers)
+    }
+
+    /// Difference of the packets in and those that went out, were dropped or shared an ESP packet.
+    pub(crate) fn unaccounted(&self) -> u64 {
+        let [joined, split, absorbed] = self.shared();
+        let gone = self.packets("tx") + self.dropped() + joined + absorbed;
+        (self.packets("rx") + split).abs_diff(gone)
+    }
+
+    fn shared(&self) -> [u64; 3] {
+        ["joined", "split", "absorbed"].map(|what| self.count(&format!("{what}_packets")))
+    }
+
+    fn dropped(&self) -> u64 {
+        self.drops().map(|(_, count)| count).sum()
     }
 
     fn packets(&self, way: &str) -> u64 {

@@ -256,6 +256,7 @@ fn one_foreign_frame_of_a_million_is_an_objection_and_is_shown() {
         marker_frames: 1,
         foreign_bytes: 1428,
         examples: vec!["IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B".to_owned()],
+        ..CipherWatch::default()
     };
     assert_eq!(fixture.failing(), ["no-foreign-frames"]);
     let detail = fixture.detail("no-foreign-frames");

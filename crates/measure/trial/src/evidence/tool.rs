@@ -11,9 +11,9 @@ const SUMMARY_PERCENT: u64 = 1;
 /// Station B may drop one of this many datagrams.
 const STATION_LOST_ONE_IN: u64 = 1000;
 /// Shorter spans say nothing of the machine.
-const MACHINE_FROM_NS: u64 = 500_000_000;
+pub(super) const MACHINE_FROM_NS: u64 = 500_000_000;
 /// Share of one core that others may take before it is worth a word, in percent.
-const TAKEN_PERCENT: u64 = 10;
+pub(super) const TAKEN_PERCENT: u64 = 10;
 /// Share of the measured time by which processes may end apart, and early or late, in percent.
 const SKEW_PERCENT: u64 = 5;
 
@@ -69,7 +69,7 @@ pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
         return None;
     }
     let taken_ns = cpu.foreign_ns.saturating_add(cpu.steal_ns);
-    let percent = taken_ns.saturating_mul(100) / cpu.wall_ns;
+    let percent = percent(taken_ns, cpu.wall_ns);
     let detail = format!(
         "other programs took {} ms of CPU time and the hypervisor {} ms in {} ms: {percent} % of one core{}",
         cpu.foreign_ns / 1_000_000,
@@ -82,6 +82,14 @@ pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
         }
     );
     check("machine-was-ours", true, detail)
+}
+
+/// A part of a time, in per cent.
+pub(super) const fn percent(part_ns: u64, whole_ns: u64) -> u64 {
+    match part_ns.saturating_mul(100).checked_div(whole_ns) {
+        Some(percent) => percent,
+        None => 0,
+    }
 }
 
 /// Several processes count as one load only when they send at one time. All send for the

@@ -2,14 +2,15 @@
 //!
 //! 1. Set the links and check that they carry the IP version; start the DUT; wait until earlier
 //!    connections are closed.
-//! 2. Carry out the procedure, trial by trial, with nothing else on the path.
-//! 3. Make one more trial at the load of its figures: watch every frame of the cipher link, take
-//!    samples, read CPU time, and read counters before and after.
+//! 2. Carry out the procedure, trial by trial. A kernel filter sees every frame of the cipher link,
+//!    and after each trial counters of links, queues, device and machine are read.
+//! 3. Make one more trial at the load of its figures, with samples of the cipher link and CPU time
+//!    by role. It confirms the figure; where it does not, further trials decide
+//!    ([`super::confirm`]).
 //! 4. Stop the DUT and make every check.
-//!
-//! Watching the cipher link costs time per frame, so the procedure would find another throughput
-//! with it.
 
+use super::confirm::confirm;
+use super::spec::Way;
 use super::station::StationRig;
 use super::{FrameRun, RigLoad, carry_out};
 use crate::command::{CommandError, Cores};
@@ -21,7 +22,7 @@ use crate::quiet;
 use crate::reading::{Counters, Offloads, offloads};
 use crate::readings::PathReadings;
 use crate::timing::Timing;
-use crate::watch::{CipherLinkWatch, Sample, WatchPoint, Watcher};
+use crate::watch::{Sample, WatchPoint, Watcher};
 use campaign::plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
@@ -115,23 +116,25 @@ impl Attempt<'_> {
     ) -> Result<(Measured, Option<String>), TrialError> {
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
+        let marker = self.marker();
+        let look = self
+            .watched_gateway()
+            .and_then(|gateway| WatchPoint::at(self.bench, gateway, &marker));
         let mut rig = StationRig::new(
             self.bench,
             dut,
             (self.trial.cell, &self.test.traffic),
             &self.path,
-            self.cores.clone(),
-            self.trial.links.rate_bps,
-        );
+            (self.cores.clone(), self.trial.links.rate_bps),
+            look,
+        )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
-        let marker = rig.marker();
-        let look = self
-            .watched_gateway()
-            .and_then(|gateway| WatchPoint::at(self.bench, gateway, &marker));
         let load = found.evidence_load;
-        let (run, readings) = self.watched(&mut rig, &load, look, offloads)?;
+        let (run, mut readings) = self.sampled(&mut rig, &load, look, offloads)?;
         words.extend(rig.commands(&load));
         found.add_evidence(&run);
+        confirm(&mut found, self.test, &mut rig, self.interrupt)?;
+        readings.watch.clone_from(&rig.watched);
         let mut evidence = readings.evidence(rig.dut());
         evidence.checks = frame_checks(&FrameObserved {
             test: self.test,
@@ -151,6 +154,16 @@ impl Attempt<'_> {
         Ok((measured, found.objection))
     }
 
+    /// Bytes that the frames of the first tunnel show in clear.
+    fn marker(&self) -> Vec<u8> {
+        let way = Way {
+            cell: self.trial.cell,
+            traffic: &self.test.traffic,
+            path: self.path.clone(),
+        };
+        way.marker()
+    }
+
     /// Returns the gateway whose end of the cipher link is watched: where the DUT's kernel sends or
     /// receives. Frames of a station in a gateway's place bypass its kernel and are not visible
     /// there.
@@ -163,8 +176,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Makes the trial with the evidence.
-    fn watched<'l>(
+    /// Makes the trial with the samples and CPU time.
+    fn sampled<'l>(
         &self,
         rig: &mut StationRig<'_>,
         load: &RigLoad,
@@ -172,8 +185,6 @@ impl Attempt<'_> {
         offloads: Offloads,
     ) -> Result<(FrameRun, PathReadings<'l>), TrialError> {
         let before = Counters::read(self.bench, rig.dut())?;
-        let watching = look.map(|look| CipherLinkWatch::start(self.bench, rig.dut(), look));
-        let watching = watching.transpose()?;
         let running = rig.start(load, None)?;
         let watch = Watcher {
             bench: self.bench,
@@ -189,7 +200,7 @@ impl Attempt<'_> {
             look,
             offloads,
             before,
-            watch: watching.map(CipherLinkWatch::end).transpose()?,
+            watch: None,
             after: Counters::read(self.bench, rig.dut())?,
             seen,
         };

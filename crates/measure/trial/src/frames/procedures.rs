@@ -13,8 +13,8 @@
 //! | rekey, failover, setup, desync, hostile | a load with disturbances of the device ([`super::disturbed`]) | |
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
 //!
-//! Each returns the load of its figures, for the trial whose evidence is read. That trial follows
-//! the procedure, since watching the links costs time on the path.
+//! Each returns the load of its figures, for the trial in which samples and CPU time are taken.
+//! That trial follows the procedure.
 
 use super::basis::{Basis, latency_trial, search, searched, share};
 use super::disturbed::disturbed;

@@ -275,6 +275,7 @@ fn trial(
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
         delay: trend(&received.delays),
+        readings: None,
     }
 }
 

@@ -8,9 +8,11 @@
 //!    receiver of the next trial and ends before anything is sent. A port of AF_XDP owns its queue:
 //!    there the next trial waits.
 //!
-//! With both directions loaded, each step is made for both in parallel.
+//! With both directions loaded, each step is made for both in parallel. After each trial the path
+//! is read ([`readings`]).
 
 mod disturb;
+mod readings;
 mod soak;
 
 use super::rig::Soaked;
@@ -21,11 +23,13 @@ use crate::disturbance::{HostileLoad, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
 use crate::tools::{STOP_GRACE, Tools, sleep_until, tool_error};
+use crate::watch::WatchPoint;
 use campaign::plan::{Cell, Traffic};
-use journal::record::Disturbance;
+use journal::record::{CipherWatch, Disturbance};
 use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
 use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut};
 use port::FramePortKind;
+use readings::PathReader;
 use std::time::{Duration, Instant};
 use traffic::report::{READY, Report};
 use traffic::spec::Spec;
@@ -58,6 +62,9 @@ pub(crate) struct StationRig<'a> {
     leaving: Tools<'a>,
     /// Whether receivers of the next trial can start before those have ended.
     shares_ports: bool,
+    reader: PathReader<'a>,
+    /// Foreign frames of the cipher link over all trials; `None` where nothing looks there.
+    pub(super) watched: Option<CipherWatch>,
 }
 
 /// A frame trial in progress.
@@ -70,6 +77,8 @@ pub(super) struct Running<'a> {
     senders: Vec<(NodeId, u64)>,
     receivers: Vec<(NodeId, u64)>,
     attacker: Option<(NodeId, u64)>,
+    /// Whether the device is stopped or started meanwhile.
+    restarts: bool,
 }
 
 impl<'a> StationRig<'a> {
@@ -78,19 +87,20 @@ impl<'a> StationRig<'a> {
         dut: &'a mut RunningDut,
         (cell, traffic): (&'a Cell, &'a Traffic),
         path: &FramePath,
-        cores: Cores,
-        line_bps: Option<u64>,
-    ) -> Self {
+        (cores, line_bps): (Cores, Option<u64>),
+        look: Option<WatchPoint<'a>>,
+    ) -> Result<Self, LabError> {
         let way = |path| Way {
             cell,
             traffic,
             path,
         };
+        let reader = PathReader::start(bench, dut, cell, (path, traffic.duplex), look)?;
         let mut ways = vec![way(path.clone())];
         if traffic.duplex {
             ways.push(way(path.reversed()));
         }
-        Self {
+        Ok(Self {
             bench,
             dut,
             ways,
@@ -99,17 +109,14 @@ impl<'a> StationRig<'a> {
             tag: first_tag(),
             leaving: Tools::new(bench),
             shares_ports: false,
-        }
+            reader,
+            watched: None,
+        })
     }
 
     /// The DUT as it is now.
     pub(super) const fn dut(&self) -> &RunningDut {
         self.dut
-    }
-
-    /// Bytes that the frames of the first tunnel show in clear.
-    pub(super) fn marker(&self) -> Vec<u8> {
-        self.ways[0].marker()
     }
 
     /// The programs of a trial in the order of their start.
@@ -160,6 +167,7 @@ impl<'a> StationRig<'a> {
         hostile: Option<&HostileLoad>,
     ) -> Result<Running<'a>, TrialError> {
         let began = Instant::now();
+        self.reader.before(self.dut)?;
         self.tag = self.tag.wrapping_add(WAYS_MAX);
         let programs = self.programs(load);
         let (receivers, senders) = programs.split_at(self.ways.len());
@@ -184,6 +192,7 @@ impl<'a> StationRig<'a> {
             senders,
             receivers,
             attacker,
+            restarts: false,
         })
     }
 
@@ -229,21 +238,30 @@ impl<'a> StationRig<'a> {
         Ok(sent.into_iter().zip(received).collect())
     }
 
-    /// Lets a trial's programs end by themselves. Returns the trial's result.
+    /// Lets a trial's programs end by themselves, and reads the path. Returns the trial's result.
     fn leave(
         &mut self,
         running: Running<'a>,
         reports: &[(Report, Report)],
     ) -> Result<FrameRun, TrialError> {
-        self.leaving.take_over(running.tools);
-        let is_packet =
-            |(_, receiver): &(Report, Report)| receiver.port == Some(FramePortKind::Packet);
-        self.shares_ports = reports.iter().all(is_packet);
         let ways = reports.iter();
         let runs = ways.map(|(sent, received)| FrameRun::of(&running.load, sent, received));
         let mut sum = runs
             .reduce(|sum, run| sum.and(&run))
             .ok_or_else(|| TrialError::frames("there is no path to send frames on"))?;
+        if running.restarts {
+            self.reader.forget_dut();
+        }
+        let tools = running.tools.running();
+        let readings = self.reader.after(self.dut, tools, &sum.trial)?;
+        if let Some(watch) = &readings.watch {
+            add_watch(self.watched.get_or_insert_default(), watch);
+        }
+        sum.trial.readings = Some(Box::new(readings));
+        self.leaving.take_over(running.tools);
+        let is_packet =
+            |(_, receiver): &(Report, Report)| receiver.port == Some(FramePortKind::Packet);
+        self.shares_ports = reports.iter().all(is_packet);
         sum.took_ns = u64::try_from(running.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(sum)
     }
@@ -323,6 +341,22 @@ impl Rig for StationRig<'_> {
         };
         let rates = self.ways.iter().map(rate);
         rates.min()
+    }
+}
+
+/// Most examples of foreign frames over all trials.
+const EXAMPLES_MAX: usize = 3;
+
+/// Adds the foreign frames of another trial.
+fn add_watch(sum: &mut CipherWatch, more: &CipherWatch) {
+    sum.foreign_frames += more.foreign_frames;
+    sum.marker_frames += more.marker_frames;
+    sum.foreign_bytes += more.foreign_bytes;
+    sum.interrupted |= more.interrupted;
+    for example in &more.examples {
+        if sum.examples.len() < EXAMPLES_MAX && !sum.examples.contains(example) {
+            sum.examples.push(example.clone());
+        }
     }
 }
 

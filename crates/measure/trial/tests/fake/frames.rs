@@ -255,6 +255,48 @@ fn frames_that_no_report_has_speak_against_the_trial() {
 }
 
 #[test]
+fn frames_of_any_trial_that_pass_the_link_unseen_speak_against_the_trial() {
+    for number in [1, 2] {
+        let reasons = reasons(Script {
+            past_the_link_in: Some(number),
+            ..Script::default()
+        });
+        let [amount, watched] = &reasons[..] else {
+            panic!("{reasons:?}")
+        };
+        let trial = format!("trial {number} (50000 frames/s): ");
+        assert!(amount.starts_with("cipher-link-amount: ") && amount.contains(&trial));
+        assert!(watched.starts_with("trials-watched: ") && watched.contains(&trial));
+        assert!(watched.contains("the filter saw 0 frames of "), "{watched}");
+    }
+}
+
+#[test]
+fn loss_in_a_trial_with_a_full_queue_of_the_machine_is_not_booked_as_the_devices() {
+    let script = |capacity| Script {
+        capacity,
+        backlog_drops: 7,
+        ..Script::default()
+    };
+    let reasons = reasons(script(25_000));
+    assert!(
+        reasons.len() == 1 && reasons[0].starts_with("losses-attributed: "),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[0].contains("of 500 lost frames up to 7 may be the tester's own loss"),
+        "{reasons:?}"
+    );
+    // Nothing was lost.
+    let mut bench = StationBench::new(script(100_000));
+    measured(
+        run(&mut bench, &cell(test()), &Interrupt::new())
+            .unwrap()
+            .outcome,
+    );
+}
+
+#[test]
 fn without_an_encryptor_the_stations_addresses_must_be_seen() {
     let cipher_link = CipherLink {
         frames: 100,

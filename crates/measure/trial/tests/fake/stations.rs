@@ -44,6 +44,10 @@ pub(crate) struct Script {
     pub(crate) reflects: bool,
     /// What is seen between the gateways.
     pub(crate) cipher_link: CipherLink,
+    /// The frames of this trial, counted from 1, do not take the link between the gateways.
+    pub(crate) past_the_link_in: Option<u64>,
+    /// Frames that find a queue of the machine full in each trial, of no interface of the path.
+    pub(crate) backlog_drops: u64,
 }
 
 impl Default for Script {
@@ -64,6 +68,8 @@ impl Default for Script {
                 other_frames: 100,
                 ..CipherLink::default()
             },
+            past_the_link_in: None,
+            backlog_drops: 0,
         }
     }
 }
@@ -91,6 +97,10 @@ pub(crate) struct World {
     counters: BTreeMap<NodeId, InterfaceCounters>,
     pub(crate) watches: Vec<NodeId>,
     pub(crate) watching: usize,
+    /// Frames of the link between the gateways since the watch was read.
+    unread: u64,
+    /// Senders started.
+    trials: u64,
     pub(crate) duts_up: usize,
     pub(crate) directions: Vec<Direction>,
 }

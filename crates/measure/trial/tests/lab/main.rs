@@ -14,6 +14,7 @@ mod disturbed;
 mod encryptors;
 mod external;
 mod frames;
+mod past;
 mod trials;
 
 use encryptor::Config;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         ("encryptors", &encryptors::ALL[..]),
         ("attacks", &attacks::ALL[..]),
         ("disturbed", &disturbed::ALL[..]),
+        ("past", &past::ALL[..]),
         ("external", &external::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {

@@ -114,6 +114,8 @@ fn is_starvation(reason: &str) -> bool {
         "processes-in-step",
         "station-kept-up",
         "receiver-kept-up",
+        "throughput-confirmed",
+        "losses-attributed",
     ]
     .iter()
     .any(|check| reason.starts_with(check))

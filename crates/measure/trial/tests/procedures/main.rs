@@ -3,6 +3,7 @@
 mod disturbed;
 mod flaws;
 mod procedures;
+mod queues;
 mod rig;
 mod searches;
 mod soak;

@@ -122,6 +122,7 @@ impl Simulated {
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),
             late_frames: late_frames(sent, elapsed_ns.saturating_sub(duration_ns)),
             delay,
+            readings: None,
         }
     }
 }

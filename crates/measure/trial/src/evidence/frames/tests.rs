@@ -8,7 +8,9 @@ use campaign::plan::{
     Adapter, Cell, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure,
     Traffic,
 };
-use journal::record::{CipherLink, CipherWatch, Cpu, InterfaceCounters};
+use journal::record::{
+    CipherLink, CipherWatch, Cpu, DutWork, InterfaceCounters, LinkTraffic, TrialReadings,
+};
 use lab::{FrameEnd, Links, NodeId, StationEsp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -104,6 +106,35 @@ impl Fixture {
             received: frames,
             received_bytes: frames * FRAME_BYTES,
             ..FrameTrial::default()
+        };
+        let stands_beside = |node| path.source.node == node || path.sink.node == node;
+        let ip_bytes = frames * (FRAME_BYTES - 18);
+        let profile = adapter.profile();
+        let crossed = frames * (14 + profile.cipher_packet_bytes(FRAME_BYTES as usize - 18) as u64);
+        let is_straight = adapter == Adapter::Straight;
+        let work = DutWork {
+            taken_in_bytes: (duplex || stands_beside(NodeId::A)).then_some(ip_bytes),
+            put_out_bytes: (path.source.node == NodeId::A && path.sink.node == NodeId::B
+                || !duplex && stands_beside(NodeId::B))
+            .then_some(ip_bytes),
+            unaccounted_packets: 0,
+        };
+        let readings = TrialReadings {
+            wall_ns: 1100 * MS,
+            cipher: (!is_straight).then_some(LinkTraffic {
+                packets: frames,
+                bytes: crossed,
+            }),
+            watch: (!is_straight).then(|| CipherWatch {
+                foreign_frames: if encrypts { 0 } else { frames },
+                ..CipherWatch::default()
+            }),
+            dut: adapter.encryptor().map(|_| work),
+            ..TrialReadings::default()
+        };
+        let trial = FrameTrial {
+            readings: Some(Box::new(readings)),
+            ..trial
         };
         let mut fixture = Self {
             cell: Cell {
@@ -257,6 +288,8 @@ impl Fixture {
     }
 }
 
+mod every;
+
 const ALWAYS: [&str; 8] = [
     "offered-as-intended",
     "receiver-kept-up",
@@ -306,9 +339,18 @@ fn a_good_frame_test_passes_every_check_that_applies() {
                 );
                 let checks = fixture.checks();
                 let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+                let seen: &[&str] = match adapter == Adapter::Straight {
+                    true => &[],
+                    false => &["cipher-link-amount", "trials-watched"],
+                };
+                let sealed: &[&str] = match adapter.encryptor() {
+                    Some(_) => &["trials-sealed"],
+                    None => &[],
+                };
+                let every = ["losses-attributed", "machine-in-trials"];
                 assert_eq!(
                     names,
-                    [&ALWAYS[..], beyond].concat(),
+                    [&ALWAYS[..], beyond, seen, sealed, &every].concat(),
                     "{adapter:?} {direction:?}"
                 );
             }

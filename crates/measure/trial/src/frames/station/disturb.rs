@@ -37,6 +37,7 @@ impl StationRig<'_> {
         let before = is_counted.then(|| self.bench.dut_counters(self.dut));
         let before = before.transpose()?;
         let mut running = self.start(&load, planned.hostile.as_ref())?;
+        running.restarts = planned.actions.iter().any(|it| restarts(it.action));
         let done = self.carry_out(&running, &planned.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
         let attack = match (planned.hostile, running.attacker) {
@@ -105,6 +106,9 @@ impl StationRig<'_> {
         let began = Instant::now();
         for action in actions {
             self.bench.act(self.dut, *action)?;
+            if restarts(*action) {
+                self.reader.forget_dut();
+            }
         }
         Ok(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -167,6 +171,14 @@ impl StationRig<'_> {
 
 /// Time for an attacker beyond the load's end: it began with the first packet that the DUT sealed.
 const ATTACKER_LIMIT: Duration = Duration::from_millis(500);
+
+/// Whether an action stops or starts processes of the device, whose counters then begin anew.
+const fn restarts(action: DutAction) -> bool {
+    match action {
+        DutAction::Kill(_) | DutAction::Restart(_) | DutAction::TakeDown | DutAction::SetUp => true,
+        DutAction::Rekey | DutAction::CutLink | DutAction::JoinLink | DutAction::Desync(_) => false,
+    }
+}
 
 /// Returns the name in records.
 const fn name(action: DutAction) -> &'static str {

@@ -3,13 +3,15 @@
 use super::{DUT_PROCESS, FRAME_BYTES, Running, World};
 use crate::bench::MS;
 use journal::record::{CipherWatch, InterfaceCounters};
-use lab::protocol::{CpuTime, Ended, Program, Request, Response};
+use lab::protocol::{CpuTime, Ended, NodeReading, Program, Request, Response};
 use lab::{LabError, Node, NodeId};
 use port::{FramePortKind, FramePortStats};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use traffic::report::{Received, Report, Sent};
 use traffic::spec::{Role, Spec};
+
+const FCS_BYTES: u64 = 4;
 
 pub(super) struct StationNode {
     pub(super) id: NodeId,
@@ -80,6 +82,33 @@ impl StationNode {
         };
         let unseen = world.script.unseen;
         counter(world, sink).rx_packets += carried + unseen;
+        self.cross(world, sent);
+    }
+
+    /// Frames that cross the cipher link, unless they take another way.
+    fn cross(&self, world: &mut World, sent: u64) {
+        world.trials += 1;
+        if world.script.past_the_link_in == Some(world.trials) {
+            return;
+        }
+        world.unread += sent;
+        let bytes = sent * (FRAME_BYTES - FCS_BYTES);
+        // One way leaves by the ends nearest to A's side, the other one comes there.
+        for (node, leaves) in [(NodeId::Gw1, true), (NodeId::Gw2, false)] {
+            let from_b = matches!(self.id, NodeId::Gw2 | NodeId::B);
+            // The counters of a station in a gateway's place are its own.
+            if node == self.id {
+                continue;
+            }
+            let counter = counter(world, node);
+            match leaves != from_b {
+                true => {
+                    counter.tx_bytes += bytes;
+                    counter.tx_packets += sent;
+                }
+                false => counter.rx_bytes += bytes,
+            }
+        }
     }
 
     /// Frames sent and carried towards a receiver.
@@ -247,9 +276,22 @@ impl Node for StationNode {
             }
             Request::WatchEnd { .. } => {
                 world.watching -= 1;
+                Response::Watched(CipherWatch::default())
+            }
+            Request::WatchRead { .. } => {
+                let foreign_frames = std::mem::take(&mut world.unread);
                 Response::Watched(CipherWatch {
-                    foreign_frames: 1000,
+                    foreign_frames,
                     ..CipherWatch::default()
+                })
+            }
+            Request::Readings { processes } => {
+                let found = *counter(&mut world, self.id);
+                Response::Readings(NodeReading {
+                    interfaces: [(interface, found)].into(),
+                    backlog_drops: world.trials * world.script.backlog_drops,
+                    processes: vec![CpuTime::default(); processes.len()],
+                    ..NodeReading::default()
                 })
             }
             Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),

@@ -1,0 +1,103 @@
+//! Readings around one frame trial: what links, queues, the device and the machine counted.
+
+use super::CipherWatch;
+use serde::{Deserialize, Serialize};
+
+/// Readings around a frame trial, as differences from the end of the trial before, or from the
+/// start of the device. So no frame between two trials is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialReadings {
+    /// Time between the two readings.
+    pub wall_ns: u64,
+    /// What passed the watched end of the cipher link in the loaded directions; `None` where
+    /// nothing looks at that link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cipher: Option<LinkTraffic>,
+    /// The kernel filter's verdict on every frame of the cipher link; `None` where nothing looks
+    /// there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<CipherWatch>,
+    /// The device's own counters; `None` where it has none that are checked, or was restarted in
+    /// the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dut: Option<DutWork>,
+    /// Frames that found a queue full.
+    #[serde(default)]
+    pub drops: QueueDrops,
+    /// What others took of the machine.
+    #[serde(default)]
+    pub machine: MachineTime,
+}
+
+/// Counters of an interface in the loaded directions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkTraffic {
+    /// Packets or super-packets.
+    pub packets: u64,
+    /// Their bytes, Ethernet headers included.
+    pub bytes: u64,
+}
+
+/// What the gateways in the path counted themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DutWork {
+    /// Bytes of IP packets in clear taken in to be sealed; `None` without a gateway that seals. Of
+    /// a single gateway loaded both ways, both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_in_bytes: Option<u64>,
+    /// Bytes of IP packets in clear put out after opening; `None` without a gateway that opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_out_bytes: Option<u64>,
+    /// Largest difference, at one gateway, of packets in and packets out, dropped or shared.
+    pub unaccounted_packets: u64,
+}
+
+/// Frames that found a queue full, by the side that the queue belongs to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueDrops {
+    /// At the receiving station's interface, before its port: softirq backlog, ring of the virtual
+    /// link, or a card's missed frames.
+    pub station: u64,
+    /// At interfaces of the device or of elements of the path.
+    pub device: u64,
+    /// At softirq backlogs of the machine, of no interface of the path: whose loss it was is
+    /// unknown.
+    pub unattributed: u64,
+    /// Datagrams that found the buffer of a socket full in a station's network namespace.
+    pub station_sockets: u64,
+    /// Datagrams that found the buffer of a socket full in the device's network namespaces.
+    pub device_sockets: u64,
+}
+
+/// What others took of the machine, over all cores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineTime {
+    /// Time that the hypervisor gave to others while a core had work to do. Resolution: 10 ms.
+    pub steal_ns: u64,
+    /// User time of programs unrelated to the run; `None` when programs of the run ended in the
+    /// trial, whose time is then unknown. Resolution: 10 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_ns: Option<u64>,
+    /// Time in which some task waited for a core (`/proc/pressure/cpu`), the run's own tasks
+    /// included; `None` if the kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure_ns: Option<u64>,
+}
+
+impl DutWork {
+    /// The smaller of the two counts of bytes in clear; 0 without any.
+    #[must_use]
+    pub fn bytes_least(&self) -> u64 {
+        let both = self.taken_in_bytes.into_iter().chain(self.put_out_bytes);
+        both.min().unwrap_or(0)
+    }
+}
+
+impl TrialReadings {
+    /// CPU time that other programs and the hypervisor took.
+    #[must_use]
+    pub fn taken_ns(&self) -> u64 {
+        let foreign_ns = self.machine.foreign_ns.unwrap_or(0);
+        foreign_ns.saturating_add(self.machine.steal_ns)
+    }
+}

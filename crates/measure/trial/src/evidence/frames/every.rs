@@ -1,0 +1,361 @@
+//! Checks over the readings of every frame trial: what crossed the cipher link, what the kernel
+//! filter on it saw, what the device counted, and queues that were full. A check that fails names
+//! the trials.
+
+use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures};
+use crate::evidence::bounds::gateway_bytes;
+use crate::evidence::gateway::IN_FLIGHT_PACKETS;
+use crate::evidence::{check, tool};
+use campaign::plan::{Adapter, Role};
+use journal::record::{Check, FrameTrial, LinkTraffic, TrialReadings};
+
+/// Ethernet header, and with the FCS, which virtual links do not count.
+const ETHERNET_BYTES: u64 = 14;
+const ETHERNET_AND_FCS_BYTES: u64 = 14 + 4;
+/// Longest frame of control traffic.
+const CONTROL_FRAME_BYTES: u64 = 1518;
+/// Headers that a fragment has of its own: Ethernet and IPv4.
+const FRAGMENT_HEADER_BYTES: u64 = 14 + 20;
+/// Padding may depend on the length: this many consecutive lengths contain every amount of it.
+const PAD_TO_BYTES_MAX: usize = 16;
+/// Trials named by a check that fails.
+const NAMED_MAX: usize = 3;
+
+/// A trial with its number, counted from 1, and its readings.
+type Read<'a> = (usize, &'a FrameTrial, &'a TrialReadings);
+
+/// Makes every check that applies.
+pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec<Option<Check>> {
+    let is_seen = seen.path.cipher.is_some();
+    let counts_work = observed.result.trials.iter().any(|trial| {
+        let readings = trial.readings.as_ref();
+        readings.is_some_and(|readings| readings.dut.is_some())
+    });
+    vec![
+        is_seen
+            .then(|| cipher_link_amount(observed, seen))
+            .flatten(),
+        is_seen.then(|| trials_watched(observed, seen)).flatten(),
+        counts_work.then(|| trials_sealed(observed)).flatten(),
+        losses_attributed(observed),
+        machine_in_trials(observed),
+    ]
+}
+
+fn read<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = Read<'a>> {
+    let trials = (1..).zip(&observed.result.trials);
+    trials.filter_map(|(number, trial)| Some((number, trial, trial.readings.as_deref()?)))
+}
+
+/// Number and load of a trial.
+fn name((number, trial, _): Read<'_>) -> String {
+    match trial.load {
+        0 => format!("trial {number} (unpaced)"),
+        load => format!("trial {number} ({load} frames/s)"),
+    }
+}
+
+/// What a check says of the trials that fail, the first ones by name.
+fn failed(failures: &[String]) -> String {
+    let named = failures.iter().take(NAMED_MAX);
+    let mut text: String = named.map(|failure| format!("; {failure}")).collect();
+    if failures.len() > NAMED_MAX {
+        text += &format!("; and {} trials more", failures.len() - NAMED_MAX);
+    }
+    text
+}
+
+/// Whether all trials were covered, and how many.
+fn coverage(observed: &FrameObserved<'_>, covered: &[Read<'_>]) -> (bool, String) {
+    let trials = &observed.result.trials;
+    let frames =
+        |of: &mut dyn Iterator<Item = &FrameTrial>| of.map(|trial| trial.sent).sum::<u64>();
+    let words = format!(
+        "{} of {} trials, {} of {} frames",
+        covered.len(),
+        trials.len(),
+        frames(&mut covered.iter().map(|(_, trial, _)| *trial)),
+        frames(&mut trials.iter())
+    );
+    (covered.len() == trials.len(), words)
+}
+
+/// In every trial the bytes on the cipher link are those of the frames received, at least, and of
+/// the frames sent, at most.
+fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+    let mut covered = Vec::new();
+    let mut failures = Vec::new();
+    for read in read(observed) {
+        let Some(carried) = read.2.cipher else {
+            continue;
+        };
+        covered.push(read);
+        let (least, most) = bounds(observed, seen, read);
+        if !(least..=most).contains(&carried.bytes) {
+            failures.push(format!(
+                "{}: the link carried {} B in {} packets, of {least} to {most} B expected for {} frames \
+                 received and {} sent",
+                name(read),
+                carried.bytes,
+                carried.packets,
+                read.1.received,
+                read.1.sent
+            ));
+        }
+    }
+    let (all, words) = coverage(observed, &covered);
+    let sum = covered
+        .iter()
+        .filter_map(|(_, _, readings)| readings.cipher);
+    let sum = sum.fold(LinkTraffic::default(), |sum, more| LinkTraffic {
+        packets: sum.packets + more.packets,
+        bytes: sum.bytes + more.bytes,
+    });
+    let detail = format!(
+        "by the counters of the cipher link: {words}, {} packets and {} B{}",
+        sum.packets,
+        sum.bytes,
+        failed(&failures)
+    );
+    check("cipher-link-amount", all && failures.is_empty(), detail)
+}
+
+/// The least and the most bytes that the cipher link carried in a trial.
+fn bounds(
+    observed: &FrameObserved<'_>,
+    seen: &FramesSeen<'_>,
+    (number, trial, readings): Read<'_>,
+) -> (u64, u64) {
+    let adapter = &seen.path.cell.dut.adapter;
+    let profile = adapter.profile();
+    let ip_bytes = |bytes: u64, frames: u64| bytes.saturating_sub(frames * ETHERNET_AND_FCS_BYTES);
+    let received = ip_bytes(trial.received_bytes, trial.received);
+    let is_tunnel = profile.role == Role::Tunnel;
+    let per_packet = match (profile.aggregates, seen.path.links.offloads) {
+        // Of packets that share an ESP packet only the packets are sure.
+        (true, _) => 0,
+        // A train of sealed packets shares one set of outer headers.
+        (false, true) if is_tunnel => profile.added_bytes_least(None) as u64,
+        (false, true) => 0,
+        (false, false) => {
+            let added = profile.added_bytes_least(None) + profile.outer_bytes;
+            ETHERNET_BYTES + if is_tunnel { added as u64 } else { 0 }
+        }
+    };
+    let least = received.saturating_add(trial.received.saturating_mul(per_packet));
+    let hostile = observed.result.disturbances().iter();
+    let hostile = hostile.filter(|it| it.trial + 1 == number);
+    let hostile: u64 = hostile.filter_map(|it| it.attack).map(|it| it.sent).sum();
+    let cipher_mtu = u64::from(seen.path.links.cipher_mtu);
+    let longest = longest_packet(observed, adapter);
+    let fragments = longest.div_ceil(cipher_mtu.saturating_sub(20).max(1));
+    let around = added_most(observed, adapter) + ETHERNET_BYTES + fragments * FRAGMENT_HEADER_BYTES;
+    // What the sender did not count as sent may have left it all the same.
+    let sent = trial.sent.saturating_add(trial.sender_dropped);
+    let mean = trial.sent_bytes.div_ceil(trial.sent.max(1));
+    let most = ip_bytes(trial.sent_bytes, trial.sent)
+        .saturating_add(trial.sender_dropped.saturating_mul(mean))
+        .saturating_add(sent.saturating_mul(around))
+        .saturating_add(hostile.saturating_mul(longest + ETHERNET_BYTES))
+        .saturating_add(CONTROL_FRAMES * CONTROL_FRAME_BYTES)
+        .saturating_add(gateway_bytes(adapter, readings.wall_ns));
+    (least, most)
+}
+
+/// IP bytes of the mix's frames.
+fn packets(observed: &FrameObserved<'_>) -> impl Iterator<Item = usize> {
+    let shares = &observed.test.traffic.frames.mix.shares;
+    let bytes = shares.iter().map(|share| usize::from(share.frame_bytes));
+    bytes.map(|bytes| bytes.saturating_sub(ETHERNET_AND_FCS_BYTES as usize))
+}
+
+/// The most that a DUT's encapsulation adds to a packet of the mix.
+fn added_most(observed: &FrameObserved<'_>, adapter: &Adapter) -> u64 {
+    let profile = adapter.profile();
+    let lengths = packets(observed).flat_map(|bytes| bytes..bytes + PAD_TO_BYTES_MAX);
+    let added = lengths.map(|bytes| profile.cipher_packet_bytes(bytes).saturating_sub(bytes));
+    added.max().unwrap_or(0) as u64
+}
+
+/// The longest packet of the mix on the cipher link.
+fn longest_packet(observed: &FrameObserved<'_>, adapter: &Adapter) -> u64 {
+    let profile = adapter.profile();
+    let lengths = packets(observed).map(|bytes| profile.cipher_packet_bytes(bytes));
+    lengths.max().unwrap_or(0) as u64
+}
+
+/// In every trial the kernel filter saw every frame of the cipher link: none that is not sealed
+/// behind a device that encrypts, and at least those received behind one that does not.
+fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+    let encrypts = seen.path.cell.dut.adapter.encrypts();
+    let offloads = seen.path.links.offloads;
+    let mut covered = Vec::new();
+    let mut failures = Vec::new();
+    for read in read(observed) {
+        let Some(watch) = &read.2.watch else {
+            continue;
+        };
+        covered.push(read);
+        let foreign = watch.foreign_frames;
+        if watch.interrupted && !link_was_cut(observed, read.0) {
+            failures.push(format!(
+                "{}: the link was down for a time, which nothing here did",
+                name(read)
+            ));
+        }
+        if encrypts && foreign > 0 {
+            let example = watch.examples.first().map_or("", String::as_str);
+            failures.push(format!(
+                "{}: {foreign} frames were not sealed, {} of the first ones with the stations' marker in \
+                 clear; for example {example}",
+                name(read),
+                watch.marker_frames
+            ));
+        }
+        if !encrypts && !offloads && foreign < read.1.received {
+            failures.push(format!(
+                "{}: the filter saw {foreign} frames of {} received: they took another way",
+                name(read),
+                read.1.received
+            ));
+        }
+    }
+    let (all, words) = coverage(observed, &covered);
+    let verdict = match encrypts {
+        true => "not one frame that is not sealed is allowed",
+        false => "each frame received must be seen in clear",
+    };
+    let detail = format!(
+        "by the kernel filter on every frame of the cipher link: {words}; {verdict}{}",
+        failed(&failures)
+    );
+    check("trials-watched", all && failures.is_empty(), detail)
+}
+
+/// Whether the procedure took the link down in a trial.
+fn link_was_cut(observed: &FrameObserved<'_>, number: usize) -> bool {
+    let found = observed.result.disturbances().iter();
+    let mut found = found.filter(|it| it.trial + 1 == number);
+    found.any(|it| it.events.iter().any(|event| event.name == "link-down"))
+}
+
+/// In every trial our encryptor's own counters say that it sealed and opened what was received. A
+/// trial in which it was restarted has no such counts.
+fn trials_sealed(observed: &FrameObserved<'_>) -> Option<Check> {
+    let mut covered = Vec::new();
+    let mut failures = Vec::new();
+    for read in read(observed) {
+        let Some(work) = read.2.dut else {
+            continue;
+        };
+        covered.push(read);
+        let headers = read.1.received * ETHERNET_AND_FCS_BYTES;
+        let least = read.1.received_bytes.saturating_sub(headers);
+        if work.bytes_least() < least {
+            failures.push(format!(
+                "{}: {} B in clear passed the device, of {least} B or more expected",
+                name(read),
+                work.bytes_least()
+            ));
+        }
+        if work.unaccounted_packets > IN_FLIGHT_PACKETS {
+            failures.push(format!(
+                "{}: {} packets are neither out nor dropped",
+                name(read),
+                work.unaccounted_packets
+            ));
+        }
+    }
+    let (_, words) = coverage(observed, &covered);
+    let detail = format!("by the device's own counters: {words}{}", failed(&failures));
+    check("trials-sealed", failures.is_empty(), detail)
+}
+
+/// No figure rests on loss of which it is unknown whether it was the device's: a queue of the
+/// machine was full, of no interface of the path.
+fn losses_attributed(observed: &FrameObserved<'_>) -> Option<Check> {
+    let trials = &observed.result.trials;
+    read(observed).next()?;
+    let drops =
+        |of: fn(&TrialReadings) -> u64| read(observed).map(|(_, _, it)| of(it)).sum::<u64>();
+    let mut detail = format!(
+        "before the receiving station's port {} frames found a queue full, at the device or an element of \
+         the path {}, and elsewhere on this machine {}",
+        drops(|it| it.drops.station),
+        drops(|it| it.drops.device),
+        drops(|it| it.drops.unattributed)
+    );
+    let figures = figures(observed);
+    let goals = observed
+        .result
+        .throughput
+        .iter()
+        .flat_map(|found| &found.goals);
+    let bounds: Vec<u64> = goals
+        .flat_map(|goal| [goal.lower, goal.upper])
+        .flatten()
+        .collect();
+    let bears = |trial: &FrameTrial| {
+        let rests = figures.iter().any(|figure| std::ptr::eq(*figure, trial));
+        // The search repeats such a trial; the last one at a load counts.
+        let at_bound = bounds.contains(&trial.load) && is_last_at_its_load(trials, trial);
+        rests || at_bound
+    };
+    let spoilt = read(observed).filter(|(_, trial, _)| trial.unattributed_loss() > 0);
+    let spoilt: Vec<String> = spoilt
+        .filter(|(_, trial, _)| bears(trial))
+        .map(|read| {
+            format!(
+                "{}: of {} lost frames up to {} may be the tester's own loss: see that nothing else sends on \
+                 this machine, or raise net.core.netdev_max_backlog",
+                name(read),
+                read.1.lost(),
+                read.1.unattributed_loss()
+            )
+        })
+        .collect();
+    detail += &failed(&spoilt);
+    check("losses-attributed", spoilt.is_empty(), detail)
+}
+
+fn is_last_at_its_load(trials: &[FrameTrial], trial: &FrameTrial) -> bool {
+    let at_load = trials.iter().rfind(|other| other.load == trial.load);
+    at_load.is_some_and(|last| std::ptr::eq(last, trial))
+}
+
+/// What others took of the machine in the trials: a fact, with the worst trial.
+fn machine_in_trials(observed: &FrameObserved<'_>) -> Option<Check> {
+    let readings: Vec<&TrialReadings> = read(observed).map(|(_, _, it)| it).collect();
+    let wall_ns: u64 = readings.iter().map(|it| it.wall_ns).sum();
+    let taken_ns: u64 = readings.iter().map(|it| it.taken_ns()).sum();
+    let steal_ns: u64 = readings.iter().map(|it| it.machine.steal_ns).sum();
+    let waited = readings.iter().map(|it| it.machine.pressure_ns);
+    let waited_ns: Option<u64> = waited.sum();
+    let share = |it: &TrialReadings| tool::percent(it.taken_ns(), it.wall_ns);
+    // Time is counted in steps of 10 ms, so that a short trial shows a large share for one.
+    let long = read(observed).filter(|(_, _, it)| it.wall_ns >= tool::MACHINE_FROM_NS);
+    let worst = long.max_by_key(|(_, _, it)| share(it));
+    let percent = tool::percent(taken_ns, wall_ns);
+    let mut detail = format!(
+        "over {} trials other programs took {} ms of CPU time and the hypervisor {} ms in {} ms: {percent} % of \
+         one core",
+        readings.len(),
+        (taken_ns - steal_ns) / 1_000_000,
+        steal_ns / 1_000_000,
+        wall_ns / 1_000_000
+    );
+    if let Some(waited_ns) = waited_ns {
+        detail += &format!(
+            "; some task waited for a core for {} ms",
+            waited_ns / 1_000_000
+        );
+    }
+    if let Some(worst) = worst {
+        detail += &format!("; most in {}, {} %", name(worst), share(worst.2));
+    }
+    if percent > tool::TAKEN_PERCENT {
+        detail += "; the figure suffers";
+    }
+    (!readings.is_empty()).then_some(())?;
+    check("machine-in-trials", true, detail)
+}

@@ -1,0 +1,197 @@
+//! What the readings around each frame trial are there to catch: in any trial, not only in the one
+//! with the samples.
+
+use super::*;
+use journal::record::{Disturbance, DutEvent, GoalBounds, ThroughputFound};
+
+fn fixture(engine: &str) -> Fixture {
+    Fixture::new(encrypting(engine), Direction::Both, false)
+}
+
+impl Fixture {
+    /// The readings of the first trial, which is the figure's.
+    fn first(&mut self) -> &mut TrialReadings {
+        self.result.trials[0].readings.as_mut().unwrap()
+    }
+}
+
+#[test]
+fn frames_in_clear_in_any_trial_are_found_and_the_trial_named() {
+    let mut fixture = fixture("auto");
+    let watch = fixture.first().watch.as_mut().unwrap();
+    (watch.foreign_frames, watch.marker_frames) = (4000, 60);
+    watch.examples = vec!["IPv4 UDP 198.18.0.1:1 > 198.19.0.1:2, 110 B".to_owned()];
+    assert_eq!(fixture.failing(), ["trials-watched"]);
+    let detail = fixture.detail("trials-watched");
+    assert!(
+        detail.contains("trial 1 (100000 frames/s): 4000 frames were not sealed, 60 of the first"),
+        "{detail}"
+    );
+    assert!(
+        detail.contains("2 of 2 trials, 200000 of 200000 frames"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn frames_past_the_link_are_missing_on_it() {
+    let mut fixture = fixture("auto");
+    // A third of the time.
+    let cipher = fixture.first().cipher.as_mut().unwrap();
+    cipher.bytes = cipher.bytes * 2 / 3;
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+    assert!(
+        fixture
+            .detail("cipher-link-amount")
+            .contains("trial 1 (100000 frames/s): the link")
+    );
+    // A copy of each frame in the form of sealed packets is too much.
+    let cipher = fixture.first().cipher.as_mut().unwrap();
+    cipher.bytes *= 3;
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+}
+
+#[test]
+fn a_device_that_forwards_some_frames_without_sealing_them_counts_too_little() {
+    let mut fixture = fixture("auto");
+    *fixture
+        .first()
+        .dut
+        .as_mut()
+        .unwrap()
+        .taken_in_bytes
+        .as_mut()
+        .unwrap() -= 1;
+    assert_eq!(fixture.failing(), ["trials-sealed"]);
+    fixture.first().dut = None;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    assert!(
+        fixture
+            .detail("trials-sealed")
+            .contains("1 of 2 trials, 100000 of 200000")
+    );
+    fixture.first().dut = Some(DutWork {
+        taken_in_bytes: Some(FRAMES * FRAME_BYTES),
+        put_out_bytes: None,
+        unaccounted_packets: 65,
+    });
+    assert_eq!(fixture.failing(), ["trials-sealed"]);
+}
+
+#[test]
+fn a_trial_without_readings_is_not_covered() {
+    let mut fixture = fixture("auto");
+    fixture.result.trials[0].readings = None;
+    assert_eq!(fixture.failing(), ["cipher-link-amount", "trials-watched"]);
+    assert!(fixture.detail("trials-watched").contains("1 of 2 trials"));
+}
+
+#[test]
+fn a_link_that_was_down_is_no_gap_where_the_procedure_took_it_down() {
+    let mut fixture = fixture("auto");
+    fixture.first().watch.as_mut().unwrap().interrupted = true;
+    assert_eq!(fixture.failing(), ["trials-watched"]);
+    let cut = DutEvent {
+        name: "link-down".to_owned(),
+        ..DutEvent::default()
+    };
+    fixture.result.found =
+        journal::record::FrameFound::Disturbed(journal::record::DisturbedTrials {
+            disturbances: vec![Disturbance {
+                trial: 0,
+                events: vec![cut],
+                ..Disturbance::default()
+            }],
+            rekeyed_throughput: None,
+        });
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+#[test]
+fn a_filter_that_sees_less_than_was_received_in_clear_would_miss_it_elsewhere() {
+    let mut fixture = Fixture::new(Adapter::Direct, Direction::Both, false);
+    fixture.first().watch.as_mut().unwrap().foreign_frames = FRAMES - 1;
+    assert_eq!(fixture.failing(), ["trials-watched"]);
+}
+
+#[test]
+fn loss_with_a_full_queue_of_the_machine_is_nobodys_unless_it_is_accounted_for() {
+    let mut fixture = fixture("auto");
+    fixture.first().drops.unattributed = 5;
+    // Nothing was lost.
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let lossy = &mut fixture.result.trials[0];
+    (lossy.received, lossy.received_bytes) = (FRAMES - 20, (FRAMES - 20) * FRAME_BYTES);
+    assert_eq!(fixture.failing(), ["losses-attributed"]);
+    assert!(
+        fixture
+            .detail("losses-attributed")
+            .contains("of 20 lost frames up to 5 may be")
+    );
+    // The station is known to have lost all of them, or the device.
+    fixture.first().drops.station = 20;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.first().drops.station = 0;
+    fixture.first().drops.unattributed = 0;
+    fixture.first().drops.device = 20;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+fn search(exceed_ratio_ppm: u32) -> campaign::plan::ThroughputSearch {
+    campaign::plan::ThroughputSearch {
+        profile: campaign::plan::Profile::Fast,
+        goals: vec![campaign::plan::Goal {
+            name: "ndr".to_owned(),
+            criteria: campaign::plan::Criteria {
+                loss_ratio_ppm: 0,
+                exceed_ratio_ppm,
+                initial_trial_ns: 50 * MS,
+                final_trial_ns: 500 * MS,
+                duration_sum_ns: 1000 * MS,
+                width_ppm: 5000,
+            },
+        }],
+        max_load: None,
+        min_load: 100,
+        drain_ns: 0,
+        timeout_ns: 1000 * MS,
+    }
+}
+
+/// A search that found the load of the trials, the second of which has the samples.
+fn searched(exceed_ratio_ppm: u32) -> Fixture {
+    let mut fixture = fixture("auto");
+    fixture.test.procedure = Procedure::Throughput(search(exceed_ratio_ppm));
+    fixture.result.throughput = Some(ThroughputFound {
+        goals: vec![GoalBounds {
+            lower: Some(FRAMES),
+            ..GoalBounds::default()
+        }],
+        ..ThroughputFound::default()
+    });
+    fixture
+}
+
+fn lose(trial: &mut FrameTrial, frames: u64) {
+    trial.received -= frames;
+    trial.received_bytes -= frames * FRAME_BYTES;
+}
+
+#[test]
+fn a_throughput_whose_load_is_not_carried_again_is_none() {
+    let mut fixture = searched(500_000);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    lose(&mut fixture.result.trials[1], 100);
+    assert_eq!(fixture.failing(), ["throughput-confirmed"]);
+    let detail = fixture.detail("throughput-confirmed");
+    assert_eq!(
+        detail,
+        "after the search, 0 of 1 trials at its load met the goal `ndr`: 100 of 100000 lost"
+    );
+    // Half of the time may exceed it.
+    let more = fixture.result.trials[0].clone();
+    fixture.result.trials.push(more);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.test.procedure = Procedure::Throughput(search(0));
+    assert_eq!(fixture.failing(), ["throughput-confirmed"]);
+}

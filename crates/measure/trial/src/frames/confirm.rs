@@ -1,0 +1,93 @@
+//! Confirms a throughput by trials at its load: what contradicts a figure may not stand beside it.
+//!
+//! The trial with the samples runs at the lower bound of the first goal. It counts like a trial of
+//! the search: when it does not meet the goal, trials of the goal's length follow, until the share
+//! of time that did not meet it is within the goal's exceed ratio (RFC 9971), or the time is up.
+
+use super::{Found, Rig, RigLoad};
+use crate::error::TrialError;
+use campaign::plan::{FrameTest, Goal};
+use journal::record::{FrameResult, FrameTrial};
+use lab::Interrupt;
+
+/// Time of confirming trials, as a multiple of that of the first, or one trial of the goal if that
+/// is longer.
+const CONFIRMING_TIMES: u64 = 3;
+
+/// How trials at the load of a throughput agree with its goal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Confirmation<'a> {
+    /// The goal.
+    pub(crate) goal: &'a Goal,
+    /// The trials at its lower bound after the search: first that with the samples.
+    pub(crate) trials: &'a [FrameTrial],
+}
+
+impl<'a> Confirmation<'a> {
+    /// Returns how a result is confirmed; `None` without a throughput whose load was tried again.
+    pub(crate) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
+        let goal = test.procedure.search()?.goals.first()?;
+        let lower = result.throughput.as_ref()?.goals.first()?.lower?;
+        let trials = result.trials.get(result.evidence_trial?..)?;
+        (trials.first()?.load == lower).then_some(Self { goal, trials })
+    }
+
+    /// Time of all trials and of those that do not meet the goal.
+    fn times_ns(&self) -> (u64, u64) {
+        let time = |trials: &mut dyn Iterator<Item = &FrameTrial>| {
+            trials.map(|trial| trial.duration_ns).sum::<u64>()
+        };
+        let failed = &mut self.trials.iter().filter(|trial| !self.is_met_by(trial));
+        (time(&mut self.trials.iter()), time(failed))
+    }
+
+    /// Whether a trial lost no more than the goal allows, of the frames that it intended to send.
+    pub(crate) fn is_met_by(&self, trial: &FrameTrial) -> bool {
+        let lost = trial.intended.saturating_sub(trial.received);
+        let allowed = u128::from(trial.intended) * u128::from(self.goal.criteria.loss_ratio_ppm);
+        !trial.took_too_long() && u128::from(lost) * 1_000_000 <= allowed
+    }
+
+    /// Whether the share of time that did not meet the goal is within its exceed ratio.
+    pub(crate) fn holds(&self) -> bool {
+        let (all, failed) = self.times_ns();
+        let allowed = u128::from(all) * u128::from(self.goal.criteria.exceed_ratio_ppm);
+        u128::from(failed) * 1_000_000 <= allowed
+    }
+
+    /// Duration of the next trial; `None` if the trials decide.
+    fn next_ns(&self) -> Option<u64> {
+        let first = self.trials.first()?.duration_ns;
+        let trial_ns = self.goal.criteria.final_trial_ns.max(1);
+        let most = first.saturating_mul(CONFIRMING_TIMES);
+        let most = most.max(first.saturating_add(trial_ns));
+        let (all, _) = self.times_ns();
+        // Without an exceed ratio a single trial decides.
+        let is_open = !self.holds() && self.goal.criteria.exceed_ratio_ppm > 0;
+        (is_open && all.saturating_add(trial_ns) <= most).then_some(trial_ns)
+    }
+}
+
+/// Makes further trials at the load of the trial with the samples until they decide about the
+/// throughput.
+pub(crate) fn confirm(
+    found: &mut Found,
+    test: &FrameTest,
+    rig: &mut dyn Rig,
+    interrupt: &Interrupt,
+) -> Result<(), TrialError> {
+    let load = found.evidence_load;
+    while let Some(duration_ns) = Confirmation::of(test, &found.result).and_then(|it| it.next_ns())
+    {
+        let run = rig.run(
+            &RigLoad {
+                duration_ns,
+                ..load
+            },
+            interrupt,
+        )?;
+        found.result.trials.push(run.trial);
+        found.strays.add(&run.strays);
+    }
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! Readings around every frame trial: the cipher link's counters and the kernel filter on it, the
+//! device's counters, queues that were full, and what others took of the machine.
+//!
+//! The reading after a trial is the one before the next: no frame between two trials is left out,
+//! and a trial costs one round trip per node, one for the filter, and one per gateway of a device
+//! whose counters are checked.
+
+use crate::error::TrialError;
+use crate::evidence::{Gateway, IN_FLIGHT_PACKETS, counted_since};
+use crate::reading::{difference, nanoseconds, nodes, steady};
+use crate::watch::{CipherLinkWatch, WatchPoint};
+use campaign::plan::{Cell, Role};
+use journal::record::{
+    CipherWatch, DutWork, FrameTrial, InterfaceCounters, LinkTraffic, MachineTime, QueueDrops,
+    TrialReadings,
+};
+use lab::protocol::{CpuTime, NodeReading, Request, Response};
+use lab::{Bench, FrameEnd, FramePath, LabError, NodeId, RunningDut};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Ethernet header and FCS.
+const ETHERNET_AND_FCS_BYTES: u64 = 14 + 4;
+/// The gateways' ends of the stations' links.
+const STATION_LINKS: [(NodeId, &str); 2] = [(NodeId::Gw1, "a1"), (NodeId::Gw2, "b1")];
+
+/// Reads the path after each trial.
+pub(super) struct PathReader<'a> {
+    bench: &'a dyn Bench,
+    look: Option<WatchPoint<'a>>,
+    /// On from before the first trial until the rig is dropped.
+    watch: Option<CipherLinkWatch<'a>>,
+    path: FramePath,
+    duplex: bool,
+    /// Whether the stations are joined directly.
+    is_rig: bool,
+    /// Whether the device's counters are checked.
+    counts_work: bool,
+    last: State,
+}
+
+/// Totals at one instant.
+struct State {
+    at: Instant,
+    nodes: BTreeMap<NodeId, NodeReading>,
+    /// CPU time of tools and device by node and handle.
+    processes: BTreeMap<(NodeId, u64), CpuTime>,
+    /// The device's own processes among them.
+    dut_processes: Vec<(NodeId, u64)>,
+    /// The device's counters; `None` where they are not checked, or began anew.
+    dut: Option<BTreeMap<String, u64>>,
+}
+
+impl<'a> PathReader<'a> {
+    /// Starts the watch and reads the state before the first trial.
+    pub(super) fn start(
+        bench: &'a dyn Bench,
+        dut: &RunningDut,
+        cell: &Cell,
+        (path, duplex): (&FramePath, bool),
+        look: Option<WatchPoint<'a>>,
+    ) -> Result<Self, LabError> {
+        let watch = look.map(|look| CipherLinkWatch::start(bench, dut, look));
+        let adapter = &cell.dut.adapter;
+        let is_rig = adapter.profile().role == Role::Rig;
+        let (nodes, processes) = read_nodes(bench, dut, &[])?;
+        Ok(Self {
+            bench,
+            look,
+            watch: watch.transpose()?,
+            path: path.clone(),
+            duplex,
+            is_rig,
+            counts_work: adapter.encryptor().is_some() && !is_rig,
+            last: State {
+                at: Instant::now(),
+                nodes,
+                processes,
+                dut_processes: dut.processes.clone(),
+                dut: None,
+            },
+        })
+    }
+
+    /// Prepares for a trial: a device that was started anew counts from here.
+    pub(super) fn before(&mut self, dut: &RunningDut) -> Result<(), LabError> {
+        if self.counts_work && self.last.dut.is_none() {
+            self.last.dut = Some(steady(|| self.bench.dut_counters(dut))?);
+        }
+        Ok(())
+    }
+
+    /// Forgets the device's counters: it was stopped or started anew.
+    pub(super) fn forget_dut(&mut self) {
+        self.last.dut = None;
+    }
+
+    /// Reads what happened since the last trial. `tools` have reported, and are known still.
+    pub(super) fn after(
+        &mut self,
+        dut: &RunningDut,
+        tools: &[(NodeId, u64)],
+        trial: &FrameTrial,
+    ) -> Result<TrialReadings, TrialError> {
+        let watch = self.watch.as_ref().map(CipherLinkWatch::read).transpose()?;
+        let (nodes, processes) = read_nodes(self.bench, dut, tools)?;
+        let counters = self.counters(dut, trial)?;
+        let now = State {
+            at: Instant::now(),
+            nodes,
+            processes,
+            dut_processes: dut.processes.clone(),
+            dut: counters,
+        };
+        let last = std::mem::replace(&mut self.last, now);
+        Ok(self.since(&last, watch))
+    }
+
+    /// Returns the device's counters, read until they account for what was received.
+    fn counters(
+        &self,
+        dut: &RunningDut,
+        trial: &FrameTrial,
+    ) -> Result<Option<BTreeMap<String, u64>>, LabError> {
+        let Some(before) = &self.last.dut else {
+            return Ok(None);
+        };
+        let counters = self.bench.dut_counters(dut)?;
+        let work = self.work(&counted_since(&counters, before));
+        let headers = trial.received * ETHERNET_AND_FCS_BYTES;
+        let ip_bytes = trial.received_bytes.saturating_sub(headers);
+        let is_complete = work.is_some_and(|work| {
+            work.bytes_least() >= ip_bytes && work.unaccounted_packets <= IN_FLIGHT_PACKETS
+        });
+        match is_complete {
+            true => Ok(Some(counters)),
+            false => steady(|| self.bench.dut_counters(dut)).map(Some),
+        }
+    }
+
+    /// The difference of the last two states.
+    fn since(&self, before: &State, watch: Option<CipherWatch>) -> TrialReadings {
+        let now = &self.last;
+        let counted = now.dut.as_ref().zip(before.dut.as_ref());
+        let counted = counted.map(|(after, before)| counted_since(after, before));
+        TrialReadings {
+            wall_ns: nanoseconds(now.at, before.at),
+            cipher: self.look.and_then(|look| self.cipher(before, look)),
+            watch,
+            dut: counted.and_then(|counted| self.work(&counted)),
+            drops: self.drops(before),
+            machine: machine(before, now),
+        }
+    }
+
+    /// What an interface counted since `before`; `None` if it is not there.
+    fn interface(&self, before: &State, (node, name): (NodeId, &str)) -> Option<InterfaceCounters> {
+        let of = |state: &State| state.nodes.get(&node)?.interfaces.get(name).copied();
+        let after = of(&self.last)?;
+        Some(difference(&after, &of(before).unwrap_or_default()))
+    }
+
+    /// What passed the watched end of the cipher link in the loaded directions.
+    fn cipher(&self, before: &State, look: WatchPoint<'_>) -> Option<LinkTraffic> {
+        let counters = self.interface(before, (look.gateway, look.interface))?;
+        let sends = [counters.tx_packets, counters.tx_bytes];
+        let receives = [counters.rx_packets, counters.rx_bytes];
+        let [packets, bytes] = match (self.duplex, look.sends) {
+            (true, _) => [sends[0] + receives[0], sends[1] + receives[1]],
+            (false, true) => sends,
+            (false, false) => receives,
+        };
+        Some(LinkTraffic { packets, bytes })
+    }
+
+    /// What the gateways in the path did, by the difference of their counters.
+    fn work(&self, counted: &BTreeMap<String, u64>) -> Option<DutWork> {
+        let (mut into, mut out) = (None::<u64>, None::<u64>);
+        let (mut gateways, mut unaccounted_packets) = (0, 0);
+        let FramePath { source, sink } = &self.path;
+        for (end, is_source) in [(source, true), (sink, false)] {
+            // Where the station seals and opens by itself, there is no gateway beside it.
+            let Some(name) = gateway_beside(end) else {
+                continue;
+            };
+            let gateway = Gateway::of(counted, name)?;
+            gateways += 1;
+            if is_source || self.duplex {
+                *into.get_or_insert(0) += gateway.count("clear_rx_bytes");
+            }
+            if !is_source || self.duplex {
+                *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
+            }
+            unaccounted_packets = gateway.unaccounted().max(unaccounted_packets);
+        }
+        // Each direction crosses a single gateway, on its one side or the other.
+        if let (1, Some(one), Some(other)) = (gateways, into, out) {
+            (into, out) = (Some(one + other), None);
+        }
+        (gateways > 0).then_some(DutWork {
+            taken_in_bytes: into,
+            put_out_bytes: out,
+            unaccounted_packets,
+        })
+    }
+
+    /// Frames that found a queue full.
+    fn drops(&self, before: &State) -> QueueDrops {
+        let FramePath { source, sink } = &self.path;
+        let sinks = match self.duplex {
+            true => vec![sink, source],
+            false => vec![sink],
+        };
+        let mut drops = QueueDrops::default();
+        for sink in sinks {
+            let dropped = |at| self.interface(before, at).unwrap_or_default();
+            let own = dropped((sink.node, sink.interface.as_str())).rx_dropped;
+            // A full backlog counts at both ends of a virtual link, a full ring at the other only.
+            let peer = self.peer(sink).map_or(0, |peer| dropped(peer).tx_dropped);
+            drops.station += own.max(peer);
+        }
+        let ends = [source, sink].map(|end| (end.node, end.interface.as_str()));
+        let mut by_interface = 0;
+        for (node, reading) in &self.last.nodes {
+            for name in reading.interfaces.keys() {
+                let at = (*node, name.as_str());
+                let dropped = self.interface(before, at).map_or(0, |it| it.rx_dropped);
+                by_interface += dropped;
+                if !is_station(*node) && !ends.contains(&at) {
+                    drops.device += dropped;
+                }
+            }
+            let earlier = before.nodes.get(node).map_or(0, |it| it.socket_drops);
+            let sockets = reading.socket_drops.saturating_sub(earlier);
+            match is_station(*node) || ends.iter().any(|(end, _)| end == node) {
+                true => drops.station_sockets += sockets,
+                false => drops.device_sockets += sockets,
+            }
+        }
+        // All nodes share one machine; any of them has its count.
+        let backlog = |state: &State| state.nodes.get(&NodeId::A).map_or(0, |it| it.backlog_drops);
+        let all = backlog(&self.last).saturating_sub(backlog(before));
+        drops.unattributed = all.saturating_sub(by_interface);
+        drops
+    }
+
+    /// The other end of the virtual link that an end of the path is on.
+    fn peer(&self, end: &FrameEnd) -> Option<(NodeId, &str)> {
+        let (a, b) = self.bench.station_interfaces();
+        let (w0, w1) = self.bench.cipher_interfaces();
+        match end.node {
+            NodeId::A if self.is_rig => Some((NodeId::B, b)),
+            NodeId::B if self.is_rig => Some((NodeId::A, a)),
+            NodeId::A => Some(STATION_LINKS[0]),
+            NodeId::B => Some(STATION_LINKS[1]),
+            NodeId::Gw1 if self.bench.elements().is_empty() => Some((NodeId::Gw2, w1)),
+            NodeId::Gw2 if self.bench.elements().is_empty() => Some((NodeId::Gw1, w0)),
+            _ => None,
+        }
+    }
+}
+
+const fn is_station(node: NodeId) -> bool {
+    matches!(node, NodeId::A | NodeId::B)
+}
+
+fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {
+    match (end.node, &end.esp) {
+        (NodeId::A, None) => Some(NodeId::Gw1.name()),
+        (NodeId::B, None) => Some(NodeId::Gw2.name()),
+        _ => None,
+    }
+}
+
+type Nodes = BTreeMap<NodeId, NodeReading>;
+type Processes = BTreeMap<(NodeId, u64), CpuTime>;
+
+/// Reads every node, with the programs on it.
+fn read_nodes(
+    bench: &dyn Bench,
+    dut: &RunningDut,
+    tools: &[(NodeId, u64)],
+) -> Result<(Nodes, Processes), LabError> {
+    let (mut readings, mut processes) = (Nodes::new(), Processes::new());
+    for id in nodes(bench) {
+        let on_it = tools.iter().chain(&dut.processes);
+        let on_it: Vec<u64> = on_it
+            .filter(|(node, _)| *node == id)
+            .map(|(_, process)| *process)
+            .collect();
+        let node = bench.node(id);
+        let request = Request::Readings {
+            processes: on_it.clone(),
+        };
+        match node.call(request)? {
+            Response::Readings(reading) => {
+                let times = reading.processes.iter().copied();
+                processes.extend(on_it.iter().map(|process| (id, *process)).zip(times));
+                readings.insert(id, reading);
+            }
+            other => return Err(node.unexpected(&other)),
+        }
+    }
+    Ok((readings, processes))
+}
+
+/// What others took of the machine between two states.
+fn machine(before: &State, now: &State) -> MachineTime {
+    // All nodes share one machine; any of them can read it.
+    let of = |state: &State| state.nodes.get(&NodeId::A).cloned().unwrap_or_default();
+    let (earlier, later) = (of(before), of(now));
+    let own = now.processes.iter().map(|(process, time)| {
+        let earlier = before.processes.get(process).copied().unwrap_or_default();
+        time.user_ns.saturating_sub(earlier.user_ns)
+    });
+    let own: u64 = own.sum();
+    // A process of the device that is gone took its time with it.
+    let mut dut = before.dut_processes.iter();
+    let gone = dut.any(|it| !now.dut_processes.contains(it));
+    let user = later
+        .machine
+        .user_ns
+        .saturating_sub(earlier.machine.user_ns);
+    let pressure = later.pressure_ns.zip(earlier.pressure_ns);
+    MachineTime {
+        steal_ns: later
+            .machine
+            .steal_ns
+            .saturating_sub(earlier.machine.steal_ns),
+        foreign_ns: (!gone).then(|| user.saturating_sub(own)),
+        pressure_ns: pressure.map(|(later, earlier)| later.saturating_sub(earlier)),
+    }
+}
