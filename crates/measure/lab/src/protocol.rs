@@ -7,13 +7,13 @@
 //! and nothing stays behind.
 
 use campaign::plan::Form;
-use journal::record::InterfaceCounters;
+use journal::record::{InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -244,9 +244,19 @@ pub enum Request {
         control_ports: Vec<ControlPort>,
         /// Bytes that must not be seen in clear between the gateways.
         marker: Vec<u8>,
+        /// Whether sealed packets that show the marker where NULL encryption leaves it are foreign.
+        inside: bool,
     },
     /// End a watch.
     WatchEnd {
+        /// From [`Response::Watching`].
+        watch: u64,
+    },
+    /// Watch the settings of the station's network namespace until `SettingsWatchEnd`; see
+    /// [`journal::record::PathSettings`].
+    SettingsWatch,
+    /// End a watch on settings.
+    SettingsWatchEnd {
         /// From [`Response::Watching`].
         watch: u64,
     },
@@ -301,6 +311,10 @@ pub enum Response {
         boot_id: String,
         /// Logical CPUs that the station may use.
         cores: u16,
+        /// The same in the order in which [`Program::cores`] counts them, with their cores and NUMA
+        /// nodes.
+        #[serde(default)]
+        cpus: Vec<LogicalCpu>,
         /// `net.core.rmem_max` of the machine, in bytes: the largest receive buffer that a program
         /// can ask for. Kernels before 6.11 do not show it inside the station's namespace, so it is
         /// read before the station enters that: take it from here, not by a program on the
@@ -340,13 +354,16 @@ pub enum Response {
     Offloads(BTreeMap<String, BTreeMap<String, String>>),
     /// To `Sample`.
     Sample(journal::record::CipherLink),
-    /// To `Watch`: every frame is seen from now on.
+    /// To `Watch` and `SettingsWatch`: every frame, or every change, is seen from now on.
     Watching {
-        /// Handle for `WatchEnd`.
+        /// Handle for `WatchEnd` or `SettingsWatchEnd`.
         watch: u64,
     },
     /// To `WatchEnd`.
     Watched(journal::record::CipherWatch),
+    /// To `SettingsWatchEnd`: names of interfaces and counters have no node before them, and changes
+    /// no node.
+    SettingsWatched(journal::record::PathSettings),
     /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
     UdpErrors {
         /// Datagrams lost because a socket's receive buffer was full; part of `in_errors`.

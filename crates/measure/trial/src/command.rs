@@ -13,6 +13,7 @@
 
 mod iperf2;
 
+use crate::cores::{Cores, Machine};
 use crate::timing::Timing;
 use campaign::plan::{Cell, Measurement, Stations, Tool};
 use journal::record::ToolParameters;
@@ -113,50 +114,6 @@ pub enum CommandError {
     },
 }
 
-/// Cores of the stations' tools when both stations are on one machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cores {
-    /// Station A's, from the low end.
-    pub a: Vec<u16>,
-    /// Station B's, from the high end.
-    pub b: Vec<u16>,
-}
-
-impl Cores {
-    /// Assigns `per_station` of a machine's `present` cores to each station, A from the low end and
-    /// B from the high end, so that they share as few as possible.
-    ///
-    /// # Errors
-    /// When the machine has fewer than `per_station`, or that is 0.
-    pub fn assign(per_station: u16, present: u16) -> Result<Self, CommandError> {
-        if per_station == 0 {
-            return Err(CommandError::Zero {
-                what: "the number of cores per station",
-            });
-        }
-        if per_station > present {
-            return Err(CommandError::TooFewCores {
-                wanted: per_station,
-                present,
-            });
-        }
-        Ok(Self {
-            a: (0..per_station).collect(),
-            b: (0..per_station).map(|i| present - 1 - i).collect(),
-        })
-    }
-
-    /// Cores that both stations use.
-    #[must_use]
-    pub fn shared(&self) -> Vec<u16> {
-        self.a
-            .iter()
-            .copied()
-            .filter(|core| self.b.contains(core))
-            .collect()
-    }
-}
-
 /// Returns the parameters of a cell's trials without tuning.
 #[must_use]
 pub fn parameters(cell: &Cell) -> ToolParameters {
@@ -195,7 +152,7 @@ pub fn largest_datagram_bytes(mtu: u16) -> u32 {
 }
 
 /// Returns the commands of one trial of `cell` with `parameters`, against `target`, on a machine
-/// with `machine_cores`.
+/// with those CPUs.
 ///
 /// # Errors
 /// [`CommandError`] when the cell's settings are impossible.
@@ -203,10 +160,10 @@ pub fn commands(
     cell: &Cell,
     parameters: &ToolParameters,
     target: Ipv4Addr,
-    machine_cores: u16,
+    machine: impl Into<Machine>,
 ) -> Result<Commands, CommandError> {
     let stations = cell.stations.ok_or(CommandError::NoStations)?;
-    let cores = Cores::assign(stations.cores, machine_cores)?;
+    let cores = Cores::assign(stations.cores, machine)?;
     match cell.measurement {
         Measurement::Ping {
             count,

@@ -5,6 +5,7 @@
 
 mod checkpoint;
 pub mod command;
+mod cores;
 mod device;
 mod disturbance;
 mod error;
@@ -23,6 +24,7 @@ mod quiet;
 mod reading;
 mod readings;
 pub mod run;
+mod settings;
 pub mod timing;
 mod tools;
 pub mod transfer;
@@ -30,7 +32,8 @@ pub mod tune;
 mod watch;
 
 pub use checkpoint::Checkpoint;
-pub use command::{CommandError, Commands, Cores, commands, parameters};
+pub use command::{CommandError, Commands, commands, parameters};
+pub use cores::{Cores, Machine};
 pub use device::OnDevices;
 pub use disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 pub use error::TrialError;

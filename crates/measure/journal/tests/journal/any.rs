@@ -565,11 +565,21 @@ fn evidence() -> impl Strategy<Value = Evidence> {
             watch: seen[0].is_multiple_of(2).then(|| CipherWatch {
                 foreign_frames: seen[0],
                 marker_frames: seen[1],
+                clear_sealed_frames: seen[3],
                 foreign_bytes: seen[2],
                 examples: dut_facts.values().cloned().collect(),
             }),
             interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
             offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),
+            settings: seen[4].is_multiple_of(2).then(|| PathSettings {
+                changes: vec![SettingChange {
+                    node: "gw1".to_owned(),
+                    at_ns: seen[1].is_multiple_of(2).then_some(seen[2]),
+                    what: dut_facts.keys().cloned().collect(),
+                }],
+                queue_drops: dut_counters.clone(),
+                tcp: dut_counters.clone(),
+            }),
             dut_counters,
             dut_facts,
         })

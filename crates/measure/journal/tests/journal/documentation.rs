@@ -74,6 +74,10 @@ fn records() -> Vec<Record> {
         }],
         watch: Some(CipherWatch::default()),
         interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
+        settings: Some(PathSettings {
+            changes: vec![SettingChange::default()],
+            ..PathSettings::default()
+        }),
         ..Evidence::default()
     };
     let measured = |figures: Figures| Measured {

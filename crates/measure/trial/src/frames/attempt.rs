@@ -2,7 +2,8 @@
 //!
 //! 1. Set the links and check that they carry the IP version; start the DUT; wait until earlier
 //!    connections are closed.
-//! 2. Carry out the procedure, trial by trial, with nothing else on the path.
+//! 2. Carry out the procedure, trial by trial, with nothing else on the path; every node's settings
+//!    are watched until the end, except where the procedure changes them itself.
 //! 3. Make one more trial at the load of its figures: watch every frame of the cipher link, take
 //!    samples, read CPU time, and read counters before and after.
 //! 4. Stop the DUT and make every check.
@@ -12,17 +13,19 @@
 
 use super::station::StationRig;
 use super::{FrameRun, RigLoad, carry_out};
-use crate::command::{CommandError, Cores};
+use crate::command::CommandError;
+use crate::cores::Cores;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
-use crate::measurer::{Trial, machine_cores, with_dut};
+use crate::measurer::{Trial, machine, with_dut};
 use crate::quiet;
-use crate::reading::{Counters, Offloads, offloads};
+use crate::reading::{self, Counters, Offloads, offloads};
 use crate::readings::PathReadings;
+use crate::settings::SettingsWatch;
 use crate::timing::Timing;
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, Watcher};
-use campaign::plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
+use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
@@ -40,7 +43,7 @@ pub(crate) fn attempt(
     expect_ip(bench, trial, test.traffic.ip)?;
     // Read before the DUT adds its own interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
-    let cores = Cores::assign(stations.cores, machine_cores(bench)?)?;
+    let cores = Cores::assign(stations.cores, machine(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
         let path = dut.frame_path.clone().ok_or_else(|| {
             TrialError::frames(format!(
@@ -115,6 +118,11 @@ impl Attempt<'_> {
     ) -> Result<(Measured, Option<String>), TrialError> {
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
+        // A disturbance is a change.
+        let is_disturbed = matches!(self.test.procedure, Procedure::Disturbed(_));
+        let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench));
+        let settings = settings.transpose()?;
+        let offloads_before = offloads.clone();
         let mut rig = StationRig::new(
             self.bench,
             dut,
@@ -129,7 +137,11 @@ impl Attempt<'_> {
             .watched_gateway()
             .and_then(|gateway| WatchPoint::at(self.bench, gateway, &marker));
         let load = found.evidence_load;
-        let (run, readings) = self.watched(&mut rig, &load, look, offloads)?;
+        let (run, mut readings) = self.watched(&mut rig, &load, look, offloads)?;
+        if let Some(settings) = settings {
+            let after = reading::offloads(self.bench)?;
+            readings.settings = Some(settings.end_of_frames(&offloads_before, &after)?);
+        }
         words.extend(rig.commands(&load));
         found.add_evidence(&run);
         let mut evidence = readings.evidence(rig.dut());
@@ -192,6 +204,7 @@ impl Attempt<'_> {
             watch: watching.map(CipherLinkWatch::end).transpose()?,
             after: Counters::read(self.bench, rig.dut())?,
             seen,
+            settings: None,
         };
         Ok((run, readings))
     }

@@ -91,6 +91,7 @@ pub(crate) struct World {
     counters: BTreeMap<NodeId, InterfaceCounters>,
     pub(crate) watches: Vec<NodeId>,
     pub(crate) watching: usize,
+    pub(crate) settings_watched: usize,
     pub(crate) duts_up: usize,
     pub(crate) directions: Vec<Direction>,
 }
@@ -123,6 +124,7 @@ impl StationBench {
             .filter(|running| running.spec.is_some());
         assert_eq!(left.count(), 0, "a program still runs");
         assert_eq!((world.watching, world.duts_up), (0, 0));
+        assert_eq!(world.settings_watched, 0);
     }
 }
 

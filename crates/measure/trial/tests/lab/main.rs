@@ -7,13 +7,14 @@
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
 //! real encryptor; `kme`, the real simulator of KMEs; and `frames`, the real generator and
-//! analyser.
+//! analyser. `null-esp` sends one packet for the tests of sabotage.
 
 mod attacks;
 mod disturbed;
 mod encryptors;
 mod external;
 mod frames;
+mod sabotage;
 mod trials;
 
 use encryptor::Config;
@@ -35,6 +36,10 @@ fn main() -> ExitCode {
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
         ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
+        ["null-esp"] => {
+            sabotage::send_null_esp();
+            return ExitCode::SUCCESS;
+        }
         ["station"] => return serve(None),
         ["outside", scenario] => return external::play(scenario),
         ["hold-outside", folder, plan] => return external::hold(folder, plan),
@@ -53,6 +58,7 @@ fn main() -> ExitCode {
         ("attacks", &attacks::ALL[..]),
         ("disturbed", &disturbed::ALL[..]),
         ("external", &external::ALL[..]),
+        ("sabotage", &sabotage::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
         let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);

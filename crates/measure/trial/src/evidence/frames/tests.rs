@@ -8,7 +8,7 @@ use campaign::plan::{
     Adapter, Cell, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure,
     Traffic,
 };
-use journal::record::{CipherLink, CipherWatch, Cpu, InterfaceCounters};
+use journal::record::{CipherLink, CipherWatch, Cpu, InterfaceCounters, PathSettings};
 use lab::{FrameEnd, Links, NodeId, StationEsp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -234,6 +234,7 @@ impl Fixture {
                         wall_ns: 1000 * MS,
                         ..Cpu::default()
                     },
+                    settings: Some(&PathSettings::default()),
                 },
                 ends: &self.path,
                 cores: (&[0], &[1]),
@@ -256,12 +257,13 @@ impl Fixture {
     }
 }
 
-const ALWAYS: [&str; 8] = [
+const ALWAYS: [&str; 9] = [
     "offered-as-intended",
     "receiver-kept-up",
     "frames-intact",
     "only-test-frames",
     "offloads-as-asked",
+    "path-unchanged",
     "cores-of-stations",
     "machine-was-ours",
     "interfaces-agree",

@@ -2,7 +2,7 @@
 
 use super::{DUT_PROCESS, FRAME_BYTES, Running, World};
 use crate::bench::MS;
-use journal::record::{CipherWatch, InterfaceCounters};
+use journal::record::{CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response};
 use lab::{LabError, Node, NodeId};
 use port::{FramePortKind, FramePortStats};
@@ -207,6 +207,7 @@ impl Node for StationNode {
                 pid: 1,
                 boot_id: "fake".to_owned(),
                 cores: 2,
+                cpus: Vec::new(),
                 rmem_max_bytes: None,
                 wmem_max_bytes: None,
             },
@@ -251,6 +252,14 @@ impl Node for StationNode {
                     foreign_frames: 1000,
                     ..CipherWatch::default()
                 })
+            }
+            Request::SettingsWatch => {
+                world.settings_watched += 1;
+                Response::Watching { watch: 8 }
+            }
+            Request::SettingsWatchEnd { .. } => {
+                world.settings_watched -= 1;
+                Response::SettingsWatched(PathSettings::default())
             }
             Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),
             other => return Err(self.error(&format!("the fake cannot do {other:?}"))),
