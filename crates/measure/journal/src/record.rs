@@ -47,7 +47,7 @@ pub enum Record {
     /// The first line, once.
     Header(Box<Header>),
     /// An interrupted run was resumed.
-    Resumed(Resumed),
+    Resumed(Box<Resumed>),
     /// The tool parameters found for a cell before its first trial.
     Tuned(Tuned),
     /// A segment of a soak in progress ended.

@@ -361,8 +361,7 @@ pub enum Response {
     },
     /// To `WatchEnd`.
     Watched(journal::record::CipherWatch),
-    /// To `SettingsWatchEnd`: names of interfaces and counters have no node before them, and changes
-    /// no node.
+    /// To `SettingsWatchEnd`: neither names of interfaces and counters nor changes have the node.
     SettingsWatched(journal::record::PathSettings),
     /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
     UdpErrors {

@@ -12,8 +12,8 @@ const LEVEL_INTERVALS_MIN: usize = 2;
 /// Ratio of the levels' medians from which they are apart. Normal noise of up to 12 % is taken for
 /// two levels in fewer than 1 % of transfers.
 pub(crate) const LEVELS_APART: f64 = 1.5;
-/// Levels last: a rate that goes to and fro all the time is noise. One change in this many intervals
-/// is allowed, and always two: down and up again.
+/// Levels last: a rate that goes to and fro all the time is noise. One change in this many
+/// intervals is allowed, and always two: down and up again.
 const INTERVALS_PER_CHANGE: usize = 4;
 /// An interval without traffic counts as this share of the fastest one.
 const LEAST_SHARE: f64 = 0.001;

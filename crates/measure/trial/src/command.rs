@@ -13,7 +13,7 @@
 
 mod iperf2;
 
-use crate::cores::{Cores, Machine};
+use crate::cores::Machine;
 use crate::timing::Timing;
 use campaign::plan::{Cell, Measurement, Stations, Tool};
 use journal::record::ToolParameters;
@@ -112,6 +112,55 @@ pub enum CommandError {
         /// [`Measurement::name`].
         measurement: &'static str,
     },
+}
+
+/// Cores of the stations' tools when both stations are on one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cores {
+    /// Station A's, from the low end.
+    pub a: Vec<u16>,
+    /// Station B's, from the high end.
+    pub b: Vec<u16>,
+}
+
+impl Cores {
+    /// Assigns `per_station` of a machine's CPUs to each station, A from the low end and B from the
+    /// high end, so that they share as few as possible: threads of one core and memory of another
+    /// NUMA node are used only where nothing else is left.
+    ///
+    /// # Errors
+    /// When the machine has fewer than `per_station`, or that is 0.
+    pub fn assign(per_station: u16, machine: impl Into<Machine>) -> Result<Self, CommandError> {
+        let machine = machine.into();
+        if per_station == 0 {
+            return Err(CommandError::Zero {
+                what: "the number of cores per station",
+            });
+        }
+        let each = usize::from(per_station);
+        let present = machine.present();
+        if each > present {
+            return Err(CommandError::TooFewCores {
+                wanted: per_station,
+                present: u16::try_from(present).unwrap_or(u16::MAX),
+            });
+        }
+        let choice = machine.choice(2 * each);
+        Ok(Self {
+            a: choice.iter().take(each).copied().collect(),
+            b: choice.iter().rev().take(each).copied().collect(),
+        })
+    }
+
+    /// Cores that both stations use.
+    #[must_use]
+    pub fn shared(&self) -> Vec<u16> {
+        self.a
+            .iter()
+            .copied()
+            .filter(|core| self.b.contains(core))
+            .collect()
+    }
 }
 
 /// Returns the parameters of a cell's trials without tuning.
@@ -374,3 +423,5 @@ fn seconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_cores;

@@ -32,8 +32,8 @@ pub mod tune;
 mod watch;
 
 pub use checkpoint::Checkpoint;
-pub use command::{CommandError, Commands, commands, parameters};
-pub use cores::{Cores, Machine};
+pub use command::{CommandError, Commands, Cores, commands, parameters};
+pub use cores::Machine;
 pub use device::OnDevices;
 pub use disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 pub use error::TrialError;

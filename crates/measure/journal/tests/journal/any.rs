@@ -16,11 +16,11 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
 /// Any sequence of records that may follow the header.
 pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
     let one = prop_oneof![
-        1 => (any::<u64>(), text()).prop_map(|(at_unix_ns, program)| Record::Resumed(Resumed {
+        1 => (any::<u64>(), text()).prop_map(|(at_unix_ns, program)| Record::Resumed(Box::new(Resumed {
             at_unix_ns,
             program,
             environment: Environment::default(),
-        })),
+        }))),
         1 => tuned().prop_map(Record::Tuned),
         6 => (0..2_usize, 1..=3_u32, outcome().boxed()).prop_map(|(cell, repeat, outcome)| trial(
             cell, repeat, outcome

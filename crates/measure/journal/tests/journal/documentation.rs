@@ -114,11 +114,11 @@ fn records() -> Vec<Record> {
     });
     let others = [
         Record::Header(Box::new(header)),
-        Record::Resumed(Resumed {
+        Record::Resumed(Box::new(Resumed {
             at_unix_ns,
             program,
             environment,
-        }),
+        })),
         Record::Tuned(Tuned {
             cell: "x".into(),
             best: parameters,

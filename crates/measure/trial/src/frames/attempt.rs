@@ -13,8 +13,7 @@
 
 use super::station::StationRig;
 use super::{FrameRun, RigLoad, carry_out};
-use crate::command::CommandError;
-use crate::cores::Cores;
+use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};

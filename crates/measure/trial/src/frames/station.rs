@@ -16,7 +16,7 @@ mod soak;
 use super::rig::Soaked;
 use super::spec::Way;
 use super::{FrameRun, Rig, RigLoad};
-use crate::cores::Cores;
+use crate::command::Cores;
 use crate::disturbance::{HostileLoad, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
