@@ -115,7 +115,7 @@ struct ToolRun {
 
 /// The combined report of the tools.
 enum Report {
-    Transfer(Transfer, Totals),
+    Transfer(Box<Transfer>, Totals),
     Echo(Latency, u16),
 }
 
@@ -164,7 +164,7 @@ impl Attempt<'_> {
         });
         Ok(Measured {
             figures: match report {
-                Report::Transfer(transfer, _) => Figures::Transfer(transfer),
+                Report::Transfer(transfer, _) => Figures::Transfer(*transfer),
                 Report::Echo(latency, _) => Figures::Latency(latency),
             },
             cpu: readings.seen.cpu,
@@ -251,7 +251,7 @@ impl Attempt<'_> {
         }
         let (transfer, totals) =
             assemble(&pairs, &self.commands.timing, &self.commands.parameters)?;
-        Ok(Report::Transfer(transfer, totals))
+        Ok(Report::Transfer(Box::new(transfer), totals))
     }
 
     /// Returns the watched end of the cipher link; `None` where the lab cannot watch it.
@@ -288,13 +288,8 @@ impl Report {
     /// Records how many of the lost datagrams station B itself lost: at most those of the whole
     /// run.
     fn set_station_lost(&mut self, station_lost: u64) {
-        if let Self::Transfer(
-            Transfer {
-                datagrams: Some(datagrams),
-                ..
-            },
-            _,
-        ) = self
+        if let Self::Transfer(transfer, _) = self
+            && let Some(datagrams) = &mut transfer.datagrams
         {
             datagrams.station_lost = station_lost.min(datagrams.lost);
         }

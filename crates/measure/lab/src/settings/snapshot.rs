@@ -174,11 +174,14 @@ mod tests {
         owned.collect()
     }
 
+    fn words(before: Option<&Values>, after: Option<&Values>) -> Option<String> {
+        differences("link w0", before, after)
+    }
+
     #[test]
     fn differences_are_named_with_both_values() {
         let before = values(&[("mtu", "1500"), ("up", "yes")]);
         let after = values(&[("mtu", "1000"), ("up", "yes")]);
-        let words = |before, after| differences("link w0", before, after);
         assert_eq!(words(Some(&before), Some(&before)), None);
         assert_eq!(
             words(Some(&before), Some(&after)).unwrap(),
