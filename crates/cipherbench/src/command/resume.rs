@@ -37,10 +37,10 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         return conclude(dir, &journal, options.json);
     }
     let session = Session::open(&plan.lab, options)?;
-    writer.append(&Record::Resumed(Resumed {
+    writer.append(&Record::Resumed(Box::new(Resumed {
         at_unix_ns: unix_ns(),
         program: version::short().to_owned(),
         environment: session.environment(),
-    }))?;
+    })))?;
     session.carry_out(plan, &done, writer, dir, options)
 }

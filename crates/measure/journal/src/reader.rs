@@ -251,7 +251,7 @@ impl Journal {
         self.end = None;
         match record {
             Record::Header(header) => self.header = *header,
-            Record::Resumed(resumed) => self.resumed.push(resumed),
+            Record::Resumed(resumed) => self.resumed.push(*resumed),
             Record::Tuned(tuned) => self.tuned.push(tuned),
             Record::Soaked(soaked) => self.soaked.push(*soaked),
             Record::Fatigued(fatigued) => {

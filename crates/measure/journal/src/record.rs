@@ -9,7 +9,9 @@ mod frames;
 mod measured;
 mod readings;
 mod service;
+mod settings;
 mod soak;
+mod topology;
 mod variation;
 
 pub use device::{
@@ -25,7 +27,9 @@ pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use measured::*;
 pub use readings::{DutWork, LinkTraffic, MachineTime, QueueDrops, TrialReadings};
 pub use service::ServiceTrial;
+pub use settings::{PathSettings, SettingChange};
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
+pub use topology::{LogicalCpu, physical_cores};
 pub use variation::{DelayVariation, Ipdv, Pdv};
 
 use campaign::Plan;
@@ -49,7 +53,7 @@ pub enum Record {
     /// The first line, once.
     Header(Box<Header>),
     /// An interrupted run was resumed.
-    Resumed(Resumed),
+    Resumed(Box<Resumed>),
     /// The tool parameters found for a cell before its first trial.
     Tuned(Tuned),
     /// A segment of a soak in progress ended.
@@ -87,6 +91,9 @@ pub struct Environment {
     pub cpu_model: String,
     /// Online logical CPUs; 0 when unknown.
     pub cpus: u32,
+    /// Those CPUs with their cores and NUMA nodes; empty when unknown, and in older journals.
+    #[serde(default)]
+    pub topology: Vec<LogicalCpu>,
     /// CPU features that bear on the data path.
     pub cpu_features: Vec<String>,
     /// Frequency governor.
@@ -107,6 +114,18 @@ pub struct Environment {
     pub tools: BTreeMap<String, String>,
     /// Crypto engines: name to version.
     pub engines: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Cores of the machine, counting the threads of one core (SMT siblings) once; logical CPUs
+    /// where the cores are unknown.
+    #[must_use]
+    pub fn cores(&self) -> u32 {
+        match physical_cores(&self.topology) {
+            0 => self.cpus,
+            cores => cores.min(self.cpus.max(1)),
+        }
+    }
 }
 
 /// A resume of the run.
@@ -320,6 +339,10 @@ pub struct Evidence {
     pub dut_counters: BTreeMap<String, u64>,
     /// The DUT's own metadata: version, suite, engine, offloads, by `gateway/key`.
     pub dut_facts: BTreeMap<String, String>,
+    /// Settings that changed during the trial, and counters of the kernels; `None` where they were
+    /// not read (older journals, trials without links).
+    #[serde(default)]
+    pub settings: Option<PathSettings>,
 }
 
 /// One check of the evidence.
@@ -362,8 +385,9 @@ pub struct CipherLink {
 /// Frames are foreign unless they are sealed in the device's form (ESP, bare or in UDP with a
 /// non-zero SPI; WireGuard's or OpenVPN's data on its ports), a key exchange by UDP or TCP where
 /// the device has one, a NAT keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later
-/// fragment of ESP or UDP counts as its packet's first one. Without encryption all traffic is
-/// foreign.
+/// fragment of ESP or UDP counts as its packet's first one. A frame in the device's form is foreign
+/// too if the stations' data is readable at the offsets where NULL encryption leaves it. Without
+/// encryption all traffic is foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CipherWatch {
     /// All foreign frames (or super-packets).
@@ -371,6 +395,10 @@ pub struct CipherWatch {
     /// Of the first dozens of foreign frames, which are inspected: those with the stations' marker
     /// in clear.
     pub marker_frames: u64,
+    /// Of the inspected frames: those in the device's form, with clear text where the stations'
+    /// data is without encryption. Absent in older journals, whose watch did not look inside.
+    #[serde(default)]
+    pub clear_sealed_frames: u64,
     /// Bytes of the inspected frames.
     pub foreign_bytes: u64,
     /// Up to three of them as text: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.

@@ -6,12 +6,14 @@
 mod findings;
 mod machine;
 mod probes;
+mod topology;
 pub mod tuning;
 mod verdicts;
 mod versions;
 
 pub use findings::{Facts, Finding, Status, render};
 pub use probes::{Attempt, Probes, TunSuperPackets};
+pub(crate) use topology::logical_cpus;
 pub use verdicts::judge;
 
 use crate::{Privilege, Result};

@@ -48,6 +48,7 @@ pub mod protocol;
 mod reading;
 mod remains;
 mod sample;
+mod settings;
 pub mod state;
 pub mod station;
 mod switch;
@@ -194,6 +195,8 @@ pub struct RunningDut {
     pub frame_path: Option<FramePath>,
     /// Whether it runs on machines of its own, where its CPU time cannot be measured.
     pub elsewhere: bool,
+    /// Whether it is not to hide what it carries: then clear text inside its packets is no finding.
+    pub readable: bool,
 }
 
 /// An action on a running DUT. [`campaign::plan::DutProfile::abilities`] lists which DUT supports

@@ -351,7 +351,8 @@ impl Bench for NamespaceLab {
         if started.is_err() {
             site.clear();
         }
-        let running = started?;
+        let mut running = started?;
+        running.readable = dut.adapter.profile().is_readable;
         self.dut = Some(Up {
             adapter,
             name: dut.name.clone(),

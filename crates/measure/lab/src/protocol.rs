@@ -7,7 +7,7 @@
 //! and nothing stays behind.
 
 use campaign::plan::Form;
-use journal::record::InterfaceCounters;
+use journal::record::{InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -244,6 +244,8 @@ pub enum Request {
         control_ports: Vec<ControlPort>,
         /// Bytes that must not be seen in clear between the gateways.
         marker: Vec<u8>,
+        /// Whether sealed packets that show the marker where NULL encryption leaves it are foreign.
+        inside: bool,
     },
     /// End a watch.
     WatchEnd {
@@ -260,6 +262,14 @@ pub enum Request {
         /// From [`Response::Started`]: programs whose CPU time is read, living descendants not
         /// included.
         processes: Vec<u64>,
+    },
+    /// Watch the settings of the station's network namespace until `SettingsWatchEnd`; see
+    /// [`journal::record::PathSettings`].
+    SettingsWatch,
+    /// End a watch on settings.
+    SettingsWatchEnd {
+        /// From [`Response::Watching`].
+        watch: u64,
     },
     /// UDP datagrams that this station's kernel received and could not deliver to a socket.
     UdpErrors,
@@ -312,6 +322,10 @@ pub enum Response {
         boot_id: String,
         /// Logical CPUs that the station may use.
         cores: u16,
+        /// The same in the order in which [`Program::cores`] counts them, with their cores and NUMA
+        /// nodes.
+        #[serde(default)]
+        cpus: Vec<LogicalCpu>,
         /// `net.core.rmem_max` of the machine, in bytes: the largest receive buffer that a program
         /// can ask for. Kernels before 6.11 do not show it inside the station's namespace, so it is
         /// read before the station enters that: take it from here, not by a program on the
@@ -351,15 +365,17 @@ pub enum Response {
     Offloads(BTreeMap<String, BTreeMap<String, String>>),
     /// To `Sample`.
     Sample(journal::record::CipherLink),
-    /// To `Watch`: every frame is seen from now on.
+    /// To `Watch` and `SettingsWatch`: every frame, or every change, is seen from now on.
     Watching {
-        /// Handle for `WatchEnd`.
+        /// Handle for `WatchEnd` or `SettingsWatchEnd`.
         watch: u64,
     },
     /// To `WatchEnd` and `WatchRead`.
     Watched(journal::record::CipherWatch),
     /// To `Readings`.
     Readings(NodeReading),
+    /// To `SettingsWatchEnd`: neither names of interfaces and counters nor changes have the node.
+    SettingsWatched(journal::record::PathSettings),
     /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
     UdpErrors {
         /// Datagrams lost because a socket's receive buffer was full; part of `in_errors`.

@@ -28,6 +28,7 @@ mod frames;
 mod hybrids;
 mod keys;
 mod latency;
+mod levels;
 mod overhead;
 mod parameters;
 mod published;

@@ -7,8 +7,10 @@ pub(crate) mod device;
 mod disturbed;
 mod frames;
 mod machine;
+mod path;
 mod run;
 mod scaling;
+mod siblings;
 mod tools;
 
 pub(crate) use tools::disagree as tools_disagree;
@@ -80,6 +82,14 @@ pub enum WarningKind {
     Governor,
     /// Repeats fall in two bands.
     TwoBands,
+    /// The intervals of one trial lie on two levels of rate.
+    IntervalsApart,
+    /// TCP sent more segments again than the path's counters explain.
+    UnexplainedRetransmissions,
+    /// Echo requests were lost in one direction.
+    OneWayLoss,
+    /// Stations and DUT have a CPU each only where two of them are threads of one core.
+    SiblingCores,
     /// The result of a search is irregular: a bound is missing, or too far from the other.
     Irregular,
     /// A goal's width is finer than the loss that it allows.
@@ -167,6 +177,10 @@ pub(crate) fn warnings(
         machine::virtual_machine(journal),
         machine::governor(journal),
         two_bands(cells),
+        path::intervals_apart(journal),
+        path::unexplained_retransmissions(journal),
+        path::one_way_loss(journal),
+        siblings::sibling_cores(journal),
         frames::irregular(cells),
         frames::timed_out(cells),
         frames::narrow_goals(journal),

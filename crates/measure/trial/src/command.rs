@@ -13,6 +13,7 @@
 
 mod iperf2;
 
+use crate::cores::Machine;
 use crate::timing::Timing;
 use campaign::plan::{Cell, Measurement, Stations, Tool};
 use journal::record::ToolParameters;
@@ -123,26 +124,31 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Assigns `per_station` of a machine's `present` cores to each station, A from the low end and
-    /// B from the high end, so that they share as few as possible.
+    /// Assigns `per_station` of a machine's CPUs to each station, A from the low end and B from the
+    /// high end, so that they share as few as possible: threads of one core and memory of another
+    /// NUMA node are used only where nothing else is left.
     ///
     /// # Errors
     /// When the machine has fewer than `per_station`, or that is 0.
-    pub fn assign(per_station: u16, present: u16) -> Result<Self, CommandError> {
+    pub fn assign(per_station: u16, machine: impl Into<Machine>) -> Result<Self, CommandError> {
+        let machine = machine.into();
         if per_station == 0 {
             return Err(CommandError::Zero {
                 what: "the number of cores per station",
             });
         }
-        if per_station > present {
+        let each = usize::from(per_station);
+        let present = machine.present();
+        if each > present {
             return Err(CommandError::TooFewCores {
                 wanted: per_station,
-                present,
+                present: u16::try_from(present).unwrap_or(u16::MAX),
             });
         }
+        let choice = machine.choice(2 * each);
         Ok(Self {
-            a: (0..per_station).collect(),
-            b: (0..per_station).map(|i| present - 1 - i).collect(),
+            a: choice.iter().take(each).copied().collect(),
+            b: choice.iter().rev().take(each).copied().collect(),
         })
     }
 
@@ -195,7 +201,7 @@ pub fn largest_datagram_bytes(mtu: u16) -> u32 {
 }
 
 /// Returns the commands of one trial of `cell` with `parameters`, against `target`, on a machine
-/// with `machine_cores`.
+/// with those CPUs.
 ///
 /// # Errors
 /// [`CommandError`] when the cell's settings are impossible.
@@ -203,10 +209,10 @@ pub fn commands(
     cell: &Cell,
     parameters: &ToolParameters,
     target: Ipv4Addr,
-    machine_cores: u16,
+    machine: impl Into<Machine>,
 ) -> Result<Commands, CommandError> {
     let stations = cell.stations.ok_or(CommandError::NoStations)?;
-    let cores = Cores::assign(stations.cores, machine_cores)?;
+    let cores = Cores::assign(stations.cores, machine)?;
     match cell.measurement {
         Measurement::Ping {
             count,
@@ -417,3 +423,5 @@ fn seconds(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_cores;

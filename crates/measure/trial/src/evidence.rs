@@ -9,10 +9,13 @@
 mod asked;
 mod bounds;
 mod cipher;
+mod clock;
+mod crossing;
 mod frames;
 mod gateway;
 mod link;
 mod path;
+mod settings;
 mod tool;
 
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
@@ -79,13 +82,16 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
     let path = &observed.path;
     let mut checks = vec![
         link::offloads_as_asked(observed),
+        settings::path_unchanged(path.settings),
         tool::cores(observed),
         tool::machine_was_ours(path.cpu),
         tool::processes_in_step(observed),
+        clock::tools_kept_time(observed),
         tool::tool_agrees_with_itself(observed),
         tool::offered_as_intended(observed),
         tool::station_kept_up(observed),
         link::station_interfaces_agree(observed),
+        crossing::packets_cross_once(observed),
     ];
     checks.extend(path.between_the_gateways());
     checks.extend([

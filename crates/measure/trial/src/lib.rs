@@ -5,6 +5,7 @@
 
 mod checkpoint;
 pub mod command;
+mod cores;
 mod device;
 mod disturbance;
 mod error;
@@ -23,6 +24,7 @@ mod quiet;
 mod reading;
 mod readings;
 pub mod run;
+mod settings;
 pub mod timing;
 mod tools;
 pub mod transfer;
@@ -31,6 +33,7 @@ mod watch;
 
 pub use checkpoint::Checkpoint;
 pub use command::{CommandError, Commands, Cores, commands, parameters};
+pub use cores::Machine;
 pub use device::OnDevices;
 pub use disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 pub use error::TrialError;

@@ -1,11 +1,11 @@
 //! One trial with tools: starts the path, measures, stops the path, and judges the evidence.
 //!
 //! 1. Set the links and start the DUT ([`Bench::start_dut`] waits until A reaches B through it).
-//! 2. Wait until connections of an earlier trial are closed; read offloads and counters; start
-//!    servers on B and clients on A.
+//! 2. Wait until connections of an earlier trial are closed; read offloads and counters, and watch
+//!    every node's settings from here on; start servers on B and clients on A.
 //! 3. While they run: watch every frame of the cipher link for foreign ones, read CPU time at both
 //!    ends of the measured time, and take samples of the cipher link in between.
-//! 4. Wait for clients and servers, read counters again, stop the DUT.
+//! 4. Wait for clients and servers, read counters and settings again, stop the DUT.
 //! 5. Combine the tools' reports and make every check.
 //!
 //! On any failure the tools and the DUT are stopped and the trial is recorded with the reason; only
@@ -15,10 +15,11 @@
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Interfaces, Load, ToolObserved};
-use crate::measurer::{Trial, machine_cores, with_dut};
+use crate::measurer::{Trial, machine, with_dut};
 use crate::quiet;
-use crate::reading::{Counters, offloads, station_lost};
+use crate::reading::{self, Counters, offloads, station_lost};
 use crate::readings::PathReadings;
+use crate::settings::SettingsWatch;
 use crate::tools::{Tools, latency, session};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
@@ -69,7 +70,7 @@ pub(crate) fn attempt(
 
 /// Returns the commands, with UDP socket buffers limited to what the stations' kernels allow.
 fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError> {
-    let cores = machine_cores(bench)?;
+    let machine = machine(bench)?;
     let mut parameters = trial.parameters.clone();
     if let (Measurement::Udp { .. }, Some(window)) =
         (&trial.cell.measurement, parameters.window_bytes)
@@ -78,7 +79,7 @@ fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError>
         let b = buffer_limit(bench, NodeId::B, "/proc/sys/net/core/rmem_max")?;
         parameters.window_bytes = Some(window.min(a).min(b));
     }
-    Ok(commands(trial.cell, &parameters, bench.target(), cores)?)
+    Ok(commands(trial.cell, &parameters, bench.target(), machine)?)
 }
 
 /// Reads a kernel limit on a station. Some kernels show it in the initial network namespace only.
@@ -114,7 +115,7 @@ struct ToolRun {
 
 /// The combined report of the tools.
 enum Report {
-    Transfer(Transfer, Totals),
+    Transfer(Box<Transfer>, Totals),
     Echo(Latency, u16),
 }
 
@@ -122,6 +123,7 @@ impl Attempt<'_> {
     fn run(&self) -> Result<Measured, TrialError> {
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
+        let settings = SettingsWatch::start(self.bench)?;
         let before = Counters::read(self.bench, self.dut)?;
         let station_lost_before = station_lost(self.bench)?;
         let look = self.look();
@@ -139,13 +141,17 @@ impl Attempt<'_> {
         let watch = watching.map(CipherLinkWatch::end).transpose()?;
         let station_lost = station_lost(self.bench)?.saturating_sub(station_lost_before);
         report.set_station_lost(station_lost);
+        let after = Counters::read(self.bench, self.dut)?;
+        let offloads_after = reading::offloads(self.bench)?;
+        let settings = settings.end(&offloads, &offloads_after)?;
         let readings = PathReadings {
             look,
             offloads,
             before,
-            after: Counters::read(self.bench, self.dut)?,
+            after,
             seen,
             watch,
+            settings: Some(settings),
         };
         let mut evidence = readings.evidence(self.dut);
         evidence.checks = evidence::checks(&ToolObserved {
@@ -158,7 +164,7 @@ impl Attempt<'_> {
         });
         Ok(Measured {
             figures: match report {
-                Report::Transfer(transfer, _) => Figures::Transfer(transfer),
+                Report::Transfer(transfer, _) => Figures::Transfer(*transfer),
                 Report::Echo(latency, _) => Figures::Latency(latency),
             },
             cpu: readings.seen.cpu,
@@ -245,7 +251,7 @@ impl Attempt<'_> {
         }
         let (transfer, totals) =
             assemble(&pairs, &self.commands.timing, &self.commands.parameters)?;
-        Ok(Report::Transfer(transfer, totals))
+        Ok(Report::Transfer(Box::new(transfer), totals))
     }
 
     /// Returns the watched end of the cipher link; `None` where the lab cannot watch it.
@@ -282,13 +288,8 @@ impl Report {
     /// Records how many of the lost datagrams station B itself lost: at most those of the whole
     /// run.
     fn set_station_lost(&mut self, station_lost: u64) {
-        if let Self::Transfer(
-            Transfer {
-                datagrams: Some(datagrams),
-                ..
-            },
-            _,
-        ) = self
+        if let Self::Transfer(transfer, _) = self
+            && let Some(datagrams) = &mut transfer.datagrams
         {
             datagrams.station_lost = station_lost.min(datagrams.lost);
         }

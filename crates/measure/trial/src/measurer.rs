@@ -1,6 +1,7 @@
 //! The interface to labs that make trials, and the steps that trials on all labs share.
 
 use crate::checkpoint::Checkpoint;
+use crate::cores::Machine;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::{command, evidence};
@@ -76,13 +77,14 @@ pub(crate) fn unix_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Logical CPUs that the stations may use.
-pub(crate) fn machine_cores(bench: &dyn Bench) -> Result<u16, LabError> {
+/// The CPUs that the stations may use.
+pub(crate) fn machine(bench: &dyn Bench) -> Result<Machine, LabError> {
     let station = bench.node(NodeId::A);
     match station.call(Request::Hello {
         protocol: PROTOCOL_VERSION,
     })? {
-        Response::Hello { cores, .. } => Ok(cores),
+        Response::Hello { cpus, .. } if !cpus.is_empty() => Ok(Machine::of(&cpus)),
+        Response::Hello { cores, .. } => Ok(cores.into()),
         other => Err(station.unexpected(&other)),
     }
 }

@@ -4,7 +4,7 @@ use crate::evidence::{CipherSeen, ObservedPath};
 use crate::measurer::Trial;
 use crate::reading::{Counters, Offloads};
 use crate::watch::{WatchPoint, WatchResult};
-use journal::record::{CipherWatch, Evidence};
+use journal::record::{CipherWatch, Evidence, PathSettings};
 use lab::RunningDut;
 
 /// Readings of links and DUT before, during and after the traffic.
@@ -16,6 +16,8 @@ pub(crate) struct PathReadings<'a> {
     pub(crate) after: Counters,
     pub(crate) seen: WatchResult,
     pub(crate) watch: Option<CipherWatch>,
+    /// What changed of the path's settings; `None` where they were not watched.
+    pub(crate) settings: Option<PathSettings>,
 }
 
 impl PathReadings<'_> {
@@ -29,6 +31,7 @@ impl PathReadings<'_> {
             offloads: self.offloads.clone(),
             dut_counters: self.after.dut_since(&self.before),
             dut_facts: dut.facts.clone(),
+            settings: self.settings.clone(),
         }
     }
 
@@ -60,6 +63,7 @@ impl PathReadings<'_> {
             cipher: self.look.and_then(cipher),
             elapsed_ns: self.after.ns_since(&self.before),
             cpu: &self.seen.cpu,
+            settings: evidence.settings.as_ref(),
         }
     }
 }

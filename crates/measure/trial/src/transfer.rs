@@ -53,6 +53,9 @@ pub struct Totals {
     pub offered_bytes: u64,
     /// The measured time by A's clock.
     pub offered_ns: u64,
+    /// The longest interval of any process in the measured time. One that is longer than planned
+    /// means that the process stood still.
+    pub longest_step_ns: u64,
 }
 
 /// Why sessions cannot be combined.
@@ -126,6 +129,9 @@ pub fn assemble(
             sum(totals.received_summary_bytes, pair.server.summary_bytes);
         totals.offered_bytes += sent_bytes(&a);
         totals.offered_ns = totals.offered_ns.max(a.duration_ns());
+        let steps = a.steps.iter().chain(b.steps);
+        let longest_ns = steps.map(|step| step.end_ns - step.start_ns).max();
+        totals.longest_step_ns = totals.longest_step_ns.max(longest_ns.unwrap_or(0));
         received_windows.push(b);
     }
     transfer.intervals = timeline(&received_windows, timing.interval_ns);

@@ -82,6 +82,7 @@ impl<'a> CipherLinkWatch<'a> {
             sealed_ports: dut.sealed_ports.clone(),
             control_ports: dut.control_ports.clone(),
             marker: look.marker.to_vec(),
+            inside: !dut.readable,
         };
         match gateway.call(request)? {
             Response::Watching { watch } => Ok(Self {

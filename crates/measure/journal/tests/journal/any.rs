@@ -20,11 +20,11 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
 /// Any sequence of records that may follow the header.
 pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
     let one = prop_oneof![
-        1 => (any::<u64>(), text()).prop_map(|(at_unix_ns, program)| Record::Resumed(Resumed {
+        1 => (any::<u64>(), text()).prop_map(|(at_unix_ns, program)| Record::Resumed(Box::new(Resumed {
             at_unix_ns,
             program,
             environment: Environment::default(),
-        })),
+        }))),
         1 => tuned().prop_map(Record::Tuned),
         6 => (0..2_usize, 1..=3_u32, outcome().boxed()).prop_map(|(cell, repeat, outcome)| trial(
             cell, repeat, outcome
@@ -587,12 +587,22 @@ fn evidence() -> impl Strategy<Value = Evidence> {
             watch: seen[0].is_multiple_of(2).then(|| CipherWatch {
                 foreign_frames: seen[0],
                 marker_frames: seen[1],
+                clear_sealed_frames: seen[3],
                 foreign_bytes: seen[2],
                 examples: dut_facts.values().cloned().collect(),
                 interrupted: seen[1].is_multiple_of(2),
             }),
             interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
             offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),
+            settings: seen[4].is_multiple_of(2).then(|| PathSettings {
+                changes: vec![SettingChange {
+                    node: "gw1".to_owned(),
+                    at_ns: seen[1].is_multiple_of(2).then_some(seen[2]),
+                    what: dut_facts.keys().cloned().collect(),
+                }],
+                queue_drops: dut_counters.clone(),
+                tcp: dut_counters.clone(),
+            }),
             dut_counters,
             dut_facts,
         })

@@ -96,6 +96,10 @@ fn records() -> Vec<Record> {
         }],
         watch: Some(CipherWatch::default()),
         interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
+        settings: Some(PathSettings {
+            changes: vec![SettingChange::default()],
+            ..PathSettings::default()
+        }),
         ..Evidence::default()
     };
     let measured = |figures: Figures| Measured {
@@ -132,11 +136,11 @@ fn records() -> Vec<Record> {
     });
     let others = [
         Record::Header(Box::new(header)),
-        Record::Resumed(Resumed {
+        Record::Resumed(Box::new(Resumed {
             at_unix_ns,
             program,
             environment,
-        }),
+        })),
         Record::Tuned(Tuned {
             cell: "x".into(),
             best: parameters,

@@ -1,5 +1,6 @@
 //! Reads the machine: processor, memory, kernel and the settings that bear on results.
 
+use super::topology;
 use journal::record::Environment;
 use nix::sys::utsname::uname;
 use std::fs;
@@ -72,6 +73,7 @@ pub(super) fn read() -> Environment {
     Environment {
         cpu_model: cpu_model(&cpuinfo),
         cpus: online_cpus(&text("/sys/devices/system/cpu/online")),
+        topology: topology::online(),
         cpu_features: cpu_features(&cpuinfo),
         governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         memory_bytes: memory_bytes(&text("/proc/meminfo")),

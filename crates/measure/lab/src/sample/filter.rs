@@ -4,6 +4,8 @@
 //! A load beyond a frame's end makes the kernel drop the frame, so every load here follows a length
 //! check.
 
+mod clear;
+
 use super::expected::Expected;
 use super::forms::{
     self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
@@ -54,8 +56,9 @@ const VLAN_TAG_PRESENT: u32 = (-0x1000_i32 + 48).cast_unsigned();
 const FOREIGN: u32 = u32::MAX;
 const EXPECTED: u32 = 0;
 
-/// The filter that passes only foreign frames; see [`journal::record::CipherWatch`].
-pub(super) fn foreign_only(expected: Expected<'_>) -> Vec<sock_filter> {
+/// The filter that passes only foreign frames; see [`journal::record::CipherWatch`]. Sealed packets
+/// that show the marker inside are foreign; with an empty one none is looked into.
+pub(super) fn foreign_only(expected: Expected<'_>, marker: &[u8]) -> Vec<sock_filter> {
     let sealed_ports = expected.sealed;
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_ABS, VLAN_TAG_PRESENT);
@@ -67,11 +70,10 @@ pub(super) fn foreign_only(expected: Expected<'_>) -> Vec<sock_filter> {
     program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &neighbour_discovery());
     program.unless(BPF_JEQ, ETHERTYPE_IPV4, FOREIGN);
     program.load(BPF_B | BPF_ABS, PROTOCOL_AT);
-    let bare_esp = match forms::has_bare_esp(sealed_ports) {
-        true => EXPECTED,
-        false => FOREIGN,
-    };
-    program.when(BPF_JEQ, ESP, bare_esp);
+    match forms::has_bare_esp(sealed_ports) {
+        true => program.skip_unless(BPF_JEQ, ESP, &bare_esp(marker)),
+        false => program.when(BPF_JEQ, ESP, FOREIGN),
+    }
     program.skip_unless(BPF_JEQ, TCP, &channels(expected.control));
     program.unless(BPF_JEQ, UDP, FOREIGN);
     // Only the first fragment has the ports; its verdict counts for all.
@@ -80,12 +82,23 @@ pub(super) fn foreign_only(expected: Expected<'_>) -> Vec<sock_filter> {
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
     program.load_length_beyond_header();
     program.unless(BPF_JGE, UDP_PAYLOAD_AT + 1, FOREIGN);
-    program.by_port(sealed_ports);
+    program.by_port(sealed_ports, marker);
     program.0
 }
 
+/// The part that judges ESP without UDP. Of a packet in fragments the first one counts for all.
+fn bare_esp(marker: &[u8]) -> Assembler {
+    let mut program = Assembler::default();
+    program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
+    program.when(BPF_JSET, 0x1fff, EXPECTED);
+    program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
+    program.0.extend(clear::unless_sealed(marker, IPV4_AT).0);
+    program.push(BPF_RET | BPF_K, EXPECTED);
+    program
+}
+
 /// The part that judges a datagram on the port; its payload has at least one byte.
-fn datagram(port: &SealedPort) -> Assembler {
+fn datagram(port: &SealedPort, marker: &[u8]) -> Assembler {
     let mut program = Assembler::default();
     if forms::has_keepalives(port) {
         program.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
@@ -95,22 +108,26 @@ fn datagram(port: &SealedPort) -> Assembler {
     for shape in forms::shapes(port) {
         program.load(BPF_W | BPF_IND, UDP_PAYLOAD_AT);
         program.push(BPF_ALU | BPF_AND | BPF_K, shape.mask);
-        program.skip_unless(BPF_JEQ, shape.value, &packet(port, shape));
+        program.skip_unless(BPF_JEQ, shape.value, &packet(port, shape, marker));
     }
     program.push(BPF_RET | BPF_K, FOREIGN);
     program
 }
 
 /// The part that judges a packet whose first bytes have that shape.
-fn packet(port: &SealedPort, shape: &Shape) -> Assembler {
+fn packet(port: &SealedPort, shape: &Shape, marker: &[u8]) -> Assembler {
     let mut program = Assembler::default();
     if !shape.is_allowed(port) {
         program.push(BPF_RET | BPF_K, FOREIGN);
         return program;
     }
     program.unless_payload(shape.bytes_least.into());
-    if let Meaning::Ike { at } = shape.meaning {
-        program.unless_ike(at.into());
+    match shape.meaning {
+        Meaning::Ike { at } => program.unless_ike(at.into()),
+        Meaning::Sealed(_) => program
+            .0
+            .extend(clear::unless_sealed(marker, UDP_PAYLOAD_AT).0),
+        Meaning::Control => {}
     }
     program.push(BPF_RET | BPF_K, EXPECTED);
     program
@@ -241,10 +258,10 @@ impl Assembler {
 
     /// Ends with the verdict of the first of these ports that is the source's, or else the
     /// target's; as foreign if none is.
-    fn by_port(&mut self, ports: &[SealedPort]) {
+    fn by_port(&mut self, ports: &[SealedPort], marker: &[u8]) {
         let mut parts: Vec<Vec<sock_filter>> = Vec::new();
         let part_of = |port: &SealedPort| {
-            let part = datagram(port).0;
+            let part = datagram(port, marker).0;
             let known = parts.iter().position(|known| same(known, &part));
             known.unwrap_or_else(|| {
                 parts.push(part);

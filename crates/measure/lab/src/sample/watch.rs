@@ -5,10 +5,11 @@
 //! the rest it counts without copying. So a link costs one run of the filter per frame, whether
 //! clean or entirely foreign. A watch is read at its end, or between trials while it goes on.
 
-use super::classify::words;
+use super::classify::{Classifier, Kind, words};
 use super::expected::{Expected, finder};
 use super::filter;
 use super::socket::{FRAME_BYTES_MAX, PacketSocket};
+use crate::protocol::{ControlPort, SealedPort};
 use journal::record::CipherWatch;
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
@@ -33,10 +34,13 @@ pub(crate) struct Watch {
     /// The interface's index: another one of the same name is not watched.
     index: u32,
     marker: Vec<u8>,
+    sealed: Vec<SealedPort>,
+    control: Vec<ControlPort>,
 }
 
 impl Watch {
-    /// Starts to watch an interface in both directions.
+    /// Starts to watch an interface in both directions. With `inside`, sealed packets that show the
+    /// marker are foreign too.
     ///
     /// # Errors
     /// When the interface does not exist, the kernel refuses a packet socket, or there are more
@@ -45,12 +49,14 @@ impl Watch {
         interface: &str,
         expected: Expected<'_>,
         marker: Vec<u8>,
+        inside: bool,
     ) -> io::Result<Self> {
         if expected.control.len() > CONTROL_PORTS_MAX {
             let what = format!("more than {CONTROL_PORTS_MAX} control ports");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let program = filter::foreign_only(expected);
+        let looked_for = if inside { &marker[..] } else { &[] };
+        let program = filter::foreign_only(expected, looked_for);
         let index = if_nametoindex(interface)?;
         let socket = PacketSocket::open_filtered(interface, &program, BUFFER_BYTES)?;
         Ok(Self {
@@ -58,6 +64,8 @@ impl Watch {
             interface: interface.to_owned(),
             index,
             marker,
+            sealed: expected.sealed.to_vec(),
+            control: expected.control.to_vec(),
         })
     }
 
@@ -90,6 +98,10 @@ impl Watch {
             ..CipherWatch::default()
         };
         let marker = finder(&self.marker);
+        let mut classifier = Classifier::new(Expected {
+            sealed: &self.sealed,
+            control: &self.control,
+        });
         let mut buffer = vec![0; FRAME_BYTES_MAX];
         let looked_at = watch.foreign_frames.min(FRAMES_MAX as u64);
         for _ in 0..looked_at {
@@ -100,7 +112,13 @@ impl Watch {
             watch.foreign_bytes += bytes as u64;
             watch.marker_frames +=
                 u64::from(marker.as_ref().is_some_and(|m| m.find(frame).is_some()));
-            let example = words(frame);
+            // Of the device's form and yet foreign: for what is inside.
+            let is_sealed = matches!(classifier.kind(frame), Kind::Sealed { .. });
+            watch.clear_sealed_frames += u64::from(is_sealed);
+            let mut example = words(frame);
+            if is_sealed {
+                example += ", with clear text inside";
+            }
             if watch.examples.len() < EXAMPLES_MAX && !watch.examples.contains(&example) {
                 watch.examples.push(example);
             }

@@ -52,9 +52,9 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Number of CPUs that the station may use.
-    pub(super) fn cores(&self) -> usize {
-        self.cores.len()
+    /// CPUs that the station may use, by the kernel's numbers.
+    pub(super) fn cores(&self) -> &[usize] {
+        &self.cores
     }
 
     /// Starts a program; see [`Process::spawn`].

@@ -5,8 +5,9 @@ use super::process::Process;
 use super::processes::Processes;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
 use crate::sample::{self, Expected, Watch};
+use crate::settings::SettingsWatch;
 use crate::sync::lock;
-use crate::{http, offloads, procfs, reading};
+use crate::{host, http, offloads, procfs, reading};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::fs::{OpenOptions, Permissions};
@@ -30,6 +31,7 @@ pub(super) struct Requests {
     folder: Mutex<Option<TempDir>>,
     buffer_limits: BufferLimits,
     watches: Mutex<Watches>,
+    settings: Mutex<BTreeMap<u64, SettingsWatch>>,
     ending: Mutex<Ending>,
 }
 
@@ -74,6 +76,7 @@ impl Requests {
             folder: Mutex::new(Some(folder)),
             buffer_limits,
             watches: Mutex::default(),
+            settings: Mutex::default(),
             ending: Mutex::new(ending),
         })
     }
@@ -190,16 +193,19 @@ impl Requests {
                 sealed_ports,
                 control_ports,
                 marker,
+                inside,
             } => {
                 let expected = Expected {
                     sealed: &sealed_ports,
                     control: &control_ports,
                 };
-                self.watch(&interface, expected, marker)
+                self.watch(&interface, expected, (marker, inside))
             }
             Request::WatchEnd { watch } => self.end_watch(watch),
             Request::WatchRead { watch } => self.read_watch(watch),
             Request::Readings { processes } => self.readings(&processes),
+            Request::SettingsWatch => self.watch_settings(),
+            Request::SettingsWatchEnd { watch } => self.end_settings(watch),
             Request::UdpErrors => {
                 procfs::udp_errors().map_err(|error| format!("cannot read /proc/net/snmp: {error}"))
             }
@@ -234,7 +240,8 @@ impl Requests {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             boot_id: procfs::boot_id(),
-            cores: u16::try_from(self.processes.cores()).unwrap_or(u16::MAX),
+            cores: u16::try_from(self.processes.cores().len()).unwrap_or(u16::MAX),
+            cpus: host::logical_cpus(self.processes.cores()),
             rmem_max_bytes: self.buffer_limits.receive,
             wmem_max_bytes: self.buffer_limits.send,
         })
@@ -244,7 +251,7 @@ impl Requests {
         &self,
         interface: &str,
         expected: Expected<'_>,
-        marker: Vec<u8>,
+        (marker, inside): (Vec<u8>, bool),
     ) -> Result<Response, String> {
         let mut watches = lock(&self.watches);
         if watches.by_handle.len() >= WATCHES_MAX {
@@ -252,7 +259,7 @@ impl Requests {
                 "{WATCHES_MAX} watches are the most that one station keeps"
             ));
         }
-        let watch = Watch::start(interface, expected, marker)
+        let watch = Watch::start(interface, expected, marker, inside)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
         watches.last_handle += 1;
         let handle = watches.last_handle;
@@ -288,6 +295,39 @@ impl Requests {
         let reading = reading::read(cpu);
         let reading = reading.map_err(|error| format!("cannot read counters: {error}"))?;
         Ok(Response::Readings(reading))
+    }
+
+    fn watch_settings(&self) -> Result<Response, String> {
+        let watch = SettingsWatch::start(self.policies()?)
+            .map_err(|error| format!("cannot watch the settings of the network: {error}"))?;
+        let mut all = lock(&self.settings);
+        if all.len() >= WATCHES_MAX {
+            return Err(format!(
+                "{WATCHES_MAX} watches on settings are the most that one station keeps"
+            ));
+        }
+        let handle = all.last_key_value().map_or(0, |(last, _)| *last) + 1;
+        all.insert(handle, watch);
+        Ok(Response::Watching { watch: handle })
+    }
+
+    fn end_settings(&self, handle: u64) -> Result<Response, String> {
+        let watch = lock(&self.settings).remove(&handle);
+        let watch = watch
+            .ok_or_else(|| format!("watch {handle} is unknown here, or has been ended already"))?;
+        let found = watch.end(&self.policies()?);
+        found
+            .map(Response::SettingsWatched)
+            .map_err(|error| format!("cannot read the settings of the network again: {error}"))
+    }
+
+    /// The IPsec policies in words; empty where the kernel has no IPsec.
+    fn policies(&self) -> Result<String, String> {
+        let program = Program::new(["ip", "xfrm", "policy"]);
+        let (handle, process) = self.processes.spawn(&program)?;
+        let ended = process.wait(TOOL_LIMIT);
+        self.processes.forget(handle);
+        Ok(ended?.stdout)
     }
 
     /// Reports a program's end, once.

@@ -100,6 +100,7 @@ fn watch(lab: &TestLab, dut: &RunningDut) -> u64 {
         sealed_ports: dut.sealed_ports.clone(),
         control_ports: dut.control_ports.clone(),
         marker: b"Cipherbench".to_vec(),
+        inside: false,
     };
     match lab.lab.node(NodeId::Gw1).call(request).unwrap() {
         Response::Watching { watch } => watch,

@@ -197,6 +197,7 @@ pub(crate) fn a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only() 
         sealed_ports: Vec::new(),
         control_ports: Vec::new(),
         marker: Vec::new(),
+        inside: false,
     };
     let error = gw2.call(nowhere).unwrap_err().to_string();
     assert!(

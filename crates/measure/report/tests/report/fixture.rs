@@ -351,6 +351,7 @@ fn environment() -> Environment {
     Environment {
         cpu_model: "Intel(R) Xeon(R) Platinum 8481C @ 2.70GHz".into(),
         cpus: 2,
+        topology: Vec::new(),
         cpu_features: ["aes", "vaes", "vpclmulqdq", "avx512f", "gfni"]
             .map(str::to_owned)
             .to_vec(),

@@ -11,6 +11,7 @@ mod frame_fixture;
 mod frames;
 mod hybrids;
 mod keys;
+mod path;
 mod scaling;
 mod searches;
 mod soak;

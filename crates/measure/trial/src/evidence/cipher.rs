@@ -142,8 +142,19 @@ impl CipherSeen<'_> {
             None => control_traffic(adapter).to_owned(),
         };
         let watch = self.watch;
+        let inside = match (self.marker.is_empty(), adapter.profile().is_readable) {
+            (false, false) => ", and none showed the stations' data inside",
+            _ => "",
+        };
         let detail = match watch.foreign_frames {
-            0 => format!("every frame between the gateways was {name}, {beside}"),
+            0 => format!("every frame between the gateways was {name}, {beside}{inside}"),
+            frames if watch.clear_sealed_frames > 0 => format!(
+                "{frames} frames between the gateways were neither {name} nor {beside}, or had that form and \
+                 clear text inside: of the first ones {} had, and {} showed the stations' marker; for example {}",
+                watch.clear_sealed_frames,
+                watch.marker_frames,
+                watch.examples.join("; ")
+            ),
             frames => format!(
                 "{frames} frames between the gateways were neither {name} nor {beside}, {} of the first ones \
                  showed the stations' marker; for example {}",

@@ -4,7 +4,7 @@
 use super::check;
 use super::cipher::{CipherSeen, encryption_not_proven};
 use campaign::plan::Cell;
-use journal::record::{Check, Cpu, InterfaceCounters};
+use journal::record::{Check, Cpu, InterfaceCounters, PathSettings};
 use lab::Links;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +42,8 @@ pub struct ObservedPath<'a> {
     pub elapsed_ns: u64,
     /// CPU time by role.
     pub cpu: &'a Cpu,
+    /// What changed of the path's settings; `None` where it was not watched.
+    pub settings: Option<&'a PathSettings>,
 }
 
 impl ObservedPath<'_> {

@@ -3,13 +3,16 @@
 use super::path::FEATURES;
 use super::*;
 use campaign::plan::{Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool};
-use journal::record::{CipherLink, CipherWatch, Cpu, Datagrams, InterfaceCounters};
+use journal::record::{
+    CipherLink, CipherWatch, Cpu, Datagrams, InterfaceCounters, PathSettings, SettingChange,
+};
 use lab::Links;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
 
 mod asked;
+mod changes;
 pub(super) mod fixture;
 mod tunnels;
 
@@ -28,8 +31,18 @@ fn a_good_trial_passes_every_check_that_applies() {
             .map(|check| check.name)
             .collect::<Vec<_>>()
     };
-    let always = ["offloads-as-asked", "cores-of-stations", "machine-was-ours"];
-    let tool = ["tool-agrees-with-itself", "station-interfaces-agree"];
+    let always = [
+        "offloads-as-asked",
+        "path-unchanged",
+        "cores-of-stations",
+        "machine-was-ours",
+    ];
+    let tool = [
+        "tools-kept-time",
+        "tool-agrees-with-itself",
+        "station-interfaces-agree",
+        "packets-cross-once",
+    ];
     let expected: Vec<&str> = [
         &always[..],
         &["processes-in-step"],
@@ -55,19 +68,21 @@ fn a_good_trial_passes_every_check_that_applies() {
         [&always[..], &tool, &encrypted].concat()
     );
     let udp = [
+        "tools-kept-time",
         "tool-agrees-with-itself",
         "offered-as-intended",
         "station-kept-up",
         "station-interfaces-agree",
+        "packets-cross-once",
     ];
-    let flood = [udp[0], udp[2], udp[3]];
+    let flood = [udp[0], udp[1], udp[3], udp[4], udp[5]];
     let rated = Fixture::udp(Some(800_000_000));
     assert_eq!(names(&rated), [&always[..], &udp, &encrypted].concat());
     assert_eq!(
         names(&Fixture::udp(None)),
         [&always[..], &flood, &encrypted].concat()
     );
-    let echo = [&always[..], &["station-interfaces-agree"], &encrypted].concat();
+    let echo = [&always[..], &tool[2..], &encrypted].concat();
     assert_eq!(names(&Fixture::ping(encrypting())), echo);
     assert!(names(&Fixture::ping(Adapter::Direct)).contains(&"clear-text-visible".to_owned()));
 }
@@ -254,6 +269,7 @@ fn one_foreign_frame_of_a_million_is_an_objection_and_is_shown() {
     fixture.watch = CipherWatch {
         foreign_frames: 1,
         marker_frames: 1,
+        clear_sealed_frames: 0,
         foreign_bytes: 1428,
         examples: vec!["IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B".to_owned()],
         ..CipherWatch::default()

@@ -3,7 +3,8 @@
 //! 1. Set the links and check that they carry the IP version; start the DUT; wait until earlier
 //!    connections are closed.
 //! 2. Carry out the procedure, trial by trial. A kernel filter sees every frame of the cipher link,
-//!    and after each trial counters of links, queues, device and machine are read.
+//!    and after each trial counters of links, queues, device and machine are read. Every node's
+//!    settings are watched until the end, except where the procedure changes them itself.
 //! 3. Make one more trial at the load of its figures, with samples of the cipher link and CPU time
 //!    by role. It confirms the figure; where it does not, further trials decide
 //!    ([`super::confirm`]).
@@ -17,13 +18,14 @@ use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
-use crate::measurer::{Trial, machine_cores, with_dut};
+use crate::measurer::{Trial, machine, with_dut};
 use crate::quiet;
-use crate::reading::{Counters, Offloads, offloads};
+use crate::reading::{self, Counters, Offloads, offloads};
 use crate::readings::PathReadings;
+use crate::settings::SettingsWatch;
 use crate::timing::Timing;
-use crate::watch::{Sample, WatchPoint, Watcher};
-use campaign::plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
+use crate::watch::{CipherLinkWatch, Sample, WatchPoint, Watcher};
+use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
@@ -41,7 +43,7 @@ pub(crate) fn attempt(
     expect_ip(bench, trial, test.traffic.ip)?;
     // Read before the DUT adds its own interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
-    let cores = Cores::assign(stations.cores, machine_cores(bench)?)?;
+    let cores = Cores::assign(stations.cores, machine(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
         let path = dut.frame_path.clone().ok_or_else(|| {
             TrialError::frames(format!(
@@ -120,6 +122,11 @@ impl Attempt<'_> {
         let look = self
             .watched_gateway()
             .and_then(|gateway| WatchPoint::at(self.bench, gateway, &marker));
+        // A disturbance is a change.
+        let is_disturbed = matches!(self.test.procedure, Procedure::Disturbed(_));
+        let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench));
+        let settings = settings.transpose()?;
+        let offloads_before = offloads.clone();
         let mut rig = StationRig::new(
             self.bench,
             dut,
@@ -135,6 +142,10 @@ impl Attempt<'_> {
         found.add_evidence(&run);
         confirm(&mut found, self.test, &mut rig, self.interrupt)?;
         readings.watch.clone_from(&rig.watched);
+        if let Some(settings) = settings {
+            let after = reading::offloads(self.bench)?;
+            readings.settings = Some(settings.end_of_frames(&offloads_before, &after)?);
+        }
         let mut evidence = readings.evidence(rig.dut());
         evidence.checks = frame_checks(&FrameObserved {
             test: self.test,
@@ -203,6 +214,7 @@ impl Attempt<'_> {
             watch: None,
             after: Counters::read(self.bench, rig.dut())?,
             seen,
+            settings: None,
         };
         Ok((run, readings))
     }

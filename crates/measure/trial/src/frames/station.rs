@@ -351,6 +351,7 @@ const EXAMPLES_MAX: usize = 3;
 fn add_watch(sum: &mut CipherWatch, more: &CipherWatch) {
     sum.foreign_frames += more.foreign_frames;
     sum.marker_frames += more.marker_frames;
+    sum.clear_sealed_frames += more.clear_sealed_frames;
     sum.foreign_bytes += more.foreign_bytes;
     sum.interrupted |= more.interrupted;
     for example in &more.examples {

@@ -6,7 +6,7 @@ use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
     Stations, Tool,
 };
-use journal::record::{CipherLink, CipherWatch, InterfaceCounters};
+use journal::record::{CipherLink, CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub(crate) struct Script {
     pub(crate) header_bytes: u64,
     pub(crate) cipher_link: CipherLink,
     pub(crate) watch: CipherWatch,
+    /// What every node says of its settings.
+    pub(crate) settings: PathSettings,
     /// Datagrams that B's sockets drop in a trial.
     pub(crate) station_lost: u64,
     /// What `start_dut` says.
@@ -84,6 +86,7 @@ impl Default for Script {
                 foreign_frames: 1000,
                 ..CipherWatch::default()
             },
+            settings: PathSettings::default(),
             station_lost: 0,
             dut_comes_up: Ok(()),
             missing: None,
@@ -424,6 +427,7 @@ impl Node for FakeNode {
                 pid: 1,
                 boot_id: "fake".to_owned(),
                 cores: 2,
+                cpus: Vec::new(),
                 rmem_max_bytes: None,
                 wmem_max_bytes: None,
             },
@@ -459,6 +463,14 @@ impl Node for FakeNode {
             Request::Watch { .. } => {
                 world.watches += 1;
                 Response::Watching { watch: 7 }
+            }
+            Request::SettingsWatch => {
+                world.watches += 1;
+                Response::Watching { watch: 8 }
+            }
+            Request::SettingsWatchEnd { watch: 8 } => {
+                world.watches -= 1;
+                Response::SettingsWatched(world.script.settings.clone())
             }
             Request::WatchEnd { watch: 7 } => {
                 world.watches -= 1;

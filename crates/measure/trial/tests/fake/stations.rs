@@ -101,6 +101,7 @@ pub(crate) struct World {
     unread: u64,
     /// Senders started.
     trials: u64,
+    pub(crate) settings_watched: usize,
     pub(crate) duts_up: usize,
     pub(crate) directions: Vec<Direction>,
 }
@@ -133,6 +134,7 @@ impl StationBench {
             .filter(|running| running.spec.is_some());
         assert_eq!(left.count(), 0, "a program still runs");
         assert_eq!((world.watching, world.duts_up), (0, 0));
+        assert_eq!(world.settings_watched, 0);
     }
 }
 

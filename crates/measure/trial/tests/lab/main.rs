@@ -7,7 +7,7 @@
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
 //! real encryptor; `kme`, the real simulator of KMEs; and `frames`, the real generator and
-//! analyser.
+//! analyser. `null-esp` sends one packet for the tests of sabotage.
 
 mod attacks;
 mod disturbed;
@@ -15,6 +15,7 @@ mod encryptors;
 mod external;
 mod frames;
 mod past;
+mod sabotage;
 mod trials;
 
 use encryptor::Config;
@@ -36,6 +37,10 @@ fn main() -> ExitCode {
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
         ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
+        ["null-esp"] => {
+            sabotage::send_null_esp();
+            return ExitCode::SUCCESS;
+        }
         ["station"] => return serve(None),
         ["outside", scenario] => return external::play(scenario),
         ["hold-outside", folder, plan] => return external::hold(folder, plan),
@@ -55,6 +60,7 @@ fn main() -> ExitCode {
         ("disturbed", &disturbed::ALL[..]),
         ("past", &past::ALL[..]),
         ("external", &external::ALL[..]),
+        ("sabotage", &sabotage::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
         let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);

@@ -71,6 +71,11 @@ impl TestLab {
         }
     }
 
+    /// The lab alone; its folder for state is removed.
+    pub(crate) fn into_lab(self) -> NamespaceLab {
+        self.lab
+    }
+
     pub(crate) fn record(&mut self, cell: &Cell) -> TrialRecord {
         self.record_on(cell, links(&plan(cell), cell))
     }

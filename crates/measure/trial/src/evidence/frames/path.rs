@@ -2,7 +2,7 @@
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
 use crate::evidence::gateway::Gateway;
-use crate::evidence::{check, dut_as_asked, tool};
+use crate::evidence::{check, dut_as_asked, settings, tool};
 use journal::record::{Check, FrameTrial};
 use lab::{FrameEnd, NodeId};
 
@@ -14,6 +14,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
     let path = &seen.path;
     let mut checks = vec![
         path.offloads_as_asked(&[]),
+        settings::path_unchanged(path.settings),
         cores(seen),
         tool::machine_was_ours(path.cpu),
         interfaces_agree(observed, seen),

@@ -9,7 +9,8 @@ use campaign::plan::{
     Traffic,
 };
 use journal::record::{
-    CipherLink, CipherWatch, Cpu, DutWork, InterfaceCounters, LinkTraffic, TrialReadings,
+    CipherLink, CipherWatch, Cpu, DutWork, InterfaceCounters, LinkTraffic, PathSettings,
+    TrialReadings,
 };
 use lab::{FrameEnd, Links, NodeId, StationEsp};
 use std::collections::BTreeMap;
@@ -266,6 +267,7 @@ impl Fixture {
                         wall_ns: 1000 * MS,
                         ..Cpu::default()
                     },
+                    settings: Some(&PathSettings::default()),
                 },
                 ends: &self.path,
                 cores: (&[0], &[1]),
@@ -290,12 +292,13 @@ impl Fixture {
 
 mod every;
 
-const ALWAYS: [&str; 8] = [
+const ALWAYS: [&str; 9] = [
     "offered-as-intended",
     "receiver-kept-up",
     "frames-intact",
     "only-test-frames",
     "offloads-as-asked",
+    "path-unchanged",
     "cores-of-stations",
     "machine-was-ours",
     "interfaces-agree",

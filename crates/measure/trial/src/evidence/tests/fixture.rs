@@ -22,6 +22,7 @@ pub(super) struct Fixture {
     pub(super) cpu: Cpu,
     pub(super) station_lost: u64,
     pub(super) client_ends_ns: Vec<u64>,
+    pub(super) settings: PathSettings,
 }
 
 impl Fixture {
@@ -82,6 +83,7 @@ impl Fixture {
             },
             station_lost: 0,
             client_ends_ns: vec![1010 * MS; usize::from(cores)],
+            settings: PathSettings::default(),
         }
     }
 
@@ -156,7 +158,9 @@ impl Fixture {
             received_summary_bytes: Some(received),
             offered_bytes: sent,
             offered_ns: 1000 * MS,
+            longest_step_ns: 100 * MS,
         };
+        self.transfer.duration_ns = 1000 * MS;
         let frames = |bytes: u64| bytes.div_ceil(payload_bytes);
         let encrypts = self.cell.dut.adapter.encrypts();
         let extra = match self.cell.dut.adapter {
@@ -166,8 +170,10 @@ impl Fixture {
             _ => 0,
         };
         let clear = |bytes: u64| bytes + frames(bytes) * header_bytes;
-        self.counter("a/a0").tx_bytes = clear(sent);
-        self.counter("b/b0").rx_bytes = clear(received);
+        let source = self.counter("a/a0");
+        (source.tx_bytes, source.tx_packets) = (clear(sent), frames(sent));
+        let sink = self.counter("b/b0");
+        (sink.rx_bytes, sink.rx_packets) = (clear(received), frames(received));
         let link = self.counter("gw1/w0");
         link.tx_bytes = clear(received) + frames(received) * extra;
         link.tx_packets = frames(received);
@@ -250,6 +256,7 @@ impl Fixture {
             cipher: Some(cipher),
             elapsed_ns: 1100 * MS,
             cpu: &self.cpu,
+            settings: Some(&self.settings),
         };
         checks(&ToolObserved {
             path,

@@ -17,10 +17,13 @@ fn a_good_trial_of_any_tunnel_passes_and_says_nothing_of_counters_that_only_ours
         };
         let expected = [
             "offloads-as-asked",
+            "path-unchanged",
             "cores-of-stations",
             "machine-was-ours",
+            "tools-kept-time",
             "tool-agrees-with-itself",
             "station-interfaces-agree",
+            "packets-cross-once",
             "cipher-link-encrypted",
             "no-clear-text",
             "no-foreign-frames",
@@ -47,7 +50,10 @@ fn what_was_seen_is_called_what_it_was() {
         assert!(detail.contains("1 ARP, ND or key exchange"), "{detail}");
         assert_eq!(
             fixture.detail("no-foreign-frames"),
-            format!("every frame between the gateways was {name}, ARP, ND or key exchange")
+            format!(
+                "every frame between the gateways was {name}, ARP, ND or key exchange, and none showed \
+                 the stations' data inside"
+            )
         );
         fixture.watch.foreign_frames = 1;
         assert_eq!(fixture.failing(), ["no-foreign-frames"]);
@@ -57,7 +63,11 @@ fn what_was_seen_is_called_what_it_was() {
     }
     // Ours has its keys before it starts.
     let ours = Fixture::tcp(encrypting(), 1).detail("no-foreign-frames");
-    assert_eq!(ours, "every frame between the gateways was ESP, ARP or ND");
+    let inside = ", and none showed the stations' data inside";
+    assert_eq!(
+        ours,
+        format!("every frame between the gateways was ESP, ARP or ND{inside}")
+    );
 }
 
 #[test]

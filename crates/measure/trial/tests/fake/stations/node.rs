@@ -2,7 +2,7 @@
 
 use super::{DUT_PROCESS, FRAME_BYTES, Running, World};
 use crate::bench::MS;
-use journal::record::{CipherWatch, InterfaceCounters};
+use journal::record::{CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, NodeReading, Program, Request, Response};
 use lab::{LabError, Node, NodeId};
 use port::{FramePortKind, FramePortStats};
@@ -236,6 +236,7 @@ impl Node for StationNode {
                 pid: 1,
                 boot_id: "fake".to_owned(),
                 cores: 2,
+                cpus: Vec::new(),
                 rmem_max_bytes: None,
                 wmem_max_bytes: None,
             },
@@ -293,6 +294,15 @@ impl Node for StationNode {
                     processes: vec![CpuTime::default(); processes.len()],
                     ..NodeReading::default()
                 })
+            }
+
+            Request::SettingsWatch => {
+                world.settings_watched += 1;
+                Response::Watching { watch: 8 }
+            }
+            Request::SettingsWatchEnd { .. } => {
+                world.settings_watched -= 1;
+                Response::SettingsWatched(PathSettings::default())
             }
             Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),
             other => return Err(self.error(&format!("the fake cannot do {other:?}"))),

@@ -1,0 +1,50 @@
+//! Settings of the path that changed during a trial, and counters of its kernels.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the kernels of the path reported of their settings and queues over a trial.
+///
+/// Settings are read before and after: links with their MTU, state, queue disciplines and numbers
+/// of queues, addresses, routes, routing rules, forwarding, IPsec policies, and offloads. Between
+/// the two, the kernel reports every change (rtnetlink(7)), one that is undone at once too.
+/// Neighbours are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSettings {
+    /// Changes in the order of the nodes, and of time on each. A node lists up to 64.
+    pub changes: Vec<SettingChange>,
+    /// Packets that queue disciplines dropped (or chose not to queue), by `node/interface`, as
+    /// differences over the trial; without zeros.
+    #[serde(default)]
+    pub queue_drops: BTreeMap<String, u64>,
+    /// TCP's own counters, by `node/counter` with the names of `/proc/net/snmp` and
+    /// `/proc/net/netstat`, as differences over the trial; without zeros.
+    #[serde(default)]
+    pub tcp: BTreeMap<String, u64>,
+}
+
+/// A setting that changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingChange {
+    /// The node: `gw1`.
+    pub node: String,
+    /// When the kernel reported it, from the first reading on; `None` where only the readings
+    /// before and after differ.
+    pub at_ns: Option<u64>,
+    /// What changed, and to what: `link w0: mtu 1000, was 1500`.
+    pub what: String,
+}
+
+impl SettingChange {
+    /// The report of a kernel that an interface's offloads changed, without saying which.
+    #[must_use]
+    pub fn offloads(link: &str) -> String {
+        format!("{link}: offloads")
+    }
+
+    /// Whether it is a report as [`Self::offloads`] words it.
+    #[must_use]
+    pub fn is_offloads(&self) -> bool {
+        self.at_ns.is_some() && self.what.ends_with(": offloads")
+    }
+}

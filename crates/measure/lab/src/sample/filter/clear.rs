@@ -1,0 +1,342 @@
+//! The part of the filter that looks for the stations' data inside sealed packets, where it is when
+//! the device "encrypts" with NULL (RFC 2410) or not at all.
+//!
+//! A sealed packet has a header of 8 bytes (ESP: SPI and sequence number), then an initialisation
+//! vector of 0, 8 or 16 bytes, then in clear the inner packet; behind WireGuard's header of 16
+//! bytes and OpenVPN's of 24 the same offsets hold it. Two kinds of markers are known:
+//!
+//! - Digits, of which the payload of every tool consists. Their phase differs from packet to packet
+//!   of a stream, so 16 bytes that are all digits are the sign: a ciphertext has one in 2^64.
+//! - What headers of test frames have in common. The inner header must be one of IPv4 or IPv6 with
+//!   UDP at one of the offsets, on its own or behind an Ethernet header, and show the marker in its
+//!   addresses or behind it: a ciphertext has that in one of 2^44 at most.
+//!
+//! Of a train of packets that crosses a virtual link as one frame, the first is looked at.
+
+use super::{Assembler, FOREIGN, UDP};
+use libc::{
+    BPF_ALU, BPF_AND, BPF_B, BPF_IND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_LEN, BPF_RET,
+    BPF_SUB, BPF_W, BPF_X,
+};
+
+/// SPI and sequence number.
+const SEALED_HEADER_BYTES: u32 = 8;
+/// Bytes of an initialisation vector in front of the inner packet.
+const VECTOR_BYTES: [u32; 3] = [0, 8, 16];
+/// Header of an inner Ethernet frame.
+const INNER_ETHERNET_BYTES: [u32; 2] = [0, 14];
+
+/// Where all payloads from 56 bytes (`ping`) and 64 bytes (datagrams) on have digits, whatever the
+/// initialisation vector, and where full segments of TCP have them behind the longest headers.
+const DIGITS_AT: [u32; 2] = [64, 128];
+const DIGITS_BYTES: u32 = 16;
+/// A word of digits: 0x30 to 0x39, and six more characters.
+const DIGITS_MASK: u32 = 0xf0f0_f0f0;
+const DIGITS: u32 = 0x3030_3030;
+
+/// Offsets in an inner packet.
+const IPV4_PROTOCOL_AT: u32 = 9;
+const IPV6_NEXT_AT: u32 = 6;
+/// Source and target, or the target only.
+const IPV4_ADDRESSES_AT: u32 = 12;
+const IPV4_TARGET_AT: u32 = 16;
+/// Target port and length of UDP.
+const IPV4_PORT_AT: u32 = 22;
+const IPV6_TARGET_AT: u32 = 24;
+
+/// Version and header length of IPv4 without options; version of IPv6 without a traffic class.
+const IPV4_BEGIN: u32 = 0x45;
+const IPV6_BEGIN: u32 = 0x60;
+
+/// The part that ends as foreign when a sealed packet shows the marker, and falls through when not.
+/// `sealed_at` is the offset of its header, to which X is added; may be empty.
+pub(super) fn unless_sealed(marker: &[u8], sealed_at: u32) -> Assembler {
+    let mut program = Assembler::default();
+    let body_at = sealed_at + SEALED_HEADER_BYTES;
+    if marker.is_empty() {
+        return program;
+    }
+    if marker.iter().all(u8::is_ascii_digit) {
+        for at in DIGITS_AT {
+            let words = (0..DIGITS_BYTES).step_by(4);
+            let words: Vec<Word> = words
+                .map(|offset| Word {
+                    at: body_at + at + offset,
+                    mask: DIGITS_MASK,
+                    value: DIGITS,
+                })
+                .collect();
+            program.foreign_where(&words);
+        }
+        return program;
+    }
+    for ethernet in INNER_ETHERNET_BYTES {
+        for vector in VECTOR_BYTES {
+            program.foreign_with_header(body_at + ethernet + vector, marker);
+        }
+    }
+    program
+}
+
+/// A word that is looked for.
+struct Word {
+    /// Offset, to which X is added.
+    at: u32,
+    mask: u32,
+    value: u32,
+}
+
+/// The words of a marker at an offset, whole ones only.
+fn words_of(marker: &[u8], at: u32) -> Vec<Word> {
+    let chunks = marker.chunks_exact(4).zip(0..);
+    chunks
+        .map(|(chunk, index)| Word {
+            at: at + 4 * index,
+            mask: u32::MAX,
+            value: chunk
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte)),
+        })
+        .collect()
+}
+
+impl Assembler {
+    /// Ends as foreign where all these words match; goes on where one does not, or the frame is
+    /// shorter. In rising order.
+    fn foreign_where(&mut self, words: &[Word]) {
+        let Some(last) = words.last() else {
+            return;
+        };
+        let mut tests = Self::default();
+        for word in words {
+            tests.push(BPF_LD | BPF_W | BPF_IND, word.at);
+            if word.mask != u32::MAX {
+                tests.push(BPF_ALU | BPF_AND | BPF_K, word.mask);
+            }
+            tests.jump(BPF_JMP | BPF_JEQ | BPF_K, word.value, 0, 0);
+        }
+        tests.push(BPF_RET | BPF_K, FOREIGN);
+        // Every test that fails leads behind the verdict.
+        let end = tests.0.len();
+        for (index, one) in tests.0.iter_mut().enumerate() {
+            if u32::from(one.code) == BPF_JMP | BPF_JEQ | BPF_K {
+                one.jf = (end - index - 1) as u8;
+            }
+        }
+        self.load_length_less_x();
+        self.skip_unless(BPF_JGE, last.at + 4, &tests);
+    }
+
+    /// As [`Self::foreign_where`], for a marker in or behind an inner header at this offset.
+    fn foreign_with_header(&mut self, at: u32, marker: &[u8]) {
+        let mut ipv4 = Self::default();
+        let of_udp = |next_at: u32, markers_at: &[u32]| {
+            let mut program = Self::default();
+            for marker_at in markers_at {
+                program.foreign_where(&words_of(marker, at + marker_at));
+            }
+            let mut guard = Self::default();
+            guard.push(BPF_LD | BPF_B | BPF_IND, at + next_at);
+            guard.skip_unless(BPF_JEQ, UDP, &program);
+            guard
+        };
+        let in_ipv4: &[u32] = match marker.len() {
+            0..8 => &[IPV4_TARGET_AT, IPV4_PORT_AT],
+            _ => &[IPV4_ADDRESSES_AT],
+        };
+        ipv4.0.extend(of_udp(IPV4_PROTOCOL_AT, in_ipv4).0);
+        let mut versions = Self::default();
+        versions.push(BPF_LD | BPF_B | BPF_IND, at);
+        versions.skip_unless(BPF_JEQ, IPV4_BEGIN, &ipv4);
+        if marker.len() >= 8 {
+            // Loads the first byte again: the part before may have loaded others.
+            versions.push(BPF_LD | BPF_B | BPF_IND, at);
+            versions.skip_unless(
+                BPF_JEQ,
+                IPV6_BEGIN,
+                &of_udp(IPV6_NEXT_AT, &[IPV6_TARGET_AT]),
+            );
+        }
+        self.load_length_less_x();
+        self.skip_unless(BPF_JGE, at + IPV4_TARGET_AT + 4, &versions);
+    }
+
+    /// A = length of the frame less X.
+    fn load_length_less_x(&mut self) {
+        self.push(BPF_LD | BPF_W | BPF_LEN, 0);
+        self.push(BPF_ALU | BPF_SUB | BPF_X, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::SealedPort;
+    use crate::sample::Expected;
+    use crate::sample::tests::{fragment, ipv4, is_foreign_to, udp};
+    use campaign::plan::Form;
+
+    const DIGITS: &[u8] = b"0123456789";
+    const ADDRESSES: &[u8] = &[198, 18, 0, 1, 198, 19, 0, 1];
+    const PREFIX: &[u8] = &[0x20, 1, 0, 2, 0, 0, 0, 0x13];
+
+    fn is_foreign(port: Option<SealedPort>, marker: &[u8], frame: &[u8]) -> bool {
+        let expected = Expected {
+            sealed: port.as_slice(),
+            control: &[],
+        };
+        is_foreign_to(expected, marker, frame)
+    }
+
+    /// Noise without a pattern, always the same.
+    fn noise(bytes: usize) -> Vec<u8> {
+        let mut state = 0x9e37_79b9_u32;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            (state >> 24) as u8
+        };
+        (0..bytes).map(|_| next()).collect()
+    }
+
+    fn digits(phase: usize, bytes: usize) -> Vec<u8> {
+        (phase..phase + bytes)
+            .map(|i| b'0' + (i % 10) as u8)
+            .collect()
+    }
+
+    /// An inner packet: its headers, of which only what the filter reads is right.
+    fn inner(version: u8, protocol: u8, transport_bytes: usize, payload: &[u8]) -> Vec<u8> {
+        let mut packet = match version {
+            4 => vec![0; 20],
+            _ => vec![0; 40],
+        };
+        if version == 4 {
+            (packet[0], packet[9]) = (0x45, protocol);
+            packet[12..20].copy_from_slice(ADDRESSES);
+        } else {
+            (packet[0], packet[6]) = (0x60, protocol);
+            packet[24..32].copy_from_slice(PREFIX);
+        }
+        let mut transport = noise(transport_bytes);
+        if transport_bytes == 8 {
+            transport[2..4].copy_from_slice(&9_u16.to_be_bytes());
+            transport[4..6].copy_from_slice(&(8 + payload.len() as u16).to_be_bytes());
+        }
+        packet.extend(transport);
+        packet.extend(payload);
+        packet
+    }
+
+    /// A packet in the form of ESP that seals nothing.
+    fn null(vector: usize, packet: &[u8]) -> Vec<u8> {
+        let mut sealed = vec![0, 0, 1, 2, 0, 0, 0, 1];
+        sealed.extend(noise(vector));
+        sealed.extend(packet);
+        sealed.extend([1, 2, 2, 4]);
+        sealed
+    }
+
+    #[test]
+    fn digits_of_every_tool_are_seen_inside_bare_and_wrapped_esp() {
+        let port = SealedPort::esp(4500);
+        for vector in [0, 8, 16] {
+            for phase in 0..10 {
+                // Datagrams of 64 B with iperf3's 12 B of header, echoes of 56 B with a timestamp
+                // of 16 B, full segments with timestamps over both versions of IP.
+                for packet in [
+                    inner(4, 17, 8 + 12, &digits(phase, 52)),
+                    inner(4, 1, 8 + 16, &digits(phase, 40)),
+                    inner(4, 6, 32, &digits(phase, 1448)),
+                    inner(6, 6, 32, &digits(phase, 1428)),
+                    inner(4, 6, 60, &digits(phase, 1400)),
+                ] {
+                    let sealed = null(vector, &packet);
+                    let frame = ipv4(50, &sealed);
+                    assert!(is_foreign(None, DIGITS, &frame), "{vector} {phase}");
+                    assert!(is_foreign(Some(port), DIGITS, &udp(9, 4500, &sealed)));
+                    // Nothing is said of data that is not known.
+                    assert!(!is_foreign(None, b"", &frame));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_sealed_is_expected_whatever_its_length_and_its_marker() {
+        let port = SealedPort::esp(4500);
+        for bytes in (0..200).chain([1000, 1472]) {
+            let sealed = null(0, &noise(bytes));
+            for marker in [DIGITS, ADDRESSES, PREFIX, &[9, 0, 0, 72]] {
+                assert!(!is_foreign(None, marker, &ipv4(50, &sealed)), "{bytes}");
+                assert!(
+                    !is_foreign(Some(port), marker, &udp(9, 4500, &sealed)),
+                    "{bytes}"
+                );
+            }
+        }
+        // Digits that are too few to be no chance.
+        let mut sealed = null(0, &noise(400));
+        sealed[8 + 64..8 + 76].fill(b'5');
+        assert!(!is_foreign(None, DIGITS, &ipv4(50, &sealed)));
+        sealed[8 + 76..8 + 80].fill(b'5');
+        assert!(is_foreign(None, DIGITS, &ipv4(50, &sealed)));
+    }
+
+    #[test]
+    fn headers_of_test_frames_are_seen_inside_with_and_without_an_ethernet_header() {
+        let data = noise(64);
+        let length = (8 + data.len() as u16).to_be_bytes();
+        let ports = [[0, 9], length].concat();
+        for vector in [0, 8, 16] {
+            for ethernet in [0, 14] {
+                for (version, markers) in [
+                    (4, vec![ADDRESSES, &ADDRESSES[4..], &ports]),
+                    (6, vec![PREFIX]),
+                ] {
+                    let packet = [noise(ethernet), inner(version, 17, 8, &data)].concat();
+                    let frame = ipv4(50, &null(vector, &packet));
+                    for marker in markers {
+                        assert!(
+                            is_foreign(None, marker, &frame),
+                            "{vector} {ethernet} {marker:?}"
+                        );
+                    }
+                    assert!(!is_foreign(None, &[9; 8], &frame));
+                    assert!(!is_foreign(None, &[9; 4], &frame));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn data_of_other_forms_that_seal_nothing_is_seen_too() {
+        let packet = inner(4, 6, 32, &digits(3, 1000));
+        let wireguard = [
+            &[4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0][..],
+            &packet,
+        ]
+        .concat();
+        let openvpn = [&[9 << 3, 0, 0, 0][..], &[0; 20], &packet].concat();
+        for (form, payload) in [(Form::WireGuard, wireguard), (Form::OpenVpn, openvpn)] {
+            let port = SealedPort {
+                form,
+                ..SealedPort::esp(1194)
+            };
+            let frame = udp(9, 1194, &payload);
+            assert!(is_foreign(Some(port), DIGITS, &frame), "{form:?}");
+            assert!(!is_foreign(Some(port), b"", &frame), "{form:?}");
+        }
+    }
+
+    #[test]
+    fn a_first_fragment_is_looked_at_and_a_later_one_goes_with_it() {
+        let frame = ipv4(50, &null(0, &inner(4, 6, 32, &digits(3, 1000))));
+        assert!(is_foreign(
+            None,
+            DIGITS,
+            &fragment(frame.clone(), 1, 0x2000)
+        ));
+        assert!(!is_foreign(None, DIGITS, &fragment(frame, 1, 100)));
+    }
+}

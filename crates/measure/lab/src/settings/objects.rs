@@ -1,0 +1,328 @@
+//! Settings of a network namespace as the kernel lists and reports them (rtnetlink(7)), each with a
+//! name and its values in words.
+
+use super::netlink::{Message, attributes, number, text};
+use journal::record::SettingChange;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Names of interfaces by their index.
+pub(super) type Names = BTreeMap<u32, String>;
+
+/// The values of a setting, by their names.
+pub(super) type Values = BTreeMap<&'static str, String>;
+
+/// Bytes of `ifinfomsg`, `ifaddrmsg`, `rtmsg`, `fib_rule_hdr`, `tcmsg` and `netconfmsg`.
+pub(super) const LINK_BYTES: usize = 16;
+pub(super) const ADDRESS_BYTES: usize = 8;
+pub(super) const ROUTE_BYTES: usize = 12;
+pub(super) const RULE_BYTES: usize = 12;
+pub(super) const QUEUE_BYTES: usize = 20;
+pub(super) const CONF_BYTES: usize = 4;
+
+/// `IFLA_EVENT`, and its value for changed offloads (`IFLA_EVENT_FEATURES`).
+const LINK_EVENT: u16 = 44;
+const FEATURES_EVENT: u32 = 2;
+
+/// `TC_H_ROOT` of `linux/pkt_sched.h`.
+const ROOT: u32 = u32::MAX;
+
+/// `RT_TABLE_LOCAL`: the kernel's own routes of addresses.
+const LOCAL_TABLE: u32 = 255;
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// A setting is there, with these values.
+    Is(String, Values),
+    /// A setting is gone.
+    Gone(String),
+    /// Something changed of which no values are kept.
+    Changed(String),
+}
+
+/// What a message says of a setting; `None` of what is no setting. `names` learns those of links.
+pub(super) fn said(message: &Message, names: &mut Names) -> Vec<Said> {
+    let body = &message.body;
+    let is_new = match message.kind {
+        libc::RTM_NEWLINK
+        | libc::RTM_NEWADDR
+        | libc::RTM_NEWROUTE
+        | libc::RTM_NEWRULE
+        | libc::RTM_NEWQDISC
+        | libc::RTM_NEWNETCONF => true,
+        libc::RTM_DELLINK
+        | libc::RTM_DELADDR
+        | libc::RTM_DELROUTE
+        | libc::RTM_DELRULE
+        | libc::RTM_DELQDISC => false,
+        kind => return other(kind, body, names),
+    };
+    let setting = match message.kind {
+        libc::RTM_NEWLINK | libc::RTM_DELLINK => link(body, names),
+        libc::RTM_NEWADDR | libc::RTM_DELADDR => address(body, names),
+        libc::RTM_NEWROUTE | libc::RTM_DELROUTE => route(body, names),
+        libc::RTM_NEWRULE | libc::RTM_DELRULE => rule(body),
+        libc::RTM_NEWQDISC | libc::RTM_DELQDISC => queue(body, names),
+        _ => conf(body, names),
+    };
+    let Some((name, values)) = setting else {
+        return Vec::new();
+    };
+    if !is_new {
+        return vec![Said::Gone(name)];
+    }
+    let mut all = Vec::new();
+    if message.kind == libc::RTM_NEWLINK && has_new_features(body) {
+        all.push(Said::Changed(SettingChange::offloads(&name)));
+    }
+    all.push(Said::Is(name, values));
+    all
+}
+
+/// Classes and filters of queues: any message is a change.
+fn other(kind: u16, body: &[u8], names: &Names) -> Vec<Said> {
+    let (what, how) = match kind {
+        libc::RTM_NEWTCLASS => ("class", "added or changed"),
+        libc::RTM_DELTCLASS => ("class", "removed"),
+        libc::RTM_NEWTFILTER => ("filter", "added or changed"),
+        libc::RTM_DELTFILTER => ("filter", "removed"),
+        _ => return Vec::new(),
+    };
+    let interface = interface(names, word(body, 4));
+    vec![Said::Changed(format!("{what} of {interface} {how}"))]
+}
+
+fn word(body: &[u8], at: usize) -> u32 {
+    body.get(at..).and_then(number).unwrap_or(0)
+}
+
+fn interface(names: &Names, index: u32) -> String {
+    let name = names.get(&index).cloned();
+    name.unwrap_or_else(|| format!("interface {index}"))
+}
+
+/// `None` of `lo`.
+fn link(body: &[u8], names: &mut Names) -> Option<(String, Values)> {
+    let (index, flags) = (word(body, 4), word(body, 8));
+    let mut values = Values::new();
+    let mut flag = |name, bit: libc::c_int| {
+        let on = flags & bit.cast_unsigned() != 0;
+        values.insert(name, if on { "yes" } else { "no" }.to_owned());
+    };
+    flag("up", libc::IFF_UP);
+    flag("running", libc::IFF_RUNNING);
+    for (kind, value) in attributes(body, LINK_BYTES) {
+        let known = match kind {
+            libc::IFLA_IFNAME => {
+                names.insert(index, text(value));
+                continue;
+            }
+            libc::IFLA_ADDRESS => ("MAC", hex(value)),
+            libc::IFLA_QDISC => ("queue discipline", text(value)),
+            libc::IFLA_MTU => ("mtu", number(value)?.to_string()),
+            libc::IFLA_TXQLEN => ("queue length", number(value)?.to_string()),
+            libc::IFLA_MASTER => ("master", number(value)?.to_string()),
+            libc::IFLA_NUM_TX_QUEUES => ("transmit queues", number(value)?.to_string()),
+            libc::IFLA_NUM_RX_QUEUES => ("receive queues", number(value)?.to_string()),
+            libc::IFLA_GSO_MAX_SIZE => ("largest super-packet", number(value)?.to_string()),
+            _ => continue,
+        };
+        values.insert(known.0, known.1);
+    }
+    let is_own = flags & libc::IFF_LOOPBACK.cast_unsigned() != 0;
+    (!is_own).then(|| (format!("link {}", interface(names, index)), values))
+}
+
+/// Whether a link's message reports changed offloads.
+fn has_new_features(body: &[u8]) -> bool {
+    let found = attributes(body, LINK_BYTES);
+    let event = found.iter().find(|(kind, _)| *kind == LINK_EVENT);
+    event.and_then(|(_, value)| number(value)) == Some(FEATURES_EVENT)
+}
+
+/// `None` of a link-local IPv6 address, which the kernel makes and tests by itself.
+fn address(body: &[u8], names: &Names) -> Option<(String, Values)> {
+    let prefix = *body.get(1)?;
+    let found = attributes(body, ADDRESS_BYTES);
+    let value = |wanted| Some(found.iter().find(|(kind, _)| *kind == wanted)?.1);
+    let bytes = value(libc::IFA_LOCAL).or_else(|| value(libc::IFA_ADDRESS))?;
+    let address = ip(bytes)?;
+    let interface = interface(names, word(body, 4));
+    let name = format!("address {address}/{prefix} of {interface}");
+    (!is_link_local(address)).then(|| (name, Values::new()))
+}
+
+/// `None` of IPv6 routes that the kernel makes by itself: to its own addresses, to neighbours and
+/// groups on a link.
+fn route(body: &[u8], names: &Names) -> Option<(String, Values)> {
+    let &[family, length, _, tos, table, _, _, kind, ..] = body else {
+        return None;
+    };
+    let mut values = Values::new();
+    values.insert("type", route_type(kind));
+    let (mut table, mut target, mut metric) = (u32::from(table), None, 0);
+    for (kind, value) in attributes(body, ROUTE_BYTES) {
+        match kind {
+            libc::RTA_TABLE => table = number(value)?,
+            libc::RTA_DST => target = ip(value),
+            libc::RTA_PRIORITY => metric = number(value)?,
+            libc::RTA_GATEWAY => drop(values.insert("via", ip(value)?.to_string())),
+            libc::RTA_OIF => drop(values.insert("by", interface(names, number(value)?))),
+            libc::RTA_PREFSRC => drop(values.insert("from", ip(value)?.to_string())),
+            libc::RTA_METRICS => drop(values.insert("metrics", hex(value))),
+            libc::RTA_MULTIPATH => drop(values.insert("next hops", hex(value))),
+            _ => {}
+        }
+    }
+    let is_v6 = i32::from(family) == libc::AF_INET6;
+    let own = is_v6 && (table == LOCAL_TABLE || target.is_some_and(is_link_local));
+    let target = match target {
+        Some(target) => format!("{target}/{length}"),
+        None if is_v6 => "default (IPv6)".to_owned(),
+        None => "default".to_owned(),
+    };
+    let mut name = format!("route {target}");
+    if table != u32::from(libc::RT_TABLE_MAIN) {
+        name += &format!(" in table {table}");
+    }
+    if tos != 0 {
+        name += &format!(" of TOS {tos}");
+    }
+    if metric != 0 {
+        name += &format!(" of metric {metric}");
+    }
+    (!own).then_some((name, values))
+}
+
+fn route_type(kind: u8) -> String {
+    match kind {
+        libc::RTN_UNICAST => "unicast".to_owned(),
+        libc::RTN_LOCAL => "local".to_owned(),
+        libc::RTN_BROADCAST => "broadcast".to_owned(),
+        libc::RTN_BLACKHOLE => "blackhole".to_owned(),
+        libc::RTN_UNREACHABLE => "unreachable".to_owned(),
+        libc::RTN_PROHIBIT => "prohibit".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// `FRA_PRIORITY` of `linux/fib_rules.h`.
+const RULE_PRIORITY: u16 = 6;
+
+fn rule(body: &[u8]) -> Option<(String, Values)> {
+    let header = body.first_chunk::<RULE_BYTES>()?;
+    let found = attributes(body, RULE_BYTES);
+    let priority = found.iter().find(|(kind, _)| *kind == RULE_PRIORITY);
+    let priority = priority.and_then(|(_, value)| number(value)).unwrap_or(0);
+    // Several rules may have one priority: what they select, and where they lead, names them.
+    let rest = found.iter().filter(|(kind, _)| *kind != RULE_PRIORITY);
+    let rest: Vec<String> = rest
+        .map(|(kind, value)| format!("{kind}={}", hex(value)))
+        .collect();
+    let version = if i32::from(header[0]) == libc::AF_INET6 {
+        "IPv6"
+    } else {
+        "IPv4"
+    };
+    let name = format!(
+        "{version} routing rule {priority} ({}; {})",
+        hex(&header[1..8]),
+        rest.join(" ")
+    );
+    Some((name, Values::new()))
+}
+
+/// `TCA_KIND` and `TCA_OPTIONS` of `linux/rtnetlink.h`.
+const QUEUE_KIND: u16 = 1;
+const QUEUE_OPTIONS: u16 = 2;
+
+/// `None` of one without a handle, which the kernel attaches by itself.
+fn queue(body: &[u8], names: &Names) -> Option<(String, Values)> {
+    let interface = interface(names, word(body, 4));
+    let (handle, parent) = (word(body, 8), word(body, 12));
+    let mut values = Values::new();
+    for (kind, value) in attributes(body, QUEUE_BYTES) {
+        match kind {
+            QUEUE_KIND => drop(values.insert("kind", text(value))),
+            QUEUE_OPTIONS => drop(values.insert("options", hex(value))),
+            _ => {}
+        }
+    }
+    let name = format!("queue {handle:x} at {parent:x} of {interface}");
+    (handle != 0).then_some((name, values))
+}
+
+/// `TCA_STATS2` and `TCA_STATS_QUEUE` of `linux/gen_stats.h`; behind length and backlog of the
+/// queue are its drops.
+const QUEUE_STATISTICS: u16 = 7;
+const QUEUE_COUNTS: u16 = 3;
+const DROPS_AT: usize = 8;
+
+/// The interface of a queue discipline, and the packets it dropped; of a root only, which sums
+/// those below it.
+pub(super) fn queue_drops(message: &Message, names: &Names) -> Option<(String, u64)> {
+    let body = &message.body;
+    let is_root = word(body, 12) == ROOT;
+    let found = attributes(body, QUEUE_BYTES);
+    let of = |found: &[(u16, &[u8])], wanted| -> Option<Vec<u8>> {
+        let value = found.iter().find(|(kind, _)| *kind == wanted)?.1;
+        Some(value.to_vec())
+    };
+    let statistics = of(&found, QUEUE_STATISTICS)?;
+    let counts = of(&attributes(&statistics, 0), QUEUE_COUNTS)?;
+    let drops = counts.get(DROPS_AT..).and_then(number)?;
+    is_root.then(|| (interface(names, word(body, 4)), drops.into()))
+}
+
+/// `NETCONFA_*` of `linux/netconf.h`.
+const CONF_INTERFACE: u16 = 1;
+const CONF_FORWARDING: u16 = 2;
+const CONF_REVERSE_PATH: u16 = 3;
+
+fn conf(body: &[u8], names: &Names) -> Option<(String, Values)> {
+    let mut values = Values::new();
+    let mut index = 0;
+    for (kind, value) in attributes(body, CONF_BYTES) {
+        match kind {
+            CONF_INTERFACE => index = number(value)?,
+            CONF_FORWARDING => drop(values.insert("forwarding", number(value)?.to_string())),
+            CONF_REVERSE_PATH => {
+                drop(values.insert("reverse path filter", number(value)?.to_string()));
+            }
+            _ => {}
+        }
+    }
+    // `NETCONFA_IFINDEX_ALL` and `NETCONFA_IFINDEX_DEFAULT`.
+    let of = match index.cast_signed() {
+        -1 => "all interfaces".to_owned(),
+        -2 => "new interfaces".to_owned(),
+        _ => interface(names, index),
+    };
+    let version = if i32::from(*body.first()?) == libc::AF_INET6 {
+        "IPv6"
+    } else {
+        "IPv4"
+    };
+    Some((format!("{version} of {of}"), values))
+}
+
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => Some(Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()),
+        16 => Some(Ipv6Addr::from(*bytes.first_chunk::<16>()?).into()),
+        _ => None,
+    }
+}
+
+/// `fe80::/10` and `ff00::/8`.
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(address) => address.is_unicast_link_local() || address.is_multicast(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,114 @@
+//! The kernel's reports of changed settings, read by a thread that notes when they came.
+
+use super::change;
+use super::netlink::{MESSAGES_BYTES, RouteSocket, messages};
+use super::snapshot::Snapshot;
+use journal::record::SettingChange;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// The groups (`RTNLGRP_*`) of links, queues, addresses, routes, rules and forwarding.
+const GROUPS: [u32; 10] = [
+    libc::RTNLGRP_LINK,
+    libc::RTNLGRP_TC,
+    libc::RTNLGRP_IPV4_IFADDR,
+    libc::RTNLGRP_IPV4_ROUTE,
+    libc::RTNLGRP_IPV4_RULE,
+    libc::RTNLGRP_IPV6_IFADDR,
+    libc::RTNLGRP_IPV6_ROUTE,
+    libc::RTNLGRP_IPV6_RULE,
+    libc::RTNLGRP_IPV4_NETCONF,
+    libc::RTNLGRP_IPV6_NETCONF,
+];
+
+/// Changes that are kept; what comes beyond is not looked at.
+const KEPT_MAX: usize = 1024;
+
+/// A socket that the kernel reports to from now on.
+pub(super) struct Opened {
+    socket: RouteSocket,
+    since: Instant,
+}
+
+/// The thread that reads the reports.
+pub(super) struct Reports {
+    /// Closed to end it.
+    stop: UnixStream,
+    thread: JoinHandle<(Snapshot, Vec<SettingChange>)>,
+}
+
+impl Reports {
+    /// Opens the socket.
+    pub(super) fn open() -> io::Result<Opened> {
+        let groups = GROUPS.iter().fold(0, |all, group| all | 1 << (group - 1));
+        Ok(Opened {
+            socket: RouteSocket::open(groups)?,
+            since: Instant::now(),
+        })
+    }
+
+    /// Ends the thread; returns the settings by its reports, and the changes.
+    pub(super) fn end(self) -> (Snapshot, Vec<SettingChange>) {
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|_| {
+            let lost = change(None, "the reports of changes broke off".to_owned());
+            (Snapshot::default(), vec![lost])
+        })
+    }
+}
+
+impl Opened {
+    /// Reads the reports from now on; `known` are the settings.
+    pub(super) fn follow(self, known: Snapshot) -> io::Result<Reports> {
+        let (stop, stopped) = UnixStream::pair()?;
+        let thread = thread::Builder::new()
+            .name("settings".into())
+            .spawn(move || self.read(known, &stopped))?;
+        Ok(Reports { stop, thread })
+    }
+
+    fn read(self, mut known: Snapshot, stopped: &UnixStream) -> (Snapshot, Vec<SettingChange>) {
+        let mut changes = Vec::new();
+        let mut buffer = vec![0; MESSAGES_BYTES];
+        loop {
+            let is_over = self.await_report(stopped);
+            let at_ns = u64::try_from(self.since.elapsed().as_nanos()).ok();
+            // What came before the end is read even then.
+            loop {
+                let length = match self.socket.receive(&mut buffer) {
+                    Ok(length) => length,
+                    Err(Errno::ENOBUFS) => {
+                        let what = "more settings than the kernel could report".to_owned();
+                        changes.push(change(at_ns, what));
+                        continue;
+                    }
+                    Err(_) => break,
+                };
+                let new = messages(&buffer[..length]);
+                let new = new.iter().flat_map(|message| known.update(message));
+                let room = KEPT_MAX.saturating_sub(changes.len());
+                changes.extend(new.take(room).map(|what| change(at_ns, what)));
+            }
+            if is_over {
+                return (known, changes);
+            }
+        }
+    }
+
+    /// Waits for a report; whether the watch is over instead.
+    fn await_report(&self, stopped: &UnixStream) -> bool {
+        let mut fds = [
+            PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
+            PollFd::new(stopped.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) => fds[1].any().unwrap_or(true),
+            Err(error) => error != Errno::EINTR,
+        }
+    }
+}

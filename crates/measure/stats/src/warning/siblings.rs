@@ -1,0 +1,31 @@
+//! A warning about cells for which the machine has CPUs enough, but not cores.
+
+use super::{Warning, WarningKind, counted, warning};
+use crate::cores::cores_wanted;
+use campaign::plan::Cell;
+use journal::Journal;
+
+/// Cells whose stations and DUT have a CPU each, but not a core each: two of them are threads of
+/// one core, and slow one another down. Too few CPUs are another warning.
+pub(super) fn sibling_cores(journal: &Journal) -> Option<Warning> {
+    let environment = &journal.header.environment;
+    let (cores, cpus) = (environment.cores(), environment.cpus);
+    let wanted = |cell: &&Cell| (cores + 1..=cpus).contains(&cores_wanted(cell));
+    let cells = journal.header.plan.cells.iter();
+    let crowded: Vec<&Cell> = cells.filter(wanted).collect();
+    let most = crowded.iter().map(|cell| cores_wanted(cell)).max()?;
+    let text = format!(
+        "This machine's {cpus} CPUs are threads of {}: in {} stations and gateways would need up to {most}, \
+         so some of them share a core as SMT siblings.",
+        counted(cores as usize, "core"),
+        counted(crowded.len(), "cell")
+    );
+    let advice = "Read ratios and bits per CPU-second, not absolute rates; turn SMT off, or use a \
+                  machine with more cores.";
+    warning(
+        WarningKind::SiblingCores,
+        crowded.into_iter().map(|cell| cell.id.clone()).collect(),
+        text,
+        advice,
+    )
+}

@@ -1,0 +1,69 @@
+//! The CPUs of a machine, in the order in which stations on it use them.
+
+use journal::record::LogicalCpu;
+
+/// The CPUs that stations may use, in the order in which they are assigned: as A takes them from
+/// the front and B from the back, they share as little as possible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Positions among the CPUs that a station may use, as [`lab::protocol::Program::cores`] counts
+    /// them: one thread of each core.
+    first: Vec<u16>,
+    /// Further threads of the same cores.
+    siblings: Vec<u16>,
+    /// How many of `first` are on the NUMA node that has most cores. They are at the front.
+    near: usize,
+}
+
+impl From<u16> for Machine {
+    /// A machine of so many cores, of which nothing else is known.
+    fn from(cores: u16) -> Self {
+        Self {
+            first: (0..cores).collect(),
+            siblings: Vec::new(),
+            near: cores.into(),
+        }
+    }
+}
+
+impl Machine {
+    /// A machine with these CPUs.
+    #[must_use]
+    pub fn of(cpus: &[LogicalCpu]) -> Self {
+        let mut nodes: Vec<(u16, Vec<u16>)> = Vec::new();
+        let mut siblings = Vec::new();
+        for (position, cpu) in (0..).zip(cpus) {
+            let before = &cpus[..usize::from(position)];
+            if before.iter().any(|other| other.shares_core_with(cpu)) {
+                siblings.push(position);
+                continue;
+            }
+            match nodes.iter_mut().find(|(node, _)| *node == cpu.node) {
+                Some((_, cores)) => cores.push(position),
+                None => nodes.push((cpu.node, vec![position])),
+            }
+        }
+        // Of nodes with as many cores, the first one stays first.
+        nodes.sort_by_key(|(_, cores)| std::cmp::Reverse(cores.len()));
+        Self {
+            near: nodes.first().map_or(0, |(_, cores)| cores.len()),
+            first: nodes.into_iter().flat_map(|(_, cores)| cores).collect(),
+            siblings,
+        }
+    }
+
+    /// Number of CPUs.
+    pub(crate) fn present(&self) -> usize {
+        self.first.len() + self.siblings.len()
+    }
+
+    /// The CPUs to choose from for so many in all: cores of one node where they suffice, else of
+    /// all, else with their siblings.
+    pub(crate) fn choice(&self, wanted: usize) -> Vec<u16> {
+        match wanted {
+            _ if wanted <= self.near => self.first[..self.near].to_vec(),
+            _ if wanted <= self.first.len() => self.first.clone(),
+            _ => [&self.first[..], &self.siblings].concat(),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Checks of the tools' time against the tester's clock.
+
+use super::{Load, ToolObserved, check};
+use journal::record::Check;
+
+/// Share of the measured time by which a process may end early or late, or stand still, in percent.
+const OFF_PERCENT: u64 = 5;
+/// The least that is allowed: starting a process and exchanging results takes part of it.
+const OFF_NS_LEAST: u64 = 250_000_000;
+
+/// Each tool ran for the time that it was asked to, by its own clock and by the tester's, and stood
+/// still for none of it: a process that was stopped reports the rate of the time it ran.
+pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
+    let Load::Transfer { transfer, totals } = &observed.load else {
+        return None;
+    };
+    let timing = observed.commands.timing;
+    let slack_ns = (timing.measured_ns() / 100 * OFF_PERCENT).max(OFF_NS_LEAST);
+    let ms = |ns: u64| ns / 1_000_000;
+    let is_near = |ns: u64, planned_ns: u64| ns.abs_diff(planned_ns) <= slack_ns;
+    let end_ns = observed.client_ends_ns.iter().copied().max()?;
+    let measured_ns = timing.measured_ns();
+    let own = [totals.offered_ns, transfer.duration_ns];
+    let still_ns = totals.longest_step_ns.saturating_sub(timing.interval_ns);
+    // Several are compared with one another as well, by `processes-in-step`.
+    let is_alone = observed.client_ends_ns.len() == 1;
+    let passed = (!is_alone || is_near(end_ns, timing.run_ns))
+        && own.iter().all(|&ns| is_near(ns, measured_ns))
+        && still_ns <= slack_ns;
+    let detail = format!(
+        "by the tester's clock the tool ended after {} ms of {} planned; by its own clock station A sent for {} ms and B received \
+         for {} ms of {} planned; the longest of the intervals of {} ms took {} ms; {} ms more or less are \
+         allowed",
+        ms(end_ns),
+        ms(timing.run_ns),
+        ms(own[0]),
+        ms(own[1]),
+        ms(measured_ns),
+        ms(timing.interval_ns),
+        ms(totals.longest_step_ns),
+        ms(slack_ns)
+    );
+    check("tools-kept-time", passed, detail)
+}

@@ -1,0 +1,97 @@
+//! Checks of what must not change or double, and of the tools' clocks.
+
+use super::*;
+
+fn changed(at_ns: Option<u64>, what: &str) -> PathSettings {
+    PathSettings {
+        changes: vec![SettingChange {
+            node: "gw1".to_owned(),
+            at_ns,
+            what: what.to_owned(),
+        }],
+        ..PathSettings::default()
+    }
+}
+
+#[test]
+fn a_setting_that_changed_is_an_objection_with_its_time() {
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.settings = changed(Some(3512 * MS), "link w0: mtu 1000, was 1500");
+    assert_eq!(fixture.failing(), ["path-unchanged"]);
+    let detail = fixture.detail("path-unchanged");
+    assert!(
+        detail.contains("after 3.512 s gw1 link w0: mtu 1000, was 1500"),
+        "{detail}"
+    );
+    fixture.settings = changed(None, "IPsec policies");
+    let detail = fixture.detail("path-unchanged");
+    assert!(detail.contains("at the end gw1 IPsec policies"), "{detail}");
+    let one = fixture.settings.changes[0].clone();
+    fixture.settings.changes = vec![one; 9];
+    let detail = fixture.detail("path-unchanged");
+    assert!(detail.contains("; and 3 more; find out"), "{detail}");
+}
+
+#[test]
+fn a_single_tool_that_ran_too_long_too_short_or_stood_still_is_an_objection() {
+    let good = || Fixture::tcp(Adapter::Direct, 1);
+    assert_eq!(good().failing(), Vec::<String>::new());
+    let check = "tools-kept-time";
+    for end_ms in [700, 1300] {
+        let mut fixture = good();
+        fixture.client_ends_ns = vec![end_ms * MS];
+        assert_eq!(fixture.failing(), [check], "{end_ms}");
+    }
+    let mut fixture = good();
+    fixture.totals.offered_ns = 600 * MS;
+    assert_eq!(fixture.failing(), [check]);
+    let mut fixture = good();
+    fixture.transfer.duration_ns = 1400 * MS;
+    assert_eq!(fixture.failing(), [check]);
+    let mut fixture = good();
+    fixture.totals.longest_step_ns = 400 * MS;
+    assert_eq!(fixture.failing(), [check], "it stood still for 300 ms");
+    let detail = fixture.detail(check);
+    assert!(
+        detail.contains("intervals of 100 ms took 400 ms"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn packets_that_arrive_twice_are_an_objection_in_either_direction() {
+    let check = "packets-cross-once";
+    for mut fixture in [Fixture::udp(None), Fixture::ping(encrypting())] {
+        let sent = fixture.counter("a/a0").tx_packets;
+        fixture.counter("b/b0").rx_packets = sent + 64 + sent / 1000;
+        assert!(!fixture.failing().contains(&check.to_owned()));
+        fixture.counter("b/b0").rx_packets = sent + 65 + sent / 1000;
+        assert!(fixture.failing().contains(&check.to_owned()));
+        let detail = fixture.detail(check);
+        assert!(detail.contains("duplicates them"), "{detail}");
+    }
+    let mut fixture = Fixture::ping(encrypting());
+    fixture.counter("b/b0").tx_packets = 1000;
+    fixture.counter("a/a0").rx_packets = 990;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let detail = fixture.detail(check);
+    assert!(
+        detail.contains("b/b0 sent 1000 packets, and 990 arrived at a/a0"),
+        "{detail}"
+    );
+    fixture.counter("a/a0").rx_packets = 2000;
+    assert_eq!(fixture.failing(), [check]);
+}
+
+#[test]
+fn super_packets_that_are_cut_on_the_way_are_no_duplicates() {
+    let check = "packets-cross-once".to_owned();
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    fixture.offload();
+    let sent = fixture.counter("a/a0").tx_bytes;
+    fixture.counter("a/a0").tx_packets /= 44;
+    fixture.counter("b/b0").rx_bytes = sent + sent / 20;
+    assert!(!fixture.failing().contains(&check));
+    fixture.counter("b/b0").rx_bytes = sent + sent / 5;
+    assert!(fixture.failing().contains(&check));
+}
