@@ -38,8 +38,8 @@ pub struct ToolCheck {
     pub dut: String,
     /// The tools' findings, in the plan's order; at least two.
     pub figures: Vec<ToolFigure>,
-    /// Distance of the farthest figures, in per cent of the larger: geometric mean over the pairs of
-    /// repeats.
+    /// Distance of the farthest figures, in per cent of the larger: geometric mean over the pairs
+    /// of repeats.
     pub difference_percent: f64,
     /// Lower end of its 95 % interval (Student's t on logarithms).
     pub difference_low_percent: Option<f64>,
