@@ -171,11 +171,11 @@ pub(crate) fn ratio_number(ratio: f64) -> String {
     format!("{ratio:.decimals$}")
 }
 
-/// `0.49 (0.48–0.50)`: ratio of the means, and the range of the pairs.
+/// `0.49 (0.48–0.50)`: the ratio, and its 95 % interval.
 pub(crate) fn ratio(comparison: &Comparison) -> String {
     let ratio = ratio_number(comparison.ratio);
     match (comparison.low, comparison.high) {
-        (Some(low), Some(high)) if comparison.pairs > 1 => {
+        (Some(low), Some(high)) => {
             format!("{ratio} ({}–{})", ratio_number(low), ratio_number(high))
         }
         _ => ratio,

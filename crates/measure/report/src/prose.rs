@@ -77,10 +77,10 @@ fn compared(run: &Run<'_>) -> &'static [Paragraph] {
 const COMPARED: &[Paragraph] = &[
     (
         "Ranking",
-        "A device's rank is 1 plus the number of devices whose whole interval is better. The \
-        second number is its worst possible rank. Overlap is not transitive, so devices are not \
-        cut into groups; a device with a wide spread gets a wide span of ranks, not a good one. Intervals are 95 % bootstrap \
-         intervals of the mean from 5 repeats on, and below that the range. The path without an encryptor and \
+        "A device's rank is 1 plus the number of devices that are surely better. The \
+        second number is its worst possible rank. Not being distinguished is not transitive, so devices are not \
+        cut into groups; a device with a wide spread gets a wide span of ranks, not a good one. Surely better is \
+         what the ratios within the same repeats show; overlap of two intervals decides nothing. The path without an encryptor and \
          controls are not ranked.",
     ),
     (
@@ -198,11 +198,12 @@ const FRAMES: &[Paragraph] = &[
     (
         "Verdicts",
         "A figure is link-limited when a link is filled to 99 % of its rate (behind an encryptor \
-         the cipher side's, where frames are longer); tester-limited from 95 % of what the tester \
-         does without a device on, or when the stations' own losses explain the failed load; \
-         dut-limited when even the upper bound lies below those 95 %; else inconclusive, as it is \
-         when a station seals or opens by a suite other than AES-GCM and may be the limit, when repeats fall in two bands, or are fewer than 5 and more than 10 % apart from their \
-         mean.",
+         the cipher side's, where frames are longer); machine-limited where stations and device share cores, or a station had \
+         no idle time; tester-limited where it is surely at least 95 % of what the tester \
+         does without a device, or when the stations' own losses explain the failed load; \
+         dut-limited when even the upper bound surely lies below those 95 %; else inconclusive, as it is \
+         when a station seals or opens by a suite other than AES-GCM and may be the limit, when repeats of the device or of the tester \
+         fall in two bands, or when either has one repeat.",
     ),
     (
         "Frame sizes",
@@ -236,15 +237,21 @@ const METHOD: &[Paragraph] = &[
     (
         "Order",
         "All cells are measured once, then all again, so that drift of the machine affects \
-        device and baseline equally. Repeats of both pair up, and the range given with a ratio is the range \
-         of those pairs.",
+        device and baseline equally. Repeats of both pair up: a ratio is the geometric mean over those pairs.",
+    ),
+    (
+        "Intervals",
+        "95 %, by Student's t on the logarithms of the repeats; of a ratio, on those of the ratios within the same repeats. \
+         Two repeats have one, as wide as two repeats leave it; one repeat has none and decides nothing. Findings (differs, \
+         better, faster, stops, met) allow 5 % of chance over all comparisons of their kind by one quantity in the \
+         whole run (Holm), so one may be missing where a single interval excludes it. Where a value is 0 or \
+         negative, the values themselves are taken.",
     ),
     (
         "Figures",
         "Throughput is payload that station B received by the time measured, without any header. \
          A figure is the mean of the repeats ± the largest distance of a repeat from it, also in \
-         per cent of the mean. From 5 repeats on, the data files give a 95 % bootstrap interval \
-         of the mean too.",
+         per cent of the mean. The largest distance is no interval.",
     ),
     (
         "Latency",

@@ -85,7 +85,7 @@ fn mean(estimate: &Estimate, unit: &str) -> String {
 /// Explanation of the column of ratios.
 fn of_baseline(set: &Set<'_>, what: &str) -> String {
     set.compared_with().map_or_else(String::new, |baseline| {
-        format!("; ratio: {what} by that of {baseline}, with the range of the repeats")
+        format!("; ratio: {what} by that of {baseline}, over the pairs of repeats, with its 95 % interval (Student's t on logarithms)")
     })
 }
 

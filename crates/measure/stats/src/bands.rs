@@ -84,7 +84,7 @@ impl Band {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::SplitMix64;
+    use crate::noise::Noise;
 
     fn bands(values: &[f64]) -> Option<TwoBands> {
         let mut sorted = values.to_vec();
@@ -92,11 +92,9 @@ mod tests {
         TwoBands::of(&sorted)
     }
 
-    /// Normal noise about 1, by Box and Muller.
-    fn normal(random: &mut SplitMix64, deviation: f64) -> f64 {
-        let mut unit = || (random.below(1 << 53) + 1) as f64 / (1_u64 << 53) as f64;
-        let (radius, angle) = ((-2.0 * unit().ln()).sqrt(), unit() * std::f64::consts::TAU);
-        1.0 + deviation * radius * angle.cos()
+    /// Normal noise about 1.
+    fn normal(random: &mut Noise, deviation: f64) -> f64 {
+        1.0 + deviation * random.normal()
     }
 
     #[test]
@@ -123,7 +121,7 @@ mod tests {
 
     #[test]
     fn fewer_than_1_percent_of_normal_samples_are_taken_for_two_bands() {
-        let mut random = SplitMix64(2544);
+        let mut random = Noise(2544);
         for deviation in [0.01, 0.03, 0.1, 0.3] {
             for n in [5, 6, 8, 10, 20] {
                 let samples = 20_000;
@@ -141,7 +139,7 @@ mod tests {
 
     #[test]
     fn bands_apart_by_ten_percent_are_found_through_noise_of_a_quarter_percent() {
-        let mut random = SplitMix64(9971);
+        let mut random = Noise(9971);
         for n in [5, 6, 8, 10] {
             let found = (0..1000)
                 .filter(|_| {

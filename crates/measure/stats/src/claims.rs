@@ -1,25 +1,24 @@
 //! Claims about a device beside its measured figures.
 //!
-//! A claim is *met* or *not met* only if the whole interval of the figure is on one side of it: the
-//! 95 % interval of the mean with enough repeats, else the range of the repeats. It is *not
+//! A claim is *met* or *not met* only if the whole interval of the figure is on one side of it:
+//! Student's t at a level that counts all claims of the run ([`crate::significance`]). It is *not
 //! decided*
 //!
 //! 1. if the cell has no figure, or one repeat only, or two bands of repeats;
 //! 2. if the interval contains the claim (for a search, the interval extends to its upper bound);
-//! 3. if the figure falls short, and tester or link is the limit, or the limit is unknown: the
-//!    device may do more;
-//! 4. if a time is too long, and the path without the device takes that long itself;
-//! 5. if it is not met, and stations and device compete for CPU time because the machine has fewer
-//!    cores than they need: the device may do better.
+//! 3. if the figure falls short, and tester, link or machine is the limit, or the limit is unknown:
+//!    the device may do more;
+//! 4. if a time is too long, and the path without the device takes that long itself, or stations
+//!    and device compete for CPU time: the device may do better.
 //!
 //! Nothing here changes what a cell is worth, or how a run ends.
 
 use crate::cell::{CellResult, Status};
 use crate::compare::Comparison;
-use crate::cores::cores_wanted;
-use crate::estimate::{Estimate, Interval95};
+use crate::estimate::Estimate;
 use crate::frames::LayerRates;
 use crate::scaling;
+use crate::significance::{Level, against};
 use crate::verdict::Limit;
 use campaign::plan::{Bound, Claim, ClaimUnit, Measurement, Percentile, Procedure};
 use journal::Journal;
@@ -103,6 +102,8 @@ struct Judge<'a> {
     journal: &'a Journal,
     cells: &'a [CellResult],
     comparisons: &'a [Comparison],
+    /// All claims are one question.
+    level: Level,
 }
 
 /// Each claim beside each cell that measures it, in the campaign's order.
@@ -111,37 +112,64 @@ pub(crate) fn claims(
     cells: &[CellResult],
     comparisons: &[Comparison],
 ) -> Vec<ClaimResult> {
-    let judge = Judge {
+    let mut judge = Judge {
         journal,
         cells,
         comparisons,
+        level: Level::default(),
     };
     let claims = &journal.header.plan.claims;
-    claims
-        .iter()
-        .flat_map(|claim| judge.results(claim))
-        .collect()
+    let all = claims.iter().flat_map(|claim| judge.asked(claim));
+    let all: Vec<Asked<'_>> = all.collect();
+    judge.level = Level::of(all.iter().filter_map(Asked::p));
+    all.into_iter().map(|asked| judge.result(asked)).collect()
+}
+
+/// A claim, and a figure that it is about.
+struct Asked<'a> {
+    claim: &'a Claim,
+    /// Place of the figure's cell.
+    place: usize,
+    figure: Figure,
+}
+
+impl Asked<'_> {
+    /// That the figure is on one side of the claim; `None` if nothing can be found.
+    fn p(&self) -> Option<f64> {
+        let claimed = self.claim.value as f64;
+        let found = self.figure.value.as_ref()?;
+        let upper = self.figure.upper.as_ref().unwrap_or(found);
+        let above = against(found, claimed)?.p_above(0.0);
+        Some(above.min(against(upper, claimed)?.p_below(0.0)))
+    }
 }
 
 impl Judge<'_> {
-    fn results(&self, claim: &Claim) -> Vec<ClaimResult> {
+    fn asked<'c>(&self, claim: &'c Claim) -> Vec<Asked<'c>> {
         let places = claim
             .cells
             .iter()
             .filter_map(|id| self.cells.iter().position(|cell| cell.id == *id));
         let of_cell = |place: usize| {
             let figures = self.figures(claim, place);
-            figures
-                .into_iter()
-                .map(move |figure| self.result(claim, place, figure))
+            figures.into_iter().map(move |figure| Asked {
+                claim,
+                place,
+                figure,
+            })
         };
         places.flat_map(of_cell).collect()
     }
 
-    fn result(&self, claim: &Claim, place: usize, figure: Figure) -> ClaimResult {
+    fn result(&self, asked: Asked<'_>) -> ClaimResult {
+        let Asked {
+            claim,
+            place,
+            figure,
+        } = asked;
         let (cell, planned) = (&self.cells[place], &self.journal.header.plan.cells[place]);
         let claimed = claim.value as f64;
-        let (verdict, reason) = self.decide(claim, cell, &figure);
+        let (verdict, reason) = self.decide(claim, place, &figure);
         let machine = &self.journal.header.environment;
         let cores = machine.cpus;
         let here = format!(
@@ -239,7 +267,8 @@ impl Judge<'_> {
         }
     }
 
-    fn decide(&self, claim: &Claim, cell: &CellResult, figure: &Figure) -> (ClaimVerdict, String) {
+    fn decide(&self, claim: &Claim, place: usize, figure: &Figure) -> (ClaimVerdict, String) {
+        let cell = &self.cells[place];
         let text = |value: f64| printed(claim.unit, value);
         let undecided = |reason: String| (ClaimVerdict::NotDecided, reason);
         let Some(found) = &figure.value else {
@@ -252,15 +281,15 @@ impl Judge<'_> {
                 text(bands.high.min)
             ));
         }
-        let Some((low, high)) = interval(found) else {
+        let Some((low, high)) = self.level.interval(found) else {
             return undecided("One repeat has no spread.".into());
         };
         let claimed = claim.value as f64;
         let is_time = claim.unit == ClaimUnit::Ns;
-        let upper = figure
-            .upper
-            .as_ref()
-            .map_or(high, |upper| upper.max.max(high));
+        let upper = figure.upper.as_ref();
+        let upper = upper
+            .and_then(|upper| self.level.interval(upper))
+            .map_or(high, |(_, upper)| upper.max(high));
         let range = format!("from {} to {}", text(low), text(upper));
         let (keeps, breaks) = match claim.bound {
             Bound::AtLeast => (low >= claimed, upper < claimed),
@@ -272,7 +301,7 @@ impl Judge<'_> {
             Bound::AtMost => keeps,
         };
         if let Some(why) = self
-            .limit(claim, cell, figure)
+            .limit(claim, place, figure)
             .filter(|_| held_down && !is_time)
         {
             return undecided(why);
@@ -286,11 +315,9 @@ impl Judge<'_> {
                 text(floor)
             ));
         }
-        if let Some(why) = self
-            .crowded(cell)
-            .filter(|_| if is_time { breaks } else { held_down })
-        {
-            return undecided(format!("Measured {range}, but {why}"));
+        let contention = scaling::contention(self.journal, place, cell);
+        if let Some(why) = contention.filter(|_| is_time && breaks) {
+            return undecided(format!("Measured {range}, but {}.", why.reason()));
         }
         match (keeps, breaks) {
             (true, _) => (ClaimVerdict::Met, format!("Measured {range}.")),
@@ -299,22 +326,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether stations and device share cores.
-    fn crowded(&self, cell: &CellResult) -> Option<String> {
-        let header = &self.journal.header;
-        let cpus = header.environment.cpus;
-        let planned = header.plan.cells.iter().find(|other| other.id == cell.id)?;
-        let wanted = cores_wanted(planned);
-        (cpus > 0 && wanted > cpus).then(|| {
-            format!(
-                "stations and device want {wanted} cores of a machine that has {cpus}: they take time from one \
-                 another."
-            )
-        })
-    }
-
     /// Returns what may limit a throughput other than the device.
-    fn limit(&self, claim: &Claim, cell: &CellResult, figure: &Figure) -> Option<String> {
+    fn limit(&self, claim: &Claim, place: usize, figure: &Figure) -> Option<String> {
         if let Some(offered) = figure
             .offered
             .filter(|offered| *offered < claim.value as f64)
@@ -324,17 +337,13 @@ impl Judge<'_> {
                 printed(claim.unit, offered)
             ));
         }
-        if let Some(verdict) = cell.verdict()
-            && verdict.limit != Limit::DutLimited
+        if let Some(verdict) = self.cells[place].verdict()
+            && verdict.limit == Limit::Inconclusive
         {
-            return Some(format!(
-                "It is {}: {}",
-                verdict.limit.name(),
-                verdict.reason
-            ));
+            return Some(format!("It is inconclusive: {}", verdict.reason));
         }
-        let limit = scaling::limited_by(cell, self.comparisons)?;
-        Some(format!("The {limit} is the limit: the device may do more."))
+        let limit = scaling::limit(self.journal, place, self.cells, self.comparisons)?;
+        Some(limit.reason)
     }
 }
 
@@ -355,14 +364,6 @@ fn printed(unit: ClaimUnit, value: f64) -> String {
         ClaimUnit::Ns => duration_ns(value),
         ClaimUnit::FramesPerS => frame_rate(value),
         _ => bit_rate(value),
-    }
-}
-
-/// Returns the interval of the mean; `None` for a single repeat.
-fn interval(found: &Estimate) -> Option<(f64, f64)> {
-    match found.interval_95 {
-        Interval95::Bootstrap { low, high } => Some((low, high)),
-        Interval95::TooFewRepeats { .. } => (found.n > 1).then_some((found.min, found.max)),
     }
 }
 

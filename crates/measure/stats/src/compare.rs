@@ -1,7 +1,8 @@
 //! A DUT against the baseline of its group.
 
 use crate::cell::CellResult;
-use crate::estimate::{Estimate, Interval95, Sample};
+use crate::estimate::{Estimate, Sample};
+use crate::significance::{Questions, Ratio, against, p_differ};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,14 +25,18 @@ pub struct Comparison {
     pub baseline: String,
     /// The compared quantity.
     pub metric: Metric,
-    /// Ratio of the DUT's mean to the baseline's.
+    /// Geometric mean of the ratios of the pairs; without two pairs, ratio of the geometric means.
     pub ratio: f64,
-    /// Smallest ratio of a pair; `null` when no repeat was measured for both.
+    /// Lower end of its 95 % interval (Student's t on logarithms); `null` without two repeats of
+    /// both.
     pub low: Option<f64>,
-    /// Largest ratio of a pair; `null` when no repeat was measured for both.
+    /// Upper end of its 95 % interval.
     pub high: Option<f64>,
     /// Repeats measured for both.
     pub pairs: u32,
+    /// Whether both surely differ, corrected (Holm) over all cells of the run by this quantity;
+    /// `null` without two repeats of both.
+    pub differs: Option<bool>,
 }
 
 /// The compared quantity.
@@ -71,9 +76,8 @@ impl Metric {
 /// A quantity of one cell by that of another, repeat by repeat.
 pub(crate) struct Paired {
     pub(crate) ratio: Estimate,
-    /// Whether the 95 % interval of the quotients excludes 1; `None` with too few repeats for an
-    /// interval.
-    pub(crate) differs: Option<bool>,
+    /// p-value of a difference; `None` with fewer than two repeats.
+    pub(crate) p: Option<f64>,
 }
 
 impl Metric {
@@ -89,11 +93,8 @@ impl Metric {
             })
         };
         let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
-        let differs = match ratio.interval_95 {
-            Interval95::Bootstrap { low, high } => Some(!(low..=high).contains(&1.0)),
-            Interval95::TooFewRepeats { .. } => None,
-        };
-        Some(Paired { ratio, differs })
+        let p = against(&ratio, 1.0).map(|found| found.p_differs(0.0));
+        Some(Paired { ratio, p })
     }
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
     for cell in cells.iter().filter(|cell| cell.baseline) {
         baselines.entry(&cell.group).or_insert(cell);
     }
-    cells
+    let found: Vec<(Comparison, Option<f64>)> = cells
         .iter()
         .filter(|cell| !cell.baseline && !cell.calibration)
         .filter_map(|cell| Some((cell, *baselines.get(cell.group.as_str())?)))
@@ -111,28 +112,42 @@ pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
                 .into_iter()
                 .filter_map(move |metric| compare(cell, baseline, metric))
         })
+        .collect();
+    let questions = Questions::of(found.iter().map(|(one, p)| (one.metric, *p)));
+    found
+        .into_iter()
+        .map(|(comparison, p)| Comparison {
+            differs: questions.answer(&comparison.metric, p),
+            ..comparison
+        })
         .collect()
 }
 
-fn compare(cell: &CellResult, baseline: &CellResult, metric: Metric) -> Option<Comparison> {
+/// A comparison, and the p-value of a difference.
+fn compare(
+    cell: &CellResult,
+    baseline: &CellResult,
+    metric: Metric,
+) -> Option<(Comparison, Option<f64>)> {
     let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(baseline)?);
-    let divide = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
-    let mut pairs: Vec<f64> = of_dut
+    let Ratio { ratio, low, high } = Ratio::of(of_dut, of_baseline)?;
+    let pairs = of_dut
         .values
         .iter()
-        .filter_map(|sample| divide(sample.value, of_baseline.at(sample.repeat)?))
-        .collect();
-    pairs.sort_by(f64::total_cmp);
-    Some(Comparison {
+        .filter(|sample| of_baseline.at(sample.repeat).is_some())
+        .count();
+    let comparison = Comparison {
         group: cell.group.clone(),
         cell: cell.id.clone(),
         baseline_cell: baseline.id.clone(),
         dut: cell.dut.clone(),
         baseline: baseline.dut.clone(),
         metric,
-        ratio: divide(of_dut.mean, of_baseline.mean)?,
-        low: pairs.first().copied(),
-        high: pairs.last().copied(),
-        pairs: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
-    })
+        ratio,
+        low,
+        high,
+        pairs: u32::try_from(pairs).unwrap_or(u32::MAX),
+        differs: None,
+    };
+    Some((comparison, p_differ(of_dut, of_baseline)))
 }

@@ -1,17 +1,12 @@
 //! One quantity measured several times: its mean and spread.
 
 use crate::bands::TwoBands;
+use crate::student::{INTERVAL_MIN_REPEATS, interval_95};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Distance of the farthest repeat, in per cent of the mean, above which a spread counts as wide.
 pub const LARGE_SPREAD_PERCENT: f64 = 10.0;
-
-/// Minimum number of repeats for a bootstrap interval. With fewer, resampling says more about their
-/// number than about the quantity.
-pub const BOOTSTRAP_MIN_REPEATS: usize = 5;
-
-const RESAMPLES: usize = 10_000;
 
 /// The value of one repeat, in the estimate's unit; for an estimate over events, the value of one
 /// event.
@@ -44,21 +39,21 @@ pub struct Estimate {
     pub max: f64,
     /// Sample standard deviation (divided by n - 1); `null` for one value.
     pub standard_deviation: Option<f64>,
-    /// 95 % confidence interval of the mean; `None` with too few values.
+    /// 95 % interval; one value has none.
     pub interval_95: Interval95,
     /// Set when the values fall in two bands, neither of which contains the mean.
     pub bands: Option<TwoBands>,
 }
 
-/// A 95 % interval for a mean, or why there is none.
+/// A 95 % interval of a quantity, or why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Interval95 {
-    /// Percentile bootstrap of the mean: 10 000 resamples, fixed seed.
-    Bootstrap {
-        /// 2.5th percentile of the resampled means.
+    /// By Student's t: of the geometric mean if all values are above 0, else of the mean.
+    StudentT {
+        /// Lower end.
         low: f64,
-        /// 97.5th percentile of the resampled means.
+        /// Upper end.
         high: f64,
     },
     /// n is too small.
@@ -66,6 +61,26 @@ pub enum Interval95 {
         /// Required repeats.
         needed: u32,
     },
+}
+
+impl Interval95 {
+    fn of(values: &[f64]) -> Self {
+        match interval_95(values) {
+            Some((low, high)) => Self::StudentT { low, high },
+            None => Self::TooFewRepeats {
+                needed: INTERVAL_MIN_REPEATS,
+            },
+        }
+    }
+
+    /// Its ends, if there is one.
+    #[must_use]
+    pub const fn ends(self) -> Option<(f64, f64)> {
+        match self {
+            Self::StudentT { low, high } => Some((low, high)),
+            Self::TooFewRepeats { .. } => None,
+        }
+    }
 }
 
 impl Estimate {
@@ -91,7 +106,7 @@ impl Estimate {
             min,
             max,
             standard_deviation: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
-            interval_95: interval_95(&sorted),
+            interval_95: Interval95::of(&sorted),
             bands: TwoBands::of(&sorted),
             values,
         })
@@ -115,7 +130,7 @@ impl Estimate {
             max: factor * self.max,
             standard_deviation: self.standard_deviation.map(|found| factor * found),
             interval_95: match self.interval_95 {
-                Interval95::Bootstrap { low, high } => Interval95::Bootstrap {
+                Interval95::StudentT { low, high } => Interval95::StudentT {
                     low: factor * low,
                     high: factor * high,
                 },
@@ -137,51 +152,6 @@ impl Estimate {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Percentile bootstrap (Efron 1979) of the mean.
-fn interval_95(values: &[f64]) -> Interval95 {
-    if values.len() < BOOTSTRAP_MIN_REPEATS {
-        return Interval95::TooFewRepeats {
-            needed: BOOTSTRAP_MIN_REPEATS as u32,
-        };
-    }
-    // Equal values have the same mean in every resample; losses are often all 0.
-    let (low, high) = (values[0], values[values.len() - 1]);
-    if low >= high {
-        return Interval95::Bootstrap { low, high };
-    }
-    let mut random = SplitMix64(0x9e37_79b9_7f4a_7c15);
-    let mut means: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let sum: f64 = values
-                .iter()
-                .map(|_| values[random.below(values.len())])
-                .sum();
-            sum / values.len() as f64
-        })
-        .collect();
-    means.sort_by(f64::total_cmp);
-    Interval95::Bootstrap {
-        low: means[RESAMPLES / 40],
-        high: means[RESAMPLES - 1 - RESAMPLES / 40],
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood): small, good enough for resampling, the same on every
-/// machine.
-pub(crate) struct SplitMix64(pub(crate) u64);
-
-impl SplitMix64 {
-    /// A number from 0 to `limit` - 1. The bias of the multiplication is below `limit` / 2^64.
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((u128::from(z) * limit as u128) >> 64) as usize
-    }
 }
 
 #[cfg(test)]
@@ -246,31 +216,30 @@ mod tests {
     }
 
     #[test]
-    fn four_repeats_are_too_few_for_an_interval_and_five_are_not() {
+    fn one_repeat_has_no_interval_and_two_have_a_wide_one() {
         assert_eq!(
-            estimate(&[1.0; 4]).interval_95,
-            Interval95::TooFewRepeats { needed: 5 }
+            estimate(&[1.0]).interval_95,
+            Interval95::TooFewRepeats { needed: 2 }
         );
-        assert_eq!(
-            estimate(&[1.0; 5]).interval_95,
-            Interval95::Bootstrap {
-                low: 1.0,
-                high: 1.0
-            }
+        // 99 and 101 are 1 % apart: 12.706 times the standard error of their logarithms, 0.01.
+        let (low, high) = estimate(&[99.0, 101.0]).interval_95.ends().unwrap();
+        let middle = (99.0_f64 * 101.0).sqrt();
+        let reach = 12.7062 * (101.0_f64 / 99.0).ln() / 2.0;
+        assert!(
+            (low / (middle * (-reach).exp()) - 1.0).abs() < 1e-6,
+            "{low}"
         );
+        assert!((high / (middle * reach.exp()) - 1.0).abs() < 1e-6, "{high}");
+        assert_eq!(estimate(&[7.0; 4]).interval_95.ends(), Some((7.0, 7.0)));
     }
 
     #[test]
-    fn the_interval_matches_theory() {
-        // 0..=99: the mean's standard error is sqrt((100^2 - 1) / 1200) = 2.887: 49.5 ± 5.66.
+    fn the_interval_of_values_that_may_be_negative_is_of_themselves() {
+        // 0..=99: the mean's standard error is sqrt((100^2 - 1) / 12 / 99) = 2.901, t is 1.9842.
         let values: Vec<f64> = (0..100).map(f64::from).collect();
-        let Interval95::Bootstrap { low, high } = estimate(&values).interval_95 else {
-            panic!("100 repeats are enough")
-        };
-        assert!(
-            (low - 43.84).abs() < 0.3 && (high - 55.16).abs() < 0.3,
-            "{low} {high}"
-        );
+        let (low, high) = estimate(&values).interval_95.ends().unwrap();
+        assert!((low - (49.5 - 5.757)).abs() < 2e-3, "{low}");
+        assert!((high - (49.5 + 5.757)).abs() < 2e-3, "{high}");
     }
 
     #[test]
@@ -278,14 +247,17 @@ mod tests {
         let values = [7.1, 7.12, 7.15, 9.2, 9.22, 9.21];
         let direct = estimate(&values.map(|value| 8.0 * value));
         let scaled = estimate(&values).scaled(8.0);
-        // 8 is a power of two: not even the last bit may differ.
-        assert_eq!(scaled, direct);
+        let ends = |of: &Estimate| of.interval_95.ends().unwrap();
+        assert!(close(ends(&scaled).0, ends(&direct).0) && close(ends(&scaled).1, ends(&direct).1));
+        // 8 is a power of two: of the rest not even the last bit may differ.
+        let interval_95 = direct.interval_95;
+        assert_eq!(
+            Estimate {
+                interval_95,
+                ..scaled.clone()
+            },
+            direct
+        );
         assert!(scaled.bands.is_some());
-    }
-
-    #[test]
-    fn the_interval_is_the_same_each_time() {
-        let values = [7.1, 7.3, 6.9, 7.2, 7.0, 6.8];
-        assert_eq!(estimate(&values), estimate(&values));
     }
 }

@@ -4,6 +4,7 @@
 use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
 use crate::estimate::Estimate;
+use crate::significance::Questions;
 use campaign::plan::{Cell, Encryptor};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -28,8 +29,8 @@ pub struct HybridGain {
     pub metric: Metric,
     /// Quotient by the single engine's figure in the same repeat.
     pub ratio: Estimate,
-    /// Whether there is a difference: whether the 95 % interval of the quotients excludes 1; `null`
-    /// with too few repeats for an interval.
+    /// Whether there surely is a difference, corrected (Holm) over all cells of the run by this
+    /// quantity; `null` with fewer than two repeats.
     pub differs: Option<bool>,
 }
 
@@ -37,7 +38,7 @@ pub struct HybridGain {
 pub(crate) fn gains(journal: &Journal, results: &[CellResult]) -> Vec<HybridGain> {
     let planned = &journal.header.plan.cells;
     let result = |cell: &Cell| results.iter().find(|result| result.id == cell.id);
-    let mut found = Vec::new();
+    let mut found: Vec<(HybridGain, Option<f64>)> = Vec::new();
     for cell in planned {
         let Some(ours) = cell.dut.adapter.encryptor() else {
             continue;
@@ -58,17 +59,25 @@ pub(crate) fn gains(journal: &Journal, results: &[CellResult]) -> Vec<HybridGain
             }
         }
     }
+    let questions = Questions::of(found.iter().map(|(gain, p)| (gain.metric, *p)));
     found
+        .into_iter()
+        .map(|(gain, p)| HybridGain {
+            differs: questions.answer(&gain.metric, p),
+            ..gain
+        })
+        .collect()
 }
 
+/// A gain, and the p-value of a difference.
 fn gain(
     suite: &str,
     hybrid: &CellResult,
     alone: &CellResult,
     metric: Metric,
-) -> Option<HybridGain> {
-    let Paired { ratio, differs } = metric.paired(hybrid, alone)?;
-    Some(HybridGain {
+) -> Option<(HybridGain, Option<f64>)> {
+    let Paired { ratio, p } = metric.paired(hybrid, alone)?;
+    let gain = HybridGain {
         group: hybrid.group.clone(),
         cell: hybrid.id.clone(),
         alone_cell: alone.id.clone(),
@@ -77,6 +86,7 @@ fn gain(
         suite: suite.to_owned(),
         metric,
         ratio,
-        differs,
-    })
+        differs: None,
+    };
+    Some((gain, p))
 }

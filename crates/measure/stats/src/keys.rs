@@ -2,12 +2,13 @@
 //! device with static keys.
 //!
 //! Both are measured in every repeat, one after the other, so the repeats form pairs: a drift
-//! affects both and cancels in their quotient. The interval of these quotients shows how small a
-//! difference would have been detected.
+//! affects both and cancels in their quotient. The width of the interval of these quotients shows
+//! how small a difference could have been detected.
 
 use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
 use crate::estimate::Estimate;
+use crate::significance::Questions;
 use campaign::plan::{Cell, Encryptor, KeySource};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -32,8 +33,8 @@ pub struct KeyCost {
     pub metric: Metric,
     /// Quotient by the static twin's figure in the same repeat.
     pub ratio: Estimate,
-    /// Whether there is a difference: whether the 95 % interval of the quotients excludes 1; `null`
-    /// with too few repeats for an interval.
+    /// Whether there surely is a difference, corrected (Holm) over all cells of the run by this
+    /// quantity; `null` with fewer than two repeats.
     pub differs: Option<bool>,
 }
 
@@ -56,16 +57,30 @@ pub(crate) fn costs(journal: &Journal, results: &[CellResult]) -> Vec<KeyCost> {
     });
     let result = |cell: &Cell| results.iter().find(|result| result.id == cell.id);
     let both = twins.filter_map(|(ours, cell, twin)| Some((ours, result(cell)?, result(twin)?)));
-    both.flat_map(|(ours, cell, twin)| {
+    let found = both.flat_map(|(ours, cell, twin)| {
         let all = Metric::ALL.into_iter();
         all.filter_map(move |metric| cost(ours, cell, twin, metric))
-    })
-    .collect()
+    });
+    let found: Vec<(KeyCost, Option<f64>)> = found.collect();
+    let questions = Questions::of(found.iter().map(|(cost, p)| (cost.metric, *p)));
+    found
+        .into_iter()
+        .map(|(cost, p)| KeyCost {
+            differs: questions.answer(&cost.metric, p),
+            ..cost
+        })
+        .collect()
 }
 
-fn cost(ours: &Encryptor, cell: &CellResult, twin: &CellResult, metric: Metric) -> Option<KeyCost> {
-    let Paired { ratio, differs } = metric.paired(cell, twin)?;
-    Some(KeyCost {
+/// A cost, and the p-value of a difference.
+fn cost(
+    ours: &Encryptor,
+    cell: &CellResult,
+    twin: &CellResult,
+    metric: Metric,
+) -> Option<(KeyCost, Option<f64>)> {
+    let Paired { ratio, p } = metric.paired(cell, twin)?;
+    let cost = KeyCost {
         group: cell.group.clone(),
         cell: cell.id.clone(),
         static_cell: twin.id.clone(),
@@ -74,6 +89,7 @@ fn cost(ours: &Encryptor, cell: &CellResult, twin: &CellResult, metric: Metric) 
         rekey_every_ns: ours.rekey_every_ns.unwrap_or_default(),
         metric,
         ratio,
-        differs,
-    })
+        differs: None,
+    };
+    Some((cost, p))
 }

@@ -5,12 +5,11 @@
 //!                                -> Verdict on each frame test, by the rig's calibration
 //! ```
 //!
-//! Everything here is a pure function of the journal: no clock, no environment, and the bootstrap's
-//! random numbers come from a fixed seed. Counts are integers up to the one division that makes a
-//! rate of them. An invalid cell has reasons instead of a figure.
+//! Everything here is a pure function of the journal: no clock, no environment, no random numbers.
+//! Counts are integers up to the one division that makes a rate of them. An invalid cell has
+//! reasons instead of a figure. What repeats can bear is decided in one place, `significance`.
 //!
-//! What it deliberately does not do: it removes no outliers, tests no hypothesis except a drift
-//! over hours, and rounds nothing.
+//! What it deliberately does not do: it removes no outliers, and rounds nothing.
 
 #![forbid(unsafe_code)]
 
@@ -29,11 +28,15 @@ mod hybrids;
 mod keys;
 mod latency;
 mod levels;
+#[cfg(test)]
+mod noise;
 mod overhead;
 mod parameters;
 mod published;
 mod ranking;
 mod scaling;
+mod significance;
+mod student;
 mod suites;
 mod tools;
 mod verdict;
@@ -52,7 +55,7 @@ pub use device::{
     MemberSpeed, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
 };
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
-pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
+pub use estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
     BackToBackResult, Calibration, CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult,
     DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures,
@@ -68,11 +71,13 @@ pub use latency::{LatencyResult, Pooled, percentile};
 pub use overhead::{Ceiling, CeilingBasis, Overhead};
 pub use parameters::Parameters;
 pub use published::PublishedResult;
-pub use ranking::{IntervalKind, Rank, RankedBy, Ranking, Standing};
+pub use ranking::{Rank, RankedBy, Ranking, Standing};
 pub use scaling::{
-    FIT_MIN_POINTS, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis,
-    ScalingPoint, ScalingUnit, SilentCap,
+    FIT_MIN_POINTS, FLAT_MAX_PERCENT, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, Scaling,
+    ScalingAxis, ScalingPoint, ScalingUnit, SilentCap,
 };
+pub use significance::Ratio;
+pub use student::INTERVAL_MIN_REPEATS;
 pub use suites::{SuiteEntry, SuiteMatrix};
 pub use tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};

@@ -1,23 +1,22 @@
-//! Devices of a group in order, with ties where their intervals do not distinguish them.
+//! Devices of a group in order, with ties where their repeats do not distinguish them.
 //!
-//! The rule. A device is *surely better* than another when its whole interval lies on the better
-//! side of the other's. Its *rank* is 1 plus the number of devices that are surely better: devices
-//! whose intervals overlap share a rank unless a third is surely better than only one of them.
-//! Overlap is not transitive (A and B, B and C, but not A and C), so devices do not form groups:
-//! each is ranked by itself, and has beside its rank the *last* rank that it could have, the number
-//! of devices less those that it is surely better than. `2–4` is such a span; a device that varies
-//! much gets a wide span, not a good rank.
+//! The rule. A device is *surely better* than another when the ratio of the two within the same
+//! repeats shows it, at a level that counts all pairs of devices of the run's rankings by the same
+//! quantity ([`crate::significance`]); and where it is surely better than one that is surely better
+//! than a third, also than the third. Its *rank* is 1 plus the number of devices that are surely
+//! better. Not being distinguished is not transitive (A and B, B and C, but not A and C), so
+//! devices do not form groups: each is ranked by itself, and has beside its rank the *last* rank
+//! that it could have, the number of devices less those that it is surely better than. `2–4` is
+//! such a span; a device that varies much gets a wide span, not a good rank.
 //!
-//! It follows that a surely better device has the better rank, that the order of the campaign does
-//! not matter, and that adding a device that all others surely beat changes no other rank.
-//!
-//! The interval is the bootstrap's with enough repeats, else the range of the repeats. A single
-//! repeat has none: then any difference counts, and the ranking says so.
+//! It follows that a surely better device has the better rank, and that the order of the campaign
+//! does not matter. One repeat distinguishes nothing.
 
 use crate::cell::{CellResult, Control};
 use crate::compare::Metric;
-use crate::estimate::{Estimate, Interval95, Sample};
+use crate::estimate::{Estimate, Sample};
 use crate::frames::FrameOutcome;
+use crate::significance::{Level, Questions, p_differ};
 use campaign::plan::{Adapter, Cell};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -54,12 +53,11 @@ pub struct Standing {
     pub rank: Option<Rank>,
     /// Mean, in the unit of the quantity.
     pub value: f64,
-    /// Lower end of its interval.
-    pub low: f64,
-    /// Upper end of its interval.
-    pub high: f64,
-    /// Kind of the interval.
-    pub interval: IntervalKind,
+    /// Lower end of its 95 % interval; `null` for a single repeat. Ranks do not follow from
+    /// intervals: the repeats of two devices form pairs.
+    pub low: Option<f64>,
+    /// Upper end of its 95 % interval.
+    pub high: Option<f64>,
     /// Ratio of the mean to the best mean of a device.
     pub ratio_to_best: Option<f64>,
     /// Ratio of the mean to that of [`Ranking::yardstick`].
@@ -97,19 +95,6 @@ pub enum RankedBy {
     /// IP bits forwarded per CPU-second of the whole machine, of `throughput`, `mrr` and
     /// `loss-curve`, in the trials whose evidence is recorded.
     IpBitsPerCpuSecond,
-}
-
-/// Kind of an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum IntervalKind {
-    /// 95 % bootstrap interval of the mean.
-    #[serde(rename = "bootstrap-95")]
-    Bootstrap95,
-    /// Smallest to largest repeat: too few for a bootstrap.
-    Range,
-    /// The single value.
-    Single,
 }
 
 impl RankedBy {
@@ -196,69 +181,129 @@ pub(crate) fn rankings(journal: &Journal, cells: &[CellResult]) -> Vec<Ranking> 
             None => groups.push((&cell.group, vec![(planned, cell)])),
         }
     }
-    groups
+    let fields: Vec<Field<'_>> = groups
         .iter()
         .flat_map(|(_, members)| {
-            RankedBy::ALL
-                .into_iter()
-                .filter_map(move |by| ranking(by, members))
+            let all = RankedBy::ALL.into_iter();
+            all.filter_map(move |by| Field::of(by, members))
         })
+        .collect();
+    let pairs = fields
+        .iter()
+        .flat_map(|field| field.p_values().map(|p| (field.by, p)));
+    let questions = Questions::of(pairs);
+    let ranked = fields.iter();
+    ranked
+        .filter_map(|field| field.ranking(questions.level(&field.by)))
         .collect()
 }
 
-fn ranking(by: RankedBy, members: &[(&Cell, &CellResult)]) -> Option<Ranking> {
-    let (devices, others): (Vec<_>, Vec<_>) = members
-        .iter()
-        .partition(|(planned, cell)| is_ranked(&planned.dut.adapter, cell));
-    let standings = |members: &[&(&Cell, &CellResult)]| -> Vec<Standing> {
-        let found = members
+/// A cell, and its figure by the quantity.
+struct Entrant<'a> {
+    planned: &'a Cell,
+    cell: &'a CellResult,
+    figure: Estimate,
+}
+
+/// The members of a group by one quantity.
+struct Field<'a> {
+    by: RankedBy,
+    group: &'a str,
+    /// At least two.
+    devices: Vec<Entrant<'a>>,
+    references: Vec<Entrant<'a>>,
+    without_figure: Vec<String>,
+}
+
+impl<'a> Field<'a> {
+    /// `None` with fewer than two devices to rank.
+    fn of(by: RankedBy, members: &[(&'a Cell, &'a CellResult)]) -> Option<Self> {
+        let (devices, others): (Vec<_>, Vec<_>) = members
             .iter()
-            .filter_map(|(_, cell)| Some(Standing::of(cell, &by.of(cell)?)));
-        found.collect()
-    };
-    let mut places = standings(&devices);
-    let mut references = standings(&others);
-    if places.len() < 2 {
-        return None;
+            .partition(|(planned, cell)| is_ranked(&planned.dut.adapter, cell));
+        let entrants = |members: &[(&'a Cell, &'a CellResult)]| -> Vec<Entrant<'a>> {
+            let found = members.iter().filter_map(|&(planned, cell)| {
+                let figure = by.of(cell)?;
+                Some(Entrant {
+                    planned,
+                    cell,
+                    figure,
+                })
+            });
+            found.collect()
+        };
+        let without = devices.iter().filter(|(_, cell)| by.of(cell).is_none());
+        let without_figure = without.map(|(_, cell)| cell.dut.clone()).collect();
+        let field = Self {
+            by,
+            group: &members.first()?.1.group,
+            devices: entrants(&devices),
+            references: entrants(&others),
+            without_figure,
+        };
+        (field.devices.len() > 1).then_some(field)
     }
-    let higher = by.higher_is_better();
-    let own = |standing: &Standing| {
-        devices.iter().any(|(planned, _)| {
-            planned.id == standing.cell && planned.dut.adapter.encryptor().is_some()
+
+    /// Of each pair of devices, that they differ.
+    fn p_values(&self) -> impl Iterator<Item = Option<f64>> {
+        self.devices.iter().enumerate().flat_map(|(place, own)| {
+            let others = self.devices[place + 1..].iter();
+            others.map(|other| p_differ(&own.figure, &other.figure))
         })
-    };
-    let yardstick = places.iter().find(|place| own(place)).or(places.first())?;
-    let (yardstick, unit) = (yardstick.dut.clone(), yardstick.value);
-    let better = |a: f64, b: f64| {
-        if higher {
-            b.total_cmp(&a)
-        } else {
-            a.total_cmp(&b)
+    }
+
+    /// Which device is surely better than which, by their places.
+    fn surely_better(&self, level: Level) -> Vec<Vec<bool>> {
+        let is_better = |own: &Entrant<'_>, other: &Entrant<'_>| {
+            let (own, other) = (&own.figure, &other.figure);
+            // With repeats missing, pairs may point elsewhere than the means, and in a circle.
+            match self.by.higher_is_better() {
+                true => own.mean > other.mean && level.is_above(own, other, 1.0),
+                false => own.mean < other.mean && level.is_below(own, other, 1.0),
+            }
+        };
+        let row = |own| {
+            let others = self.devices.iter();
+            others.map(|other| is_better(own, other)).collect()
+        };
+        self.devices.iter().map(row).collect()
+    }
+
+    fn ranking(&self, level: Level) -> Option<Ranking> {
+        let mut places: Vec<Standing> = self.devices.iter().map(Standing::of).collect();
+        let mut references: Vec<Standing> = self.references.iter().map(Standing::of).collect();
+        let higher = self.by.higher_is_better();
+        let own = |entrant: &&Entrant<'_>| entrant.planned.dut.adapter.encryptor().is_some();
+        let yardstick = self.devices.iter().find(own).or(self.devices.first())?;
+        let unit = yardstick.figure.mean;
+        let better = |a: f64, b: f64| {
+            if higher {
+                b.total_cmp(&a)
+            } else {
+                a.total_cmp(&b)
+            }
+        };
+        let best = places.iter().map(|place| place.value);
+        let best = best.min_by(|a, b| better(*a, *b))?;
+        for (place, rank) in places.iter_mut().zip(ranks(self.surely_better(level))) {
+            place.rank = Some(rank);
         }
-    };
-    let best = places.iter().map(|place| place.value);
-    let best = best.min_by(|a, b| better(*a, *b))?;
-    let spans: Vec<(f64, f64)> = places.iter().map(|place| (place.low, place.high)).collect();
-    for (place, rank) in places.iter_mut().zip(ranks(&spans, higher)) {
-        place.rank = Some(rank);
+        // A stable sort: equal devices stay in the plan's order.
+        places.sort_by(|a, b| a.rank.cmp(&b.rank).then(better(a.value, b.value)));
+        for standing in places.iter_mut().chain(&mut references) {
+            let by = |whole: f64| (whole > 0.0).then(|| standing.value / whole);
+            (standing.ratio_to_best, standing.ratio_to_yardstick) = (by(best), by(unit));
+        }
+        Some(Ranking {
+            group: self.group.to_owned(),
+            by: self.by,
+            higher_is_better: higher,
+            yardstick: yardstick.cell.dut.clone(),
+            without_figure: self.without_figure.clone(),
+            places,
+            references,
+        })
     }
-    // A stable sort: equal devices stay in the plan's order.
-    places.sort_by(|a, b| a.rank.cmp(&b.rank).then(better(a.value, b.value)));
-    for standing in places.iter_mut().chain(&mut references) {
-        let by = |whole: f64| (whole > 0.0).then(|| standing.value / whole);
-        (standing.ratio_to_best, standing.ratio_to_yardstick) = (by(best), by(unit));
-    }
-    let has_figure = |cell: &CellResult| places.iter().any(|place| place.cell == cell.id);
-    let without = devices.iter().filter(|(_, cell)| !has_figure(cell));
-    Some(Ranking {
-        group: members.first()?.1.group.clone(),
-        by,
-        higher_is_better: higher,
-        yardstick,
-        without_figure: without.map(|(_, cell)| cell.dut.clone()).collect(),
-        places,
-        references,
-    })
 }
 
 /// Baselines and forwarders are not encryptors, and a control is not usable as one.
@@ -267,25 +312,16 @@ fn is_ranked(adapter: &Adapter, cell: &CellResult) -> bool {
 }
 
 impl Standing {
-    fn of(cell: &CellResult, estimate: &Estimate) -> Self {
-        let (low, high, interval) = match estimate.interval_95 {
-            Interval95::Bootstrap { low, high } => (low, high, IntervalKind::Bootstrap95),
-            Interval95::TooFewRepeats { .. } => {
-                let kind = match estimate.n {
-                    1 => IntervalKind::Single,
-                    _ => IntervalKind::Range,
-                };
-                (estimate.min, estimate.max, kind)
-            }
-        };
+    fn of(entrant: &Entrant<'_>) -> Self {
+        let (cell, figure) = (entrant.cell, &entrant.figure);
+        let ends = figure.interval_95.ends();
         Self {
             cell: cell.id.clone(),
             dut: cell.dut.clone(),
             rank: None,
-            value: estimate.mean,
-            low,
-            high,
-            interval,
+            value: figure.mean,
+            low: ends.map(|(low, _)| low),
+            high: ends.map(|(_, high)| high),
             ratio_to_best: None,
             ratio_to_yardstick: None,
             control: cell.control,
@@ -294,22 +330,24 @@ impl Standing {
     }
 }
 
-/// Ranks each interval (low, high), by the rule of this module.
-fn ranks(spans: &[(f64, f64)], higher_is_better: bool) -> Vec<Rank> {
-    let surely_better = |a: &(f64, f64), b: &(f64, f64)| match higher_is_better {
-        true => a.0 > b.1,
-        false => a.1 < b.0,
+/// Ranks devices by which is surely better than which, by the rule of this module.
+fn ranks(mut better: Vec<Vec<bool>>) -> Vec<Rank> {
+    let all = better.len();
+    // What follows over others (Warshall).
+    for over in 0..all {
+        let beaten = better[over].clone();
+        for row in better.iter_mut().filter(|row| row[over]) {
+            row.iter_mut()
+                .zip(&beaten)
+                .for_each(|(own, other)| *own |= other);
+        }
+    }
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let rank = |own: usize| Rank {
+        first: number(1 + better.iter().filter(|other| other[own]).count()),
+        last: number(all - better[own].iter().filter(|beaten| **beaten).count()),
     };
-    let count = |which: &dyn Fn(&(f64, f64)) -> bool| {
-        let found = spans.iter().filter(|other| which(other)).count();
-        u32::try_from(found).unwrap_or(u32::MAX)
-    };
-    let all = count(&|_| true);
-    let rank = |own: &(f64, f64)| Rank {
-        first: 1 + count(&|other| surely_better(other, own)),
-        last: all - count(&|other| surely_better(own, other)),
-    };
-    spans.iter().map(rank).collect()
+    (0..all).map(rank).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! How figures scale with the number of workers, cores, streams, flows or tunnels.
 //!
 //! 1. Cells that differ only in one of these numbers form a [`Scaling`], a series in rising order.
-//! 2. Each figure is compared with that of the smallest number: speed-up by pairs of repeats, and
-//!    efficiency.
+//! 2. Each figure is compared with that of the smallest number: speed-up by pairs of repeats with
+//!    its interval, and efficiency.
 //! 3. Two laws are fitted if there are enough points ([`fit`]).
-//! 4. The points are found where the curve stops rising and where it falls ([`shape`]).
-//! 5. If it stops though cores are idle and neither tester nor link is the limit, something caps it
+//! 4. The points are found where the curve surely stops rising and where it surely falls
+//!    ([`shape`]).
+//! 5. If it stops though cores are idle and nothing else is the limit, something caps it
 //!    ([`SilentCap`]).
 //!
 //! Tests at a configured load are left out: their figure cannot rise above it.
@@ -19,17 +20,18 @@ mod words;
 
 pub use cap::SilentCap;
 pub use fit::{FIT_MIN_POINTS, Fit, Law, POOR_FIT_PERCENT};
-pub use point::{RatioRange, ScalingAxis, ScalingPoint};
-pub use shape::GAIN_MIN_PERCENT;
+pub use point::{ScalingAxis, ScalingPoint};
+pub use shape::{FLAT_MAX_PERCENT, GAIN_MIN_PERCENT};
 
 pub(crate) use cap::{OtherWorkers, other_workers};
-pub(crate) use shape::{Point as ShapePoint, Shape, is_above};
+pub(crate) use shape::{Point as ShapePoint, Shape, Top, is_above, p_values};
 
 use crate::cell::CellResult;
 use crate::compare::{Comparison, Metric};
-use crate::cores::cores_wanted;
-use crate::estimate::Estimate;
+use crate::cores::Contention;
+use crate::significance::{Level, Questions, Ratio};
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
+use campaign::plan::Measurement;
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,10 +64,13 @@ pub struct Scaling {
     pub base_n: u32,
     /// Number with the highest figure.
     pub peak_n: u32,
-    /// The smallest number that no larger one exceeds by more than the spread; `null` if the curve
-    /// rises to the largest.
+    /// The smallest number that no larger one surely exceeds by more than 2 %, where the repeats
+    /// exclude a gain of more than 10 % past it; `null` if the curve rises to the largest, or they
+    /// do not.
     pub stop_n: Option<u32>,
-    /// The smallest number from which on all are worse than the peak by more than the spread.
+    /// Such a number, where the repeats leave a larger gain possible.
+    pub no_sure_gain_past_n: Option<u32>,
+    /// The smallest number from which on all are surely worse than the peak, by more than 2 %.
     pub falls_from_n: Option<u32>,
     /// The same in words.
     pub verdict: String,
@@ -97,32 +102,63 @@ fn point(
         idle_cores: cpu
             .filter(|_| cpus > 0)
             .map(|cpu| (f64::from(cpus) - cpu.busy_cores.mean).max(0.0)),
-        limited_by: limited_by(cell, comparisons).map(str::to_owned),
-        crowded: cpus > 0 && cores_wanted(&journal.header.plan.cells[place]) > cpus,
+        limited_by: limit(journal, place, cells, comparisons).map(|limit| limit.by.to_owned()),
     }
 }
 
+/// What is known to limit a figure besides the device.
+pub(crate) struct OtherLimit {
+    /// `tester`, `link` or `machine`.
+    pub(crate) by: &'static str,
+    /// Why, as a sentence.
+    pub(crate) reason: String,
+}
+
 /// Returns the known limit of a cell other than the device.
-pub(crate) fn limited_by(cell: &CellResult, comparisons: &[Comparison]) -> Option<&'static str> {
-    match cell.verdict().map(|verdict| verdict.limit) {
-        Some(Limit::TesterLimited) => return Some("tester"),
-        Some(Limit::LinkLimited) => return Some("link"),
-        _ => {}
+pub(crate) fn limit(
+    journal: &Journal,
+    place: usize,
+    cells: &[CellResult],
+    comparisons: &[Comparison],
+) -> Option<OtherLimit> {
+    let cell = &cells[place];
+    if let Some(verdict) = cell.verdict() {
+        let by = match verdict.limit {
+            Limit::TesterLimited => "tester",
+            Limit::LinkLimited => "link",
+            Limit::MachineLimited => "machine",
+            Limit::DutLimited | Limit::Inconclusive => return None,
+        };
+        let reason = format!("It is {}: {}", verdict.limit.name(), verdict.reason);
+        return Some(OtherLimit { by, reason });
+    }
+    let contention = contention(journal, place, cell);
+    if let Some(why) = contention {
+        return Some(OtherLimit {
+            by: "machine",
+            reason: format!("The machine is the limit: {}.", why.reason()),
+        });
     }
     let of_baseline = comparisons
         .iter()
         .find(|found| found.cell == cell.id && found.metric == Metric::PayloadThroughput);
     let as_fast = of_baseline.is_some_and(|found| found.ratio >= TESTER_LIMITED_RATIO);
-    // Tools whose cores are always busy.
-    let stations = cell.cpu.as_ref().filter(|_| cell.bulk().is_some());
-    let is_full = stations.is_some_and(|cpu| {
-        let streams = cell.parameters.streams.unwrap_or(u16::MAX);
-        let cores = cell.stations.map_or(0, |stations| stations.cores);
-        let cores = f64::from(cores.min(streams));
-        let fuller = cpu.station_a_cores.mean.max(cpu.station_b_cores.mean);
-        fuller >= TESTER_LIMITED_RATIO * cores
-    });
-    (as_fast || is_full).then_some("tester")
+    as_fast.then(|| OtherLimit {
+        by: "tester",
+        reason: "The tester is the limit: the device may do more.".into(),
+    })
+}
+
+/// Why a cell's figure is one of the whole machine.
+pub(crate) fn contention(journal: &Journal, place: usize, cell: &CellResult) -> Option<Contention> {
+    let header = &journal.header;
+    let streams = cell.bulk().and(cell.parameters.streams);
+    Contention::of(
+        header.environment.cpus,
+        &header.plan.cells[place],
+        cell.cpu.as_ref(),
+        streams,
+    )
 }
 
 /// All series with at least two figures, in the plan's order.
@@ -131,25 +167,50 @@ pub(crate) fn scalings(
     cells: &[CellResult],
     comparisons: &[Comparison],
 ) -> Vec<Scaling> {
-    series::all(&journal.header.plan)
+    let drafts: Vec<(Series<'_>, Vec<ScalingPoint>)> = series::all(&journal.header.plan)
         .into_iter()
-        .filter_map(|series| Scaling::of(journal, series, cells, comparisons))
+        .map(|series| {
+            let places = series.places.iter();
+            let points = places.map(|place| point(journal, *place, cells, comparisons));
+            let points = points.collect();
+            (series, points)
+        })
+        .collect();
+    let pairs = drafts.iter().flat_map(|(series, points)| {
+        let found: Vec<Option<f64>> = p_values(&curve(points)).collect();
+        found.into_iter().map(|p| (series.axis, p))
+    });
+    let questions = Questions::of(pairs);
+    drafts
+        .into_iter()
+        .filter_map(|(series, points)| {
+            let level = questions.level(&series.axis);
+            Scaling::of(journal, series, points, level)
+        })
         .collect()
+}
+
+/// Points with a figure.
+fn curve(points: &[ScalingPoint]) -> Vec<ShapePoint<'_>> {
+    let with_figure = points.iter().filter_map(|point| {
+        let figure = point.figure.as_ref()?;
+        Some(ShapePoint { n: point.n, figure })
+    });
+    with_figure.collect()
 }
 
 impl Scaling {
     fn of(
         journal: &Journal,
         series: Series<'_>,
-        cells: &[CellResult],
-        comparisons: &[Comparison],
+        points: Vec<ScalingPoint>,
+        level: Level,
     ) -> Option<Self> {
         let dut = series.dut();
-        let places = series.places.iter();
-        let points = places.map(|place| point(journal, *place, cells, comparisons));
-        let unit = match cells[series.places.first()?.1].traffic() {
-            Some(_) => ScalingUnit::FramesPerS,
-            None => ScalingUnit::PayloadBps,
+        let first = series.places.first()?.1;
+        let unit = match journal.header.plan.cells[first].measurement {
+            Measurement::Frames(_) => ScalingUnit::FramesPerS,
+            _ => ScalingUnit::PayloadBps,
         };
         let mut adapters = series
             .places
@@ -159,7 +220,7 @@ impl Scaling {
         // A number of workers that the campaign sets is not a silent cap.
         let is_configured = series.axis != ScalingAxis::Workers
             && adapters.any(|adapter| adapter.encryptor().is_some());
-        let mut found = Self::of_points(series.axis, points.collect(), unit)?;
+        let mut found = Self::of_points(series.axis, points, unit, level)?;
         // Without a device there is nothing to correct.
         if is_baseline || is_configured {
             found.cap = None;
@@ -176,36 +237,26 @@ impl Scaling {
         axis: ScalingAxis,
         mut points: Vec<ScalingPoint>,
         unit: ScalingUnit,
+        level: Level,
     ) -> Option<Self> {
-        let figures: Vec<(u32, Estimate)> = points
-            .iter()
-            .filter_map(|point| Some((point.n, point.figure.clone()?)))
+        let figures = curve(&points);
+        let shape = Shape::of(&figures, level)?;
+        let (base_n, base) = figures.first().map(|base| (base.n, base.figure.clone()))?;
+        let positive = figures.iter().filter(|point| point.figure.mean > 0.0);
+        let fitted: Vec<(f64, f64)> = positive
+            .map(|point| (f64::from(point.n), point.figure.mean))
             .collect();
-        let (base_n, base) = figures.first()?.clone();
         for point in &mut points {
             let speedup = point
                 .figure
                 .as_ref()
-                .and_then(|figure| RatioRange::of(figure, &base));
+                .and_then(|figure| Ratio::of(figure, &base));
             let share = f64::from(base_n) / f64::from(point.n);
             point.speedup = speedup;
             point.efficiency = speedup
                 .filter(|_| axis.adds())
                 .map(|found| found.scaled(share));
         }
-        let curve: Vec<shape::Point> = figures
-            .iter()
-            .map(|(n, figure)| shape::Point {
-                n: *n,
-                mean: figure.mean,
-                spread: figure.largest_distance,
-            })
-            .collect();
-        let shape = Shape::of(&curve)?;
-        let positive = figures.iter().filter(|(_, figure)| figure.mean > 0.0);
-        let fitted: Vec<(f64, f64)> = positive
-            .map(|(n, figure)| (f64::from(*n), figure.mean))
-            .collect();
         let no_fit = words::no_fit(axis, fitted.len());
         let fits = match no_fit {
             Some(_) => Vec::new(),
@@ -222,7 +273,8 @@ impl Scaling {
             unit,
             base_n,
             peak_n: shape.peak,
-            stop_n: shape.stop,
+            stop_n: shape.stop(),
+            no_sure_gain_past_n: shape.top.filter(|top| !top.is_shown()).map(|top| top.n),
             falls_from_n: shape.falls_from,
             verdict: words::verdict(axis, &points, &shape),
             fits,

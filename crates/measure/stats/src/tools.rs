@@ -7,13 +7,14 @@
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};
 use crate::frames::FrameOutcome;
+use crate::significance::{Level, Ratio, contrast};
 use campaign::Plan;
 use campaign::plan::Axis;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Medians closer than this, in per cent of the larger, agree for any spread.
+/// Figures closer than this, in per cent of the larger, agree for any spread.
 pub const ALIKE_PERCENT: f64 = 5.0;
 /// A station that uses at least this share of its cores is considered full.
 const FULL_RATIO: f64 = 0.9;
@@ -37,13 +38,16 @@ pub struct ToolCheck {
     pub dut: String,
     /// The tools' findings, in the plan's order; at least two.
     pub figures: Vec<ToolFigure>,
-    /// Distance of the farthest medians, in per cent of the larger.
+    /// Distance of the farthest figures, in per cent of the larger: geometric mean over the pairs
+    /// of repeats.
     pub difference_percent: f64,
-    /// The distance up to which they agree: the sum of their spreads, at least 5.
-    pub allowed_percent: f64,
-    /// Whether they agree: within that distance, or their repeats overlap.
+    /// Lower end of its 95 % interval (Student's t on logarithms).
+    pub difference_low_percent: Option<f64>,
+    /// Upper end.
+    pub difference_high_percent: Option<f64>,
+    /// Whether no difference of more than 5 % is sure, corrected (Holm) over the run's transfers.
     pub agree: bool,
-    /// A possible reason; `null` if they agree, or none was found.
+    /// A possible reason; `null` if no difference is sure, or none was found.
     pub reason: Option<String>,
 }
 
@@ -70,22 +74,66 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
         }
         alike.push(cell);
     }
-    let check = |key: (String, &str)| {
-        let alike = questions.get(&key)?;
-        let mut found: Vec<(ToolFigure, &CellResult)> = Vec::new();
-        for &cell in alike {
-            found.push((figure(cell)?, cell));
+    let mut transfers: Vec<((String, &str), Vec<Found<'_>>)> = Vec::new();
+    for key in order {
+        if let Some(found) = questions.get(&key).and_then(|alike| findings(alike, cells)) {
+            transfers.push((key, found));
         }
-        let frames = cells.iter().filter_map(|cell| {
-            let found = alike.iter().find_map(|udp| by_frames(udp, cell))?;
-            Some((found, cell))
-        });
-        found.extend(frames);
-        // A single repeat has no spread to compare a difference with.
-        found.retain(|(figure, _)| figure.payload_throughput_bps.n > 1);
-        (found.len() > 1).then(|| judge(key, &found))
+    }
+    // All transfers are one question.
+    let level = Level::of(transfers.iter().filter_map(|(_, found)| {
+        let (least, most) = ends(found)?;
+        p_apart(least, most, found.len())
+    }));
+    let judged = transfers.into_iter();
+    judged
+        .filter_map(|(key, found)| judge(key, &found, level))
+        .collect()
+}
+
+/// What the tools found of one transfer; `None` with fewer than two of them, or without a figure.
+fn findings<'c>(alike: &[&'c CellResult], cells: &'c [CellResult]) -> Option<Vec<Found<'c>>> {
+    let mut found: Vec<Found<'c>> = Vec::new();
+    for &cell in alike {
+        found.push((figure(cell)?, cell));
+    }
+    let frames = cells.iter().filter_map(|cell| {
+        let found = alike.iter().find_map(|udp| by_frames(udp, cell))?;
+        Some((found, cell))
+    });
+    found.extend(frames);
+    // A single repeat has no spread to compare a difference with.
+    found.retain(|(figure, _)| figure.payload_throughput_bps.n > 1);
+    (found.len() > 1).then_some(found)
+}
+
+/// A tool's finding and its cell.
+type Found<'a> = (ToolFigure, &'a CellResult);
+
+/// The lowest and the highest of several findings.
+fn ends<'f, 'c>(found: &'f [Found<'c>]) -> Option<(&'f Found<'c>, &'f Found<'c>)> {
+    let mean = |one: &&Found<'_>| one.0.payload_throughput_bps.mean;
+    let by_mean = |a: &&Found<'_>, b: &&Found<'_>| {
+        let by_cell = || a.0.cell.cmp(&b.0.cell);
+        // Ties must not depend on the plan's order.
+        mean(a).total_cmp(&mean(b)).then_with(by_cell)
     };
-    order.into_iter().filter_map(check).collect()
+    found
+        .iter()
+        .min_by(by_mean)
+        .zip(found.iter().max_by(by_mean))
+}
+
+/// The p-value of a difference of more than [`ALIKE_PERCENT`] of the lowest and the highest of
+/// several findings. They were chosen among all pairs, each of which counts.
+fn p_apart(least: &Found<'_>, most: &Found<'_>, findings: usize) -> Option<f64> {
+    let (low, high) = (
+        &least.0.payload_throughput_bps,
+        &most.0.payload_throughput_bps,
+    );
+    let pairs = findings * (findings - 1) / 2;
+    let p = contrast(low, high, 1.0 - ALIKE_PERCENT / 100.0)?.p_below(0.0);
+    Some(p * pairs as f64)
 }
 
 fn figure(cell: &CellResult) -> Option<ToolFigure> {
@@ -129,48 +177,34 @@ fn by_frames(udp: &CellResult, cell: &CellResult) -> Option<ToolFigure> {
     })
 }
 
-fn judge((question, dut): (String, &str), found: &[(ToolFigure, &CellResult)]) -> ToolCheck {
-    let median = |one: &&(ToolFigure, &CellResult)| one.0.payload_throughput_bps.median;
-    let by_median = |a: &&(ToolFigure, &CellResult), b: &&(ToolFigure, &CellResult)| {
-        let by_cell = || a.0.cell.cmp(&b.0.cell);
-        // Ties must not depend on the plan's order.
-        median(a).total_cmp(&median(b)).then_with(by_cell)
-    };
-    // Both exist: `found` has at least two elements.
-    let least = found.iter().min_by(by_median);
-    let most = found.iter().max_by(by_median);
-    let mut difference_percent = 0.0;
-    let mut allowed_percent = ALIKE_PERCENT;
-    let mut agree = true;
-    let mut why = None;
-    if let (Some(least), Some(most)) = (least, most) {
-        let (low, high) = (
-            &least.0.payload_throughput_bps,
-            &most.0.payload_throughput_bps,
-        );
-        if high.median > 0.0 {
-            difference_percent = 100.0 * (high.median - low.median) / high.median;
-        }
-        let spread = |of: &Estimate| of.largest_distance_percent.unwrap_or(0.0);
-        allowed_percent = allowed_percent.max(spread(low) + spread(high));
-        agree = difference_percent <= allowed_percent || low.max >= high.min;
-        if !agree {
-            why = reason(least, most);
-        }
-    }
-    ToolCheck {
+/// `None` if the lowest finding is not above 0.
+fn judge((question, dut): (String, &str), found: &[Found<'_>], level: Level) -> Option<ToolCheck> {
+    let (least, most) = ends(found)?;
+    let (low, high) = (
+        &least.0.payload_throughput_bps,
+        &most.0.payload_throughput_bps,
+    );
+    let ratio = Ratio::of(low, high)?;
+    let below = |share: f64| 100.0 * (1.0 - share);
+    let p = p_apart(least, most, found.len());
+    let agree = !p.is_some_and(|p| level.allows(p));
+    Some(ToolCheck {
         question,
         dut: dut.to_owned(),
         figures: found.iter().map(|(figure, _)| figure.clone()).collect(),
-        difference_percent,
-        allowed_percent,
+        difference_percent: below(ratio.ratio),
+        difference_low_percent: ratio.high.map(below),
+        difference_high_percent: ratio.low.map(below),
         agree,
-        reason: why,
-    }
+        reason: match agree {
+            true => None,
+            false => reason(least, most),
+        },
+    })
 }
 
 /// Returns the first possible reason for the slower result.
-fn reason(slow: &(ToolFigure, &CellResult), fast: &(ToolFigure, &CellResult)) -> Option<String> {
+fn reason(slow: &Found<'_>, fast: &Found<'_>) -> Option<String> {
     let ((slow, at_slow), (fast, at_fast)) = (slow, fast);
     let (tool, other) = (&slow.tool, &fast.tool);
     different_parameters(at_slow, at_fast)

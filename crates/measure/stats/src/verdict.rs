@@ -1,22 +1,32 @@
-//! What limits a figure: the device, the tester, the link, or unknown.
+//! What limits a figure: the device, the tester, the link, the machine, or unknown.
 //!
 //! One pure function from a [`Question`] to a [`Verdict`]. Its rules, the first that applies:
 //!
-//! 1. No lower bound, two bands, or few repeats far apart: *inconclusive*.
+//! 1. No lower bound, or two bands: *inconclusive*.
 //! 2. A link is filled to [`LINK_LIMITED_RATIO`] of its rate: *link-limited*.
-//! 3. No upper bound: what bounded the load is the limit; *inconclusive* if that was the campaign,
-//!    the search's time, or a generator that does more without the device.
+//! 3. The highest load passed, and it was that of the campaign, or the search's time was up:
+//!    *inconclusive*; the line rate: *link-limited*.
 //! 4. No device is in the path: *tester-limited*.
-//! 5. Without the stations' own losses, the load that failed would have met the goal:
+//! 5. Stations and device share cores: *machine-limited*.
+//! 6. The highest load passed, and the generator bounded it: *tester-limited*; *inconclusive* if it
+//!    surely does more without the device.
+//! 7. Without the stations' own losses, the load that failed would have met the goal:
 //!    *tester-limited*.
-//! 6. The rig's own figure is not known: *inconclusive*.
-//! 7. The figure is at least [`TESTER_LIMITED_RATIO`] of the rig's: *tester-limited*.
-//! 8. So is the upper bound, but not the figure: *inconclusive*.
-//! 9. A station seals or opens by a suite that may be slower than the rig's: *inconclusive*.
-//! 10. Else *dut-limited*.
+//! 8. The figure is surely at least [`TESTER_LIMITED_RATIO`] of the rig's: *tester-limited*.
+//! 9. A station had no idle time: *machine-limited*.
+//! 10. The rig's own figure is not known, or falls in two bands: *inconclusive*.
+//! 11. The upper bound is not surely below [`TESTER_LIMITED_RATIO`] of the rig's: *inconclusive*.
+//! 12. A station seals or opens by a suite that may be slower than the rig's: *inconclusive*.
+//! 13. Else *dut-limited*.
+//!
+//! One repeat decides nothing: what would be limited by tester or device is *inconclusive* then.
+//! *Surely* is by [`crate::significance`].
 
-use crate::estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, LARGE_SPREAD_PERCENT};
+use crate::bands::TwoBands;
+use crate::cores::Contention;
+use crate::estimate::Estimate;
 use crate::frames::LossAccount;
+use crate::significance::{Level, Ratio, contrast};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::{bit_rate, frame_rate};
@@ -45,14 +55,20 @@ pub struct Verdict {
     pub rig_cell: Option<String>,
     /// The rig's figure, in the same unit.
     pub rig: Option<f64>,
-    /// Ratio of the figure to the rig's.
+    /// Ratio of the figure to the rig's: geometric mean over the pairs of repeats.
     pub of_rig: Option<f64>,
+    /// Lower end of its 95 % interval; `null` without two repeats of both.
+    pub of_rig_low: Option<f64>,
+    /// Upper end of its 95 % interval.
+    pub of_rig_high: Option<f64>,
     /// Bit rate on the fuller link, preamble and gap included.
     pub l1_bps: Option<f64>,
     /// Rate of the links.
     pub link_bps: Option<u64>,
     /// Ratio of these two.
     pub of_link: Option<f64>,
+    /// Cores that stations and device want; `null` if each had its own.
+    pub shared_cores_wanted: Option<u32>,
 }
 
 /// What limits a figure.
@@ -65,6 +81,8 @@ pub enum Limit {
     TesterLimited,
     /// A link.
     LinkLimited,
+    /// The machine: stations and device share its cores, or a station had no idle time.
+    MachineLimited,
     /// Undecided.
     Inconclusive,
 }
@@ -77,6 +95,7 @@ impl Limit {
             Self::DutLimited => "dut-limited",
             Self::TesterLimited => "tester-limited",
             Self::LinkLimited => "link-limited",
+            Self::MachineLimited => "machine-limited",
             Self::Inconclusive => "inconclusive",
         }
     }
@@ -105,6 +124,10 @@ pub(crate) struct Question<'a> {
     pub(crate) rig: Rig<'a>,
     /// The suite with which a station seals or opens, if that may be slower than the rig's work.
     pub(crate) slower_suite: Option<Suite>,
+    /// Why the figure is one of the whole machine.
+    pub(crate) contention: Option<Contention>,
+    /// The level at which a comparison with the rig counts.
+    pub(crate) level: Level,
 }
 
 /// What bounded the highest load tried.
@@ -151,7 +174,7 @@ pub(crate) enum Rig<'a> {
     /// Unknown: the cell that measures it has no figure.
     NoFigure(&'a str),
     /// Its own figure.
-    Known(&'a str, f64),
+    Known(&'a str, &'a Estimate),
     /// This cell measures it.
     Itself,
 }
@@ -165,30 +188,87 @@ impl Unit {
     }
 }
 
+impl Question<'_> {
+    /// The p-value of the finding that the figure is on one side of the rig's; `None` if they are
+    /// not compared.
+    pub(crate) fn p(&self) -> Option<f64> {
+        if self.contention.is_some_and(|why| why.is_shared()) {
+            return None;
+        }
+        let (_, rig) = self.known_rig()?;
+        let figure = self.figure?;
+        let upper = self.upper.unwrap_or(figure);
+        let above = contrast(figure, rig, TESTER_LIMITED_RATIO)?.p_above(0.0);
+        Some(above.min(contrast(upper, rig, TESTER_LIMITED_RATIO)?.p_below(0.0)))
+    }
+
+    const fn known_rig(&self) -> Option<(&str, &Estimate)> {
+        match self.rig {
+            Rig::Known(cell, figure) if figure.min > 0.0 => Some((cell, figure)),
+            _ => None,
+        }
+    }
+
+    /// Whether a figure is surely at the rig's limit.
+    fn reaches_rig(&self, figure: &Estimate, rig: &Estimate) -> bool {
+        self.level.is_above(figure, rig, TESTER_LIMITED_RATIO)
+    }
+
+    /// Whether a figure is surely below the rig's limit.
+    fn is_below_rig(&self, figure: &Estimate, rig: &Estimate) -> bool {
+        self.level.is_below(figure, rig, TESTER_LIMITED_RATIO)
+    }
+}
+
 /// Returns the verdict, by the rules of this module.
 pub(crate) fn judge(question: &Question<'_>) -> Verdict {
-    let (limit, reason) = decide(question);
+    let (limit, reason) = one_repeat_decides_nothing(question, decide(question));
     let mean = |estimate: Option<&Estimate>| estimate.map(|found| found.mean);
-    let rig = match question.rig {
-        Rig::Known(cell, value) => Some((cell, value)),
-        _ => None,
-    };
-    let divide = |part: Option<f64>, whole: Option<f64>| {
-        let whole = whole.filter(|whole| *whole > 0.0)?;
-        Some(part? / whole)
-    };
-    let figure = mean(question.figure);
+    let rig = question.known_rig();
+    let of_rig = question
+        .figure
+        .zip(rig)
+        .and_then(|(figure, (_, rig))| Ratio::of(figure, rig));
     Verdict {
         limit,
         reason,
-        figure,
+        figure: mean(question.figure),
         upper: mean(question.upper),
         rig_cell: rig.map(|(cell, _)| cell.to_owned()),
-        rig: rig.map(|(_, value)| value),
-        of_rig: divide(figure, rig.map(|(_, value)| value)),
+        rig: rig.map(|(_, figure)| figure.mean),
+        of_rig: of_rig.map(|found| found.ratio),
+        of_rig_low: of_rig.and_then(|found| found.low),
+        of_rig_high: of_rig.and_then(|found| found.high),
         l1_bps: question.link.map(|link| link.l1_bps),
         link_bps: question.link.map(|link| link.link_bps),
         of_link: question.link.map(Link::share),
+        shared_cores_wanted: match question.contention {
+            Some(Contention::Shared { wanted, .. }) => Some(wanted),
+            _ => None,
+        },
+    }
+}
+
+/// That a link is full, that no device is in the path, or that cores are shared, one repeat shows.
+fn one_repeat_decides_nothing(
+    question: &Question<'_>,
+    (limit, reason): (Limit, String),
+) -> (Limit, String) {
+    let is_known = match limit {
+        Limit::MachineLimited => question.contention.is_some_and(|why| why.is_shared()),
+        Limit::TesterLimited => matches!(question.rig, Rig::Itself),
+        Limit::LinkLimited | Limit::Inconclusive => true,
+        Limit::DutLimited => false,
+    };
+    match question.figure {
+        Some(figure) if figure.n < 2 && !is_known => (
+            Limit::Inconclusive,
+            format!(
+                "One repeat decides nothing; by it {}: {reason}",
+                limit.name()
+            ),
+        ),
+        _ => (limit, reason),
     }
 }
 
@@ -208,39 +288,45 @@ fn decide(question: &Question<'_>) -> (Limit, String) {
         };
         return (Limit::Inconclusive, why);
     };
-    unsteady(question, figure)
-        .map(|reason| (Limit::Inconclusive, reason))
-        .or_else(|| Some((Limit::LinkLimited, full_link(question, figure)?)))
-        .or_else(|| unbounded(question, figure))
+    if let Some(bands) = figure.bands {
+        return (Limit::Inconclusive, in_bands(question, "The", bands));
+    }
+    full_link(question, figure)
+        .map(|reason| (Limit::LinkLimited, reason))
+        .or_else(|| no_limit_reached(question, figure))
         .or_else(|| Some((Limit::TesterLimited, tester_alone(question, figure)?)))
+        .or_else(|| Some((Limit::MachineLimited, shared(question, figure)?)))
+        .or_else(|| full_generator(question, figure))
         .or_else(|| Some((Limit::TesterLimited, tester_loss(question)?)))
         .unwrap_or_else(|| against_rig(question, figure))
 }
 
-/// Why the figure is too unsteady for a verdict.
-fn unsteady(question: &Question<'_>, figure: &Estimate) -> Option<String> {
+fn in_bands(question: &Question<'_>, whose: &str, bands: TwoBands) -> String {
     let text = |value: f64| question.unit.text(value);
-    if let Some(bands) = figure.bands {
-        return Some(format!(
-            "The repeats fall in two bands, {} of {} to {} and {} of {} to {}: the mean describes \
-             neither.",
-            bands.low.n,
-            text(bands.low.min),
-            text(bands.low.max),
-            bands.high.n,
-            text(bands.high.min),
-            text(bands.high.max),
-        ));
-    }
-    let spread = figure.largest_distance_percent?;
-    let few = (figure.n as usize) < BOOTSTRAP_MIN_REPEATS;
-    (few && spread > LARGE_SPREAD_PERCENT).then(|| {
-        format!(
-            "The {} repeats differ by up to {spread:.0} % from their mean: too few to decide what \
-             limits it.",
-            figure.n
-        )
-    })
+    format!(
+        "{whose} repeats fall in two bands, {} of {} to {} and {} of {} to {}: the mean describes \
+         neither.",
+        bands.low.n,
+        text(bands.low.min),
+        text(bands.low.max),
+        bands.high.n,
+        text(bands.high.min),
+        text(bands.high.max),
+    )
+}
+
+/// The verdict if stations and device share cores.
+fn shared(question: &Question<'_>, figure: &Estimate) -> Option<String> {
+    let why = question.contention.filter(Contention::is_shared)?;
+    Some(by_machine(question, figure, why))
+}
+
+fn by_machine(question: &Question<'_>, figure: &Estimate, why: Contention) -> String {
+    format!(
+        "{} are what stations and device do together: {}.",
+        question.unit.text(figure.mean),
+        why.reason()
+    )
 }
 
 fn full_link(question: &Question<'_>, figure: &Estimate) -> Option<String> {
@@ -305,44 +391,56 @@ fn tester_loss(question: &Question<'_>) -> Option<String> {
     })
 }
 
-/// The verdict if the highest load passed.
-fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, String)> {
+/// The verdict if the highest load passed, and no device was asked for more.
+fn no_limit_reached(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, String)> {
     if question.upper.is_some() {
         return None;
     }
-    let held_up = match question.rig {
-        Rig::Known(_, rig) if figure.mean < TESTER_LIMITED_RATIO * rig => {
-            Some(question.unit.text(rig))
-        }
-        _ => None,
-    };
     let figure = question.unit.text(figure.mean);
-    Some(match question.bounded {
-        // The device shares the generator's cores, so the lower rate may be due to either.
-        Bounded::Generator if held_up.is_some() => (
-            Limit::Inconclusive,
-            format!(
-                "The generator reaches {figure} beside the device, and all of it was carried; without \
-                 the device it reaches {}. They share cores: give the device cores of its own.",
-                held_up.unwrap_or_default()
-            ),
-        ),
-        Bounded::Generator => (
-            Limit::TesterLimited,
-            format!("The most that the generator reaches was carried, {figure}."),
-        ),
-        Bounded::Line => (
+    match question.bounded {
+        Bounded::Generator => None,
+        Bounded::Line => Some((
             Limit::LinkLimited,
             format!("The line rate was carried, {figure}."),
-        ),
-        Bounded::Time => (
+        )),
+        Bounded::Time => Some((
             Limit::Inconclusive,
             "The search's time was up before a load failed.".into(),
-        ),
-        Bounded::Given => (
+        )),
+        Bounded::Given => Some((
             Limit::Inconclusive,
             format!(
                 "The highest load that was asked for was carried, {figure}: no limit was reached."
+            ),
+        )),
+    }
+}
+
+/// The verdict if the highest load passed, and the generator bounded it.
+fn full_generator(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, String)> {
+    if question.upper.is_some() {
+        return None;
+    }
+    let text = |value: f64| question.unit.text(value);
+    let faster = question
+        .known_rig()
+        .filter(|(_, rig)| question.is_below_rig(figure, rig));
+    Some(match faster {
+        // Something beside the generator takes its time.
+        Some((_, rig)) => (
+            Limit::Inconclusive,
+            format!(
+                "The generator reaches {} beside the device, and all of it was carried; without \
+                 the device it reaches {}: what holds it back is not known.",
+                text(figure.mean),
+                text(rig.mean)
+            ),
+        ),
+        None => (
+            Limit::TesterLimited,
+            format!(
+                "The most that the generator reaches was carried, {}.",
+                text(figure.mean)
             ),
         ),
     })
@@ -350,39 +448,30 @@ fn unbounded(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, Strin
 
 fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
     let text = |value: f64| question.unit.text(value);
-    let rig = match question.rig {
-        Rig::Known(_, rig) if rig > 0.0 => rig,
-        Rig::NoFigure(cell) | Rig::Known(cell, _) => {
-            let reason = format!("The rig's own limit is not known: `{cell}` has no figure.");
-            return (Limit::Inconclusive, reason);
-        }
-        Rig::Unknown | Rig::Itself => {
-            let reason = "The rig's own limit is not known: no cell of this group measures it \
-                          without a device.";
-            return (Limit::Inconclusive, reason.into());
-        }
-    };
-    let upper = question.upper.map_or(figure.mean, |upper| upper.mean);
-    let share = figure.mean / rig;
-    if share >= TESTER_LIMITED_RATIO {
+    let rig = question.known_rig().map(|(_, rig)| rig);
+    let steady = rig.filter(|rig| rig.bands.is_none());
+    if let Some(rig) = steady.filter(|rig| question.reaches_rig(figure, rig)) {
         let reason = format!(
             "The device carries {}, {} of the {} that the tester does without it: the device may \
              do more.",
             text(figure.mean),
-            percent(share),
-            text(rig)
+            share(question, figure, rig),
+            text(rig.mean)
         );
         return (Limit::TesterLimited, reason);
     }
-    if upper / rig >= TESTER_LIMITED_RATIO {
-        let reason = format!(
-            "The tester does {} without the device, between its bounds of {} and {} or too near \
-             to them: a longer search would tell.",
-            text(rig),
-            text(figure.mean),
-            text(upper)
+    if let Some(why) = question.contention {
+        return (Limit::MachineLimited, by_machine(question, figure, why));
+    }
+    let Some(rig) = steady else {
+        return (Limit::Inconclusive, unknown_rig(question));
+    };
+    let upper = question.upper.unwrap_or(figure);
+    if !question.is_below_rig(upper, rig) {
+        return (
+            Limit::Inconclusive,
+            too_near(question, (figure, upper), rig),
         );
-        return (Limit::Inconclusive, reason);
     }
     if let Some(suite) = question.slower_suite {
         let reason = format!(
@@ -390,18 +479,76 @@ fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
              does {}, and may do less by that.",
             text(figure.mean),
             Suite::Aes256Gcm,
-            text(rig)
+            text(rig.mean)
         );
         return (Limit::Inconclusive, reason);
     }
+    let times = Ratio::at(rig, upper, question.level.alpha());
+    let times = times.map_or_else(String::new, |found| {
+        let at_least = found.low.map_or_else(String::new, |low| {
+            format!(" (at least {low:.2} by the spread of both)")
+        });
+        format!("{:.2} times{at_least}", found.ratio)
+    });
     let reason = format!(
-        "The tester does {} without the device, {:.2} times the {} that the device does at \
-         most.",
-        text(rig),
-        rig / upper,
-        text(upper)
+        "The tester does {} without the device, {times} the {} that the device does at most.",
+        text(rig.mean),
+        text(upper.mean)
     );
     (Limit::DutLimited, reason)
+}
+
+/// Why the rig's figure is no measure.
+fn unknown_rig(question: &Question<'_>) -> String {
+    match question.rig {
+        Rig::Known(cell, figure) => match figure.bands {
+            Some(bands) => in_bands(question, "The rig's own", bands),
+            None => format!("The rig's own limit is not known: `{cell}` has no figure."),
+        },
+        Rig::NoFigure(cell) => {
+            format!("The rig's own limit is not known: `{cell}` has no figure.")
+        }
+        Rig::Unknown | Rig::Itself => "The rig's own limit is not known: no cell of this group \
+                                       measures it without a device."
+            .into(),
+    }
+}
+
+/// Why a figure is neither surely at the rig's limit nor surely below it.
+fn too_near(
+    question: &Question<'_>,
+    (figure, upper): (&Estimate, &Estimate),
+    rig: &Estimate,
+) -> String {
+    let text = |value: f64| question.unit.text(value);
+    if contrast(upper, rig, 1.0).is_none() {
+        return "One repeat decides nothing: the spread of the device or of the tester is not known."
+            .into();
+    }
+    format!(
+        "The tester does {} without the device, and the device between {} and {}, {} of it: the \
+         repeats do not decide which of them is the limit.",
+        text(rig.mean),
+        text(figure.mean),
+        text(upper.mean),
+        share(question, figure, rig)
+    )
+}
+
+/// `96.4 % (95.9 to 96.8 %)`, at the level of the verdict.
+fn share(question: &Question<'_>, figure: &Estimate, rig: &Estimate) -> String {
+    let Some(found) = Ratio::at(figure, rig, question.level.alpha()) else {
+        return percent(0.0);
+    };
+    match found.low.zip(found.high) {
+        Some((low, high)) => format!(
+            "{} ({:.1} to {})",
+            percent(found.ratio),
+            100.0 * low,
+            percent(high)
+        ),
+        None => percent(found.ratio),
+    }
 }
 
 fn percent(share: f64) -> String {

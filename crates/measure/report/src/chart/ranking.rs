@@ -7,7 +7,7 @@ use crate::format::Scale;
 use crate::layout::Run;
 use crate::tables::ranking::{Ranked, caption, name, rank_text, scale, standing};
 use maud::Markup;
-use stats::{IntervalKind, RankedBy, Ranking, Standing};
+use stats::{RankedBy, Ranking, Standing};
 
 const BAR: f64 = 15.0;
 const ROW: f64 = 23.0;
@@ -22,6 +22,8 @@ const EFFICIENCY: f64 = 200.0;
 const HEAD: f64 = 26.0;
 /// Above the references.
 const GAP: f64 = 8.0;
+/// The axis ends at this many times the longest bar at most.
+const INTERVAL_MAX: f64 = 1.5;
 
 struct Chart<'r, 'a> {
     svg: Svg,
@@ -83,8 +85,11 @@ fn with_references(ranking: &Ranking) -> impl Iterator<Item = (&Standing, bool)>
 
 impl<'r> Half<'r> {
     fn of(ranking: &'r Ranking, plot: Area, ticks: f64) -> Self {
-        let ends = with_references(ranking).map(|(place, _)| place.high.max(place.value));
-        let most = ends.fold(0.0, f64::max);
+        let largest = with_references(ranking).map(|(place, _)| place.value);
+        let largest = largest.fold(0.0, f64::max);
+        let ends = with_references(ranking).filter_map(|(place, _)| place.high);
+        // Intervals of two repeats may be far wider than the bars: they are cut off.
+        let most = ends.fold(largest, f64::max).min(INTERVAL_MAX * largest);
         let scale = scale(ranking.by, most);
         Self {
             ranking,
@@ -160,19 +165,21 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, class: &str, y: f64) {
     let at = |value: f64| half.plot.x_at(half.axis.share(value));
     let top = y + (ROW - BAR) / 2.0;
     let value = half.scale.number(place.value);
-    let tooltip = format!(
-        "{}: {} {}, {} to {}",
-        place.cell,
-        value,
-        half.scale.unit,
-        half.scale.number(place.low),
-        half.scale.number(place.high)
+    let ends = place.low.zip(place.high);
+    let interval = ends.map_or_else(
+        || "one repeat".to_owned(),
+        |(low, high)| {
+            let number = |end| half.scale.number(end);
+            format!("{} to {}", number(low), number(high))
+        },
     );
+    let tooltip = format!("{}: {value} {}, {interval}", place.cell, half.scale.unit);
     let area = half.plot.bar(top, at(place.value) - half.plot.x, BAR);
     svg.rect(class, area, &tooltip);
-    let (low, high) = (at(place.low), at(place.high));
-    if place.interval != IntervalKind::Single {
-        svg.side_whisker(low, high, top + BAR / 2.0);
+    let cut = |end: f64| at(end).min(half.plot.right());
+    let high = ends.map_or_else(|| at(place.value), |(_, high)| cut(high));
+    if let Some((low, _)) = ends {
+        svg.side_whisker(cut(low), high, top + BAR / 2.0);
     }
     let text = match place.rank {
         Some(rank) if half.ranking.by.is_efficiency() => {

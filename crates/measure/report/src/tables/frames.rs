@@ -111,6 +111,7 @@ pub(crate) fn limit_mark(cell: &CellResult) -> &'static str {
     match cell.verdict().map(|verdict| verdict.limit) {
         Some(Limit::TesterLimited) => " T",
         Some(Limit::LinkLimited) => " L",
+        Some(Limit::MachineLimited) => " M",
         Some(Limit::Inconclusive) => " ?",
         Some(Limit::DutLimited) | None => "",
     }

@@ -6,12 +6,12 @@ use crate::layout::Run;
 use crate::layout::groups::words_of;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
-use stats::{Estimate, HybridGain, Interval95, KeyCost, Metric};
+use stats::{Estimate, HybridGain, KeyCost, Metric};
 use units::human::duration_ns;
 
 const NOTE: &str = "each by the same device with static keys in the same repeat: mean of these quotients, and its 95 % \
-                    bootstrap interval; where the interval includes 1, no difference was \
-                    measured; one beyond the interval would have been";
+                    interval (Student's t on logarithms); a difference is measured where chance explains it in less than 5 %, \
+                    over all cells by the same quantity (Holm)";
 
 /// Each source in each group; `None` where none was measured beside static keys.
 pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
@@ -33,7 +33,8 @@ pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
 }
 
 const HYBRIDS_NOTE: &str = "each by the same device with that engine alone in the same repeat: mean of these quotients, and its \
-                            95 % bootstrap interval; a gain counts where the interval excludes 1";
+                            95 % interval (Student's t on logarithms); a gain counts where chance explains it in less than 5 %, \
+                            over all cells by the same quantity (Holm)";
 
 /// Each hybrid beside each of its engines; `None` where the campaign has no such devices.
 pub(crate) fn hybrids(run: &Run<'_>) -> Option<Table> {
@@ -71,7 +72,7 @@ fn verdict(gain: &HybridGain) -> Cell {
         Some(false) => Cell::term("none measured"),
         Some(true) if is_better => Cell::plain("gain"),
         Some(true) => Cell::word("loss"),
-        None => undecided(&gain.ratio),
+        None => Cell::plain(UNDECIDED),
     }
 }
 
@@ -80,7 +81,7 @@ fn row(group: &str, cost: &KeyCost) -> Vec<Cell> {
     let difference = match cost.differs {
         Some(false) => Cell::term("none measured"),
         Some(true) => Cell::word("measured"),
-        None => undecided(&cost.ratio),
+        None => Cell::plain(UNDECIDED),
     };
     vec![
         Cell::label(group),
@@ -100,24 +101,15 @@ fn ratio_text(ratio: &Estimate) -> String {
     }
 }
 
-/// The interval; of fewer repeats than it takes what they range over, which is no interval.
+/// The interval; a single repeat has none.
 fn interval(ratio: &Estimate) -> Option<String> {
-    Some(match ratio.interval_95 {
-        Interval95::Bootstrap { low, high } => format!("{low:.3}–{high:.3}"),
-        Interval95::TooFewRepeats { .. } if ratio.n > 1 => {
-            format!("(range {:.3}–{:.3})", ratio.min, ratio.max)
-        }
-        Interval95::TooFewRepeats { .. } => format!("({})", counted(ratio.n.into(), "repeat")),
+    Some(match ratio.interval_95.ends() {
+        Some((low, high)) => format!("{low:.3}–{high:.3}"),
+        None => format!("({})", counted(ratio.n.into(), "repeat")),
     })
 }
 
-/// Why it is undecided whether a quotient differs from 1.
-fn undecided(ratio: &Estimate) -> Cell {
-    Cell::plain(match ratio.interval_95 {
-        Interval95::TooFewRepeats { needed } => format!("undecided: needs {needed} repeats"),
-        Interval95::Bootstrap { .. } => "undecided".into(),
-    })
-}
+const UNDECIDED: &str = "undecided: one repeat";
 
 const fn quantity(metric: Metric) -> &'static str {
     match metric {

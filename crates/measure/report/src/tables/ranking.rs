@@ -5,7 +5,7 @@ use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
 use crate::layout::groups::{GroupWords, words_of};
 use crate::table::{Cell, Table};
-use stats::{IntervalKind, Rank, RankedBy, Ranking, Standing};
+use stats::{Rank, RankedBy, Ranking, Standing};
 
 /// A ranking, and that of the same group by CPU time, where there is one.
 pub(crate) struct Ranked<'r> {
@@ -44,7 +44,7 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
     let mut table = Table::new(format!("Ranking: {}", caption(found)), note(run, found))
         .labels(["Rank", "Device"])
         .figure("Mean")
-        .figure(interval_title(main))
+        .figure("95 % interval")
         .figure("Of the best");
     let yardstick = !short && has_yardstick(main);
     if yardstick {
@@ -96,17 +96,14 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
         true => "more is better".into(),
         false => "less is better".into(),
     });
-    parts.push(match common_interval(main) {
-        Some(IntervalKind::Bootstrap95) => "95 % bootstrap intervals of the mean".into(),
-        Some(IntervalKind::Range) => format!(
-            "intervals are the range of the repeats, which are too few ({}) for 95 %",
-            run.plan().repeats
-        ),
-        Some(IntervalKind::Single) => "one repeat: no interval, so any difference counts".into(),
-        None => "intervals are 95 % of the mean, or the range where repeats are too few".into(),
+    parts.push(match run.plan().repeats {
+        1 => "one repeat: no interval, and no order is sure".into(),
+        _ => "intervals: 95 %, Student's t on logarithms".into(),
     });
     parts.push(
-        "where intervals overlap, a rank is the range from the best to the worst possible".into(),
+        "ranks: by the ratios of two devices within the same repeats (Student's t on logarithms, 5 % over all pairs of all \
+         rankings by this quantity, Holm); where they do not decide, a rank is the range from the best to the worst possible"
+            .into(),
     );
     if found.efficiency.is_some() {
         parts.push(
@@ -115,22 +112,6 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
     }
     parts.retain(|part: &String| !part.is_empty());
     parts.join("; ")
-}
-
-/// The kind that all intervals are of, if they are of one.
-fn common_interval(ranking: &Ranking) -> Option<IntervalKind> {
-    let first = ranking.places.first()?.interval;
-    let all = ranking.places.iter().all(|place| place.interval == first);
-    all.then_some(first)
-}
-
-/// Heading of the intervals.
-fn interval_title(ranking: &Ranking) -> &'static str {
-    match common_interval(ranking) {
-        Some(IntervalKind::Bootstrap95) => "95 % interval",
-        Some(IntervalKind::Range) => "Range",
-        Some(IntervalKind::Single) | None => "Interval",
-    }
 }
 
 /// Whether the ratio to the yardstick differs from the ratio to the best.
@@ -192,14 +173,10 @@ pub(crate) fn scale(by: RankedBy, value: f64) -> Scale {
 
 /// `7.05–7.20`, in the unit of the mean.
 fn interval(place: &Standing, scale: &Scale) -> Cell {
-    match place.interval {
-        IntervalKind::Single => Cell::missing(),
-        _ => Cell::plain(format!(
-            "{}–{}",
-            scale.number(place.low),
-            scale.number(place.high)
-        )),
-    }
+    let ends = place.low.zip(place.high);
+    Cell::or_missing(
+        ends.map(|(low, high)| format!("{}–{}", scale.number(low), scale.number(high))),
+    )
 }
 
 /// `1`, `2–4`; of a reference, a dash.

@@ -5,7 +5,7 @@ use crate::format::{Scale, capitalized, ratio_number};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
-use stats::{Fit, Law, POOR_FIT_PERCENT, RatioRange, Scaling, ScalingAxis, ScalingUnit};
+use stats::{Fit, Law, POOR_FIT_PERCENT, Ratio, Scaling, ScalingAxis, ScalingUnit};
 
 /// Series of several devices that are one measurement, in their order; none is empty.
 pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
@@ -29,8 +29,9 @@ pub(crate) fn scale(series: &Scaling) -> Scale {
 
 /// A row for the verdict on each series, and one for each law.
 pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
-    let note = "stops scaling at n: the smallest n that no larger one exceeds by more than the \
-                farthest repeat and 2 %; X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
+    let note = "stops scaling at n: the smallest n that no larger one surely exceeds, by more than \
+                2 %, where the repeats exclude a gain of more than 10 % past it (Student's t on logarithms of paired repeats, \
+                5 % over all pairs of this axis, Holm); X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
                 and by Amdahl's law β = 0; fitted to relative errors; residual: that of the farthest point";
     let note = if short { "" } else { note };
     let mut table = Table::new("Scaling: where it stops", note).labels(["Measurement", "Device"]);
@@ -130,7 +131,7 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
         false => "kept: what is left of the figure with fewest",
     };
     let note = format!(
-        "{FORMAT}; speed-up against the fewest, with the range of the pairs of repeats; {last}; busy: cores that the \
+        "{FORMAT}; speed-up against the fewest, over the pairs of repeats, with its 95 % interval (Student's t on logarithms); {last}; busy: cores that the \
          device's processes keep busy; idle: cores of the machine that are idle"
     );
     let mut table = Table::new(format!("By {}: {measurement}", axis.name()), note)
@@ -168,7 +169,7 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
 }
 
 /// `1.92 (1.88–1.95)`.
-fn range(found: Option<RatioRange>) -> Cell {
+fn range(found: Option<Ratio>) -> Cell {
     let Some(found) = found else {
         return Cell::missing();
     };

@@ -3,13 +3,13 @@
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use stats::{CellResult, Estimate, Interval95, TwoBands};
+use stats::{CellResult, Estimate, TwoBands};
 
 /// Mean, median, deviation and interval of every cell's figure; `None` when there is no figure.
 pub(crate) fn spread(run: &Run<'_>) -> Option<Table> {
     let note = "the figure that a cell is there for: payload throughput of TCP and UDP, median round \
                 trip, lower bound of the first goal or highest forwarding rate of frames, longest \
-                burst; mean ± largest distance from it; sample standard deviation; interval: 95 % percentile bootstrap of the mean";
+                burst; mean ± largest distance from it; sample standard deviation; interval: 95 %, Student's t on logarithms";
     let figures: Vec<(&CellResult, &Estimate, Unit)> = run
         .results
         .cells
@@ -76,15 +76,11 @@ fn figure(cell: &CellResult) -> Option<(&Estimate, Unit)> {
         .or_else(|| cell.latency().map(|found| (&found.p50_ns, Unit::Time)))
 }
 
-/// `401–403 kpps`, or that there are too few repeats for an interval.
+/// `401–403 kpps`, or that a single repeat has no interval.
 pub(super) fn interval(estimate: &Estimate, scale: &Scale) -> Cell {
-    match estimate.interval_95 {
-        Interval95::Bootstrap { low, high } => {
-            Cell::plain(format!("{}–{}", scale.number(low), scale.value(high)))
-        }
-        Interval95::TooFewRepeats { .. } => {
-            Cell::absent(format!("n = {}: too few for an interval", estimate.n))
-        }
+    match estimate.interval_95.ends() {
+        Some((low, high)) => Cell::plain(format!("{}–{}", scale.number(low), scale.value(high))),
+        None => Cell::absent(format!("n = {}: no interval", estimate.n)),
     }
 }
 

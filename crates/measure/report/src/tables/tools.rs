@@ -5,9 +5,9 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::ToolCheck;
 
-const NOTE: &str = "payload received: mean ± largest distance from it; difference: of the farthest medians, in per cent of \
-                    the larger; frames: our own generator at the same load; tools agree within \
-                    the sum of their spreads, at least 5 %";
+const NOTE: &str = "payload received: mean ± largest distance from it; difference: of the farthest figures, in per cent of \
+                    the larger, over the pairs of repeats, with its 95 % interval (Student's t on logarithms); frames: our own generator at the same load; \
+                    tools disagree where more than 5 % are sure (5 % over all transfers, Holm)";
 
 /// The result of each tool for transfers that several tools made; `None` without such a transfer.
 pub(crate) fn tools(run: &Run<'_>) -> Option<Table> {
@@ -28,7 +28,7 @@ fn rows(table: &mut Table, check: &ToolCheck) {
         let is_first = index == 0;
         let once = |cell: Cell| if is_first { cell } else { Cell::plain("") };
         let (word, reason) = match (check.agree, &check.reason) {
-            (true, _) => (Cell::term("agree"), Cell::plain("")),
+            (true, _) => (Cell::term("no difference shown"), Cell::plain("")),
             (false, Some(reason)) => (Cell::word("disagree"), Cell::plain(reason)),
             (false, None) => (Cell::word("disagree"), Cell::plain("none found")),
         };
@@ -37,9 +37,18 @@ fn rows(table: &mut Table, check: &ToolCheck) {
             Cell::label(&check.dut),
             Cell::label(&figure.tool),
             Cell::or_missing(Some(bit_rate(&figure.payload_throughput_bps))),
-            once(Cell::derived(percent(check.difference_percent))),
+            once(Cell::derived(difference(check))),
             once(word),
             once(reason),
         ]);
+    }
+}
+
+/// `6.0 % (2.1–9.8 %)`: below 0 the other tool may be the slower one.
+fn difference(check: &ToolCheck) -> String {
+    let middle = percent(check.difference_percent);
+    match (check.difference_low_percent, check.difference_high_percent) {
+        (Some(low), Some(high)) => format!("{middle} ({low:.1} to {high:.1} %)"),
+        _ => middle,
     }
 }

@@ -75,12 +75,9 @@ fn where_nothing_is_to_be_compared_there_is_no_section() {
 #[test]
 fn each_number_of_repeats_says_what_its_intervals_are() {
     for (repeats, words) in [
-        (1, "one repeat: no interval, so any difference counts"),
-        (
-            3,
-            "intervals are the range of the repeats, which are too few (3) for 95 %",
-        ),
-        (5, "95 % bootstrap intervals of the mean"),
+        (1, "one repeat: no interval, and no order is sure"),
+        (3, "intervals: 95 %, Student's t on logarithms"),
+        (5, "intervals: 95 %, Student's t on logarithms"),
     ] {
         let documents = report::build(&fixture::peers(repeats));
         assert!(documents.markdown.contains(words), "{words}");

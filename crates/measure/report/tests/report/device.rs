@@ -57,14 +57,14 @@ fn charts_name_the_crossover_the_saturation_and_the_second_card() {
     let by_many = text(charts[2]);
     for words in [
         "card meets cpu at about 30",
-        "card: stops scaling at 110",
+        "cards: stops scaling at 250",
         "at once",
     ] {
         assert!(by_many.contains(words), "{words}: {by_many}");
     }
     let section = text(select(&page, "#device-speed")[0]);
     for words in [
-        "faster than cpu from about 30 at once on: not at 20, but at 40 and more",
+        "faster than cpu from about 30 at once on: slower at 20, faster at 40 and more",
         "2 devices beside 1: 2.00 times the peak of card",
         "equals cpu everywhere, as if the CPU did the work",
         "card equals CPU",

@@ -73,7 +73,10 @@ pub(crate) fn only(baseline: bool) -> Journal {
 
 /// Frame tests by every procedure.
 pub(crate) fn frame_tests() -> Journal {
-    Maker::new(frames::plan()).finish()
+    let mut journal = Maker::new(frames::plan()).finish();
+    // Enough for each station and each gateway to have its own.
+    journal.header.environment.cpus = 8;
+    journal
 }
 
 /// A service test of several devices.

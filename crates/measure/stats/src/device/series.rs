@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The axis of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceAxis {
     /// Input bytes of one operation.
@@ -70,10 +70,13 @@ pub struct DeviceCurve {
     pub peak_n: Option<u32>,
     /// The figure there.
     pub peak: Option<f64>,
-    /// Over concurrency and queue depths, the smallest number that no larger one exceeds by more
-    /// than the spread and 2 %; `null` if the curve rises to the largest, and over sizes.
+    /// Over concurrency and queue depths, the smallest number that no larger one surely exceeds by
+    /// more than 2 %, where the repeats exclude a gain of more than 10 % past it; `null` if the
+    /// curve rises to the largest, or they do not, and over sizes.
     pub saturates_at_n: Option<u32>,
-    /// Likewise, the smallest number from which on all are worse than the peak.
+    /// Such a number, where the repeats leave a larger gain possible.
+    pub no_sure_gain_past_n: Option<u32>,
+    /// Likewise, the smallest number from which on all are surely worse than the peak.
     pub falls_from_n: Option<u32>,
     /// The same in words.
     pub verdict: String,
@@ -88,8 +91,6 @@ pub struct DevicePointResult {
     pub cell: String,
     /// Its speed, in the unit of the series; `null` when the cell has no figure.
     pub figure: Option<Estimate>,
-    /// Its uncertainty: figures within it and 2 % count as equal.
-    pub spread: Option<f64>,
     /// Whether it is compared with others: not if its processes all worked in parallel for less
     /// than 90 % of the time, since the rate over the whole time may then be half of the parallel
     /// rate.
@@ -128,9 +129,9 @@ pub struct DeviceGain {
     pub of: String,
     /// Its number of devices.
     pub of_devices: u32,
-    /// Ratio of the highest figures, at any numbers.
+    /// Ratio of the highest figures, at any numbers: geometric mean over the pairs of repeats.
     pub peak_ratio: f64,
-    /// Whether one peak exceeds the other by more than the spread of either and 2 %.
+    /// Whether one peak surely exceeds the other, by more than 2 %.
     pub gains: bool,
     /// Each number at which both have a figure.
     pub points: Vec<CrossoverPoint>,

@@ -1,7 +1,8 @@
 //! Findings of series of devices, in words.
 
-use super::curve::{Course, Crossover};
+use super::curve::{Course, Crossover, DeviceStanding};
 use super::series::{DeviceAxis, DeviceCurve, DeviceGain, DeviceUnit};
+use crate::scaling::Top;
 
 /// The fixed settings of a series: `1408 B, 40 at once, threads`; a depth of 1 is left out.
 pub(super) fn common(
@@ -68,7 +69,12 @@ fn times(ratio: f64) -> String {
 
 /// The course of a curve: `highest at 500 at once (12.3 kop/s); stops scaling at 110; falls from
 /// 1000 on`.
-pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> String {
+pub(super) fn curve(
+    axis: DeviceAxis,
+    unit: DeviceUnit,
+    found: &DeviceCurve,
+    top: Option<Top>,
+) -> String {
     let figures = found.figures();
     let (Some(peak_n), Some(peak), Some(first), Some(last)) =
         (found.peak_n, found.peak, figures.first(), figures.last())
@@ -90,8 +96,8 @@ pub(super) fn curve(axis: DeviceAxis, unit: DeviceUnit, found: &DeviceCurve) -> 
     if figures.len() < 2 {
         return words;
     }
-    match found.saturates_at_n {
-        Some(n) => words.push_str(&format!("; stops scaling at {n}")),
+    match top {
+        Some(top) => words.push_str(&format!("; {}", top.in_words())),
         None => words.push_str(&format!("; not saturated at {}", last.n)),
     }
     if let Some(n) = found.falls_from_n {
@@ -139,9 +145,15 @@ pub(super) fn crossover(
         (Course::FasterFrom, Some(at)) => {
             let from = found.faster_from.unwrap_or(0);
             let before = found.points.iter().rev().find(|point| point.n < from);
-            let before = before.map_or(0, |point| point.n);
+            let (before, not) = before.map_or((0, "not"), |point| {
+                let not = match point.standing {
+                    DeviceStanding::Slower => "slower",
+                    _ => "not distinguishable",
+                };
+                (point.n, not)
+            });
             format!(
-                "faster than {cpu} from about {} on: not at {before}, but at {from} and more; {at_last}",
+                "faster than {cpu} from about {} on: {not} at {before}, faster at {from} and more; {at_last}",
                 number(axis, about(at))
             )
         }
@@ -185,7 +197,7 @@ pub(super) fn gain(
             found.of
         ),
         false => format!(
-            "{what}: no gain over {}: {} its peak ({peaks})",
+            "{what}: no certain gain over {}: {} its peak ({peaks})",
             found.of,
             times(found.peak_ratio)
         ),

@@ -4,8 +4,10 @@ use super::calibration::rig;
 use super::rates::Lengths;
 use super::{FrameFigures, FrameOutcome, LoadResult, LossAccount};
 use crate::cell::{CellFigures, CellResult};
+use crate::cores::Contention;
 use crate::estimate::Estimate;
 use crate::overhead::Packets;
+use crate::significance::Level;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
 use campaign::plan::{Cell, Direction, FrameTest, Measurement, Plan, Role};
 use journal::Journal;
@@ -14,11 +16,18 @@ use wire::Suite;
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
 pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
     let plan = &journal.header.plan;
-    let verdicts: Vec<Option<Verdict>> = plan
+    let cpus = journal.header.environment.cpus;
+    let questions: Vec<Option<Question<'_>>> = plan
         .cells
         .iter()
         .zip(cells.iter())
-        .map(|(planned, cell)| verdict(plan, planned, cell, cells))
+        .map(|(planned, cell)| question(plan, cpus, planned, cell, cells))
+        .collect();
+    // All comparisons with the rig are one question.
+    let level = Level::of(questions.iter().flatten().filter_map(Question::p));
+    let verdicts: Vec<Option<Verdict>> = questions
+        .into_iter()
+        .map(|question| Some(judge(&Question { level, ..question? })))
         .collect();
     for (cell, verdict) in cells.iter_mut().zip(verdicts) {
         if let CellFigures::Frames(frames) = &mut cell.figures {
@@ -28,7 +37,13 @@ pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
     correct_buffers(plan, cells);
 }
 
-fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -> Option<Verdict> {
+fn question<'a>(
+    plan: &Plan,
+    cpus: u32,
+    planned: &Cell,
+    cell: &'a CellResult,
+    all: &'a [CellResult],
+) -> Option<Question<'a>> {
     let Measurement::Frames(test) = &planned.measurement else {
         return None;
     };
@@ -46,18 +61,18 @@ fn verdict(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     let rig = match rig(all, &cell.group) {
         Some(rig) if rig.id == cell.id => Rig::Itself,
         Some(rig) => match rig.frames().and_then(figure) {
-            Some(value) => Rig::Known(&rig.id, value.mean),
+            Some(value) => Rig::Known(&rig.id, value),
             None => Rig::NoFigure(&rig.id),
         },
         None => Rig::Unknown,
     };
-    let question = Question {
+    Some(Question {
         link: figure(frames).and_then(|rate| fuller_link(plan, planned, test, rate.mean)),
         rig,
         slower_suite: slower_suite(planned, test),
+        contention: Contention::of(cpus, planned, cell.cpu.as_ref(), None),
         ..of_procedure(test, frames)
-    };
-    Some(judge(&question))
+    })
 }
 
 /// Returns the suite of a station that replaces a gateway, unless it is as fast as the rig: the

@@ -1,5 +1,15 @@
 use super::*;
-use crate::estimate::SplitMix64;
+use crate::noise::Noise;
+
+/// Devices by intervals, of which one beyond the other is surely better.
+fn ranks(spans: &[(f64, f64)], higher_is_better: bool) -> Vec<Rank> {
+    let better = |a: &(f64, f64), b: &(f64, f64)| match higher_is_better {
+        true => a.0 > b.1,
+        false => a.1 < b.0,
+    };
+    let row = |a| spans.iter().map(|b| better(a, b)).collect();
+    super::ranks(spans.iter().map(row).collect())
+}
 
 fn rank(first: u32, last: u32) -> Rank {
     Rank { first, last }
@@ -40,7 +50,7 @@ fn ends_that_touch_overlap() {
 }
 
 /// Up to nine intervals with ends from few numbers, so that many touch or are equal.
-fn random_spans(random: &mut SplitMix64) -> Vec<(f64, f64)> {
+fn random_spans(random: &mut Noise) -> Vec<(f64, f64)> {
     let count = 1 + random.below(9);
     let mut end = || 1.0 + random.below(24) as f64;
     let spans = (0..count).map(|_| {
@@ -50,8 +60,8 @@ fn random_spans(random: &mut SplitMix64) -> Vec<(f64, f64)> {
     spans.collect()
 }
 
-fn each(mut property: impl FnMut(&[(f64, f64)], &mut SplitMix64)) {
-    let mut random = SplitMix64(5);
+fn each(mut property: impl FnMut(&[(f64, f64)], &mut Noise)) {
+    let mut random = Noise(5);
     for _ in 0..4000 {
         let spans = random_spans(&mut random);
         property(&spans, &mut random);
@@ -90,10 +100,7 @@ fn ranks_are_within_the_number_of_devices_and_one_is_first() {
 #[test]
 fn the_order_of_devices_does_not_matter() {
     each(|spans, random| {
-        let mut order: Vec<usize> = (0..spans.len()).collect();
-        for place in (1..order.len()).rev() {
-            order.swap(place, random.below(place + 1));
-        }
+        let order = random.order(spans.len());
         let shuffled: Vec<_> = order.iter().map(|&place| spans[place]).collect();
         let (found, after) = (ranks(spans, true), ranks(&shuffled, true));
         for (&place, rank) in order.iter().zip(after) {
@@ -134,4 +141,15 @@ fn another_unit_changes_no_rank() {
             .collect();
         assert_eq!(ranks(spans, true), ranks(&bits, true), "{spans:?}");
     });
+}
+
+#[test]
+fn what_is_better_than_a_better_one_is_better() {
+    // Two are not distinguished from one another, but the first from the third over the second.
+    let better = vec![
+        vec![false, true, false],
+        vec![false, false, true],
+        vec![false, false, false],
+    ];
+    assert_eq!(super::ranks(better), [rank(1, 1), rank(2, 2), rank(3, 3)]);
 }

@@ -2,7 +2,6 @@
 
 use super::point::{ScalingAxis, ScalingPoint};
 use super::shape::Shape;
-use super::words;
 use campaign::plan::Cell;
 use journal::Journal;
 use journal::record::{Measured, Outcome};
@@ -14,7 +13,7 @@ const IDLE_CORES_MIN: f64 = 1.0;
 /// Names of the facts with which devices report their number of threads.
 const THREAD_FACTS: [&str; 3] = ["lanes", "workers", "threads"];
 
-/// The figure stops rising though cores are idle, and neither tester nor link is known to be the
+/// The figure stops rising though cores are idle, and nothing but the device is known to be the
 /// limit.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SilentCap {
@@ -30,19 +29,15 @@ pub struct SilentCap {
 
 impl SilentCap {
     pub(super) fn of(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape) -> Option<Self> {
-        let from_n = shape.stop.filter(|_| axis.adds())?;
+        let from_n = shape.stop().filter(|_| axis.adds())?;
         let past = points.iter().filter(|point| point.n >= from_n);
         let last = past.clone().rfind(|point| point.figure.is_some())?;
         let idle_cores = last.idle_cores.filter(|idle| *idle >= IDLE_CORES_MIN)?;
         // For a device on other machines, idle cores here mean nothing.
         let dut_cores = last.dut_cores?;
         // A fall is not a cap, and with another limit nothing is known about the device.
-        let explained = shape.falls_from.is_some()
-            || words::large_spread(points).is_some()
-            || words::has_single(past.clone())
-            || past
-                .clone()
-                .any(|point| point.limited_by.is_some() || point.crowded);
+        let explained =
+            shape.falls_from.is_some() || past.clone().any(|point| point.limited_by.is_some());
         (!explained).then_some(Self {
             from_n,
             at_n: last.n,

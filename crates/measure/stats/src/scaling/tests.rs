@@ -1,7 +1,7 @@
 //! Series on machines of known size.
 
 use super::*;
-use crate::estimate::Sample;
+use crate::estimate::{Estimate, Sample};
 
 fn estimate(values: &[f64]) -> Estimate {
     let samples = (1..)
@@ -22,12 +22,12 @@ fn point(n: u32, gbit_per_s: &[f64], idle_cores: Option<f64>) -> ScalingPoint {
         dut_cores: Some(f64::from(n.min(14))),
         idle_cores,
         limited_by: None,
-        crowded: false,
     }
 }
 
 fn analysed(axis: ScalingAxis, points: Vec<ScalingPoint>) -> Scaling {
-    Scaling::of_points(axis, points, ScalingUnit::PayloadBps).unwrap()
+    let level = Level::of(p_values(&curve(&points)).flatten());
+    Scaling::of_points(axis, points, ScalingUnit::PayloadBps, level).unwrap()
 }
 
 /// Published figures of a software VPN on two servers of 20 cores (habr.com, 2016, "ViPNet Client /
@@ -50,11 +50,13 @@ fn the_published_product_stops_scaling_at_14() {
     assert_eq!(found.falls_from_n, None);
     let at_14 = &found.points[1];
     let (speedup, efficiency) = (at_14.speedup.unwrap(), at_14.efficiency.unwrap());
-    assert!((speedup.ratio - 3.3 / 0.2625).abs() < 1e-9);
-    assert!((efficiency.ratio - 3.3 / 0.2625 / 14.0).abs() < 1e-9);
-    // Each tool's figure against that of one thread.
-    assert!((speedup.low.unwrap() - 3.24 / 0.2625).abs() < 1e-9);
-    assert!((speedup.high.unwrap() - 3.36 / 0.2625).abs() < 1e-9);
+    let middle = (3.24_f64 * 3.36).sqrt() / 0.2625;
+    assert!((speedup.ratio - middle).abs() < 1e-9);
+    assert!((efficiency.ratio - middle / 14.0).abs() < 1e-9);
+    // Two tools: 12.7 times the standard error of their logarithms.
+    let reach = (12.7062 * (3.36_f64 / 3.24).ln() / 2.0).exp();
+    assert!((speedup.low.unwrap() / (middle / reach) - 1.0).abs() < 1e-5);
+    assert!((speedup.high.unwrap() / (middle * reach) - 1.0).abs() < 1e-5);
 }
 
 #[test]
@@ -77,15 +79,15 @@ fn a_stop_is_no_cap_where_something_else_explains_it() {
     busy[2].idle_cores = Some(0.4);
     let mut by_tester = published();
     by_tester[1].limited_by = Some("tester".into());
-    let mut crowded = published();
-    crowded[2].crowded = true;
+    let mut by_machine = published();
+    by_machine[2].limited_by = Some("machine".into());
     let mut falls = published();
-    falls[2].figure = Some(estimate(&[2.5e9, 2.6e9]));
+    falls[2].figure = Some(estimate(&[2.5e9, 2.59e9]));
     let mut unknown = published();
     unknown[2].idle_cores = None;
     let mut elsewhere = published();
     elsewhere[2].dut_cores = None;
-    for points in [busy, by_tester, crowded, falls, unknown, elsewhere] {
+    for points in [busy, by_tester, by_machine, falls, unknown, elsewhere] {
         assert_eq!(analysed(ScalingAxis::Workers, points).cap, None);
     }
 }
@@ -99,10 +101,11 @@ fn the_limit_at_the_stop_is_reported_with_it() {
         "stops scaling at 14; tester-limited at 20: the device may do more"
     );
     let mut points = published();
-    points[2].crowded = true;
+    points[2].limited_by = Some("machine".into());
     assert_eq!(
         analysed(ScalingAxis::Workers, points).verdict,
-        "stops scaling at 14; from 20 on stations and device need more cores than the machine has"
+        "stops scaling at 14; machine-limited at 20: stations and device share cores, or a station \
+         has no idle time"
     );
 }
 
@@ -171,7 +174,12 @@ fn a_number_without_a_figure_is_left_out_of_the_analysis_and_stays_in_the_series
     assert_eq!(found.points[1].speedup, None);
     let alone = vec![point(1, &[1.0], None), point(2, &[], None)];
     assert_eq!(
-        Scaling::of_points(ScalingAxis::Cores, alone, ScalingUnit::PayloadBps),
+        Scaling::of_points(
+            ScalingAxis::Cores,
+            alone,
+            ScalingUnit::PayloadBps,
+            Level::default()
+        ),
         None
     );
 }
@@ -187,13 +195,14 @@ fn without_one_the_smallest_number_is_the_base() {
 }
 
 #[test]
-fn single_repeats_are_reported_and_show_no_cap() {
+fn single_repeats_show_no_stop_and_no_cap() {
     let points = [1, 2, 4].map(|n| point(n, &[1.0], Some(8.0)));
     let found = analysed(ScalingAxis::Workers, points.to_vec());
     assert_eq!(
         found.verdict,
-        "stops scaling at 1; a single repeat: spread unknown"
+        "no certain gain past 1: any amount more is possible"
     );
+    assert_eq!((found.stop_n, found.no_sure_gain_past_n), (None, Some(1)));
     assert_eq!(found.cap, None);
     let points = [1, 2, 4].map(|n| point(n, &[1.0, 1.0], Some(8.0)));
     assert!(
@@ -201,15 +210,23 @@ fn single_repeats_are_reported_and_show_no_cap() {
             .cap
             .is_some()
     );
+    let points = [1, 10].map(|n| point(n, &[1.0], Some(8.0)));
+    assert_eq!(
+        analysed(ScalingAxis::Tunnels, points.to_vec()).verdict,
+        "no certain fall to 10, the largest measured: any amount less is possible"
+    );
 }
 
 #[test]
-fn a_large_spread_is_reported_and_hides_a_cap() {
-    let points = [1, 2, 4].map(|n| point(n, &[0.8, 1.0, 1.2], Some(8.0)));
-    let found = analysed(ScalingAxis::Workers, points.to_vec());
-    assert_eq!(
-        found.verdict,
-        "stops scaling at 1; repeats lie up to 20 % from their mean: a smaller gain is not detectable"
+fn a_large_spread_shows_no_stop_and_hides_a_cap() {
+    let repeats = [[0.8, 1.0, 1.2], [1.2, 0.8, 1.0], [1.0, 1.2, 0.8]];
+    let points = [1, 2, 4].into_iter().zip(repeats);
+    let points: Vec<ScalingPoint> = points.map(|(n, all)| point(n, &all, Some(8.0))).collect();
+    let found = analysed(ScalingAxis::Workers, points);
+    assert!(
+        found.verdict.starts_with("no certain gain past 1: up to "),
+        "{}",
+        found.verdict
     );
-    assert_eq!(found.cap, None);
+    assert_eq!((found.stop_n, found.cap), (None, None));
 }

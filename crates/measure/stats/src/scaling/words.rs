@@ -2,8 +2,7 @@
 
 use super::fit::FIT_MIN_POINTS;
 use super::point::{ScalingAxis, ScalingPoint};
-use super::shape::Shape;
-use crate::estimate::LARGE_SPREAD_PERCENT;
+use super::shape::{FLAT_MAX_PERCENT, Shape, up_to};
 
 /// Why no law is fitted; `None` if one is.
 pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
@@ -22,10 +21,16 @@ pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
 pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape) -> String {
     let measured = || points.iter().filter(|point| point.figure.is_some());
     let last = measured().next_back().map_or(0, |point| point.n);
-    let mut text = match (axis.adds(), shape.stop, shape.falls_from) {
+    let mut text = match (axis.adds(), shape.top, shape.falls_from) {
         (true, None, _) => format!("rises to {last}, the largest measured"),
-        (true, Some(stop), _) => format!("stops scaling at {stop}"),
-        (false, _, None) => format!("holds to {last}, the largest measured"),
+        (true, Some(top), _) => top.in_words(),
+        (false, _, None) if shape.open_loss_percent <= FLAT_MAX_PERCENT => {
+            format!("holds to {last}, the largest measured")
+        }
+        (false, _, None) => format!(
+            "no certain fall to {last}, the largest measured: {} less is possible",
+            up_to(shape.open_loss_percent)
+        ),
         (false, _, Some(_)) => String::new(),
     };
     if let Some(falls) = shape.falls_from {
@@ -35,46 +40,20 @@ pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape)
             of_peak(points, shape, last)
         ));
     }
-    let past = shape.stop.map_or(last, |stop| stop);
+    let past = shape.top.map_or(last, |top| top.n);
     let limit = measured()
         .filter(|point| point.n >= past)
         .find_map(|point| Some((point.n, point.limited_by.as_deref()?)));
-    if let Some((n, by)) = limit {
-        text.push_str(&format!("; {by}-limited at {n}: the device may do more"));
-    }
-    let crowded = measured().find(|point| point.crowded);
-    if let Some(point) =
-        crowded.filter(|_| axis == ScalingAxis::Workers || axis == ScalingAxis::Cores)
-    {
-        text.push_str(&format!(
-            "; from {} on stations and device need more cores than the machine has",
-            point.n
-        ));
-    }
-    if has_single(measured()) {
-        text.push_str("; a single repeat: spread unknown");
-    }
-    if let Some(spread) = large_spread(points) {
-        text.push_str(&format!(
-            "; repeats lie up to {spread:.0} % from their mean: a smaller gain is not detectable"
-        ));
+    match limit {
+        Some((n, "machine")) => text.push_str(&format!(
+            "; machine-limited at {n}: stations and device share cores, or a station has no idle time"
+        )),
+        Some((n, by)) => {
+            text.push_str(&format!("; {by}-limited at {n}: the device may do more"));
+        }
+        None => {}
     }
     text
-}
-
-/// Whether a figure has a single repeat, so that any difference may be chance.
-pub(super) fn has_single<'p>(mut points: impl Iterator<Item = &'p ScalingPoint>) -> bool {
-    points.any(|point| point.figure.as_ref().is_some_and(|figure| figure.n < 2))
-}
-
-/// The largest spread of a figure in per cent; `None` if all are small.
-pub(super) fn large_spread(points: &[ScalingPoint]) -> Option<f64> {
-    let spreads = points
-        .iter()
-        .filter_map(|point| point.figure.as_ref()?.largest_distance_percent);
-    spreads
-        .reduce(f64::max)
-        .filter(|spread| *spread > LARGE_SPREAD_PERCENT)
 }
 
 /// `: 16 carries 82 % of the peak at 4`.

@@ -177,7 +177,7 @@ fn loss_is_counted_and_divided_once() {
 }
 
 #[test]
-fn a_ratio_is_of_the_means_and_its_range_of_the_pairs() {
+fn a_ratio_and_its_interval_are_of_the_pairs() {
     let mut journal = journal(vec![tcp("direct"), tcp("box")], 3, 8);
     for (repeat, baseline, dut) in [(1, 100, 50), (2, 200, 120), (3, 300, 130)] {
         record(
@@ -192,8 +192,15 @@ fn a_ratio_is_of_the_means_and_its_range_of_the_pairs() {
     let found = results
         .comparison("tcp/box", Metric::PayloadThroughput)
         .unwrap();
-    assert!(close(found.ratio, 0.5));
-    assert!(close(found.low.unwrap(), 130.0 / 300.0) && close(found.high.unwrap(), 0.6));
+    // By hand: geometric mean, and 4.3027 standard errors of the logarithms of three pairs.
+    let logs = [0.5_f64, 0.6, 130.0 / 300.0].map(f64::ln);
+    let mean = logs.iter().sum::<f64>() / 3.0;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let reach = 4.302_652_73 * (squares / 2.0 / 3.0).sqrt();
+    assert!(close(found.ratio, mean.exp()));
+    assert!((found.low.unwrap() / (mean - reach).exp() - 1.0).abs() < 1e-6);
+    assert!((found.high.unwrap() / (mean + reach).exp() - 1.0).abs() < 1e-6);
+    assert_eq!(found.differs, Some(true));
     assert_eq!((found.pairs, found.baseline.as_str()), (3, "direct"));
     assert!(
         results

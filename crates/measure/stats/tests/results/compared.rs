@@ -4,7 +4,7 @@ use crate::fixture::{journal, measured, ping, record, round_trips, tcp, transfer
 use crate::frame_fixture::{self, assert_close, searched};
 use campaign::plan::{Adapter, Cell, Encryptor, Measurement, OpenVpn, WireGuard, WireGuardProgram};
 use journal::Journal;
-use stats::{CeilingBasis, CellResult, Control, IntervalKind, Rank, RankedBy, Ranking, Results};
+use stats::{CeilingBasis, CellResult, Control, Rank, RankedBy, Ranking, Results};
 use wire::Suite;
 
 /// A cell of that DUT.
@@ -289,10 +289,13 @@ fn devices_are_ranked_and_other_duts_are_references() {
     let results = Results::of(&bulk(&[
         (with(tcp("a"), "direct", Adapter::Direct), &[900, 900, 900]),
         (with(tcp("b"), "go", go), &[200, 210, 220]),
-        (with(tcp("c"), "gcm", ours("aes-256-gcm")), &[400, 400, 400]),
+        (
+            with(tcp("c"), "gcm", ours("aes-256-gcm")),
+            &[2100, 2205, 2310],
+        ),
         (
             with(tcp("d"), "chacha", ours("chacha20-poly1305")),
-            &[220, 230, 240],
+            &[240, 230, 220],
         ),
         (with(tcp("e"), "null", null), &[800, 800, 800]),
         (
@@ -316,77 +319,82 @@ fn devices_are_ranked_and_other_duts_are_references() {
     assert_eq!(
         references.collect::<Vec<_>>(),
         [
-            ("direct", None, 2.25),
-            ("null", Some(Control::NoEncryption), 2.0)
+            ("direct", None, 900.0 / 2205.0),
+            ("null", Some(Control::NoEncryption), 800.0 / 2205.0)
         ]
     );
     assert_eq!(found.yardstick, "gcm");
     let go = &found.places[2];
-    assert_close(go.ratio_to_yardstick.unwrap(), 210.0 / 400.0);
-    assert_eq!(go.interval, IntervalKind::Range);
-    assert_close(go.low, 200.0 * 4e6);
-    assert_close(go.high, 220.0 * 4e6);
+    assert_close(go.ratio_to_yardstick.unwrap(), 210.0 / 2205.0);
+    // 4.30 standard errors to both sides, on logarithms.
+    assert!(
+        (go.low.unwrap() / (186.0 * 4e6) - 1.0).abs() < 0.01,
+        "{go:?}"
+    );
+    assert!(
+        (go.high.unwrap() / (236.6 * 4e6) - 1.0).abs() < 0.01,
+        "{go:?}"
+    );
     assert!(found.places[3].insecure.is_some() && go.insecure.is_none());
     // One core of four was busy, half of it the DUT's, in all of them.
     let by_cost = ranking(&results, RankedBy::PayloadBitsPerCpuSecond);
     assert_eq!(ranks(by_cost), ranks(found));
-    assert_close(by_cost.places[0].value, 400.0 * 4e6);
+    assert_close(by_cost.places[0].value, 2205.0 * 4e6);
 }
 
 #[test]
-fn the_shortest_round_trip_is_the_best() {
-    let mut run = journal(
-        vec![
+fn the_shortest_round_trip_is_the_best_and_one_repeat_ranks_nothing() {
+    let run = |repeats: u32| {
+        let cells = vec![
             with(ping("a"), "slow", ours("aes-256-gcm")),
             with(ping("b"), "quick", ours("aes-128-gcm")),
             with(ping("c"), "dead", ours("chacha20-poly1305")),
-        ],
-        1,
-        8,
-    );
-    record(
-        &mut run,
-        "ping/slow",
-        1,
-        measured(round_trips(0, &[90, 90])),
-    );
-    record(
-        &mut run,
-        "ping/quick",
-        1,
-        measured(round_trips(0, &[30, 30])),
-    );
-    let results = Results::of(&run);
+        ];
+        let mut run = journal(cells, repeats, 8);
+        for repeat in 1..=repeats {
+            let mut add = |cell, time| {
+                let found = round_trips(0, &[time, time]);
+                record(&mut run, cell, repeat, measured(found));
+            };
+            add("ping/slow", 90 + u64::from(repeat));
+            add("ping/quick", 30);
+        }
+        Results::of(&run)
+    };
+    let results = run(3);
     let found = ranking(&results, RankedBy::RoundTripP50);
     assert_eq!(ranks(found), [("quick", 1, 1), ("slow", 2, 2)]);
     assert!(!found.higher_is_better);
-    assert_eq!(found.places[0].interval, IntervalKind::Single);
-    assert_close(found.places[1].ratio_to_best.unwrap(), 3.0);
+    assert_close(found.places[1].ratio_to_best.unwrap(), 92.0 / 30.0);
     assert_eq!(found.without_figure, ["dead"]);
     assert_eq!(results.rankings.len(), 1);
+    let single = run(1);
+    let found = ranking(&single, RankedBy::RoundTripP50);
+    assert_eq!(ranks(found), [("quick", 1, 2), ("slow", 1, 2)]);
+    assert_eq!((found.places[0].low, found.places[0].high), (None, None));
 }
 
 #[test]
-fn five_repeats_are_ranked_by_their_bootstrap_intervals() {
-    // The ranges overlap, the intervals of the means do not.
+fn devices_are_ranked_by_pairs_of_repeats_and_not_by_their_intervals() {
+    // Both become slower together: the intervals overlap, but one is always 10 % ahead.
     let results = Results::of(&bulk(&[
         (
             with(tcp("a"), "a", ours("aes-256-gcm")),
-            &[90, 100, 100, 100, 100, 100, 100],
+            &[1100, 991, 880, 771, 660],
         ),
         (
             with(tcp("b"), "b", ours("aes-128-gcm")),
-            &[80, 80, 80, 80, 80, 80, 91],
+            &[1000, 900, 801, 700, 600],
         ),
     ]));
     let found = ranking(&results, RankedBy::PayloadThroughput);
-    assert_eq!(found.places[0].interval, IntervalKind::Bootstrap95);
     assert_eq!(ranks(found), [("a", 1, 1), ("b", 2, 2)]);
+    assert!(found.places[0].low < found.places[1].high);
 }
 
 #[test]
 fn frames_are_ranked_by_rate_and_one_device_alone_is_not_ranked() {
-    let bounds = |lower: u64| [(Some(lower), Some(lower + 10))];
+    let bounds = |lower: u64| [(Some(lower), Some(lower + 10)); 2];
     let (fast, slow, rig) = (bounds(500_000), bounds(300_000), bounds(900_000));
     let second = with(
         frame_fixture::throughput("auto", 64),

@@ -94,7 +94,7 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
             drain_ns: 0,
         };
         let cell = cell("auto", 64, Procedure::BackToBack(test));
-        let mut run = journal(vec![cell.clone()], 1, 8);
+        let mut run = journal(vec![cell.clone()], 2, 8);
         let burst = |frames, lost, confirming| BurstTrial {
             frames,
             lost,
@@ -121,7 +121,8 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
             ..FrameResult::default()
         };
         frames.trials[2].receiver_dropped = dropped;
-        add(&mut run, &cell, 1, frames);
+        add(&mut run, &cell, 1, frames.clone());
+        add(&mut run, &cell, 2, frames);
         Results::of(&run).cells[0].verdict().cloned().unwrap()
     };
     let found = verdict(10);
@@ -129,7 +130,7 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
     assert!(
         found
             .reason
-            .contains("Of 5001 frames intended in the shortest bursts"),
+            .contains("Of 10002 frames intended in the shortest bursts"),
         "{}",
         found.reason
     );

@@ -11,6 +11,8 @@ mod frame_fixture;
 mod frames;
 mod hybrids;
 mod keys;
+mod machine;
+mod null_run;
 mod path;
 mod scaling;
 mod searches;

@@ -59,7 +59,7 @@ fn devices_that_differ_in_workers_make_a_series_in_rising_order() {
     let numbers: Vec<u32> = found.points.iter().map(|point| point.n).collect();
     assert_eq!(numbers, [1, 2, 4]);
     assert_eq!(found.stop_n, None);
-    assert!(found.points.iter().all(|point| !point.crowded));
+    assert!(found.points.iter().all(|point| point.limited_by.is_none()));
     assert!(!kinds(&results).contains(&WarningKind::SilentCap));
 }
 
@@ -163,10 +163,23 @@ fn a_device_that_stops_scaling_while_cores_are_idle_is_named_in_a_warning() {
     // On a machine that is too small for them, the cause is unknown.
     let small = Results::of(&run(&cells, 4));
     assert!(!kinds(&small).contains(&WarningKind::SilentCap));
+    let found = &small.scalings[0];
     assert!(
-        small.scalings[0]
+        found
             .verdict
-            .contains("need more cores than the machine has")
+            .contains("machine-limited at 2: stations and device share cores"),
+        "{}",
+        found.verdict
+    );
+    // 2 stations with a core each, and two gateways with `n` workers each, on four cores.
+    let limits: Vec<Option<&str>> = found
+        .points
+        .iter()
+        .map(|point| point.limited_by.as_deref())
+        .collect();
+    assert_eq!(
+        limits,
+        [None, Some("machine"), Some("machine"), Some("machine")]
     );
 }
 

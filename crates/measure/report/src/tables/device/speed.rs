@@ -52,10 +52,10 @@ fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
 /// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a
 /// series.
 pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
-    let note = "faster, slower: by more than the spread of either and 2 %; from some number on: \
-                at two numbers, or at one by twice that; about: interpolated between the numbers \
+    let note = "faster, slower: surely, and by more than 2 % (Student's t on logarithms of paired repeats, 5 % over \
+                all comparisons of this kind over one axis, Holm); about: interpolated between the numbers \
                 measured on both sides; stops scaling at n: the smallest n that no larger one \
-                exceeds by more than that";
+                surely exceeds, where the repeats exclude a gain of more than 10 % past it";
     let mut table = Table::new("Speed: where curves cross and end", note)
         .labels(["Operation", "Device"])
         .text("What it shows");
@@ -205,8 +205,8 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
         DeviceAxis::Depth => "Depth",
         DeviceAxis::Bytes => "Bytes",
     };
-    let note = "mean of the repeats and the farthest repeat's distance; ratios of means: above 1 the first is faster, = \
-                where the difference is within the spread and 2 %; not together: processes \
+    let note = "mean of the repeats and the farthest repeat's distance; ratios over the pairs of repeats: above 1 the first is faster, = \
+                where neither is surely faster by 2 %; not together: processes \
                 overlapped for too little of the time to be compared";
     let mut table = Table::new(format!("Speed: {}", series_name(series)), note).label(title);
     let ratios = standings(series);

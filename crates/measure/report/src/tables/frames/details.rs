@@ -13,7 +13,7 @@ use units::human::duration_ns;
 pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; lower: mean ± largest distance from it (per cent of the \
-         mean), median, 95 % bootstrap interval of the mean; conditional: forwarding rate at the lower \
+         mean), median, 95 % interval (Student's t on logarithms); conditional: forwarding rate at the lower \
          bound; trials: at the lower and the upper bound, over all repeats; search: mean time of one, for all goals; \
          failed by: frames of the upper bound's trials that were lost on the way, that only a growing queue carried \
          (delay grew as long as the load lasted), or that the tester did not offer or lost; result: irregular \
@@ -214,8 +214,10 @@ pub(crate) fn verdicts(run: &Run<'_>) -> Option<Table> {
     };
     judged().next()?;
     let note = format!(
-        "{} of frame tests; a figure is link-limited from {:.0} % of the link's rate on and \
-         tester-limited from {:.0} % of what the tester does without a device on",
+        "{} of frame tests; a figure is link-limited from {:.0} % of the link's rate on, \
+         machine-limited where stations and device share cores or a station had no idle time, and \
+         tester-limited where it is surely at least {:.0} % of what the tester does without a device \
+         (Student's t on logarithms of paired repeats, 5 % over all of these cells, Holm); one repeat decides nothing",
         counted(judged().count() as u64, "cell"),
         100.0 * stats::LINK_LIMITED_RATIO,
         100.0 * stats::TESTER_LIMITED_RATIO

@@ -17,9 +17,7 @@ use crate::layout::disturbed::title;
 use crate::layout::frames::{Device, FrameKind, FrameSet};
 use crate::table::{Cell, Table};
 use campaign::plan::{Event, Procedure};
-use stats::{
-    CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes, Interval95,
-};
+use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes};
 
 /// The tables of a set, the one to read first in front; none for other procedures.
 pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
@@ -123,17 +121,15 @@ fn or_endless(times: &EventTimes, value: Option<f64>) -> Cell {
     }
 }
 
-/// The interval of the mean over events that ended; of too few, how many there are: these tables
+/// The interval over events that ended; of too few, how many there are: these tables
 /// are wide.
 fn interval(times: &EventTimes) -> Cell {
     let Some(found) = &times.ended_ns else {
         return Cell::missing();
     };
-    match found.interval_95 {
-        Interval95::Bootstrap { .. } => {
-            crate::tables::spread::interval(found, &Scale::time(found.mean))
-        }
-        Interval95::TooFewRepeats { .. } => Cell::absent(format!("n = {}", found.n)),
+    match found.interval_95.ends() {
+        Some(_) => crate::tables::spread::interval(found, &Scale::time(found.mean)),
+        None => Cell::absent(format!("n = {}", found.n)),
     }
 }
 

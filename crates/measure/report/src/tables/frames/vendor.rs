@@ -43,7 +43,7 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
     let means = means(run, set, quantity);
     let note = format!(
         "{}; {goal}; relevant lower bound, mean ± largest distance from it; limited by: T the \
-         tester, L the link, ? inconclusive, else the device; *: irregular result (RFC 9971), a bound is missing \
+         tester, L the link, M the machine, ? inconclusive, else the device; *: irregular result (RFC 9971), a bound is missing \
          or too far from the other; none: no lower bound, irregular{}",
         set.common,
         left_out(&means)

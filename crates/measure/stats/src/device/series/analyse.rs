@@ -5,9 +5,10 @@ use super::{
     DeviceUnit,
 };
 use crate::cell::CellResult;
-use crate::device::curve::{Crossover, Figure, spread};
+use crate::device::curve::{self, Crossover, Figure};
 use crate::device::{DeviceTestInfo, TOGETHER_MIN_RATIO, words};
-use crate::scaling::{Shape, ShapePoint, is_above};
+use crate::scaling::{Shape, ShapePoint, is_above, p_values};
+use crate::significance::{Level, Questions, Ratio, p_differ};
 use campaign::plan::{Adapter, Cell, Device, DeviceKind};
 use journal::Journal;
 use journal::record::Proof;
@@ -76,15 +77,45 @@ pub(crate) fn all(journal: &Journal, cells: &[CellResult]) -> Vec<DeviceSeries> 
         }
     }
     let varies = |members: &[Member<'_>]| members.iter().any(|(n, ..)| *n != members[0].0);
-    found
+    let drafts: Vec<Draft<'_>> = found
         .iter()
         .filter(|(_, members)| varies(members))
-        .map(|(key, members)| DeviceSeries::of(&journal.header.plan.cells, cells, key, members))
+        .map(|(key, members)| Draft::of(&journal.header.plan.cells, cells, key, members))
+        .collect();
+    let comparisons = drafts.iter().flat_map(|draft| {
+        let found = draft.comparisons();
+        found
+            .into_iter()
+            .map(|(finding, p)| ((draft.key.axis, finding), p))
+    });
+    let questions = Questions::of(comparisons);
+    drafts
+        .into_iter()
+        .map(|draft| draft.series(cells, &questions))
         .collect()
 }
 
-impl DeviceSeries {
-    fn of(plan: &[Cell], cells: &[CellResult], key: &Key, members: &[Member<'_>]) -> Self {
+/// Kinds of findings, each a question of its own per axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Finding {
+    /// Where a curve ends.
+    Shape,
+    /// Where devices are faster than a CPU.
+    Crossover,
+    /// What several devices gain over fewer.
+    Gain,
+}
+
+/// A series whose curves are not compared yet.
+struct Draft<'a> {
+    key: &'a Key,
+    members: &'a [Member<'a>],
+    unit: DeviceUnit,
+    curves: Vec<(DeviceCurve, &'a [Device])>,
+}
+
+impl<'a> Draft<'a> {
+    fn of(plan: &'a [Cell], cells: &[CellResult], key: &'a Key, members: &'a [Member<'a>]) -> Self {
         let unit = match members.iter().any(|(.., info)| info.input_bytes.is_some()) {
             true => DeviceUnit::BytesPerS,
             false => DeviceUnit::OperationsPerS,
@@ -96,47 +127,111 @@ impl DeviceSeries {
                 names.push(name);
             }
         }
-        let own = |name: &str| -> Vec<Member<'_>> {
-            let mut own: Vec<Member<'_>> = members
-                .iter()
-                .copied()
-                .filter(|(_, place, _)| cells[*place].dut == name)
-                .collect();
-            own.sort_by_key(|(n, ..)| *n);
-            own
+        let curves = names.iter().filter_map(|name| {
+            let own = own(cells, members, name);
+            let (_, place, _) = own.first()?;
+            let Adapter::Device(devices) = &plan[*place].dut.adapter else {
+                return None;
+            };
+            Some((DeviceCurve::of(cells, &own), devices.members.as_slice()))
+        });
+        Self {
+            key,
+            members,
+            unit,
+            curves: curves.collect(),
+        }
+    }
+
+    /// Each comparison of the series, with the p-value of a difference.
+    fn comparisons(&self) -> Vec<(Finding, Option<f64>)> {
+        let mut found = Vec::new();
+        if self.key.axis != DeviceAxis::Bytes {
+            for (curve, _) in &self.curves {
+                let pairs: Vec<_> = p_values(&curve.shape_points()).collect();
+                found.extend(pairs.into_iter().map(|p| (Finding::Shape, p)));
+            }
+        }
+        let mut both = |finding, own: &DeviceCurve, other: &DeviceCurve| {
+            let numbers = curve::p_values(&own.figures(), &other.figures());
+            found.extend(numbers.into_iter().map(|p| (finding, p)));
         };
-        let curves: Vec<(DeviceCurve, &[Device])> = names
-            .iter()
-            .filter_map(|name| {
-                let own = own(name);
-                let (_, place, _) = own.first()?;
-                let Adapter::Device(devices) = &plan[*place].dut.adapter else {
-                    return None;
-                };
-                let curve = DeviceCurve::of(key.axis, unit, cells, &own);
-                Some((curve, devices.members.as_slice()))
-            })
-            .collect();
+        for (own, cpu) in beside_cpus(&self.curves) {
+            both(Finding::Crossover, own, cpu);
+        }
+        for (more, fewer) in more_and_fewer(&self.curves) {
+            both(Finding::Gain, more, fewer);
+        }
+        let peaks = more_and_fewer(&self.curves).into_iter();
+        found.extend(peaks.filter_map(|(more, fewer)| {
+            let (high, low) = (more.peak_figure()?, fewer.peak_figure()?);
+            Some((Finding::Gain, p_differ(high.estimate, low.estimate)))
+        }));
+        found
+    }
+
+    fn series(
+        self,
+        cells: &[CellResult],
+        questions: &Questions<(DeviceAxis, Finding)>,
+    ) -> DeviceSeries {
+        let Self {
+            key,
+            members,
+            unit,
+            mut curves,
+        } = self;
+        let level = |finding| questions.level(&(key.axis, finding));
+        for (curve, _) in &mut curves {
+            curve.judge(key.axis, unit, level(Finding::Shape));
+        }
         // Operations that a device counted are its own work, at any speed of the CPU.
         let unproven = |name: &str| {
             let proof = |place: usize| cells[place].device()?.speed()?.proof;
-            own(name)
+            own(cells, members, name)
                 .iter()
                 .any(|(_, place, info)| info.offloads && proof(*place) != Some(Proof::Counted))
         };
-        let mut series = Self {
+        let comparisons = beside_cpus(&curves).into_iter().filter_map(|(curve, cpu)| {
+            let level = level(Finding::Crossover);
+            let crossover = Crossover::of(&curve.figures(), &cpu.figures(), level)?;
+            let equals_cpu = unproven(&curve.dut) && crossover.is_equal();
+            Some(DeviceComparison {
+                dut: curve.dut.clone(),
+                cpu: cpu.dut.clone(),
+                verdict: words::crossover(key.axis, &cpu.dut, &crossover, equals_cpu),
+                equals_cpu,
+                crossover,
+            })
+        });
+        let gains = more_and_fewer(&curves).into_iter();
+        let gains = gains.filter_map(|(more, fewer)| {
+            DeviceGain::of(key.axis, more, fewer, level(Finding::Gain))
+        });
+        DeviceSeries {
             axis: key.axis,
             operation: key.operation.clone(),
             common: words::common(key.bytes, key.concurrency, key.depth, &key.workers),
             unit,
-            comparisons: comparisons(key.axis, &curves, unproven),
-            gains: gains(key.axis, &curves),
-            curves: Vec::new(),
-        };
-        series.curves = curves.into_iter().map(|(curve, _)| curve).collect();
-        series
+            comparisons: comparisons.collect(),
+            gains: gains.collect(),
+            curves: curves.into_iter().map(|(curve, _)| curve).collect(),
+        }
     }
+}
 
+/// The members of a DUT, in rising order.
+fn own<'m>(cells: &[CellResult], members: &[Member<'m>], name: &str) -> Vec<Member<'m>> {
+    let mut own: Vec<Member<'m>> = members
+        .iter()
+        .copied()
+        .filter(|(_, place, _)| cells[*place].dut == name)
+        .collect();
+    own.sort_by_key(|(n, ..)| *n);
+    own
+}
+
+impl DeviceSeries {
     /// A device's curve.
     #[must_use]
     pub fn curve(&self, dut: &str) -> Option<&DeviceCurve> {
@@ -145,29 +240,12 @@ impl DeviceSeries {
 }
 
 impl DeviceCurve {
-    fn of(axis: DeviceAxis, unit: DeviceUnit, cells: &[CellResult], own: &[Member<'_>]) -> Self {
+    /// A curve whose shape is not judged yet.
+    fn of(cells: &[CellResult], own: &[Member<'_>]) -> Self {
         let points: Vec<DevicePointResult> = own
             .iter()
             .map(|(n, place, _)| DevicePointResult::of(*n, &cells[*place]))
             .collect();
-        let curve: Vec<ShapePoint> = figures(&points)
-            .map(|figure| ShapePoint {
-                n: figure.n,
-                mean: figure.estimate.mean,
-                spread: figure.spread,
-            })
-            .collect();
-        // Larger inputs are not more work in parallel: a curve over sizes does not saturate, it
-        // approaches a rate.
-        let shape = match axis {
-            DeviceAxis::Bytes => None,
-            DeviceAxis::AtOnce | DeviceAxis::Depth => Shape::of(&curve),
-        };
-        let peak = curve
-            .iter()
-            .rev()
-            .max_by(|a, b| a.mean.total_cmp(&b.mean))
-            .copied();
         let (first, info) = own
             .first()
             .map_or((0, None), |(_, place, info)| (*place, Some(*info)));
@@ -180,14 +258,40 @@ impl DeviceCurve {
             }),
             is_cpu: info.is_some_and(|info| info.is_cpu),
             points,
-            peak_n: peak.map(|peak| peak.n),
-            peak: peak.map(|peak| peak.mean),
-            saturates_at_n: shape.and_then(|shape| shape.stop),
-            falls_from_n: shape.and_then(|shape| shape.falls_from),
+            peak_n: None,
+            peak: None,
+            saturates_at_n: None,
+            no_sure_gain_past_n: None,
+            falls_from_n: None,
             verdict: String::new(),
         };
-        found.verdict = words::curve(axis, unit, &found);
+        let peak = found.peak_figure().map(|peak| (peak.n, peak.estimate.mean));
+        found.peak_n = peak.map(|(n, _)| n);
+        found.peak = peak.map(|(_, figure)| figure);
         found
+    }
+
+    fn judge(&mut self, axis: DeviceAxis, unit: DeviceUnit, level: Level) {
+        // Larger inputs are not more work in parallel: a curve over sizes does not saturate, it
+        // approaches a rate.
+        let shape = match axis {
+            DeviceAxis::Bytes => None,
+            DeviceAxis::AtOnce | DeviceAxis::Depth => Shape::of(&self.shape_points(), level),
+        };
+        let top = shape.and_then(|shape| shape.top);
+        self.saturates_at_n = shape.and_then(|shape| shape.stop());
+        self.no_sure_gain_past_n = top.filter(|top| !top.is_shown()).map(|top| top.n);
+        self.falls_from_n = shape.and_then(|shape| shape.falls_from);
+        self.verdict = words::curve(axis, unit, self, top);
+    }
+
+    fn shape_points(&self) -> Vec<ShapePoint<'_>> {
+        figures(&self.points)
+            .map(|Figure { n, estimate }| ShapePoint {
+                n,
+                figure: estimate,
+            })
+            .collect()
     }
 
     /// Numbers that have a figure to compare.
@@ -207,7 +311,6 @@ fn figures(points: &[DevicePointResult]) -> impl Iterator<Item = Figure<'_>> {
         Some(Figure {
             n: point.n,
             estimate: point.figure.as_ref()?,
-            spread: point.spread?,
         })
     })
 }
@@ -219,7 +322,6 @@ impl DevicePointResult {
             n,
             cell: cell.id.clone(),
             figure: speed.map(|speed| speed.figure().clone()),
-            spread: speed.map(|speed| spread(speed.figure(), speed.slice_distance_percent)),
             is_compared: speed.is_some_and(|speed| speed.together_ratio >= TOGETHER_MIN_RATIO),
             cpu_ns_per_operation: speed.map(|speed| speed.cpu_ns_per_operation.mean),
             latency_p99_ns: speed.map(|speed| speed.latency_p99_ns.mean),
@@ -228,27 +330,14 @@ impl DevicePointResult {
 }
 
 /// Each device beside each CPU; where there are several CPUs, the others beside the first.
-fn comparisons(
-    axis: DeviceAxis,
-    curves: &[(DeviceCurve, &[Device])],
-    unproven: impl Fn(&str) -> bool,
-) -> Vec<DeviceComparison> {
+fn beside_cpus<'c>(
+    curves: &'c [(DeviceCurve, &[Device])],
+) -> Vec<(&'c DeviceCurve, &'c DeviceCurve)> {
     let cpus: Vec<&DeviceCurve> = curves
         .iter()
         .map(|(curve, _)| curve)
         .filter(|curve| curve.is_cpu)
         .collect();
-    let beside = |curve: &DeviceCurve, cpu: &DeviceCurve| {
-        let crossover = Crossover::of(&curve.figures(), &cpu.figures())?;
-        let equals_cpu = unproven(&curve.dut) && crossover.is_equal();
-        Some(DeviceComparison {
-            dut: curve.dut.clone(),
-            cpu: cpu.dut.clone(),
-            verdict: words::crossover(axis, &cpu.dut, &crossover, equals_cpu),
-            equals_cpu,
-            crossover,
-        })
-    };
     let mut found = Vec::new();
     for (curve, _) in curves {
         let others: &[&DeviceCurve] = match curve.is_cpu {
@@ -256,13 +345,15 @@ fn comparisons(
             false => &cpus,
         };
         let others = others.iter().filter(|cpu| cpu.dut != curve.dut);
-        found.extend(others.filter_map(|cpu| beside(curve, cpu)));
+        found.extend(others.map(|cpu| (curve, *cpu)));
     }
     found
 }
 
 /// Several devices beside fewer of the same kind.
-fn gains(axis: DeviceAxis, curves: &[(DeviceCurve, &[Device])]) -> Vec<DeviceGain> {
+fn more_and_fewer<'c>(
+    curves: &'c [(DeviceCurve, &[Device])],
+) -> Vec<(&'c DeviceCurve, &'c DeviceCurve)> {
     let mut found = Vec::new();
     for (more, all) in curves {
         for (fewer, some) in curves {
@@ -271,7 +362,7 @@ fn gains(axis: DeviceAxis, curves: &[(DeviceCurve, &[Device])]) -> Vec<DeviceGai
                 both.all(|device| alike(&device.kind, &all[0].kind))
             };
             if all.len() > some.len() && !some.is_empty() && same_kind() {
-                found.extend(DeviceGain::of(axis, more, fewer));
+                found.push((more, fewer));
             }
         }
     }
@@ -289,20 +380,16 @@ fn alike(one: &DeviceKind, other: &DeviceKind) -> bool {
 }
 
 impl DeviceGain {
-    fn of(axis: DeviceAxis, more: &DeviceCurve, fewer: &DeviceCurve) -> Option<Self> {
+    fn of(axis: DeviceAxis, more: &DeviceCurve, fewer: &DeviceCurve, level: Level) -> Option<Self> {
         let (high, low) = (more.peak_figure()?, fewer.peak_figure()?);
-        let points = Crossover::of(&more.figures(), &fewer.figures())?.points;
+        let points = Crossover::of(&more.figures(), &fewer.figures(), level)?.points;
         let mut found = Self {
             dut: more.dut.clone(),
             devices: more.devices,
             of: fewer.dut.clone(),
             of_devices: fewer.devices,
-            peak_ratio: (low.estimate.mean > 0.0)
-                .then(|| high.estimate.mean / low.estimate.mean)?,
-            gains: is_above(
-                (high.estimate.mean, high.spread),
-                (low.estimate.mean, low.spread),
-            ),
+            peak_ratio: Ratio::of(high.estimate, low.estimate)?.ratio,
+            gains: is_above(high.estimate, low.estimate, level),
             points,
             verdict: String::new(),
         };

@@ -8,7 +8,7 @@ use crate::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::Cell;
-use stats::{Estimate, Interval95, RekeyResult};
+use stats::{Estimate, RekeyResult};
 
 /// Cost of a rekey.
 pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
@@ -69,9 +69,9 @@ fn added_cells(found: &RekeyResult) -> [Cell; 7] {
         time(around),
         Cell::or_missing(around.map(|one| signed(one.max))),
         Cell::or_missing(ratio.map(|one| format!("{:.4}", one.mean))),
-        ratio.map_or_else(Cell::missing, |one| match one.interval_95 {
-            Interval95::Bootstrap { low, high } => Cell::plain(format!("{low:.4}–{high:.4}")),
-            Interval95::TooFewRepeats { .. } => Cell::absent(format!("n = {}", one.n)),
+        ratio.map_or_else(Cell::missing, |one| match one.interval_95.ends() {
+            Some((low, high)) => Cell::plain(format!("{low:.4}–{high:.4}")),
+            None => Cell::absent(format!("n = {}", one.n)),
         }),
     ]
 }

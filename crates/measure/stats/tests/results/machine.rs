@@ -1,0 +1,106 @@
+//! Figures that are the machine's, not the device's.
+
+use crate::fixture::{journal, measured, record};
+use crate::frame_fixture::*;
+use campaign::plan::{Adapter, Bound, Claim, ClaimUnit};
+use journal::record::{Cpu, Figures, Measured};
+use stats::{ClaimVerdict, Limit, Results};
+
+/// The same cell, on a machine that is large enough and on one that is not.
+#[test]
+fn verdicts_claims_and_scaling_share_one_rule_for_shared_cores() {
+    let workers = |workers: u16| {
+        let mut cell = throughput("auto", 64);
+        cell.dut.name = format!("auto w{workers}");
+        cell.id = format!("{}/auto-w{workers}", cell.group);
+        let Adapter::Cipherbench(encryptor) = &mut cell.dut.adapter else {
+            panic!("another adapter")
+        };
+        encryptor.workers = workers;
+        cell
+    };
+    let bounds = [(Some(400_000), Some(402_000)); 3];
+    let cells = [
+        (workers(1), &bounds[..]),
+        (workers(2), &bounds[..]),
+        (throughput("straight", 64), &RIG),
+    ];
+    let mut run = searched(&cells);
+    run.header.plan.claims = vec![Claim {
+        dut: "auto w2".into(),
+        trial: "throughput".into(),
+        bound: Bound::AtLeast,
+        value: 1_000_000,
+        unit: ClaimUnit::FramesPerS,
+        goal: None,
+        load_percent: None,
+        percentile: None,
+        source: "data sheet".into(),
+        conditions: String::new(),
+        cells: vec![cells[1].0.id.clone()],
+    }];
+    let judged = |cpus| {
+        let mut run = run.clone();
+        run.header.environment.cpus = cpus;
+        let results = Results::of(&run);
+        let verdict = results.cells[1].verdict().unwrap();
+        let point = &results.scalings[0].points[1];
+        (
+            verdict.limit,
+            verdict.reason.clone(),
+            results.claims[0].verdict,
+            results.claims[0].reason.clone(),
+            point.limited_by.clone(),
+        )
+    };
+    // Two stations and two gateways with two workers each.
+    let (limit, _, claim, _, scaling) = judged(6);
+    assert_eq!((limit, claim), (Limit::DutLimited, ClaimVerdict::NotMet));
+    assert_eq!(scaling, None);
+    let (limit, reason, claim, why, scaling) = judged(5);
+    assert_eq!(
+        (limit, claim),
+        (Limit::MachineLimited, ClaimVerdict::NotDecided)
+    );
+    assert_eq!(scaling.as_deref(), Some("machine"));
+    for text in [reason, why] {
+        assert!(
+            text.contains("want 6 cores of a machine that has 5"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_generator_without_idle_time_makes_a_figure_the_machines() {
+    let limit_with = |busy_ns: u64| {
+        let search = throughput("auto", 64);
+        let rig = throughput("straight", 64);
+        let mut run = journal(vec![search.clone(), rig.clone()], 2, 8);
+        for repeat in [1, 2] {
+            let busy = Measured {
+                figures: Figures::Frames(Box::new(found(Some(400_000), Some(402_000)))),
+                cpu: Cpu {
+                    wall_ns: 100,
+                    station_a_ns: busy_ns,
+                    ..Cpu::default()
+                },
+                ..Measured::default()
+            };
+            record(&mut run, &search.id, repeat, measured(busy));
+            add(
+                &mut run,
+                &rig,
+                repeat,
+                found(Some(1_400_000), Some(1_407_000)),
+            );
+        }
+        let results = Results::of(&run);
+        let verdict = results.cells[0].verdict().unwrap();
+        (verdict.limit, verdict.reason.clone())
+    };
+    assert_eq!(limit_with(94).0, Limit::DutLimited);
+    let (limit, reason) = limit_with(95);
+    assert_eq!(limit, Limit::MachineLimited);
+    assert!(reason.contains("0.95 of 1 cores busy"), "{reason}");
+}
