@@ -30,7 +30,7 @@ pub use device::{
 };
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use keys::KeySource;
-pub use published::{Published, PublishedUnit};
+pub use published::{Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
 pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;
 pub use tool::Tool;

@@ -11,6 +11,7 @@ mod frame_fixture;
 mod frames;
 mod hybrids;
 mod keys;
+mod published;
 mod scaling;
 mod soak;
 mod tools;
