@@ -176,6 +176,9 @@ const TRIAL: &[Declared] = &[
     ("replies_received", "echo replies", |row| {
         text(latency(row)?.received)
     }),
+    ("round_trip_min_ns", "shortest round trip", |row| {
+        text(latency(row)?.round_trips_ns.iter().min()?)
+    }),
     (
         "round_trip_p50_ns",
         "median round trip, nearest rank",
@@ -190,6 +193,11 @@ const TRIAL: &[Declared] = &[
         "round_trip_p99_ns",
         "99th percentile; empty below 100 replies",
         |row| round_trip(latency(row)?, 990),
+    ),
+    (
+        "round_trip_p99_9_ns",
+        "99.9th percentile; empty below 1000 replies",
+        |row| round_trip(latency(row)?, 999),
     ),
     ("round_trip_max_ns", "longest round trip", |row| {
         text(latency(row)?.round_trips_ns.iter().max()?)
