@@ -6,8 +6,10 @@ mod device;
 mod disturbed;
 mod frame_trial;
 mod frames;
+mod lost;
 mod measured;
 mod soak;
+mod tester;
 
 pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
@@ -19,6 +21,7 @@ pub use frame_trial::{
     SearchEnd, ThroughputFound,
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
+pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
 pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
 
@@ -293,6 +296,10 @@ pub struct Cpu {
     /// The part of `kernel_ns` that processes unrelated to the run used.
     #[serde(default)]
     pub foreign_ns: u64,
+    /// Time that the cores had no work to do, together; `None` in journals of versions that did not
+    /// record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ns: Option<u64>,
 }
 
 /// Evidence that a figure is valid.
@@ -314,6 +321,10 @@ pub struct Evidence {
     pub dut_counters: BTreeMap<String, u64>,
     /// The DUT's own metadata: version, suite, engine, offloads, by `gateway/key`.
     pub dut_facts: BTreeMap<String, String>,
+    /// Where packets were lost, as far as counters tell; empty where none were, and in journals of
+    /// versions that did not record it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_at: Vec<LostAt>,
 }
 
 /// One check of the evidence.

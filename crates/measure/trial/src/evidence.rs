@@ -12,7 +12,9 @@ mod cipher;
 mod frames;
 mod gateway;
 mod link;
+mod machine;
 mod path;
+mod places;
 mod tool;
 
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
@@ -80,7 +82,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
     let mut checks = vec![
         link::offloads_as_asked(observed),
         tool::cores(observed),
-        tool::machine_was_ours(path.cpu),
+        machine::machine_was_ours(path.cpu),
         tool::processes_in_step(observed),
         tool::tool_agrees_with_itself(observed),
         tool::offered_as_intended(observed),
@@ -90,6 +92,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
     checks.extend(path.between_the_gateways());
     checks.extend([
         link::cipher_link_amount(observed),
+        places::links_lossless(path, &path.lost_at(None)),
         link::dut_counters(observed),
         dut_as_asked(path.cell, path.dut_facts, path.dut_counters, None),
     ]);

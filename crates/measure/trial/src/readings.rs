@@ -19,7 +19,7 @@ pub(crate) struct PathReadings<'a> {
 }
 
 impl PathReadings<'_> {
-    /// Returns the evidence, still without checks.
+    /// Returns the evidence, still without checks and lost packets.
     pub(crate) fn evidence(&self, dut: &RunningDut) -> Evidence {
         Evidence {
             checks: Vec::new(),
@@ -29,6 +29,7 @@ impl PathReadings<'_> {
             offloads: self.offloads.clone(),
             dut_counters: self.after.dut_since(&self.before),
             dut_facts: dut.facts.clone(),
+            lost_at: Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Proptest strategies for records, for the plan of [`fixture`](crate::fixture).
 
+use crate::any_tester::{cpu, lost};
 use crate::fixture::{cell_id, trial};
 use campaign::plan::PortKind;
 use journal::Record;
@@ -125,23 +126,11 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             .prop_map(|found| Figures::Device(Box::new(found)))
             .boxed(),
     ];
-    (figures, any::<[u64; 9]>(), evidence()).prop_map(
-        |(figures, [wall, stations, a, b, dut, kernel, busy, steal, foreign], evidence)| Measured {
-            figures,
-            cpu: Cpu {
-                wall_ns: wall,
-                stations_ns: stations,
-                station_a_ns: a,
-                station_b_ns: b,
-                dut_ns: (dut != 0).then_some(dut),
-                kernel_ns: kernel,
-                busy_ns: busy,
-                steal_ns: steal,
-                foreign_ns: foreign,
-            },
-            evidence,
-        },
-    )
+    (figures, cpu(), evidence()).prop_map(|(figures, cpu, evidence)| Measured {
+        figures,
+        cpu,
+        evidence,
+    })
 }
 
 /// Any result of a frame test.
@@ -570,6 +559,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
             }),
             interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
             offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),
+            lost_at: lost(seen),
             dut_counters,
             dut_facts,
         })

@@ -14,5 +14,6 @@ mod keys;
 mod published;
 mod scaling;
 mod soak;
+mod tester;
 mod tools;
 mod warnings;

@@ -133,7 +133,7 @@ impl Attempt<'_> {
         words.extend(rig.commands(&load));
         found.add_evidence(&run);
         let mut evidence = readings.evidence(rig.dut());
-        evidence.checks = frame_checks(&FrameObserved {
+        let observed = FrameObserved {
             test: self.test,
             result: &found.result,
             strays: &found.strays,
@@ -142,7 +142,9 @@ impl Attempt<'_> {
                 ends: &self.path,
                 cores: (&self.cores.a, &self.cores.b),
             }),
-        });
+        };
+        let (checks, lost_at) = (frame_checks(&observed), observed.lost_at());
+        (evidence.checks, evidence.lost_at) = (checks, lost_at);
         let measured = Measured {
             figures: Figures::Frames(Box::new(found.result)),
             cpu: readings.seen.cpu,

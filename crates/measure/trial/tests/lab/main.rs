@@ -14,6 +14,7 @@ mod disturbed;
 mod encryptors;
 mod external;
 mod frames;
+mod known;
 mod trials;
 
 use encryptor::Config;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         ("attacks", &attacks::ALL[..]),
         ("disturbed", &disturbed::ALL[..]),
         ("external", &external::ALL[..]),
+        ("known", &known::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
         let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);

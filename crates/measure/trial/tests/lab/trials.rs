@@ -114,6 +114,7 @@ fn is_starvation(reason: &str) -> bool {
         "processes-in-step",
         "station-kept-up",
         "receiver-kept-up",
+        "machine-was-ours",
     ]
     .iter()
     .any(|check| reason.starts_with(check))

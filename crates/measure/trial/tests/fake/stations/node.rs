@@ -80,6 +80,10 @@ impl StationNode {
         };
         let unseen = world.script.unseen;
         counter(world, sink).rx_packets += carried + unseen;
+        if self.id == NodeId::Gw1 && sink != NodeId::Gw2 {
+            // The other end of the cipher link.
+            counter(world, NodeId::Gw2).rx_packets += sent;
+        }
     }
 
     /// Frames sent and carried towards a receiver.
