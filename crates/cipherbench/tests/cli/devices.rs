@@ -144,7 +144,7 @@ pub(crate) fn invalid_trials_are_repeated_only_on_request() {
     let kinds = records.iter().map(|record| &record["outcome"]["kind"]);
     assert_eq!(kinds.collect::<Vec<_>>(), ["invalid", "invalid"]);
     let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
-    let warning = "1 trial was found invalid (`results-right`) and made again";
+    let warning = "1 trial was invalid (`results-right`) and repeated";
     assert!(report.contains(warning), "{report}");
 }
 

@@ -33,7 +33,7 @@ pub use device::{
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use keys::KeySource;
 pub use mrr::Mrr;
-pub use published::{Published, PublishedUnit};
+pub use published::{Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
 pub use service::{ServiceStep, ServiceTest};
 pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;

@@ -1,8 +1,10 @@
-//! Published figures: the built-in references that a campaign names, and the cells that measure the
-//! same.
+//! Published figures: the built-in references that a campaign names, and the cells beside which
+//! they are printed. Whether both count the same is decided where they are compared.
 
 use crate::expand::Draft;
-use crate::plan::{DeviceTest, FrameTest, Measurement, Procedure, Published, PublishedUnit};
+use crate::plan::{
+    DeviceTest, FrameTest, Measurement, Procedure, Published, PublishedUnit, RateBasis,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use yaml::{Node, Reported};
@@ -39,7 +41,7 @@ struct Table {
     figures: BTreeMap<String, Vec<f64>>,
 }
 
-/// One figure, and which cells measure the same.
+/// One figure, and the cells beside which it is printed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Figure {
@@ -52,11 +54,11 @@ struct Figure {
     bytes: Option<u32>,
     concurrency: Option<u32>,
     suite: Option<String>,
-    duplex: Option<bool>,
-    mixed: Option<bool>,
+    mix: Option<String>,
+    counts: Option<RateBasis>,
 }
 
-/// What a published figure was measured by.
+/// The measurement that is most like that of a published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Trial {
@@ -131,6 +133,7 @@ pub(crate) fn resolve(references: &[Reference], drafts: &[Draft]) -> Vec<Publish
                         what: format!("{operation}, {bytes} B"),
                         value,
                         unit,
+                        counts: None,
                         cells: cells(drafts, |draft| {
                             is_speed(draft, operation, Some(*bytes), table.concurrency)
                         }),
@@ -146,6 +149,7 @@ pub(crate) fn resolve(references: &[Reference], drafts: &[Draft]) -> Vec<Publish
                 what: figure.in_words(),
                 value,
                 unit,
+                counts: figure.counts,
                 cells: cells(drafts, |draft| figure.is_of(draft)),
             });
         }
@@ -198,10 +202,8 @@ impl Figure {
         }
         match &cell.measurement {
             Measurement::Frames(test) => {
-                let is_mixed = test.traffic.frames.mix.shares.len() > 1;
-                self.duplex
-                    .is_none_or(|duplex| duplex == test.traffic.duplex)
-                    && self.mixed.is_none_or(|mixed| mixed == is_mixed)
+                let mix = &test.traffic.frames.mix.name;
+                self.mix.as_ref().is_none_or(|own| own == mix)
             }
             _ => true,
         }
@@ -234,6 +236,16 @@ mod tests {
                         "{operation}"
                     );
                 }
+                if let Some(mix) = &figure.mix {
+                    assert!(wire::mix::FrameMix::named(mix).is_some(), "{mix}");
+                }
+                let counts = figure.counts.is_some();
+                assert_eq!(
+                    counts,
+                    matches!(figure.trial, Trial::Tcp | Trial::Throughput),
+                    "{name}: a rate of traffic, and nothing else, says what it counts: {}",
+                    figure.in_words()
+                );
             }
         }
     }

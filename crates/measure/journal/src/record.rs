@@ -6,11 +6,13 @@ mod device;
 mod disturbed;
 mod frame_trial;
 mod frames;
+mod lost;
 mod measured;
 mod readings;
 mod service;
 mod settings;
 mod soak;
+mod tester;
 mod topology;
 mod variation;
 
@@ -24,6 +26,7 @@ pub use frame_trial::{
     LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound,
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
+pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
 pub use readings::{DutWork, LinkTraffic, MachineTime, QueueDrops, TrialReadings};
 pub use service::ServiceTrial;
@@ -318,6 +321,10 @@ pub struct Cpu {
     /// The part of `kernel_ns` that processes unrelated to the run used.
     #[serde(default)]
     pub foreign_ns: u64,
+    /// Time that the cores had no work to do, together; `None` in journals of versions that did not
+    /// record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ns: Option<u64>,
 }
 
 /// Evidence that a figure is valid.
@@ -343,6 +350,10 @@ pub struct Evidence {
     /// not read (older journals, trials without links).
     #[serde(default)]
     pub settings: Option<PathSettings>,
+    /// Where packets were lost, as far as counters tell; empty where none were, and in journals of
+    /// versions that did not record it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_at: Vec<LostAt>,
 }
 
 /// One check of the evidence.

@@ -290,6 +290,20 @@ pub struct StationEsp {
     pub tunnels: u16,
 }
 
+/// The interfaces of the built-in lab's path in the order in which traffic from A crosses them, by
+/// `node/interface`: both ends of A's link, of the cipher link and of B's link. With elements, the
+/// cipher link's ends are those of two links.
+#[must_use]
+pub fn path_interfaces() -> [String; 6] {
+    topology::PATH.map(topology::End::name)
+}
+
+/// Both ends of the link past the gateways, A's first, by `node/interface`.
+#[must_use]
+pub fn direct_interfaces() -> [String; 2] {
+    topology::PAST_THE_GATEWAYS.map(topology::End::name)
+}
+
 /// A lab as `trial` needs it. Implemented by `NamespaceLab`, and by fakes in tests.
 pub trait Bench {
     /// One of its places.

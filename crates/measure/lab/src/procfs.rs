@@ -161,7 +161,7 @@ pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
     Some(CpuTime {
         user_ns: sum(|process| process.user_ticks),
         system_ns: sum(|process| process.system_ticks),
-        steal_ns: 0,
+        ..CpuTime::default()
     })
 }
 
@@ -187,7 +187,7 @@ fn parse_resident_pages(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Busy time of all cores since boot; time stolen by the hypervisor is separate.
+/// Busy time of all cores since boot; time stolen by the hypervisor and idle time are separate.
 pub(crate) fn machine_cpu_time() -> Option<CpuTime> {
     parse_machine_cpu_time(&fs::read_to_string("/proc/stat").ok()?, tick_ns())
 }
@@ -202,8 +202,8 @@ fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
         user,
         nice,
         system,
-        _idle,
-        _iowait,
+        idle,
+        iowait,
         irq,
         softirq,
         ref rest @ ..,
@@ -215,6 +215,7 @@ fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
         user_ns: (user + nice) * tick_ns,
         system_ns: (system + irq + softirq) * tick_ns,
         steal_ns: rest.first().copied().unwrap_or(0) * tick_ns,
+        idle_ns: (idle + iowait) * tick_ns,
     })
 }
 
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_time_counts_no_idle_time_and_stolen_time_apart() {
+    fn machine_time_counts_idle_and_stolen_time_apart() {
         let text = "cpu  1 2 4 8 16 32 64 128 0 0\ncpu0 9 9 9 9 9 9 9 9 9 9\n";
         let time = parse_machine_cpu_time(text, 10).unwrap();
         assert_eq!(
@@ -375,6 +376,7 @@ mod tests {
                 user_ns: 30,
                 system_ns: (4 + 32 + 64) * 10,
                 steal_ns: 128 * 10,
+                idle_ns: (8 + 16) * 10,
             }
         );
     }

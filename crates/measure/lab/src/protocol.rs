@@ -482,4 +482,7 @@ pub struct CpuTime {
     /// not included in the two above. 0 for a program.
     #[serde(default)]
     pub steal_ns: u64,
+    /// For the machine: time that its cores had no work to do, together; 0 for a program.
+    #[serde(default)]
+    pub idle_ns: u64,
 }

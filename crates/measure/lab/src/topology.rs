@@ -41,6 +41,11 @@ pub(crate) const CIPHER_INTERFACES: (&str, &str) = (W0.interface, W1.interface);
 /// Interfaces of the stations: A's and B's.
 pub(crate) const STATION_INTERFACES: (&str, &str) = (A0.interface, B0.interface);
 
+/// The path's interfaces in the order in which traffic from A crosses them.
+pub(crate) const PATH: [End; 6] = [A0, A1, W0, W1, B1, B0];
+/// The same of the link past the gateways.
+pub(crate) const PAST_THE_GATEWAYS: [End; 2] = [C0, C1];
+
 /// One end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
@@ -51,6 +56,13 @@ pub(crate) struct End {
     /// Destination of test frames to a station at this end: no interface's address, so that the
     /// station's kernel drops them as foreign right after the analyser has seen them.
     pub(crate) test_mac: [u8; 6],
+}
+
+impl End {
+    /// `node/interface`.
+    pub(crate) fn name(self) -> String {
+        format!("{}/{}", self.node.name(), self.interface)
+    }
 }
 
 const fn end(node: NodeId, interface: &'static str, number: u8) -> End {

@@ -16,7 +16,7 @@ use crate::evidence::{measured, outcome_name};
 use crate::layout::Run;
 use campaign::plan::{Axis, Cell};
 use journal::record::{Cpu, Latency, Outcome, Transfer, TrialRecord};
-use stats::{CellResult, ClaimResult, percentile};
+use stats::{CellResult, ClaimResult, Warning, percentile};
 use std::fmt::Write;
 
 /// A trial and the data of its row.
@@ -35,6 +35,8 @@ struct Context<'a> {
     planned: Option<&'a Cell>,
     /// Claims about the cell.
     claims: &'a [&'a ClaimResult],
+    /// Kinds of the warnings about the cell or about the whole run.
+    warnings: String,
 }
 
 /// A column's key, what it means, and how it is read from a trial.
@@ -121,6 +123,11 @@ const TRIAL: &[Declared] = &[
     ("reasons", "why it is invalid or failed", |row| {
         reasons(row.trial)
     }),
+    (
+        "warnings",
+        "kinds of the warnings about the cell or the whole run, as in results.json and separated by spaces; the report has their words",
+        |row| Some(row.warnings.clone()),
+    ),
     ("tool", "tool of a bulk transfer", |row| {
         row.cell.parameters.tool.clone()
     }),
@@ -176,6 +183,9 @@ const TRIAL: &[Declared] = &[
     ("replies_received", "echo replies", |row| {
         text(latency(row)?.received)
     }),
+    ("round_trip_min_ns", "shortest round trip", |row| {
+        text(latency(row)?.round_trips_ns.iter().min()?)
+    }),
     (
         "round_trip_p50_ns",
         "median round trip, nearest rank",
@@ -190,6 +200,11 @@ const TRIAL: &[Declared] = &[
         "round_trip_p99_ns",
         "99th percentile; empty below 100 replies",
         |row| round_trip(latency(row)?, 990),
+    ),
+    (
+        "round_trip_p99_9_ns",
+        "99.9th percentile; empty below 1000 replies",
+        |row| round_trip(latency(row)?, 999),
     ),
     ("round_trip_max_ns", "longest round trip", |row| {
         text(latency(row)?.round_trips_ns.iter().max()?)
@@ -275,6 +290,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 standings: standings.get(cell.id.as_str()).copied().unwrap_or_default(),
                 planned: run.planned(cell),
                 claims: claims.get(cell.id.as_str()).map_or(&[], Vec::as_slice),
+                warnings: warnings(&run.results.warnings, &cell.id),
             };
             line(
                 &mut page,
@@ -319,6 +335,19 @@ fn quoted(field: String) -> String {
 
 fn text(value: impl ToString) -> Option<String> {
     Some(value.to_string())
+}
+
+/// Kinds of the warnings about a cell or about the whole run.
+fn warnings(all: &[Warning], cell: &str) -> String {
+    let own = all
+        .iter()
+        .filter(|found| found.cells.is_empty() || found.cells.iter().any(|id| id == cell));
+    let name = |found: &Warning| {
+        let kind = serde_json::to_value(found.kind).ok()?;
+        kind.as_str().map(str::to_owned)
+    };
+    let names: Vec<String> = own.filter_map(name).collect();
+    names.join(" ")
 }
 
 fn reasons(trial: &TrialRecord) -> Option<String> {

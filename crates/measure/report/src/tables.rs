@@ -9,6 +9,7 @@ mod evidence;
 pub(crate) mod frames;
 mod keys;
 mod latency;
+mod percentiles;
 mod published;
 pub(crate) mod ranking;
 pub(crate) mod scaling;

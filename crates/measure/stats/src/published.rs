@@ -1,17 +1,20 @@
 //! Published figures of other systems, beside the measured ones.
 //!
-//! The ratio compares two machines: it shows the difference and has no verdict.
+//! The ratio compares two machines: it shows the difference and has no verdict. It is given only
+//! where both count the same: kind of figure, layer and directions.
 
-use crate::cell::CellResult;
+use crate::cell::{CellFigures, CellResult};
 use crate::estimate::Estimate;
-use campaign::plan::PublishedUnit;
+use crate::frames::{FrameFigures, GoalResult, LayerRates};
+use campaign::plan::{Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::Layer;
 
 const BITS_PER_BYTE: f64 = 8.0;
 
-/// A published figure and one cell that measures the same.
+/// A published figure and one cell that measures the same, or nearly.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PublishedResult {
     /// Where it is published.
@@ -24,18 +27,34 @@ pub struct PublishedResult {
     pub published: f64,
     /// Unit of both: `bytes_per_s`, `operations_per_s`, `bits_per_s` or `percent_of_devices`.
     pub unit: String,
+    /// What a published rate of traffic counts, as far as its report states it: kind, layer and
+    /// directions; `null` for crypto devices, and in journals that do not record it.
+    pub counts: Option<String>,
     /// Id of the cell.
     pub cell: String,
     /// The DUT's name.
     pub dut: String,
-    /// Measured figure; `null` if the cell has no such figure, and for shares of devices, which are
-    /// in the batch of the fatigue trial.
+    /// Measured figure, which counts the same; `null` if the cell has no such figure, and for
+    /// shares of devices, which are in the batch of the fatigue trial.
     pub measured: Option<Estimate>,
-    /// Measured by published.
+    /// How the measured figure was converted to what the published one counts; `null` if it was
+    /// not.
+    pub converted: Option<String>,
+    /// Measured by published; `null` if they cannot be compared.
     pub ratio: Option<f64>,
+    /// Why they cannot be compared, as words after "not comparable:"; `null` if they can.
+    pub refused: Option<String>,
 }
 
-/// Each published figure beside each cell that measures the same, in the plan's order.
+/// The measured side of a comparison.
+#[derive(Debug, Default)]
+struct Measured {
+    figure: Option<Estimate>,
+    converted: Option<String>,
+    refused: Option<String>,
+}
+
+/// Each published figure beside each of its cells, in the plan's order.
 pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<PublishedResult> {
     let all = journal.header.plan.published.iter();
     all.flat_map(|figure| {
@@ -45,7 +64,7 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
             .filter_map(|id| cells.iter().find(|cell| cell.id == *id));
         own.map(move |cell| {
             let value = figure.value as f64;
-            let measured = measured(figure.unit, cell);
+            let measured = measured(figure, cell);
             PublishedResult {
                 source: figure.source.clone(),
                 system: figure.system.clone(),
@@ -57,36 +76,143 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
                     PublishedUnit::BitsPerS => "bits_per_s".into(),
                     PublishedUnit::PercentOfDevices => "percent_of_devices".into(),
                 },
+                counts: figure.counts.map(|counts| counts.to_string()),
                 cell: cell.id.clone(),
                 dut: cell.dut.clone(),
                 ratio: measured
+                    .figure
                     .as_ref()
                     .filter(|_| value > 0.0)
                     .map(|found| found.mean / value),
-                measured,
+                measured: measured.figure,
+                converted: measured.converted,
+                refused: measured.refused,
             }
         })
     })
     .collect()
 }
 
-/// Returns a cell's figure in this unit. Bits are those of a device's input, a tool's payload, or
-/// frames with FCS in one direction.
-fn measured(unit: PublishedUnit, cell: &CellResult) -> Option<Estimate> {
-    let device = cell.device().and_then(|found| found.speed());
-    match unit {
-        PublishedUnit::BytesPerS => device?.bytes_per_s.clone(),
-        PublishedUnit::OperationsPerS => Some(device?.operations_per_s.clone()),
+/// Returns a cell's figure as the published one counts, or why it has none.
+fn measured(figure: &Published, cell: &CellResult) -> Measured {
+    let device = || cell.device().and_then(|found| found.speed());
+    let plain = |figure: Option<Estimate>| Measured {
+        figure,
+        ..Measured::default()
+    };
+    match (figure.unit, &cell.figures) {
+        (PublishedUnit::BytesPerS, _) => {
+            plain(device().and_then(|found| found.bytes_per_s.clone()))
+        }
+        (PublishedUnit::OperationsPerS, _) => {
+            plain(device().map(|found| found.operations_per_s.clone()))
+        }
         // The batch has the number of its devices in a class.
-        PublishedUnit::PercentOfDevices => None,
-        PublishedUnit::BitsPerS => match (device, cell.bulk(), cell.frames()) {
-            (Some(device), ..) => Some(device.bytes_per_s.as_ref()?.scaled(BITS_PER_BYTE)),
-            (_, Some(bulk), _) => Some(bulk.payload_throughput_bps.clone()),
-            (.., Some(frames)) => match &frames.throughput {
-                Some(found) => Some(found.goals.first()?.lower.as_ref()?.l2_bps.clone()),
-                None => Some(frames.fastest()?.forwarded.l2_bps.clone()),
-            },
-            _ => None,
+        (PublishedUnit::PercentOfDevices, _) => Measured::default(),
+        (PublishedUnit::BitsPerS, CellFigures::Device(_)) => {
+            let bytes_per_s = device().and_then(|found| found.bytes_per_s.as_ref());
+            plain(bytes_per_s.map(|found| found.scaled(BITS_PER_BYTE)))
+        }
+        (PublishedUnit::BitsPerS, figures) => match figure.counts {
+            None => refuse(
+                "the journal does not record which layer and directions the published figure counts",
+            ),
+            Some(counts) => traffic(counts, figures),
         },
+    }
+}
+
+fn refuse(reason: impl Into<String>) -> Measured {
+    Measured {
+        refused: Some(reason.into()),
+        ..Measured::default()
+    }
+}
+
+/// A rate of traffic as the published one counts.
+fn traffic(counts: RateBasis, figures: &CellFigures) -> Measured {
+    let (own, found) = match figures {
+        CellFigures::Tcp(bulk) => {
+            let own = RateBasis {
+                kind: RateKind::Goodput,
+                layer: RateLayer::Payload,
+                direction: RateDirection::OneWay,
+            };
+            let found = Measured {
+                figure: bulk
+                    .as_ref()
+                    .map(|bulk| bulk.payload_throughput_bps.clone()),
+                ..Measured::default()
+            };
+            (own, found)
+        }
+        CellFigures::Frames(cell) => {
+            let both = cell.traffic.duplex;
+            let own = frames_basis(counts, both);
+            let found = match own == counts {
+                true => throughput(counts, cell.figures.as_ref()),
+                false => Measured::default(),
+            };
+            (own, found)
+        }
+        _ => return refuse("no figure of the cell is a rate of traffic of that kind"),
+    };
+    match own == counts {
+        true => found,
+        false => refuse(format!("published is {counts}; measured is {own}")),
+    }
+}
+
+/// What the throughput of frames counts that is nearest to `counts`: one frame rate has a bit rate
+/// at each layer but that of payload, and where both directions carry it, their sum is known too.
+fn frames_basis(counts: RateBasis, both: bool) -> RateBasis {
+    RateBasis {
+        kind: RateKind::Throughput,
+        layer: match counts.layer {
+            layer @ (RateLayer::L1 | RateLayer::L2 | RateLayer::Ip) => layer,
+            RateLayer::Payload | RateLayer::Unstated => RateLayer::L2,
+        },
+        direction: match (both, counts.direction) {
+            (true, RateDirection::SumOfBoth) => RateDirection::SumOfBoth,
+            (true, _) => RateDirection::EachOfBoth,
+            (false, _) => RateDirection::OneWay,
+        },
+    }
+}
+
+/// The highest load without loss, at a layer and over the directions of `counts`.
+fn throughput(counts: RateBasis, frames: Option<&FrameFigures>) -> Measured {
+    let Some(found) = frames.and_then(|frames| frames.throughput.as_ref()) else {
+        return Measured::default();
+    };
+    let lossless = |goal: &&GoalResult| goal.parameters.loss_ratio_ppm == 0;
+    let Some(goal) = found.goals.iter().find(lossless) else {
+        return refuse(
+            "published is a load without any loss; measured are loads whose goals allow some",
+        );
+    };
+    let Some(rates) = &goal.lower else {
+        return Measured::default();
+    };
+    let (rate, layer) = at(rates, counts.layer);
+    let per_direction = format!("frame rate of one direction, at {layer} by the frames' mean size");
+    let (figure, converted) = match counts.direction {
+        // The search loads both directions with the same rate.
+        RateDirection::SumOfBoth => (rate.scaled(2.0), format!("{per_direction}, times two")),
+        _ => (rate.clone(), per_direction),
+    };
+    Measured {
+        figure: Some(figure),
+        converted: Some(converted),
+        refused: None,
+    }
+}
+
+/// A frame rate in bits per second of a layer.
+const fn at(rates: &LayerRates, layer: RateLayer) -> (&Estimate, Layer) {
+    match layer {
+        RateLayer::L1 => (&rates.l1_bps, Layer::L1),
+        RateLayer::Ip => (&rates.ip_bps, Layer::Ip),
+        _ => (&rates.l2_bps, Layer::L2),
     }
 }

@@ -11,6 +11,7 @@ mod path;
 mod run;
 mod scaling;
 mod siblings;
+mod tester;
 mod tools;
 
 pub(crate) use tools::disagree as tools_disagree;
@@ -74,6 +75,12 @@ pub enum WarningKind {
     OfferedShortfall,
     /// Stations and DUT need more cores than the machine has.
     SharedCores,
+    /// Other programs or the hypervisor used the machine during a trial.
+    MachineTaken,
+    /// The sending station stood still during a trial that a figure rests on.
+    SenderStalled,
+    /// Counters of the path tell where packets were lost.
+    LostAt,
     /// Super-packets cross the links unsegmented.
     SuperPackets,
     /// The machine is virtual.
@@ -173,6 +180,9 @@ pub(crate) fn warnings(
         generator_limited(cells),
         offered_shortfall(cells),
         machine::shared_cores(journal),
+        tester::machine_taken(journal),
+        tester::sender_stalled(journal),
+        tester::lost_at(journal),
         super_packets(cells),
         machine::virtual_machine(journal),
         machine::governor(journal),

@@ -14,7 +14,9 @@ mod crossing;
 mod frames;
 mod gateway;
 mod link;
+mod machine;
 mod path;
+mod places;
 mod settings;
 mod tool;
 
@@ -84,7 +86,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
         link::offloads_as_asked(observed),
         settings::path_unchanged(path.settings),
         tool::cores(observed),
-        tool::machine_was_ours(path.cpu),
+        machine::machine_was_ours(path.cpu),
         tool::processes_in_step(observed),
         clock::tools_kept_time(observed),
         tool::tool_agrees_with_itself(observed),
@@ -96,6 +98,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
     checks.extend(path.between_the_gateways());
     checks.extend([
         link::cipher_link_amount(observed),
+        places::links_lossless(path, &path.lost_at(None)),
         link::dut_counters(observed),
         dut_as_asked(path.cell, path.dut_facts, path.dut_counters, None),
     ]);

@@ -154,14 +154,16 @@ impl Attempt<'_> {
             settings: Some(settings),
         };
         let mut evidence = readings.evidence(self.dut);
-        evidence.checks = evidence::checks(&ToolObserved {
+        let observed = ToolObserved {
             path: readings.observed(self.trial, self.link_ends, &evidence),
             commands: self.commands,
             load: report.load(),
             interfaces: self.interfaces(),
             station_lost,
             client_ends_ns: &ran.client_ends_ns,
-        });
+        };
+        let (checks, lost_at) = (evidence::checks(&observed), observed.path.lost_at(None));
+        (evidence.checks, evidence.lost_at) = (checks, lost_at);
         Ok(Measured {
             figures: match report {
                 Report::Transfer(transfer, _) => Figures::Transfer(*transfer),

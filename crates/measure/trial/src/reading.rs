@@ -152,6 +152,7 @@ pub(crate) struct CpuReading {
     /// User time of the machine.
     user_ns: u64,
     steal_ns: u64,
+    idle_ns: u64,
 }
 
 impl CpuReading {
@@ -190,6 +191,7 @@ impl CpuReading {
             own_user_ns,
             user_ns: machine.user_ns,
             steal_ns: machine.steal_ns,
+            idle_ns: machine.idle_ns,
         })
     }
 
@@ -215,6 +217,7 @@ impl CpuReading {
                 .user_ns
                 .saturating_sub(before.user_ns)
                 .saturating_sub(self.own_user_ns.saturating_sub(before.own_user_ns)),
+            idle_ns: Some(self.idle_ns.saturating_sub(before.idle_ns)),
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct PathReadings<'a> {
 }
 
 impl PathReadings<'_> {
-    /// Returns the evidence, still without checks.
+    /// Returns the evidence, still without checks and lost packets.
     pub(crate) fn evidence(&self, dut: &RunningDut) -> Evidence {
         Evidence {
             checks: Vec::new(),
@@ -32,6 +32,7 @@ impl PathReadings<'_> {
             dut_counters: self.after.dut_since(&self.before),
             dut_facts: dut.facts.clone(),
             settings: self.settings.clone(),
+            lost_at: Vec::new(),
         }
     }
 

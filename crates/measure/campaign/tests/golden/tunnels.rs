@@ -285,3 +285,50 @@ fn a_plan_with_tunnels_reads_back_from_json_as_it_was_written() {
     assert_eq!(&read, adapters[5]);
     assert_eq!(read.profile().tunnels, 1);
 }
+
+#[test]
+fn a_published_sum_of_both_directions_says_that_it_is_one() {
+    let plan = plan(
+        "\
+campaign: a
+duts:
+  - cipherbench: { name: box, suite: magma-ecb, insecure: true, legacy: true }
+trials:
+  - tcp: { mtu: 1500 B }
+  - throughput: { frame: [1518 B, baikal], duplex: on }
+published: baikal-gost
+",
+    );
+    let found: Vec<_> = plan
+        .published
+        .iter()
+        .map(|figure| {
+            let [cell] = &figure.cells[..] else {
+                panic!("{figure:?}")
+            };
+            let protocol = cell.split('/').next().unwrap_or_default();
+            let mix = cell.contains("baikal");
+            let counts = figure.counts.map(|counts| counts.to_string());
+            (figure.value / 1_000_000, protocol, mix, counts.unwrap())
+        })
+        .collect();
+    let wanted = [
+        (282, "tcp", false, "goodput of payload, one direction"),
+        (
+            419,
+            "tcp",
+            false,
+            "goodput of payload, sum of both directions",
+        ),
+        (
+            218,
+            "throughput",
+            true,
+            "a rate of a kind that is not stated at a layer that is not stated, sum of both directions",
+        ),
+    ];
+    assert_eq!(found.len(), wanted.len(), "{found:?}");
+    for ((value, protocol, mix, counts), wanted) in found.iter().zip(wanted) {
+        assert_eq!((*value, *protocol, *mix, counts.as_str()), wanted);
+    }
+}

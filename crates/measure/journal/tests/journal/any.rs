@@ -3,6 +3,7 @@
 mod readings;
 mod variation;
 
+use crate::any_tester::{cpu, lost};
 use crate::fixture::{cell_id, trial};
 use campaign::plan::PortKind;
 use journal::Record;
@@ -129,23 +130,11 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             .prop_map(|found| Figures::Device(Box::new(found)))
             .boxed(),
     ];
-    (figures, any::<[u64; 9]>(), evidence()).prop_map(
-        |(figures, [wall, stations, a, b, dut, kernel, busy, steal, foreign], evidence)| Measured {
-            figures,
-            cpu: Cpu {
-                wall_ns: wall,
-                stations_ns: stations,
-                station_a_ns: a,
-                station_b_ns: b,
-                dut_ns: (dut != 0).then_some(dut),
-                kernel_ns: kernel,
-                busy_ns: busy,
-                steal_ns: steal,
-                foreign_ns: foreign,
-            },
-            evidence,
-        },
-    )
+    (figures, cpu(), evidence()).prop_map(|(figures, cpu, evidence)| Measured {
+        figures,
+        cpu,
+        evidence,
+    })
 }
 
 /// Any result of a frame test.
@@ -603,6 +592,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
                 queue_drops: dut_counters.clone(),
                 tcp: dut_counters.clone(),
             }),
+            lost_at: lost(seen),
             dut_counters,
             dut_facts,
         })

@@ -100,12 +100,27 @@ fn records() -> Vec<Record> {
             changes: vec![SettingChange::default()],
             ..PathSettings::default()
         }),
+        lost_at: vec![LostAt {
+            places: vec![PathPlace::CipherLink],
+            before: PathCount {
+                at: "x".into(),
+                packets: 1,
+            },
+            behind: PathCount {
+                at: "x".into(),
+                packets: 0,
+            },
+            dropped: 0,
+        }],
         ..Evidence::default()
     };
     let measured = |figures: Figures| Measured {
         figures,
         evidence: evidence.clone(),
-        ..Measured::default()
+        cpu: Cpu {
+            idle_ns: Some(1),
+            ..Cpu::default()
+        },
     };
     let transfer = Transfer {
         datagrams: Some(Datagrams::default()),

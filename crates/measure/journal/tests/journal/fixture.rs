@@ -2,7 +2,8 @@
 
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
-    LabPlan, Measurement, Plan, Published, PublishedUnit, Stations, Tool,
+    LabPlan, Measurement, Plan, Published, PublishedUnit, RateBasis, RateDirection, RateKind,
+    RateLayer, Stations, Tool,
 };
 use journal::Record;
 use journal::record::*;
@@ -64,6 +65,11 @@ pub(crate) fn header() -> Header {
                 what: "TCP, MTU 1500".into(),
                 value: 282_000_000,
                 unit: PublishedUnit::BitsPerS,
+                counts: Some(RateBasis {
+                    kind: RateKind::Goodput,
+                    layer: RateLayer::Payload,
+                    direction: RateDirection::OneWay,
+                }),
                 cells: vec![cell_id(0), cell_id(1)],
             }],
         },

@@ -379,7 +379,7 @@ fn wait4(pid: Pid) -> Option<(i32, CpuTime)> {
     let cpu = CpuTime {
         user_ns: nanos(usage.ru_utime),
         system_ns: nanos(usage.ru_stime),
-        steal_ns: 0,
+        ..CpuTime::default()
     };
     (reaped == pid.as_raw()).then_some((status, cpu))
 }

@@ -140,12 +140,26 @@ pub(super) const COLUMNS: &[Declared] = &[
         text(frames.sum::<u64>())
     }),
     (
+        "latency_min_ns",
+        "fastest frame; empty for points of a soak",
+        |row| {
+            let mut buckets = histogram(row)?.iter();
+            let fastest = buckets.find(|bucket| bucket.frames > 0)?;
+            text(fastest.upto_ns)
+        },
+    ),
+    (
         "latency_p50_ns",
         "median, one way",
         |row| match soak::point(row) {
             Some(point) => text(point.p50_ns?),
             None => percentile(row, 500),
         },
+    ),
+    (
+        "latency_p90_ns",
+        "90th percentile; empty below 10 frames, and for points of a soak",
+        |row| percentile(row, 900),
     ),
     (
         "latency_p99_ns",

@@ -1,5 +1,6 @@
 //! Round-trip times.
 
+use super::percentiles::{self, TITLES};
 use super::{FORMAT, cell_table, of_baseline, with_repeats, without_figure};
 use crate::format;
 use crate::layout::{Run, Set};
@@ -15,27 +16,20 @@ pub(crate) fn latency(run: &Run<'_>, set: &Set<'_>) -> Table {
         of_baseline(set, "p50")
     );
     let table = Table::new("Round-trip time by ping", note);
-    let titles = ["p50", "p90", "p99", "p99.9", "Max", "Lost"];
+    let titles = [&TITLES[..], &["Lost"]].concat();
     let metric = Some(Metric::LatencyP50);
     cell_table(run, set, table, &titles, metric, |cell| {
         match cell.latency() {
-            Some(latency) => figures(cell, latency).into(),
+            Some(latency) => figures(cell, latency),
             None => without_figure(cell, titles.len()),
         }
     })
 }
 
-fn figures(cell: &CellResult, latency: &LatencyResult) -> [Cell; 6] {
-    let pooled = &latency.pooled;
-    [
-        Cell::plain(with_repeats(format::time(&latency.p50_ns), cell)),
-        Cell::time(pooled.p90_ns),
-        Cell::time(pooled.p99_ns),
-        Cell::time(pooled.p99_9_ns),
-        Cell::time(Some(pooled.max_ns)),
-        Cell::plain(format!(
-            "{} of {}",
-            latency.requests_lost, latency.requests_sent
-        )),
-    ]
+fn figures(cell: &CellResult, latency: &LatencyResult) -> Vec<Cell> {
+    let median = with_repeats(format::time(&latency.p50_ns), cell);
+    let lost = format!("{} of {}", latency.requests_lost, latency.requests_sent);
+    let pooled = percentiles::of_round_trips(&latency.pooled);
+    let times = percentiles::with_median(pooled, median).into_iter();
+    times.chain([Cell::plain(lost)]).collect()
 }

@@ -6,36 +6,56 @@ use crate::order::unique;
 use crate::table::{Cell, Table};
 use stats::PublishedResult;
 
-/// Every published figure that a cell measures as well; `None` where nothing is published.
+/// Every published figure that a cell measures as well, or nearly; `None` where nothing is
+/// published.
 pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
     // Shares of devices are in the table of their batch.
     let found = run.results.published.iter();
     let found: Vec<&PublishedResult> = found.filter(|one| !is_share(one)).collect();
     found.first()?;
     let sources = unique(found.iter().map(|one| one.source.as_str()));
-    let note = format!(
-        "published: {}; measured: mean ± largest distance from it; ratio: measured by published. They \
-        come from other machines, so nothing is judged by them",
+    let mut note = format!(
+        "published: {}; measured: mean ± largest distance from it; ratio: measured by published, where \
+        both count the same. They come from other machines, so nothing is judged by them",
         sources.join("; ")
     );
+    let converted = unique(found.iter().filter_map(|one| one.converted.as_deref()));
+    if !converted.is_empty() {
+        note += &format!(
+            ". Measured was converted to what is published: {}",
+            converted.join("; ")
+        );
+    }
+    let counts = found.iter().any(|one| one.counts.is_some());
+    let mut labels = vec!["What", "System", "Published", "Device here"];
+    if counts {
+        labels.insert(3, "Counts");
+    }
     let mut table = Table::new("Published figures beside measured ones", note)
-        .labels(["What", "System", "Published", "Device here"])
+        .labels(labels)
         .figures(["Measured", "Ratio"]);
     for one in found {
         let scale = scale(one);
-        let measured = match (&one.measured, run.cell(&one.cell)) {
-            (Some(found), _) => Cell::plain(scale.estimate(found)),
-            (None, Some(cell)) => super::reason_cell(cell),
-            (None, None) => Cell::missing(),
+        let measured = match (&one.measured, &one.refused, run.cell(&one.cell)) {
+            (Some(found), ..) => Cell::plain(scale.estimate(found)),
+            (None, Some(why), _) => Cell::reason(format!("not comparable: {why}")),
+            (None, None, Some(cell)) => super::reason_cell(cell),
+            (None, None, None) => Cell::missing(),
         };
-        table.push(vec![
+        let mut row = vec![
             Cell::label(&one.what),
             Cell::label(&one.system),
             Cell::label(scale.value(one.published)),
+        ];
+        if counts {
+            row.push(Cell::label(one.counts.as_deref().unwrap_or_default()));
+        }
+        row.extend([
             Cell::label(run.cell(&one.cell).map_or(&one.dut, |cell| &cell.dut)),
             measured,
             Cell::derived_or_missing(one.ratio.map(ratio_number)),
         ]);
+        table.push(row);
     }
     Some(table)
 }

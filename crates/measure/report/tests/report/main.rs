@@ -17,6 +17,7 @@ mod frames;
 mod golden;
 mod html;
 mod insecure;
+mod known;
 mod machine;
 mod scaling;
 mod soak;

@@ -32,7 +32,7 @@ pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
         WarningKind::UnfinishedLine,
         vec![],
         format!("{}{}.", text[..1].to_uppercase(), &text[1..]),
-        "Nothing is lost but the trial that was going on: cipherbench resume RUN makes it again.",
+        "Only the trial in progress is lost: cipherbench resume RUN repeats it.",
     )
 }
 
@@ -58,7 +58,7 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         .map(|reason| format!("`{}`", in_brief(reason)))
         .collect();
     let text = format!(
-        "{} found invalid ({}) and made again: what came of the last attempt counts.",
+        "{} invalid ({}) and repeated: the last attempt counts.",
         match again.len() {
             1 => "1 trial was".to_owned(),
             count => format!("{count} trials were"),
@@ -69,7 +69,7 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         WarningKind::Repeated,
         cells.into_iter().map(str::to_owned).collect(),
         text,
-        "Read in journal.jsonl why the others were not believed: a reason that comes again and again is one to mend.",
+        "Read in journal.jsonl why the earlier attempts were invalid, and remove a cause that recurs.",
     )
 }
 
@@ -84,10 +84,10 @@ pub(super) fn environment_changed(journal: &Journal) -> Option<Warning> {
     warning(
         WarningKind::EnvironmentChanged,
         vec![],
-        "The run was taken up again with another program revision, kernel or machine: its trials \
-         were not all made under the same conditions."
+        "The run was resumed with another program revision, kernel or machine: its trials were not \
+         all made under the same conditions."
             .into(),
-        "Make a new run where that matters.",
+        "Start a new run where that matters.",
     )
 }
 

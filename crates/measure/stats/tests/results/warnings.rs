@@ -115,7 +115,7 @@ fn repeated_invalid_trials_are_reported() {
     assert!(
         found
             .text
-            .starts_with("2 trials were found invalid (`offered-as-intended`) and made again"),
+            .starts_with("2 trials were invalid (`offered-as-intended`) and repeated"),
         "{}",
         found.text
     );

@@ -16,8 +16,6 @@ use lab::FramePath;
 const CONTROL_FRAMES: u64 = 64;
 /// Two counts of the same frames that are read one after the other may differ by one in this many.
 const COUNTED_ONE_IN: u64 = 1000;
-/// Share of the frames that may leave late before it is worth a word, in percent.
-const LATE_PERCENT: u64 = 5;
 /// The receiving station may lose one of this many frames.
 const STATION_LOST_ONE_IN: u64 = 1000;
 
@@ -104,7 +102,7 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
             "a figure stands on a load that was not offered, {}: ask for less, or give the stations more cores",
             offered(trial)
         )),
-        None => disturbed::stalled(observed, &figures),
+        None => disturbed::stalled(observed, &figures).or_else(|| in_bursts(observed, &figures)),
     };
     let trials = &observed.result.trials;
     let paced = trials.iter().filter(|trial| trial.load > 0);
@@ -112,7 +110,7 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
     let late: u64 = trials.iter().map(|trial| trial.late_frames).sum();
     let latest_ns = trials.iter().map(|trial| trial.late_ns_max).max();
     let sent: u64 = trials.iter().map(|trial| trial.sent).sum();
-    let suffers = if late.saturating_mul(100) > sent.saturating_mul(LATE_PERCENT) {
+    let suffers = if late.saturating_mul(100) > sent.saturating_mul(FrameTrial::LATE_PERCENT) {
         ", which comes in bursts then: the figure suffers"
     } else {
         ""
@@ -135,6 +133,25 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
         );
     }
     check("offered-as-intended", passed, detail)
+}
+
+/// What to say of a load whose frames left in bursts. A disturbance of the device is judged by its
+/// own bound, and an overload is meant to be more than can be carried.
+fn in_bursts(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<String> {
+    if matches!(
+        observed.test.procedure,
+        Procedure::Disturbed(_) | Procedure::Recovery(_)
+    ) {
+        return None;
+    }
+    let trial = figures.iter().find(|trial| trial.came_in_bursts())?;
+    Some(format!(
+        "a figure stands on a load that came in bursts, {}: {} frames left over 1 ms late, the latest by {} us; \
+         ask for less, or use a machine that does nothing else",
+        offered(trial),
+        trial.late_frames,
+        trial.late_ns_max / 1000
+    ))
 }
 
 fn offered(trial: &FrameTrial) -> String {

@@ -51,6 +51,7 @@ fn a_good_trial_passes_every_check_that_applies() {
             "clear-text-visible",
             "foreign-frames-visible",
             "cipher-link-amount",
+            "links-lossless",
         ],
     ]
     .concat();
@@ -60,6 +61,7 @@ fn a_good_trial_passes_every_check_that_applies() {
         "no-clear-text",
         "no-foreign-frames",
         "cipher-link-amount",
+        "links-lossless",
         "dut-counters",
         "dut-as-asked",
     ];
@@ -168,6 +170,15 @@ fn a_cipher_link_without_enough_esp_is_an_objection() {
     );
     // At 8 packets a second no sample can hold ten.
     fixture.counter("gw1/w0").tx_packets = 9;
+    fixture
+        .dut_counters
+        .insert("gw1/cipher_tx_packets".into(), 9);
+    fixture
+        .dut_counters
+        .insert("gw1/clear_rx_packets".into(), 9);
+    fixture
+        .dut_counters
+        .remove("gw1/dropped_packets.send_failed");
     fixture.cipher_link.frames = 2;
     fixture.cipher_link.esp_frames = 1;
     assert_eq!(fixture.failing(), Vec::<String>::new());
@@ -490,6 +501,25 @@ fn a_machine_that_works_for_others_is_reported() {
         detail.ends_with("11 % of one core; the figure suffers"),
         "{detail}"
     );
+}
+
+#[test]
+fn a_machine_that_others_kept_from_the_path_spoils_the_figure() {
+    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
+    (fixture.cpu.foreign_ns, fixture.cpu.idle_ns) = (920 * MS, Some(1500 * MS));
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let detail = fixture.detail("machine-was-ours");
+    assert!(detail.contains("92 % of one core"), "{detail}");
+    // Had the others not run, the path could have had more.
+    fixture.cpu.idle_ns = Some(100 * MS);
+    assert_eq!(fixture.failing(), ["machine-was-ours"]);
+    let detail = fixture.detail("machine-was-ours");
+    assert!(detail.contains("idle for 100 ms"), "{detail}");
+    // Journals do not need to know it, and little is no reason.
+    fixture.cpu.idle_ns = None;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    (fixture.cpu.foreign_ns, fixture.cpu.idle_ns) = (500 * MS, Some(0));
+    assert_eq!(fixture.failing(), Vec::<String>::new());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Checks of the stations and of what their tools say.
 
 use super::{Load, ToolObserved, check};
-use journal::record::{Check, Cpu};
+use journal::record::Check;
 use std::collections::BTreeSet;
 
 /// Share by which offered and intended load may differ, in percent.
@@ -10,10 +10,6 @@ const OFFERED_PERCENT: u64 = 2;
 const SUMMARY_PERCENT: u64 = 1;
 /// Station B may drop one of this many datagrams.
 const STATION_LOST_ONE_IN: u64 = 1000;
-/// Shorter spans say nothing of the machine.
-pub(super) const MACHINE_FROM_NS: u64 = 500_000_000;
-/// Share of one core that others may take before it is worth a word, in percent.
-pub(super) const TAKEN_PERCENT: u64 = 10;
 /// Share of the measured time by which processes may end apart, and early or late, in percent.
 const SKEW_PERCENT: u64 = 5;
 
@@ -58,38 +54,6 @@ pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
         )
     };
     check("cores-of-stations", true, detail)
-}
-
-/// What else kept the machine busy. A fact rather than a test, as with shared cores. User time
-/// only: the kernel's work for the path cannot be distinguished from other work. Our own program's
-/// and the stations' few milliseconds are in it.
-pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
-    // The machine's time is counted in steps of 10 ms.
-    if cpu.wall_ns < MACHINE_FROM_NS {
-        return None;
-    }
-    let taken_ns = cpu.foreign_ns.saturating_add(cpu.steal_ns);
-    let percent = percent(taken_ns, cpu.wall_ns);
-    let detail = format!(
-        "other programs took {} ms of CPU time and the hypervisor {} ms in {} ms: {percent} % of one core{}",
-        cpu.foreign_ns / 1_000_000,
-        cpu.steal_ns / 1_000_000,
-        cpu.wall_ns / 1_000_000,
-        if percent > TAKEN_PERCENT {
-            "; the figure suffers"
-        } else {
-            ""
-        }
-    );
-    check("machine-was-ours", true, detail)
-}
-
-/// A part of a time, in per cent.
-pub(super) const fn percent(part_ns: u64, whole_ns: u64) -> u64 {
-    match part_ns.saturating_mul(100).checked_div(whole_ns) {
-        Some(percent) => percent,
-        None => 0,
-    }
 }
 
 /// Several processes count as one load only when they send at one time. All send for the

@@ -147,7 +147,7 @@ impl Attempt<'_> {
             readings.settings = Some(settings.end_of_frames(&offloads_before, &after)?);
         }
         let mut evidence = readings.evidence(rig.dut());
-        evidence.checks = frame_checks(&FrameObserved {
+        let observed = FrameObserved {
             test: self.test,
             result: &found.result,
             strays: &found.strays,
@@ -156,7 +156,9 @@ impl Attempt<'_> {
                 ends: &self.path,
                 cores: (&self.cores.a, &self.cores.b),
             }),
-        });
+        };
+        let (checks, lost_at) = (frame_checks(&observed), observed.lost_at());
+        (evidence.checks, evidence.lost_at) = (checks, lost_at);
         let measured = Measured {
             figures: Figures::Frames(Box::new(found.result)),
             cpu: readings.seen.cpu,

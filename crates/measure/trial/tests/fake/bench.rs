@@ -107,7 +107,7 @@ pub(crate) fn said(stdout: &str) -> Ended {
     let cpu = CpuTime {
         user_ns: 10 * MS,
         system_ns: 90 * MS,
-        steal_ns: 0,
+        ..CpuTime::default()
     };
     Ended {
         code: Some(0),
@@ -371,6 +371,7 @@ impl FakeNode {
             user_ns: total,
             system_ns: step,
             steal_ns: if process.is_none() { total / 10 } else { 0 },
+            idle_ns: if process.is_none() { 2 * total } else { 0 },
         }
     }
 

@@ -14,6 +14,7 @@ mod disturbed;
 mod encryptors;
 mod external;
 mod frames;
+mod known;
 mod past;
 mod sabotage;
 mod trials;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         ("past", &past::ALL[..]),
         ("external", &external::ALL[..]),
         ("sabotage", &sabotage::ALL[..]),
+        ("known", &known::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
         let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);

@@ -121,6 +121,7 @@ fn is_starvation(reason: &str) -> bool {
         "receiver-kept-up",
         "throughput-confirmed",
         "losses-attributed",
+        "machine-was-ours",
     ]
     .iter()
     .any(|check| reason.starts_with(check))

@@ -16,6 +16,7 @@ use crate::layout::Run;
 use crate::layout::disturbed::title;
 use crate::layout::frames::{Device, FrameKind, FrameSet};
 use crate::table::{Cell, Table};
+use crate::tables::percentiles::{self, TITLES};
 use campaign::plan::{Event, Procedure};
 use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes};
 
@@ -154,17 +155,19 @@ fn kept(ratio: &Estimate) -> String {
     }
 }
 
-/// Figures of a load: forwarded, lost, median, 99th and 99.9th percentile, slowest.
-fn load_cells(found: &DisturbedLoad) -> [Cell; 6] {
-    let latency = found.latency.as_ref();
-    [
+/// Titles of [`load_cells`].
+fn load_titles() -> Vec<&'static str> {
+    [&["Forwarded", "Lost"][..], &TITLES].concat()
+}
+
+/// Figures of a load: forwarded, lost, and the distribution of latency.
+fn load_cells(found: &DisturbedLoad) -> Vec<Cell> {
+    let figures = [
         Cell::plain(mean_rate(&found.load.forwarded.frames_per_s)),
         Cell::plain(share(found.load.account.lost, found.load.lost_ppm.mean)),
-        Cell::time(latency.map(|found| found.p50_ns)),
-        Cell::time(latency.and_then(|found| found.p99_ns)),
-        Cell::time(latency.and_then(|found| found.p99_9_ns)),
-        Cell::time(latency.map(|found| found.max_ns)),
-    ]
+    ];
+    let times = percentiles::of_load(found.latency.as_ref());
+    figures.into_iter().chain(times).collect()
 }
 
 /// The device's name in tables that have a row per event.

@@ -5,6 +5,7 @@ use crate::format::{Scale, percent, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::Cell;
+use crate::tables::percentiles::{self, TITLES};
 use stats::{CellResult, Drift, DriftJudgement, SoakResult, SoakRun, SoakVerdict};
 use units::human::duration_ns;
 
@@ -175,19 +176,16 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         Table::new(caption(set, "Soak: latency and device"), note),
     )
     .label("Repeat")
-    .figures(["p50", "p99", "p99.9", "Max", "Cores", "Memory"])
-    .figures(["Out of step", "Starts"]);
+    .figures(TITLES)
+    .figures(["Cores", "Memory", "Out of step", "Starts"]);
     for (point, cell) in set.rows() {
         let Some(found) = of(cell) else { continue };
         let latency = found.latency.as_ref();
         for one in &found.runs {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(one.repeat.to_string()));
+            cells.extend(percentiles::of_load(latency));
             cells.extend([
-                Cell::time(latency.map(|found| found.p50_ns)),
-                Cell::time(latency.and_then(|found| found.p99_ns)),
-                Cell::time(latency.and_then(|found| found.p99_9_ns)),
-                Cell::time(latency.map(|found| found.max_ns)),
                 Cell::or_missing(one.cpu_cores.map(|cores| format!("{cores:.2}"))),
                 Cell::or_missing(one.resident_bytes_max.map(|most| bytes(most as f64))),
                 Cell::or_missing(one.desyncs.map(|times| times.to_string())),

@@ -5,6 +5,7 @@ use crate::format::{self, Scale, counted, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
+use crate::tables::percentiles::{self, TITLES};
 use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult};
 
 /// Percentiles by share of the throughput.
@@ -17,14 +18,16 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .label("Load")
-        .figures(["Frames", "p50", "p90", "p99", "p99.9", "Max", "Jitter"])
+        .figure("Frames")
+        .figures(TITLES)
+        .figure("Jitter")
         .text("Verdict");
     for (point, cell) in set.rows() {
         let found = cell.frames().map_or(&[][..], |found| &found.latency);
         if found.is_empty() {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(""));
-            cells.extend(without_figure(cell, 8));
+            cells.extend(without_figure(cell, TITLES.len() + 3));
             table.push(cells);
         }
         for (index, latency) in found.iter().enumerate() {
@@ -50,16 +53,14 @@ pub(super) fn load_name(latency: &LoadLatency) -> String {
     }
 }
 
-fn latency_cells(latency: &LoadLatency) -> [Cell; 7] {
-    [
-        Cell::plain(latency.frames.to_string()),
-        Cell::plain(format::time(&latency.p50_each_ns)),
-        Cell::time(latency.p90_ns),
-        Cell::time(latency.p99_ns),
-        Cell::time(latency.p99_9_ns),
-        Cell::time(Some(latency.max_ns)),
-        Cell::time(latency.jitter_ns),
-    ]
+fn latency_cells(latency: &LoadLatency) -> Vec<Cell> {
+    let pooled = percentiles::of_load(Some(latency));
+    let times = percentiles::with_median(pooled, format::time(&latency.p50_each_ns));
+    [Cell::plain(latency.frames.to_string())]
+        .into_iter()
+        .chain(times)
+        .chain([Cell::time(latency.jitter_ns)])
+        .collect()
 }
 
 /// Longest bursts without loss, and the buffer that they imply.

@@ -323,6 +323,14 @@ fn is_last_at_its_load(trials: &[FrameTrial], trial: &FrameTrial) -> bool {
     at_load.is_some_and(|last| std::ptr::eq(last, trial))
 }
 
+/// A part of a time, in per cent.
+const fn percent(part_ns: u64, whole_ns: u64) -> u64 {
+    match part_ns.saturating_mul(100).checked_div(whole_ns) {
+        Some(percent) => percent,
+        None => 0,
+    }
+}
+
 /// What others took of the machine in the trials: a fact, with the worst trial.
 fn machine_in_trials(observed: &FrameObserved<'_>) -> Option<Check> {
     let readings: Vec<&TrialReadings> = read(observed).map(|(_, _, it)| it).collect();
@@ -331,13 +339,13 @@ fn machine_in_trials(observed: &FrameObserved<'_>) -> Option<Check> {
     let steal_ns: u64 = readings.iter().map(|it| it.machine.steal_ns).sum();
     let waited = readings.iter().map(|it| it.machine.pressure_ns);
     let waited_ns: Option<u64> = waited.sum();
-    let share = |it: &TrialReadings| tool::percent(it.taken_ns(), it.wall_ns);
+    let share = |it: &TrialReadings| percent(it.taken_ns(), it.wall_ns);
     // Time is counted in steps of 10 ms, so that a short trial shows a large share for one.
-    let long = read(observed).filter(|(_, _, it)| it.wall_ns >= tool::MACHINE_FROM_NS);
+    let long = read(observed).filter(|(_, _, it)| it.wall_ns >= Cpu::MACHINE_FROM_NS);
     let worst = long.max_by_key(|(_, _, it)| share(it));
-    let percent = tool::percent(taken_ns, wall_ns);
+    let taken_percent = percent(taken_ns, wall_ns);
     let mut detail = format!(
-        "over {} trials other programs took {} ms of CPU time and the hypervisor {} ms in {} ms: {percent} % of \
+        "over {} trials other programs took {} ms of CPU time and the hypervisor {} ms in {} ms: {taken_percent} % of \
          one core",
         readings.len(),
         (taken_ns - steal_ns) / 1_000_000,
@@ -353,7 +361,7 @@ fn machine_in_trials(observed: &FrameObserved<'_>) -> Option<Check> {
     if let Some(worst) = worst {
         detail += &format!("; most in {}, {} %", name(worst), share(worst.2));
     }
-    if percent > tool::TAKEN_PERCENT {
+    if taken_percent > Cpu::TAKEN_PERCENT {
         detail += "; the figure suffers";
     }
     (!readings.is_empty()).then_some(())?;

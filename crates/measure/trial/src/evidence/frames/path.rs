@@ -2,8 +2,9 @@
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
 use crate::evidence::gateway::Gateway;
-use crate::evidence::{check, dut_as_asked, settings, tool};
-use journal::record::{Check, FrameTrial};
+use crate::evidence::places::FrameEnds;
+use crate::evidence::{check, dut_as_asked, machine, places, settings, tool};
+use journal::record::{Check, FrameTrial, LostAt};
 use lab::{FrameEnd, NodeId};
 
 /// Ethernet header and FCS.
@@ -16,10 +17,11 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
         path.offloads_as_asked(&[]),
         settings::path_unchanged(path.settings),
         cores(seen),
-        tool::machine_was_ours(path.cpu),
+        machine::machine_was_ours(path.cpu),
         interfaces_agree(observed, seen),
     ];
     checks.extend(path.between_the_gateways());
+    checks.push(places::links_lossless(path, &observed.lost_at()));
     checks.push(dut_counters(observed, seen));
     checks.push(dut_as_asked(
         path.cell,
@@ -170,6 +172,22 @@ fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {
         (NodeId::A, None) => Some(NodeId::Gw1.name()),
         (NodeId::B, None) => Some(NodeId::Gw2.name()),
         _ => None,
+    }
+}
+
+impl FrameObserved<'_> {
+    /// Where frames of the trial with the evidence were lost, as far as counters tell.
+    pub(crate) fn lost_at(&self) -> Vec<LostAt> {
+        let Some(seen) = &self.seen else {
+            return Vec::new();
+        };
+        let ends = FrameEnds {
+            source: interface(&seen.ends.source),
+            sink: interface(&seen.ends.sink),
+            trial: evidence_trial(self),
+            duplex: self.test.traffic.duplex,
+        };
+        seen.path.lost_at(Some(&ends))
     }
 }
 

@@ -177,6 +177,9 @@ impl Fixture {
         let link = self.counter("gw1/w0");
         link.tx_bytes = clear(received) + frames(received) * extra;
         link.tx_packets = frames(received);
+        self.counter("gw2/w1").rx_packets = frames(received);
+        self.counter("a/a0").tx_packets = frames(sent);
+        self.counter("b/b0").rx_packets = frames(received);
         self.cipher_link = CipherLink {
             frames: 300,
             ..CipherLink::default()
@@ -283,7 +286,7 @@ impl Fixture {
     }
 }
 
-pub(super) fn encrypting() -> Adapter {
+pub(in crate::evidence) fn encrypting() -> Adapter {
     Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
 }
 

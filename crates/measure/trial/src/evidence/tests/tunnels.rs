@@ -28,6 +28,7 @@ fn a_good_trial_of_any_tunnel_passes_and_says_nothing_of_counters_that_only_ours
             "no-clear-text",
             "no-foreign-frames",
             "cipher-link-amount",
+            "links-lossless",
             "dut-as-asked",
         ];
         assert_eq!(fixture.failing(), Vec::<String>::new());

@@ -82,11 +82,11 @@ impl StationNode {
         };
         let unseen = world.script.unseen;
         counter(world, sink).rx_packets += carried + unseen;
-        self.cross(world, sent);
+        self.cross(world, sink, sent);
     }
 
     /// Frames that cross the cipher link, unless they take another way.
-    fn cross(&self, world: &mut World, sent: u64) {
+    fn cross(&self, world: &mut World, sink: NodeId, sent: u64) {
         world.trials += 1;
         if world.script.past_the_link_in == Some(world.trials) {
             return;
@@ -106,7 +106,11 @@ impl StationNode {
                     counter.tx_bytes += bytes;
                     counter.tx_packets += sent;
                 }
-                false => counter.rx_bytes += bytes,
+                false => {
+                    counter.rx_bytes += bytes;
+                    // What a receiver there gets has been counted.
+                    counter.rx_packets += if node == sink { 0 } else { sent };
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Hostile packets beside a load.
 
-use super::{Table, caption, head, kept, labels, load_cells, of, without_figure};
+use super::{Table, caption, head, kept, labels, load_cells, load_titles, of, without_figure};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::Cell;
@@ -91,8 +91,9 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
         .label("Share")
-        .figures(["Hostile", "Forwarded", "Lost", "p50", "p99", "p99.9"])
-        .figures(["Max", "Came through"]);
+        .figure("Hostile")
+        .figures(load_titles())
+        .figure("Came through");
     for (point, cell) in set.rows() {
         let found = of(cell);
         let mut push = |name: String, figures: Vec<Cell>| {
@@ -102,7 +103,7 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             table.push(cells);
         };
         let Some(hostile) = found.and_then(DisturbanceResult::hostile) else {
-            push(String::new(), without_figure(cell, 8));
+            push(String::new(), without_figure(cell, load_titles().len() + 2));
             continue;
         };
         if let Some(quiet) = found.and_then(|found| found.quiet.as_ref()) {

@@ -2,7 +2,8 @@
 
 use super::without_figure;
 use super::{
-    Table, caption, fill, head, kept, labels, load_cells, longest, mean_count, mean_time, most, of,
+    Table, caption, fill, head, kept, labels, load_cells, load_titles, longest, mean_count,
+    mean_time, most, of,
 };
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
@@ -91,7 +92,7 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
         .label("Keys")
-        .figures(["Forwarded", "Lost", "p50", "p99", "p99.9", "Max"]);
+        .figures(load_titles());
     for (point, cell) in set.rows() {
         let found = of(cell);
         let quiet = found.and_then(|found| found.quiet.as_ref());
@@ -101,7 +102,7 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             cells.push(Cell::label(name));
             match load {
                 Some(load) => cells.extend(load_cells(load)),
-                None => cells.extend(without_figure(cell, 6)),
+                None => cells.extend(without_figure(cell, load_titles().len())),
             }
             table.push(cells);
         }

@@ -1,0 +1,108 @@
+//! Where packets were lost: two counters of the path that differ.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Packets that one place of the path counted and the next counter behind it did not, in one
+/// direction, over the trial whose evidence is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostAt {
+    /// The parts of the path between the two counters, in the direction of the packets: one, or
+    /// several where no counter lies between them.
+    pub places: Vec<PathPlace>,
+    /// Before.
+    pub before: PathCount,
+    /// Behind.
+    pub behind: PathCount,
+    /// Packets that interfaces between the two counted as dropped.
+    pub dropped: u64,
+}
+
+/// Packets that a place of the path counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathCount {
+    /// Whose counter: `gw1/w0 sent`, `gw1/cipher_tx_packets`, `the generator`.
+    pub at: String,
+    /// Its difference over the trial.
+    pub packets: u64,
+}
+
+/// A part of the path. A link includes the queue of the interface that sends to it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathPlace {
+    /// Station A, behind its interface.
+    StationA,
+    /// The link between station A and gw1.
+    LinkA,
+    /// Gateway 1: its kernel and the device there.
+    Gw1,
+    /// The link between the gateways, with the elements in it.
+    CipherLink,
+    /// Gateway 2.
+    Gw2,
+    /// The link between gw2 and station B.
+    LinkB,
+    /// Station B, behind its interface.
+    StationB,
+    /// The link past the gateways, from station to station.
+    DirectLink,
+}
+
+impl PathPlace {
+    /// In a sentence: `inside gw1`.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::StationA => "inside station A",
+            Self::LinkA => "between station A and gw1",
+            Self::Gw1 => "inside gw1",
+            Self::CipherLink => "between gw1 and gw2",
+            Self::Gw2 => "inside gw2",
+            Self::LinkB => "between gw2 and station B",
+            Self::StationB => "inside station B",
+            Self::DirectLink => "between the stations",
+        }
+    }
+
+    /// Whether it is a link and no part of a station or a device.
+    #[must_use]
+    pub const fn is_link(self) -> bool {
+        matches!(
+            self,
+            Self::LinkA | Self::CipherLink | Self::LinkB | Self::DirectLink
+        )
+    }
+}
+
+impl LostAt {
+    /// Packets lost.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.before.packets.saturating_sub(self.behind.packets)
+    }
+
+    /// In a sentence: `between gw1 and gw2: 199 of 20000 (20000 by gw1/cipher_tx_packets, 19801 by
+    /// gw2/cipher_rx_packets)`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let places: Vec<&str> = self.places.iter().map(|place| place.words()).collect();
+        let (before, behind) = (&self.before, &self.behind);
+        let mut text = format!(
+            "{}: {} of {} ({} by {}, {} by {}",
+            places.join(" or "),
+            self.packets(),
+            before.packets,
+            before.packets,
+            before.at,
+            behind.packets,
+            behind.at
+        );
+        if self.dropped > 0 {
+            text += &format!("; interfaces there dropped {}", self.dropped);
+        }
+        text + ")"
+    }
+}

@@ -1,0 +1,38 @@
+//! Any reading of the tester: CPU time by role, and where packets were lost.
+
+use journal::record::*;
+use proptest::prelude::*;
+
+pub(crate) fn cpu() -> impl Strategy<Value = Cpu> {
+    (any::<[u64; 8]>(), any::<[Option<u64>; 2]>()).prop_map(|(times, [dut_ns, idle_ns])| Cpu {
+        wall_ns: times[0],
+        stations_ns: times[1],
+        station_a_ns: times[2],
+        station_b_ns: times[3],
+        dut_ns,
+        kernel_ns: times[4],
+        busy_ns: times[5],
+        steal_ns: times[6],
+        foreign_ns: times[7],
+        idle_ns,
+    })
+}
+
+/// None or one, by the numbers.
+pub(crate) fn lost(seen: [u64; 5]) -> Vec<LostAt> {
+    let count = |at: &str, packets| PathCount {
+        at: at.to_owned(),
+        packets,
+    };
+    let one = LostAt {
+        places: vec![PathPlace::Gw1, PathPlace::CipherLink],
+        before: count("gw1/a1 received", seen[0]),
+        behind: count("gw2/w1 received", seen[1]),
+        dropped: seen[2],
+    };
+    seen[1]
+        .is_multiple_of(2)
+        .then_some(one)
+        .into_iter()
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! The columns of a distribution of times: least, percentiles, most. Every table that has them has
+//! them in this order.
+
+use crate::table::Cell;
+use stats::{LoadLatency, Pooled};
+
+/// Titles of the columns.
+pub(crate) const TITLES: [&str; 6] = ["Min", "p50", "p90", "p99", "p99.9", "Max"];
+
+/// The place of the median among the columns.
+const MEDIAN: usize = 1;
+
+/// The cells of one-way latency, all repeats pooled.
+pub(crate) fn of_load(found: Option<&LoadLatency>) -> [Cell; TITLES.len()] {
+    [
+        Cell::time(found.map(|found| found.min_ns)),
+        Cell::time(found.map(|found| found.p50_ns)),
+        Cell::time(found.and_then(|found| found.p90_ns)),
+        Cell::time(found.and_then(|found| found.p99_ns)),
+        Cell::time(found.and_then(|found| found.p99_9_ns)),
+        Cell::time(found.map(|found| found.max_ns)),
+    ]
+}
+
+/// The cells of round-trip times, all repeats pooled.
+pub(crate) fn of_round_trips(found: &Pooled) -> [Cell; TITLES.len()] {
+    [
+        Cell::time(Some(found.min_ns)),
+        Cell::time(Some(found.p50_ns)),
+        Cell::time(found.p90_ns),
+        Cell::time(found.p99_ns),
+        Cell::time(found.p99_9_ns),
+        Cell::time(Some(found.max_ns)),
+    ]
+}
+
+/// The same with the repeats' medians in place of the pooled one.
+pub(crate) fn with_median(
+    mut cells: [Cell; TITLES.len()],
+    of_repeats: String,
+) -> [Cell; TITLES.len()] {
+    cells[MEDIAN] = Cell::plain(of_repeats);
+    cells
+}

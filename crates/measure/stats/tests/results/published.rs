@@ -1,0 +1,144 @@
+//! Published figures are compared with what counts the same, and with nothing else.
+
+use crate::fixture::*;
+use crate::frame_fixture::{self, assert_close, found, throughput};
+use RateDirection::{EachOfBoth, OneWay, SumOfBoth};
+use RateKind::{Goodput, Throughput};
+use RateLayer::{Ip, L1, L2, Payload};
+use campaign::plan::{
+    Cell, Measurement, Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
+};
+use journal::Journal;
+use stats::{PublishedResult, Results};
+
+const PUBLISHED_BPS: u64 = 100_000_000;
+
+fn beside(mut run: Journal, counts: Option<RateBasis>) -> PublishedResult {
+    let cell = run.header.plan.cells[0].id.clone();
+    run.header.plan.published = vec![Published {
+        source: "a report".into(),
+        system: "a box".into(),
+        what: "traffic".into(),
+        value: PUBLISHED_BPS,
+        unit: PublishedUnit::BitsPerS,
+        counts,
+        cells: vec![cell],
+    }];
+    let [one] = &Results::of(&run).published[..] else {
+        panic!("one published figure, one cell");
+    };
+    one.clone()
+}
+
+const fn counts(kind: RateKind, layer: RateLayer, direction: RateDirection) -> Option<RateBasis> {
+    Some(RateBasis {
+        kind,
+        layer,
+        direction,
+    })
+}
+
+/// 500 MB in 2 s: 2 Gbit/s of payload.
+fn transferred() -> Journal {
+    let mut run = journal(vec![tcp("direct")], 1, 8);
+    record(&mut run, "tcp/direct", 1, measured(transfer(500)));
+    run
+}
+
+/// 10 000 frames/s of 1518 B without loss, in one direction or in both.
+fn searched(duplex: bool) -> (Cell, Journal) {
+    let mut cell = throughput("router", 1518);
+    if let Measurement::Frames(test) = &mut cell.measurement {
+        test.traffic.duplex = duplex;
+    }
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    frame_fixture::add(&mut run, &cell, 1, found(Some(10_000), Some(10_100)));
+    (cell, run)
+}
+
+#[track_caller]
+fn refused(found: &PublishedResult, words: &str) {
+    assert!(
+        found.measured.is_none() && found.ratio.is_none(),
+        "{found:?}"
+    );
+    let why = found.refused.as_deref().unwrap_or_default();
+    assert!(why.contains(words), "{words}: {why}");
+}
+
+#[test]
+fn goodput_of_one_direction_stands_beside_the_same_only() {
+    let found = beside(transferred(), counts(Goodput, Payload, OneWay));
+    assert_close(found.ratio.unwrap(), 2e9 / PUBLISHED_BPS as f64);
+    assert_eq!((found.refused, found.converted), (None, None));
+    refused(
+        &beside(transferred(), counts(Goodput, Payload, SumOfBoth)),
+        "published is goodput of payload, sum of both directions; \
+         measured is goodput of payload, one direction",
+    );
+    refused(
+        &beside(transferred(), counts(Throughput, L2, OneWay)),
+        "published is throughput at L2, one direction; measured is goodput of payload",
+    );
+    refused(
+        &beside(transferred(), counts(Goodput, RateLayer::Unstated, OneWay)),
+        "a layer that is not stated",
+    );
+    refused(&beside(transferred(), None), "does not record which layer");
+}
+
+#[test]
+fn throughput_is_converted_to_the_published_layer_and_directions() {
+    for (layer, frame_bytes) in [(L1, 1538.0), (L2, 1518.0), (Ip, 1500.0)] {
+        let one_way = beside(searched(false).1, counts(Throughput, layer, OneWay));
+        let bps = 10_000.0 * 8.0 * frame_bytes;
+        assert_close(one_way.measured.unwrap().mean, bps);
+        let words = one_way.converted.unwrap();
+        assert!(
+            words.starts_with("frame rate of one direction, at "),
+            "{words}"
+        );
+
+        let sum = beside(searched(true).1, counts(Throughput, layer, SumOfBoth));
+        assert_close(sum.ratio.unwrap(), 2.0 * bps / PUBLISHED_BPS as f64);
+        assert!(sum.converted.unwrap().ends_with("times two"));
+
+        let each = beside(searched(true).1, counts(Throughput, layer, EachOfBoth));
+        assert_close(each.measured.unwrap().mean, bps);
+    }
+}
+
+#[test]
+fn throughput_does_not_stand_beside_goodput_sums_or_other_loads() {
+    refused(
+        &beside(searched(true).1, counts(Goodput, Payload, SumOfBoth)),
+        "published is goodput of payload, sum of both directions; \
+         measured is throughput at L2, sum of both directions",
+    );
+    refused(
+        &beside(searched(false).1, counts(Throughput, L2, SumOfBoth)),
+        "measured is throughput at L2, one direction",
+    );
+    refused(
+        &beside(searched(true).1, counts(Throughput, L2, OneWay)),
+        "measured is throughput at L2, one of both directions",
+    );
+    refused(
+        &beside(searched(true).1, counts(RateKind::Unstated, L2, SumOfBoth)),
+        "a kind that is not stated",
+    );
+}
+
+#[test]
+fn a_load_with_some_loss_is_no_throughput() {
+    let (_, mut run) = searched(false);
+    if let Measurement::Frames(test) = &mut run.header.plan.cells[0].measurement
+        && let campaign::plan::Procedure::Throughput(search) = &mut test.procedure
+    {
+        search.goals[0].criteria.loss_ratio_ppm = 5_000;
+    }
+    refused(
+        &beside(run, counts(Throughput, L2, OneWay)),
+        "goals allow some",
+    );
+}

@@ -1,0 +1,202 @@
+//! What was read of the machine, the sender and the path reaches the warnings.
+
+use crate::fixture::*;
+use crate::frame_fixture::{self, add, found, throughput, trial};
+use campaign::plan::{Load, Procedure};
+use journal::Journal;
+use journal::record::*;
+use stats::{Results, Warning, WarningKind};
+
+fn of(journal: &Journal, kind: WarningKind) -> Option<Warning> {
+    let warnings = Results::of(journal).warnings;
+    warnings.into_iter().find(|found| found.kind == kind)
+}
+
+/// A transfer while others took that share of a core, in per cent.
+fn beside(percent: u64) -> Measured {
+    let mut measured = transfer(1_000);
+    measured.cpu.foreign_ns = measured.cpu.wall_ns * percent / 100;
+    measured.cpu.idle_ns = Some(SECOND_NS);
+    measured
+}
+
+fn transferred(trials: [Outcome; 3]) -> Journal {
+    let mut run = journal(vec![tcp("direct")], 3, 8);
+    for (repeat, outcome) in (1..).zip(trials) {
+        record(&mut run, "tcp/direct", repeat, outcome);
+    }
+    run
+}
+
+#[test]
+fn another_program_on_a_core_is_a_warning() {
+    let quiet = [beside(0), beside(10), beside(3)].map(measured);
+    assert_eq!(of(&transferred(quiet), WarningKind::MachineTaken), None);
+    let disturbed = [beside(0), beside(92), beside(11)].map(measured);
+    let found = of(&transferred(disturbed), WarningKind::MachineTaken).unwrap();
+    assert_eq!(found.cells, ["tcp/direct"]);
+    assert!(
+        found.text.contains(
+            "`tcp/direct`, repeat 2: 92 % of one core, of which the hypervisor 0 %, with 0.2 cores idle"
+        ),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn an_invalid_trial_is_described_too_but_one_that_was_repeated_is_not() {
+    let invalid = Outcome::Invalid {
+        reasons: vec!["machine-was-ours: x".into()],
+        measured: Box::new(beside(92)),
+    };
+    let quiet = || measured(beside(0));
+    let mut run = transferred([quiet(), invalid, quiet()]);
+    assert!(of(&run, WarningKind::MachineTaken).is_some());
+    record(&mut run, "tcp/direct", 2, quiet());
+    assert_eq!(of(&run, WarningKind::MachineTaken), None);
+}
+
+#[test]
+fn the_hypervisor_counts_as_others_do() {
+    let mut stolen = transfer(1_000);
+    stolen.cpu.steal_ns = stolen.cpu.wall_ns / 4;
+    let run = transferred([stolen, transfer(1_000), transfer(1_000)].map(measured));
+    let found = of(&run, WarningKind::MachineTaken).unwrap();
+    assert!(
+        found
+            .text
+            .contains("25 % of one core, of which the hypervisor 25 %."),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn a_path_that_waited_for_others_is_told_by_idle_time() {
+    let mut cpu = beside(92).cpu;
+    cpu.idle_ns = Some(0);
+    assert!(cpu.was_taken_from_path());
+    cpu.idle_ns = Some(cpu.taken_ns());
+    assert!(!cpu.was_taken_from_path(), "other cores were free");
+    cpu.idle_ns = None;
+    assert!(!cpu.was_taken_from_path(), "unknown");
+    cpu.idle_ns = Some(0);
+    cpu.foreign_ns = cpu.wall_ns / 2;
+    assert!(!cpu.was_taken_from_path(), "a half of a core is the bound");
+}
+
+fn loaded(trial: FrameTrial) -> Journal {
+    let load = Procedure::Load(Load {
+        frames_per_s: Some(trial.load),
+        duration_ns: SECOND_NS,
+    });
+    let cell = frame_fixture::cell("router", 64, load);
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let frames = FrameResult {
+        trials: vec![trial],
+        ..FrameResult::default()
+    };
+    add(&mut run, &cell, 1, frames);
+    run
+}
+
+#[test]
+fn a_sender_that_stood_still_is_a_warning() {
+    let mut stalled = trial(200_000, 200_000);
+    assert_eq!(
+        of(&loaded(stalled.clone()), WarningKind::SenderStalled),
+        None
+    );
+    (stalled.late_ns_max, stalled.late_frames) = (293_000_000, 57_571);
+    let found = of(&loaded(stalled.clone()), WarningKind::SenderStalled).unwrap();
+    assert!(
+        found
+            .text
+            .contains("stood still for 293 ms in 1 s at 200 kpps, and 57571 of 200000 frames left"),
+        "{}",
+        found.text
+    );
+    assert!(stalled.came_in_bursts());
+    // A few late frames are every machine's.
+    (stalled.late_ns_max, stalled.late_frames) = (19_999_999, 10_000);
+    assert!(!stalled.sender_stalled() && !stalled.came_in_bursts());
+    stalled.late_frames += 1;
+    assert!(stalled.sender_stalled() && !stalled.came_in_bursts());
+}
+
+#[test]
+fn of_a_search_the_trials_at_its_bounds_bear_the_figure() {
+    let cell = throughput("router", 64);
+    let stalled_at = |place: usize| {
+        let mut frames = found(Some(100_000), Some(110_000));
+        frames.trials[place].late_ns_max = 50_000_000;
+        let mut run = journal(vec![cell.clone()], 1, 8);
+        add(&mut run, &cell, 1, frames);
+        of(&run, WarningKind::SenderStalled).is_some()
+    };
+    // The last is the search's first step, at another load.
+    assert_eq!([0, 1, 2].map(stalled_at), [true, true, false]);
+}
+
+#[test]
+fn packets_lost_between_the_gateways_are_a_warning() {
+    let mut lossy = transfer(1_000);
+    let count = |at: &str, packets| PathCount {
+        at: at.into(),
+        packets,
+    };
+    lossy.evidence.lost_at = vec![LostAt {
+        places: vec![PathPlace::CipherLink],
+        before: count("gw1/cipher_tx_packets", 20_000),
+        behind: count("gw2/cipher_rx_packets", 19_801),
+        dropped: 0,
+    }];
+    let whole = || measured(transfer(1_000));
+    assert_eq!(
+        of(
+            &transferred([whole(), whole(), whole()]),
+            WarningKind::LostAt
+        ),
+        None
+    );
+    let found = of(
+        &transferred([whole(), whole(), measured(lossy)]),
+        WarningKind::LostAt,
+    );
+    let text = found.unwrap().text;
+    assert!(
+        text.contains(
+            "`tcp/direct`, repeat 3, between gw1 and gw2: 199 of 20000 \
+             (20000 by gw1/cipher_tx_packets, 19801 by gw2/cipher_rx_packets)."
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_warning_describes_the_worst_cells_only() {
+    let cells: Vec<_> = (0..5)
+        .map(|number| {
+            let mut cell = tcp("direct");
+            cell.id = format!("cell{number}");
+            cell
+        })
+        .collect();
+    let mut run = journal(cells, 1, 8);
+    for number in 0..5 {
+        let id = format!("cell{number}");
+        record(&mut run, &id, 1, measured(beside(20 + number)));
+    }
+    let found = of(&run, WarningKind::MachineTaken).unwrap();
+    assert_eq!(found.cells.len(), 5);
+    let described: Vec<bool> = (0..5)
+        .map(|number| found.text.contains(&format!("`cell{number}`")))
+        .collect();
+    assert_eq!(described, [false, false, true, true, true]);
+    assert!(
+        found.text.ends_with("; and 2 cells more."),
+        "{}",
+        found.text
+    );
+}

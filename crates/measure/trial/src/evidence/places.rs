@@ -1,0 +1,311 @@
+//! Where packets were lost: the counters along the path, one after the other.
+//!
+//! ```text
+//!  generator | a0 > a1 | clear_rx (gw1) cipher_tx | w0 > w1 | cipher_rx (gw2) clear_tx | b1 > b0 | analyser
+//!            ^ link A  ^          gw1             ^ cipher  ^           gw2            ^ link B  ^ B
+//! ```
+//!
+//! A counter is used where it counts the same packets as its neighbours: an interface does not
+//! where super-packets cross it or fragments do, and an encryptor's two sides do not where packets
+//! share ESP packets. Of a device without counters of ours its interfaces tell what it lost.
+
+use super::{ObservedPath, check};
+use journal::record::{Check, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace};
+
+/// Packets that two neighbouring counters may differ by besides one in [`COUNTED_ONE_IN`]: they
+/// are not read at one instant, and a link carries neighbour discovery.
+const APART_PACKETS: u64 = 16;
+/// The same where gateways also talk to one another: keepalives, and agreeing on keys.
+const APART_PACKETS_TALKING: u64 = 64;
+/// Two counters may differ by one packet in this many.
+const COUNTED_ONE_IN: u64 = 1000;
+
+/// Counters along the path in one direction, generator and analyser included.
+const GATES: usize = 12;
+/// The part of the path behind each counter but the last, for packets from A to B.
+const PLACES: [PathPlace; GATES - 1] = [
+    PathPlace::LinkA,
+    PathPlace::LinkA,
+    PathPlace::Gw1,
+    PathPlace::Gw1,
+    PathPlace::CipherLink,
+    PathPlace::CipherLink,
+    PathPlace::Gw2,
+    PathPlace::Gw2,
+    PathPlace::LinkB,
+    PathPlace::LinkB,
+    PathPlace::StationB,
+];
+/// The places of the path's six interfaces among the counters.
+const INTERFACES: [usize; 6] = [1, 2, 5, 6, 9, 10];
+/// Of these, the ends of the sending station's link: test frames are never super-packets there.
+const FIRST_LINK: [usize; 2] = [1, 2];
+/// Those of the cipher link, where packets may be fragments.
+const CIPHER_LINK: [usize; 2] = [5, 6];
+/// The places of the first gateway's two counters, and of the second's.
+const GATEWAYS: [[usize; 2]; 2] = [[3, 4], [7, 8]];
+
+/// What the stations of a frame test add to the path's counters.
+#[derive(Debug)]
+pub(crate) struct FrameEnds<'a> {
+    /// The sending interface, as `node/interface`.
+    pub(super) source: String,
+    /// The receiving one.
+    pub(super) sink: String,
+    /// The trial during which the counters were read; `None` if there is none.
+    pub(super) trial: Option<&'a FrameTrial>,
+    /// Whether both directions are loaded: then the trial's counts are sums.
+    pub(super) duplex: bool,
+}
+
+/// The counters along the path in one direction, in order; `None` where there is none to use.
+struct Line {
+    gates: Vec<Option<PathCount>>,
+    /// Packets that the interface at this place counted as dropped.
+    dropped: Vec<u64>,
+    /// The part of the path behind each counter.
+    places: Vec<PathPlace>,
+    /// Whether a counter and the next one count different packets.
+    differ: Vec<bool>,
+}
+
+impl ObservedPath<'_> {
+    /// Where packets were lost, as far as counters tell. `ends` are those of a frame test.
+    pub(crate) fn lost_at(&self, ends: Option<&FrameEnds<'_>>) -> Vec<LostAt> {
+        let [source, sink] = lab::direct_interfaces();
+        if ends.is_some_and(|ends| ends.source == source || ends.source == sink) {
+            return self.past_the_gateways(ends).lost(APART_PACKETS);
+        }
+        let apart = self.apart();
+        let mut lost = self.line(true, ends).lost(apart);
+        lost.extend(self.line(false, ends).lost(apart));
+        lost
+    }
+
+    /// Packets that neighbouring counters may differ by.
+    fn apart(&self) -> u64 {
+        let adapter = &self.cell.dut.adapter;
+        let talks = match adapter.encryptor() {
+            Some(encryptor) => encryptor.keys.is_agreed(),
+            None => adapter.encrypts(),
+        };
+        match talks {
+            true => APART_PACKETS_TALKING,
+            false => APART_PACKETS,
+        }
+    }
+
+    /// The counters from A to B, or from B to A.
+    fn line(&self, forward: bool, ends: Option<&FrameEnds<'_>>) -> Line {
+        let mut line = Line::new(PLACES.to_vec());
+        let mut names = lab::path_interfaces();
+        let mut gateways = ["gw1", "gw2"];
+        if !forward {
+            names.reverse();
+            gateways.reverse();
+            line.places = PLACES.map(mirrored).to_vec();
+        }
+        for (number, (place, name)) in INTERFACES.into_iter().zip(&names).enumerate() {
+            let is_countable = match (self.links.offloads, ends) {
+                (false, _) => true,
+                (true, Some(_)) => FIRST_LINK.contains(&place),
+                (true, None) => false,
+            };
+            let is_whole = !CIPHER_LINK.contains(&place) || self.fits_cipher_link();
+            line.interface(place, self.counters.get(name), (name, number % 2 == 0));
+            if !is_countable || !is_whole {
+                line.gates[place] = None;
+            }
+        }
+        let encryptor = self.cell.dut.adapter.encryptor();
+        if let Some(encryptor) = encryptor {
+            for (gateway, [into, out]) in gateways.into_iter().zip(GATEWAYS) {
+                let [rx, tx] = match gateway == gateways[0] {
+                    true => ["clear_rx_packets", "cipher_tx_packets"],
+                    false => ["cipher_rx_packets", "clear_tx_packets"],
+                };
+                line.count(into, self.dut_counters, &format!("{gateway}/{rx}"));
+                line.count(out, self.dut_counters, &format!("{gateway}/{tx}"));
+                line.differ[into] = encryptor.aggregate;
+            }
+        }
+        if let Some(ends) = ends.filter(|_| forward) {
+            line.stations(ends, &names);
+        }
+        line
+    }
+
+    /// The counters of the link past the gateways.
+    fn past_the_gateways(&self, ends: Option<&FrameEnds<'_>>) -> Line {
+        let mut line = Line::new(vec![
+            PathPlace::DirectLink,
+            PathPlace::DirectLink,
+            PathPlace::StationB,
+        ]);
+        let names = lab::direct_interfaces();
+        for (number, name) in names.iter().enumerate() {
+            line.interface(number + 1, self.counters.get(name), (name, number == 0));
+        }
+        if let Some(ends) = ends {
+            line.stations(ends, &names);
+        }
+        line
+    }
+
+    /// Whether no packet is fragmented between the gateways.
+    fn fits_cipher_link(&self) -> bool {
+        let profile = self.cell.dut.adapter.profile();
+        profile.cipher_packet_bytes(self.links.mtu.into()) <= self.links.cipher_mtu.into()
+    }
+
+    /// Whether a link must carry all that is sent to it: none is shaped, and nothing else is in it.
+    fn must_carry_all(&self, place: PathPlace) -> bool {
+        let has_elements = || {
+            let own = ["a/", "b/", "gw1/", "gw2/"];
+            let is_own = |name: &String| own.iter().any(|own| name.starts_with(own));
+            !self.link_ends.iter().all(is_own)
+        };
+        place.is_link()
+            && self.links.rate_bps.is_none()
+            && (place != PathPlace::CipherLink || !has_elements())
+    }
+}
+
+impl Line {
+    fn new(places: Vec<PathPlace>) -> Self {
+        let gates = places.len() + 1;
+        Self {
+            gates: vec![None; gates],
+            dropped: vec![0; gates],
+            places,
+            differ: vec![false; gates],
+        }
+    }
+
+    fn interface(
+        &mut self,
+        place: usize,
+        counters: Option<&InterfaceCounters>,
+        (name, sends): (&str, bool),
+    ) {
+        let Some(found) = counters else { return };
+        let (verb, packets, dropped) = match sends {
+            true => ("sent", found.tx_packets, found.tx_dropped),
+            false => ("received", found.rx_packets, found.rx_dropped),
+        };
+        self.dropped[place] = dropped;
+        self.gates[place] = Some(PathCount {
+            at: format!("{name} {verb}"),
+            packets,
+        });
+    }
+
+    fn count(
+        &mut self,
+        place: usize,
+        counters: &std::collections::BTreeMap<String, u64>,
+        name: &str,
+    ) {
+        self.gates[place] = counters.get(name).map(|&packets| PathCount {
+            at: name.to_owned(),
+            packets,
+        });
+    }
+
+    /// Adds generator and analyser, where they stand at the ends of the path and their counts are
+    /// of this direction alone.
+    fn stations(&mut self, ends: &FrameEnds<'_>, names: &[String]) {
+        let Some(trial) = ends.trial.filter(|_| !ends.duplex) else {
+            return;
+        };
+        let last = self.gates.len() - 1;
+        if names.first() == Some(&ends.source) {
+            self.gates[0] = Some(PathCount {
+                at: "the generator".to_owned(),
+                packets: trial.sent,
+            });
+        }
+        if names.last() == Some(&ends.sink) {
+            let analysed = trial.received + trial.duplicated + trial.too_late + trial.corrupted;
+            self.gates[last] = Some(PathCount {
+                at: "the analyser".to_owned(),
+                packets: analysed + trial.after_end,
+            });
+        }
+    }
+
+    /// Each pair of neighbouring counters of which the second counted clearly fewer packets.
+    fn lost(&self, apart: u64) -> Vec<LostAt> {
+        let known: Vec<(usize, &PathCount)> = self
+            .gates
+            .iter()
+            .enumerate()
+            .filter_map(|(place, gate)| Some((place, gate.as_ref()?)))
+            .collect();
+        let pairs = known.windows(2).filter_map(|pair| {
+            let [(from, before), (to, behind)] = *pair else {
+                return None;
+            };
+            let mut places = self.places[from..to].to_vec();
+            places.dedup();
+            let lost = LostAt {
+                places,
+                before: before.clone(),
+                behind: behind.clone(),
+                dropped: self.dropped[from + 1..=to].iter().sum(),
+            };
+            let same = !self.differ[from..to].contains(&true);
+            (same && is_clear(lost.packets(), before.packets, apart)).then_some(lost)
+        });
+        pairs.collect()
+    }
+}
+
+/// Whether a difference is more than two counts of the same packets may show.
+const fn is_clear(lost: u64, of: u64, apart: u64) -> bool {
+    lost > apart + of / COUNTED_ONE_IN
+}
+
+const fn mirrored(place: PathPlace) -> PathPlace {
+    match place {
+        PathPlace::LinkA => PathPlace::LinkB,
+        PathPlace::Gw1 => PathPlace::Gw2,
+        PathPlace::Gw2 => PathPlace::Gw1,
+        PathPlace::LinkB => PathPlace::LinkA,
+        PathPlace::StationB => PathPlace::StationA,
+        other => other,
+    }
+}
+
+/// A link of the lab that has no rate loses nothing but what an interface's queue had no room for,
+/// and that it counts. What vanished on it beyond that, no device lost. What was lost elsewhere is
+/// said.
+pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Option<Check> {
+    let vanished = |lost: &&LostAt| match lost.places[..] {
+        [place] => {
+            let beyond = lost.packets().saturating_sub(lost.dropped);
+            path.must_carry_all(place) && is_clear(beyond, lost.before.packets, path.apart())
+        }
+        _ => false,
+    };
+    let words = |lost: &[&LostAt]| {
+        let words: Vec<String> = lost.iter().map(|lost| lost.words()).collect();
+        words.join("; ")
+    };
+    let (vanished, elsewhere): (Vec<&LostAt>, Vec<&LostAt>) = lost_at.iter().partition(vanished);
+    let mut detail = match vanished.is_empty() {
+        true => "no packet vanished on a link, as far as counters tell".to_owned(),
+        false => format!(
+            "packets vanished where no device is, {}: look for what drops them there, a queue \
+             discipline or a filter",
+            words(&vanished)
+        ),
+    };
+    if !elsewhere.is_empty() {
+        detail += &format!("; packets were lost {}", words(&elsewhere));
+    }
+    check("links-lossless", vanished.is_empty(), detail)
+}
+
+#[cfg(test)]
+mod tests;
