@@ -235,7 +235,8 @@ const METHOD: &[Paragraph] = &[
     (
         "Order",
         "All cells are measured once, then all again, so that drift of the machine affects \
-        device and baseline equally. Repeats of both pair up, and the range given with a ratio is the range \
+        device and baseline equally; within each repeat in a random order, unless the campaign keeps \
+        that of its file. Repeats of both pair up, and the range given with a ratio is the range \
          of those pairs.",
     ),
     (

@@ -243,7 +243,7 @@ impl<E> Runner<'_, E> {
 
     /// Makes a trial, and records its checkpoints.
     fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, Stop<E>> {
-        let (number, trials) = (self.trial, self.plan.trials().count());
+        let (number, trials) = (self.trial, self.plan.trial_count());
         let left = self.forecast.left();
         let (progress, sink) = (&mut *self.progress, &mut *self.sink);
         let mut recorded = Ok(());
@@ -272,7 +272,7 @@ impl<E> Runner<'_, E> {
     fn report(&mut self, event: RunEvent<'_>) {
         (self.progress)(Progress {
             trial: self.trial,
-            trials: self.plan.trials().count(),
+            trials: self.plan.trial_count(),
             left: self.forecast.left(),
             event,
         });

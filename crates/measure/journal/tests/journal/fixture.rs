@@ -2,7 +2,7 @@
 
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
-    LabPlan, Measurement, Plan, Published, PublishedUnit, Stations, Tool,
+    LabPlan, Measurement, Order, Plan, Published, PublishedUnit, Stations, Tool,
 };
 use journal::Record;
 use journal::record::*;
@@ -37,6 +37,7 @@ pub(crate) fn header() -> Header {
                 },
             },
             repeats: 3,
+            order: Order::Random { seed: Some(7) },
             cells: vec![
                 cell(0, "direct", Adapter::Direct),
                 cell(
