@@ -192,13 +192,14 @@ impl<E> Runner<'_, E> {
         let earlier = self.checkpoints.iter();
         let checkpoints: Vec<Checkpoint> =
             earlier.filter(|one| one.is_of(trial)).cloned().collect();
-        let record = self.measure(&Trial {
+        let mut record = self.measure(&Trial {
             cell,
             repeat,
             links: links(self.plan, cell),
             parameters,
             checkpoints: &checkpoints,
         })?;
+        record.refuse_the_impossible(cell);
         self.record(&Record::Trial(Box::new(record.clone())))?;
         let estimated_ns = trial_ns(cell, self.plan.repeats);
         self.forecast.ended(estimated_ns, record.duration_ns);

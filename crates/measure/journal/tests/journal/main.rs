@@ -1,8 +1,10 @@
 //! The journal on a real file system: round trips, cuts, kills, full disks.
 
 mod any;
+mod checksums;
 mod documentation;
 mod faults;
 mod fixture;
+mod possible;
 mod roundtrip;
 mod versions;
