@@ -9,8 +9,8 @@
 //!
 //! `sum` is the first 128 bits of SHA-256 (FIPS 180-4) over the digits of the line before (none for
 //! the header) and the line's bytes up to `,"sum"`. So a line that was changed, moved or duplicated
-//! does not fit, nor does the line after it or after one that was removed. The chain finds accidents
-//! and edits; it does not prove who wrote a line, since it has no key.
+//! does not fit, nor does the line after it or after one that was removed. The chain finds
+//! accidents and edits; it does not prove who wrote a line, since it has no key.
 
 use crate::record::{FORMAT_CHECKED, Header};
 use sha2::{Digest, Sha256};
