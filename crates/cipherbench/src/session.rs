@@ -164,7 +164,7 @@ fn has_bad_device(journal: &Journal) -> bool {
 
 fn interrupted(dir: &Path, journal: &Journal) -> Failure {
     let made = journal.latest_trials().len();
-    let planned = journal.header.plan.trials().count();
+    let planned = journal.header.plan.trial_count();
     let text = format!(
         "interrupted after {made} of {planned} trials; the lab is removed\nhelp: to continue: {}",
         going_on(dir, journal)
@@ -182,7 +182,7 @@ fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> Failure {
 
 /// The command to continue. If all trials are complete, invalid ones were being repeated.
 fn going_on(dir: &Path, journal: &Journal) -> String {
-    let all = journal.finished_trials().len() == journal.header.plan.trials().count();
+    let all = journal.finished_trials().len() == journal.header.plan.trial_count();
     let invalid = if all { "--invalid " } else { "" };
     format!("cipherbench resume {invalid}{}", dir.display())
 }

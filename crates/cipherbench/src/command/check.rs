@@ -92,7 +92,7 @@ fn summary(plan: &Plan) -> String {
         "campaign {}: {} cells, {} trials, {}",
         plan.name,
         plan.cells.len(),
-        plan.trials().count(),
+        plan.trial_count(),
         human::duration_ns(plan.estimate_ns() as f64)
     )
 }

@@ -23,7 +23,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         done.trials = &done.trials - &invalid;
     }
     let plan = &journal.header.plan;
-    if journal.end.is_some() && done.trials.len() == plan.trials().count() {
+    if journal.end.is_some() && done.trials.len() == plan.trial_count() {
         output::stderr("nothing is left to do: all trials are complete\n");
         match invalid.len() {
             0 => {}

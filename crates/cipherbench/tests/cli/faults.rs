@@ -174,6 +174,16 @@ pub(crate) fn an_unreadable_journal_is_reported_with_its_line() {
     )
     .expect("written");
     assert_refused("journal.jsonl:2: ");
+    // A digit edited by hand, in a record that is as good JSON as before.
+    fs::write(
+        &path,
+        whole.replacen(r#""received":60,"#, r#""received":59,"#, 1),
+    )
+    .expect("written");
+    assert_refused("the checksum does not fit");
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    fs::write(&path, [lines[0], lines[2], lines[1], lines[3]].concat()).expect("written");
+    assert_refused("journal.jsonl:2: the line belongs after line 3");
     let format = format!(r#""format":{}"#, journal::record::FORMAT_VERSION);
     assert!(whole.contains(&format), "{format}");
     fs::write(&path, whole.replacen(&format, r#""format":99"#, 1)).expect("written");

@@ -5,7 +5,7 @@ use crate::dut;
 use crate::estimate;
 use crate::expand::{self, Draft};
 use crate::lab::{self, LabFile};
-use crate::plan::{Claim, Measurement, Plan, Published};
+use crate::plan::{Claim, Measurement, Order, Plan, Published};
 use crate::published;
 use crate::trial::{self, Kind};
 use crate::words::counted;
@@ -14,7 +14,6 @@ use std::time::Duration;
 use yaml::{Document, Map, Mistake, Mistakes, Place, Reported};
 
 /// Times that a cell may be measured.
-const REPEATS_MAX: u32 = 1000;
 const REPEATS_DEFAULT: u32 = 3;
 /// Longest name: it becomes part of a folder's name.
 const NAME_CHARS_MAX: usize = 64;
@@ -35,6 +34,7 @@ pub struct Campaign {
     name: String,
     title: String,
     repeats: u32,
+    order: Order,
     /// The place of `repeats`, or of the name when it is not given.
     repeats_place: Place,
     drafts: Vec<Draft>,
@@ -106,8 +106,15 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         }
     });
     let repeats = map.with_default("repeats", None, |node| {
-        node.integer(1..=REPEATS_MAX)
+        node.integer(1..=Plan::REPEATS_MAX)
             .map(|repeats| Some(node.spanned(repeats)))
+    });
+    let order = map.with_default("order", true, |node| {
+        node.one_of("order", &[("random", true), ("file", false)])
+    });
+    let seed = map.with_default("seed", None, |node| {
+        node.integer(0..=u32::MAX)
+            .map(|seed| Some(node.spanned(seed)))
     });
     let calibrate = map.with_default("calibrate", None, |node| {
         node.bool().map(|on| Some(node.spanned(on)))
@@ -133,6 +140,18 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         .optional("claims")
         .map(|node| Ok((node, claim::read_all(node)?)));
     let published = map.with_default("published", Vec::new(), published::read);
+    let order = match (order?, seed?) {
+        (true, seed) => Order::Random {
+            seed: seed.map(|seed| seed.value),
+        },
+        (false, None) => Order::File,
+        (false, Some(seed)) => {
+            let what = "the order of the file needs no seed";
+            return Err(map
+                .node()
+                .mistake_at(&seed.place, what, "remove it, or `order: file`"));
+        }
+    };
     let (name, title, repeats, duts) = (name?, title?, repeats?, duts?);
     let (node, trials) = trials?;
     if let Some(reported) = both {
@@ -171,6 +190,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         drafts,
         claims,
         published,
+        order,
         repeats: repeats
             .as_ref()
             .map_or(REPEATS_DEFAULT, |repeats| repeats.value),
@@ -251,7 +271,7 @@ impl Campaign {
     #[must_use]
     pub fn with_repeats(self, repeats: u32) -> Self {
         Self {
-            repeats: repeats.clamp(1, REPEATS_MAX),
+            repeats: repeats.clamp(1, Plan::REPEATS_MAX),
             ..self
         }
     }
@@ -316,6 +336,7 @@ impl Campaign {
             title: self.title.clone(),
             lab: lab.plan().clone(),
             repeats: self.repeats,
+            order: self.order,
             cells: cells.collect(),
             claims: self.claims.clone(),
             published: self.published.clone(),

@@ -13,6 +13,7 @@ mod disturbed;
 mod frames;
 pub(crate) mod keys;
 mod mrr;
+mod order;
 mod published;
 mod search;
 mod service;
@@ -33,6 +34,7 @@ pub use device::{
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
 pub use keys::KeySource;
 pub use mrr::Mrr;
+pub use order::Order;
 pub use published::{Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
 pub use service::{ServiceStep, ServiceTest};
 pub use soak::{DriftBounds, Soak};
@@ -62,6 +64,9 @@ pub struct Plan {
     pub lab: LabPlan,
     /// Times that each cell is measured; at least 1.
     pub repeats: u32,
+    /// The order in which the trials of each repeat run.
+    #[serde(default)]
+    pub order: Order,
     /// The cells, in the order of the campaign, the DUT varying fastest.
     pub cells: Vec<Cell>,
     /// Claims about the DUTs, to be printed beside the figures of their cells.
@@ -73,6 +78,9 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Largest number of repeats.
+    pub const REPEATS_MAX: u32 = 1000;
+
     /// Time that the whole run will take: the sum over its trials, in nanoseconds.
     #[must_use]
     pub fn estimate_ns(&self) -> u64 {
@@ -92,10 +100,19 @@ impl Plan {
     }
 
     /// The trials in the order in which they run: all cells once, then all again, so that a drift
-    /// of the machine affects DUT and baseline equally.
+    /// of the machine affects DUT and baseline equally; each time in the order of
+    /// [`order`](Self::order).
     pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
-        (1..=self.repeats)
-            .flat_map(move |repeat| self.cells.iter().map(move |cell| TrialRef { cell, repeat }))
+        (1..=self.repeats).flat_map(move |repeat| {
+            let cells = self.order.cells(&self.cells, repeat);
+            cells.into_iter().map(move |cell| TrialRef { cell, repeat })
+        })
+    }
+
+    /// The number of trials.
+    #[must_use]
+    pub const fn trial_count(&self) -> usize {
+        self.cells.len().saturating_mul(self.repeats as usize)
     }
 }
 

@@ -3,7 +3,7 @@
 mod device;
 mod frames;
 
-use crate::plan::{Cables, Cell, Element, LabKind, LabPlan, Measurement, Plan, Tool};
+use crate::plan::{Cables, Cell, Element, LabKind, LabPlan, Measurement, Order, Plan, Tool};
 use crate::words::counted;
 use std::fmt::Write;
 use std::time::Duration;
@@ -193,6 +193,13 @@ fn heading(plan: &Plan) -> String {
             counted(cells * u64::from(plan.repeats), "trial"),
         ),
     );
+    match plan.order {
+        Order::File => line(&mut text, "order: that of the file"),
+        Order::Random { seed: Some(seed) } => {
+            line(&mut text, &format!("order: randomised blocks, seed {seed}"));
+        }
+        Order::Random { seed: None } => {}
+    }
     text
 }
 

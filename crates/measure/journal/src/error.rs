@@ -60,7 +60,7 @@ pub enum JournalError {
     },
     /// A complete line that is no record of this format: the file was damaged or edited.
     #[error("{}:{line}: {problem}\nhelp: a journal is only ever appended to; restore this file \
-             from a copy", path.display())]
+             from a copy{}", path.display(), without_copy(*line))]
     Line {
         /// The journal.
         path: PathBuf,
@@ -85,6 +85,21 @@ impl JournalError {
             path: path.into(),
             source,
         }
+    }
+}
+
+/// Returns the hint for a damaged line without a copy of the file.
+fn without_copy(line: usize) -> String {
+    match line {
+        0 | 1 => String::new(),
+        2 => "; without a copy, keep the line before it (head -n 1) and go on: cipherbench \
+              resume RUN"
+            .into(),
+        _ => format!(
+            "; without a copy, keep the {before} lines before it (head -n {before}) and go on: \
+             cipherbench resume RUN",
+            before = line - 1
+        ),
     }
 }
 

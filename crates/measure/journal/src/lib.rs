@@ -3,15 +3,20 @@
 //! A run is a folder, `runs/<time>-<name>/`, and its journal is the file `journal.jsonl` in it: one
 //! JSON object per line, the [`Header`](record::Header) first. A [`Writer`] writes each line in one
 //! call and syncs it to the disk before it returns, so that a kill loses at most the line being
-//! written. [`read`] returns a [`Journal`], the only source of every document of a run.
+//! written. Each line ends in a checksum that is chained with the line before (`checksum`), so
+//! that a changed line is never read as if it were whole. [`read`] returns a [`Journal`], the only
+//! source of every document of a run.
 //!
-//! This crate does not interpret figures (`stats` does), reads no clock, and never rewrites a
-//! complete line. `docs/journal.md` describes the format.
+//! This crate does not interpret figures (`stats` does), except that it refuses what cannot be
+//! (`possible`). It reads no clock, and never rewrites a complete line. `docs/journal.md`
+//! describes the format.
 
 #![forbid(unsafe_code)]
 
+mod checksum;
 pub mod error;
 pub mod folder;
+mod possible;
 mod reader;
 pub mod record;
 pub mod time;

@@ -3,15 +3,18 @@
 //! A line is complete when its newline is on the disk. An incomplete last line is left by a kill or
 //! a full disk: it is dropped with a [`Warning`]. Anything else that violates the format is an
 //! error with its line number, because such a file was damaged and must not be evaluated as if it
-//! were whole.
+//! were whole. Checksums find every change of a line (`checksum`).
 
 use crate::JournalError;
+use crate::checksum::Chain;
 use crate::folder::FILE_NAME;
+use crate::possible::{contradictions, impossible_plan};
 use crate::record::{
-    End, FORMAT_VERSION, FORMAT_VERSION_OLDEST, FatigueProgress, Header, Outcome, Record, Resumed,
-    SoakProgress, TrialRecord, Tuned,
+    End, FORMAT_CHECKED, FORMAT_VERSION, FORMAT_VERSION_OLDEST, FatigueProgress, Header, Outcome,
+    Record, Resumed, SoakProgress, TrialRecord, Tuned,
 };
 use campaign::Plan;
+use campaign::plan::Cell;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -53,6 +56,20 @@ pub enum Warning {
         /// Its length.
         bytes: usize,
     },
+    /// The lines have no checksums: a change to the file cannot be noticed.
+    NoChecksums {
+        /// The journal's format version.
+        format: u32,
+    },
+    /// An intermediate record that contradicts itself is not used: `resume` measures it again.
+    Contradiction {
+        /// Its kind: `soaked`, `fatigued`, `tuned`.
+        record: &'static str,
+        /// Id of its cell.
+        cell: String,
+        /// The contradictions.
+        problem: String,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -62,6 +79,19 @@ impl fmt::Display for Warning {
                 f,
                 "line {line} of the journal is unfinished ({bytes} B) and was dropped: \
                  the run was stopped while it was written"
+            ),
+            Self::NoChecksums { format } => write!(
+                f,
+                "the journal has format {format}, whose lines have no checksums: \
+                 a line that was changed since it was written cannot be noticed"
+            ),
+            Self::Contradiction {
+                record,
+                cell,
+                problem,
+            } => write!(
+                f,
+                "a record `{record}` of the cell `{cell}` contradicts itself and is not used: {problem}"
             ),
         }
     }
@@ -91,41 +121,57 @@ pub(crate) fn open_error(dir: &Path, path: PathBuf, error: std::io::Error) -> Jo
     }
 }
 
-/// Parses a journal. Also returns the length of its complete lines. `path` is for messages only.
-pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), JournalError> {
+/// The part of a journal that a writer continues.
+pub(crate) struct Finished {
+    /// Length of the complete lines.
+    pub(crate) bytes: usize,
+    /// The checksums up to there.
+    pub(crate) chain: Chain,
+}
+
+/// Parses a journal. `path` is for messages only.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), JournalError> {
     let finished = bytes
         .iter()
         .rposition(|&byte| byte == b'\n')
         .map_or(0, |last| last + 1);
-    let mut lines = bytes[..finished]
-        .split_inclusive(|&byte| byte == b'\n')
-        .map(|line| &line[..line.len() - 1]);
+    let all_lines = || {
+        let lines = bytes[..finished].split_inclusive(|&byte| byte == b'\n');
+        lines.map(|line| &line[..line.len() - 1])
+    };
+    let mut lines = all_lines();
     let header = lines
         .next()
         .ok_or_else(|| JournalError::NoHeader { path: path.into() })?;
+    let bad = |line: usize, problem: String| JournalError::Line {
+        path: path.into(),
+        line,
+        problem,
+    };
     let mut journal = Journal::new(read_header(path, header)?);
-    // A set, since a plan can have thousands of cells, and a journal many times as many trials.
-    let planned: BTreeSet<String> = journal
-        .header
-        .plan
+    let mut chain = Chain::new(&journal.header);
+    chain
+        .check(header, all_lines())
+        .map_err(|problem| bad(1, problem))?;
+    // A map, since a plan can have thousands of cells, and a journal many times as many trials.
+    let plan = journal.header.plan.clone();
+    let cells: BTreeMap<&str, &Cell> = plan
         .cells
         .iter()
-        .map(|cell| cell.id.clone())
+        .map(|cell| (cell.id.as_str(), cell))
         .collect();
     let mut count = 1;
     for line in lines {
         count += 1;
-        let record: Record = serde_json::from_slice(line)
-            .map_err(|error| json_problem(&error))
-            .and_then(|record| {
-                check(&record, &journal.header.plan, |id| planned.contains(id)).map(|()| record)
+        chain
+            .check(line, all_lines())
+            .and_then(|()| serde_json::from_slice(line).map_err(|error| json_problem(&error)))
+            .and_then(|record: Record| {
+                let cell = check(&record, &plan, |id| cells.get(id).copied())?;
+                journal.read_record(record, cell);
+                Ok(())
             })
-            .map_err(|problem| JournalError::Line {
-                path: path.into(),
-                line: count,
-                problem,
-            })?;
-        journal.push(record);
+            .map_err(|problem| bad(count, problem))?;
     }
     if finished < bytes.len() {
         let bytes = bytes.len() - finished;
@@ -134,30 +180,40 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, usize), Journ
             bytes,
         });
     }
-    Ok((journal, finished))
+    let format = journal.header.format;
+    if format < FORMAT_CHECKED {
+        journal.warnings.push(Warning::NoChecksums { format });
+    }
+    let bytes = finished;
+    Ok((journal, Finished { bytes, chain }))
 }
 
-/// Checks that a record may follow a header with this plan. The error is a sentence.
-fn check(record: &Record, plan: &Plan, planned: impl Fn(&str) -> bool) -> Result<(), String> {
+/// Checks that a record may follow a header with this plan, and returns its cell, if it is of one.
+/// The error is a sentence.
+fn check<'p>(
+    record: &Record,
+    plan: &Plan,
+    planned: impl Fn(&str) -> Option<&'p Cell>,
+) -> Result<Option<&'p Cell>, String> {
     let cell = match record {
         Record::Header(_) => return Err("a second header".into()),
-        Record::Resumed(_) | Record::End(_) => return Ok(()),
+        Record::Resumed(_) | Record::End(_) => return Ok(None),
         Record::Tuned(tuned) => &tuned.cell,
         Record::Soaked(soaked) => &soaked.cell,
         Record::Fatigued(fatigued) => &fatigued.cell,
         Record::Trial(trial) => &trial.cell,
     };
-    if !planned(cell) {
+    let Some(cell) = planned(cell) else {
         return Err(format!("cell `{cell}` is not in the plan"));
-    }
+    };
     let repeat = match record {
         Record::Trial(trial) => trial.repeat,
         Record::Soaked(soaked) => soaked.repeat,
         Record::Fatigued(fatigued) => fatigued.repeat,
-        _ => return Ok(()),
+        _ => return Ok(Some(cell)),
     };
     match (1..=plan.repeats).contains(&repeat) {
-        true => Ok(()),
+        true => Ok(Some(cell)),
         false => Err(format!(
             "repeat {repeat} of {} is not planned",
             plan.repeats
@@ -200,7 +256,10 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
         });
     }
     match serde_json::from_slice(line) {
-        Ok(Record::Header(header)) => Ok(*header),
+        Ok(Record::Header(header)) => match impossible_plan(&header.plan) {
+            None => Ok(*header),
+            Some(problem) => Err(bad(problem)),
+        },
         Ok(_) => Err(bad("the first record is not a header".into())),
         Err(error) => Err(bad(json_problem(&error))),
     }
@@ -232,18 +291,39 @@ impl Journal {
         }
     }
 
-    /// Adds the next record of the run.
+    /// Adds the next record of the run, as it is: only records read from a file are checked for
+    /// contradictions.
     ///
     /// # Errors
     /// A sentence if the record is invalid here: a second header, or a cell or repeat that is not
     /// planned.
     pub fn accept(&mut self, record: Record) -> Result<(), String> {
         let plan = &self.header.plan;
-        check(&record, plan, |id| {
-            plan.cells.iter().any(|cell| cell.id == id)
-        })?;
+        let find = |id: &str| plan.cells.iter().find(|cell| cell.id == id);
+        check(&record, plan, find)?;
         self.push(record);
         Ok(())
+    }
+
+    /// Adds a record of this cell that was read from a file. A trial that contradicts itself
+    /// becomes invalid; another record that does is not used, with a [`Warning`].
+    fn read_record(&mut self, record: Record, cell: Option<&Cell>) {
+        let problems = contradictions(&record, cell);
+        match record {
+            Record::Trial(mut trial) if !problems.is_empty() => {
+                trial.refuse(problems);
+                self.push(Record::Trial(trial));
+            }
+            record if problems.is_empty() => self.push(record),
+            record => {
+                self.end = None;
+                self.warnings.push(Warning::Contradiction {
+                    record: record.name(),
+                    cell: cell.map_or_else(String::new, |cell| cell.id.clone()),
+                    problem: problems.join("; "),
+                });
+            }
+        }
     }
 
     /// Adds a checked record.

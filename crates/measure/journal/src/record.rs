@@ -44,7 +44,11 @@ use std::collections::BTreeMap;
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
 /// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
-pub const FORMAT_VERSION: u32 = 5;
+/// 6: checksums.
+pub const FORMAT_VERSION: u32 = 6;
+
+/// The first version whose lines have checksums.
+pub const FORMAT_CHECKED: u32 = 6;
 
 /// The oldest version that is still read: keys that it lacks have defaults that say so.
 pub const FORMAT_VERSION_OLDEST: u32 = 1;
@@ -67,6 +71,22 @@ pub enum Record {
     Trial(Box<TrialRecord>),
     /// The run ended (not written when it is interrupted).
     End(End),
+}
+
+impl Record {
+    /// Its kind, as in the key `record`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Header(_) => "header",
+            Self::Resumed(_) => "resumed",
+            Self::Tuned(_) => "tuned",
+            Self::Soaked(_) => "soaked",
+            Self::Fatigued(_) => "fatigued",
+            Self::Trial(_) => "trial",
+            Self::End(_) => "end",
+        }
+    }
 }
 
 /// Format version, plan, command and machine of the run.

@@ -1,7 +1,8 @@
 //! Writing a journal: one write and one sync per line.
 
+use crate::checksum::Chain;
 use crate::folder::FILE_NAME;
-use crate::reader::{open_error, parse};
+use crate::reader::{Finished, open_error, parse};
 use crate::record::{Header, Record};
 use crate::{Journal, JournalError};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -16,6 +17,8 @@ pub struct Writer {
     path: PathBuf,
     /// Length of the complete lines.
     finished: u64,
+    /// The checksums of these lines.
+    chain: Chain,
     /// A write failed and its partial line could not be removed.
     broken: bool,
 }
@@ -40,6 +43,7 @@ impl Writer {
             file,
             path,
             finished: 0,
+            chain: Chain::new(header),
             broken: false,
         };
         let begun = writer
@@ -69,6 +73,10 @@ impl Writer {
         file.read_to_end(&mut bytes)
             .map_err(|error| JournalError::io("read", &path, error))?;
         let (journal, finished) = parse(&path, &bytes)?;
+        let Finished {
+            bytes: finished,
+            chain,
+        } = finished;
         if finished < bytes.len() {
             file.set_len(finished as u64)
                 .and_then(|()| file.sync_data())
@@ -79,6 +87,7 @@ impl Writer {
                 file,
                 path,
                 finished: finished as u64,
+                chain,
                 broken: false,
             },
             journal,
@@ -100,6 +109,7 @@ impl Writer {
         // A record is plain data with string keys, which always has a JSON form.
         let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
         debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
+        let chain = self.chain.seal(&mut line);
         line.push(b'\n');
         // One `write` call, unless the disk accepts only a part; the next call then returns the
         // error.
@@ -110,6 +120,7 @@ impl Writer {
         {
             Ok(()) => {
                 self.finished += line.len() as u64;
+                self.chain = chain;
                 Ok(())
             }
             Err(error) => {

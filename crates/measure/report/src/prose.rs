@@ -237,7 +237,8 @@ const METHOD: &[Paragraph] = &[
     (
         "Order",
         "All cells are measured once, then all again, so that drift of the machine affects \
-        device and baseline equally. Repeats of both pair up: a ratio is the geometric mean over those pairs.",
+        device and baseline equally; within each repeat in a random order, unless the campaign keeps that of its file. Repeats of both \
+         pair up: a ratio is the geometric mean over those pairs.",
     ),
     (
         "Intervals",

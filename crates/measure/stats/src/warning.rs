@@ -54,6 +54,10 @@ pub enum WarningKind {
     NotEnded,
     /// The last line of the journal was unfinished.
     UnfinishedLine,
+    /// The journal is of a version whose lines have no checksums.
+    NoChecksums,
+    /// A record that is not of a finished trial contradicted itself, and was not used.
+    Contradiction,
     /// Invalid trials were repeated.
     #[serde(rename = "made-again")]
     Repeated,
@@ -164,6 +168,8 @@ pub(crate) fn warnings(
     let found = [
         run::not_ended(progress),
         run::unfinished_line(journal),
+        run::no_checksums(journal),
+        run::contradiction(journal),
         run::made_again(journal),
         run::environment_changed(journal),
         run::few_repeats(journal),

@@ -192,13 +192,14 @@ impl<E> Runner<'_, E> {
         let earlier = self.checkpoints.iter();
         let checkpoints: Vec<Checkpoint> =
             earlier.filter(|one| one.is_of(trial)).cloned().collect();
-        let record = self.measure(&Trial {
+        let mut record = self.measure(&Trial {
             cell,
             repeat,
             links: links(self.plan, cell),
             parameters,
             checkpoints: &checkpoints,
         })?;
+        record.refuse_the_impossible(cell);
         self.record(&Record::Trial(Box::new(record.clone())))?;
         let estimated_ns = trial_ns(cell, self.plan.repeats);
         self.forecast.ended(estimated_ns, record.duration_ns);
@@ -243,7 +244,7 @@ impl<E> Runner<'_, E> {
 
     /// Makes a trial, and records its checkpoints.
     fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, Stop<E>> {
-        let (number, trials) = (self.trial, self.plan.trials().count());
+        let (number, trials) = (self.trial, self.plan.trial_count());
         let left = self.forecast.left();
         let (progress, sink) = (&mut *self.progress, &mut *self.sink);
         let mut recorded = Ok(());
@@ -272,7 +273,7 @@ impl<E> Runner<'_, E> {
     fn report(&mut self, event: RunEvent<'_>) {
         (self.progress)(Progress {
             trial: self.trial,
-            trials: self.plan.trials().count(),
+            trials: self.plan.trial_count(),
             left: self.forecast.left(),
             event,
         });

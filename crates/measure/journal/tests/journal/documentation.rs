@@ -7,10 +7,12 @@ use campaign::plan::{
     IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Mrr, Ports, Procedure, Profile,
     Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Tool, Traffic, Workers,
 };
-use journal::Record;
 use journal::record::*;
+use journal::{FILE_NAME, Record, Writer};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 /// Maps whose keys are names of things, not of fields.
@@ -517,7 +519,7 @@ fn collect(value: &Value, words: &mut BTreeSet<String>) {
 #[test]
 fn every_key_and_kind_is_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/journal.md");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = fs::read_to_string(path).unwrap();
     let mut words = BTreeSet::new();
     for record in records() {
         collect(&serde_json::to_value(record).unwrap(), &mut words);
@@ -536,6 +538,49 @@ fn every_key_and_kind_is_documented() {
 #[test]
 fn the_documentation_names_the_version() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/journal.md");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = fs::read_to_string(path).unwrap();
     assert!(text.contains(&format!("The header's `format` is {FORMAT_VERSION}.")));
+}
+
+/// The documented way to check a journal by hand agrees with the reader.
+#[test]
+fn the_documented_check_by_hand_works() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("SKIPPED the_documented_check_by_hand_works: there is no python3");
+        return;
+    }
+    let text = include_str!("../../../../../docs/journal.md");
+    let begin = text.find("python3 - journal.jsonl").unwrap();
+    let script = &text[begin..begin + text[begin..].find("```").unwrap()];
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    let mut writer = Writer::create(dir.path(), &header()).unwrap();
+    writer.append(&crate::fixture::failed(0, 1, "é")).unwrap();
+    writer.append(&crate::fixture::measured(1, 1)).unwrap();
+    let check = || {
+        let mut shell = Command::new("sh");
+        let output = shell
+            .args(["-c", script])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.success(), text)
+    };
+    assert_eq!(check(), (true, "all 3 lines fit\n".into()));
+    let good = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        good.replace(
+            "\"repeat\":1,\"started_unix_ns\":1,",
+            "\"repeat\":1,\"started_unix_ns\":2,",
+        ),
+    )
+    .unwrap();
+    assert_eq!(check(), (false, "line 2 does not fit\n".into()));
+    fs::write(&path, good.replace("\"}\n", "\" }\n")).unwrap();
+    assert_eq!(
+        check(),
+        (false, "line 1 does not end in a checksum\n".into())
+    );
 }

@@ -2,8 +2,8 @@
 
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
-    LabPlan, Measurement, Plan, Published, PublishedUnit, RateBasis, RateDirection, RateKind,
-    RateLayer, Stations, Tool,
+    LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
+    RateKind, RateLayer, Stations, Tool,
 };
 use journal::Record;
 use journal::record::*;
@@ -38,6 +38,7 @@ pub(crate) fn header() -> Header {
                 },
             },
             repeats: 3,
+            order: Order::Random { seed: Some(7) },
             cells: vec![
                 cell(0, "direct", Adapter::Direct),
                 cell(

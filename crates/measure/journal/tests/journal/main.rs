@@ -2,8 +2,10 @@
 
 mod any;
 mod any_tester;
+mod checksums;
 mod documentation;
 mod faults;
 mod fixture;
+mod possible;
 mod roundtrip;
 mod versions;

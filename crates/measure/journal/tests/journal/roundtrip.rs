@@ -2,6 +2,7 @@
 
 use crate::any::{records, text};
 use crate::fixture::{failed, header, measured};
+use journal::record::Outcome;
 use journal::{FILE_NAME, Journal, JournalError, Record, Warning, Writer, read};
 use proptest::prelude::*;
 use std::fs;
@@ -12,6 +13,30 @@ fn write(dir: &Path, header: &journal::record::Header, records: &[Record]) {
     let mut writer = Writer::create(dir, header).unwrap();
     for record in records {
         writer.append(record).unwrap();
+    }
+}
+
+/// Asserts that a journal of any records was read as expected. Records of any numbers contradict
+/// themselves: trials keep their figures as invalid ones, others are not used.
+fn assert_read(mut found: Journal, expected: &Journal) {
+    for trial in &mut found.trials {
+        if let Outcome::Invalid { reasons, measured } = &mut trial.outcome
+            && reasons
+                .first()
+                .is_some_and(|reason| reason.starts_with("record-is-possible: "))
+        {
+            trial.outcome = Outcome::Measured(std::mem::take(measured));
+        }
+    }
+    assert_eq!(found.trials, expected.trials);
+    assert_eq!(
+        (&found.header, &found.resumed, &found.end),
+        (&expected.header, &expected.resumed, &expected.end)
+    );
+    let is_contradiction = |warning: &Warning| matches!(warning, Warning::Contradiction { .. });
+    if !found.warnings.iter().any(is_contradiction) {
+        let rest = (&expected.tuned, &expected.soaked, &expected.fatigued);
+        assert_eq!((&found.tuned, &found.soaked, &found.fatigued), rest);
     }
 }
 
@@ -37,7 +62,11 @@ proptest! {
 
         let bytes = fs::read(dir.path().join(FILE_NAME)).unwrap();
         prop_assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count(), records.len() + 1);
-        prop_assert_eq!(read(dir.path()).unwrap(), expected(header, &records));
+        assert_read(read(dir.path()).unwrap(), &expected(header, &records));
+        for record in &records {
+            let line = serde_json::to_string(record).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Record>(&line).unwrap(), record);
+        }
     }
 
     #[test]
@@ -54,14 +83,14 @@ proptest! {
 
         let (mut writer, journal) = Writer::append_to(dir.path()).unwrap();
         let warning = Warning::UnfinishedLine { line: before.len() + 2, bytes: torn };
-        prop_assert_eq!(&journal.warnings, &vec![warning]);
+        prop_assert_eq!(journal.warnings.last(), Some(&warning));
         for record in &after {
             writer.append(record).unwrap();
         }
         drop(writer);
 
         let all: Vec<_> = before.into_iter().chain(after).collect();
-        prop_assert_eq!(read(dir.path()).unwrap(), expected(header(), &all));
+        assert_read(read(dir.path()).unwrap(), &expected(header(), &all));
     }
 }
 
@@ -129,9 +158,7 @@ fn the_last_record_of_a_trial_counts_and_failed_ones_are_not_finished() {
 
     assert_eq!(journal.latest_trials().len(), 3);
     let latest = journal.latest_trials()[&(first.as_str(), 1)];
-    assert!(
-        matches!(&latest.outcome, journal::record::Outcome::Failed { reason } if reason == "again")
-    );
+    assert!(matches!(&latest.outcome, Outcome::Failed { reason } if reason == "again"));
     assert_eq!(journal.finished_trials(), [(first, 2), (second, 1)].into());
 }
 
@@ -141,7 +168,7 @@ fn a_trial_is_invalid_by_its_last_record_and_finished() {
         crate::fixture::trial(
             cell,
             repeat,
-            journal::record::Outcome::Invalid {
+            Outcome::Invalid {
                 reasons: vec!["offered-as-intended: no".into()],
                 measured: Box::default(),
             },

@@ -339,6 +339,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         },
         repeats,
         cells,
+        order: campaign::plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
     }

@@ -9,6 +9,7 @@
 //! ```
 
 mod compared;
+mod damaged;
 mod device;
 mod disk;
 mod disturbed;

@@ -27,13 +27,44 @@ pub(super) fn not_ended(progress: &Progress) -> Option<Warning> {
 }
 
 pub(super) fn unfinished_line(journal: &Journal) -> Option<Warning> {
-    let text = journal.warnings.first()?.to_string();
-    warning(
+    of_reader(
+        journal,
         WarningKind::UnfinishedLine,
-        vec![],
-        format!("{}{}.", text[..1].to_uppercase(), &text[1..]),
+        |found| matches!(found, journal::Warning::UnfinishedLine { .. }),
         "Only the trial in progress is lost: cipherbench resume RUN repeats it.",
     )
+}
+
+pub(super) fn no_checksums(journal: &Journal) -> Option<Warning> {
+    of_reader(
+        journal,
+        WarningKind::NoChecksums,
+        |found| matches!(found, journal::Warning::NoChecksums { .. }),
+        "Compare the journal with a copy that nobody could change, or make a new run.",
+    )
+}
+
+pub(super) fn contradiction(journal: &Journal) -> Option<Warning> {
+    of_reader(
+        journal,
+        WarningKind::Contradiction,
+        |found| matches!(found, journal::Warning::Contradiction { .. }),
+        "cipherbench resume RUN measures it again.",
+    )
+}
+
+/// The reader's warnings of one kind as one warning.
+fn of_reader(
+    journal: &Journal,
+    kind: WarningKind,
+    is_kind: impl Fn(&journal::Warning) -> bool,
+    advice: &str,
+) -> Option<Warning> {
+    let found = journal.warnings.iter().filter(|found| is_kind(found));
+    let texts: Vec<String> = found.map(ToString::to_string).collect();
+    let text = texts.join("; ");
+    let first = text.get(..1)?.to_uppercase();
+    warning(kind, vec![], format!("{first}{}.", &text[1..]), advice)
 }
 
 /// Invalid trials are repeated only on request; a reader of the figures must know this, and why the

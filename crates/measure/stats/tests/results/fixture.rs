@@ -40,6 +40,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
             lab,
             repeats,
             cells,
+            order: campaign::plan::Order::File,
             claims: Vec::new(),
             published: Vec::new(),
         },

@@ -576,6 +576,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
         },
         repeats,
         cells,
+        order: campaign::plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
     }

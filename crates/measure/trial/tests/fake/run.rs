@@ -2,7 +2,7 @@
 
 use crate::bench::{ESTIMATE_NS, FakeBench, Script, encrypting, ping, plan, said, udp};
 use campaign::Plan;
-use campaign::plan::{Adapter, Measurement, WireGuard, WireGuardProgram};
+use campaign::plan::{Adapter, Measurement, Order, WireGuard, WireGuardProgram};
 use journal::record::{
     FrameTrial, Outcome, Record, SoakProgress, SoakSegment, ToolParameters, TrialRecord,
 };
@@ -164,6 +164,39 @@ fn what_is_done_is_not_done_again() {
         }
     );
     assert!(matches!(made[..], [Record::End(_)]));
+}
+
+#[test]
+fn a_resumed_run_continues_in_the_random_order_of_its_seed() {
+    let mut plan = two_duts(6);
+    plan.order = Order::Random { seed: Some(3) };
+    let planned = |plan: &Plan| -> Vec<(String, u32)> {
+        let trials = plan.trials();
+        trials
+            .map(|trial| (trial.cell.id.clone(), trial.repeat))
+            .collect()
+    };
+    let all = planned(&plan);
+    let made = |done: &[(String, u32)]| -> Vec<(String, u32)> {
+        let done = Done {
+            trials: done.iter().cloned().collect(),
+            ..Done::default()
+        };
+        let (_, made) = records(&mut FakeBench::new(Script::default()), &plan, &done);
+        let owned = |(cell, repeat): (&str, u32)| (cell.to_owned(), repeat);
+        trials(&made).into_iter().map(owned).collect()
+    };
+    assert_eq!(made(&[]), all);
+    for broken_off in [1, 4, 7] {
+        let (before, after) = all.split_at(broken_off);
+        assert_eq!(made(before), after);
+    }
+    let order = |seed| {
+        let mut plan = two_duts(6);
+        plan.order = Order::Random { seed: Some(seed) };
+        planned(&plan)
+    };
+    assert!((0..4).any(|seed| order(seed) != all));
 }
 
 #[test]

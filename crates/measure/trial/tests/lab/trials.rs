@@ -150,6 +150,7 @@ pub(crate) fn plan(cell: &Cell) -> Plan {
         lab: lab_plan(),
         repeats: 1,
         cells: vec![cell.clone()],
+        order: campaign::plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
     }

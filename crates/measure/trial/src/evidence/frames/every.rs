@@ -4,10 +4,10 @@
 
 use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures};
 use crate::evidence::bounds::gateway_bytes;
+use crate::evidence::check;
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
-use crate::evidence::{check, tool};
 use campaign::plan::{Adapter, Role};
-use journal::record::{Check, FrameTrial, LinkTraffic, TrialReadings};
+use journal::record::{Check, Cpu, FrameTrial, LinkTraffic, TrialReadings};
 
 /// Ethernet header, and with the FCS, which virtual links do not count.
 const ETHERNET_BYTES: u64 = 14;
