@@ -20,7 +20,7 @@ pub use frame_trial::{
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use measured::*;
-pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
+pub use soak::{DevicePoint, SoakPoint, SoakProbe, SoakProgress, SoakSegment};
 
 use campaign::Plan;
 use schemars::JsonSchema;
@@ -243,7 +243,8 @@ pub struct Datagrams {
     pub station_lost: u64,
     /// Received out of order by B.
     pub out_of_order: u64,
-    /// The tool's mean jitter, in nanoseconds.
+    /// Interarrival jitter by RFC 3550 §6.4.1, as iperf computes it, in nanoseconds: mean over its
+    /// streams.
     pub jitter_ns: u64,
 }
 

@@ -28,7 +28,9 @@ pub use loads::LoadResult;
 pub use loss::LossAccount;
 pub use mean::MeanFrameRate;
 pub use rates::LayerRates;
-pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};
+pub use soak::{
+    CAPACITY_MIN_PROBES, STALL_NS, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict,
+};
 pub use throughput::{GoalResult, ThroughputResult};
 
 pub(crate) use calibration::calibrations;

@@ -25,6 +25,7 @@ mod device;
 mod drift;
 mod estimate;
 mod frames;
+mod goodput;
 mod hybrids;
 mod keys;
 mod latency;
@@ -53,13 +54,14 @@ pub use device::{
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{BOOTSTRAP_MIN_REPEATS, Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
-    BackToBackResult, Calibration, CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult,
-    DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures,
-    FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare, LayerRates,
-    LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed, RecoveryResult, RekeyResult,
-    STALL_NS, SetupResult, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult,
-    TrafficInfo, histogram_percentile, longest_burst,
+    BackToBackResult, CAPACITY_MIN_PROBES, Calibration, CleanRekeys, DesyncReport, DesyncResult,
+    DisturbanceResult, DisturbedLoad, EventPlace, EventResult, EventTimes, FailoverResult,
+    FrameCell, FrameFigures, FrameOutcome, GoalResult, HOSTILE_LOSS_PPM, HostileResult,
+    HostileShare, LayerRates, LoadLatency, LoadResult, LossAccount, MeanFrameRate, PortUsed,
+    RecoveryResult, RekeyResult, STALL_NS, SetupResult, SoakCapacity, SoakResult, SoakRun,
+    SoakStall, SoakVerdict, ThroughputResult, TrafficInfo, histogram_percentile, longest_burst,
 };
+pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
 pub use latency::{LatencyResult, Pooled, percentile};

@@ -16,7 +16,7 @@ pub(crate) use details::{bounds, goals, layers, verdicts};
 pub(crate) use disturbed::{disturbed, percent_name};
 pub(crate) use loads::loads;
 pub(crate) use ports::{cpu, mixes, ports};
-pub(crate) use soak::{bytes, change, soak};
+pub(crate) use soak::{bytes, change, drift_cells, soak};
 pub(crate) use timing::{back_to_back, latency, recovery};
 pub(crate) use vendor::{Quantity, vendor};
 

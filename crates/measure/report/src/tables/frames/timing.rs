@@ -12,12 +12,12 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; one way, from the intended send time; load: per cent of the throughput found, 0 being \
          the lowest load; p50: mean ± largest distance of the repeats' medians; the other \
-         percentiles are of all repeats pooled; jitter: p99 − p50",
+         percentiles are of all repeats pooled",
         set.common
     );
     let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .label("Load")
-        .figures(["Frames", "p50", "p90", "p99", "p99.9", "Max", "Jitter"])
+        .figures(["Frames", "p50", "p90", "p99", "p99.9", "Max", "p99 − p50"])
         .text("Verdict");
     for (point, cell) in set.rows() {
         let found = cell.frames().map_or(&[][..], |found| &found.latency);
@@ -58,7 +58,7 @@ fn latency_cells(latency: &LoadLatency) -> [Cell; 7] {
         Cell::time(latency.p99_ns),
         Cell::time(latency.p99_9_ns),
         Cell::time(Some(latency.max_ns)),
-        Cell::time(latency.jitter_ns),
+        Cell::time(latency.p99_less_p50_ns),
     ]
 }
 
