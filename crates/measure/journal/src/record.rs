@@ -31,7 +31,7 @@ pub use measured::*;
 pub use readings::{DutWork, LinkTraffic, MachineTime, QueueDrops, TrialReadings};
 pub use service::ServiceTrial;
 pub use settings::{PathSettings, SettingChange};
-pub use soak::{DevicePoint, SoakPoint, SoakProgress, SoakSegment};
+pub use soak::{DevicePoint, SoakPoint, SoakProbe, SoakProgress, SoakSegment};
 pub use topology::{LogicalCpu, physical_cores};
 pub use variation::{DelayVariation, Ipdv, Pdv};
 
@@ -291,7 +291,8 @@ pub struct Datagrams {
     pub station_lost: u64,
     /// Received out of order by B.
     pub out_of_order: u64,
-    /// The tool's mean jitter, in nanoseconds.
+    /// Interarrival jitter by RFC 3550 §6.4.1, as iperf computes it, in nanoseconds: mean over its
+    /// streams.
     pub jitter_ns: u64,
 }
 

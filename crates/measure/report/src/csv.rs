@@ -174,9 +174,11 @@ const TRIAL: &[Declared] = &[
     ("datagrams_out_of_order", "out of order at B", |row| {
         text(transfer(row)?.datagrams?.out_of_order)
     }),
-    ("jitter_ns", "mean jitter as the tool computes it", |row| {
-        text(transfer(row)?.datagrams?.jitter_ns)
-    }),
+    (
+        "rfc3550_jitter_ns",
+        "interarrival jitter by RFC 3550 §6.4.1, as iperf computes it, mean over its streams",
+        |row| text(transfer(row)?.datagrams?.jitter_ns),
+    ),
     ("requests_sent", "echo requests", |row| {
         text(latency(row)?.sent)
     }),

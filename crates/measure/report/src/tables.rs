@@ -26,7 +26,7 @@ pub(crate) use keys::{hybrids, keys};
 pub(crate) use latency::latency;
 pub(crate) use published::{is_share, published, scale as published_scale};
 pub(crate) use spread::spread;
-pub(crate) use throughput::{datagrams, throughput};
+pub(crate) use throughput::{datagrams, goodput_drift, throughput};
 pub(crate) use tools::tools;
 
 use crate::format::{self, Scale};

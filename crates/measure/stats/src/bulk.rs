@@ -1,6 +1,7 @@
 //! Bulk transfers and their CPU time.
 
 use crate::estimate::{Estimate, Sample};
+use crate::goodput::{self, GoodputDrift};
 use journal::record::{Measured, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +20,9 @@ pub struct Bulk {
     pub retransmits: Option<Estimate>,
     /// Datagrams, for UDP.
     pub datagrams: Option<Datagrams>,
+    /// Drift of the goodput over the intervals of a TCP transfer of a minute or more, of each
+    /// repeat; empty for others.
+    pub goodput_drift: Vec<GoodputDrift>,
 }
 
 /// Datagrams of a UDP transfer.
@@ -36,8 +40,9 @@ pub struct Datagrams {
     pub received_datagrams_per_s: Estimate,
     /// Out of order at B by sent.
     pub out_of_order_ratio: Estimate,
-    /// Mean jitter as the tool computes it.
-    pub jitter_ns: Estimate,
+    /// Interarrival jitter by RFC 3550 §6.4.1, as iperf computes it: the difference of the transit
+    /// times of successive datagrams, smoothed by 1/16; the mean over the streams at their end.
+    pub rfc3550_jitter_ns: Estimate,
 }
 
 /// CPU by role, as cores kept busy: CPU-seconds per second.
@@ -104,6 +109,7 @@ impl Bulk {
                 transfer.retransmits.map(|count| count as f64)
             }),
             datagrams: Datagrams::of(&transfers),
+            goodput_drift: goodput::drifts(&transfers),
         })
     }
 }
@@ -135,7 +141,9 @@ impl Datagrams {
             out_of_order_ratio: estimate(&counted, |(datagrams, _)| {
                 ratio(datagrams.out_of_order, datagrams.sent)
             })?,
-            jitter_ns: estimate(&counted, |(datagrams, _)| Some(datagrams.jitter_ns as f64))?,
+            rfc3550_jitter_ns: estimate(&counted, |(datagrams, _)| {
+                Some(datagrams.jitter_ns as f64)
+            })?,
         })
     }
 }

@@ -34,7 +34,7 @@ pub use mean::MeanFrameRate;
 pub use mrr::MrrResult;
 pub use rates::LayerRates;
 pub use service::{ServiceResult, ServiceStepResult};
-pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict};
+pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict, CAPACITY_MIN_PROBES, SoakCapacity};
 pub use throughput::{GoalResult, OutcomeRepeats, ThroughputResult};
 
 pub(crate) use calibration::calibrations;

@@ -27,7 +27,7 @@ pub struct Session {
     pub block_bytes: u64,
     /// Datagrams that arrived out of order; 0 for TCP.
     pub out_of_order: u64,
-    /// Mean jitter over its streams in nanoseconds; 0 for TCP.
+    /// Interarrival jitter (RFC 3550 §6.4.1), mean over its streams in nanoseconds; 0 for TCP.
     pub jitter_ns: u64,
 }
 

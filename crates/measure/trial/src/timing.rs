@@ -11,6 +11,9 @@ use lab::protocol::OUTPUT_LIMIT_BYTES;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 /// Possible steps of a timeline, in rising order: iperf3 supports 0.1 s to 60 s.
+/// From this duration on a transfer is a soak, whose drift needs more steps.
+const SOAK_NS: u64 = 60 * SECOND;
+const SOAK_STEPS_MIN: u64 = 60;
 const INTERVALS_NS: [u64; 9] = [
     100 * MS,
     200 * MS,
@@ -66,8 +69,12 @@ impl Timing {
     /// station keeps.
     pub(crate) fn of_transfer(duration_ns: u64, warmup_ns: u64, streams: u16) -> Option<Self> {
         let steps = |interval: u64| duration_ns / interval;
+        let steps_min = match duration_ns >= SOAK_NS {
+            true => SOAK_STEPS_MIN,
+            false => STEPS_MIN,
+        };
         let fits =
-            |interval: u64| warmup_ns.is_multiple_of(interval) && steps(interval) >= STEPS_MIN;
+            |interval: u64| warmup_ns.is_multiple_of(interval) && steps(interval) >= steps_min;
         let steps_max = OUTPUT_BYTES / (STREAM_STEP_BYTES * (u64::from(streams) + 1));
         let whole_ns = duration_ns.saturating_add(warmup_ns);
         let finest = INTERVALS_NS
@@ -127,6 +134,9 @@ mod tests {
         assert_eq!(timing(10_000, 1000), (1000, 1000, 11));
         assert_eq!(timing(30_000, 1000), (1000, 1000, 31));
         assert_eq!(timing(30_000, 2000), (2000, 2000, 32));
+        // Enough steps to test the goodput for drift.
+        assert_eq!(timing(60_000, 1000), (1000, 1000, 61));
+        assert_eq!(timing(300_000, 0), (5000, 0, 300));
     }
 
     #[test]

@@ -81,8 +81,11 @@ pub(super) fn time(procedure: &Procedure) -> Duration {
         }
         Procedure::Soak(test) => {
             let found = test.load.search().map_or(Duration::ZERO, search);
-            let segments = test.segments(0).map(|time_ns| trial(nanos(time_ns)));
-            found + segments.sum::<Duration>()
+            let probe = test.probe_ns.map_or(Duration::ZERO, |ns| trial(nanos(ns)));
+            let segments = test
+                .segments(0)
+                .map(|time_ns| trial(nanos(time_ns)) + probe);
+            found + segments.sum::<Duration>() + probe
         }
     };
     let flood = if is_warmed_up(procedure) {

@@ -18,6 +18,7 @@ pub(crate) struct Asked {
     duration: Duration,
     point: Duration,
     segment: Duration,
+    probe: Option<Duration>,
     loss_ppm: u32,
     drift: DriftBounds,
 }
@@ -41,6 +42,11 @@ const SEGMENTS_MAX: u128 = 1000;
 const RATE_DRIFT_DEFAULT: Ratio = Ratio::from_percent(1);
 const LATENCY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(50);
 const MEMORY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(10);
+const CPU_DRIFT_DEFAULT: Ratio = Ratio::from_percent(20);
+const CAPACITY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(20);
+const PROBE_DEFAULT: Duration = Duration::from_secs(1);
+/// Shorter ones measure how the tester starts; longer ones are a load of their own.
+const PROBE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(10);
 const LOSS_MAX: Ratio = Ratio::from_percent(10);
 /// A drift of less than a thousandth, or of 100 %, needs no bound.
 const DRIFT: RangeInclusive<Ratio> = Ratio::from_ppm(1000)..=Ratio::from_percent(100);
@@ -55,20 +61,27 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let loss = map.with_default("loss", Ratio::from_ppm(0), |node| {
         node.ratio(Ratio::from_ppm(0)..=LOSS_MAX)
     });
+    let probe = map.with_default("probe", Some(PROBE_DEFAULT), |node| {
+        node.word_or("off", |node: Node<'_>| node.duration(PROBE))
+    });
     let drift = [
         ("rate_drift", RATE_DRIFT_DEFAULT),
         ("latency_drift", LATENCY_DRIFT_DEFAULT),
         ("memory_drift", MEMORY_DRIFT_DEFAULT),
+        ("cpu_drift", CPU_DRIFT_DEFAULT),
+        ("capacity_drift", CAPACITY_DRIFT_DEFAULT),
     ];
-    let [rate, latency, memory] =
+    let [rate, latency, memory, cpu, capacity] =
         drift.map(|(key, default)| map.with_default(key, default, |node| node.ratio(DRIFT)));
     let (load, durations, point, segment) = (load?, durations.all()?, point?, segment?);
     let drift = DriftBounds {
         rate_ppm: ppm(rate?),
         latency_ppm: ppm(latency?),
         memory_ppm: ppm(memory?),
+        cpu_ppm: Some(ppm(cpu?)),
+        capacity_ppm: Some(ppm(capacity?)),
     };
-    let loss_ppm = ppm(loss?);
+    let (loss_ppm, probe) = (ppm(loss?), probe?);
     let of = |duration: Spanned<Duration>| {
         let times = times(map, &duration, point.as_ref(), segment.as_ref())?;
         Ok(Asked {
@@ -76,6 +89,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
             duration: duration.value,
             point: times.0,
             segment: times.1,
+            probe,
             loss_ppm,
             drift,
         })
@@ -180,6 +194,7 @@ impl Asked {
             duration_ns: nanos(self.duration),
             point_ns: nanos(self.point),
             segment_ns: nanos(self.segment),
+            probe_ns: self.probe.map(nanos),
             loss_ppm: self.loss_ppm,
             drift: self.drift,
         }

@@ -18,6 +18,11 @@ pub struct Soak {
     pub point_ns: u64,
     /// Time of a segment; the last one takes the rest.
     pub segment_ns: u64,
+    /// Time of a probe of the capacity before each segment and after the last one: as many frames
+    /// as the tester can send. `None`: no probes, as in older plans. Its frames are in no count of
+    /// the soak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_ns: Option<u64>,
     /// Highest share of the frames that may be lost, in parts per million; 0: none.
     pub loss_ppm: u32,
     /// Allowed drift over the whole time.
@@ -33,6 +38,12 @@ pub struct DriftBounds {
     pub latency_ppm: u32,
     /// Memory of the device's processes, up or down.
     pub memory_ppm: u32,
+    /// CPU time of the device's processes by time, up or down; `None` in older plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ppm: Option<u32>,
+    /// Capacity by the probes, up or down; `None` in older plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_ppm: Option<u32>,
 }
 
 impl Soak {
@@ -62,11 +73,14 @@ mod tests {
             duration_ns,
             point_ns: 10,
             segment_ns: 30,
+            probe_ns: None,
             loss_ppm: 0,
             drift: DriftBounds {
                 rate_ppm: 0,
                 latency_ppm: 0,
                 memory_ppm: 0,
+                cpu_ppm: None,
+                capacity_ppm: None,
             },
         }
     }

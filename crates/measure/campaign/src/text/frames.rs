@@ -170,16 +170,27 @@ fn soak(test: &Soak) -> String {
     let ratio = |ppm: u32| Ratio::from_ppm(ppm.into());
     let drift = test.drift;
     format!(
-        "{} for {}, in points of {} and segments of {}; stable if at most {} is lost, nothing stalls, and over the \
-         whole time the rate drifts by at most {}, the median latency by {}, the device's memory by {}",
+        "{} for {}, in points of {} and segments of {}{}; stable if at most {} is lost, nothing stalls, and over the \
+         whole time the rate drifts by at most {}, the median latency by {}, the device's memory by {}{}",
         base_load(&test.load),
         time(test.duration_ns),
         time(test.point_ns),
         time(test.segment_ns),
+        test.probe_ns.map_or_else(String::new, |probe_ns| format!(
+            ", before and after which the capacity is probed for {}",
+            time(probe_ns)
+        )),
         ratio(test.loss_ppm),
         ratio(drift.rate_ppm),
         ratio(drift.latency_ppm),
-        ratio(drift.memory_ppm)
+        ratio(drift.memory_ppm),
+        [
+            ("CPU time", drift.cpu_ppm),
+            ("capacity", drift.capacity_ppm)
+        ]
+        .into_iter()
+        .filter_map(|(name, ppm)| Some(format!(", its {name} by {}", ratio(ppm?))))
+        .collect::<String>()
     )
 }
 

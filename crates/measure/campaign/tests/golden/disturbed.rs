@@ -176,6 +176,9 @@ fn a_soak_that_is_left_open_has_its_defaults() {
             assert_eq!(soak.drift.rate_ppm, 10_000);
             assert_eq!(soak.drift.latency_ppm, 500_000);
             assert_eq!(soak.drift.memory_ppm, 100_000);
+            let others = (soak.drift.cpu_ppm, soak.drift.capacity_ppm);
+            assert_eq!(others, (Some(200_000), Some(200_000)));
+            assert_eq!(soak.probe_ns, Some(1_000_000_000));
             let seconds = |ns: u64| ns / 1_000_000_000;
             [soak.duration_ns, soak.point_ns, soak.segment_ns].map(seconds)
         })

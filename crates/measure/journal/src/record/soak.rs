@@ -38,6 +38,20 @@ pub struct SoakSegment {
     pub points: Vec<SoakPoint>,
     /// Frames by latency from the intended send time, over the whole segment, in rising order.
     pub histogram: Vec<LatencyBucket>,
+    /// Probes of the capacity: one before the segment and, of the last one, one after it. None in
+    /// older journals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<SoakProbe>,
+}
+
+/// A probe of a soak's capacity: frames at the line rate or as fast as the tester can send them for
+/// a short time. They are not in [`FrameResult::trials`](super::FrameResult::trials).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SoakProbe {
+    /// When it began, in nanoseconds since the Unix epoch.
+    pub at_unix_ns: u64,
+    /// Its counts.
+    pub trial: FrameTrial,
 }
 
 /// One point of a soak's timeline.

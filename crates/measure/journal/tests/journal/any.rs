@@ -412,15 +412,20 @@ fn soak_segment() -> impl Strategy<Value = SoakSegment> {
         any::<(usize, u32, u64, u64)>(),
         vec(point, 0..3),
         vec(bucket, 0..3),
+        vec((any::<u64>(), frame_trial()), 0..3),
     )
         .prop_map(
-            |((trial, start, started_unix_ns, point_ns), points, histogram)| SoakSegment {
+            |((trial, start, started_unix_ns, point_ns), points, histogram, probes)| SoakSegment {
                 trial,
                 start,
                 started_unix_ns,
                 point_ns,
                 points,
                 histogram,
+                probes: probes
+                    .into_iter()
+                    .map(|(at_unix_ns, trial)| SoakProbe { at_unix_ns, trial })
+                    .collect(),
             },
         )
 }

@@ -282,11 +282,14 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
             duration_ns: 1,
             point_ns: 1,
             segment_ns: 1,
+            probe_ns: Some(1),
             loss_ppm: 0,
             drift: DriftBounds {
                 rate_ppm: 1,
                 latency_ppm: 1,
                 memory_ppm: 1,
+                cpu_ppm: Some(1),
+                capacity_ppm: Some(1),
             },
         }),
     ];
@@ -364,6 +367,7 @@ fn segment() -> SoakSegment {
             device: Some(DevicePoint::default()),
             ..SoakPoint::default()
         }],
+        probes: vec![SoakProbe::default()],
         ..SoakSegment::default()
     }
 }

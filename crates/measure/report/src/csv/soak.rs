@@ -54,6 +54,11 @@ pub(super) const COLUMNS: &[Declared] = &[
         |row| text(device(row)?.desyncs?),
     ),
     (
+        "capacity_per_s",
+        "frames/s over all directions that the device forwarded at the maximum offered load before the segment; empty without a probe",
+        |row| text(capacity(row)?),
+    ),
+    (
         "soak_verdict",
         "whether the soak was stable: stable, inconclusive or unstable; of the repeat",
         |row| {
@@ -64,6 +69,17 @@ pub(super) const COLUMNS: &[Declared] = &[
         },
     ),
 ];
+
+/// Frames/s that the device forwarded in the probe before a segment.
+fn capacity(row: &Context<'_>) -> Option<f64> {
+    let Some(Figure::Segment(found, _)) = row.figure else {
+        return None;
+    };
+    let trial = &found.probes.first()?.trial;
+    let forwarded = (trial.received + trial.receiver_dropped).min(trial.sent);
+    let time_ns = trial.elapsed_ns.max(trial.duration_ns);
+    (time_ns > 0).then(|| (forwarded as f64 * 1e9 / time_ns as f64).round())
+}
 
 fn segment<'a>(row: &Context<'a>) -> Option<&'a SoakSegment> {
     match row.figure? {

@@ -14,6 +14,7 @@ pub(super) const SECTION: Section = Section {
             let id = format!("tcp-{index}");
             bars(run, out, set, None, &id);
             out.tables(tables::throughput(run, set));
+            out.tables(tables::goodput_drift(run, set));
             timeline(run, out, set, &id);
         }
     },

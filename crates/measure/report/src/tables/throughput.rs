@@ -1,7 +1,8 @@
 //! Throughput by cores and MTU, and UDP by datagram size.
 
+use super::frames::drift_cells;
 use super::{FORMAT, cell_table, mean, of_baseline, ratio_cell, reason_cell, throughput_cell};
-use crate::format;
+use crate::format::{self, Scale};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use crate::table::{Cell, Table};
 use stats::{Bulk, CellResult, Metric};
@@ -79,6 +80,38 @@ fn caption(set: &Set<'_>, points: &[&Point<'_>], device: Option<&str>) -> String
         (Some(baseline), Some(device)) => format!("{what}: {device} against {baseline}"),
         (only, device) => format!("{what}: {}", device.or(only).unwrap_or_default()),
     }
+}
+
+/// Drift of the goodput of every repeat of a long TCP transfer; `None` without any.
+pub(crate) fn goodput_drift(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
+    let note = format!(
+        "{}; goodput by interval of the tool; change over the whole time by the Theil-Sen slope, in per cent of the \
+         median, and its 95 % interval; p: Mann-Kendall test; both corrected for the correlation of adjacent intervals",
+        set.common
+    );
+    let mut table = Table::new("TCP over a long time: drift of the goodput", note)
+        .labels(["Device", "MTU", "Cores", "Repeat"])
+        .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
+        .figure("Intervals")
+        .text("Judged");
+    for point in &set.points {
+        for dut in set.baseline.into_iter().chain(set.devices()) {
+            let found = point.cell(dut).and_then(CellResult::bulk);
+            for one in found.map_or(&[][..], |found| &found.goodput_drift) {
+                let mut cells = vec![
+                    Cell::label(run.label(dut)),
+                    Cell::label(format!("{} B", point.mtu)),
+                    Cell::label(point.cores.to_string()),
+                    Cell::label(one.repeat.to_string()),
+                ];
+                cells.extend(drift_cells(Some(&one.drift), |bps| {
+                    Scale::si(bps, "bit/s").value(bps)
+                }));
+                table.push(cells);
+            }
+        }
+    }
+    table.with_rows()
 }
 
 /// Offered, received and lost of every UDP cell of a set.

@@ -27,8 +27,8 @@ pub struct Calibration {
     pub latency_p50_ns: Option<u64>,
     /// Its 99th percentile.
     pub latency_p99_ns: Option<u64>,
-    /// Its jitter: 99th percentile less median.
-    pub latency_jitter_ns: Option<u64>,
+    /// Its 99th percentile less median.
+    pub latency_p99_less_p50_ns: Option<u64>,
 }
 
 /// Returns the cell that bounds a group: the calibration, else the straight control; cells with a
@@ -69,6 +69,6 @@ fn of(cell: &CellResult) -> Option<Calibration> {
         latency_load_frames_per_s: idle.map(|found| found.load_frames_per_s.mean),
         latency_p50_ns: idle.map(|found| found.p50_ns),
         latency_p99_ns: idle.and_then(|found| found.p99_ns),
-        latency_jitter_ns: idle.and_then(|found| found.jitter_ns),
+        latency_p99_less_p50_ns: idle.and_then(|found| found.p99_less_p50_ns),
     })
 }

@@ -33,12 +33,12 @@ pub struct LoadLatency {
     pub p99_9_ns: Option<u64>,
     /// Largest.
     pub max_ns: u64,
-    /// Jitter: 99th percentile less median. A histogram cannot give the difference of successive
-    /// frames.
-    pub jitter_ns: Option<u64>,
     /// Latency and delay variation with each trial as one value; `null` where delay variation was
     /// not measured.
     pub by_trial: Option<LatencyByTrial>,
+    /// 99th percentile less median: the spread of latency towards long ones. It is no jitter of a
+    /// standard, which compares successive frames or the shortest latency.
+    pub p99_less_p50_ns: Option<u64>,
     /// The median of each repeat.
     pub p50_each_ns: Estimate,
     /// The 99th percentile of each repeat; `null` when one has too few frames.
@@ -100,7 +100,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
         p99_ns,
         p99_9_ns: percentile(&all, 999),
         max_ns: all.last()?.0,
-        jitter_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
+        p99_less_p50_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
         by_trial: LatencyByTrial::of(&timed.collect::<Vec<_>>()),
         p50_each_ns: each(&|trials| percentile(&of_all(trials), 500))?,
         p99_each_ns: each(&|trials| percentile(&of_all(trials), 990)),
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(found.histogram, [(10, 150), (50, 40), (80, 10)]);
         assert_eq!((found.frames, found.min_ns, found.max_ns), (200, 10, 80));
         assert_eq!((found.p50_ns, found.p90_ns), (10, Some(50)));
-        assert_eq!((found.p99_ns, found.jitter_ns), (Some(80), Some(70)));
+        assert_eq!((found.p99_ns, found.p99_less_p50_ns), (Some(80), Some(70)));
         assert_eq!(found.p99_9_ns, None);
         let p99 = found.p99_each_ns.unwrap();
         assert_eq!((p99.at(1), p99.at(2)), (Some(50.0), Some(80.0)));

@@ -13,7 +13,8 @@ use crate::bulk::ratio;
 use crate::drift::{Drift, DriftJudgement, Point};
 use campaign::plan::Soak;
 use journal::record::{
-    DevicePoint, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SoakPoint, SoakSegment,
+    DevicePoint, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SoakPoint, SoakProbe,
+    SoakSegment,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +24,11 @@ use std::collections::BTreeMap;
 pub const STALL_NS: u64 = 100_000_000;
 /// Maximum number of listed stalls.
 const STALLS_LISTED: usize = 20;
+/// Minimum number of probes for a verdict on the capacity: with fewer, an interval of 95 % would
+/// be wider than from the lowest slope to the highest.
+pub const CAPACITY_MIN_PROBES: usize = 5;
+/// A probe of whose frames so many arrived shows the tester's capacity, not the device's.
+const LOSSLESS_RATIO: f64 = 0.999;
 /// Share of the configured time that must have been measured.
 const MEASURED_RATIO: f64 = 0.99;
 const NS_PER_HOUR: f64 = 3.6e12;
@@ -107,6 +113,17 @@ pub struct SoakRun {
     pub latency_drift: Option<Drift>,
     /// Resident memory of the device's processes, in bytes; `null` if unknown.
     pub memory_drift: Option<Drift>,
+    /// CPU time of the device's processes by time, as cores; `null` if unknown, or without a bound.
+    pub cpu_drift: Option<Drift>,
+    /// Capacity by the probes, in frames/s and direction; `null` without probes, or where they are
+    /// a lower bound only.
+    pub capacity_drift: Option<Drift>,
+    /// Forwarding rate at the maximum offered load (RFC 2285 §3.6.2), before each segment and after
+    /// the last one.
+    pub capacity: Vec<SoakCapacity>,
+    /// Whether the device carried all that the tester could send in each probe, so that its
+    /// capacity is at least that.
+    pub capacity_at_least: bool,
     /// Times that the device changed to new keys, by its own counters; `null` without such
     /// counters.
     pub rekeys: Option<u64>,
@@ -116,6 +133,17 @@ pub struct SoakRun {
     pub cpu_cores: Option<f64>,
     /// Peak resident memory of its processes.
     pub resident_bytes_max: Option<u64>,
+}
+
+/// The capacity in one probe.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct SoakCapacity {
+    /// From the soak's first frame on; below 0 for the probe before it.
+    pub at_s: f64,
+    /// Frames/s and direction that the device forwarded.
+    pub frames_per_s: f64,
+    /// Frames/s and direction that were offered.
+    pub offered_per_s: f64,
 }
 
 /// A time without received frames, or in which they were held back.
@@ -247,6 +275,28 @@ impl<'a> Segments<'a> {
         }
     }
 
+    /// Probes of the capacity, each with the start of the device.
+    fn capacity(&self, directions: f64) -> Vec<(u32, SoakCapacity)> {
+        let first_ns = self.0.first().map_or(0, |(first, _)| first.started_unix_ns);
+        let probes = self.0.iter();
+        let probes =
+            probes.flat_map(|(segment, _)| segment.probes.iter().map(|it| (segment.start, it)));
+        let capacity = |(start, probe): (u32, &SoakProbe)| {
+            let trial = &probe.trial;
+            let time_s = trial.elapsed_ns.max(trial.duration_ns) as f64 / 1e9;
+            // The device forwarded what the receiving station lost itself, too.
+            let forwarded = (trial.received + trial.receiver_dropped).min(trial.sent);
+            let rate = |frames: u64| frames as f64 / time_s / directions;
+            let found = SoakCapacity {
+                at_s: (i128::from(probe.at_unix_ns) - i128::from(first_ns)) as f64 / 1e9,
+                frames_per_s: rate(forwarded),
+                offered_per_s: rate(trial.sent),
+            };
+            (trial.sent > 0 && time_s > 0.0).then_some((start, found))
+        };
+        probes.filter_map(capacity).collect()
+    }
+
     /// Values of whole points, grouped by start of the device.
     fn series(&self, value: impl Fn(&Placed<'a>) -> Option<f64>) -> Vec<Vec<Point>> {
         let mut starts = BTreeMap::<u32, Vec<Point>>::new();
@@ -318,6 +368,10 @@ impl SoakRun {
             .filter_map(|one| Some((one.cpu_ns?, one.wall_ns)));
         let spent = spent.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let time_s = counts.elapsed_ns.max(counts.duration_ns) as f64 / 1e9;
+        let probed = found.capacity(directions);
+        let capacity: Vec<SoakCapacity> = probed.iter().map(|(_, one)| *one).collect();
+        let lossless = |one: &SoakCapacity| one.frames_per_s >= LOSSLESS_RATIO * one.offered_per_s;
+        let capacity_at_least = !capacity.is_empty() && capacity.iter().all(lossless);
         let mut run = Self {
             repeat,
             verdict: SoakVerdict::Stable,
@@ -348,6 +402,23 @@ impl SoakRun {
                 whole(|placed| Some(placed.point.device?.resident_bytes? as f64)),
                 plan.drift.memory_ppm,
             ),
+            cpu_drift: plan.drift.cpu_ppm.and_then(|ppm| {
+                let cores = |placed: &Placed<'_>| {
+                    let device = placed.point.device?;
+                    ratio(device.cpu_ns?, device.wall_ns)
+                };
+                drift(whole(cores), ppm)
+            }),
+            capacity_drift: plan
+                .drift
+                .capacity_ppm
+                .filter(|_| !capacity_at_least)
+                .and_then(|ppm| {
+                    let bound = f64::from(ppm) / 1e6;
+                    Drift::of_at_least(CAPACITY_MIN_PROBES, &by_start(&probed), hours, bound)
+                }),
+            capacity,
+            capacity_at_least,
             rekeys: total(|device| device.rekeys),
             desyncs: total(|device| device.desyncs),
             cpu_cores: ratio(spent.0, spent.1),
@@ -364,11 +435,13 @@ impl SoakRun {
     }
 
     /// The judged drifts, each with its name and its word for "more".
-    fn drifts(&self) -> [(&'static str, Option<&Drift>); 3] {
+    fn drifts(&self) -> [(&'static str, Option<&Drift>); 5] {
         [
             ("the rate", self.rate_drift.as_ref()),
             ("the median latency", self.latency_drift.as_ref()),
             ("the device's memory", self.memory_drift.as_ref()),
+            ("the device's CPU time", self.cpu_drift.as_ref()),
+            (CAPACITY, self.capacity_drift.as_ref()),
         ]
     }
 
@@ -435,19 +508,23 @@ impl SoakRun {
         }
         for (name, drift) in self.drifts() {
             match drift {
-                // Memory may be unknown; without a rate or a latency nothing is shown.
-                None if name == "the device's memory" => {}
-                None => reasons.push(format!("{name} is unknown")),
+                // The others may be unknown; without a rate or a latency nothing is shown.
+                None if ["the rate", "the median latency"].contains(&name) => {
+                    reasons.push(format!("{name} is unknown"));
+                }
+                None => {}
                 Some(drift) if drift.judged == DriftJudgement::Unclear => {
-                    let few = (drift.points as usize) < crate::drift::DRIFT_MIN_POINTS;
-                    reasons.push(match few {
+                    let (what, needed) = match name == CAPACITY {
+                        true => ("probes", CAPACITY_MIN_PROBES),
+                        false => ("points", crate::drift::DRIFT_MIN_POINTS),
+                    };
+                    reasons.push(match (drift.points as usize) < needed {
                         true => format!(
-                            "{} points are too few to decide whether {name} drifts: {} are needed",
+                            "{} {what} are too few to decide whether {name} drifts: {needed} are needed",
                             drift.points,
-                            crate::drift::DRIFT_MIN_POINTS
                         ),
                         false => format!(
-                            "{name} may have drifted by {} to {} over the whole time, of ±{} allowed: the points differ \
+                            "{name} may have drifted by {} to {} over the whole time, of ±{} allowed: the {what} differ \
                              too much to tell",
                             percent(drift.change_low),
                             percent(drift.change_high),
@@ -460,6 +537,19 @@ impl SoakRun {
         }
         reasons
     }
+}
+
+/// The name of what probes measure.
+const CAPACITY: &str = "the capacity";
+
+/// Probes as points, grouped by start of the device.
+fn by_start(probed: &[(u32, SoakCapacity)]) -> Vec<Vec<Point>> {
+    let mut starts = BTreeMap::<u32, Vec<Point>>::new();
+    for (start, one) in probed {
+        let point = (one.at_s / 3600.0, one.frames_per_s);
+        starts.entry(*start).or_default().push(point);
+    }
+    starts.into_values().collect()
 }
 
 /// `once`, `3 times`.

@@ -17,11 +17,14 @@ fn soak() -> Procedure {
         duration_ns: 2 * POINTS * SECOND_NS,
         point_ns: SECOND_NS,
         segment_ns: POINTS * SECOND_NS,
+        probe_ns: None,
         loss_ppm: 0,
         drift: DriftBounds {
             rate_ppm: 10_000,
             latency_ppm: 100_000,
             memory_ppm: 50_000,
+            cpu_ppm: Some(200_000),
+            capacity_ppm: Some(100_000),
         },
     })
 }
@@ -320,4 +323,110 @@ fn an_interrupted_soak_reports_its_progress() {
         reason.contains("it broke off after 60 s, with 0 frames lost"),
         "{reason}"
     );
+}
+
+/// A probe before each segment and one after the last, with these capacities of 100,000 frames/s
+/// offered.
+fn probed(capacities: &[u64]) -> FrameResult {
+    let mut found = result(|_, _| ());
+    let own = segments(&mut found);
+    // Six segments of 20 points.
+    let points: Vec<SoakPoint> = own.iter().flat_map(|one| one.points.clone()).collect();
+    let count = capacities.len() - 1;
+    let each = points.len() / count;
+    let first = own[0].clone();
+    let trial = found.trials[0].clone();
+    let segment = |number: usize| {
+        let begin = 1_000 * SECOND_NS + number as u64 * (each as u64 + 2) * SECOND_NS;
+        let mut points = points[number * each..(number + 1) * each].to_vec();
+        (0..)
+            .zip(&mut points)
+            .for_each(|(place, point)| point.at_ns = place * SECOND_NS);
+        let last = number + 1 == count;
+        let probes = (number..=number + usize::from(last)).map(|place| SoakProbe {
+            at_unix_ns: begin - SECOND_NS + (place - number) as u64 * (each as u64 + 2) * SECOND_NS,
+            trial: FrameTrial {
+                duration_ns: SECOND_NS,
+                elapsed_ns: SECOND_NS,
+                sent: 100_000,
+                received: capacities[place],
+                ..FrameTrial::default()
+            },
+        });
+        SoakSegment {
+            trial: number,
+            started_unix_ns: begin,
+            probes: probes.collect(),
+            points,
+            ..first.clone()
+        }
+    };
+    let made: Vec<SoakSegment> = (0..count).map(segment).collect();
+    found.trials = (0..count)
+        .map(|_| FrameTrial {
+            duration_ns: each as u64 * SECOND_NS,
+            elapsed_ns: each as u64 * SECOND_NS,
+            intended: each as u64 * LOAD,
+            sent: each as u64 * LOAD,
+            received: each as u64 * LOAD,
+            ..trial.clone()
+        })
+        .collect();
+    found.found = FrameFound::Soak(made);
+    found
+}
+
+/// The load is carried without loss all the time, so that received by offered shows nothing.
+#[test]
+fn a_capacity_that_falls_is_found_by_probes() {
+    let run = judged(probed(&[
+        90_000, 84_000, 79_000, 73_000, 68_000, 62_000, 57_000,
+    ]));
+    assert_eq!((run.verdict, run.lost), (SoakVerdict::Unstable, 0));
+    assert!(
+        run.reasons[0].starts_with("the capacity drifted by"),
+        "{:?}",
+        run.reasons
+    );
+    assert_eq!(run.capacity.len(), 7);
+    assert!(run.capacity[0].at_s < 0.0 && run.capacity[6].frames_per_s == 57_000.0);
+    let drift = run.capacity_drift.expect("probes");
+    assert!((drift.change_ratio + 0.42).abs() < 0.1, "{drift:?}");
+    let rate = run.rate_drift.expect("a rate");
+    assert_eq!(rate.judged, DriftJudgement::Steady);
+}
+
+#[test]
+fn a_steady_capacity_is_stable_and_few_probes_show_nothing() {
+    let steady = judged(probed(&[
+        90_000, 90_500, 89_800, 90_200, 90_100, 89_900, 90_300,
+    ]));
+    assert_eq!(steady.verdict, SoakVerdict::Stable, "{:?}", steady.reasons);
+    let few = judged(probed(&[90_000, 80_000, 70_000]));
+    assert_eq!(few.verdict, SoakVerdict::Inconclusive);
+    assert!(
+        few.reasons[0].contains("3 probes are too few"),
+        "{:?}",
+        few.reasons
+    );
+}
+
+#[test]
+fn a_device_that_carries_all_that_the_tester_sends_has_no_capacity_to_drift() {
+    let run = judged(probed(&[100_000; 7]));
+    assert!(run.capacity_at_least && run.capacity_drift.is_none());
+    assert_eq!(run.verdict, SoakVerdict::Stable, "{:?}", run.reasons);
+}
+
+#[test]
+fn cpu_time_that_grows_is_a_drift() {
+    let why = why(
+        result(|number, point| {
+            if let Some(device) = &mut point.device {
+                device.cpu_ns = Some(SECOND_NS / 4 + number * 2 * MS);
+            }
+        }),
+        SoakVerdict::Unstable,
+    );
+    assert!(why.contains("the device's CPU time drifted by"), "{why}");
 }

@@ -1,13 +1,16 @@
-//! A load for minutes to hours, in segments that are reported as they end.
+//! A load for minutes to hours, in segments that are reported as they end. Before each of them and
+//! after the last one a short overload probes the capacity: a constant load without loss does not
+//! show whether the device still carries as much as it did.
 
 use super::RigLoad;
 use super::basis::Basis;
 use super::disturbed::base_load;
-use super::trials::Trials;
+use super::trials::{DRAIN_NS, Trials};
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
+use crate::measurer::unix_ns;
 use campaign::plan::Soak;
-use journal::record::{FrameFound, SoakProgress};
+use journal::record::{FrameFound, SoakProbe, SoakProgress};
 use units::human::duration_ns;
 
 /// Carries it out, or resumes it after the trial's checkpoints.
@@ -38,13 +41,31 @@ pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Basis, TrialE
     let start = earlier.last().map_or(1, |last| last.segment.start + 1);
     for time_ns in plan.segments(measured_ns) {
         let segment = RigLoad::new(Some(load), time_ns, drain_ns);
-        let made = trials.soak(&segment, plan.point_ns, start);
+        let probes = probe(trials, plan).map_err(|error| after(error, measured_ns, plan))?;
+        let made = trials.soak(&segment, plan.point_ns, start, probes);
         made.map_err(|error| after(error, measured_ns, plan))?;
         measured_ns = measured_ns.saturating_add(time_ns);
     }
-    let segments = std::mem::take(&mut trials.segments);
+    let last = probe(trials, plan).map_err(|error| after(error, measured_ns, plan))?;
+    let mut segments = std::mem::take(&mut trials.segments);
+    if let Some(segment) = segments.last_mut() {
+        segment.probes.extend(last);
+    }
     trials.result.found = FrameFound::Soak(segments);
     Ok(Basis::on(load, drain_ns))
+}
+
+/// Probes the capacity, if that is planned: at the line rate, or as fast as the generator can (RFC
+/// 2285 §3.6.2: forwarding rate at maximum offered load). It is no trial of the soak, whose counts
+/// and checks are of its load only.
+fn probe(trials: &mut Trials<'_>, plan: &Soak) -> Result<Option<SoakProbe>, TrialError> {
+    let Some(probe_ns) = plan.probe_ns else {
+        return Ok(None);
+    };
+    let load = RigLoad::new(trials.rig.line_rate(), probe_ns, DRAIN_NS);
+    let at_unix_ns = unix_ns();
+    let trial = trials.make_unrecorded(&load)?.trial;
+    Ok(Some(SoakProbe { at_unix_ns, trial }))
 }
 
 /// Adds the measured time to an error: when a device fails in a soak, the time matters most.

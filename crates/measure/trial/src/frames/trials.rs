@@ -7,7 +7,8 @@ use crate::event::{EventSink, FrameStep, TrialEvent};
 use crate::measurer::Trial;
 use campaign::estimate;
 use journal::record::{
-    Disturbance, DisturbedTrials, FrameResult, FrameTrial, GoalBounds, SoakProgress, SoakSegment,
+    Disturbance, DisturbedTrials, FrameResult, FrameTrial, GoalBounds, SoakProbe, SoakProgress,
+    SoakSegment,
 };
 use lab::Interrupt;
 
@@ -71,12 +72,21 @@ impl Trials<'_> {
         Ok(made)
     }
 
-    /// Makes, records and reports one segment of a soak.
+    /// Makes one frame trial that is not recorded among the others.
+    pub(super) fn make_unrecorded(&mut self, load: &RigLoad) -> Result<FrameRun, TrialError> {
+        self.begin(load, None)?;
+        let run = self.rig.run(load, self.interrupt)?;
+        self.strays.add(&run.strays);
+        Ok(run)
+    }
+
+    /// Makes, records and reports one segment of a soak, with the probes before it.
     pub(super) fn soak(
         &mut self,
         load: &RigLoad,
         point_ns: u64,
         start: u32,
+        probes: impl IntoIterator<Item = SoakProbe>,
     ) -> Result<(), TrialError> {
         self.begin(load, None)?;
         let (run, soaked) = self.rig.soak(load, point_ns, self.interrupt)?;
@@ -87,6 +97,7 @@ impl Trials<'_> {
             point_ns,
             points: soaked.points,
             histogram: run.latency.clone(),
+            probes: probes.into_iter().collect(),
         };
         self.record(&run);
         let progress = SoakProgress {

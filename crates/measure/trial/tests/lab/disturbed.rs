@@ -207,11 +207,14 @@ fn a_soak_has_points_with_the_devices_resources() {
             duration_ns: 3000 * MS,
             point_ns: 250 * MS,
             segment_ns: 1500 * MS,
+            probe_ns: None,
             loss_ppm: 0,
             drift: DriftBounds {
                 rate_ppm: 10_000,
                 latency_ppm: 500_000,
                 memory_ppm: 100_000,
+                cpu_ppm: None,
+                capacity_ppm: None,
             },
         });
         let measured = lab.measured(&frames(adapter, traffic, procedure));

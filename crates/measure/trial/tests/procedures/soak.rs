@@ -17,11 +17,14 @@ fn soak(load: BaseLoad) -> Procedure {
         duration_ns: 100 * SECOND,
         point_ns: SECOND,
         segment_ns: 30 * SECOND,
+        probe_ns: None,
         loss_ppm: 0,
         drift: DriftBounds {
             rate_ppm: 10_000,
             latency_ppm: 500_000,
             memory_ppm: 100_000,
+            cpu_ppm: None,
+            capacity_ppm: None,
         },
     })
 }
@@ -148,4 +151,26 @@ fn nothing_to_take_a_share_of_is_no_soak() {
             .iter()
             .all(|load| load.duration_ns <= SECOND + 300 * MS)
     );
+}
+
+#[test]
+fn the_capacity_is_probed_around_segments_and_its_losses_are_not_the_soaks() {
+    let mut rig = rig();
+    let Procedure::Soak(mut plan) = given() else {
+        unreachable!("it is a soak")
+    };
+    plan.probe_ns = Some(SECOND);
+    let (found, kept) = carried_out(&mut rig, Procedure::Soak(plan), &[]);
+    let found = found.unwrap().result;
+    assert_eq!(seconds(&rig), [1, 30, 1, 30, 1, 30, 1, 10, 1]);
+    let probes: Vec<usize> = found.soak().iter().map(|one| one.probes.len()).collect();
+    assert_eq!(probes, [1, 1, 1, 2]);
+    // The last one is in the trial's record only.
+    assert!(kept.iter().all(|kept| kept.segment.probes.len() == 1));
+    let overload = &found.soak()[0].probes[0].trial;
+    let rate = overload.received as f64 / (overload.elapsed_ns as f64 / 1e9);
+    assert!((rate / CAPACITY as f64 - 1.0).abs() < 0.01, "{rate}");
+    assert!(overload.lost() > 0);
+    assert_eq!(found.trials.len(), 4);
+    assert!(found.trials.iter().all(|trial| trial.lost() == 0));
 }

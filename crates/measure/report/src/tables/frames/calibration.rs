@@ -12,11 +12,11 @@ pub(crate) fn calibration(run: &Run<'_>) -> Option<Table> {
     found.first()?;
     let note = "the stations joined without a device; ceiling: relevant lower bound of the first \
                 goal, or the highest forwarding rate; loss: in the trials whose evidence is \
-                recorded; latency: at the lowest load that was timed, one way; jitter: p99 − p50";
+                recorded; latency: at the lowest load that was timed, one way";
     let mut table = Table::new("Calibration: the tester alone", note)
         .label("Group")
         .figures(["Ceiling", "L1", "Loss floor", "Timed at", "p50", "p99"])
-        .figure("Jitter");
+        .figure("p99 − p50");
     for one in found {
         let mut cells = vec![Cell::label(&one.group)];
         cells.extend(figures(one));
@@ -45,6 +45,6 @@ fn figures(found: &Calibration) -> [Cell; 7] {
         Cell::or_missing(load.map(|load| Scale::si(load, "pps").value(load))),
         Cell::time(found.latency_p50_ns),
         Cell::time(found.latency_p99_ns),
-        Cell::time(found.latency_jitter_ns),
+        Cell::time(found.latency_p99_less_p50_ns),
     ]
 }

@@ -111,7 +111,7 @@ fn verdict_cells(found: &SoakRun) -> [Cell; 8] {
 
 fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = "change over the whole time by the Theil-Sen slope, in per cent of the median, and its 95 % interval; p: \
-                Mann-Kendall test; judged steady where the whole interval is within the bound";
+                Mann-Kendall test; both corrected for the correlation of adjacent points; judged steady where the whole interval is within the bound";
     let mut table = head(set, Table::new(caption(set, "Soak: drift"), note))
         .labels(["Repeat", "Of"])
         .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
@@ -130,6 +130,8 @@ fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
                 &one.memory_drift,
                 bytes as fn(f64) -> String,
             ),
+            ("device's CPU", &one.cpu_drift, cores as fn(f64) -> String),
+            ("capacity", &one.capacity_drift, rate as fn(f64) -> String),
         ] {
             let mut cells = labels.clone();
             cells.push(Cell::label(name));
@@ -140,7 +142,7 @@ fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     table
 }
 
-fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [Cell; 7] {
+pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [Cell; 7] {
     let Some(drift) = drift else {
         return std::array::from_fn(|_| Cell::missing());
     };
@@ -168,7 +170,9 @@ fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [Cell; 7] {
 
 /// Latency over the whole time, and the device's CPU and memory.
 fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
-    let note = "latency one way, from the intended send time, all repeats pooled; cores: that the device's processes kept busy; \
+    let note = "latency one way, from the intended send time, all repeats pooled; capacity: forwarding rate at the maximum \
+                offered load (RFC 2285), in probes before the first segment and after the last one, in no other figure; \
+                cores: that the device's processes kept busy; \
                 memory: of its processes in RAM, at most; out of step: keys out of step, as the device reports them; starts: \
                 of the device, more than one where the run had broken off";
     let mut table = head(
@@ -177,7 +181,8 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     )
     .label("Repeat")
     .figures(TITLES)
-    .figures(["Cores", "Memory", "Out of step", "Starts"]);
+    .figures(["Capacity", "Cores", "Memory"])
+    .figures(["Out of step", "Starts"]);
     for (point, cell) in set.rows() {
         let Some(found) = of(cell) else { continue };
         let latency = found.latency.as_ref();
@@ -186,7 +191,8 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             cells.push(Cell::label(one.repeat.to_string()));
             cells.extend(percentiles::of_load(latency));
             cells.extend([
-                Cell::or_missing(one.cpu_cores.map(|cores| format!("{cores:.2}"))),
+                Cell::or_missing(capacity(one)),
+                Cell::or_missing(one.cpu_cores.map(cores)),
                 Cell::or_missing(one.resident_bytes_max.map(|most| bytes(most as f64))),
                 Cell::or_missing(one.desyncs.map(|times| times.to_string())),
                 Cell::plain(one.starts.to_string()),
@@ -210,6 +216,20 @@ fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
         }
     }
     table.with_rows()
+}
+
+/// `410 kpps, 402 kpps`; `≥ 2.1 Mpps` where the tester could not send more.
+fn capacity(found: &SoakRun) -> Option<String> {
+    let (first, last) = (found.capacity.first()?, found.capacity.last()?);
+    let (first, last) = (rate(first.frames_per_s), rate(last.frames_per_s));
+    Some(match found.capacity_at_least {
+        true => format!("≥ {first}, ≥ {last}"),
+        false => format!("{first}, {last}"),
+    })
+}
+
+fn cores(cores: f64) -> String {
+    format!("{cores:.2}")
 }
 
 fn rate(frames_per_s: f64) -> String {

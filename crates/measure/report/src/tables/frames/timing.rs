@@ -13,14 +13,14 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; one way, from the intended send time; load: per cent of the throughput found, 0 being \
          the lowest load; p50: mean ± largest distance of the repeats' medians; the other \
-         percentiles are of all repeats pooled; jitter: p99 − p50",
+         percentiles are of all repeats pooled",
         set.common
     );
     let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .label("Load")
         .figure("Frames")
         .figures(TITLES)
-        .figure("Jitter")
+        .figure("p99 − p50")
         .text("Verdict");
     for (point, cell) in set.rows() {
         let found = cell.frames().map_or(&[][..], |found| &found.latency);
@@ -59,8 +59,10 @@ fn latency_cells(latency: &LoadLatency) -> Vec<Cell> {
     [Cell::plain(latency.frames.to_string())]
         .into_iter()
         .chain(times)
-        .chain([Cell::time(latency.jitter_ns)])
+        .chain([Cell::time(latency.p99_less_p50_ns)])
         .collect()
+}
+
 }
 
 /// Longest bursts without loss, and the buffer that they imply.
