@@ -145,7 +145,7 @@ pub(crate) fn own_cpu_time(pid: u32) -> Option<CpuTime> {
     Some(CpuTime {
         user_ns: own.user_ticks * tick_ns,
         system_ns: own.system_ticks * tick_ns,
-        steal_ns: 0,
+        ..CpuTime::default()
     })
 }
 

@@ -34,7 +34,9 @@ pub use mean::MeanFrameRate;
 pub use mrr::MrrResult;
 pub use rates::LayerRates;
 pub use service::{ServiceResult, ServiceStepResult};
-pub use soak::{STALL_NS, SoakResult, SoakRun, SoakStall, SoakVerdict, CAPACITY_MIN_PROBES, SoakCapacity};
+pub use soak::{
+    CAPACITY_MIN_PROBES, STALL_NS, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict,
+};
 pub use throughput::{GoalResult, OutcomeRepeats, ThroughputResult};
 
 pub(crate) use calibration::calibrations;

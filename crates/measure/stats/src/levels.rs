@@ -107,7 +107,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::SplitMix64;
+    use crate::noise::Noise;
 
     const STEP_NS: u64 = 500_000_000;
 
@@ -123,11 +123,9 @@ mod tests {
             .collect()
     }
 
-    /// Normal noise about 1, by Box and Muller.
-    fn normal(random: &mut SplitMix64, deviation: f64) -> f64 {
-        let mut unit = || (random.below(1 << 53) + 1) as f64 / (1_u64 << 53) as f64;
-        let (radius, angle) = ((-2.0 * unit().ln()).sqrt(), unit() * std::f64::consts::TAU);
-        (1.0 + deviation * radius * angle.cos()).max(0.0)
+    /// Normal noise about 1.
+    fn normal(random: &mut Noise, deviation: f64) -> f64 {
+        (1.0 + deviation * random.normal()).max(0.0)
     }
 
     #[test]
@@ -171,10 +169,10 @@ mod tests {
 
     #[test]
     fn noise_is_taken_for_levels_in_fewer_than_1_percent_and_a_halved_rate_is_found() {
-        let mut random = SplitMix64(2544);
+        let mut random = Noise(2544);
         for n in [6, 10, 20, 60] {
             for deviation in [0.02, 0.1, 0.12] {
-                let count = |fall: f64, random: &mut SplitMix64| {
+                let count = |fall: f64, random: &mut Noise| {
                     let trials = (0..2000).filter(|_| {
                         let rate = |at: usize| if 2 * at >= n { fall } else { 1.0 };
                         let rates: Vec<f64> = (0..n)

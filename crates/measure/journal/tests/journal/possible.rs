@@ -237,6 +237,7 @@ fn frames() -> Measurement {
             mix: FrameMix::fixed(64),
             flows: 1,
             tunnels: 1,
+            contents: wire::mix::Contents::Fixed,
         },
         ip: IpVersion::V4,
         direction: Direction::Both,
@@ -286,6 +287,7 @@ fn frame_result() -> FrameResult {
                 conditional_throughput: 3_900.0,
                 lower_trials: 1,
                 upper_trials: 1,
+                outcome: None,
             }],
             ..ThroughputFound::default()
         }),

@@ -24,7 +24,7 @@ use crate::reading::{self, Counters, Offloads, offloads};
 use crate::readings::PathReadings;
 use crate::settings::SettingsWatch;
 use crate::timing::Timing;
-use crate::watch::{CipherLinkWatch, Sample, WatchPoint, Watcher};
+use crate::watch::{Sample, WatchPoint, Watcher};
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};

@@ -163,6 +163,7 @@ fn a_route_that_is_changed_during_a_frame_trial() {
     let test = FrameTest {
         traffic: Traffic {
             frames: TestFrames {
+                contents: wire::mix::Contents::Fixed,
                 mix: FrameMix::fixed(512),
                 flows: 8,
                 tunnels: 1,

@@ -283,6 +283,7 @@ impl Rig for Simulated {
             ..FrameTrial::default()
         };
         Ok(FrameRun {
+            variation: Vec::new(),
             trial,
             latency: latency(&course),
             relief,

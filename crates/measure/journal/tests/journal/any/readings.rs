@@ -26,6 +26,7 @@ pub(super) fn readings() -> impl Strategy<Value = TrialReadings> {
                     foreign_frames: counts[0],
                     marker_frames: counts[1],
                     foreign_bytes: counts[2],
+                    clear_sealed_frames: counts[1],
                     examples,
                     interrupted,
                 }),

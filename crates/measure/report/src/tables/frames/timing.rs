@@ -63,8 +63,6 @@ fn latency_cells(latency: &LoadLatency) -> Vec<Cell> {
         .collect()
 }
 
-}
-
 /// Longest bursts without loss, and the buffer that they imply.
 pub(crate) fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(

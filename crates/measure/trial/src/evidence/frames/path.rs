@@ -3,7 +3,7 @@
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
 use crate::evidence::gateway::Gateway;
 use crate::evidence::places::FrameEnds;
-use crate::evidence::{check, dut_as_asked, machine, places, settings, tool};
+use crate::evidence::{check, dut_as_asked, machine, places, settings};
 use journal::record::{Check, FrameTrial, LostAt};
 use lab::{FrameEnd, NodeId};
 

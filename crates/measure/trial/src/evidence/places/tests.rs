@@ -122,6 +122,7 @@ impl Path {
             LazyLock::new(BTreeMap::new);
         static CPU: LazyLock<Cpu> = LazyLock::new(Cpu::default);
         ObservedPath {
+            settings: None,
             cell: &self.cell,
             links: self.links,
             link_ends: &self.link_ends,
