@@ -201,7 +201,7 @@ pub(crate) fn an_unreadable_journal_is_reported_with_its_line() {
 
 pub(crate) fn a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason() {
     let sandbox = Sandbox::new();
-    let tcp = "campaign: dying\nrepeats: 2\nduts: [direct, cipherbench]\ntrials:\n  \
+    let tcp = "campaign: dying\nrepeats: 2\norder: file\nduts: [direct, cipherbench]\ntrials:\n  \
                - tcp: { mtu: 1500 B, duration: 2 s, warmup: 0 s }\n";
     let run = start(&mut sandbox.run(tcp));
     wait_for("the trial of direct", || {

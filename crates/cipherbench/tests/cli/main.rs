@@ -132,9 +132,8 @@ fn main() -> ExitCode {
             an_address_in_use_is_refused,
         ),
     ];
-    libtest_mimic::run(
-        &Arguments::from_args(),
-        tests.into_iter().flatten().collect(),
-    )
-    .exit_code()
+    let mut arguments = Arguments::from_args();
+    // One after the other: another test's work is what spoils a figure.
+    arguments.test_threads = arguments.test_threads.or(Some(1));
+    libtest_mimic::run(&arguments, tests.into_iter().flatten().collect()).exit_code()
 }

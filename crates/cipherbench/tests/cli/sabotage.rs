@@ -245,7 +245,7 @@ fn remove_table(lab: &Lab<'_>, interface: &str) {
 }
 
 /// Warnings that name a loss that is not the device's, or where it happened.
-const LOSS: [&str; 3] = ["loss-located", "unexplained-retransmissions", "tester-loss"];
+const LOSS: [&str; 2] = ["lost-at", "unexplained-retransmissions"];
 
 pub(crate) fn loss_on_the_link_of_station_a() {
     assert_not_plain(&lose_at("a1"), &LOSS);
@@ -351,7 +351,7 @@ fn stop_tools(interface: &'static str) -> BTreeMap<String, Came> {
 }
 
 /// Warnings that name a station that stood still.
-const STOOD_STILL: [&str; 3] = ["sender-stood-still", "uneven-in-time", "machine-disturbed"];
+const STOOD_STILL: [&str; 3] = ["sender-stalled", "intervals-apart", "machine-taken"];
 
 pub(crate) fn the_sender_stands_still() {
     assert_not_plain(&stop_tools("a0"), &STOOD_STILL);
@@ -386,7 +386,7 @@ pub(crate) fn every_core_is_taken_by_another_program() {
             end: &end,
         },
     );
-    assert_not_plain(&came, &["machine-disturbed"]);
+    assert_not_plain(&came, &["machine-taken"]);
 }
 
 /// Broadcasts by a neighbour on the far end of a link.

@@ -41,11 +41,11 @@ impl Coverage {
             let counted = readings.is_some_and(|it| it.cipher.is_some());
             let filtered = readings.is_some_and(|it| it.watch.is_some());
             self.trials += 1;
-            self.frames += trial.sent;
+            self.frames = self.frames.saturating_add(trial.sent);
             self.counted += u64::from(counted);
             self.filtered += u64::from(filtered);
             if counted && filtered {
-                self.covered_frames += trial.sent;
+                self.covered_frames = self.covered_frames.saturating_add(trial.sent);
             }
         }
     }
@@ -77,9 +77,13 @@ impl Summary {
             sum.trials += 1;
             sum.checks += evidence.checks.len();
             sum.passed += evidence.checks.iter().filter(|check| check.passed).count();
-            sum.frames += evidence.cipher_link.frames;
-            sum.esp_frames += evidence.cipher_link.esp_frames;
-            sum.marker_frames += evidence.cipher_link.marker_frames;
+            sum.frames = sum.frames.saturating_add(evidence.cipher_link.frames);
+            sum.esp_frames = sum
+                .esp_frames
+                .saturating_add(evidence.cipher_link.esp_frames);
+            sum.marker_frames = sum
+                .marker_frames
+                .saturating_add(evidence.cipher_link.marker_frames);
         }
         sum
     }

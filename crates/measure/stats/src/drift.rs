@@ -9,8 +9,11 @@
 //! S varies more than its formula says, and a third of steady series would seem to drift where the
 //! correlation is 0.6. So its variance is multiplied by n/n*, the loss of effective points by the
 //! correlation of the ranks at lag 1, without the slope (Yue and Wang, *Water Resources Management*
-//! 18, 2004; its estimate without bias: Hamed, *Journal of Hydrology* 368, 2009).
+//! 18, 2004; its estimate without bias: Hamed, *Journal of Hydrology* 368, 2009). The correlation
+//! is an estimate itself, so the reach of the interval is Student's t of the effective points n*
+//! less the two that level and slope take.
 
+use crate::student::quantile;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,8 +25,8 @@ const CORRELATION_MIN_POINTS: usize = 10;
 /// A higher correlation is no noise: it is a random walk.
 const CORRELATION_MAX: f64 = 0.98;
 
-/// Two-sided 95 % quantile of the normal distribution.
-const Z_95: f64 = 1.959_964;
+/// Probability below the upper end of a two-sided 95 % interval.
+const UPPER_95: f64 = 0.975;
 
 /// The drift of a quantity over a soak.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -83,14 +86,16 @@ impl Drift {
         let mut slopes: Vec<f64> = strata.iter().flat_map(|points| slopes(points)).collect();
         slopes.sort_by(f64::total_cmp);
         let slope = middle(&slopes)?;
-        let (score, variance) = strata.iter().fold((0.0, 0.0), |(score, variance), points| {
+        let (mut score, mut variance, mut effective) = (0.0, 0.0, 0.0);
+        for points in strata {
             let (own, own_variance) = mann_kendall(points);
-            (
-                score + own,
-                variance + own_variance * inflation(points, slope),
-            )
-        });
-        let (low, high) = interval(&slopes, variance);
+            let inflation = inflation(points, slope);
+            score += own;
+            variance += own_variance * inflation;
+            effective += points.len() as f64 / inflation;
+        }
+        let reach = quantile(UPPER_95, (effective - 2.0).max(1.0));
+        let (low, high) = interval(&slopes, reach * variance.max(0.0).sqrt());
         let change = |slope: f64| slope * hours / median;
         let (change_low, change_high) = (change(low), change(high));
         Some(Self {
@@ -201,9 +206,8 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// Sen's interval: the slopes whose rank is as far from the middle one as S may be by chance.
-fn interval(sorted: &[f64], variance: f64) -> (f64, f64) {
+fn interval(sorted: &[f64], reach: f64) -> (f64, f64) {
     let n = sorted.len() as f64;
-    let reach = Z_95 * variance.max(0.0).sqrt();
     let last = sorted.len().saturating_sub(1);
     // Round outwards to whole ranks.
     let low = ((n - reach) / 2.0).floor() - 1.0;

@@ -156,7 +156,8 @@ impl<'a> Sampler<'a> {
         if mean < 1.0 {
             return 0;
         }
-        // Geometric, with this mean: each operation is examined with the probability 1 / (mean + 1).
+        // Geometric, with this mean: each operation is examined with the probability
+        // 1 / (mean + 1).
         let uniform = ((split_mix(&mut self.random) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         let gap = uniform.ln() / (-1.0 / (mean + 1.0)).ln_1p();
         gap.min(GAP_MAX) as u64

@@ -1,11 +1,13 @@
 //! Proptest strategies for records, for the plan of [`fixture`](crate::fixture).
 
+mod evidence;
 mod readings;
 mod variation;
 
-use crate::any_tester::{cpu, lost};
+use crate::any_tester::cpu;
 use crate::fixture::{cell_id, trial};
 use campaign::plan::PortKind;
+use evidence::evidence;
 use journal::Record;
 use journal::record::*;
 use proptest::collection::{btree_map, vec};
@@ -553,52 +555,5 @@ fn frame_port() -> impl Strategy<Value = FramePort> {
             passed_over,
             threads,
             engine,
-        })
-}
-
-fn evidence() -> impl Strategy<Value = Evidence> {
-    let check = (text(), any::<bool>(), text()).prop_map(|(name, passed, detail)| Check {
-        name,
-        passed,
-        detail,
-    });
-    (
-        vec(check, 0..3),
-        btree_map(text(), any::<u64>(), 0..3),
-        btree_map(text(), text(), 0..3),
-        any::<[u64; 5]>(),
-    )
-        .prop_map(|(checks, dut_counters, dut_facts, seen)| Evidence {
-            checks,
-            cipher_link: CipherLink {
-                frames: seen[0],
-                esp_frames: seen[1],
-                marker_frames: seen[2],
-                other_frames: seen[3],
-                channel_frames: seen[4],
-                spis: dut_facts.keys().cloned().collect(),
-            },
-            watch: seen[0].is_multiple_of(2).then(|| CipherWatch {
-                foreign_frames: seen[0],
-                marker_frames: seen[1],
-                clear_sealed_frames: seen[3],
-                foreign_bytes: seen[2],
-                examples: dut_facts.values().cloned().collect(),
-                interrupted: seen[1].is_multiple_of(2),
-            }),
-            interfaces: [("gw1/w0".to_owned(), InterfaceCounters::default())].into(),
-            offloads: [("gw1/w0".to_owned(), dut_facts.clone())].into(),
-            settings: seen[4].is_multiple_of(2).then(|| PathSettings {
-                changes: vec![SettingChange {
-                    node: "gw1".to_owned(),
-                    at_ns: seen[1].is_multiple_of(2).then_some(seen[2]),
-                    what: dut_facts.keys().cloned().collect(),
-                }],
-                queue_drops: dut_counters.clone(),
-                tcp: dut_counters.clone(),
-            }),
-            lost_at: lost(seen),
-            dut_counters,
-            dut_facts,
         })
 }

@@ -41,11 +41,10 @@ impl<'a> Confirmation<'a> {
         (time(&mut self.trials.iter()), time(failed))
     }
 
-    /// Whether a trial lost no more than the goal allows, of the frames that it intended to send.
+    /// Whether a trial lost no more than the goal allows, counted as the search counts.
     pub(crate) fn is_met_by(&self, trial: &FrameTrial) -> bool {
-        let lost = trial.intended.saturating_sub(trial.received);
-        let allowed = u128::from(trial.intended) * u128::from(self.goal.criteria.loss_ratio_ppm);
-        !trial.took_too_long() && u128::from(lost) * 1_000_000 <= allowed
+        let allowed_ppm = self.goal.criteria.loss_ratio_ppm;
+        !trial.took_too_long() && !trial.counts().is_high_loss(allowed_ppm)
     }
 
     /// Whether the share of time that did not meet the goal is within its exceed ratio.
