@@ -10,8 +10,9 @@
 //! correlation is 0.6. So its variance is multiplied by n/n*, the loss of effective points by the
 //! correlation of the ranks at lag 1, without the slope (Yue and Wang, *Water Resources Management*
 //! 18, 2004; its estimate without bias: Hamed, *Journal of Hydrology* 368, 2009). The correlation
-//! is an estimate itself, so the reach of the interval is Student's t of the effective points n*
-//! less the two that level and slope take.
+//! is an estimate itself: where there is one, the interval reaches as far as Student's t of the
+//! effective points n* less the two that level and slope take, and else as far as the normal
+//! distribution.
 
 use crate::student::quantile;
 use schemars::JsonSchema;
@@ -94,7 +95,11 @@ impl Drift {
             variance += own_variance * inflation;
             effective += points.len() as f64 / inflation;
         }
-        let reach = quantile(UPPER_95, (effective - 2.0).max(1.0));
+        let is_estimated = |points: &Vec<Point>| points.len() >= CORRELATION_MIN_POINTS;
+        let reach = match strata.iter().any(is_estimated) {
+            true => quantile(UPPER_95, (effective - 2.0).max(1.0)),
+            false => quantile(UPPER_95, f64::INFINITY),
+        };
         let (low, high) = interval(&slopes, reach * variance.max(0.0).sqrt());
         let change = |slope: f64| slope * hours / median;
         let (change_low, change_high) = (change(low), change(high));

