@@ -61,6 +61,7 @@ fn attempt(
     }
     let gateways = Gateways::start(&cell.dut, traffic.direction, stations.mtu)?;
     let way = Way {
+        in_memory: true,
         cell,
         traffic,
         path: path(&gateways),

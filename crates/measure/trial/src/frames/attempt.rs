@@ -170,6 +170,7 @@ impl Attempt<'_> {
     /// Bytes that the frames of the first tunnel show in clear.
     fn marker(&self) -> Vec<u8> {
         let way = Way {
+            in_memory: false,
             cell: self.trial.cell,
             traffic: &self.test.traffic,
             path: self.path.clone(),

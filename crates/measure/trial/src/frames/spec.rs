@@ -25,6 +25,8 @@ pub(crate) struct Way<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) traffic: &'a Traffic,
     pub(crate) path: FramePath,
+    /// Whether generator, path and analyser are threads of one process.
+    pub(crate) in_memory: bool,
 }
 
 impl Way<'_> {
@@ -45,7 +47,8 @@ impl Way<'_> {
             burst_ns: BURST_NS,
             esp: self.esp(source),
             // Bins count by the time at which frames were to leave when the trial began.
-            keep_rate: !load.catches_up && load.bins.is_none(),
+            // In memory the threads of path and stations take turns, which is no stall.
+            keep_rate: !load.catches_up && load.bins.is_none() && !self.in_memory,
             then: load.then,
         };
         self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))

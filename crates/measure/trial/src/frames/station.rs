@@ -91,6 +91,7 @@ impl<'a> StationRig<'a> {
         look: Option<WatchPoint<'a>>,
     ) -> Result<Self, LabError> {
         let way = |path| Way {
+            in_memory: false,
             cell,
             traffic,
             path,
