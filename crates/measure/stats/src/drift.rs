@@ -10,9 +10,9 @@
 //! correlation is 0.6. So its variance is multiplied by n/n*, the loss of effective points by the
 //! correlation of the ranks at lag 1, without the slope (Yue and Wang, *Water Resources Management*
 //! 18, 2004; its estimate without bias: Hamed, *Journal of Hydrology* 368, 2009). The correlation
-//! is an estimate itself: where there is one, the interval reaches as far as Student's t of the
-//! effective points n* less the two that level and slope take, and else as far as the normal
-//! distribution.
+//! is an estimate itself: from [`DRIFT_MIN_POINTS`] on the interval reaches as far as Student's t
+//! of the effective points n* less the two that level and slope take; of fewer points as far as the
+//! normal distribution, with which it covers nearly all slopes.
 
 use crate::student::quantile;
 use schemars::JsonSchema;
@@ -28,6 +28,8 @@ const CORRELATION_MAX: f64 = 0.98;
 
 /// Probability below the upper end of a two-sided 95 % interval.
 const UPPER_95: f64 = 0.975;
+/// The same quantile of the normal distribution.
+const Z_95: f64 = 1.959_964;
 
 /// The drift of a quantity over a soak.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -95,10 +97,9 @@ impl Drift {
             variance += own_variance * inflation;
             effective += points.len() as f64 / inflation;
         }
-        let is_estimated = |points: &Vec<Point>| points.len() >= CORRELATION_MIN_POINTS;
-        let reach = match strata.iter().any(is_estimated) {
+        let reach = match values.len() >= DRIFT_MIN_POINTS {
             true => quantile(UPPER_95, (effective - 2.0).max(1.0)),
-            false => quantile(UPPER_95, f64::INFINITY),
+            false => Z_95,
         };
         let (low, high) = interval(&slopes, reach * variance.max(0.0).sqrt());
         let change = |slope: f64| slope * hours / median;
