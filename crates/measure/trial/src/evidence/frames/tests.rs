@@ -398,6 +398,24 @@ fn frames_that_only_one_side_counted_are_found_out() {
 }
 
 #[test]
+fn a_load_that_left_in_bursts_is_refused_on_stations_and_not_in_memory() {
+    let mut fixture = Fixture::new(Adapter::Direct, Direction::Both, false);
+    let trial = &mut fixture.result.trials[0];
+    trial.late_frames = trial.sent / 5;
+    assert_eq!(fixture.failing(), ["offered-as-intended"]);
+    let in_memory = frame_checks(&FrameObserved {
+        test: &fixture.test,
+        result: &fixture.result,
+        strays: &Strays::default(),
+        seen: None,
+    });
+    let offered = in_memory
+        .iter()
+        .find(|check| check.name == "offered-as-intended");
+    assert!(offered.unwrap().passed, "{offered:?}");
+}
+
+#[test]
 fn the_place_that_dropped_frames_is_named() {
     let mut fixture = Fixture::new(Adapter::Direct, Direction::Both, false);
     let lost = InterfaceCounters {
