@@ -23,6 +23,7 @@ pub mod overhead;
 pub mod segment;
 pub mod stamp;
 mod suite;
+pub mod variation;
 pub mod vnet;
 
 pub use suite::{Cipher, Gost, Hmac, SALT_BYTES, Suite};

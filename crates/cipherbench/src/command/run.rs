@@ -41,7 +41,7 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
 pub(crate) fn carry_out(out: &Path, output: &Output, mut plan: Plan) -> Result<Exit, Failure> {
     let session = Session::open(&plan.lab, output)?;
     let started_unix_ns = unix_ns();
-    // The lowest bits of the time are as good as any drawn number: nobody chooses them.
+    // The seed need not be secret, only not chosen: the low bits of the time are enough.
     plan.order = plan.order.with_seed(started_unix_ns as u32);
     let header = Header {
         format: FORMAT_VERSION,

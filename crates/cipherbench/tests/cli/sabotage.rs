@@ -106,11 +106,10 @@ fn packets(pid: i32, interface: &str) -> Option<u64> {
     numbers.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What is done in the middle of a trial; the second part undoes it.
-struct Harm<'a> {
-    begin: &'a dyn Fn(&Lab<'_>),
-    end: &'a dyn Fn(&Lab<'_>),
-}
+/// Something done to a running lab.
+type Step<'a> = &'a dyn Fn(&Lab<'_>);
+
+const NOTHING: Step<'_> = &|_| {};
 
 /// What came of one trial.
 #[derive(Debug)]
@@ -121,10 +120,11 @@ struct Came {
     warnings: Vec<String>,
 }
 
-/// Does harm once in every trial of a run; returns what came of them, by the kind of the trial.
-fn sabotage(campaign: &str, harm: &Harm<'_>) -> BTreeMap<String, Came> {
+/// Takes the first step in the middle of every trial of a run and the second after [`HARM`], which
+/// undoes it; returns what came of the trials, by their kind.
+fn sabotage(begin: Step<'_>, end: Step<'_>) -> BTreeMap<String, Came> {
     let sandbox = Sandbox::new();
-    let mut run = start(sandbox.run(campaign).arg("--quiet"));
+    let mut run = start(sandbox.run(CAMPAIGN).arg("--quiet"));
     let lab = Lab {
         sandbox: &sandbox,
         holders: std::cell::RefCell::default(),
@@ -132,12 +132,12 @@ fn sabotage(campaign: &str, harm: &Harm<'_>) -> BTreeMap<String, Came> {
     let mut harmed = 0;
     while let Some(trial) = middle_of_trial(&lab, &mut run, harmed) {
         assert_eq!(trial, harmed, "a trial has not been harmed");
-        (harm.begin)(&lab);
+        begin(&lab);
         let begun = Instant::now();
         while begun.elapsed() < HARM && sandbox.trials_recorded() == trial {
             std::thread::sleep(Duration::from_millis(20));
         }
-        (harm.end)(&lab);
+        end(&lab);
         harmed += 1;
     }
     let ended = finish(run);
@@ -216,7 +216,7 @@ fn assert_not_plain(came: &BTreeMap<String, Came>, named: &[&str]) {
     assert_not_plain_but(came, named, "");
 }
 
-/// The same, but for trials of this kind, in which nothing tells yet.
+/// The same, except for trials of the kind `gap`, in which the disturbance is not detected yet.
 #[track_caller]
 fn assert_not_plain_but(came: &BTreeMap<String, Came>, named: &[&str], gap: &str) {
     let is_plain = |came: &Came| {
@@ -229,8 +229,6 @@ fn assert_not_plain_but(came: &BTreeMap<String, Came>, named: &[&str], gap: &str
     let plain: Vec<_> = plain.map(|(kind, came)| (kind, &came.warnings)).collect();
     assert!(plain.is_empty(), "stands as a plain number: {plain:#?}");
 }
-
-const NOTHING: &dyn Fn(&Lab<'_>) = &|_| {};
 
 /// Drops one frame in a hundred that an interface receives.
 fn lose_at(interface: &'static str) -> BTreeMap<String, Came> {
@@ -246,13 +244,7 @@ fn lose_at(interface: &'static str) -> BTreeMap<String, Came> {
         );
     };
     let end = |lab: &Lab<'_>| remove_table(lab, interface);
-    sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &begin,
-            end: &end,
-        },
-    )
+    sabotage(&begin, &end)
 }
 
 fn remove_table(lab: &Lab<'_>, interface: &str) {
@@ -288,13 +280,7 @@ pub(crate) fn copies_in_clear_on_the_cipher_link() {
         );
     };
     let end = |lab: &Lab<'_>| remove_table(lab, "a1");
-    let came = sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &begin,
-            end: &end,
-        },
-    );
+    let came = sabotage(&begin, &end);
     assert_not_plain(&came, &[]);
 }
 
@@ -322,13 +308,7 @@ pub(crate) fn a_route_past_the_tunnel() {
             back(lab, "del");
         }
     };
-    let came = sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &begin,
-            end: &end,
-        },
-    );
+    let came = sabotage(&begin, &end);
     assert_not_plain(&came, &[]);
 }
 
@@ -341,13 +321,7 @@ pub(crate) fn offloads_switched() {
             }
         }
     };
-    let came = sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &|lab| switch(lab, "off"),
-            end: &|lab| switch(lab, "on"),
-        },
-    );
+    let came = sabotage(&|lab| switch(lab, "off"), &|lab| switch(lab, "on"));
     assert_not_plain(&came, &[]);
 }
 
@@ -359,13 +333,7 @@ fn stop_tools(interface: &'static str) -> BTreeMap<String, Came> {
         std::thread::sleep(Duration::from_millis(300));
         tools.iter().for_each(|pid| kill(*pid, SIGCONT));
     };
-    sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &begin,
-            end: NOTHING,
-        },
-    )
+    sabotage(&begin, NOTHING)
 }
 
 /// Warnings that name a station that stood still.
@@ -397,30 +365,18 @@ pub(crate) fn every_core_is_taken_by_another_program() {
             hog.wait().expect("our child");
         }
     };
-    let came = sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &begin,
-            end: &end,
-        },
-    );
+    let came = sabotage(&begin, &end);
     assert_not_plain(&came, &["machine-taken"]);
 }
 
 /// Broadcasts by a neighbour on the far end of a link.
 fn storm(from: &'static str, network: &'static str) -> BTreeMap<String, Came> {
     let begin = |lab: &Lab<'_>| {
-        // Nobody answers, so its exit code is no error.
+        // Broadcasts are not answered, so `ping` fails.
         let storm = format!("ping -b -q -n -l 3000 -c 3000 -s 1000 -W 1 {network} || true");
         lab.script(from, &storm);
     };
-    sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &begin,
-            end: NOTHING,
-        },
-    )
+    sabotage(&begin, NOTHING)
 }
 
 pub(crate) fn a_broadcast_storm_on_the_cipher_link() {
@@ -465,24 +421,14 @@ pub(crate) fn the_device_is_restarted() {
         let _ = again.kill();
         again.wait().expect("our child");
     };
-    let came = sabotage(
-        CAMPAIGN,
-        &Harm {
-            begin: &begin,
-            end: NOTHING,
-        },
-    );
+    let came = sabotage(&begin, NOTHING);
     assert_not_plain(&came, &[]);
 }
 
 /// The positive control: without harm all three are measured, and no warning speaks of any.
 pub(crate) fn without_harm_the_figures_stand() {
-    let harmless = Harm {
-        begin: NOTHING,
-        end: NOTHING,
-    };
     for _ in 0..5 {
-        let came = sabotage(CAMPAIGN, &harmless);
+        let came = sabotage(NOTHING, NOTHING);
         let is_plain = |came: &Came| {
             let mut named = LOSS.iter().chain(&STOOD_STILL);
             came.kind == "measured" && !named.any(|name| came.warnings.iter().any(|it| it == name))

@@ -14,7 +14,6 @@ mod settings;
 mod soak;
 mod tester;
 mod topology;
-mod variation;
 
 pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
@@ -33,7 +32,7 @@ pub use service::ServiceTrial;
 pub use settings::{PathSettings, SettingChange};
 pub use soak::{DevicePoint, SoakPoint, SoakProbe, SoakProgress, SoakSegment};
 pub use topology::{LogicalCpu, physical_cores};
-pub use variation::{DelayVariation, Ipdv, Pdv};
+pub use wire::variation::{DelayVariation, Ipdv, Pdv};
 
 use campaign::Plan;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! A station's report after its part in a trial.
 
-pub use crate::variation::{DelayVariation, Ipdv, Pdv};
+pub use wire::variation::{DelayVariation, Ipdv, Pdv};
 
 use port::{FramePortKind, FramePortStats};
 use serde::{Deserialize, Serialize};

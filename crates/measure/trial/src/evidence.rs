@@ -29,6 +29,10 @@ pub use path::ObservedPath;
 use crate::command::Commands;
 use crate::transfer::Totals;
 use journal::record::{Check, Latency, Transfer};
+use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
+
+/// What a frame has around its IP packet.
+pub(crate) const ETHERNET_AND_FCS_BYTES: u64 = ETHERNET_HEADER_BYTES as u64 + FCS_BYTES as u64;
 
 /// What was read in a trial by tools.
 #[derive(Debug, Clone)]

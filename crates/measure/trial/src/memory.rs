@@ -61,7 +61,6 @@ fn attempt(
     }
     let gateways = Gateways::start(&cell.dut, traffic.direction, stations.mtu)?;
     let way = Way {
-        in_memory: true,
         cell,
         traffic,
         path: path(&gateways),

@@ -275,7 +275,7 @@ fn ed25519_of_an_engine_is_computed_by_the_engine() {
     );
 }
 
-/// The bytes in the buffer are right, but the device says that there are more of them.
+/// The buffer has the right result, but the device announces a longer one.
 #[cfg(engines)]
 #[test]
 fn a_result_announced_longer_than_its_buffer_is_wrong() {

@@ -54,7 +54,7 @@ impl FrameTrial {
             && (self.late_ns_max >= Self::STALL_NS || self.is_late_beyond(Self::LATE_PERCENT))
     }
 
-    /// Whether so many frames of a paced load left late that it was another load.
+    /// Whether so many frames of a paced load left late that the load was not the one set.
     #[must_use]
     pub const fn came_in_bursts(&self) -> bool {
         self.load > 0 && self.is_late_beyond(Self::LATE_PERCENT_MOST)

@@ -1,26 +1,9 @@
 //! Simulated series of known truth: false alarms, coverage and power.
 
 use super::*;
-use std::f64::consts::TAU;
+use crate::noise::Noise;
 
 const RUNS: u64 = 400;
-
-/// Reproducible normal numbers (SplitMix64, Box and Muller).
-struct Noise(u64);
-
-impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (TAU * self.uniform()).cos()
-    }
-}
 
 /// An hour of points around 1000: their standard deviation is `noise`, adjacent ones have this
 /// correlation, and from the first to the last they change by `drift`.

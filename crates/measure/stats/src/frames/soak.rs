@@ -27,7 +27,7 @@ const STALLS_LISTED: usize = 20;
 /// Minimum number of probes for a verdict on the capacity: with fewer, an interval of 95 % would
 /// be wider than from the lowest slope to the highest.
 pub const CAPACITY_MIN_PROBES: usize = 5;
-/// A probe of whose frames so many arrived shows the tester's capacity, not the device's.
+/// Share of a probe's frames from which on it shows the tester's capacity, not the device's.
 const LOSSLESS_RATIO: f64 = 0.999;
 /// Share of the configured time that must have been measured.
 const MEASURED_RATIO: f64 = 0.99;

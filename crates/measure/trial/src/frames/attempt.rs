@@ -20,7 +20,7 @@ use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
 use crate::measurer::{Trial, machine, with_dut};
 use crate::quiet;
-use crate::reading::{self, Counters, Offloads, offloads};
+use crate::reading::{Counters, Offloads, offloads};
 use crate::readings::PathReadings;
 use crate::settings::SettingsWatch;
 use crate::timing::Timing;
@@ -116,7 +116,7 @@ impl Attempt<'_> {
         events: EventSink<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
-        let offloads = offloads(self.bench)?;
+        let offloads_before = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let marker = self.marker();
         let look = self
@@ -126,7 +126,6 @@ impl Attempt<'_> {
         let is_disturbed = matches!(self.test.procedure, Procedure::Disturbed(_));
         let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench));
         let settings = settings.transpose()?;
-        let offloads_before = offloads.clone();
         let mut rig = StationRig::new(
             self.bench,
             dut,
@@ -137,13 +136,13 @@ impl Attempt<'_> {
         )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
         let load = found.evidence_load;
-        let (run, mut readings) = self.sampled(&mut rig, &load, look, offloads)?;
+        let (run, mut readings) = self.sampled(&mut rig, &load, look, offloads_before.clone())?;
         words.extend(rig.commands(&load));
         found.add_evidence(&run);
         confirm(&mut found, self.test, &mut rig, self.interrupt)?;
         readings.watch.clone_from(&rig.watched);
         if let Some(settings) = settings {
-            let after = reading::offloads(self.bench)?;
+            let after = offloads(self.bench)?;
             readings.settings = Some(settings.end_of_frames(&offloads_before, &after)?);
         }
         let mut evidence = readings.evidence(rig.dut());
@@ -170,7 +169,6 @@ impl Attempt<'_> {
     /// Bytes that the frames of the first tunnel show in clear.
     fn marker(&self) -> Vec<u8> {
         let way = Way {
-            in_memory: false,
             cell: self.trial.cell,
             traffic: &self.test.traffic,
             path: self.path.clone(),

@@ -2,13 +2,13 @@
 
 use super::{FrameRun, Relief, RigLoad, Strays};
 use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
-use journal::record::{DelayVariation, FramePort, FrameTrial, Ipdv, LatencyBucket, Pdv};
+use journal::record::{FramePort, FrameTrial, LatencyBucket};
 use lab::{FrameEnd, FramePath, StationEsp};
 use port::FramePortKind;
 use search::{DelaySlice, DelayTrend};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use traffic::report::{self, Received, Report, Sent};
+use traffic::report::{Received, Report, Sent};
 use traffic::spec::{Addresses, Esp, Receive, Role, Send, Spec, TEST_PORT};
 use wire::overhead::IPV4_HEADER_BYTES;
 
@@ -25,8 +25,6 @@ pub(crate) struct Way<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) traffic: &'a Traffic,
     pub(crate) path: FramePath,
-    /// Whether generator, path and analyser are threads of one process.
-    pub(crate) in_memory: bool,
 }
 
 impl Way<'_> {
@@ -47,8 +45,7 @@ impl Way<'_> {
             burst_ns: BURST_NS,
             esp: self.esp(source),
             // Bins count by the time at which frames were to leave when the trial began.
-            // In memory the threads of path and stations take turns, which is no stall.
-            keep_rate: !load.catches_up && load.bins.is_none() && !self.in_memory,
+            keep_rate: !load.catches_up && load.bins.is_none(),
             then: load.then,
         };
         self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))
@@ -191,7 +188,7 @@ impl FrameRun {
             latency: latency
                 .map(|&(upto_ns, frames)| LatencyBucket { upto_ns, frames })
                 .collect(),
-            variation: received.variation.iter().map(variation).collect(),
+            variation: received.variation.into_iter().collect(),
             relief: load.then.map(|_| Relief {
                 sent: sent.then_frames,
                 received: received.then_frames,
@@ -279,27 +276,6 @@ fn trial(
         late_frames: sent.late_frames,
         delay: trend(&received.delays),
         readings: None,
-    }
-}
-
-fn variation(found: &report::DelayVariation) -> DelayVariation {
-    let report::DelayVariation { pdv, ipdv } = *found;
-    DelayVariation {
-        pdv: Pdv {
-            p50_ns: pdv.p50_ns,
-            p90_ns: pdv.p90_ns,
-            p99_ns: pdv.p99_ns,
-            p99_9_ns: pdv.p99_9_ns,
-            max_ns: pdv.max_ns,
-        },
-        ipdv: ipdv.map(|ipdv| Ipdv {
-            pairs: ipdv.pairs,
-            min_ns: ipdv.min_ns,
-            p1_ns: ipdv.p1_ns,
-            p50_ns: ipdv.p50_ns,
-            p99_ns: ipdv.p99_ns,
-            max_ns: ipdv.max_ns,
-        }),
     }
 }
 

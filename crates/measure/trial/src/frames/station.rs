@@ -91,7 +91,6 @@ impl<'a> StationRig<'a> {
         look: Option<WatchPoint<'a>>,
     ) -> Result<Self, LabError> {
         let way = |path| Way {
-            in_memory: false,
             cell,
             traffic,
             path,

@@ -48,6 +48,11 @@ impl MemoryRig<'_> {
         interrupt: &Interrupt,
     ) -> Result<(Report, Report), TrialError> {
         self.tag = self.tag.wrapping_add(1);
+        // Generator, path and analyser are threads that take turns, which is no stall.
+        let load = &RigLoad {
+            catches_up: true,
+            ..*load
+        };
         let (Role::Send(sending), Role::Receive(receiving)) = (
             self.way.sender(load, self.tag).role,
             self.way.receiver(load, self.tag).role,

@@ -4,14 +4,13 @@
 
 use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures};
 use crate::evidence::bounds::gateway_bytes;
-use crate::evidence::check;
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
+use crate::evidence::{ETHERNET_AND_FCS_BYTES, check};
 use campaign::plan::{Adapter, Role};
 use journal::record::{Check, Cpu, FrameTrial, LinkTraffic, TrialReadings};
 
-/// Ethernet header, and with the FCS, which virtual links do not count.
+/// Ethernet header. Virtual links do not count the FCS.
 const ETHERNET_BYTES: u64 = 14;
-const ETHERNET_AND_FCS_BYTES: u64 = 14 + 4;
 /// Longest frame of control traffic.
 const CONTROL_FRAME_BYTES: u64 = 1518;
 /// Headers that a fragment has of its own: Ethernet and IPv4.

@@ -3,12 +3,9 @@
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
 use crate::evidence::gateway::Gateway;
 use crate::evidence::places::FrameEnds;
-use crate::evidence::{check, dut_as_asked, machine, places, settings};
+use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, dut_as_asked, machine, places, settings};
 use journal::record::{Check, FrameTrial, LostAt};
 use lab::{FrameEnd, NodeId};
-
-/// Ethernet header and FCS.
-const ETHERNET_AND_FCS_BYTES: u64 = 14 + 4;
 
 /// Makes every check that applies.
 pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec<Option<Check>> {

@@ -6,7 +6,7 @@
 //! whose counters are checked.
 
 use crate::error::TrialError;
-use crate::evidence::{Gateway, IN_FLIGHT_PACKETS, counted_since};
+use crate::evidence::{ETHERNET_AND_FCS_BYTES, Gateway, IN_FLIGHT_PACKETS, counted_since};
 use crate::reading::{difference, nanoseconds, nodes, steady};
 use crate::watch::{CipherLinkWatch, WatchPoint};
 use campaign::plan::{Cell, Role};
@@ -19,8 +19,6 @@ use lab::{Bench, FrameEnd, FramePath, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Ethernet header and FCS.
-const ETHERNET_AND_FCS_BYTES: u64 = 14 + 4;
 /// The gateways' ends of the stations' links.
 const STATION_LINKS: [(NodeId, &str); 2] = [(NodeId::Gw1, "a1"), (NodeId::Gw2, "b1")];
 

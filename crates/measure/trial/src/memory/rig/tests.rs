@@ -61,7 +61,6 @@ fn rig(cell: &Cell) -> MemoryRig<'_> {
     )
     .unwrap();
     let way = Way {
-        in_memory: true,
         cell,
         traffic: &test.traffic,
         path: path(&gateways),
