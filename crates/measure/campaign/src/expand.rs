@@ -146,7 +146,7 @@ fn points<'a, 'd>(
             return Err(node.mistake_at(&trial.place, what, help));
         }
         let own = own.into_points().into_iter();
-        points.extend(own.map(|(point, at)| (Point { at, ..point }, duts)));
+        points.extend(own.map(|(point, at)| (Point { at, ..point }.settle(duts), duts)));
     }
     Ok(points)
 }
@@ -167,6 +167,15 @@ fn varying_axes<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> HashSet<(&'s
 }
 
 impl Point<'_> {
+    /// The point with what is chosen for all DUTs of its trial.
+    fn settle(mut self, duts: &[&Listed]) -> Self {
+        if let (Measurement::Frames(test), Some(given)) = (&mut self.measurement, &self.frames) {
+            let chosen = || frames::contents_for(&test.traffic, given, duts);
+            test.traffic.frames.contents = given.contents.unwrap_or_else(chosen);
+        }
+        self
+    }
+
     /// The coordinates that ids have.
     fn named(&self, varying: &HashSet<(&'static str, Axis)>) -> Vec<Coordinate> {
         let kind = self.measurement.name();

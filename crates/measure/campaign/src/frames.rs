@@ -16,7 +16,7 @@ mod search;
 mod service;
 mod soak;
 
-pub(crate) use check::for_duts;
+pub(crate) use check::{contents_for, for_duts};
 pub(crate) use given::Given;
 pub(crate) use procedure::{PROCEDURES, Reader};
 
@@ -66,7 +66,8 @@ pub(crate) struct TrafficAxes {
     tunnels: AxisValues<Option<u32>>,
     duplex: AxisValues<bool>,
     ports: AxisValues<Ports>,
-    contents: AxisValues<Contents>,
+    /// `None`: [`contents_for`].
+    contents: AxisValues<Option<Contents>>,
     offloads: AxisValues<bool>,
 }
 
@@ -90,9 +91,11 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported
         }),
         duplex: axis(map, "duplex", false, Node::bool),
         ports: axis(map, "ports", Ports::default(), ports),
-        contents: axis(map, "contents", Contents::default(), |node| {
+        contents: axis(map, "contents", None, |node| {
             let all = [Contents::Fixed, Contents::Random];
-            node.one_of("contents", &all.map(|it| (it.name(), it)))
+            node.word_or("auto", |node| {
+                node.one_of("contents", &all.map(|it| (it.name(), it)))
+            })
         }),
         offloads: axis(map, "offloads", false, Node::bool),
     };
@@ -141,7 +144,7 @@ pub(crate) fn packet_bytes_max(mix: &FrameMix) -> u16 {
 /// Values set by the axes of the traffic.
 #[derive(Clone)]
 struct Settings {
-    /// Flows and tunnels are in `given` until the DUT is known.
+    /// Flows, tunnels and contents are in `given` until the DUTs are known.
     traffic: Traffic,
     cores: u16,
     offloads: bool,
@@ -222,7 +225,7 @@ impl FrameTrial {
             .over(
                 Axis::Contents,
                 traffic.contents.values(),
-                |point, contents| point.traffic.frames.contents = contents,
+                |point, contents| point.given.contents = contents,
             )
             .over(
                 Axis::Offloads,

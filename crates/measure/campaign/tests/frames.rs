@@ -448,3 +448,29 @@ fn a_maximum_receive_rate_and_the_trials_of_a_latency_are_in_the_plan() {
     };
     assert_eq!(latency.trials, 20);
 }
+
+#[test]
+fn boxes_that_others_made_get_random_ports_and_payloads() {
+    let contents = |duts: &str, trial: &str| -> Vec<Contents> {
+        let lab = "lab: l\nkind: namespaces\nexternal: { station_a: eth1, station_b: eth2 }\n";
+        let plan = plan_in(&lab_from_text("l.yaml", lab).unwrap(), duts, trial);
+        let tests = tests(&plan).into_iter();
+        tests.map(|test| test.traffic.frames.contents).collect()
+    };
+    let external = "direct, { external: { boxes: [{ via: sh }, { via: sh }], form: esp } }";
+    let all = |found: Vec<Contents>, wanted| found.into_iter().all(|it| it == wanted);
+    assert!(all(
+        contents(external, "throughput: { frame: 64 B }"),
+        Contents::Random
+    ));
+    assert!(all(
+        contents("direct, cipherbench", "throughput: { frame: 64 B }"),
+        Contents::Fixed
+    ));
+    for fixed in ["contents: fixed", "ports: socket"] {
+        let trial = format!("throughput: {{ frame: 64 B, {fixed} }}");
+        assert!(all(contents(external, &trial), Contents::Fixed), "{fixed}");
+    }
+    let random = "throughput: { frame: 64 B, contents: random }";
+    assert!(all(contents("cipherbench", random), Contents::Random));
+}

@@ -26,7 +26,7 @@ const CHANGES_MAX: usize = 64;
 pub(crate) struct SettingsWatch {
     reports: Reports,
     queue_drops: BTreeMap<String, u64>,
-    tcp: BTreeMap<String, u64>,
+    stack: BTreeMap<String, u64>,
     policies: String,
 }
 
@@ -41,7 +41,7 @@ impl SettingsWatch {
         let snapshot = Snapshot::read()?;
         Ok(Self {
             queue_drops: snapshot.queue_drops.clone(),
-            tcp: counters::tcp()?,
+            stack: counters::stack()?,
             policies,
             reports: reports.follow(snapshot)?,
         })
@@ -72,7 +72,7 @@ impl SettingsWatch {
         Ok(PathSettings {
             changes,
             queue_drops: counters::growth(&self.queue_drops, &after.queue_drops),
-            tcp: counters::growth(&self.tcp, &counters::tcp()?),
+            stack: counters::growth(&self.stack, &counters::stack()?),
         })
     }
 }

@@ -83,6 +83,8 @@ pub enum WarningKind {
     MachineTaken,
     /// The sending station stood still during a trial that a figure rests on.
     SenderStalled,
+    /// The receiver did not look at its port in a trial that a figure rests on.
+    ReceiverStalled,
     /// Counters of the path tell where packets were lost.
     LostAt,
     /// Super-packets cross the links unsegmented.
@@ -188,6 +190,7 @@ pub(crate) fn warnings(
         machine::shared_cores(journal),
         tester::machine_taken(journal),
         tester::sender_stalled(journal),
+        tester::receiver_stalled(journal),
         tester::lost_at(journal),
         super_packets(cells),
         machine::virtual_machine(journal),

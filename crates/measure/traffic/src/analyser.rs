@@ -25,6 +25,9 @@ const FRAMES_PER_CLOCK: usize = 32;
 /// Empty polls before a receiver waits: frames that arrive within about a microsecond are cheaper
 /// to poll for. Each poll yields the core, which a DUT may share.
 const POLLS: u32 = 8;
+/// A receiver looks at its port at least this often, so that a longer pause is its own, in
+/// nanoseconds.
+const LOOK_NS: u64 = 5_000_000;
 /// Sleep between polls of a port that does not support waiting.
 const PAUSE: Duration = Duration::from_millis(1);
 /// When no frame of the trial has arrived for this long since the last expected one, no copies
@@ -305,13 +308,25 @@ impl Goal {
     ) -> io::Result<()> {
         self.note(0);
         let mut idle = 0;
+        let mut looked: Option<u64> = None;
         while !self.end.is_raised() && !stop.is_raised() {
+            let now_ns = clock.now_ns();
+            if let Some(looked_ns) = looked {
+                // A wait is part of it only as far as it was longer than asked for.
+                let waited_ns = if idle > POLLS { LOOK_NS } else { 0 };
+                let stood_ns = now_ns.saturating_sub(looked_ns + waited_ns);
+                let most_ns = &mut analyser.tally.counts.stood_still_ns_max;
+                *most_ns = (*most_ns).max(stood_ns);
+            }
             let before = analyser.arrived();
             let frames = analyser.poll(port, clock)?;
             self.note(analyser.arrived() - before);
+            // Before the first frame there is nothing to miss.
+            looked = (analyser.arrived() > 0).then_some(now_ns);
             idle = if frames > 0 { 0 } else { idle + 1 };
             if idle > POLLS {
-                wait_for(port, &[self.end.as_fd(), stop.as_fd()], None)?;
+                let limit = Duration::from_nanos(LOOK_NS);
+                wait_for(port, &[self.end.as_fd(), stop.as_fd()], Some(limit))?;
             } else if idle > 0 {
                 yield_now();
             }

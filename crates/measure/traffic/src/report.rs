@@ -116,6 +116,10 @@ pub struct Received {
     /// count.
     #[serde(default)]
     pub after_end: u64,
+    /// The longest time, after the first frame, for which the receiver did not look at its port
+    /// although nothing kept it from it, in nanoseconds.
+    #[serde(default)]
+    pub stood_still_ns_max: u64,
     /// ESP packets that could not be opened, by reason.
     pub refused: BTreeMap<String, u64>,
     /// From the first to the last frame, in nanoseconds.

@@ -136,6 +136,7 @@ impl Tally {
         counts.stale += more.stale;
         counts.foreign += more.foreign;
         counts.after_end += more.after_end;
+        counts.stood_still_ns_max = counts.stood_still_ns_max.max(more.stood_still_ns_max);
         counts.last_ns = counts.last_ns.max(more.last_ns);
         counts.last_loss_ns = counts.last_loss_ns.max(more.last_loss_ns);
         counts.last_intended_ns = counts.last_intended_ns.max(more.last_intended_ns);

@@ -73,7 +73,7 @@ fn add(all: &mut PathSettings, node: &str, found: PathSettings) {
         named.map(|(name, count)| (format!("{node}/{name}"), count))
     };
     all.queue_drops.extend(named(found.queue_drops));
-    all.tcp.extend(named(found.tcp));
+    all.stack.extend(named(found.stack));
     all.changes
         .extend(found.changes.into_iter().map(|change| SettingChange {
             node: node.to_owned(),
@@ -130,11 +130,11 @@ mod tests {
                 ..SettingChange::default()
             }],
             queue_drops: [("w0".to_owned(), 3)].into(),
-            tcp: [("RetransSegs".to_owned(), 4)].into(),
+            stack: [("RetransSegs".to_owned(), 4)].into(),
         };
         add(&mut all, "gw1", found);
         assert_eq!(all.changes[0].node, "gw1");
         assert_eq!(all.queue_drops["gw1/w0"], 3);
-        assert_eq!(all.tcp["gw1/RetransSegs"], 4);
+        assert_eq!(all.stack["gw1/RetransSegs"], 4);
     }
 }

@@ -117,7 +117,8 @@ impl TrafficAxes {
 
     /// Random contents need whole frames, and something that shows clear text on the cipher side.
     fn check_contents(&self, node: Node<'_>) {
-        let is_random = |contents: &&Spanned<Contents>| contents.value == Contents::Random;
+        let is_random =
+            |contents: &&Spanned<Option<Contents>>| contents.value == Some(Contents::Random);
         let Some(random) = self.contents.iter().find(is_random) else {
             return;
         };
@@ -153,6 +154,22 @@ impl TrafficAxes {
             let help = "write `ports: packet` or `xdp`, or `ip: 4`";
             node.mistake_at(&socket.place, what, help);
         }
+    }
+}
+
+/// The ports and payloads for DUTs where none are configured: random ones (RFC 4814) for a box that
+/// others made, which may choose a core or a queue by a hash of ports, compress payloads or
+/// remove copies of them, unless the traffic rules them out. All DUTs of a trial get the same.
+pub(crate) fn contents_for(traffic: &Traffic, given: &Given, duts: &[&Listed]) -> Contents {
+    let is_box = |dut: &&Listed| dut.dut.adapter.external().is_some();
+    let tunnels = |dut: &&Listed| given.tunnels.unwrap_or(dut.dut.adapter.profile().tunnels);
+    let many = duts.iter().any(|dut| tunnels(dut) > 1);
+    let ports = [traffic.ports.tx, traffic.ports.rx];
+    let rules_out =
+        (traffic.ip == IpVersion::V4 && many) || ports.contains(&Some(PortKind::Socket));
+    match duts.iter().any(is_box) && !rules_out {
+        true => Contents::Random,
+        false => Contents::Fixed,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Configured values of a frame test.
 
+use wire::mix::Contents;
 use yaml::{Place, Spanned};
 
 /// Configured values of a frame test that a DUT or lab may still refuse.
@@ -9,6 +10,8 @@ pub(crate) struct Given {
     pub(crate) flows: Option<u32>,
     /// `None`: as many as the DUT has.
     pub(crate) tunnels: Option<u32>,
+    /// `None`: as the DUTs need.
+    pub(crate) contents: Option<Contents>,
     /// Configured loads, in frames/s.
     pub(crate) loads: Vec<Spanned<u64>>,
     /// Of what is done to the DUT.

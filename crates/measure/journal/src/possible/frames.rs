@@ -90,6 +90,7 @@ pub(super) fn of_trial(
     found.measurable("bytes", [trial.sent_bytes]);
     let times = [trial.duration_ns, trial.elapsed_ns, trial.late_ns_max];
     found.measurable("times in ns", times);
+    found.measurable("times in ns", [trial.receiver_stood_ns_max]);
     found.part((trial.sent, "sent"), intended);
     found.part((trial.late_frames, "late"), intended);
     // Each is counted once: duplicates are in another count.

@@ -50,6 +50,10 @@ pub struct FrameTrial {
     pub late_ns_max: u64,
     /// Frames that left more than a millisecond late.
     pub late_frames: u64,
+    /// The longest time for which the receiver did not look at its port, in nanoseconds; 0 in older
+    /// journals.
+    #[serde(default)]
+    pub receiver_stood_ns_max: u64,
     /// Trend of one-way delay over the load's time; of two directions, that with more growth.
     /// `None` for a load without a rate, for one in two parts, when hardly a frame arrived, and in
     /// older journals.

@@ -17,10 +17,40 @@ pub struct PathSettings {
     /// differences over the trial; without zeros.
     #[serde(default)]
     pub queue_drops: BTreeMap<String, u64>,
-    /// TCP's own counters, by `node/counter` with the names of `/proc/net/snmp` and
-    /// `/proc/net/netstat`, as differences over the trial; without zeros.
+    /// Counters of the kernels' IP, ICMP, UDP and TCP, by `node/counter` with the names of
+    /// `/proc/net/snmp` and `/proc/net/netstat`, as differences over the trial; without zeros.
     #[serde(default)]
-    pub tcp: BTreeMap<String, u64>,
+    pub stack: BTreeMap<String, u64>,
+}
+
+impl PathSettings {
+    /// IP packets that a node's own programs sent by ICMP, UDP and TCP, its fragments and the
+    /// segments of super-packets counted one by one; `None` where there is no count.
+    #[must_use]
+    pub fn ip_packets_sent(&self, node: &str) -> Option<u64> {
+        let whole = ["OutSegs", "OutDatagrams", "OutMsgs"];
+        let whole: u64 = whole.iter().map(|name| self.counted(node, name)).sum();
+        let fragments = self.counted(node, "FragCreates");
+        let packets = whole.saturating_sub(self.counted(node, "FragOKs")) + fragments;
+        (packets > 0).then_some(packets)
+    }
+
+    /// IPv4 packets that reached a node's IP, segments of super-packets counted one by one; `None`
+    /// where there is no count.
+    #[must_use]
+    pub fn ip_packets_received(&self, node: &str) -> Option<u64> {
+        // Each packet is in one of these, by its ECN field.
+        let all = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
+        let packets: u64 = all.iter().map(|name| self.counted(node, name)).sum();
+        (packets > 0).then_some(packets)
+    }
+
+    /// One of the [counters](Self::stack); 0 where it did not grow.
+    #[must_use]
+    pub fn counted(&self, node: &str, counter: &str) -> u64 {
+        let found = self.stack.get(&format!("{node}/{counter}"));
+        found.copied().unwrap_or(0)
+    }
 }
 
 /// A setting that changed.

@@ -39,7 +39,8 @@ impl Cpu {
 }
 
 impl FrameTrial {
-    /// A burst that leaves so late is a sender that stood still, in nanoseconds.
+    /// A burst that leaves so late is a sender that stood still; a receiver that does not look at
+    /// its port for so long stood still too. In nanoseconds.
     pub const STALL_NS: u64 = 20_000_000;
     /// Share of frames over 1 ms late from which on it is worth a warning, in per cent.
     pub const LATE_PERCENT: u64 = 5;
@@ -52,6 +53,12 @@ impl FrameTrial {
     pub const fn sender_stalled(&self) -> bool {
         self.load > 0
             && (self.late_ns_max >= Self::STALL_NS || self.is_late_beyond(Self::LATE_PERCENT))
+    }
+
+    /// Whether the receiver stood still, so that frames waited for it.
+    #[must_use]
+    pub const fn receiver_stalled(&self) -> bool {
+        self.receiver_stood_ns_max >= Self::STALL_NS
     }
 
     /// Whether so many frames of a paced load left late that the load was not the one set.

@@ -476,6 +476,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
             after_end,
             receiver_dropped,
             sender_dropped,
+            receiver_stood_ns_max: late / 2,
             late_ns_max: late,
             late_frames: frames,
             delay: (frames % 2 == 0).then_some(DelayTrend {

@@ -1,38 +1,60 @@
-//! TCP's counters of a network namespace.
+//! Counters of a network namespace's IP, ICMP, UDP and TCP.
 
 use std::collections::BTreeMap;
 use std::{fs, io};
 
-/// Those that explain retransmissions, of `/proc/net/snmp` and `/proc/net/netstat`.
-const COUNTERS: [&str; 10] = [
-    "OutSegs",
-    "RetransSegs",
-    "InErrs",
-    "InCsumErrors",
-    "TCPDSACKRecv",
-    "TCPDSACKOldSent",
-    "TCPLossProbes",
-    "TCPTimeouts",
-    "TCPSACKReorder",
-    "TCPSpuriousRTOs",
+/// A table of `/proc/net/snmp` and what is read of it: packets that the namespace's own programs
+/// sent (a super-packet of TCP counts as its segments), and what explains retransmissions.
+const SNMP: [(&str, &[&str]); 4] = [
+    ("Ip: ", &["FragOKs", "FragCreates"]),
+    ("Icmp: ", &["OutMsgs"]),
+    ("Udp: ", &["OutDatagrams"]),
+    (
+        "Tcp: ",
+        &["OutSegs", "RetransSegs", "InErrs", "InCsumErrors"],
+    ),
+];
+/// The same of `/proc/net/netstat`: packets that reached the namespace's IP (a super-packet counts
+/// as its segments, which `InReceives` does not), and what explains retransmissions.
+const NETSTAT: [(&str, &[&str]); 2] = [
+    (
+        "IpExt: ",
+        &["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"],
+    ),
+    (
+        "TcpExt: ",
+        &[
+            "TCPDSACKRecv",
+            "TCPDSACKOldSent",
+            "TCPLossProbes",
+            "TCPTimeouts",
+            "TCPSACKReorder",
+            "TCPSpuriousRTOs",
+        ],
+    ),
 ];
 
 /// Reads them. A counter that the kernel lacks is left out.
-pub(super) fn tcp() -> io::Result<BTreeMap<String, u64>> {
-    let mut found = parse(&fs::read_to_string("/proc/self/net/snmp")?, "Tcp: ");
-    let more = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
-    found.extend(parse(&more, "TcpExt: "));
+pub(super) fn stack() -> io::Result<BTreeMap<String, u64>> {
+    let snmp = fs::read_to_string("/proc/self/net/snmp")?;
+    let netstat = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for (text, tables) in [(&snmp, &SNMP[..]), (&netstat, &NETSTAT[..])] {
+        for (prefix, names) in tables {
+            found.extend(parse(text, prefix, names));
+        }
+    }
     Ok(found)
 }
 
-/// A line of names and one of values, which begin with `prefix`.
-fn parse(text: &str, prefix: &str) -> BTreeMap<String, u64> {
+/// The values of `wanted` in a line of names and one of values, which begin with `prefix`.
+fn parse(text: &str, prefix: &str, wanted: &[&str]) -> BTreeMap<String, u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
     let names = lines.next().unwrap_or_default().split_ascii_whitespace();
     let values = lines.next().unwrap_or_default().split_ascii_whitespace();
     names
         .zip(values)
-        .filter(|(name, _)| COUNTERS.contains(name))
+        .filter(|(name, _)| wanted.contains(name))
         .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
         .collect()
 }
@@ -56,18 +78,23 @@ mod tests {
     #[test]
     fn counters_are_read_by_name_and_their_growth_leaves_out_zeros() {
         let text = "Ip: A\nIp: 1\nTcp: MaxConn RetransSegs OutSegs\nTcp: -1 5 90\nUdp: RetransSegs\nUdp: 7\n";
-        let before = parse(text, "Tcp: ");
+        let before = parse(text, "Tcp: ", &["OutSegs", "RetransSegs"]);
         assert_eq!(
             before,
             [("RetransSegs".to_owned(), 5), ("OutSegs".to_owned(), 90)].into()
         );
         let after = [("RetransSegs".to_owned(), 5), ("OutSegs".to_owned(), 100)].into();
         assert_eq!(growth(&before, &after), [("OutSegs".to_owned(), 10)].into());
-        assert!(parse("", "Tcp: ").is_empty());
+        assert!(parse("", "Tcp: ", &["OutSegs"]).is_empty());
     }
 
     #[test]
-    fn this_kernel_counts_segments() {
-        assert!(tcp().unwrap().contains_key("RetransSegs"));
+    fn this_kernel_has_all_of_them() {
+        let found = stack().unwrap();
+        for (_, names) in SNMP.iter().chain(&NETSTAT) {
+            for name in *names {
+                assert!(found.contains_key(*name), "{name}: {found:?}");
+            }
+        }
     }
 }

@@ -84,7 +84,7 @@ impl Retransmitted {
     /// `None` where the kernels' counters were not read, or where they explain them.
     fn of(evidence: &Evidence, offloads: bool) -> Option<Self> {
         let settings = evidence.settings.as_ref()?;
-        let tcp = |name: &str| settings.tcp.get(&format!("a/{name}")).copied().unwrap_or(0);
+        let tcp = |name: &str| settings.counted("a", name);
         let interfaces = evidence.interfaces.values().map(|counters| {
             counters.rx_dropped + counters.tx_dropped + counters.rx_errors + counters.tx_errors
         });
@@ -233,7 +233,7 @@ mod tests {
         };
         Evidence {
             settings: Some(PathSettings {
-                tcp: counters(tcp),
+                stack: counters(tcp),
                 queue_drops: counters(&[("gw1/w0", drops)]),
                 ..PathSettings::default()
             }),

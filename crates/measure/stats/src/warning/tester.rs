@@ -150,6 +150,45 @@ pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
     warning(WarningKind::SenderStalled, cells, text, advice)
 }
 
+/// A receiver stood still, and frames waited for it.
+pub(super) fn receiver_stalled(journal: &Journal) -> Option<Warning> {
+    let found = readings(journal).into_iter().filter_map(|(record, read)| {
+        let stalled = bearing(read.frames()?).filter(|trial| trial.receiver_stalled());
+        let trial = stalled.max_by_key(|trial| trial.receiver_stood_ns_max)?;
+        Some(Finding {
+            cell: &record.cell,
+            much: trial.receiver_stood_ns_max,
+            words: format!(
+                "`{}`, repeat {}: for {} in {} at {}",
+                record.cell,
+                record.repeat,
+                duration_ns(trial.receiver_stood_ns_max as f64),
+                duration_ns(trial.duration_ns as f64),
+                rate(trial.load),
+            ),
+        })
+    });
+    let (cells, words) = worst(found.collect())?;
+    let text = format!(
+        "In {} the receiving station did not look at its port for {} or more in a trial that a figure rests \
+         on: {words}.",
+        counted(cells.len(), "cell"),
+        duration_ns(FrameTrial::STALL_NS as f64)
+    );
+    let advice = "Frames waited in its buffer meanwhile: what did not fit is in no figure of the device's, but \
+                  where the kernel notes no arrival times the latency is too long. Measure on a machine that \
+                  does nothing else, or give the stations more cores.";
+    warning(WarningKind::ReceiverStalled, cells, text, advice)
+}
+
+/// A load in words.
+fn rate(load: u64) -> String {
+    match load {
+        0 => "full speed".to_owned(),
+        load => frame_rate(load as f64),
+    }
+}
+
 /// Counters tell where packets were lost.
 pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {

@@ -74,7 +74,7 @@ fn retransmissions_that_no_counter_explains_are_reported_with_the_numbers() {
         let mut one = transfer(1000);
         one.evidence.settings = Some(PathSettings {
             queue_drops: [("gw1/w0".to_owned(), drops)].into(),
-            tcp: [("a/OutSegs", 700_000), ("a/RetransSegs", again)]
+            stack: [("a/OutSegs", 700_000), ("a/RetransSegs", again)]
                 .map(|(name, count)| (name.to_owned(), count))
                 .into(),
             ..PathSettings::default()

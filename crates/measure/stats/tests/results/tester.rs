@@ -126,6 +126,18 @@ fn a_sender_that_stood_still_is_a_warning() {
 }
 
 #[test]
+fn a_receiver_that_stood_still_is_a_warning() {
+    let mut stalled = trial(200_000, 200_000);
+    stalled.receiver_stood_ns_max = 19_999_999;
+    let kind = WarningKind::ReceiverStalled;
+    assert_eq!(of(&loaded(stalled.clone()), kind), None);
+    stalled.receiver_stood_ns_max = 293_000_000;
+    let found = of(&loaded(stalled.clone()), kind).unwrap();
+    let words = "repeat 1: for 293 ms in 1 s at 200 kpps";
+    assert!(found.text.contains(words), "{}", found.text);
+}
+
+#[test]
 fn of_a_search_the_trials_at_its_bounds_bear_the_figure() {
     let cell = throughput("router", 64);
     let stalled_at = |place: usize| {

@@ -15,6 +15,43 @@ use wire::stamp::{Stamp, payload_offset};
 
 const TAG: u16 = 77;
 
+/// Time that advances with each look at it, and by 300 ms at the fiftieth: a program that was
+/// stopped.
+#[derive(Default)]
+struct Stopped {
+    looks: Cell<u64>,
+}
+
+impl traffic::Clock for Stopped {
+    fn now_ns(&self) -> u64 {
+        let looks = self.looks.get() + 1;
+        self.looks.set(looks);
+        looks * 1000 + if looks >= 50 { 300_000_000 } else { 0 }
+    }
+
+    fn wait_until(&self, _: u64, _: &Stop) {}
+}
+
+#[test]
+fn a_receiver_that_stood_still_says_for_how_long() {
+    let send = send(false, FrameMix::fixed(128));
+    let frames = all_frames(&send, TAG, Part::WHOLE, None);
+    let of = frames.len() as u64;
+    let mut wanted = receive(1);
+    let mut received_until = |expected: u64, clock: &Stopped| {
+        wanted.expected = Some(expected);
+        let mut port = Player(frames.iter().cloned().collect());
+        let stop = Stop::new().unwrap();
+        traffic::receive(&mut port, &wanted, TAG, clock, &stop).unwrap()
+    };
+    let whole = received_until(of, &Stopped::default());
+    assert_eq!(whole.frames, of);
+    assert!((300_000_000..300_100_000).contains(&whole.stood_still_ns_max));
+    // At the end of the trial it has not happened yet.
+    let part = received_until(of / 10, &Stopped::default());
+    assert!(part.stood_still_ns_max < 100_000, "{part:?}");
+}
+
 /// The fate of one frame on the wire.
 #[derive(Debug, Clone, Copy)]
 enum Fate {

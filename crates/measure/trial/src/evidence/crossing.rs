@@ -1,81 +1,57 @@
-//! Checks of how many packets entered and left the path, each direction for itself, by the counters
-//! of the stations' interfaces.
+//! The check of how many packets entered and left the path, each direction for itself, by the
+//! kernels of the stations.
 
-use super::{Load, ToolObserved, check};
-use journal::record::{Check, InterfaceCounters};
+use super::{ToolObserved, check};
+use journal::record::Check;
 
-/// Packets that others may send on a link in a trial: ARP, ND.
+/// Packets that others may send in a trial: ICMP errors of the gateways.
 const CONTROL_PACKETS: u64 = 64;
 /// Two counts that are read one after the other may differ by one in this many.
 const COUNTED_ONE_IN: u64 = 1000;
-/// The least segment that TCP's super-packets are cut into, and the headers that each then has
-/// (Ethernet, IPv4, TCP with timestamps): what cutting adds to bytes.
-const SEGMENT_BYTES_LEAST: u64 = 536;
-const SEGMENT_HEADER_BYTES: u64 = 14 + 20 + 32;
 
-/// What one direction carried, in packets where they are whole on both links, else in bytes.
+/// What one direction carried.
 struct Way {
-    from: String,
-    to: String,
+    from: &'static str,
+    to: &'static str,
     sent: u64,
     received: u64,
-    unit: &'static str,
     /// The most that may have been received of what was sent.
     most: u64,
 }
 
 /// No more came out of the path than went in: duplicates are in no figure of iperf3's for TCP, and
-/// pass for reordering with UDP. What is less is stated for each direction.
+/// pass for reordering with UDP; and what others send to a station takes its time. What is less is
+/// stated for each direction.
 pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
-    let ways = ways(observed)?;
-    let doubled: Vec<&Way> = ways.iter().filter(|way| way.received > way.most).collect();
+    let ways = [way(observed, "a", "b")?, way(observed, "b", "a")?];
     let words: Vec<String> = ways.iter().map(Way::words).collect();
     let mut detail = words.join("; ");
-    for way in &doubled {
+    let mut passed = true;
+    for way in ways.iter().filter(|way| way.received > way.most) {
+        passed = false;
         detail += &format!(
-            "; at most {} {} could arrive at {}: something on the path duplicates them",
-            way.most, way.unit, way.to
+            "; at most {} could arrive at {}: something on the path duplicates them, or others send \
+             there too",
+            way.most, way.to
         );
     }
-    check("packets-cross-once", doubled.is_empty(), detail)
+    check("packets-cross-once", passed, detail)
 }
 
-/// `None` where an interface has no counters.
-fn ways(observed: &ToolObserved<'_>) -> Option<[Way; 2]> {
-    let names = &observed.interfaces;
-    let counters = |name: &str| observed.path.counters.get(name).copied();
-    let (a, b) = (counters(&names.a)?, counters(&names.b)?);
-    // With offloads TCP leaves in super-packets that a device may cut; other traffic is not joined
-    // by the stations.
-    let datagrams = observed.commands.parameters.datagram_bytes.is_some();
-    let is_tcp = matches!(observed.load, Load::Transfer { .. }) && !datagrams;
-    let is_cut = observed.path.links.offloads && is_tcp;
-    let way = |from: &str, source: InterfaceCounters, to: &str, sink: InterfaceCounters| {
-        let (from, to) = (from.to_owned(), to.to_owned());
-        if is_cut {
-            let sent = source.tx_bytes;
-            let headers = sent.div_ceil(SEGMENT_BYTES_LEAST) * SEGMENT_HEADER_BYTES;
-            return Way {
-                from,
-                to,
-                sent,
-                received: sink.rx_bytes,
-                unit: "B",
-                most: sent + headers + CONTROL_PACKETS * 1500 + sent / COUNTED_ONE_IN,
-            };
-        }
-        let sent = source.tx_packets;
-        let each = fragments_most(observed);
-        Way {
-            from,
-            to,
-            sent,
-            received: sink.rx_packets + sink.rx_dropped,
-            unit: "packets",
-            most: sent.saturating_mul(each) + CONTROL_PACKETS + sent / COUNTED_ONE_IN,
-        }
-    };
-    Some([way(&names.a, a, &names.b, b), way(&names.b, b, &names.a, a)])
+/// `None` where the kernels' counters were not read.
+fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Option<Way> {
+    let settings = observed.path.settings?;
+    let sent = settings.ip_packets_sent(from)?;
+    let received = settings.ip_packets_received(to)?;
+    let most =
+        sent.saturating_mul(fragments_most(observed)) + CONTROL_PACKETS + sent / COUNTED_ONE_IN;
+    Some(Way {
+        from,
+        to,
+        sent,
+        received,
+        most,
+    })
 }
 
 /// The most packets that one sent packet may become on the way: a device whose tunnel is narrower
@@ -96,9 +72,10 @@ impl Way {
             to,
             sent,
             received,
-            unit,
             ..
         } = self;
-        format!("{from} sent {sent} {unit}, and {received} arrived at {to}")
+        format!(
+            "the kernel of {from} sent {sent} IP packets, and {received} arrived at that of {to}"
+        )
     }
 }

@@ -5,12 +5,17 @@
 //!            ^ link A  ^          gw1             ^ cipher  ^           gw2            ^ link B  ^ B
 //! ```
 //!
+//! In a trial by tools the kernels of the stations stand in the places of generator and analyser:
+//! they count the IP packets that they sent and received, super-packets by their segments.
+//!
 //! A counter is used where it counts the same packets as its neighbours: an interface does not
 //! where super-packets cross it or fragments do, and an encryptor's two sides do not where packets
 //! share ESP packets. Of a device without counters of ours its interfaces tell what it lost.
 
 use super::{ObservedPath, check};
-use journal::record::{Check, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace};
+use journal::record::{
+    Check, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace, PathSettings,
+};
 
 /// Packets that two neighbouring counters may differ by besides one in [`COUNTED_ONE_IN`]: they
 /// are not read at one instant, and a link carries neighbour discovery.
@@ -129,8 +134,10 @@ impl ObservedPath<'_> {
                 line.differ[into] = encryptor.aggregate;
             }
         }
-        if let Some(ends) = ends.filter(|_| forward) {
-            line.stations(ends, &names);
+        match ends {
+            Some(ends) if forward => line.stations(ends, &names),
+            Some(_) => {}
+            None => line.kernels(self.settings, forward),
         }
         line
     }
@@ -234,7 +241,21 @@ impl Line {
         }
     }
 
-    /// Each pair of neighbouring counters of which the second counted clearly fewer packets.
+    /// Adds what the kernels of the stations sent and received, in a trial by tools.
+    fn kernels(&mut self, settings: Option<&PathSettings>, forward: bool) {
+        let Some(settings) = settings else { return };
+        let (from, to) = if forward { ("a", "b") } else { ("b", "a") };
+        let count = |at: &str, packets: Option<u64>| {
+            let at = format!("the kernel of {at}");
+            packets.map(|packets| PathCount { at, packets })
+        };
+        let last = self.gates.len() - 1;
+        self.gates[0] = count(from, settings.ip_packets_sent(from));
+        self.gates[last] = count(to, settings.ip_packets_received(to));
+    }
+
+    /// Each pair of neighbouring counters of which the second counted clearly fewer packets. The
+    /// two ends of the path alone do not tell where that was.
     fn lost(&self, apart: u64) -> Vec<LostAt> {
         let known: Vec<(usize, &PathCount)> = self
             .gates
@@ -246,6 +267,9 @@ impl Line {
             let [(from, before), (to, behind)] = *pair else {
                 return None;
             };
+            if from == 0 && to == self.gates.len() - 1 {
+                return None;
+            }
             let mut places = self.places[from..to].to_vec();
             places.dedup();
             let lost = LostAt {

@@ -225,6 +225,7 @@ impl FrameRun {
         sum.sender_dropped += more.sender_dropped;
         sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
         sum.late_frames += more.late_frames;
+        sum.receiver_stood_ns_max = sum.receiver_stood_ns_max.max(more.receiver_stood_ns_max);
         sum.delay = match (sum.delay, more.delay) {
             (Some(one), Some(other)) => Some(one.or_worse(other)),
             (one, other) => one.or(other),
@@ -274,6 +275,7 @@ fn trial(
         sender_dropped,
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
+        receiver_stood_ns_max: received.stood_still_ns_max,
         delay: trend(&received.delays),
         readings: None,
     }

@@ -117,6 +117,7 @@ impl Simulated {
             reordered: share(self.damage.reordered_ppm),
             corrupted,
             after_end: 0,
+            receiver_stood_ns_max: 0,
             receiver_dropped: forwarded - kept,
             sender_dropped: intended - sent,
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),

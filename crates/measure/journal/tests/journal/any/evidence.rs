@@ -45,7 +45,7 @@ pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
                     what: dut_facts.keys().cloned().collect(),
                 }],
                 queue_drops: dut_counters.clone(),
-                tcp: dut_counters.clone(),
+                stack: dut_counters.clone(),
             }),
             lost_at: lost(seen),
             dut_counters,

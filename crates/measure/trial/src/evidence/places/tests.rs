@@ -19,6 +19,7 @@ struct Path {
     link_ends: Vec<String>,
     counters: BTreeMap<String, InterfaceCounters>,
     dut_counters: BTreeMap<String, u64>,
+    settings: PathSettings,
 }
 
 /// The counters that packets from A to B cross, in order: interfaces by their name and verb.
@@ -82,6 +83,7 @@ impl Path {
             link_ends: lab::path_interfaces().to_vec(),
             counters: BTreeMap::new(),
             dut_counters: BTreeMap::new(),
+            settings: PathSettings::default(),
         };
         for (line, packets) in [(FORWARD, SENT), (BACKWARD, BACK)] {
             for name in line {
@@ -122,7 +124,7 @@ impl Path {
             LazyLock::new(BTreeMap::new);
         static CPU: LazyLock<Cpu> = LazyLock::new(Cpu::default);
         ObservedPath {
-            settings: None,
+            settings: Some(&self.settings),
             cell: &self.cell,
             links: self.links,
             link_ends: &self.link_ends,
@@ -328,4 +330,32 @@ fn the_link_past_the_gateways_has_its_own_ends() {
     let lost = path.observed().lost_at(Some(&ends));
     assert_eq!(lost.len(), 1);
     assert_eq!(lost[0].places, [PathPlace::DirectLink]);
+}
+
+#[test]
+fn the_kernels_of_the_stations_stand_at_the_ends_of_a_trial_by_tools() {
+    use PathPlace::{Gw1, Gw2, LinkA, LinkB, StationB};
+    let mut path = Path::new(encrypting());
+    path.links.offloads = true;
+    let stack = [
+        ("a/OutSegs", 50),
+        ("a/OutDatagrams", SENT - 50),
+        ("b/InNoECTPkts", SENT - 50),
+        ("b/InECT0Pkts", 50),
+        ("b/OutSegs", BACK),
+        ("a/InNoECTPkts", BACK),
+    ];
+    path.settings.stack = stack.map(|(name, count)| (name.to_owned(), count)).into();
+    assert_eq!(path.lost(), []);
+    *path.settings.stack.get_mut("a/OutDatagrams").unwrap() += LOST;
+    assert_eq!(path.lost(), [(vec![LinkA, Gw1], LOST)]);
+    *path.settings.stack.get_mut("a/OutDatagrams").unwrap() -= LOST;
+    *path.settings.stack.get_mut("b/InNoECTPkts").unwrap() -= LOST;
+    assert_eq!(path.lost(), [(vec![Gw2, LinkB, StationB], LOST)]);
+
+    // Without a counter between them they do not tell where.
+    path.dut_counters.clear();
+    assert_eq!(path.lost(), []);
+    path.links.offloads = false;
+    assert_eq!(path.lost(), [(vec![StationB], LOST)]);
 }

@@ -180,6 +180,19 @@ impl Fixture {
         self.counter("gw2/w1").rx_packets = frames(received);
         self.counter("a/a0").tx_packets = frames(sent);
         self.counter("b/b0").rx_packets = frames(received);
+        let (counter, answers) = match self.cell.measurement {
+            Measurement::Ping { .. } => ("OutMsgs", frames(received)),
+            Measurement::Udp { .. } => ("OutDatagrams", 20),
+            _ => ("OutSegs", frames(received) / 2),
+        };
+        for (name, packets) in [
+            (format!("a/{counter}"), frames(sent)),
+            ("b/InNoECTPkts".to_owned(), frames(received)),
+            ("b/OutSegs".to_owned(), answers),
+            ("a/InNoECTPkts".to_owned(), answers),
+        ] {
+            self.settings.stack.insert(name, packets);
+        }
         self.cipher_link = CipherLink {
             frames: 300,
             ..CipherLink::default()
@@ -223,6 +236,10 @@ impl Fixture {
 
     pub(super) fn counter(&mut self, name: &str) -> &mut InterfaceCounters {
         self.counters.get_mut(name).unwrap()
+    }
+
+    pub(super) fn stack(&mut self, name: &str) -> &mut u64 {
+        self.settings.stack.get_mut(name).unwrap()
     }
 
     pub(super) fn checks(&self) -> Vec<Check> {
