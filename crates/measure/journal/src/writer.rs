@@ -7,13 +7,14 @@ use crate::record::{Header, Record};
 use crate::{Journal, JournalError};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 /// Appends to the journal of a run. Until it is dropped, no other process can write to that
 /// journal.
 #[derive(Debug)]
 pub struct Writer {
-    file: File,
+    file: Locked,
     path: PathBuf,
     /// Length of the complete lines.
     finished: u64,
@@ -38,7 +39,7 @@ impl Writer {
             }
             Err(error) => return Err(JournalError::io("create", path, error)),
         };
-        lock(&file, &path)?;
+        let file = Locked::new(file, &path)?;
         let mut writer = Self {
             file,
             path,
@@ -67,8 +68,8 @@ impl Writer {
     pub fn append_to(dir: &Path) -> Result<(Self, Journal), JournalError> {
         let path = dir.join(FILE_NAME);
         let opened = OpenOptions::new().append(true).read(true).open(&path);
-        let mut file = opened.map_err(|error| open_error(dir, path.clone(), error))?;
-        lock(&file, &path)?;
+        let file = opened.map_err(|error| open_error(dir, path.clone(), error))?;
+        let mut file = Locked::new(file, &path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)
             .map_err(|error| JournalError::io("read", &path, error))?;
@@ -137,12 +138,40 @@ impl Writer {
     }
 }
 
-/// Locks the file. The kernel releases the lock when the process ends in any way.
-fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(JournalError::InUse { path: path.into() }),
-        Err(TryLockError::Error(error)) => Err(JournalError::io("lock", path, error)),
+/// A file that no other process can lock. The kernel releases the lock when the process ends in any
+/// way.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Locked {
+    fn new(file: File, path: &Path) -> Result<Self, JournalError> {
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(JournalError::InUse { path: path.into() }),
+            Err(TryLockError::Error(error)) => Err(JournalError::io("lock", path, error)),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // To close the file is not enough: a program that another thread is just starting has a
+        // copy of it, and with it the lock, until it executes. What fails here is closed anyway.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        &mut self.0
     }
 }
 
@@ -151,4 +180,22 @@ fn sync_folder(dir: &Path) -> Result<(), JournalError> {
     File::open(dir)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| JournalError::io("write", dir, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_owner_though_a_copy_of_the_file_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let locked = Locked::new(File::create(&path).unwrap(), &path).unwrap();
+        let copy = locked.try_clone().unwrap();
+        let again = || Locked::new(File::open(&path).unwrap(), &path);
+        assert!(matches!(again(), Err(JournalError::InUse { .. })));
+        drop(locked);
+        assert!(again().is_ok());
+        drop(copy);
+    }
 }

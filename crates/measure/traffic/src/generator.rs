@@ -63,7 +63,7 @@ pub struct Generator {
 struct Lateness {
     /// [`spec::Send::keep_rate`].
     keep_rate: bool,
-    /// How far the schedule has moved since the start.
+    /// How far the schedule has moved since a frame last left.
     moved_ns: u64,
 }
 
@@ -171,6 +171,8 @@ impl Generator {
                     let step = send_due(due, &mut self.frames, &mut self.sent, port, now_ns)?;
                     if step == Step::Sent {
                         self.sent.late_ns_max = self.sent.late_ns_max.max(late_ns);
+                        // Those that follow keep to the schedule that has moved.
+                        self.lateness.moved_ns = 0;
                     }
                     Ok(step)
                 }
@@ -225,7 +227,7 @@ impl Generator {
     }
 }
 
-/// A schedule with due frames, and how far it has moved.
+/// A schedule with due frames, and how far it has moved since a frame last left.
 struct Due<'s> {
     schedule: &'s mut Schedule,
     moved_ns: u64,

@@ -25,6 +25,7 @@ pub use cipher::CipherSeen;
 pub use frames::{FrameObserved, FramesSeen, frame_checks};
 pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, counted_since, gateways_balance};
 pub use path::ObservedPath;
+pub(crate) use places::Ends;
 
 use crate::command::Commands;
 use crate::transfer::Totals;
@@ -102,7 +103,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
     checks.extend(path.between_the_gateways());
     checks.extend([
         link::cipher_link_amount(observed),
-        places::links_lossless(path, &path.lost_at(None)),
+        places::links_lossless(path, &path.lost_at(&Ends::Tools(&observed.interfaces))),
         link::dut_counters(observed),
         dut_as_asked(path.cell, path.dut_facts, path.dut_counters, None),
     ]);

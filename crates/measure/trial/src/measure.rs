@@ -14,7 +14,7 @@
 
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
-use crate::evidence::{self, Interfaces, Load, ToolObserved};
+use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
 use crate::measurer::{Trial, machine, with_dut};
 use crate::quiet;
 use crate::reading::{self, Counters, offloads, station_lost};
@@ -162,7 +162,8 @@ impl Attempt<'_> {
             station_lost,
             client_ends_ns: &ran.client_ends_ns,
         };
-        let (checks, lost_at) = (evidence::checks(&observed), observed.path.lost_at(None));
+        let ends = Ends::Tools(&observed.interfaces);
+        let (checks, lost_at) = (evidence::checks(&observed), observed.path.lost_at(&ends));
         (evidence.checks, evidence.lost_at) = (checks, lost_at);
         Ok(Measured {
             figures: match report {

@@ -28,7 +28,8 @@ impl PathSettings {
     /// segments of super-packets counted one by one; `None` where there is no count.
     #[must_use]
     pub fn ip_packets_sent(&self, node: &str) -> Option<u64> {
-        let whole = ["OutSegs", "OutDatagrams", "OutMsgs"];
+        // `OutSegs` counts what is sent for the first time.
+        let whole = ["OutSegs", "RetransSegs", "OutDatagrams", "OutMsgs"];
         let whole: u64 = whole.iter().map(|name| self.counted(node, name)).sum();
         let fragments = self.counted(node, "FragCreates");
         let packets = whole.saturating_sub(self.counted(node, "FragOKs")) + fragments;

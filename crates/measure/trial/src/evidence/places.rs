@@ -12,7 +12,7 @@
 //! where super-packets cross it or fragments do, and an encryptor's two sides do not where packets
 //! share ESP packets. Of a device without counters of ours its interfaces tell what it lost.
 
-use super::{ObservedPath, check};
+use super::{Interfaces, ObservedPath, check};
 use journal::record::{
     Check, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace, PathSettings,
 };
@@ -50,6 +50,15 @@ const CIPHER_LINK: [usize; 2] = [5, 6];
 /// The places of the first gateway's two counters, and of the second's.
 const GATEWAYS: [[usize; 2]; 2] = [[3, 4], [7, 8]];
 
+/// What stands at the ends of the path.
+#[derive(Debug)]
+pub(crate) enum Ends<'a> {
+    /// Tools on these interfaces of the stations.
+    Tools(&'a Interfaces),
+    /// Generator and analyser.
+    Frames(FrameEnds<'a>),
+}
+
 /// What the stations of a frame test add to the path's counters.
 #[derive(Debug)]
 pub(crate) struct FrameEnds<'a> {
@@ -75,10 +84,12 @@ struct Line {
 }
 
 impl ObservedPath<'_> {
-    /// Where packets were lost, as far as counters tell. `ends` are those of a frame test.
-    pub(crate) fn lost_at(&self, ends: Option<&FrameEnds<'_>>) -> Vec<LostAt> {
+    /// Where packets were lost, as far as counters tell.
+    pub(crate) fn lost_at(&self, ends: &Ends<'_>) -> Vec<LostAt> {
         let [source, sink] = lab::direct_interfaces();
-        if ends.is_some_and(|ends| ends.source == source || ends.source == sink) {
+        if let Ends::Frames(ends) = ends
+            && (ends.source == source || ends.source == sink)
+        {
             return self.past_the_gateways(ends).lost(APART_PACKETS);
         }
         let apart = self.apart();
@@ -101,7 +112,7 @@ impl ObservedPath<'_> {
     }
 
     /// The counters from A to B, or from B to A.
-    fn line(&self, forward: bool, ends: Option<&FrameEnds<'_>>) -> Line {
+    fn line(&self, forward: bool, ends: &Ends<'_>) -> Line {
         let mut line = Line::new(PLACES.to_vec());
         let mut names = lab::path_interfaces();
         let mut gateways = ["gw1", "gw2"];
@@ -113,8 +124,8 @@ impl ObservedPath<'_> {
         for (number, (place, name)) in INTERFACES.into_iter().zip(&names).enumerate() {
             let is_countable = match (self.links.offloads, ends) {
                 (false, _) => true,
-                (true, Some(_)) => FIRST_LINK.contains(&place),
-                (true, None) => false,
+                (true, Ends::Frames(_)) => FIRST_LINK.contains(&place),
+                (true, Ends::Tools(_)) => false,
             };
             let is_whole = !CIPHER_LINK.contains(&place) || self.fits_cipher_link();
             line.interface(place, self.counters.get(name), (name, number % 2 == 0));
@@ -135,15 +146,15 @@ impl ObservedPath<'_> {
             }
         }
         match ends {
-            Some(ends) if forward => line.stations(ends, &names),
-            Some(_) => {}
-            None => line.kernels(self.settings, forward),
+            Ends::Frames(ends) if forward => line.stations(ends, &names),
+            Ends::Frames(_) => {}
+            Ends::Tools(tools) => line.kernels(self.settings, tools, &names),
         }
         line
     }
 
     /// The counters of the link past the gateways.
-    fn past_the_gateways(&self, ends: Option<&FrameEnds<'_>>) -> Line {
+    fn past_the_gateways(&self, ends: &FrameEnds<'_>) -> Line {
         let mut line = Line::new(vec![
             PathPlace::DirectLink,
             PathPlace::DirectLink,
@@ -153,9 +164,7 @@ impl ObservedPath<'_> {
         for (number, name) in names.iter().enumerate() {
             line.interface(number + 1, self.counters.get(name), (name, number == 0));
         }
-        if let Some(ends) = ends {
-            line.stations(ends, &names);
-        }
+        line.stations(ends, &names);
         line
     }
 
@@ -241,10 +250,16 @@ impl Line {
         }
     }
 
-    /// Adds what the kernels of the stations sent and received, in a trial by tools.
-    fn kernels(&mut self, settings: Option<&PathSettings>, forward: bool) {
+    /// Adds what the kernels of the stations sent and received, where the tools used the path's own
+    /// interfaces.
+    fn kernels(&mut self, settings: Option<&PathSettings>, tools: &Interfaces, names: &[String]) {
+        let ends = (names.first(), names.last());
+        let (from, to) = match ends {
+            (Some(from), Some(to)) if *from == tools.a && *to == tools.b => ("a", "b"),
+            (Some(from), Some(to)) if *from == tools.b && *to == tools.a => ("b", "a"),
+            _ => return,
+        };
         let Some(settings) = settings else { return };
-        let (from, to) = if forward { ("a", "b") } else { ("b", "a") };
         let count = |at: &str, packets: Option<u64>| {
             let at = format!("the kernel of {at}");
             packets.map(|packets| PathCount { at, packets })

@@ -2,7 +2,7 @@
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
 use crate::evidence::gateway::Gateway;
-use crate::evidence::places::FrameEnds;
+use crate::evidence::places::{Ends, FrameEnds};
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, dut_as_asked, machine, places, settings};
 use journal::record::{Check, FrameTrial, LostAt};
 use lab::{FrameEnd, NodeId};
@@ -178,13 +178,13 @@ impl FrameObserved<'_> {
         let Some(seen) = &self.seen else {
             return Vec::new();
         };
-        let ends = FrameEnds {
+        let ends = Ends::Frames(FrameEnds {
             source: interface(&seen.ends.source),
             sink: interface(&seen.ends.sink),
             trial: evidence_trial(self),
             duplex: self.test.traffic.duplex,
-        };
-        seen.path.lost_at(Some(&ends))
+        });
+        seen.path.lost_at(&ends)
     }
 }
 

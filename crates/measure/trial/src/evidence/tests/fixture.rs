@@ -193,6 +193,8 @@ impl Fixture {
         ] {
             self.settings.stack.insert(name, packets);
         }
+        self.counter("b/b0").tx_packets = answers;
+        self.counter("a/a0").rx_packets = answers;
         self.cipher_link = CipherLink {
             frames: 300,
             ..CipherLink::default()
