@@ -54,7 +54,7 @@ bench-peers: build ## Our encryptor and other tunnels on the same two cores (roo
 bench-search: ## Trials and time of each search on simulated devices
 	cargo run --release --locked --package cipherbench-search --example compare
 
-truth: ## Bias, coverage, false verdicts and time of searches on simulated devices of known truth (ARGS=20: seeds)
+truth: ## Bias, coverage, false verdicts, lies found and time on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)
 bench-watch: build ## CPU time a frame that the watch on the cipher link costs (root)
 	bench/watch.py $(ARGS)

@@ -83,7 +83,7 @@ pub use student::INTERVAL_MIN_REPEATS;
 pub use suites::{SuiteEntry, SuiteMatrix};
 pub use tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
-pub use warning::{Warning, WarningKind};
+pub use warning::{HELD_LEAST_NS, Warning, WarningKind};
 
 use journal::Journal;
 use schemars::JsonSchema;

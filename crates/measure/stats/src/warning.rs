@@ -6,6 +6,7 @@
 pub(crate) mod device;
 mod disturbed;
 mod frames;
+mod held;
 mod machine;
 mod path;
 mod run;
@@ -14,6 +15,7 @@ mod siblings;
 mod tester;
 mod tools;
 
+pub use held::HELD_LEAST_NS;
 pub(crate) use tools::disagree as tools_disagree;
 
 use crate::Progress;
@@ -111,6 +113,10 @@ pub enum WarningKind {
     UnequalGoals,
     /// A load lost too little to fail, and only a growing queue carried it.
     CarriedByQueue,
+    /// A rate was held for a short time only.
+    HeldShortly,
+    /// A device counts as put out what did not arrive, and no queue behind it dropped that.
+    CountersDisagree,
     /// A search ran out of time.
     SearchTimedOut,
     /// A group of frame tests without a measurement of the rig.
@@ -205,6 +211,8 @@ pub(crate) fn warnings(
         frames::narrow_goals(journal),
         frames::unequal_goals(journal),
         frames::carried_by_queue(cells),
+        held::held_shortly(journal, cells),
+        tester::counters_disagree(journal),
         frames::no_calibration(journal),
         frames::tester_limited(cells),
         frames::offered_shortfall(cells),

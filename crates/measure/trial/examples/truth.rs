@@ -10,6 +10,12 @@
 mod bench;
 #[path = "../tests/truth/device.rs"]
 mod device;
+#[path = "../tests/truth/events.rs"]
+mod events;
+#[path = "../tests/truth/lies.rs"]
+mod lies;
+#[path = "../tests/truth/procedures.rs"]
+mod procedures;
 
 use bench::{Agreement, Finding, Truth, agreement, devices, find, plan};
 use campaign::plan::Plan;
@@ -24,6 +30,8 @@ const SEEDS: u64 = 200;
 const SEEDS_PER_LONG_SEARCH: u64 = 4;
 /// Of campaigns of five repeats of rig and device.
 const SEEDS_PER_CAMPAIGN: u64 = 4;
+/// Of procedures that follow single frames, or minutes under load.
+const SEEDS_PER_EVENT: u64 = 4;
 
 /// Profiles and their goals.
 const SEARCHES: [(&str, &str); 4] = [
@@ -56,14 +64,147 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             let seeds = if profile == "fast" { seeds } else { long };
             cell(&plan, device.model, truth, seeds, |found| {
-                bench::bounds(found, goal)
+                bench::bounds(&plan, found, goal)
             })
         });
         println!("| {} | {} |", device.name, cells.join(" | "));
     }
     others(seeds);
+    events_and_rates(seeds.div_ceil(SEEDS_PER_EVENT));
+    judgements(seeds.div_ceil(SEEDS_PER_EVENT));
     verdicts(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
+    short_times(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
+    lies_found(seeds);
+    honest_devices(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
     Ok(())
+}
+
+/// Procedures that do something to a device, and rates under an overload.
+fn events_and_rates(seeds: u64) {
+    for case in procedures::cases() {
+        let plan = case.plan();
+        let findings: Vec<_> = (0..seeds).map(|seed| case.find(&plan, seed)).collect();
+        let has_truth = findings.iter().any(|(truth, _)| truth.is_some());
+        let found = bench::agreement_of_each(&findings);
+        println!("| {} | {} |", case.name, words(has_truth, &found));
+    }
+}
+
+/// Verdicts of service tests and soaks.
+fn judgements(seeds: u64) {
+    println!("\n| Verdict of a procedure | Seeds | Right | Found | False |");
+    println!("| --- | --- | --- | --- | --- |");
+    for case in procedures::judgements() {
+        let plan = case.plan();
+        let found: Vec<&str> = (0..seeds).map(|seed| case.find(&plan, seed)).collect();
+        let count = |name: &str| found.iter().filter(|found| **found == name).count();
+        let names = procedures::VERDICTS.into_iter().chain([procedures::NONE]);
+        let counts = names.filter(|name| count(name) > 0);
+        let counts: Vec<String> = counts
+            .map(|name| format!("{name} {}", count(name)))
+            .collect();
+        println!(
+            "| {} | {seeds} | {} | {} | {} |",
+            case.name,
+            case.right,
+            counts.join(", "),
+            found.len() - count(case.right) - inconclusive(case.right, count("inconclusive"))
+        );
+    }
+}
+
+/// A soak that shows nothing either way says nothing false.
+fn inconclusive(right: &str, count: usize) -> usize {
+    if right == "inconclusive" { 0 } else { count }
+}
+
+/// How often the report of a device that throttles names the time for which its rate was held.
+fn short_times(seeds: u64) {
+    println!("\n| Throttling after 20 s, five repeats | Campaigns | Held for a short time |");
+    println!("| --- | --- | --- |");
+    let throttling = Model {
+        throttles_after_s: 20.0,
+        ..Model::default()
+    };
+    for (profile, seeds) in [("fast", seeds), ("rfc2544", seeds.div_ceil(4))] {
+        let plan = plan(&format!(
+            "throughput: {{ frame: 64 B, profile: {profile} }}"
+        ));
+        let warned = (0..seeds).filter(|seed| {
+            let results = bench::campaign_of(&plan, throttling, Tester::default(), *seed);
+            bench::warns_of_a_short_time(&results)
+        });
+        println!(
+            "| `{profile}` | {seeds} | warned of in {} |",
+            warned.count()
+        );
+    }
+}
+
+/// How often evidence speaks against devices that only behave in some way.
+fn honest_devices(seeds: u64) {
+    println!("\n| Honest device | Seeds | Suspected |");
+    println!("| --- | --- | --- |");
+    let plan = bench::plan_of("cipherbench", "throughput: { frame: 509 B, profile: fast }");
+    let lossy = Tester {
+        receiver: 0.9 * CAPACITY,
+        ..Tester::default()
+    };
+    for (name, tester) in [
+        ("each of the throughput table", Tester::default()),
+        ("each, the receiver loses more", lossy),
+    ] {
+        let all = devices().into_iter();
+        let all = all.flat_map(|device| (0..seeds).map(move |seed| (device.model, seed)));
+        let judged = all.map(|(model, seed)| {
+            lies::judge(&plan, (model, tester), lies::Lie::None, seed).suspects()
+        });
+        let judged: Vec<bool> = judged.collect();
+        let suspected = judged.iter().filter(|suspected| **suspected).count();
+        println!("| {name} | {} | {suspected} |", judged.len());
+    }
+}
+
+/// Devices that are not what they seem.
+fn lies_found(seeds: u64) {
+    println!("\n| Device | Payload | Lie | Found | By | Error of the figure |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for case in lies::cases() {
+        let plan = lies::lie_plan(&case);
+        let device = (Model::default(), Tester::default());
+        let judged: Vec<lies::Judged> = (0..seeds)
+            .map(|seed| lies::judge(&plan, device, case.lie, seed))
+            .collect();
+        let found = judged.iter().filter(|judged| match case.found_by {
+            Some(name) => judged.is_found_by(name),
+            None => judged.found(),
+        });
+        let found = found.count();
+        let mut by: Vec<String> = Vec::new();
+        for judged in &judged {
+            let warning = judged.warned.then(|| lies::WARNING.to_owned());
+            for name in judged.failed.iter().cloned().chain(warning) {
+                if !by.contains(&name) {
+                    by.push(name);
+                }
+            }
+        }
+        by.sort();
+        let by: Vec<String> = by.iter().map(|name| format!("`{name}`")).collect();
+        let errors = judged.iter().filter_map(|judged| judged.figure);
+        let errors: Vec<f64> = errors
+            .map(|figure| 100.0 * (figure / CAPACITY - 1.0))
+            .collect();
+        let bias = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+        println!(
+            "| `{}` | {} | {} | {:.1} % | {} | {bias:+.1} % |",
+            case.dut,
+            case.contents,
+            case.name,
+            100.0 * found as f64 / judged.len().max(1) as f64,
+            by.join(", ")
+        );
+    }
 }
 
 /// The procedures beside throughput.
@@ -139,23 +280,33 @@ fn cell(
 ) -> String {
     let of = |seed| finding(&find(plan, model, Tester::default(), seed));
     let findings: Vec<Finding> = (0..seeds).map(of).collect();
+    words(truth.is_some(), &agreement(truth, &findings))
+}
+
+/// An agreement in words: bias, worst error, covered, time.
+fn words(has_truth: bool, found: &Agreement) -> String {
     let Agreement {
         seeds: _,
         bias_percent,
         worst_percent,
         covered_percent,
         wrong_percent,
+        invalid_percent,
         time_s,
-    } = agreement(truth, &findings);
-    let errors = match truth {
-        None => "no figure".to_owned(),
-        Some(_) => format!("{bias_percent:+.1} %, {worst_percent:+.1} %"),
+    } = found;
+    let errors = match has_truth {
+        false => "no figure".to_owned(),
+        true => format!("{bias_percent:+.1} %, {worst_percent:+.1} %"),
     };
-    let wrong = match wrong_percent {
-        wrong if wrong > 0.0 => format!(", wrong {wrong:.0} %"),
+    let share = |name: &str, percent: f64| match percent {
+        percent if percent > 0.0 => format!(", {name} {percent:.0} %"),
         _ => String::new(),
     };
-    format!("{errors}, {covered_percent:.0} %{wrong}, {time_s:.1} s")
+    format!(
+        "{errors}, {covered_percent:.0} %{}{}, {time_s:.1} s",
+        share("wrong", *wrong_percent),
+        share("invalid", *invalid_percent)
+    )
 }
 
 /// False verdicts: of a device that is slower than the tester, of one that is faster, and with a

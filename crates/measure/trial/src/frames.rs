@@ -26,7 +26,8 @@ mod throughput;
 mod trials;
 
 pub(crate) use attempt::attempt;
-pub(crate) use confirm::{Confirmation, confirm};
+pub(crate) use confirm::Confirmation;
+pub use confirm::confirm;
 pub use outage::{Bins, ExecutedAction};
 pub(crate) use points::{soaked, with_bins};
 pub use procedures::carry_out;

@@ -48,6 +48,10 @@ pub struct GoalResult {
     pub lower_trials: u64,
     /// Trials at the upper bounds, over all repeats.
     pub upper_trials: u64,
+    /// Longest time for which a trial at the lower bound met the goal, in the repeat in which it is
+    /// shortest; `null` when a repeat has no such trial. That the device sustains the figure for
+    /// longer is not known.
+    pub held_ns: Option<u64>,
     /// Where the frames of the trials at the upper bounds were lost; `null` without an upper bound.
     pub upper_account: Option<LossAccount>,
     /// Outcomes of the repeats' searches (RFC 9971, Goal Result): every one that occurred. The
@@ -161,12 +165,28 @@ impl GoalResult {
             }),
             lower_trials: sum(|bounds| bounds.lower_trials),
             upper_trials: sum(|bounds| bounds.upper_trials),
+            held_ns: held_ns(goal, found, &bounds),
             upper_account: upper_account(found, &bounds),
             outcomes: outcomes(&sorted),
             irregular: irregular(search, found, &bounds, &sorted),
             time_was_up: lacking(&sorted, &bounds).len() as u32,
         }
     }
+}
+
+/// The longest trial at the lower bound that met the goal, in the repeat in which it is shortest.
+fn held_ns(goal: &Goal, found: &[Found<'_>], bounds: &[(u32, Option<&GoalBounds>)]) -> Option<u64> {
+    let longest = |((_, all, _), (_, bounds)): (&Found<'_>, &(u32, Option<&GoalBounds>))| {
+        let lower = (*bounds)?.lower?;
+        let met = all.trials.iter().filter(|trial| {
+            trial.load == lower
+                && !trial.took_too_long()
+                && !trial.counts().is_high_loss(goal.criteria.loss_ratio_ppm)
+        });
+        met.map(|trial| trial.duration_ns).max()
+    };
+    let held = found.iter().zip(bounds).map(longest);
+    held.collect::<Option<Vec<u64>>>()?.into_iter().min()
 }
 
 /// All trials of each repeat at its upper bound.

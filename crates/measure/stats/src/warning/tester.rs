@@ -4,6 +4,7 @@
 //! Each covers every trial that counts, also one that is invalid for another reason.
 
 use super::{Warning, WarningKind, counted, warning};
+use campaign::plan::Measurement;
 use journal::Journal;
 use journal::record::{Cpu, FrameResult, FrameTrial, Measured, Outcome, TrialRecord};
 use std::collections::BTreeSet;
@@ -11,6 +12,12 @@ use units::human::{duration_ns, frame_rate};
 
 /// Cells that a warning describes one by one.
 const DESCRIBED: usize = 3;
+/// What a device may count as put out beyond what arrived or was dropped behind it: one frame in
+/// this many, and these frames more. Counters are not read at one instant.
+const COUNTED_ONE_IN: u64 = 100;
+const COUNTED_FRAMES: u64 = 64;
+/// Ethernet header and FCS.
+const AROUND_IP_BYTES: u64 = 14 + 4;
 
 /// The trials that count, with what was read in them, in the order made.
 fn readings(journal: &Journal) -> Vec<(&TrialRecord, &Measured)> {
@@ -97,6 +104,89 @@ pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
     let advice = "End the other programs, or use a machine that does nothing else, and measure again: \
                   what they took, the path did not have.";
     warning(WarningKind::MachineTaken, cells, text, advice)
+}
+
+/// Our encryptor counts as put out what never arrived, although no queue behind it was full. Taken
+/// over all frame trials of a record: a deep queue may hold frames until the next one.
+pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
+    let found = readings(journal).into_iter().filter_map(|(record, read)| {
+        let mut cells = journal.header.plan.cells.iter();
+        let cell = cells.find(|cell| cell.id == record.cell)?;
+        let Measurement::Frames(_) = cell.measurement else {
+            return None;
+        };
+        // Of a device that carries whole frames, their headers count too.
+        let (_, header_bytes) = cell.dut.adapter.profile().frame_bytes;
+        let trials = &read.frames()?.trials;
+        let known = trials
+            .iter()
+            .filter_map(|trial| PutOut::of(trial, header_bytes as u64));
+        let sum = known.fold(PutOut::default(), |sum, more| PutOut {
+            counted_bytes: sum.counted_bytes.saturating_add(more.counted_bytes),
+            arrived_bytes: sum.arrived_bytes.saturating_add(more.arrived_bytes),
+            frame_bytes: sum.frame_bytes.max(more.frame_bytes),
+        });
+        let apart = COUNTED_FRAMES.saturating_mul(sum.frame_bytes);
+        let allowed = (sum.arrived_bytes / COUNTED_ONE_IN).saturating_add(apart);
+        let beyond = sum.counted_bytes.saturating_sub(sum.arrived_bytes);
+        (beyond > allowed).then(|| Finding {
+            cell: &record.cell,
+            much: beyond,
+            words: format!(
+                "`{}`, repeat {}: {} B counted, {} B arrived or found a queue full",
+                record.cell, record.repeat, sum.counted_bytes, sum.arrived_bytes
+            ),
+        })
+    });
+    let (cells, words) = worst(found.collect())?;
+    let text = format!(
+        "In {} the device counts as put out over {} % more than arrived, and no queue behind it dropped \
+         that: {words}.",
+        counted(cells.len(), "cell"),
+        100 / COUNTED_ONE_IN
+    );
+    let advice = "The figures count what arrived. Where frames were lost is unknown: either the device's \
+                  counters are wrong, or something behind the device drops frames and does not count them.";
+    warning(WarningKind::CountersDisagree, cells, text, advice)
+}
+
+/// Bytes of packets in clear that the far gateway counts as put out, and what became of them.
+#[derive(Default)]
+struct PutOut {
+    counted_bytes: u64,
+    /// Arrived at the receiving station, or found a queue behind the device full.
+    arrived_bytes: u64,
+    /// Of a frame, on average.
+    frame_bytes: u64,
+}
+
+impl PutOut {
+    /// `None` where no gateway puts out, or none of ours.
+    fn of(trial: &FrameTrial, header_bytes: u64) -> Option<Self> {
+        let readings = trial.readings.as_ref()?;
+        let drops = &readings.drops;
+        let frames = [
+            trial.received,
+            trial.duplicated,
+            trial.too_late,
+            trial.corrupted,
+            trial.after_end,
+            trial.station_lost(),
+            drops.station_sockets,
+            drops.device,
+            drops.unattributed,
+        ];
+        let frames = frames.into_iter().fold(0, u64::saturating_add);
+        let mean = trial.sent_bytes.div_ceil(trial.sent.max(1));
+        let frame_bytes = mean
+            .saturating_sub(AROUND_IP_BYTES)
+            .saturating_add(header_bytes);
+        Some(Self {
+            counted_bytes: readings.dut?.put_out_bytes?,
+            arrived_bytes: frames.saturating_mul(frame_bytes),
+            frame_bytes,
+        })
+    }
 }
 
 /// The trials that a figure rests on: of a search those at its bounds, and of what follows a search

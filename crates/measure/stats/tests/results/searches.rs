@@ -146,3 +146,51 @@ fn goals_that_do_not_fit_together_are_warned_about() {
     assert!(with(|goal| goal.criteria.loss_ratio_ppm = 5_001).contains(&narrow));
     assert!(with(|goal| goal.criteria.final_trial_ns *= 2).contains(&unequal));
 }
+
+#[test]
+fn a_rate_that_was_held_for_a_short_time_is_warned_about() {
+    let held = |duration_ns: u64, lost: u64| {
+        let mut found = found(Some(400_000), Some(401_000));
+        // The trial at the lower bound.
+        found.trials[0].duration_ns = duration_ns;
+        found.trials[0].elapsed_ns = duration_ns;
+        found.trials[0].received -= lost;
+        let planned = throughput("auto", 64);
+        let mut run = journal(vec![planned.clone()], 1, 8);
+        add(&mut run, &planned, 1, found);
+        let results = Results::of(&run);
+        let kind = WarningKind::HeldShortly;
+        let warning = results.warnings.iter().find(|found| found.kind == kind);
+        let text = warning.map(|warning| warning.text.clone());
+        (goal(&results, 0).held_ns, text)
+    };
+    let (time_ns, text) = held(SECOND_NS, 0);
+    assert_eq!(time_ns, Some(SECOND_NS));
+    let text = text.unwrap();
+    assert!(
+        text.starts_with(
+            "In 1 cell the rate was held for less than 60 s at a time (least: `throughput/"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("auto`, 1 s): it is not known"), "{text}");
+    // A minute is long enough; a load that was not carried was not held.
+    assert_eq!(held(60 * SECOND_NS, 0), (Some(60 * SECOND_NS), None));
+    assert_eq!(held(60 * SECOND_NS, 1), (None, None));
+    // Other rates rest on the time of their trials.
+    let load = |seconds: u64| {
+        let procedure = Procedure::Load(Load {
+            frames_per_s: Some(480_000),
+            duration_ns: seconds * SECOND_NS,
+        });
+        let found = FrameResult {
+            trials: vec![trial(480_000, 480_000)],
+            ..FrameResult::default()
+        };
+        warned(cell("auto", 64, procedure), found).contains(&WarningKind::HeldShortly)
+    };
+    assert!(load(59) && !load(60));
+    // The rig is no device.
+    let rig = warned(throughput("straight", 64), found(Some(400_000), None));
+    assert!(!rig.contains(&WarningKind::HeldShortly));
+}

@@ -138,6 +138,41 @@ fn a_receiver_that_stood_still_is_a_warning() {
 }
 
 #[test]
+fn a_device_that_counts_what_did_not_arrive_is_a_warning() {
+    let with = |change: &dyn Fn(&mut FrameTrial, &mut TrialReadings)| {
+        let mut lossy = trial(200_000, 100_000);
+        lossy.sent_bytes = 200_000 * 64;
+        let mut readings = TrialReadings {
+            dut: Some(DutWork {
+                taken_in_bytes: Some(200_000 * 46),
+                put_out_bytes: Some(100_000 * 46),
+                unaccounted_packets: 0,
+            }),
+            ..TrialReadings::default()
+        };
+        change(&mut lossy, &mut readings);
+        lossy.readings = Some(Box::new(readings));
+        of(&loaded(lossy), WarningKind::CountersDisagree)
+    };
+    let counts = |readings: &mut TrialReadings, frames: u64| {
+        readings.dut.as_mut().unwrap().put_out_bytes = Some(frames * 46);
+    };
+    assert_eq!(with(&|_, _| ()), None);
+    // 1 % and a few frames may be under way between two readings.
+    assert_eq!(with(&|_, it| counts(it, 101_064)), None);
+    let found = with(&|_, it| counts(it, 200_000)).unwrap();
+    let expected = "9200000 B counted, 4600000 B arrived or found a queue full";
+    assert!(found.text.contains(expected), "{}", found.text);
+    // What the tester lost itself did arrive.
+    let lost_behind = |trial: &mut FrameTrial, it: &mut TrialReadings| {
+        counts(it, 200_000);
+        trial.receiver_dropped = 50_000;
+        (it.drops.station, it.drops.unattributed) = (20_000, 30_000);
+    };
+    assert_eq!(with(&lost_behind), None);
+}
+
+#[test]
 fn of_a_search_the_trials_at_its_bounds_bear_the_figure() {
     let cell = throughput("router", 64);
     let stalled_at = |place: usize| {

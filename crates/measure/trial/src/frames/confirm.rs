@@ -6,7 +6,7 @@
 
 use super::{Found, Rig, RigLoad};
 use crate::error::TrialError;
-use campaign::plan::{FrameTest, Goal};
+use campaign::plan::{FrameTest, Goal, Procedure};
 use journal::record::{FrameResult, FrameTrial};
 use lab::Interrupt;
 
@@ -25,7 +25,12 @@ pub(crate) struct Confirmation<'a> {
 
 impl<'a> Confirmation<'a> {
     /// Returns how a result is confirmed; `None` without a throughput whose load was tried again.
+    /// Of a soak it is the load that was held for hours that counts: where it is not carried, that
+    /// is the finding.
     pub(crate) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
+        if matches!(test.procedure, Procedure::Soak(_)) {
+            return None;
+        }
         let goal = test.procedure.search()?.goals.first()?;
         let lower = result.throughput.as_ref()?.goals.first()?.lower?;
         let trials = result.trials.get(result.evidence_trial?..)?;
@@ -69,7 +74,10 @@ impl<'a> Confirmation<'a> {
 
 /// Makes further trials at the load of the trial with the samples until they decide about the
 /// throughput.
-pub(crate) fn confirm(
+///
+/// # Errors
+/// When a frame trial cannot be made, or the run is interrupted.
+pub fn confirm(
     found: &mut Found,
     test: &FrameTest,
     rig: &mut dyn Rig,

@@ -2,6 +2,7 @@
 
 use crate::disturbance::PlannedDisturbance;
 use crate::error::TrialError;
+use crate::measurer::unix_ns;
 use journal::record::{
     DelayVariation, Disturbance, FramePort, FrameTrial, LatencyBucket, SoakPoint,
 };
@@ -55,6 +56,12 @@ pub trait Rig {
     /// When this DUT does not support an action, or one failed.
     fn act(&mut self, _actions: &[DutAction]) -> Result<u64, TrialError> {
         Err(cannot_act())
+    }
+
+    /// The time in nanoseconds since the Unix epoch, on the clock of
+    /// [`Soaked::started_unix_ns`].
+    fn now_unix_ns(&self) -> u64 {
+        unix_ns()
     }
 
     /// Highest load that the sender's line carries, in frames/s; `None` without a line rate.

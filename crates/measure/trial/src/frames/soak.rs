@@ -8,7 +8,6 @@ use super::disturbed::base_load;
 use super::trials::{DRAIN_NS, Trials};
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
-use crate::measurer::unix_ns;
 use campaign::plan::Soak;
 use journal::record::{FrameFound, SoakProbe, SoakProgress};
 use units::human::duration_ns;
@@ -63,7 +62,7 @@ fn probe(trials: &mut Trials<'_>, plan: &Soak) -> Result<Option<SoakProbe>, Tria
         return Ok(None);
     };
     let load = RigLoad::new(trials.rig.line_rate(), probe_ns, DRAIN_NS);
-    let at_unix_ns = unix_ns();
+    let at_unix_ns = trials.rig.now_unix_ns();
     let trial = trials.make_unrecorded(&load)?.trial;
     Ok(Some(SoakProbe { at_unix_ns, trial }))
 }

@@ -8,8 +8,9 @@ use journal::record::{
 };
 use journal::{Journal, Record};
 use lab::{Interrupt, Links};
-use stats::{Limit, Results};
-use trial::frames::{Found, Rig, carry_out};
+use stats::{Limit, Results, WarningKind};
+use trial::evidence::{FrameObserved, frame_checks, objections};
+use trial::frames::{Found, Rig, carry_out, confirm};
 
 /// What a figure may be: any value in a range, or none.
 pub(crate) type Truth = Option<(f64, f64)>;
@@ -133,46 +134,111 @@ pub(crate) fn devices() -> Vec<Device> {
 /// A test as campaigns write it, of `straight` and `router`.
 #[must_use]
 pub(crate) fn plan(trial: &str) -> Plan {
-    let text = format!("campaign: c\nduts: [router]\nrepeats: 5\ntrials: [{trial}]\n");
+    plan_of("router", trial)
+}
+
+/// The same of another device.
+#[must_use]
+pub(crate) fn plan_of(dut: &str, trial: &str) -> Plan {
+    let text = format!("campaign: c\nduts: [{dut}]\nrepeats: 5\ntrials: [{trial}]\n");
     let campaign = from_text("c.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let planned = campaign.plan(&LabFile::built_in(), &HostFacts { cores: 8 });
     planned.unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-fn is_rig(cell: &Cell) -> bool {
-    cell.calibration
+/// The cell of the device.
+pub(crate) fn device_cell(plan: &Plan) -> &Cell {
+    let cell = plan.cells.iter().find(|cell| !cell.calibration);
+    cell.expect("the plan has the device's cell")
 }
 
-fn frame_test(cell: &Cell) -> &FrameTest {
+pub(crate) fn frame_test(cell: &Cell) -> &FrameTest {
     match &cell.measurement {
         Measurement::Frames(test) => test,
         other => panic!("no frame test: {other:?}"),
     }
 }
 
-/// Carries a cell out on a rig, evidence included.
-fn carried_out(cell: &Cell, repeat: u32, rig: &mut Simulated) -> Found {
+/// Carries a cell out on a rig, with the trial whose evidence is read, after which `at_evidence` is
+/// called, and those that confirm a throughput.
+pub(crate) fn carried_out<R: Rig>(
+    cell: &Cell,
+    repeat: u32,
+    rig: &mut R,
+    at_evidence: &mut dyn FnMut(&R),
+) -> Found {
     let links = Links {
         mtu: 1500,
         cipher_mtu: 1500,
         offloads: false,
         rate_bps: None,
     };
-    let trial = trial::Trial::of(cell, repeat, links);
+    let (trial, test) = (trial::Trial::of(cell, repeat, links), frame_test(cell));
     let interrupt = Interrupt::new();
-    let mut found = carry_out(&trial, frame_test(cell), rig, &mut |_| (), &interrupt)
+    let mut found = carry_out(&trial, test, rig, &mut |_| (), &interrupt)
         .unwrap_or_else(|error| panic!("{error}"));
     let run = rig.run(&found.evidence_load, &interrupt);
     found.add_evidence(&run.unwrap_or_else(|error| panic!("{error}")));
+    at_evidence(rig);
+    let confirmed = confirm(&mut found, test, rig, &interrupt);
+    confirmed.unwrap_or_else(|error| panic!("{error}"));
     found
+}
+
+/// Why a result is invalid by the checks that need no links.
+pub(crate) fn invalid(cell: &Cell, found: &Found) -> Vec<String> {
+    objections(&frame_checks(&FrameObserved {
+        test: frame_test(cell),
+        result: &found.result,
+        strays: &found.strays,
+        seen: None,
+    }))
 }
 
 /// The procedure on a device, with a seed.
 #[must_use]
 pub(crate) fn find(plan: &Plan, model: Model, tester: Tester, seed: u64) -> Found {
-    let cell = plan.cells.iter().find(|cell| !is_rig(cell));
-    let cell = cell.expect("the plan has the device's cell");
-    carried_out(cell, 1, &mut Simulated::new(model, tester, seed))
+    let mut rig = Simulated::new(model, tester, seed);
+    carried_out(device_cell(plan), 1, &mut rig, &mut |_| ())
+}
+
+/// A cell's id, a repeat's number, what was found, and why it is invalid.
+pub(crate) type Recorded = (String, u32, Found, Vec<String>);
+
+/// The figures and warnings of a run with these records.
+pub(crate) fn results(plan: &Plan, records: Vec<Recorded>) -> Results {
+    let mut journal = Journal::new(Header {
+        format: FORMAT_VERSION,
+        started_unix_ns: 0,
+        command: Vec::new(),
+        program: String::new(),
+        environment: Environment {
+            cpus: 8,
+            ..Environment::default()
+        },
+        plan: plan.clone(),
+    });
+    for (cell, repeat, found, reasons) in records {
+        let measured = Box::new(Measured {
+            figures: Figures::Frames(Box::new(found.result)),
+            ..Measured::default()
+        });
+        let record = TrialRecord {
+            cell,
+            repeat,
+            started_unix_ns: 0,
+            duration_ns: 0,
+            commands: Vec::new(),
+            outcome: match reasons.is_empty() {
+                true => Outcome::Measured(measured),
+                false => Outcome::Invalid { reasons, measured },
+            },
+        };
+        let accepted = journal.accept(Record::Trial(Box::new(record)));
+        accepted.unwrap_or_else(|error| panic!("{error}"));
+    }
+    journal.end = Some(End { at_unix_ns: 1 });
+    Results::of(&journal)
 }
 
 /// Agreement with the truth over many seeds.
@@ -189,32 +255,53 @@ pub(crate) struct Agreement {
     pub(crate) covered_percent: f64,
     /// Share of the seeds with a figure where there is none, or none where there is one.
     pub(crate) wrong_percent: f64,
+    /// Share of the seeds whose result is invalid, since further trials contradict it.
+    pub(crate) invalid_percent: f64,
     /// Mean time of the procedure, in seconds.
     pub(crate) time_s: f64,
 }
 
 /// What one seed found: the figure with its upper bound, and the time that it took.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Finding {
     pub(crate) figure: Option<f64>,
     pub(crate) upper: Option<f64>,
     pub(crate) time_s: f64,
+    /// Whether the instrument itself says that there is no figure.
+    pub(crate) is_invalid: bool,
 }
 
 /// Compares findings with the truth.
 #[must_use]
 pub(crate) fn agreement(truth: Truth, findings: &[Finding]) -> Agreement {
+    let each: Vec<_> = findings.iter().map(|finding| (truth, *finding)).collect();
+    agreement_of_each(&each)
+}
+
+/// Compares each finding with its own truth.
+#[must_use]
+pub(crate) fn agreement_of_each(findings: &[(Truth, Finding)]) -> Agreement {
     let mut sum = Agreement::default();
-    let mut compared = 0.0;
-    for finding in findings {
+    let (mut valid, mut compared) = (0.0, 0.0);
+    for (truth, finding) in findings {
         sum.seeds += 1;
         sum.time_s += finding.time_s;
-        let (Some((low, high)), Some(figure)) = (truth, finding.figure) else {
+        if finding.is_invalid {
+            sum.invalid_percent += 1.0;
+            continue;
+        }
+        valid += 1.0;
+        let (Some((low, high)), Some(figure)) = (*truth, finding.figure) else {
             let is_right = truth.is_none() && finding.figure.is_none();
             sum.covered_percent += f64::from(u8::from(is_right));
             sum.wrong_percent += f64::from(u8::from(!is_right));
             continue;
         };
-        let error = 100.0 * (figure / figure.clamp(low, high) - 1.0);
+        let nearest = figure.clamp(low, high);
+        let error = match figure - nearest {
+            0.0 => 0.0,
+            apart => 100.0 * apart / nearest,
+        };
         sum.bias_percent += error;
         compared += 1.0;
         if error.abs() > f64::abs(sum.worst_percent) {
@@ -227,9 +314,11 @@ pub(crate) fn agreement(truth: Truth, findings: &[Finding]) -> Agreement {
         sum.covered_percent += f64::from(u8::from(covered));
     }
     let seeds = f64::from(sum.seeds.max(1));
+    let valid = f64::max(valid, 1.0);
     sum.bias_percent /= f64::max(compared, 1.0);
-    sum.covered_percent *= 100.0 / seeds;
-    sum.wrong_percent *= 100.0 / seeds;
+    sum.covered_percent *= 100.0 / valid;
+    sum.wrong_percent *= 100.0 / valid;
+    sum.invalid_percent *= 100.0 / seeds;
     sum.time_s /= seeds;
     sum
 }
@@ -241,7 +330,7 @@ fn time_s(found: &Found) -> f64 {
 
 /// What the search of a goal found.
 #[must_use]
-pub(crate) fn bounds(found: &Found, goal: &str) -> Finding {
+pub(crate) fn bounds(plan: &Plan, found: &Found, goal: &str) -> Finding {
     let throughput = found.result.throughput.as_ref().expect("a search");
     let bounds = throughput.goals.iter().find(|bounds| bounds.goal == goal);
     let bounds = bounds.expect("the goal");
@@ -249,6 +338,7 @@ pub(crate) fn bounds(found: &Found, goal: &str) -> Finding {
         figure: bounds.lower.map(|load| load as f64),
         upper: bounds.upper.map(|load| load as f64),
         time_s: throughput.took_ns as f64 / 1e9,
+        is_invalid: !invalid(device_cell(plan), found).is_empty(),
     }
 }
 
@@ -269,6 +359,7 @@ pub(crate) fn median_latency(found: &Found) -> Finding {
         figure,
         upper: None,
         time_s: time_s(found),
+        is_invalid: false,
     }
 }
 
@@ -288,6 +379,7 @@ pub(crate) fn burst(found: &Found) -> Finding {
             }),
         upper: None,
         time_s: time_s(found),
+        is_invalid: false,
     }
 }
 
@@ -305,6 +397,7 @@ pub(crate) fn recovery(found: &Found) -> Finding {
         figure: recovery.map(|found| found.recovery_ns as f64 / 1e9),
         upper: None,
         time_s: time_s(found),
+        is_invalid: false,
     }
 }
 
@@ -323,11 +416,32 @@ pub(crate) fn lossless(found: &Found) -> Finding {
             .map(|load| load as f64),
         upper: None,
         time_s: time_s(found),
+        is_invalid: false,
     }
 }
 
-/// Limit and figure of a whole campaign: five repeats of the rig and the device, by the real
-/// statistics.
+/// A whole campaign: its repeats of the rig and the device, by the real statistics.
+#[must_use]
+pub(crate) fn campaign_of(plan: &Plan, model: Model, tester: Tester, seed: u64) -> Results {
+    let alone = Model {
+        capacity: 100.0 * TESTER,
+        ..Model::default()
+    };
+    let mut records = Vec::new();
+    for repeat in 1..=plan.repeats {
+        for cell in &plan.cells {
+            let own = if cell.calibration { alone } else { model };
+            let seed = seed.wrapping_mul(1000).wrapping_add(u64::from(repeat));
+            let mut rig = Simulated::new(own, tester, seed);
+            let found = carried_out(cell, repeat, &mut rig, &mut |_| ());
+            let reasons = invalid(cell, &found);
+            records.push((cell.id.clone(), repeat, found, reasons));
+        }
+    }
+    results(plan, records)
+}
+
+/// Limit and figure of a whole campaign.
 #[must_use]
 pub(crate) fn verdict(
     plan: &Plan,
@@ -335,45 +449,14 @@ pub(crate) fn verdict(
     tester: Tester,
     seed: u64,
 ) -> Option<(Limit, f64)> {
-    let mut journal = Journal::new(Header {
-        format: FORMAT_VERSION,
-        started_unix_ns: 0,
-        command: Vec::new(),
-        program: String::new(),
-        environment: Environment {
-            cpus: 8,
-            ..Environment::default()
-        },
-        plan: plan.clone(),
-    });
-    let alone = Model {
-        capacity: 100.0 * TESTER,
-        ..Model::default()
-    };
-    for repeat in 1..=plan.repeats {
-        for cell in &plan.cells {
-            let own = if is_rig(cell) { alone } else { model };
-            let seed = seed.wrapping_mul(1000).wrapping_add(u64::from(repeat));
-            let found = carried_out(cell, repeat, &mut Simulated::new(own, tester, seed));
-            let measured = Measured {
-                figures: Figures::Frames(Box::new(found.result)),
-                ..Measured::default()
-            };
-            let record = TrialRecord {
-                cell: cell.id.clone(),
-                repeat,
-                started_unix_ns: 0,
-                duration_ns: 0,
-                commands: Vec::new(),
-                outcome: Outcome::Measured(Box::new(measured)),
-            };
-            let accepted = journal.accept(Record::Trial(Box::new(record)));
-            accepted.unwrap_or_else(|error| panic!("{error}"));
-        }
-    }
-    journal.end = Some(End { at_unix_ns: 1 });
-    let results = Results::of(&journal);
-    let cell = plan.cells.iter().find(|cell| !is_rig(cell))?;
-    let cell = results.cell(&cell.id)?;
+    let results = campaign_of(plan, model, tester, seed);
+    let cell = results.cell(&device_cell(plan).id)?;
     Some((cell.verdict()?.limit, cell.frame_rate()?.mean))
+}
+
+/// Whether the report of a campaign warns that its rate was held for a short time only.
+#[must_use]
+pub(crate) fn warns_of_a_short_time(results: &Results) -> bool {
+    let mut warnings = results.warnings.iter();
+    warnings.any(|found| found.kind == WarningKind::HeldShortly)
 }

@@ -4,13 +4,14 @@
 //! capacity of that moment, and what it does not forward waits in its queue or is lost when that is
 //! full. Everything that a real trial reports follows: counts, delays by slices, latencies, times.
 
+use crate::events::{Events, Happened};
 use campaign::estimate::FRAMES_AROUND;
-use journal::record::{DelayTrend, FramePort, FrameTrial, LatencyBucket};
-use lab::Interrupt;
+use journal::record::{DelayTrend, Disturbance, FramePort, FrameTrial, LatencyBucket};
+use lab::{DutAction, Interrupt};
 use search::{DELAY_SLICES, DelaySlice};
 use std::collections::BTreeMap;
-use trial::TrialError;
-use trial::frames::{FrameRun, Relief, Rig, RigLoad, Strays};
+use trial::frames::{FrameRun, Relief, Rig, RigLoad, Soaked, Strays};
+use trial::{PlannedDisturbance, TrialError};
 
 /// Frames per second that a device carries, unless its model says otherwise.
 pub(crate) const CAPACITY: f64 = 300_000.0;
@@ -23,8 +24,11 @@ const NS: f64 = 1e9;
 /// Steps of a trial.
 const STEPS: f64 = 300.0;
 /// A receiver that has all frames waits so long for copies.
-const COPIES_S: f64 = 0.010;
+pub(crate) const COPIES_S: f64 = 0.010;
+/// Length of a frame, unless the rig is asked for longer ones.
 const FRAME_BYTES: u64 = 64;
+/// The clock of a rig when it begins, in nanoseconds since the Unix epoch.
+const EPOCH_NS: u64 = 1_700_000_000 * 1_000_000_000;
 
 /// A device. The default carries [`CAPACITY`] behind a queue of 0.5 ms.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +57,12 @@ pub(crate) struct Model {
     pub(crate) jitter_s: f64,
     /// After an overload that lost frames it loses all for so long.
     pub(crate) recovers_in_s: f64,
+    /// Growth of its memory for each second, as a share of it.
+    pub(crate) leaks_per_s: f64,
+    /// After so many seconds of load it finds its keys out of step, once.
+    pub(crate) desyncs_at_s: f64,
+    /// What actions and hostile packets do to it.
+    pub(crate) events: Events,
 }
 
 impl Default for Model {
@@ -70,6 +80,9 @@ impl Default for Model {
             throttles_after_s: f64::INFINITY,
             jitter_s: 20e-6,
             recovers_in_s: 0.0,
+            leaks_per_s: 0.0,
+            desyncs_at_s: f64::INFINITY,
+            events: Events::default(),
         }
     }
 }
@@ -87,28 +100,36 @@ pub(crate) struct Tester {
 /// A device on a tester, freshly started.
 #[derive(Debug, Clone)]
 pub(crate) struct Simulated {
-    model: Model,
+    pub(crate) model: Model,
     tester: Tester,
-    random: Random,
+    pub(crate) random: Random,
     /// Seconds under load so far.
-    loaded_s: f64,
+    pub(crate) loaded_s: f64,
+    /// Seconds of its clock.
+    pub(crate) clock_s: f64,
+    /// Length of a frame.
+    pub(crate) frame_bytes: u64,
+    /// What its actions did so far: the truth.
+    pub(crate) happened: Vec<Happened>,
 }
 
 /// Frames that came in one step.
-struct Arrived {
+pub(crate) struct Arrived {
     slice: usize,
-    frames: f64,
-    delay_s: f64,
+    pub(crate) frames: f64,
+    pub(crate) delay_s: f64,
 }
 
 /// The state of a trial between its parts.
 #[derive(Default)]
-struct Course {
-    arrived: Vec<Arrived>,
-    queue: f64,
-    lost: f64,
-    elapsed_s: f64,
-    stalled_s: f64,
+pub(crate) struct Course {
+    pub(crate) arrived: Vec<Arrived>,
+    pub(crate) queue: f64,
+    pub(crate) lost: f64,
+    pub(crate) elapsed_s: f64,
+    /// Time in which every frame was lost: until now, and the longest.
+    pub(crate) silent_s: f64,
+    pub(crate) longest_silent_s: f64,
 }
 
 impl Simulated {
@@ -120,6 +141,9 @@ impl Simulated {
             tester,
             random: Random(seed),
             loaded_s: 0.0,
+            clock_s: 0.0,
+            frame_bytes: FRAME_BYTES,
+            happened: Vec::new(),
         }
     }
 
@@ -147,7 +171,7 @@ impl Simulated {
     }
 
     /// Carries a load for a time.
-    fn load(&mut self, course: &mut Course, rate: f64, time_s: f64, factor: f64) {
+    pub(crate) fn load(&mut self, course: &mut Course, rate: f64, time_s: f64, factor: f64) {
         let offered = rate.min(TESTER);
         let sends_s = time_s * rate / offered;
         let (share, stall_s) = self.tester.stalls;
@@ -182,6 +206,15 @@ impl Simulated {
             let lost = (course.queue - deepest).clamp(0.0, frames);
             course.queue -= lost;
             course.lost += lost;
+            if frames > 0.0 {
+                let is_silent = lost > frames - 0.5;
+                course.silent_s = if is_silent {
+                    course.silent_s + step_s
+                } else {
+                    0.0
+                };
+                course.longest_silent_s = course.longest_silent_s.max(course.silent_s);
+            }
             let slice = (sent_s / sends_s * DELAY_SLICES as f64) as usize;
             let slice = slice.min(DELAY_SLICES - 1);
             if frames > lost {
@@ -198,7 +231,6 @@ impl Simulated {
             self.loaded_s += step_s;
         }
         course.elapsed_s += sends_s + stall_s;
-        course.stalled_s += stall_s;
     }
 
     /// Takes the frames that the queue still holds when the drain is over from those that arrived.
@@ -211,6 +243,31 @@ impl Simulated {
             left -= taken;
         }
         course.arrived.retain(|arrived| arrived.frames >= 0.5);
+    }
+}
+
+impl Simulated {
+    /// A trial's result; the rig's clock goes on by its time.
+    pub(crate) fn run_of(
+        &mut self,
+        trial: FrameTrial,
+        latency: Vec<LatencyBucket>,
+        relief: Option<Relief>,
+        drain_s: f64,
+    ) -> FrameRun {
+        let drain_ns = (drain_s * NS) as u64;
+        let took_ns = trial.elapsed_ns + drain_ns + FRAMES_AROUND.as_nanos() as u64;
+        self.clock_s += took_ns as f64 / NS;
+        FrameRun {
+            variation: Vec::new(),
+            trial,
+            latency,
+            relief,
+            strays: Strays::default(),
+            took_ns,
+            sender: FramePort::default(),
+            receiver: FramePort::default(),
+        }
     }
 }
 
@@ -271,9 +328,9 @@ impl Rig for Simulated {
             elapsed_ns,
             intended,
             sent: intended,
-            sent_bytes: intended * FRAME_BYTES,
+            sent_bytes: intended * self.frame_bytes,
             received,
-            received_bytes: received * FRAME_BYTES,
+            received_bytes: received * self.frame_bytes,
             reordered: (received as f64 * self.model.reordered) as u64,
             receiver_dropped: arrived - received,
             late_ns_max: (late_s * NS) as u64,
@@ -282,16 +339,33 @@ impl Rig for Simulated {
             delay: load.then.map_or_else(|| trend(&course), |_| None),
             ..FrameTrial::default()
         };
-        Ok(FrameRun {
-            variation: Vec::new(),
-            trial,
-            latency: latency(&course),
-            relief,
-            strays: Strays::default(),
-            took_ns: elapsed_ns + (drain_s * NS) as u64 + FRAMES_AROUND.as_nanos() as u64,
-            sender: FramePort::default(),
-            receiver: FramePort::default(),
-        })
+        Ok(self.run_of(trial, latency(&course), relief, drain_s))
+    }
+
+    fn run_disturbed(
+        &mut self,
+        load: &RigLoad,
+        planned: &PlannedDisturbance,
+        _: &Interrupt,
+    ) -> Result<(FrameRun, Disturbance), TrialError> {
+        Ok(self.disturbed(load, planned))
+    }
+
+    fn soak(
+        &mut self,
+        load: &RigLoad,
+        point_ns: u64,
+        _: &Interrupt,
+    ) -> Result<(FrameRun, Soaked), TrialError> {
+        Ok(self.soaked(load, point_ns))
+    }
+
+    fn act(&mut self, actions: &[DutAction]) -> Result<u64, TrialError> {
+        Ok(self.acted(actions))
+    }
+
+    fn now_unix_ns(&self) -> u64 {
+        EPOCH_NS + (self.clock_s * NS) as u64
     }
 
     fn line_rate(&self) -> Option<u64> {
@@ -314,7 +388,7 @@ fn trend(course: &Course) -> Option<DelayTrend> {
 }
 
 /// To the microsecond.
-fn latency(course: &Course) -> Vec<LatencyBucket> {
+pub(crate) fn latency(course: &Course) -> Vec<LatencyBucket> {
     let mut buckets = BTreeMap::<u64, u64>::new();
     for arrived in &course.arrived {
         let upto_ns = (arrived.delay_s * 1e6).ceil() as u64 * 1000;
@@ -328,11 +402,11 @@ fn latency(course: &Course) -> Vec<LatencyBucket> {
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     /// From 0 to under 1.
-    fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -342,7 +416,7 @@ impl Random {
     }
 
     /// Standard normal (Box and Muller).
-    fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }

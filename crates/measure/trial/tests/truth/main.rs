@@ -5,6 +5,9 @@
 
 mod bench;
 mod device;
+mod events;
+mod lies;
+mod procedures;
 
 use bench::{Agreement, Finding, agreement, bounds, devices, find, plan};
 use device::{CAPACITY, Model, Simulated, TESTER, Tester};
@@ -25,8 +28,10 @@ fn of(profile: &str, device: &bench::Device, goal: &str) -> Agreement {
     } else {
         device.pdr
     };
-    let findings =
-        over_seeds(|seed| bounds(&find(&plan, device.model, Tester::default(), seed), goal));
+    let findings = over_seeds(|seed| {
+        let found = find(&plan, device.model, Tester::default(), seed);
+        bounds(&plan, &found, goal)
+    });
     agreement(truth, &findings)
 }
 
@@ -49,6 +54,19 @@ fn every_profile_finds_every_device_to_3_per_cent() {
             println!("{what}");
             assert!(found.worst_percent.abs() <= 3.0, "{what}");
             assert!(found.wrong_percent < 1.0, "{what}");
+            // Further trials at the load contradict what a device that scatters carried once, a
+            // queue that grows just as slowly as it may, and what drifted in a long search.
+            let is_open =
+                device.model.noise + device.model.low_band > 0.0 || device.model.queue_s >= 1.0;
+            let most = match profile {
+                "tst009" if device.model.drift_per_s < 0.0 => 100.0,
+                _ if is_open => 50.0,
+                _ => 0.0,
+            };
+            assert!(found.invalid_percent <= most, "{what}");
+            if found.invalid_percent > 99.0 {
+                continue;
+            }
             // Trials of a device that is noisy or has bands disagree.
             let least = if device.model.noise + device.model.low_band > 0.0 {
                 60.0
@@ -72,9 +90,85 @@ fn a_short_search_says_what_a_device_carries_before_it_throttles() {
     let throttling = devices
         .iter()
         .find(|device| device.name.starts_with("throttling"));
-    let found = of("fast", throttling.unwrap(), "ndr");
+    let throttling = throttling.unwrap();
+    let found = of("fast", throttling, "ndr");
     // A quarter more, less up to the width of the goal.
     assert!((21.0..=26.0).contains(&found.bias_percent), "{found:?}");
+    for (profile, warns) in [("fast", true), ("rfc2544", false)] {
+        let plan = plan(&format!(
+            "throughput: {{ frame: 64 B, profile: {profile} }}"
+        ));
+        let results = bench::campaign_of(&plan, throttling.model, Tester::default(), 1);
+        assert_eq!(bench::warns_of_a_short_time(&results), warns, "{profile}");
+    }
+}
+
+#[test]
+fn procedures_find_what_was_done_to_a_device() {
+    for case in procedures::cases() {
+        let plan = case.plan();
+        let findings: Vec<_> = (0..2).map(|seed| case.find(&plan, seed)).collect();
+        let found = bench::agreement_of_each(&findings);
+        let what = format!("{}: {found:?}", case.name);
+        println!("{what}");
+        // What a figure of a second cannot show, as the table has it.
+        let overrates = case.name.contains("throttling") || case.name.contains("queue of 200 ms");
+        assert!(overrates || found.worst_percent.abs() <= 3.0, "{what}");
+        assert!(
+            found.wrong_percent < 1.0 && found.invalid_percent < 1.0,
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn no_judgement_of_a_service_or_a_soak_is_false() {
+    for case in procedures::judgements() {
+        let plan = case.plan();
+        for seed in 0..2 {
+            assert_eq!(case.find(&plan, seed), case.right, "{}, {seed}", case.name);
+        }
+    }
+}
+
+#[test]
+fn no_lie_of_a_device_leaves_a_plain_figure_and_no_honest_one_is_suspected() {
+    for case in lies::cases() {
+        let plan = lies::lie_plan(&case);
+        for seed in 0..4 {
+            let device = (Model::default(), Tester::default());
+            let judged = lies::judge(&plan, device, case.lie, seed);
+            let what = format!(
+                "{} ({}, {}): {judged:?}",
+                case.name, case.dut, case.contents
+            );
+            assert_eq!(judged.found(), case.found_by.is_some(), "{what}");
+            if let Some(name) = case.found_by {
+                assert!(judged.is_found_by(name), "{what}");
+            } else if case.name.starts_with("remembers") && case.contents == "fixed" {
+                // Half as much again: payload that differs from frame to frame shows the rest.
+                assert!(judged.figure.unwrap() > 1.4 * CAPACITY, "{what}");
+            } else {
+                let error = judged.figure.unwrap() / CAPACITY - 1.0;
+                assert!(error.abs() <= 0.03, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_evidence_speaks_against_an_honest_device_however_it_behaves() {
+    let plan = bench::plan_of("cipherbench", "throughput: { frame: 509 B, profile: fast }");
+    let lossy = Tester {
+        receiver: 0.9 * CAPACITY,
+        ..Tester::default()
+    };
+    for device in devices() {
+        for tester in [Tester::default(), lossy] {
+            let judged = lies::judge(&plan, (device.model, tester), lies::Lie::None, 1);
+            assert!(!judged.suspects(), "{}: {judged:?}", device.name);
+        }
+    }
 }
 
 #[test]
@@ -174,7 +268,7 @@ fn stalls_of_the_sender_do_not_move_a_figure_by_3_per_cent() {
             queue_s,
             ..Model::default()
         };
-        let found = over_seeds(|seed| bounds(&find(&fast, model, stalls, seed), "ndr"));
+        let found = over_seeds(|seed| bounds(&fast, &find(&fast, model, stalls, seed), "ndr"));
         let found = agreement(Some((CAPACITY, CAPACITY)), &found);
         assert!(found.bias_percent.abs() <= 3.0, "{queue_s}: {found:?}");
     }

@@ -35,7 +35,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
             .then(|| cipher_link_amount(observed, seen))
             .flatten(),
         is_seen.then(|| trials_watched(observed, seen)).flatten(),
-        counts_work.then(|| trials_sealed(observed)).flatten(),
+        counts_work.then(|| trials_sealed(observed, seen)).flatten(),
         losses_attributed(observed),
         machine_in_trials(observed),
     ]
@@ -127,38 +127,58 @@ fn bounds(
 ) -> (u64, u64) {
     let adapter = &seen.path.cell.dut.adapter;
     let profile = adapter.profile();
-    let ip_bytes = |bytes: u64, frames: u64| bytes.saturating_sub(frames * ETHERNET_AND_FCS_BYTES);
     let received = ip_bytes(trial.received_bytes, trial.received);
     let is_tunnel = profile.role == Role::Tunnel;
+    // The lengths are known, and with them the padding of ESP: that of the least padded one counts.
+    let added = packets(observed).map(|bytes| profile.added_bytes_least(Some(bytes)));
+    let added = added.min().unwrap_or(0);
     let per_packet = match (profile.aggregates, seen.path.links.offloads) {
         // Of packets that share an ESP packet only the packets are sure.
         (true, _) => 0,
         // A train of sealed packets shares one set of outer headers.
-        (false, true) if is_tunnel => profile.added_bytes_least(None) as u64,
+        (false, true) if is_tunnel => added as u64,
         (false, true) => 0,
         (false, false) => {
-            let added = profile.added_bytes_least(None) + profile.outer_bytes;
+            let added = added + profile.outer_bytes;
             ETHERNET_BYTES + if is_tunnel { added as u64 } else { 0 }
         }
     };
     let least = received.saturating_add(trial.received.saturating_mul(per_packet));
-    let hostile = observed.result.disturbances().iter();
-    let hostile = hostile.filter(|it| it.trial + 1 == number);
-    let hostile: u64 = hostile.filter_map(|it| it.attack).map(|it| it.sent).sum();
+    let hostile = hostile_sent(observed, number);
     let cipher_mtu = u64::from(seen.path.links.cipher_mtu);
     let longest = longest_packet(observed, adapter);
     let fragments = longest.div_ceil(cipher_mtu.saturating_sub(20).max(1));
     let around = added_most(observed, adapter) + ETHERNET_BYTES + fragments * FRAGMENT_HEADER_BYTES;
-    // What the sender did not count as sent may have left it all the same.
-    let sent = trial.sent.saturating_add(trial.sender_dropped);
-    let mean = trial.sent_bytes.div_ceil(trial.sent.max(1));
-    let most = ip_bytes(trial.sent_bytes, trial.sent)
-        .saturating_add(trial.sender_dropped.saturating_mul(mean))
+    let (sent, sent_bytes) = sent_most(trial);
+    let most = sent_bytes
         .saturating_add(sent.saturating_mul(around))
         .saturating_add(hostile.saturating_mul(longest + ETHERNET_BYTES))
         .saturating_add(CONTROL_FRAMES * CONTROL_FRAME_BYTES)
         .saturating_add(gateway_bytes(adapter, readings.wall_ns));
     (least, most)
+}
+
+/// IP bytes of frames.
+const fn ip_bytes(bytes: u64, frames: u64) -> u64 {
+    bytes.saturating_sub(frames * ETHERNET_AND_FCS_BYTES)
+}
+
+/// Packets that may have left the sender in a trial, and their IP bytes: what it did not count as
+/// sent may have left it all the same.
+fn sent_most(trial: &FrameTrial) -> (u64, u64) {
+    let mean = trial.sent_bytes.div_ceil(trial.sent.max(1));
+    let bytes = ip_bytes(trial.sent_bytes, trial.sent);
+    (
+        trial.sent.saturating_add(trial.sender_dropped),
+        bytes.saturating_add(trial.sender_dropped.saturating_mul(mean)),
+    )
+}
+
+/// Hostile packets that were sent in a trial.
+fn hostile_sent(observed: &FrameObserved<'_>, number: usize) -> u64 {
+    let hostile = observed.result.disturbances().iter();
+    let hostile = hostile.filter(|it| it.trial + 1 == number);
+    hostile.filter_map(|it| it.attack).map(|it| it.sent).sum()
 }
 
 /// IP bytes of the mix's frames.
@@ -238,24 +258,41 @@ fn link_was_cut(observed: &FrameObserved<'_>, number: usize) -> bool {
     found.any(|it| it.events.iter().any(|event| event.name == "link-down"))
 }
 
-/// In every trial our encryptor's own counters say that it sealed and opened what was received. A
-/// trial in which it was restarted has no such counts.
-fn trials_sealed(observed: &FrameObserved<'_>) -> Option<Check> {
+/// In every trial our encryptor's own counters say that it sealed and opened what was received, and
+/// not more than was sent. A trial in which it was restarted has no such counts.
+fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let mut covered = Vec::new();
     let mut failures = Vec::new();
+    // What was sent so far and not counted yet: a deep queue may hold frames until the next trial.
+    let mut uncounted = [0_u64; 2];
     for read in read(observed) {
         let Some(work) = read.2.dut else {
             continue;
         };
         covered.push(read);
-        let headers = read.1.received * ETHERNET_AND_FCS_BYTES;
-        let least = read.1.received_bytes.saturating_sub(headers);
+        let least = ip_bytes(read.1.received_bytes, read.1.received);
         if work.bytes_least() < least {
             failures.push(format!(
                 "{}: {} B in clear passed the device, of {least} B or more expected",
                 name(read),
                 work.bytes_least()
             ));
+        }
+        let most = counted_most(observed, seen, read);
+        let counts = [
+            ("took in", work.taken_in_bytes),
+            ("put out", work.put_out_bytes),
+        ];
+        for (uncounted, (way, bytes)) in uncounted.iter_mut().zip(counts) {
+            let bytes = bytes.unwrap_or(0);
+            let most = uncounted.saturating_add(most);
+            if bytes > most {
+                failures.push(format!(
+                    "{}: the device counts {bytes} B in clear that it {way}, of {most} B or fewer sent",
+                    name(read)
+                ));
+            }
+            *uncounted = most.saturating_sub(bytes);
         }
         if work.unaccounted_packets > IN_FLIGHT_PACKETS {
             failures.push(format!(
@@ -268,6 +305,23 @@ fn trials_sealed(observed: &FrameObserved<'_>) -> Option<Check> {
     let (_, words) = coverage(observed, &covered);
     let detail = format!("by the device's own counters: {words}{}", failed(&failures));
     check("trials-sealed", failures.is_empty(), detail)
+}
+
+/// The most bytes in clear that the device may count in a trial, on either side.
+fn counted_most(
+    observed: &FrameObserved<'_>,
+    seen: &FramesSeen<'_>,
+    (number, trial, _): Read<'_>,
+) -> u64 {
+    let adapter = &seen.path.cell.dut.adapter;
+    let (sent, bytes) = sent_most(trial);
+    // Of a device that carries whole frames, their headers count too.
+    let (_, header_bytes) = adapter.profile().frame_bytes;
+    let hostile = hostile_sent(observed, number);
+    bytes
+        .saturating_add(sent.saturating_mul(header_bytes as u64))
+        .saturating_add(hostile.saturating_mul(longest_packet(observed, adapter)))
+        .saturating_add(CONTROL_FRAMES * CONTROL_FRAME_BYTES)
 }
 
 /// No figure rests on loss of which it is unknown whether it was the device's: a queue of the

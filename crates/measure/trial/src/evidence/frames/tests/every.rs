@@ -79,6 +79,59 @@ fn a_device_that_forwards_some_frames_without_sealing_them_counts_too_little() {
 }
 
 #[test]
+fn a_device_that_counts_more_than_was_sent_counts_wrongly() {
+    let all = FRAMES * (FRAME_BYTES - 18);
+    let counting = |bytes: [u64; 2]| {
+        let mut fixture = fixture("auto");
+        for (trial, bytes) in fixture.result.trials.iter_mut().zip(bytes) {
+            let work = trial.readings.as_mut().unwrap().dut.as_mut().unwrap();
+            work.put_out_bytes = Some(bytes);
+        }
+        fixture
+    };
+    // A gateway's own packets are allowed for.
+    assert_eq!(
+        counting([all + 50_000, all]).failing(),
+        Vec::<String>::new()
+    );
+    let found = counting([all, 2 * all]);
+    assert_eq!(found.failing(), ["trials-sealed"]);
+    let detail = found.detail("trials-sealed");
+    assert!(
+        detail.contains(
+            "trial 2 (100000 frames/s): the device counts 22000000 B in clear that it put out, of"
+        ),
+        "{detail}"
+    );
+    // What a queue held until the next trial is counted there: here a tenth of the frames.
+    let mut late = counting([all, all + all / 10]);
+    let first = &mut late.result.trials[0];
+    first.received -= FRAMES / 10;
+    first.received_bytes -= FRAMES / 10 * FRAME_BYTES;
+    let work = first.readings.as_mut().unwrap().dut.as_mut().unwrap();
+    work.put_out_bytes = Some(all - all / 10);
+    assert_eq!(late.failing(), Vec::<String>::new());
+}
+
+/// Packets of 107 B have three bytes of padding.
+#[test]
+fn padding_is_no_room_for_packets_that_are_missing() {
+    let mut fixture = fixture("auto");
+    fixture.test.traffic.frames.mix = FrameMix::fixed(125);
+    let profile = fixture.cell.dut.adapter.profile();
+    let crossed = FRAMES * (14 + profile.cipher_packet_bytes(107) as u64);
+    for trial in &mut fixture.result.trials {
+        (trial.sent_bytes, trial.received_bytes) = (FRAMES * 125, FRAMES * 125);
+        let readings = trial.readings.as_mut().unwrap();
+        readings.cipher.as_mut().unwrap().bytes = crossed;
+        readings.dut = None;
+    }
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    fixture.first().cipher.as_mut().unwrap().bytes -= 1;
+    assert_eq!(fixture.failing(), ["cipher-link-amount"]);
+}
+
+#[test]
 fn a_trial_without_readings_is_not_covered() {
     let mut fixture = fixture("auto");
     fixture.result.trials[0].readings = None;
@@ -194,4 +247,30 @@ fn a_throughput_whose_load_is_not_carried_again_is_none() {
     assert_eq!(fixture.failing(), Vec::<String>::new());
     fixture.test.procedure = Procedure::Throughput(search(0));
     assert_eq!(fixture.failing(), ["throughput-confirmed"]);
+}
+
+/// What a soak finds at its load is its verdict.
+#[test]
+fn a_soak_at_a_load_that_is_not_carried_any_more_is_judged_by_the_soak() {
+    let mut fixture = searched(500_000);
+    fixture.test.procedure = Procedure::Soak(campaign::plan::Soak {
+        load: campaign::plan::BaseLoad::Share {
+            percent: 100,
+            search: search(500_000),
+        },
+        duration_ns: 1000 * MS,
+        point_ns: 100 * MS,
+        segment_ns: 1000 * MS,
+        probe_ns: None,
+        loss_ppm: 0,
+        drift: campaign::plan::DriftBounds {
+            rate_ppm: 10_000,
+            latency_ppm: 500_000,
+            memory_ppm: 100_000,
+            cpu_ppm: None,
+            capacity_ppm: None,
+        },
+    });
+    lose(&mut fixture.result.trials[1], 100);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
 }
