@@ -192,11 +192,18 @@ impl Rack {
                 let this = this.display();
                 let named = format!("{folder}/box{number}");
                 up.push(format!("printf '{config}' > {named}.yaml"));
-                up.push(format!(
+                let start = format!(
                     "{this} encrypt --config {named}.yaml > {named}.log 2>&1 & echo $! > {named}.pid\n\
                      until grep -q ^ready {named}.log\n\
                      do kill -0 $! || {{ cat {named}.log >&2; exit 1; }}; sleep 0.01; done"
+                );
+                its.reset = Some(format!(
+                    "pid=$(cat {named}.pid); kill -9 $pid; while kill -0 $pid; do sleep 0.01; done 2>&-\n{start}"
                 ));
+                its.started = Some(format!(
+                    "pid=$(cat {named}.pid); echo $pid $(cut -d ' ' -f 22 /proc/$pid/stat)"
+                ));
+                up.push(start);
                 its.down.insert(
                     0,
                     format!(
