@@ -5,8 +5,8 @@ use super::outage::{Bins, ExecutedAction};
 use journal::record::{DutEvent, ResetFound};
 
 impl Bins {
-    /// Adds to the records of resets what only resets have. `identities` are those before each reset
-    /// and after the last, where resets were carried out; otherwise there are none.
+    /// Adds to the records of resets what only resets have. `identities` are those before each
+    /// reset and after the last, where resets were carried out; otherwise there are none.
     pub(super) fn complete_resets(
         &self,
         events: &mut [DutEvent],

@@ -23,8 +23,8 @@ pub struct ResetResult {
     /// Resets, over all repeats.
     pub resets: u32,
     /// Reset time by the frame-loss method of RFC 6201: frames lost from a reset to the next, or to
-    /// the end, divided by the offered rate; without an end where frames were still being lost then.
-    /// Over the resets.
+    /// the end, divided by the offered rate; without an end where frames were still being lost
+    /// then. Over the resets.
     pub frame_loss_ns: EventTimes,
     /// Reset time by its timestamp method: from the arrival of the last frame before the outage to
     /// that of the first after it. Over the resets.

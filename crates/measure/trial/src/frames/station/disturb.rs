@@ -77,8 +77,8 @@ impl StationRig<'_> {
     }
 
     /// Carries out the planned actions, each at its time or, if that has passed, immediately; none
-    /// begins after the load. Returns also the identity of what each reset was to restart, as it was
-    /// just before.
+    /// begins after the load. Returns also the identity of what each reset was to restart, as it
+    /// was just before.
     fn carry_out(
         &mut self,
         running: &Running<'_>,

@@ -151,8 +151,10 @@ impl Rack {
             _ => (["b", "a"], ["{cipher_b}", "{cipher_a}"]),
         };
         let mut up = vec![
-            // What a kernel says by itself of IPv6 is foreign between the boxes.
-            "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1"
+            // What a kernel says by itself of IPv6, or of the port of a program that restarts, is
+            // foreign between the boxes.
+            "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1 \
+             net.ipv4.icmp_ratelimit=1000000000"
                 .to_owned(),
             format!("ip address replace {{gateway_{own}}}/24 dev eth0"),
             "ip link set eth0 mtu {mtu} up".to_owned(),

@@ -93,8 +93,8 @@ pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> 
     table.with_rows()
 }
 
-/// The first cells of a row for one event: the frame where there are several, device, event, repeat,
-/// time.
+/// The first cells of a row for one event: the frame where there are several, device, event,
+/// repeat, time.
 pub(super) fn place_cells(
     run: &Run<'_>,
     set: &FrameSet<'_>,
