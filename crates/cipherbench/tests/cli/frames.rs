@@ -33,6 +33,15 @@ trials:
       direction: [encrypt, decrypt, both]
 ";
 
+/// Resets of gw2 under a load that any machine carries, both ways.
+const RESETS: &str = "\
+campaign: resets
+repeats: 1
+duts: [cipherbench]
+trials:
+  - reset: { frame: 128 B, duplex: true, kind: [process, orderly], load: 2 k frames/s, times: 2, watch: 1500 ms }
+";
+
 /// A run's result of a cell.
 fn cell<'a>(results: &'a Value, id: &str) -> &'a Value {
     let cells = results["cells"].as_array().expect("cells");
@@ -152,4 +161,56 @@ pub(crate) fn an_invalid_spec_is_an_error() {
     end(&mut sandbox.program(&["frames"]))
         .exits(3)
         .says("error:");
+}
+
+pub(crate) fn a_reset_is_timed_by_both_methods_and_proven() {
+    let sandbox = Sandbox::new();
+    sandbox.measures(&mut sandbox.run(RESETS));
+    let trials = sandbox.trials();
+    assert_eq!(trials.len(), 2, "two kinds");
+    for ((cell, _), outcome) in &trials {
+        let found = &outcome["frames"]["disturbances"][0];
+        let events = found["events"].as_array().expect("events");
+        assert_eq!(events.len(), 2, "{cell}: {found}");
+        for event in events {
+            let reset = &event["reset"];
+            assert!(
+                reset["before"][0]
+                    .as_str()
+                    .is_some_and(|id| id.starts_with("pid ")),
+                "{cell}: {event}"
+            );
+            assert_ne!(reset["before"], reset["after"], "{cell}");
+        }
+        let checks = outcome["evidence"]["checks"].as_array().expect("checks");
+        for name in [
+            "device-restarted",
+            "carries-afterwards",
+            "trials-watched",
+            "no-foreign-frames",
+        ] {
+            let check = checks.iter().find(|check| check["name"] == name);
+            let check = check.unwrap_or_else(|| panic!("{cell}: no check {name}"));
+            assert_eq!(check["passed"], true, "{cell}: {check}");
+        }
+    }
+    let results = results(&sandbox);
+    for kind in ["process", "orderly"] {
+        let ids = results["cells"].as_array().expect("cells").iter();
+        let found = ids.map(|cell| &cell["frames"]["disturbance"]["reset"]);
+        let found: Vec<&Value> = found.filter(|reset| reset["kind"] == kind).collect();
+        let [found] = found[..] else {
+            panic!("{kind}: {results}")
+        };
+        assert_eq!(found["resets"], 2, "{kind}");
+        for method in ["frame_loss_ns", "timestamp_ns"] {
+            let median = found[method]["median_ns"].as_f64();
+            assert!(
+                median.is_some_and(|median| median > 1e6 && median < 1.5e9),
+                "{kind}, {method}: {found}"
+            );
+        }
+    }
+    let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
+    assert!(report.contains("Reset, process killed, both"), "{report}");
 }

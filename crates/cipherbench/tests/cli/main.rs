@@ -110,7 +110,10 @@ fn main() -> ExitCode {
             ctrl_c_ends_a_long_frame_trial_within_a_second,
             an_invalid_spec_is_an_error,
         ),
-        tests!(no_lab, frames: each_direction_is_measured_separately_on_stations),
+        tests!(no_lab, frames:
+            each_direction_is_measured_separately_on_stations,
+            a_reset_is_timed_by_both_methods_and_proven,
+        ),
         tests!(no_lab, sabotage:
             without_harm_the_figures_stand,
             loss_on_the_link_of_station_a,

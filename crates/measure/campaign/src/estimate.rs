@@ -13,7 +13,7 @@
 //! | rekey | search, for a share + 2 × duration + search again, with `throughput` |
 //! | failover | search, for a share + [`LEAD_RUN`] + times × (down + watch) |
 //! | setup | search, for a share + [`LEAD_RUN`] + times × (0.5 s + watch) + 0.5 s |
-//! | desync | search, for a share + [`LEAD_RUN`] + times × watch |
+//! | reset, desync | search, for a share + [`LEAD_RUN`] + times × watch |
 //! | hostile | search, for a share + (1 + shares) × duration |
 //! | soak | search, for a share + duration, as segments of frames |
 //! | before all of these but load, to warm the device up and find the highest load | [`FLOOD_RUN`] |

@@ -31,7 +31,7 @@ pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
     Workers,
 };
-pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure};
+pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
 pub use keys::KeySource;
 pub use mrr::Mrr;
 pub use order::Order;

@@ -143,7 +143,7 @@ fn every_key_is_documented_and_no_other() {
                 rekey: { x: 1, load: 50 % }, failover: { x: 1, load: 9 kpps }, setup: { x: 1, load: 9 kpps },\n  \
                 hostile: { x: 1, load: 9 kpps }, desync: { x: 1, load: 9 kpps }, soak: { x: 1, load: 9 kpps },\n  \
                 mrr: { x: 1 },\n  \
-                service: { x: 1, cir: 9 kpps }]\n\
+                service: { x: 1, cir: 9 kpps }, reset: { x: 1, load: 9 kpps }]\n\
                 claims: [{ x: 1 }]\n";
     let mistakes = from_text("c.yaml", text).unwrap_err();
     let campaign = document("campaign.md");
@@ -213,6 +213,10 @@ fn every_key_is_documented_and_no_other() {
         ("trials[14].soak.x", &[all, frames, search, "### `soak`"]),
         ("trials[15].mrr.x", &[all, frames, "### `mrr`"]),
         ("trials[16].service.x", &[all, frames, "### `service`"]),
+        (
+            "trials[17].reset.x",
+            &[all, frames, search, "The load of each:", "### `reset`"],
+        ),
     ] {
         let mut known = known_keys(&mistakes, path);
         let mut documented: Vec<_> = headings

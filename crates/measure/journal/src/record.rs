@@ -19,7 +19,7 @@ pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
     FatiguePoint, FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
 };
-pub use disturbed::{AttackTrial, Disturbance, DutEvent, TimeBin, Timeline};
+pub use disturbed::{AttackTrial, Disturbance, DutEvent, ResetFound, TimeBin, Timeline};
 pub use frame_trial::{
     BurstTrial, DelayTrend, FramePort, FrameTrial, GoalBounds, GoalOutcome, LatencyBucket,
     LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound,

@@ -29,8 +29,8 @@ mod xfrm;
 pub(crate) use daemon::Daemon;
 pub(crate) use site::{Site, all, on_each};
 
-use crate::{DutAction, LabError, Result, RunningDut};
-use campaign::plan::{self, Dut};
+use crate::{DutAction, LabError, NodeId, Result, RunningDut};
+use campaign::plan::{self, Dut, Reset};
 use std::collections::BTreeMap;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
@@ -76,6 +76,24 @@ pub(crate) trait Adapter: Send + Sync {
     /// Performs an action on it and updates `dut.processes`.
     fn act(&self, site: &Site<'_>, _dut: &mut RunningDut, action: DutAction) -> Result<()> {
         Err(daemon::refused(site, action))
+    }
+
+    /// Restarts it on a gateway: by default its processes there are ended and started again.
+    fn reset(&self, site: &Site<'_>, dut: &mut RunningDut, on: NodeId, kind: Reset) -> Result<()> {
+        match kind {
+            Reset::Process => self.act(site, dut, DutAction::Kill(on))?,
+            Reset::Orderly => daemon::stop_on(site, dut, on)?,
+            Reset::Command => return Err(daemon::refused(site, DutAction::Reset(on, kind))),
+        }
+        self.act(site, dut, DutAction::Restart(on))
+    }
+
+    /// What identifies its current start on a gateway: by default its processes there.
+    fn identity(&self, site: &Site<'_>, dut: &RunningDut, on: NodeId) -> Result<Vec<String>> {
+        let running = daemon::running(site, dut);
+        let here = running.iter().filter(|daemon| daemon.node.id() == on);
+        let named = here.map(|daemon| daemon.node.identity(daemon.process));
+        named.collect()
     }
 
     /// Stops it, dead or alive; returns an error if it was dead.

@@ -62,7 +62,7 @@ pub use namespaces::{NamespaceLab, Setup};
 pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
 
-use campaign::plan::{Desync, Direction, Dut, IpVersion};
+use campaign::plan::{Desync, Direction, Dut, IpVersion, Reset};
 use journal::record::InterfaceCounters;
 use protocol::{ControlPort, CpuTime, Ended, Program, Request, Response, SealedPort};
 use std::collections::BTreeMap;
@@ -210,6 +210,9 @@ pub enum DutAction {
     /// Restarts it there as at first; done when it reports ready, which may be before anything
     /// passes.
     Restart(NodeId),
+    /// Restarts it there as that kind of reset does, at once; done when it reports ready, or when a
+    /// box has taken its command.
+    Reset(NodeId, Reset),
     /// Takes all tunnels down in order. `docs/encryptors.md` says which processes keep running.
     TakeDown,
     /// Sets all tunnels up again; done when all are up.
@@ -374,6 +377,22 @@ pub trait Bench {
         ))
     }
 
+    /// Returns what identifies the DUT's current start on a gateway: its processes there, or what a
+    /// box prints. All of it differs after a restart.
+    ///
+    /// # Errors
+    /// When the DUT does not run there, or nothing identifies it.
+    fn dut_identity(&self, dut: &RunningDut, on: NodeId) -> Result<Vec<String>> {
+        let _ = dut;
+        Err(LabError::cannot_build(
+            format!(
+                "this lab cannot identify a device's processes on {}",
+                on.name()
+            ),
+            "use the lab of namespaces",
+        ))
+    }
+
     /// Stops the DUT.
     ///
     /// # Errors
@@ -452,6 +471,19 @@ impl dyn Node + '_ {
     pub fn resident_bytes(&self, process: u64) -> Result<u64> {
         match self.call(Request::Resident { process })? {
             Response::Resident(bytes) => Ok(bytes),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// What identifies a running program: no other on this machine has it until the next boot.
+    ///
+    /// # Errors
+    /// When the handle is unknown, or the program has ended.
+    pub(crate) fn identity(&self, process: u64) -> Result<String> {
+        match self.call(Request::Identity { process })? {
+            Response::Identity { pid, start_ticks } => {
+                Ok(format!("pid {pid}, started {start_ticks} ticks after boot"))
+            }
             other => Err(self.unexpected(&other)),
         }
     }

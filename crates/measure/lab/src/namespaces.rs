@@ -394,7 +394,15 @@ impl Bench for NamespaceLab {
                 let (node, interface) = link()?;
                 self.cut.join(node, interface)
             }
+            DutAction::Reset(on, kind) => up.adapter.reset(&self.site_of(up), dut, on, kind),
             other => up.adapter.act(&self.site_of(up), dut, other),
+        }
+    }
+
+    fn dut_identity(&self, dut: &RunningDut, on: NodeId) -> Result<Vec<String>> {
+        match &self.dut {
+            Some(up) => up.adapter.identity(&self.site_of(up), dut, on),
+            None => Ok(Vec::new()),
         }
     }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -213,6 +213,11 @@ pub enum Request {
         /// From [`Response::Started`].
         process: u64,
     },
+    /// What identifies a running program among all that the machine has run since it booted.
+    Identity {
+        /// From [`Response::Started`].
+        process: u64,
+    },
     /// Counters of all interfaces but `lo`.
     InterfaceCounters,
     /// Offload features in force, of all interfaces but `lo`.
@@ -359,6 +364,13 @@ pub enum Response {
     CpuTime(CpuTime),
     /// To `Resident`, in bytes. What several processes share counts in each.
     Resident(u64),
+    /// To `Identity`.
+    Identity {
+        /// Process id.
+        pid: u32,
+        /// Its start, in clock ticks after boot.
+        start_ticks: u64,
+    },
     /// To `InterfaceCounters`: totals since the interface came up.
     InterfaceCounters(BTreeMap<String, InterfaceCounters>),
     /// To `Offloads`: interface to feature to `on` or `off`.

@@ -55,6 +55,7 @@ const SECTIONS: &[Section] = &[
     search::RECOVERY,
     disturbed::REKEYS,
     disturbed::FAILOVER,
+    disturbed::RESET,
     disturbed::SETUP,
     disturbed::DESYNC,
     disturbed::HOSTILE,

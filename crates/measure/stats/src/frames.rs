@@ -23,9 +23,9 @@ pub use burst::{BackToBackResult, RecoveryResult, longest_burst};
 pub use by_trial::{IpdvByTrial, LatencyByTrial, TrialSpread};
 pub use calibration::Calibration;
 pub use disturbed::{
-    CleanRekeys, DesyncReport, DesyncResult, DisturbanceResult, DisturbedLoad, EventPlace,
-    EventResult, EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult, HostileShare,
-    RekeyResult, SetupResult,
+    CleanRekeys, DesyncReport, DesyncResult, DifferingReset, DisturbanceResult, DisturbedLoad,
+    EventPlace, EventResult, EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult,
+    HostileShare, RekeyResult, ResetResult, SetupResult,
 };
 pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::LoadResult;
@@ -121,7 +121,7 @@ pub enum FrameOutcome {
     BackToBack(BackToBackResult),
     /// For `recovery`.
     Recovery(RecoveryResult),
-    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    /// For `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`.
     Disturbance(Box<DisturbanceResult>),
     /// For `service`.
     Service(Box<ServiceResult>),
@@ -233,7 +233,7 @@ impl FrameFigures {
         }
     }
 
-    /// The figures of `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    /// The figures of `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`.
     #[must_use]
     pub fn disturbance(&self) -> Option<&DisturbanceResult> {
         match &self.found {

@@ -17,6 +17,7 @@ mod mrr;
 mod outage;
 mod points;
 mod procedures;
+mod reset;
 mod rig;
 mod service;
 mod soak;

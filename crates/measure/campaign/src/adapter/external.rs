@@ -19,6 +19,10 @@ pub const BOX_READY: Duration = Duration::from_secs(5);
 
 pub(super) fn profile(external: &External) -> DutProfile {
     let form = external.carrier.form;
+    let mut abilities = vec![Ability::Cut];
+    if external.boxes.last().is_some_and(|its| its.reset.is_some()) {
+        abilities.push(Ability::Reset);
+    }
     DutProfile {
         // It may send ESP with or without UDP.
         outer_bytes: match form {
@@ -30,7 +34,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
         reported: Vec::new(),
         // It has cores of its own.
         gateway_cores: 0,
-        abilities: vec![Ability::Cut],
+        abilities,
         beside: time(external),
         ..DutProfile::tunnel(external.carrier, in_words(external))
     }

@@ -95,8 +95,10 @@ pub struct PacketLimit {
 pub enum Ability {
     /// Renew its keys on demand.
     Rekey,
-    /// Kill and restart it.
+    /// Kill or stop its processes, and start them again.
     Crash,
+    /// Restart it by its own command.
+    Reset,
     /// Cut the link between the gateways.
     Cut,
     /// Take its tunnels down and set them up.

@@ -107,7 +107,10 @@ fn disturbed(event: &Event, trial: impl Fn(Duration) -> Duration) -> Duration {
             watch_ns,
             ..
         } => trial(LEAD_RUN + (nanos(down_ns) + nanos(watch_ns)) * times),
-        Event::Desync {
+        Event::Reset {
+            times, watch_ns, ..
+        }
+        | Event::Desync {
             times, watch_ns, ..
         } => trial(LEAD_RUN + nanos(watch_ns) * times),
         Event::Setup { times, watch_ns } => {

@@ -3,7 +3,9 @@
 use crate::dut::{Listed, names};
 use crate::expand::Point;
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, TrafficAxes};
-use crate::plan::{Axis, Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic};
+use crate::plan::{
+    Ability, Axis, Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic,
+};
 use wire::mix::{Contents, FRAME_BYTES_MIN};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use yaml::{Node, Place, Spanned};
@@ -254,6 +256,11 @@ fn beyond_abilities<'a>(
     let able: Vec<_> = all.iter().filter(|dut| can(dut)).collect();
     let able: Vec<_> = able.iter().map(|dut| dut.dut.name.as_str()).collect();
     let help = match able.is_empty() {
+        true if test.event.ability() == Ability::Reset => {
+            "no DUT of this campaign can: an `external` whose box at B's side has `reset` and \
+             `started` can"
+        }
+        .to_owned(),
         true => "no DUT of this campaign can: `cipherbench` can, and docs/campaign.md lists what \
                  others can"
             .to_owned(),

@@ -1,11 +1,11 @@
-//! Disturbances of a DUT under a constant load: the keys of `rekey`, `failover`, `setup`, `desync`
-//! and `hostile`.
+//! Disturbances of a DUT under a constant load: the keys of `rekey`, `failover`, `reset`, `setup`,
+//! `desync` and `hostile`.
 
 use crate::axis::{RUN_MAX, nanos, required_axis};
 use crate::frames::keys::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use crate::plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure};
+use crate::plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure, Reset};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
@@ -35,6 +35,9 @@ const FAILURES_DEFAULT: u32 = 5;
 const DOWN_DEFAULT: Duration = Duration::from_secs(1);
 /// Encryptors that exchange keys need seconds to find each other again.
 const FAILOVER_WATCH_DEFAULT: Duration = Duration::from_secs(5);
+const RESETS_DEFAULT: u32 = 5;
+/// A reset is followed by what encryptors that exchange keys need, as a failure is.
+const RESET_WATCH_DEFAULT: Duration = FAILOVER_WATCH_DEFAULT;
 const SETUPS_DEFAULT: u32 = 10;
 const SETUP_WATCH_DEFAULT: Duration = Duration::from_secs(2);
 const DESYNCS_DEFAULT: u32 = 5;
@@ -118,6 +121,26 @@ pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
             watch_ns: nanos(watch),
         };
         Asked::new(load.clone(), event, failure.place)
+    });
+    Ok(asked.collect())
+}
+
+pub(super) fn reset(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+    let load = Load::read(map);
+    let kinds = required_axis(map, "kind", |node| {
+        node.one_of("kind", &Reset::ALL.map(|it| (it.name(), it)))
+    });
+    let times = times(map, RESETS_DEFAULT);
+    let watch = map.with_default("watch", RESET_WATCH_DEFAULT, phase);
+    let (load, times, watch) = (load?, times?, watch?);
+    let kinds = kinds.all()?;
+    let asked = kinds.into_iter().map(|kind| {
+        let event = Event::Reset {
+            kind: kind.value,
+            times,
+            watch_ns: nanos(watch),
+        };
+        Asked::new(load.clone(), event, kind.place)
     });
     Ok(asked.collect())
 }
@@ -311,7 +334,9 @@ impl Asked {
             Event::Failover {
                 down_ns, watch_ns, ..
             } => (*down_ns.min(watch_ns), 100),
-            Event::Setup { watch_ns, .. } | Event::Desync { watch_ns, .. } => (*watch_ns, 100),
+            Event::Reset { watch_ns, .. }
+            | Event::Setup { watch_ns, .. }
+            | Event::Desync { watch_ns, .. } => (*watch_ns, 100),
             Event::Hostile {
                 percents, trial_ns, ..
             } => (*trial_ns, percents.first().copied().unwrap_or(100).min(100)),
@@ -336,6 +361,15 @@ impl Asked {
                 Axis::Failure.at(failure.name()),
                 Axis::Times.at(*times),
                 Axis::Down.at(*down_ns),
+                Axis::Watch.at(*watch_ns),
+            ],
+            Event::Reset {
+                kind,
+                times,
+                watch_ns,
+            } => vec![
+                Axis::Kind.at(kind.name()),
+                Axis::Times.at(*times),
                 Axis::Watch.at(*watch_ns),
             ],
             Event::Setup { times, watch_ns } => {

@@ -35,7 +35,7 @@ impl Reader {
 }
 
 /// The kinds of frame trials, by the names of their procedures.
-pub(crate) const PROCEDURES: [(&str, Reader); 14] = [
+pub(crate) const PROCEDURES: [(&str, Reader); 15] = [
     ("load", Reader::Steady(loads)),
     ("throughput", Reader::Steady(throughput)),
     ("mrr", Reader::Steady(mrrs)),
@@ -46,6 +46,7 @@ pub(crate) const PROCEDURES: [(&str, Reader); 14] = [
     ("recovery", Reader::Steady(recovery)),
     ("rekey", Reader::Disturbed(disturbed::rekey)),
     ("failover", Reader::Disturbed(disturbed::failover)),
+    ("reset", Reader::Disturbed(disturbed::reset)),
     ("setup", Reader::Disturbed(disturbed::setup)),
     ("desync", Reader::Disturbed(disturbed::desync)),
     ("hostile", Reader::Disturbed(disturbed::hostile)),

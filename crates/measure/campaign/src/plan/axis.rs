@@ -58,6 +58,7 @@ pub enum Axis {
     ReliefTime,
     Every,
     Failure,
+    Kind,
     Cause,
     Attack,
     Shares,
@@ -181,7 +182,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 62] = [
+static DECLARATIONS: [Declaration; 63] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -326,6 +327,7 @@ static DECLARATIONS: [Declaration; 62] = [
     declare(Axis::ReliefTime, "relief_time", Unit::Time),
     declare(Axis::Every, "every", Unit::Time),
     always(Axis::Failure, "failure", Unit::Plain),
+    always(Axis::Kind, "kind", Unit::Plain),
     always(Axis::Cause, "cause", Unit::Plain),
     always(Axis::Attack, "attack", Unit::Plain),
     declare(Axis::Shares, "shares", Unit::Plain),

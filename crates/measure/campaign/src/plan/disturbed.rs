@@ -1,5 +1,5 @@
 //! Disturbances of a DUT under a constant load: keys renewed or out of step, parts that fail,
-//! tunnels set up, hostile packets.
+//! restarts, tunnels set up, hostile packets.
 //!
 //! After the methodology that the IETF's BMWG had begun for IPsec devices
 //! (draft-ietf-bmwg-ipsec-meth, expired), brought up to IKEv2 and AEADs: `docs/methodology.md`
@@ -73,6 +73,15 @@ pub enum Event {
         /// Time watched after the recovery action.
         watch_ns: u64,
     },
+    /// The encryptor on gw2 is restarted (RFC 2544 §26.6, RFC 6201).
+    Reset {
+        /// How.
+        kind: Reset,
+        /// The number of times.
+        times: u32,
+        /// From one reset to the next, or to the end of the load.
+        watch_ns: u64,
+    },
     /// All tunnels are taken down in order, and set up again.
     Setup {
         /// The number of times.
@@ -111,6 +120,21 @@ pub enum Failure {
     Link,
 }
 
+/// The way in which an encryptor is restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// Its processes are killed (SIGKILL), and started again at once with the same configuration:
+    /// the process reset of RFC 6201 §4.2.2, unplanned.
+    Process,
+    /// Its processes are asked to end (SIGTERM), and started again as soon as they have: the same
+    /// as planned by an operator.
+    Orderly,
+    /// A box restarts by its own command, which decides what is reset: a process, its operating
+    /// system, its power.
+    Command,
+}
+
 /// Hostile packets, made from packets captured between the gateways. They are sent to gw2 from
 /// gw1's end of that link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -131,6 +155,7 @@ impl Event {
         match self {
             Self::Rekey { .. } => "rekey",
             Self::Failover { .. } => "failover",
+            Self::Reset { .. } => "reset",
             Self::Setup { .. } => "setup",
             Self::Desync { .. } => "desync",
             Self::Hostile { .. } => "hostile",
@@ -150,6 +175,14 @@ impl Event {
                 failure: Failure::Link,
                 ..
             } => Ability::Cut,
+            Self::Reset {
+                kind: Reset::Process | Reset::Orderly,
+                ..
+            } => Ability::Crash,
+            Self::Reset {
+                kind: Reset::Command,
+                ..
+            } => Ability::Reset,
             Self::Setup { .. } => Ability::SetUp,
             Self::Desync { .. } => Ability::Desync,
             Self::Hostile { .. } => Ability::Attack,
@@ -163,6 +196,9 @@ impl Event {
             Self::Rekey { .. } | Self::Setup { .. } => format!("`{}`", self.name()),
             Self::Failover { failure, .. } => {
                 format!("`{}` with `failure: {}`", self.name(), failure.name())
+            }
+            Self::Reset { kind, .. } => {
+                format!("`{}` with `kind: {}`", self.name(), kind.name())
             }
             Self::Desync { cause, .. } => {
                 format!("`{}` with `cause: {}`", self.name(), cause.name())
@@ -184,6 +220,21 @@ impl Failure {
         match self {
             Self::Crash => "crash",
             Self::Link => "link",
+        }
+    }
+}
+
+impl Reset {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Process, Self::Orderly, Self::Command];
+
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Orderly => "orderly",
+            Self::Command => "command",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::plan::{
     Axis, BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Procedure,
-    ServiceTest, Soak, ThroughputSearch,
+    Reset, ServiceTest, Soak, ThroughputSearch,
 };
 use crate::words::counted;
 use std::time::Duration;
@@ -230,6 +230,20 @@ fn disturbed(test: &Disturbed) -> String {
             },
             counted((*times).into(), "time"),
             time(*down_ns),
+            time(*watch_ns)
+        ),
+        Event::Reset {
+            kind,
+            times,
+            watch_ns,
+        } => format!(
+            "under {load}, {} {}, each watched for {}",
+            match kind {
+                Reset::Process => "the encryptor on gw2 is killed and started again",
+                Reset::Orderly => "the encryptor on gw2 is stopped in order and started again",
+                Reset::Command => "the box at B's side restarts by its own command",
+            },
+            counted((*times).into(), "time"),
             time(*watch_ns)
         ),
         Event::Setup { times, watch_ns } => format!(

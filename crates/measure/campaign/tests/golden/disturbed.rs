@@ -21,6 +21,8 @@ trials:
   - failover: { frame: 64 B }
   - failover: { frame: 64 B, failure: [crash, cable, crash], times: 0, down: 2 h, watch: 1 ms }
   - failover: { frame: 64 B, failure: link, load: 20 frames/s, down: 40 ms }
+  - reset: { frame: 64 B }
+  - reset: { frame: 64 B, kind: [process, power, process], down: 1 s, watch: 2 h }
   - setup: { frame: 64 B, load: 33.3 %, times: 1001, failure: link, min_load: 5 frames/s }
   - hostile: { frame: 64 B, attack: flood, shares: [10 %, 1 %, 1001 %, 10] }
   - hostile: { frame: 64 B, attack: replay, load: 100 frames/s, duration: 500 ms }
@@ -44,6 +46,7 @@ duts: [straight, direct, wireguard-go, openvpn, cipherbench: { mode: [l3, l2tpv3
 trials:
   - rekey: { frame: 64 B }
   - failover: { frame: 65 B, failure: [crash, link] }
+  - reset: { frame: 65 B, kind: [process, orderly, command] }
   - setup: { frame: 66 B }
   - hostile: { frame: 67 B, attack: [bad-icv, replay] }
   - desync: { frame: 68 B, cause: wrong-keys }
@@ -82,6 +85,7 @@ trials:
   - rekey: { frame: 512 B, load: 90 %, every: 100 ms, duration: 5 s, throughput: true, duts: cipherbench }
   - failover: { frame: 512 B, failure: link, load: 10 kpps }
   - failover: { frame: 512 B, failure: crash, load: 10 kpps, times: 3, duts: cipherbench }
+  - reset: { frame: 512 B, kind: [process, orderly], load: 10 kpps, times: 3, duts: cipherbench }
   - setup: { frame: 512 B, duts: cipherbench, max_load: 100 kpps }
   - hostile: { frame: 512 B, attack: [bad-icv, replay], load: 10 kpps, duts: cipherbench }
   - desync: { frame: 512 B, cause: [wrong-keys, missed-rollover], load: 10 kpps, duts: agreed }
@@ -102,6 +106,7 @@ duts: [cipherbench, cipherbench: { name: agreed, keys: pqc }]
 trials:
   - rekey: { frame: 64 B, duts: cipherbench }
   - failover: { frame: 64 B, failure: crash, duts: cipherbench }
+  - reset: { frame: 64 B, kind: process, duts: cipherbench }
   - setup: { frame: 64 B, duts: cipherbench }
   - hostile: { frame: 64 B, attack: garbage, duts: cipherbench }
   - desync: { frame: 64 B, cause: missed-rollover, duts: agreed }
@@ -136,6 +141,11 @@ trials:
             failure: campaign::plan::Failure::Crash,
             times: 5,
             down_ns: second,
+            watch_ns: 5 * second,
+        },
+        Event::Reset {
+            kind: campaign::plan::Reset::Process,
+            times: 5,
             watch_ns: 5 * second,
         },
         Event::Setup {

@@ -25,6 +25,7 @@ duts:
           up: \"set mtu {mut}\"
           counters: { \"a/b\": show, ok: \"\" }
         - { via: sshpass -p secret ssh box, version: \"{x}\" }
+  - external: { name: g, boxes: [{}, { reset: reboot }] }
 trials: [ping: { mtu: 1400 B }]
 ";
     let mistakes = from_text("campaigns/external.yaml", text).unwrap_err();
@@ -110,4 +111,37 @@ trials: [ping: { mtu: 1400 B, count: 100 }]
         assert_eq!(serde_json::from_str::<campaign::Plan>(&json).unwrap(), plan);
     }
     compare("external-plan.txt", &all);
+}
+
+/// Only the box at B's side is reset, so that only its commands count.
+#[test]
+fn a_reset_by_command_needs_the_commands_of_the_box_at_b() {
+    let of = |boxes: &str| {
+        let text = format!(
+            "campaign: c\nduts: [external: {{ name: rack, boxes: {boxes} }}]\n\
+             trials: [reset: {{ frame: 512 B, kind: command, load: 1 k frames/s, watch: 2 min }}]\n"
+        );
+        from_text("campaigns/external.yaml", &text)
+    };
+    let lab = lab_from_text("labs/rack.yaml", RACK).unwrap();
+    let resets = "{ reset: reload, started: show uptime }";
+    for boxes in [format!("[{{}}, {resets}]"), format!("[{resets}]")] {
+        let plan = of(&boxes).unwrap().plan(&lab, &HOST).unwrap();
+        let text = to_text(&plan, |_| Vec::new());
+        assert!(
+            text.contains("the box at B's side restarts by its own command 5 times"),
+            "{text}"
+        );
+    }
+    for boxes in [
+        format!("[{resets}, {{}}]"),
+        "[{ started: show uptime }]".to_owned(),
+    ] {
+        let error = of(&boxes).unwrap_err().to_string();
+        let what = "`reset` with `kind: command` cannot be measured of `rack`";
+        assert!(
+            error.contains(what) && error.contains("has `reset` and `started`"),
+            "{error}"
+        );
+    }
 }

@@ -7,8 +7,6 @@ use crate::record::{
 use campaign::plan::{Cell, Measurement};
 use std::ops::RangeInclusive;
 
-/// A frame that left later than this after its intended time is counted as late.
-const LATE_NS: u64 = 1_000_000;
 /// Inverse share by which a percentile may exceed the maximum: percentiles of a soak's points are
 /// the highest values of buckets, which are 3 % wide.
 const BUCKET: u64 = 25;
@@ -117,7 +115,7 @@ pub(super) fn of_trial(
         format!("{} frames sent in no time", trial.sent)
     });
     found.unless(
-        trial.late_frames == 0 || trial.late_ns_max > LATE_NS,
+        trial.late_frames == 0 || trial.late_ns_max > FrameTrial::LATE_NS,
         || {
             format!(
                 "{} frames more than 1 ms late, the latest of them {} ns",

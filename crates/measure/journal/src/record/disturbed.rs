@@ -26,8 +26,8 @@ pub struct Disturbance {
 /// An action on a DUT. Times count from the intended time of the trial's first frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutEvent {
-    /// `rekey`; `crash`, `restart`; `link-down`, `link-up`; `take-down`, `set-up`; `wrong-keys`,
-    /// `missed-rollover`.
+    /// `rekey`; `crash`, `restart`; `link-down`, `link-up`; `reset`; `take-down`, `set-up`;
+    /// `wrong-keys`, `missed-rollover`.
     pub name: String,
     /// When it began.
     pub at_ns: u64,
@@ -47,6 +47,34 @@ pub struct DutEvent {
     /// key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_ns: Option<u64>,
+    /// For `reset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<ResetFound>,
+}
+
+/// A restart of the encryptor on one gateway.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResetFound {
+    /// The longest time without a received frame that ended after the reset began: from the last
+    /// frame before it to the first one after it, by arrival. `None`: no frame arrived after it
+    /// before the next reset, or the end.
+    pub silent_ns: Option<u64>,
+    /// Width of a bin: `silent_ns` is exact to one at either end.
+    pub bin_ns: u64,
+    /// What identified each process that was reset, or the box, before.
+    pub before: Vec<String>,
+    /// The same afterwards.
+    pub after: Vec<String>,
+}
+
+impl ResetFound {
+    /// Whether everything that was reset is another one now.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        let is_new = |it: &String| !self.before.contains(it);
+        let both = !self.before.is_empty() && !self.after.is_empty();
+        both && self.after.iter().all(is_new)
+    }
 }
 
 impl DutEvent {

@@ -43,7 +43,7 @@ pub enum FrameFound {
     Bursts(Vec<BurstTrial>),
     /// For `recovery`.
     Recovery(RecoveryTrial),
-    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    /// For `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`.
     Disturbed(DisturbedTrials),
     /// For `service`: its steps, in the order made.
     Service(Vec<ServiceTrial>),

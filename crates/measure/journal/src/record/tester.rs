@@ -42,6 +42,8 @@ impl FrameTrial {
     /// A burst that leaves so late is a sender that stood still; a receiver that does not look at
     /// its port for so long stood still too. In nanoseconds.
     pub const STALL_NS: u64 = 20_000_000;
+    /// A frame that left later than this after its intended time is late, in nanoseconds.
+    pub const LATE_NS: u64 = 1_000_000;
     /// Share of frames over 1 ms late from which on it is worth a warning, in per cent.
     pub const LATE_PERCENT: u64 = 5;
     /// Share of frames over 1 ms late from which on the load was another one, in per cent.

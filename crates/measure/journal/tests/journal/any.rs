@@ -203,17 +203,34 @@ fn frames() -> impl Strategy<Value = FrameResult> {
 }
 
 fn disturbance() -> impl Strategy<Value = Disturbance> {
-    let event = (text(), any::<[u64; 3]>(), any::<[Option<u64>; 3]>()).prop_map(
-        |(name, [at_ns, took_ns, lost], [first_ns, outage_ns, slowest_ns])| DutEvent {
-            name,
-            at_ns,
-            took_ns,
-            lost,
-            first_ns,
-            outage_ns,
-            slowest_ns,
-        },
-    );
+    let reset = (
+        any::<(Option<u64>, u64)>(),
+        vec(text(), 0..3),
+        vec(text(), 0..3),
+    )
+        .prop_map(|((silent_ns, bin_ns), before, after)| ResetFound {
+            silent_ns,
+            bin_ns,
+            before,
+            after,
+        });
+    let event = (
+        (text(), option::of(reset)),
+        any::<[u64; 3]>(),
+        any::<[Option<u64>; 3]>(),
+    )
+        .prop_map(
+            |((name, reset), [at_ns, took_ns, lost], [first_ns, outage_ns, slowest_ns])| DutEvent {
+                name,
+                at_ns,
+                took_ns,
+                lost,
+                first_ns,
+                outage_ns,
+                slowest_ns,
+                reset,
+            },
+        );
     let attack = any::<(u16, u64, u64)>().prop_map(|(percent, sent, elapsed_ns)| AttackTrial {
         percent,
         sent,

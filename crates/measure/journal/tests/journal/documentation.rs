@@ -321,6 +321,7 @@ fn frames() -> impl Iterator<Item = FrameResult> {
         disturbances: vec![Disturbance {
             events: vec![DutEvent {
                 slowest_ns: Some(1),
+                reset: Some(ResetFound::default()),
                 ..DutEvent::default()
             }],
             dut_counters: [("x".to_owned(), 1)].into(),

@@ -173,14 +173,34 @@ pub(crate) fn taken<'a>(site: &Site<'a>, dut: &mut RunningDut, on: NodeId) -> Ve
 /// # Errors
 /// When there are none, or one was already dead.
 pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<()> {
-    let killed = taken(site, dut, on);
-    if killed.is_empty() {
-        return Err(site.error(format!(
-            "has no process on {} that could be killed",
-            on.name()
-        )));
-    }
+    let killed = taken_any(site, dut, on, "killed")?;
     all(killed.iter().map(Daemon::kill).collect())
+}
+
+/// Stops the processes on one gateway.
+///
+/// # Errors
+/// When there are none, one was already dead, or had to be killed.
+pub(crate) fn stop_on(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<()> {
+    let stopped = taken_any(site, dut, on, "stopped")?;
+    all(stopped.iter().map(Daemon::stop).collect())
+}
+
+/// As [`taken`]; there must be some.
+fn taken_any<'a>(
+    site: &Site<'a>,
+    dut: &mut RunningDut,
+    on: NodeId,
+    done: &str,
+) -> Result<Vec<Daemon<'a>>> {
+    let taken = taken(site, dut, on);
+    match taken.is_empty() {
+        true => {
+            let gateway = on.name();
+            Err(site.error(format!("has no process on {gateway} that could be {done}")))
+        }
+        false => Ok(taken),
+    }
 }
 
 /// Stops all processes, on all gateways concurrently.

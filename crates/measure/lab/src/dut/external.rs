@@ -13,12 +13,12 @@ mod answers;
 mod commands;
 mod stations;
 
-use super::{Adapter, Site};
+use super::{Adapter, Site, daemon};
 use crate::cables::Outside;
 use crate::protocol::SealedPort;
 use crate::switch;
-use crate::{NodeId, Result, RunningDut};
-use campaign::plan::{self, ExternalBox};
+use crate::{DutAction, NodeId, Result, RunningDut};
+use campaign::plan::{self, ExternalBox, Reset};
 use commands::CommandRunner;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +39,27 @@ impl External {
     /// The boxes by the gateway that each replaces.
     fn boxes(&self) -> impl Iterator<Item = (NodeId, &ExternalBox)> {
         [NodeId::Gw1, NodeId::Gw2].into_iter().zip(&self.plan.boxes)
+    }
+
+    /// The box that is reset: the one at B's side, or both in one.
+    fn last(&self) -> Option<(NodeId, &ExternalBox)> {
+        self.boxes().last()
+    }
+
+    /// Runs a command of that box; `missing` says what the campaign lacks.
+    fn run_last(
+        &self,
+        site: &Site<'_>,
+        command: impl Fn(&ExternalBox) -> Option<&String>,
+        missing: &str,
+    ) -> Result<String> {
+        let found = self
+            .last()
+            .and_then(|(id, its)| Some((id, its, command(its)?)));
+        let Some((id, its, command)) = found else {
+            return Err(site.error(missing));
+        };
+        self.runner(site)?.run(id, &its.via, command)
     }
 
     fn runner<'a>(&'a self, site: &'a Site<'a>) -> Result<CommandRunner<'a>> {
@@ -148,6 +169,27 @@ impl Adapter for External {
             }
         }
         Ok(counters)
+    }
+
+    /// Done when the box has taken the command: it reports no more by itself.
+    fn reset(&self, site: &Site<'_>, _dut: &mut RunningDut, on: NodeId, kind: Reset) -> Result<()> {
+        match kind {
+            Reset::Command => {
+                let missing = "has no command `reset` at B's side";
+                self.run_last(site, |its| its.reset.as_ref(), missing)
+                    .map(drop)
+            }
+            other => Err(daemon::refused(site, DutAction::Reset(on, other))),
+        }
+    }
+
+    fn identity(&self, site: &Site<'_>, _dut: &RunningDut, _on: NodeId) -> Result<Vec<String>> {
+        let missing = "has no command `started` at B's side";
+        let printed = self.run_last(site, |its| its.started.as_ref(), missing)?;
+        match answers::fact(&printed) {
+            nothing if nothing.is_empty() => Err(site.error("printed nothing by `started`")),
+            fact => Ok(vec![fact]),
+        }
     }
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {

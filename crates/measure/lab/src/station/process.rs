@@ -1,6 +1,7 @@
 //! One started program: how it is forked, waited for, signalled and reaped.
 
 use super::pump::{self, Output, Pipes};
+use crate::procfs::ProcessStat;
 use crate::protocol::{CpuTime, Ended, Program, Ready, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::sync::{Deadline, lock, wait};
 use crate::{procfs, tools};
@@ -256,6 +257,15 @@ impl Process {
         match state.exit {
             Some(_) => None,
             None => procfs::resident_bytes(self.pid.as_raw().cast_unsigned()),
+        }
+    }
+
+    /// Its entry in `/proc`; `None` when it has ended.
+    pub(super) fn stat(&self) -> Option<ProcessStat> {
+        let state = lock(&self.state);
+        match state.exit {
+            Some(_) => None,
+            None => ProcessStat::read(self.pid.as_raw().cast_unsigned()),
         }
     }
 

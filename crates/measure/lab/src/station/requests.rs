@@ -168,6 +168,15 @@ impl Requests {
                     .map(Response::Resident)
                     .ok_or_else(|| format!("process {process} is gone"))
             }
+            Request::Identity { process } => {
+                let found = self.processes.find(process)?.stat();
+                found
+                    .map(|stat| Response::Identity {
+                        pid: stat.pid,
+                        start_ticks: stat.start_ticks,
+                    })
+                    .ok_or_else(|| format!("process {process} is gone"))
+            }
             Request::InterfaceCounters => procfs::interface_counters()
                 .map(Response::InterfaceCounters)
                 .map_err(|error| format!("cannot read /proc/net/dev: {error}")),

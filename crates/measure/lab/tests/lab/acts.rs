@@ -7,8 +7,8 @@ use crate::support::{
     skip, start,
 };
 use campaign::plan::{
-    Ability, Adapter, DataPath, Direction, Dut, Encryptor, IkeAuth, OpenVpn, StrongSwan, WireGuard,
-    WireGuardProgram,
+    Ability, Adapter, DataPath, Direction, Dut, Encryptor, IkeAuth, OpenVpn, Reset, StrongSwan,
+    WireGuard, WireGuardProgram,
 };
 use lab::protocol::Program;
 use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
@@ -123,6 +123,22 @@ fn goes_through_all(lab: &mut TestLab, device: &Device) {
     assert_eq!(dut.processes.len(), 2, "{name}");
     assert_ne!(dut.processes, processes, "{name}");
     await_passing(lab, name);
+
+    for kind in [Reset::Process, Reset::Orderly] {
+        let identity =
+            |lab: &TestLab, dut: &RunningDut| lab.lab.dut_identity(dut, NodeId::Gw2).unwrap();
+        let before = identity(lab, &dut);
+        assert_eq!(before, identity(lab, &dut), "{name}");
+        let reset = DutAction::Reset(NodeId::Gw2, kind);
+        lab.lab.act(&mut dut, reset).unwrap();
+        let after = identity(lab, &dut);
+        assert_eq!((before.len(), after.len()), (1, 1), "{name}");
+        assert_ne!(before, after, "{name}");
+        await_passing(lab, name);
+    }
+    let reset = DutAction::Reset(NodeId::Gw2, Reset::Command);
+    let error = reason(&lab.lab.act(&mut dut, reset).unwrap_err());
+    assert_eq!(error, "cannot do Reset(Gw2, Command)", "{name}");
 
     lab.lab.act(&mut dut, DutAction::TakeDown).unwrap();
     assert!(!passes(lab), "{name}");

@@ -23,7 +23,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "event",
-        "what was done to the device: rekey; crash, restart; link-down, link-up; take-down, set-up; wrong-keys, missed-rollover",
+        "what was done to the device: rekey; crash, restart; link-down, link-up; reset; take-down, set-up; wrong-keys, missed-rollover",
         |row| Some(event(row)?.name.clone()),
     ),
     (
@@ -55,6 +55,11 @@ pub(super) const COLUMNS: &[Declared] = &[
         "event_slowest_ns",
         "longest latency from it until 100 ms after it was done; empty when none came",
         |row| text(event(row)?.slowest_ns?),
+    ),
+    (
+        "event_silent_ns",
+        "of a reset: from the last frame that arrived before it to the first after it; empty when none came again",
+        |row| text(event(row)?.reset.as_ref()?.silent_ns?),
     ),
 ];
 

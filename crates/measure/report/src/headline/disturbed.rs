@@ -9,7 +9,7 @@ use crate::tables::frames::{mean_rate, percent_name};
 use campaign::plan::{Event, Failure, Procedure};
 use stats::{
     DesyncResult, DisturbanceResult, EventTimes, FailoverResult, HostileResult, RekeyResult,
-    SetupResult,
+    ResetResult, SetupResult,
 };
 
 /// Figure, unit and detail of a fact.
@@ -34,6 +34,7 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let (figure, unit, detail) = match &test.event {
         Event::Rekey { .. } => rekey(found, found.rekey()?)?,
         Event::Failover { failure, .. } => failover(*failure, found.failover()?)?,
+        Event::Reset { .. } => reset(found.reset()?)?,
         Event::Setup { .. } => setup(found.setup()?)?,
         Event::Desync { .. } => desync(found.desync()?)?,
         Event::Hostile { attack, .. } => {
@@ -128,6 +129,31 @@ fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
     }
     if let Some(first) = found.first_frame_ns.median_ns {
         detail.push_str(&format!("; first frame {} later", time_ns(first)));
+    }
+    detail.push_str(&endless(&found.outage_ns));
+    Some((figure, unit, detail))
+}
+
+fn reset(found: &ResetResult) -> Option<Words> {
+    (found.frame_loss_ns.events > 0).then_some(())?;
+    let (figure, unit) = figure(&found.frame_loss_ns);
+    let longest = found.frame_loss_ns.max_ns.map_or("no end".into(), time_ns);
+    let mut detail = format!(
+        "median reset time of {}, by lost frames, longest {longest}",
+        counted(found.resets.into(), "reset")
+    );
+    if let Some(median) = found.timestamp_ns.median_ns {
+        detail.push_str(&format!("; by timestamps {}", time_ns(median)));
+    }
+    if !found.differing.is_empty() {
+        detail.push_str(&format!(
+            "; the methods differ in {} of {}",
+            found.differing.len(),
+            found.resets
+        ));
+    }
+    if let Some(ready) = &found.ready_ns {
+        detail.push_str(&format!("; reported up after {}", time_ns(ready.mean)));
     }
     detail.push_str(&endless(&found.outage_ns));
     Some((figure, unit, detail))

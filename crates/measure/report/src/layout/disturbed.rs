@@ -1,7 +1,7 @@
 //! Loads under which something happens to a device, and soaks, in words.
 
 use crate::format::counted;
-use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Soak};
+use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, Soak};
 use units::Ratio;
 use units::human::duration_ns;
 
@@ -10,6 +10,7 @@ pub(crate) fn title(event: &Event) -> String {
     match event {
         Event::Rekey { .. } => "Rekeys under load".into(),
         Event::Failover { failure, .. } => format!("Failover, {}", failure_name(*failure)),
+        Event::Reset { kind, .. } => format!("Reset, {}", reset_name(*kind)),
         Event::Setup { .. } => "Tunnels set up under load".into(),
         Event::Desync { cause, .. } => format!("Keys out of step, {}", desync_name(*cause)),
         Event::Hostile { attack, .. } => format!("Load beside {}", attack_name(*attack)),
@@ -21,6 +22,15 @@ pub(crate) const fn failure_name(failure: Failure) -> &'static str {
     match failure {
         Failure::Crash => "encryptor killed",
         Failure::Link => "link cut",
+    }
+}
+
+/// For people.
+pub(crate) const fn reset_name(kind: Reset) -> &'static str {
+    match kind {
+        Reset::Process => "process killed",
+        Reset::Orderly => "process stopped in order",
+        Reset::Command => "by the box's own command",
     }
 }
 
@@ -90,6 +100,12 @@ pub(super) fn words(test: &Disturbed) -> Vec<String> {
                 counted(u64::from(*times), "failure"),
                 time(*down_ns)
             ),
+            format!("{} watched after each", time(*watch_ns)),
+        ],
+        Event::Reset {
+            times, watch_ns, ..
+        } => [
+            counted(u64::from(*times), "reset"),
             format!("{} watched after each", time(*watch_ns)),
         ],
         Event::Setup { times, watch_ns } => [

@@ -55,6 +55,7 @@ pub(crate) enum FrameKind {
     Recovery,
     Rekey,
     Failover,
+    Reset,
     Setup,
     Desync,
     Hostile,
@@ -74,6 +75,7 @@ impl FrameKind {
             Procedure::Disturbed(test) => match &test.event {
                 Event::Rekey { .. } => Self::Rekey,
                 Event::Failover { .. } => Self::Failover,
+                Event::Reset { .. } => Self::Reset,
                 Event::Setup { .. } => Self::Setup,
                 Event::Desync { .. } => Self::Desync,
                 Event::Hostile { .. } => Self::Hostile,
@@ -87,7 +89,7 @@ impl FrameKind {
     pub(crate) const fn is_disturbed(self) -> bool {
         matches!(
             self,
-            Self::Rekey | Self::Failover | Self::Setup | Self::Desync | Self::Hostile
+            Self::Rekey | Self::Failover | Self::Reset | Self::Setup | Self::Desync | Self::Hostile
         )
     }
 
@@ -104,6 +106,7 @@ impl FrameKind {
             Self::Recovery => "Recovery",
             Self::Rekey => "Rekeys",
             Self::Failover => "Failover",
+            Self::Reset => "Reset",
             Self::Setup => "Tunnel set-up",
             Self::Desync => "Keys out of step",
             Self::Hostile => "Hostile packets",

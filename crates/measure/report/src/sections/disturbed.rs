@@ -17,6 +17,10 @@ pub(super) const FAILOVER: Section = Section::result("failover", "Failover", |ru
     of(run, out, "failover", FrameKind::Failover)
 });
 
+pub(super) const RESET: Section = Section::result("reset", "Reset", |run, out| {
+    of(run, out, "reset", FrameKind::Reset)
+});
+
 pub(super) const SETUP: Section = Section::result("setup", "Tunnel set-up", |run, out| {
     of(run, out, "setup", FrameKind::Setup)
 });
@@ -66,6 +70,10 @@ const fn outages(kind: FrameKind) -> &'static str {
         FrameKind::Desync => {
             "A dot for each time: from the moment at which keys were put out of step to the last loss. Lines: the \
              median. The axis is logarithmic."
+        }
+        FrameKind::Reset => {
+            "A dot for each reset: its time by lost frames. Lines: the median. Rings: its time by timestamps. The axis is \
+             logarithmic."
         }
         FrameKind::Setup => {
             "A dot for each set-up: from the order until all tunnels carried. Rings: until the first frame came \

@@ -43,7 +43,13 @@ fn the_text_documents_are_as_they_were() {
 #[test]
 fn each_section_shows_its_charts_before_its_tables() {
     let (page_text, page) = parse(&fixture::disturbed());
-    for (section, charts) in [("rekeys", 1), ("failover", 4), ("setup", 2), ("hostile", 2)] {
+    for (section, charts) in [
+        ("rekeys", 1),
+        ("failover", 4),
+        ("reset", 2),
+        ("setup", 2),
+        ("hostile", 2),
+    ] {
         let found = select(&page, &format!("#{section} figure svg"));
         assert_eq!(found.len(), charts, "{section}");
         assert_eq!(select(&page, &format!("nav a[href='#{section}']")).len(), 1);
@@ -67,6 +73,23 @@ fn an_outage_without_an_end_has_no_longest_and_is_named_in_a_table_of_its_own() 
     let drawn = charts.iter().map(|chart| text(*chart)).collect::<String>();
     assert!(drawn.contains("strongswan, repeat 2") && drawn.contains("boringtun, repeat 1"));
     assert!(drawn.contains("1 of 9 no end"));
+}
+
+#[test]
+fn resets_whose_two_times_differ_are_marked_and_listed() {
+    let (_, page) = parse(&fixture::disturbed());
+    let resets = table(&page, "Reset, process killed, both");
+    assert_eq!(figure(&resets, "cipherbench", "Differing"), "0");
+    assert_eq!(figure(&resets, "boringtun", "Differing"), "9 of 9");
+    assert_eq!(figure(&resets, "boringtun", "Without recovery"), "0");
+    let listed = table(&page, "Reset, process killed: the two methods differ");
+    assert_eq!(listed.len(), 1 + 9);
+    assert_eq!(listed[1][..3], ["boringtun", "reset no. 1", "1"]);
+    let summary = text(select(&page, "#summary")[0]);
+    assert!(
+        summary.contains("the methods differ in 9 of 9"),
+        "{summary}"
+    );
 }
 
 #[test]
@@ -103,15 +126,15 @@ fn a_load_that_suffers_without_hostile_packets_has_no_share() {
 }
 
 #[test]
-fn one_of_the_four_kinds_of_figures_is_in_each_cell_for_machines() {
+fn one_of_the_five_kinds_of_figures_is_in_each_cell_for_machines() {
     let result = json(&fixture::disturbed());
     for cell in result["cells"].as_array().unwrap() {
         let found = &cell["frames"]["disturbance"];
-        let kinds = ["rekey", "failover", "setup", "hostile"];
+        let kinds = ["rekey", "failover", "reset", "setup", "hostile"];
         let there = kinds.map(|kind| !found[kind].is_null());
         let own = kinds.map(|kind| cell["protocol"] == kind);
         assert_eq!(there, own, "{}", cell["id"]);
-        let controlled = own[0] || own[3];
+        let controlled = own[0] || own[4];
         assert_eq!(!found["quiet"].is_null(), controlled, "{}", cell["id"]);
         assert!(cell["verdict"].is_null());
     }
@@ -168,6 +191,7 @@ fn no_cell_of_a_disturbed_plan_is_left_out_of_the_tables() {
         ("Rekeys under load: loss and latency", 4),
         ("Failover, encryptor killed, both", 3),
         ("Failover, link cut, both", 3),
+        ("Reset, process killed, both", 3),
         ("Tunnels set up under load, both", 3),
         ("Load beside replayed packets: forwarded", 3),
         ("Load beside replayed packets: loss and latency", 15),

@@ -4,7 +4,7 @@ use crate::device::{DeviceFigures, DeviceMember, DeviceSpeedResult, FatigueResul
 use crate::frames::{
     BackToBackResult, DesyncResult, DisturbanceResult, DisturbedLoad, FailoverResult, FrameFigures,
     HostileResult, LoadLatency, LoadResult, MrrResult, PortUsed, RecoveryResult, RekeyResult,
-    ServiceResult, SetupResult, SoakResult, ThroughputResult,
+    ResetResult, ServiceResult, SetupResult, SoakResult, ThroughputResult,
 };
 use campaign::plan::Stations;
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub(crate) struct FrameInfo<'a> {
     back_to_back: Option<&'a BackToBackResult>,
     /// For `recovery`.
     recovery: Option<&'a RecoveryResult>,
-    /// For `rekey`, `failover`, `setup`, `desync` and `hostile`.
+    /// For `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`.
     disturbance: Option<DisturbanceInfo<'a>>,
     /// For `service`.
     service: Option<&'a ServiceResult>,
@@ -63,7 +63,7 @@ pub(crate) struct FrameInfo<'a> {
     receiver: &'a PortUsed,
 }
 
-/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`; exactly one is set.
+/// Figures of `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`; exactly one is set.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DisturbanceResult")]
 struct DisturbanceInfo<'a> {
@@ -73,6 +73,8 @@ struct DisturbanceInfo<'a> {
     rekey: Option<&'a RekeyResult>,
     /// For `failover`.
     failover: Option<&'a FailoverResult>,
+    /// For `reset`.
+    reset: Option<&'a ResetResult>,
     /// For `setup`.
     setup: Option<&'a SetupResult>,
     /// For `desync`.
@@ -122,6 +124,7 @@ impl<'a> DisturbanceInfo<'a> {
             quiet: found.quiet.as_ref(),
             rekey: found.rekey(),
             failover: found.failover(),
+            reset: found.reset(),
             setup: found.setup(),
             desync: found.desync(),
             hostile: found.hostile(),

@@ -11,11 +11,13 @@ mod desync;
 mod events;
 mod hostile;
 mod rekey;
+mod reset;
 
 pub use desync::{DesyncReport, DesyncResult};
 pub use events::{EventPlace, EventTimes, FailoverResult, SetupResult};
 pub use hostile::{HOSTILE_LOSS_PPM, HostileResult, HostileShare};
 pub use rekey::{CleanRekeys, RekeyResult};
+pub use reset::{DifferingReset, ResetResult};
 
 pub(crate) use hostile::hostile_delivered_in;
 
@@ -30,7 +32,7 @@ use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Figures of `rekey`, `failover`, `setup`, `desync` and `hostile`.
+/// Figures of `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DisturbanceResult {
     /// The same load without a disturbance, measured first; `None` if the procedure has no control.
@@ -46,6 +48,8 @@ pub enum EventResult {
     Rekey(Box<RekeyResult>),
     /// A gateway or the link failed.
     Failover(Box<FailoverResult>),
+    /// The encryptor was restarted.
+    Reset(Box<ResetResult>),
     /// All tunnels were taken down and set up.
     Setup(Box<SetupResult>),
     /// The gateways' keys got out of step.
@@ -88,6 +92,8 @@ impl DisturbanceResult {
             }
             Event::Failover { failure, .. } => FailoverResult::of(*failure, lengths, &others)
                 .map(|found| EventResult::Failover(Box::new(found))),
+            Event::Reset { kind, .. } => ResetResult::of(*kind, lengths, &others)
+                .map(|found| EventResult::Reset(Box::new(found))),
             Event::Setup { .. } => SetupResult::of(traffic.frames.tunnels, lengths, &others)
                 .map(|found| EventResult::Setup(Box::new(found))),
             Event::Desync { cause, .. } => DesyncResult::of(*cause, lengths, &others)
@@ -116,6 +122,15 @@ impl DisturbanceResult {
     pub fn failover(&self) -> Option<&FailoverResult> {
         match &self.event {
             Some(EventResult::Failover(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The figures of `reset`.
+    #[must_use]
+    pub fn reset(&self) -> Option<&ResetResult> {
+        match &self.event {
+            Some(EventResult::Reset(found)) => Some(found),
             _ => None,
         }
     }
@@ -153,6 +168,7 @@ impl DisturbanceResult {
         match &self.event {
             Some(EventResult::Rekey(found)) => &found.not_recovered,
             Some(EventResult::Failover(found)) => &found.not_recovered,
+            Some(EventResult::Reset(found)) => &found.not_recovered,
             Some(EventResult::Setup(found)) => &found.not_recovered,
             Some(EventResult::Desync(found)) => &found.not_recovered,
             Some(EventResult::Hostile(_)) | None => &[],
@@ -240,4 +256,16 @@ fn over_events<'a>(
 ) -> Option<Estimate> {
     let sample = |(repeat, event)| value(event).map(|value| Sample { repeat, value });
     Estimate::of(events.into_iter().filter_map(sample).collect())
+}
+
+/// Events whose frames were still being lost at the next one, or the end.
+fn not_recovered(found: &Trial<'_>) -> impl Iterator<Item = EventPlace> {
+    let (repeat, events) = (found.repeat, (1..).zip(&found.disturbance.events));
+    let lost = events.filter(|(_, event): &(u32, &DutEvent)| event.outage_ns.is_none());
+    lost.map(move |(number, event)| EventPlace {
+        repeat,
+        number,
+        name: event.name.clone(),
+        at_ns: event.at_ns,
+    })
 }

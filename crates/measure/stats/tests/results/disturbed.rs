@@ -51,6 +51,7 @@ fn event(name: &str, at_ms: u64, lost: u64, times_ms: (Option<u64>, Option<u64>)
         first_ns: times_ms.0.map(|time| time * MS),
         outage_ns: times_ms.1.map(|time| time * MS),
         slowest_ns: None,
+        reset: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod machine;
 mod null_run;
 mod path;
 mod published;
+mod resets;
 mod scaling;
 mod searches;
 mod soak;

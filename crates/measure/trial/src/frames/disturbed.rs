@@ -1,5 +1,5 @@
-//! Disturbances of a DUT under a constant load: `rekey`, `failover`, `setup`, `desync` and
-//! `hostile`.
+//! Disturbances of a DUT under a constant load: `rekey`, `failover`, `reset`, `setup`,
+//! `desync` and `hostile`.
 
 use super::RigLoad;
 use super::basis::{Basis, searched, share};
@@ -8,7 +8,9 @@ use super::trials::{DRAIN_NS, Trials};
 use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 use crate::error::TrialError;
 use campaign::estimate;
-use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, ThroughputSearch};
+use campaign::plan::{
+    Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, ThroughputSearch,
+};
 use journal::record::FrameFound;
 use lab::{DutAction, NodeId};
 
@@ -48,6 +50,14 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Bas
             watch_ns,
         } => {
             let (planned, duration_ns) = failures(*failure, *times, *down_ns, *watch_ns);
+            trials.disturb(&load_for(duration_ns), &planned)?;
+        }
+        Event::Reset {
+            kind,
+            times,
+            watch_ns,
+        } => {
+            let (planned, duration_ns) = resets(*kind, *times, *watch_ns);
             trials.disturb(&load_for(duration_ns), &planned)?;
         }
         Event::Setup { times, watch_ns } => {
@@ -146,6 +156,10 @@ fn failures(
     };
     let actions = [(0, breaks), (down_ns, mends)];
     rounds(times, down_ns.saturating_add(watch_ns), actions)
+}
+
+fn resets(kind: Reset, times: u32, watch_ns: u64) -> (PlannedDisturbance, u64) {
+    rounds(times, watch_ns, [(0, DutAction::Reset(NodeId::Gw2, kind))])
 }
 
 fn desyncs(cause: Desync, times: u32, watch_ns: u64) -> (PlannedDisturbance, u64) {

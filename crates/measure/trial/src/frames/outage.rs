@@ -136,16 +136,21 @@ impl Bins {
     /// Returns the first bin of an event in bin `own`, not before `free`. A loss just before an
     /// event belongs to it if the bins show that it began then: all earlier frames were received.
     fn begin(&self, free: usize, own: usize) -> usize {
-        let shortly_ns = IN_FLIGHT_NS.saturating_add(self.late_ns);
-        let shortly = usize::try_from(shortly_ns.div_ceil(self.width_ns.max(1)));
-        let earliest = own.saturating_sub(shortly.unwrap_or(usize::MAX)).max(free);
+        let earliest = own.saturating_sub(self.in_flight()).max(free);
         let is_whole = |bin: &TimeBin| bin.intended > 0 && !has_lost(bin);
         let whole = (earliest..own).rfind(|index| is_whole(&self.bins[*index]));
         whole.map_or(own, |index| index + 1)
     }
 
+    /// Returns the number of bins before an event whose frames may be lost by it.
+    pub(super) fn in_flight(&self) -> usize {
+        let shortly_ns = IN_FLIGHT_NS.saturating_add(self.late_ns);
+        let shortly = usize::try_from(shortly_ns.div_ceil(self.width_ns.max(1)));
+        shortly.unwrap_or(usize::MAX)
+    }
+
     /// Returns the index of a time's bin, or of the nearest end.
-    fn index(&self, at_ns: u64) -> usize {
+    pub(super) fn index(&self, at_ns: u64) -> usize {
         let number = at_ns / self.width_ns.max(1);
         let index = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         index.min(self.bins.len())
@@ -202,6 +207,7 @@ impl Bins {
                 .filter(is_about)
                 .map(|(_, bin)| bin.latency_ns_max)
                 .max(),
+            reset: None,
         }
     }
 }
@@ -328,6 +334,7 @@ mod tests {
                 came.any(|(at, _)| within(*at) && own.contains(&bin(*at)))
                     .then_some(0)
             },
+            reset: None,
         }
     }
 

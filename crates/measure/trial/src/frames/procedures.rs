@@ -10,7 +10,7 @@
 //! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
 //! | latency | a search, then some at each share of what it found | RFC 2544 §26.2, RFC 8219 §7.2, §7.3 |
 //! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
-//! | rekey, failover, setup, desync, hostile | a load with disturbances of the device ([`super::disturbed`]) | |
+//! | rekey, failover, reset, setup, desync, hostile | a load with disturbances of the device ([`super::disturbed`]) | |
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
 //!
 //! Each returns the load of its figures, for the trial in which samples and CPU time are taken.

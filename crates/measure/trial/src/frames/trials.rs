@@ -28,7 +28,7 @@ pub(super) struct Trials<'a> {
     /// The result so far.
     pub(super) result: FrameResult,
     pub(super) strays: Strays,
-    /// Trials of `rekey`, `failover`, `setup`, `desync` and `hostile` so far.
+    /// Trials of `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile` so far.
     pub(super) disturbed: DisturbedTrials,
     /// Segments of a soak so far.
     pub(super) segments: Vec<SoakSegment>,

@@ -4,7 +4,7 @@ use crate::frames::{frames, passes, short, traffic};
 use crate::trials::{TestLab, encrypting};
 use campaign::plan::{
     Adapter, Attack, BaseLoad, Direction, Disturbed, DriftBounds, Encryptor, Event, Failure,
-    IpVersion, Procedure, Soak, Traffic,
+    IpVersion, Procedure, Reset, Soak, Traffic,
 };
 use journal::record::{Disturbance, DutEvent, FrameResult, SoakPoint};
 use wire::Suite;
@@ -17,7 +17,7 @@ const LOAD: u64 = 2000;
 const DOWN_NS: u64 = 600 * MS;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 5] = [
+pub(crate) const ALL: [(&str, fn()); 6] = [
     (
         "a_link_that_fails_and_comes_back",
         a_link_that_fails_and_comes_back,
@@ -25,6 +25,10 @@ pub(crate) const ALL: [(&str, fn()); 5] = [
     (
         "an_encryptor_that_crashes_and_starts_again",
         an_encryptor_that_crashes_and_starts_again,
+    ),
+    (
+        "an_encryptor_that_is_reset_is_another_process_then",
+        an_encryptor_that_is_reset_is_another_process_then,
     ),
     (
         "keys_renewed_and_tunnels_set_up_under_a_load",
@@ -128,6 +132,44 @@ fn an_encryptor_that_crashes_and_starts_again() {
     };
     assert_eq!(names(found), ["crash", "restart", "crash", "restart"]);
     assert_outages(&found.events);
+}
+
+/// Both ways, so that a gw2 that forwards in clear while it has no tunnel would be caught.
+fn an_encryptor_that_is_reset_is_another_process_then() {
+    let mut lab = TestLab::build();
+    for kind in [Reset::Process, Reset::Orderly] {
+        let event = Event::Reset {
+            kind,
+            times: 2,
+            watch_ns: 1500 * MS,
+        };
+        let traffic = Traffic {
+            duplex: true,
+            ..short(Direction::Both)
+        };
+        let result = measured(&mut lab, encrypting(), traffic, event);
+        let [found] = result.disturbances() else {
+            panic!("{result:?}")
+        };
+        assert_eq!(names(found), ["reset"; 2]);
+        let resets: Vec<_> = found
+            .events
+            .iter()
+            .map(|event| event.reset.as_ref().unwrap())
+            .collect();
+        // What the first has left is what the second ends.
+        assert_eq!(resets[0].after, resets[1].before, "{resets:?}");
+        assert!(resets.iter().all(|reset| reset.is_proven()), "{resets:?}");
+        for event in &found.events {
+            // No process starts at once, and it is up before frames pass.
+            assert!(event.lost > 0 && event.outage_ns > Some(0), "{event:?}");
+            let silent_ns = event.reset.as_ref().unwrap().silent_ns;
+            assert!(
+                silent_ns.is_some_and(|silent| silent < 1500 * MS),
+                "{event:?}"
+            );
+        }
+    }
 }
 
 fn keys_renewed_and_tunnels_set_up_under_a_load() {

@@ -7,7 +7,9 @@ mod rack;
 
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::trials::{TestLab, cell, lab_plan, ping, plan, tcp};
-use campaign::plan::{Cell, Direction, External, LabPlan};
+use campaign::plan::{
+    BaseLoad, Cell, Direction, Disturbed, Event, External, LabPlan, Procedure, Reset,
+};
 use journal::record::{Measured, Outcome};
 use lab::{
     Bench, DutAction, Interrupt, LabError, NamespaceLab, NodeId, Privilege, Setup, privilege,
@@ -22,11 +24,15 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 7] = [
+pub(crate) const ALL: [(&str, fn()); 8] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     ("boxes_in_clear_are_found_out_at_the_tap", || {
         outside("clear")
     }),
+    (
+        "a_box_that_restarts_by_its_own_command_is_proven_to",
+        || outside("reset"),
+    ),
     ("without_a_tap_nothing_is_proven_and_it_says_so", || {
         outside("untapped")
     }),
@@ -62,6 +68,7 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
     match scenario {
         "seal" => seal(),
         "clear" => clear(),
+        "reset" => reset(),
         "untapped" => untapped(),
         "refused-command" => refused_command(),
         "refused-interface" => refused_interface(),
@@ -189,6 +196,48 @@ fn clear() {
         }
     }
     assert_eq!(rack.times_down(), [2, 2]);
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+/// The second box is killed and started by a command; one that does nothing is found out.
+fn reset() {
+    let rack = Rack::build(true);
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let procedure = || {
+        Procedure::Disturbed(Disturbed {
+            load: BaseLoad::Given { frames_per_s: 1000 },
+            event: Event::Reset {
+                kind: Reset::Command,
+                times: 2,
+                watch_ns: 1_500_000_000,
+            },
+        })
+    };
+    let cell = frames(adapter(sealing(&rack)), short(Direction::Both), procedure());
+    let measured = lab.measured(&cell);
+    assert_sealed(&measured);
+    assert!(passes(&measured, "device-restarted") && passes(&measured, "carries-afterwards"));
+    let result = measured.frames().unwrap();
+    let events = &result.disturbances()[0].events;
+    assert_eq!(events.len(), 2);
+    for event in events {
+        assert!(event.lost > 0 && event.outage_ns.is_some(), "{event:?}");
+    }
+    let mut idle = sealing(&rack);
+    idle.boxes[1].reset = Some("true".to_owned());
+    match lab
+        .record(&frames(adapter(idle), short(Direction::Both), procedure()))
+        .outcome
+    {
+        Outcome::Invalid { reasons, .. } => {
+            let found = reasons
+                .iter()
+                .any(|reason| reason.starts_with("device-restarted"));
+            assert!(found, "{reasons:#?}");
+        }
+        other => panic!("{other:#?}"),
+    }
     drop(lab);
     assert!(rack.has_all_back());
 }

@@ -3,7 +3,7 @@
 
 use crate::frames::{frames, short};
 use crate::trials::{TestLab, encrypting};
-use campaign::plan::{BaseLoad, Direction, Disturbed, Event, Failure, Load, Procedure};
+use campaign::plan::{BaseLoad, Direction, Disturbed, Event, Failure, Load, Procedure, Reset};
 use journal::record::{Measured, Outcome};
 use lab::NodeId;
 use std::process::Command;
@@ -20,7 +20,7 @@ const OPEN: Duration = Duration::from_millis(400);
 const PAST: &str = "198.19.0.0/17";
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 2] = [
+pub(crate) const ALL: [(&str, fn()); 3] = [
     (
         "traffic_past_the_tunnel_for_a_part_of_a_load_is_no_figure",
         traffic_past_the_tunnel_for_a_part_of_a_load_is_no_figure,
@@ -28,6 +28,10 @@ pub(crate) const ALL: [(&str, fn()); 2] = [
     (
         "a_device_that_fails_open_during_a_failover_is_caught",
         a_device_that_fails_open_during_a_failover_is_caught,
+    ),
+    (
+        "a_device_that_fails_open_while_it_restarts_is_caught",
+        a_device_that_fails_open_while_it_restarts_is_caught,
     ),
 ];
 
@@ -119,19 +123,31 @@ fn traffic_past_the_tunnel_for_a_part_of_a_load_is_no_figure() {
 }
 
 fn a_device_that_fails_open_during_a_failover_is_caught() {
+    assert_fails_open(Event::Failover {
+        failure: Failure::Crash,
+        times: 1,
+        down_ns: 900 * MS,
+        watch_ns: 900 * MS,
+    });
+}
+
+fn a_device_that_fails_open_while_it_restarts_is_caught() {
+    assert_fails_open(Event::Reset {
+        kind: Reset::Orderly,
+        times: 1,
+        watch_ns: 1800 * MS,
+    });
+}
+
+/// The event comes after a second.
+fn assert_fails_open(event: Event) {
     let mut lab = TestLab::build();
     let procedure = Procedure::Disturbed(Disturbed {
         load: BaseLoad::Given {
             frames_per_s: FRAMES_PER_S,
         },
-        event: Event::Failover {
-            failure: Failure::Crash,
-            times: 1,
-            down_ns: 900 * MS,
-            watch_ns: 900 * MS,
-        },
+        event,
     });
-    // The crash comes after a second.
     let sabotage = open_after(&lab, FRAMES_PER_S * 11 / 10);
     let record = lab.record(&frames(encrypting(), short(Direction::Both), procedure));
     sabotage.join().unwrap();

@@ -2,8 +2,8 @@
 //! say.
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test, trial};
-use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure};
-use journal::record::{AttackTrial, Disturbance, DutEvent, FrameFound};
+use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure, Reset};
+use journal::record::{AttackTrial, Disturbance, DutEvent, FrameFound, ResetFound};
 use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
 use lab::{DutAction, Interrupt, NodeId};
 use search::simulate::Behaviour;
@@ -79,6 +79,7 @@ impl Rig for Acted {
             first_ns: Some(100 * MS),
             outage_ns: Some(100 * MS),
             slowest_ns: None,
+            reset: reset_of(planned.action),
         });
         let events: Vec<_> = events.collect();
         // A short trial has fewer frames than that.
@@ -142,6 +143,24 @@ fn failover(failure: Failure) -> Event {
         down_ns: 500 * MS,
         watch_ns: 3 * SECOND,
     }
+}
+
+fn reset() -> Event {
+    Event::Reset {
+        kind: Reset::Process,
+        times: 2,
+        watch_ns: 3 * SECOND,
+    }
+}
+
+/// What a reset leaves: another process, and a tenth of a second without a frame.
+fn reset_of(action: DutAction) -> Option<ResetFound> {
+    matches!(action, DutAction::Reset(..)).then(|| ResetFound {
+        silent_ns: Some(100 * MS),
+        bin_ns: MS,
+        before: vec!["pid 1".to_owned()],
+        after: vec!["pid 2".to_owned()],
+    })
 }
 
 fn set_up() -> Event {
@@ -317,6 +336,9 @@ fn a_sender_that_stood_still_may_have_missed_a_failure() {
     let crash: fn() -> Event = || failover(Failure::Crash);
     assert!(passes(crash, 125 * MS));
     assert!(!passes(crash, 125 * MS + 1));
+    // A reset is as long as it is measured: a tenth of a second.
+    assert!(passes(reset, 25 * MS));
+    assert!(!passes(reset, 25 * MS + 1));
     // Of keys that are renewed nothing is down that it could miss.
     assert!(passes(rekey, 125 * MS + 1));
 }
@@ -432,4 +454,58 @@ fn the_throughput_is_searched_once_more_with_rekeys_in_every_trial() {
             "{load:?}"
         );
     }
+}
+
+#[test]
+fn a_device_is_reset_on_gw2_once_in_each_watched_time() {
+    for kind in [Reset::Process, Reset::Orderly, Reset::Command] {
+        let event = Event::Reset {
+            kind,
+            times: 3,
+            watch_ns: 2 * SECOND,
+        };
+        let mut rig = acted();
+        let found = rig.whole(procedure(event.clone()));
+        let [(load, planned)] = &rig.asked[..] else {
+            panic!("{:?}", rig.asked)
+        };
+        let action = DutAction::Reset(NodeId::Gw2, kind);
+        assert_eq!(
+            plan(planned),
+            [(1000, action), (3000, action), (5000, action)]
+        );
+        assert_eq!(load.duration_ns, 7 * SECOND);
+        let all = checks(procedure(event.clone()), &found);
+        assert!(all.iter().all(|check| check.passed), "{all:?}");
+        rig.done = 2;
+        let short = rig.whole(procedure(event.clone()));
+        assert!(!check(procedure(event), &short, "events-carried-out").passed);
+    }
+}
+
+/// A device that only said that it restarted, or of which nothing is known, has no reset time.
+#[test]
+fn a_reset_that_left_the_same_process_is_none() {
+    let with = |change: fn(&mut ResetFound)| {
+        let mut found = acted().whole(procedure(reset()));
+        let FrameFound::Disturbed(disturbed) = &mut found.result.found else {
+            panic!("{found:?}")
+        };
+        let second = &mut disturbed.disturbances[0].events[1];
+        change(second.reset.as_mut().unwrap());
+        check(procedure(reset()), &found, "device-restarted")
+    };
+    assert!(with(|_| ()).passed);
+    let same = with(|found| found.after.clone_from(&found.before));
+    assert!(!same.passed);
+    assert!(
+        same.detail.starts_with("1 of 2 resets")
+            && same.detail.contains("did not: from pid 1 to pid 1"),
+        "{}",
+        same.detail
+    );
+    // One of two processes is the old one.
+    assert!(!with(|found| found.after.push("pid 1".to_owned())).passed);
+    assert!(!with(|found| found.before.clear()).passed);
+    assert!(!with(|found| found.after.clear()).passed);
 }

@@ -146,7 +146,16 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
     let (up, down, counter_lines) = (commands("up"), commands("down"), commands("counter_lines"));
     let command = |key| map.with_default(key, None, |node| read_command(node).map(Some));
     let (version, suite_told) = (command("version"), command("suite_told"));
+    let (reset, started) = (command("reset"), command("started"));
     let counters = map.with_default("counters", BTreeMap::new(), read_counters);
+    let (reset, started) = (reset?, started?);
+    if reset.is_some() && started.is_none() {
+        let help = "write `started`: a command that prints what differs after each restart, for example a boot id or \
+                    a process id";
+        return Err(map
+            .node()
+            .mistake("nothing shows that `reset` restarted this box", help));
+    }
     Ok(ExternalBox {
         via: via?,
         up: up?,
@@ -155,6 +164,8 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
         suite_told: suite_told?,
         counters: counters?,
         counter_lines: counter_lines?,
+        reset,
+        started,
     })
 }
 

@@ -44,10 +44,17 @@ pub struct ExternalBox {
     pub counters: BTreeMap<String, String>,
     /// Commands whose lines are `name number`.
     pub counter_lines: Vec<String>,
+    /// Restarts the box, or a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset: Option<String>,
+    /// Prints what differs after each restart of what `reset` restarts: a process id, a boot id, a
+    /// start time. Set where `reset` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
 }
 
 impl ExternalBox {
-    /// Every command that it has.
+    /// Every command that a trial runs; without those of resets.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         let lists = [&self.up, &self.down, &self.counter_lines];
         let lists = lists.into_iter().flatten();

@@ -18,8 +18,10 @@ const BOTTOM: f64 = 28.0;
 /// A row of the chart.
 struct Row<'a> {
     cell: &'a CellResult,
-    /// The events' times, and those of the first frames.
+    /// The events' times, and those of the first frames or by another method.
     times: (&'a EventTimes, &'a EventTimes),
+    /// What the second are.
+    second: &'static str,
 }
 
 /// The chart of one mix; `None` for other procedures, and when no event ended.
@@ -60,14 +62,24 @@ fn values(times: &EventTimes) -> impl Iterator<Item = f64> {
 impl<'a> Row<'a> {
     fn of(cell: &'a CellResult) -> Option<Self> {
         let found = cell.frames()?.disturbance()?;
-        let times = match found.event.as_ref()? {
+        let event = found.event.as_ref()?;
+        let times = match event {
             EventResult::Failover(found) => (&found.outage_ns, &found.first_frame_ns),
+            EventResult::Reset(found) => (&found.frame_loss_ns, &found.timestamp_ns),
             EventResult::Setup(found) => (&found.all_carry_ns, &found.first_frame_ns),
             // The time of the first frame means nothing here: frames may come all the time.
             EventResult::Desync(found) => (&found.outage_ns, &found.outage_ns),
             EventResult::Rekey(_) | EventResult::Hostile(_) => return None,
         };
-        (times.0.events > 0).then_some(Self { cell, times })
+        let second = match event {
+            EventResult::Reset(_) => "by timestamps",
+            _ => "first frame after",
+        };
+        (times.0.events > 0).then_some(Self {
+            cell,
+            times,
+            second,
+        })
     }
 
     /// `area.y` is the row's middle.
@@ -80,7 +92,7 @@ impl<'a> Row<'a> {
         svg.text("label strong", (0.0, y + 4.0), Anchor::Start, &name);
         svg.line("axis", (area.x, y), (area.right(), y));
         for value in values(first) {
-            let tooltip = format!("first frame after {}", time_ns(value));
+            let tooltip = format!("{} {}", self.second, time_ns(value));
             let class = format!("ring stroke-{color}");
             svg.dot(&class, (place(value), y), 3.5, &tooltip);
         }

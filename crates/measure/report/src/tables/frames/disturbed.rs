@@ -7,6 +7,7 @@ mod desync;
 mod events;
 mod hostile;
 mod rekey;
+mod reset;
 
 pub(crate) use hostile::percent_name;
 
@@ -30,6 +31,7 @@ pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<T
         ],
         FrameKind::Desync => vec![desync::desyncs(run, set)],
         FrameKind::Failover => vec![events::failover(run, set)],
+        FrameKind::Reset => vec![reset::resets(run, set)],
         FrameKind::Setup => vec![events::setup(run, set)],
         FrameKind::Hostile => vec![hostile::forwarded(run, set), hostile::shares(run, set)],
         _ => return Vec::new(),
@@ -37,6 +39,7 @@ pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<T
     if short {
         found.truncate(1);
     }
+    found.extend(reset::differing(run, set));
     found.extend(events::not_recovered(run, set));
     found
 }
@@ -49,6 +52,9 @@ pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
             format!("{lost} frames lost per rekey")
         }
         EventResult::Failover(failover) => format!("outage {}", median_text(&failover.outage_ns)?),
+        EventResult::Reset(reset) => {
+            format!("reset time {}", median_text(&reset.frame_loss_ns)?)
+        }
         EventResult::Setup(setup) => {
             format!("all tunnels after {}", median_text(&setup.all_carry_ns)?)
         }

@@ -1,10 +1,9 @@
 //! Keys put out of step: how long frames were lost until the device recovered by itself.
 
-use super::{DisturbedLoad, EventPlace, EventTimes, Trial, over_events};
+use super::{DisturbedLoad, EventPlace, EventTimes, Trial, not_recovered, over_events};
 use crate::estimate::Estimate;
 use crate::frames::rates::Lengths;
 use campaign::plan::Desync;
-use journal::record::DutEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -59,17 +58,6 @@ impl DesyncResult {
             disturbed: DisturbedLoad::of(lengths, trials)?,
         })
     }
-}
-
-fn not_recovered(found: &Trial<'_>) -> impl Iterator<Item = EventPlace> {
-    let (repeat, events) = (found.repeat, (1..).zip(&found.disturbance.events));
-    let lost = events.filter(|(_, event): &(u32, &DutEvent)| event.outage_ns.is_none());
-    lost.map(move |(number, event)| EventPlace {
-        repeat,
-        number,
-        name: event.name.clone(),
-        at_ns: event.at_ns,
-    })
 }
 
 fn reported(trials: &[Trial<'_>]) -> Option<DesyncReport> {

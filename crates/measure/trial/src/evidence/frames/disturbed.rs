@@ -3,7 +3,7 @@
 use super::FrameObserved;
 use crate::evidence::check;
 use campaign::plan::{Event, Procedure};
-use journal::record::{Check, Disturbance, FrameTrial};
+use journal::record::{Check, Disturbance, FrameTrial, ResetFound};
 
 /// A recovered DUT loses at most one of this many frames at half the load: a tunnel of a hundred
 /// that stayed down would lose ten times that.
@@ -21,18 +21,33 @@ pub(super) fn stalled(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> 
     let Procedure::Disturbed(test) = &observed.test.procedure else {
         return None;
     };
-    let Event::Failover { down_ns, .. } = test.event else {
-        return None;
+    let (what, down_ns, remedy) = match test.event {
+        Event::Failover { down_ns, .. } => ("failure", down_ns, "ask for longer ones, or give"),
+        Event::Reset { .. } => ("reset", shortest_silence_ns(observed)?, "give"),
+        _ => return None,
     };
     let latest_ns = figures.iter().map(|trial| trial.late_ns_max).max()?;
     (latest_ns > down_ns / STALLED_ONE_IN).then(|| {
         format!(
-            "the sender stood still for {} us, and may have missed as much of a failure of {} us: ask for longer ones, or \
-             give the stations more cores",
+            "the sender stood still for {} us, and may have missed as much of a {what} of {} us: {remedy} the stations \
+             more cores",
             latest_ns / 1000,
             down_ns / 1000
         )
     })
+}
+
+/// The shortest time without frames over the resets that ended, and at least the time after which a
+/// frame counts as late: a reset that loses nothing is no shorter.
+fn shortest_silence_ns(observed: &FrameObserved<'_>) -> Option<u64> {
+    let silences = resets(observed).filter_map(|reset| reset.silent_ns);
+    Some(silences.min()?.max(STALLED_ONE_IN * FrameTrial::LATE_NS))
+}
+
+fn resets<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = &'a ResetFound> {
+    let found = observed.result.disturbances().iter();
+    let events = found.flat_map(|trial| &trial.events);
+    events.filter_map(|event| event.reset.as_ref())
 }
 
 /// Makes every check that applies.
@@ -58,6 +73,11 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
         Event::Failover { times, .. } | Event::Setup { times, .. } => {
             let planned = 2 * u64::from(*times);
             checks.push(carried_out(observed, planned, planned));
+        }
+        Event::Reset { times, .. } => {
+            let planned = u64::from(*times);
+            checks.push(carried_out(observed, planned, planned));
+            checks.push(restarted(observed));
         }
         Event::Desync { times, .. } => {
             let planned = u64::from(*times);
@@ -96,6 +116,31 @@ fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option
         detail += ": the load was over before the others";
     }
     check("events-carried-out", done >= least, detail)
+}
+
+/// Each reset has replaced what it was to restart.
+fn restarted(observed: &FrameObserved<'_>) -> Option<Check> {
+    let all: Vec<&ResetFound> = resets(observed).collect();
+    let proven = all.iter().filter(|reset| reset.is_proven()).count();
+    let mut detail = format!(
+        "{proven} of {} resets changed what identifies the device's processes on gw2",
+        all.len()
+    );
+    let unproven = all.iter().find(|reset| !reset.is_proven());
+    if let Some(reset) = unproven.or(all.last()) {
+        let words = |words: &[String]| match words {
+            [] => "nothing".to_owned(),
+            words => words.join("; "),
+        };
+        let which = match unproven {
+            Some(_) => "one that did not",
+            None => "the last",
+        };
+        let (before, after) = (words(&reset.before), words(&reset.after));
+        detail += &format!(" ({which}: from {before} to {after})");
+    }
+    let passed = !all.is_empty() && proven == all.len();
+    check("device-restarted", passed, detail)
 }
 
 /// Each attack, and the trial that it was made in.

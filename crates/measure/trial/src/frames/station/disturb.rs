@@ -38,8 +38,12 @@ impl StationRig<'_> {
         let before = before.transpose()?;
         let mut running = self.start(&load, planned.hostile.as_ref())?;
         running.restarts = planned.actions.iter().any(|it| restarts(it.action));
-        let done = self.carry_out(&running, &planned.actions, interrupt)?;
+        let (done, mut identities) = self.carry_out(&running, &planned.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
+        if !identities.is_empty() {
+            // That of what the last reset has started.
+            identities.push(self.bench.dut_identity(self.dut, NodeId::Gw2)?);
+        }
         let attack = match (planned.hostile, running.attacker) {
             (Some(hostile), Some(attacker)) => {
                 let late = Instant::now() + ATTACKER_LIMIT;
@@ -56,9 +60,11 @@ impl StationRig<'_> {
         };
         let bins = self.bins(&load, bins.width_ns, &reports);
         let run = self.leave(running, &reports)?;
+        let mut events = bins.events(&done);
+        bins.complete_resets(&mut events, &done, &identities);
         let disturbance = Disturbance {
             trial: 0,
-            events: bins.events(&done),
+            events,
             attack,
             timeline: bins.timeline(),
             histogram: run.latency.clone(),
@@ -71,16 +77,18 @@ impl StationRig<'_> {
     }
 
     /// Carries out the planned actions, each at its time or, if that has passed, immediately; none
-    /// begins after the load.
+    /// begins after the load. Returns also the identity of what each reset was to restart, as it
+    /// was just before.
     fn carry_out(
         &mut self,
         running: &Running<'_>,
         actions: &[PlannedAction],
         interrupt: &Interrupt,
-    ) -> Result<Vec<ExecutedAction>, TrialError> {
+    ) -> Result<(Vec<ExecutedAction>, Vec<Vec<String>>), TrialError> {
         let clock = Monotonic::new();
         let end = running.started + running.load.time();
         let mut done = Vec::with_capacity(actions.len());
+        let mut identities = Vec::new();
         let mut last_done = running.started;
         for planned in actions {
             let at = running.started + Duration::from_nanos(planned.at_ns);
@@ -88,6 +96,9 @@ impl StationRig<'_> {
             self.sleep_until(running, at.min(end), interrupt)?;
             if Instant::now() >= end {
                 break;
+            }
+            if let DutAction::Reset(on, _) = planned.action {
+                identities.push(self.bench.dut_identity(self.dut, on)?);
             }
             let at_ns = clock.now_ns();
             self.bench.act(self.dut, planned.action)?;
@@ -98,7 +109,7 @@ impl StationRig<'_> {
             });
             last_done = Instant::now();
         }
-        Ok(done)
+        Ok((done, identities))
     }
 
     /// Carries out actions one after the other. Returns their total duration in nanoseconds.
@@ -175,7 +186,11 @@ const ATTACKER_LIMIT: Duration = Duration::from_millis(500);
 /// Whether an action stops or starts processes of the device, whose counters then begin anew.
 const fn restarts(action: DutAction) -> bool {
     match action {
-        DutAction::Kill(_) | DutAction::Restart(_) | DutAction::TakeDown | DutAction::SetUp => true,
+        DutAction::Kill(_)
+        | DutAction::Restart(_)
+        | DutAction::Reset(..)
+        | DutAction::TakeDown
+        | DutAction::SetUp => true,
         DutAction::Rekey | DutAction::CutLink | DutAction::JoinLink | DutAction::Desync(_) => false,
     }
 }
@@ -186,6 +201,7 @@ const fn name(action: DutAction) -> &'static str {
         DutAction::Rekey => "rekey",
         DutAction::Kill(_) => "crash",
         DutAction::Restart(_) => "restart",
+        DutAction::Reset(..) => "reset",
         DutAction::TakeDown => "take-down",
         DutAction::SetUp => "set-up",
         DutAction::Desync(cause) => cause.name(),

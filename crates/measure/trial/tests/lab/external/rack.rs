@@ -151,8 +151,10 @@ impl Rack {
             _ => (["b", "a"], ["{cipher_b}", "{cipher_a}"]),
         };
         let mut up = vec![
-            // What a kernel says by itself of IPv6 is foreign between the boxes.
-            "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1"
+            // What a kernel says by itself of IPv6, or of the port of a program that restarts, is
+            // foreign between the boxes.
+            "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1 \
+             net.ipv4.icmp_ratelimit=1000000000"
                 .to_owned(),
             format!("ip address replace {{gateway_{own}}}/24 dev eth0"),
             "ip link set eth0 mtu {mtu} up".to_owned(),
@@ -192,11 +194,18 @@ impl Rack {
                 let this = this.display();
                 let named = format!("{folder}/box{number}");
                 up.push(format!("printf '{config}' > {named}.yaml"));
-                up.push(format!(
+                let start = format!(
                     "{this} encrypt --config {named}.yaml > {named}.log 2>&1 & echo $! > {named}.pid\n\
                      until grep -q ^ready {named}.log\n\
                      do kill -0 $! || {{ cat {named}.log >&2; exit 1; }}; sleep 0.01; done"
+                );
+                its.reset = Some(format!(
+                    "pid=$(cat {named}.pid); kill -9 $pid; while kill -0 $pid; do sleep 0.01; done 2>&-\n{start}"
                 ));
+                its.started = Some(format!(
+                    "pid=$(cat {named}.pid); echo $pid $(cut -d ' ' -f 22 /proc/$pid/stat)"
+                ));
+                up.push(start);
                 its.down.insert(
                     0,
                     format!(

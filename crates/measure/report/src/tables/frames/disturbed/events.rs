@@ -5,9 +5,9 @@ use super::{
 };
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
-use crate::layout::frames::FrameSet;
+use crate::layout::frames::{FramePoint, FrameSet};
 use crate::table::Cell;
-use stats::{EventTimes, FailoverResult, SetupResult};
+use stats::{CellResult, EventPlace, EventTimes, FailoverResult, SetupResult};
 
 /// How long frames are lost.
 pub(super) fn failover(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
@@ -87,18 +87,29 @@ pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> 
     for (point, cell) in set.rows() {
         let found = of(cell).map_or(&[][..], stats::DisturbanceResult::not_recovered);
         for event in found {
-            let mut cells = match set.points.len() {
-                1 => Vec::new(),
-                _ => vec![Cell::label(point.short_name())],
-            };
-            cells.push(Cell::label(device(run, cell)));
-            cells.extend([
-                Cell::plain(format!("{} no. {}", event.name, event.number)),
-                Cell::plain(event.repeat.to_string()),
-                Cell::plain(time_ns(event.at_ns as f64)),
-            ]);
-            table.push(cells);
+            table.push(place_cells(run, set, (point, cell), event));
         }
     }
     table.with_rows()
+}
+
+/// The first cells of a row for one event: the frame where there are several, device, event,
+/// repeat, time.
+pub(super) fn place_cells(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    (point, cell): (&FramePoint<'_>, &CellResult),
+    event: &EventPlace,
+) -> Vec<Cell> {
+    let mut cells = match set.points.len() {
+        1 => Vec::new(),
+        _ => vec![Cell::label(point.short_name())],
+    };
+    cells.push(Cell::label(device(run, cell)));
+    cells.extend([
+        Cell::plain(format!("{} no. {}", event.name, event.number)),
+        Cell::plain(event.repeat.to_string()),
+        Cell::plain(time_ns(event.at_ns as f64)),
+    ]);
+    cells
 }

@@ -1,0 +1,68 @@
+//! Restarts of an encryptor.
+
+use super::events::{place_cells, without};
+use super::{
+    Table, caption, fill, head, interval, longest, mean_count, mean_time, median, most, of,
+};
+use crate::format::time_ns;
+use crate::layout::Run;
+use crate::layout::frames::FrameSet;
+use crate::table::Cell;
+use stats::ResetResult;
+
+/// The reset time by both methods of RFC 6201.
+pub(super) fn resets(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; reset time: frames lost by the offered rate (RFC 6201, frame-loss method); by timestamps: from the last \
+         frame before to the first frame after (its timestamp method), median; differing: resets whose two times differ; \
+         last loss: from the reset on, median; said: when the device reported that it was up, mean; over the resets of \
+         all repeats; medians count those without recovery as longest, the interval leaves them out",
+        set.common
+    );
+    let table = head(set, Table::new(caption(set, ""), note))
+        .figures(["Resets", "Reset time, median", "Longest", "95 % interval"])
+        .figures(["By timestamps", "Differing", "Last loss", "Said"])
+        .figures(["Lost, mean", "Lost, most", "Without recovery"]);
+    fill(table, run, set, |found| Some(cells(found.reset()?)))
+}
+
+fn cells(found: &ResetResult) -> [Cell; 11] {
+    [
+        Cell::plain(found.resets.to_string()),
+        median(&found.frame_loss_ns),
+        longest(&found.frame_loss_ns),
+        interval(&found.frame_loss_ns),
+        median(&found.timestamp_ns),
+        match found.differing.len() {
+            0 => Cell::plain("0"),
+            some => Cell::word(format!("{some} of {}", found.resets)),
+        },
+        median(&found.outage_ns),
+        mean_time(found.ready_ns.as_ref()),
+        mean_count(found.lost_frames.as_ref()),
+        most(found.lost_frames.as_ref()),
+        without(&found.outage_ns),
+    ]
+}
+
+/// Each reset whose two times differ; `None` when there is none.
+pub(super) fn differing(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let note = "by timestamps longer: frames were held back and arrived late, so that they are not lost; by lost frames \
+                longer: a part of the frames was lost before or after nothing arrived";
+    let mut table = head(
+        set,
+        Table::new(caption(set, "the two methods differ"), note),
+    )
+    .text("Event")
+    .figures(["Repeat", "At", "By lost frames", "By timestamps"]);
+    for (point, cell) in set.rows() {
+        let found = of(cell).and_then(stats::DisturbanceResult::reset);
+        for reset in found.map_or(&[][..], |found| &found.differing) {
+            let mut cells = place_cells(run, set, (point, cell), &reset.place);
+            cells.push(Cell::plain(time_ns(reset.frame_loss_ns)));
+            cells.push(Cell::plain(time_ns(reset.timestamp_ns)));
+            table.push(cells);
+        }
+    }
+    table.with_rows()
+}
