@@ -4,6 +4,7 @@
 //! [`warnings`].
 
 pub(crate) mod device;
+mod directions;
 mod disturbed;
 mod frames;
 mod machine;
@@ -109,6 +110,8 @@ pub enum WarningKind {
     UnequalGoals,
     /// A load lost too little to fail, and only a growing queue carried it.
     CarriedByQueue,
+    /// Of two loaded directions, one lost more than the other.
+    DirectionsApart,
     /// A search ran out of time.
     SearchTimedOut,
     /// A group of frame tests without a measurement of the rig.
@@ -202,6 +205,7 @@ pub(crate) fn warnings(
         frames::narrow_goals(journal),
         frames::unequal_goals(journal),
         frames::carried_by_queue(cells),
+        directions::directions_apart(cells),
         frames::no_calibration(journal),
         frames::tester_limited(cells),
         frames::offered_shortfall(cells),

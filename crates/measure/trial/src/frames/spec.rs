@@ -209,7 +209,10 @@ impl FrameRun {
     /// Adds the other direction of the same trial.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
+        let each = [&self.trial, &other.trial];
+        let directions = each.map(FrameTrial::each_direction).concat();
         let (sum, more) = (&mut self.trial, &other.trial);
+        sum.directions = directions;
         sum.elapsed_ns = sum.elapsed_ns.max(more.elapsed_ns);
         sum.intended += more.intended;
         sum.sent += more.sent;
@@ -275,6 +278,7 @@ fn trial(
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
         delay: trend(&received.delays),
+        directions: Vec::new(),
         readings: None,
     }
 }
