@@ -29,7 +29,7 @@ pub use disturbed::{
 };
 pub use latency::{LoadLatency, histogram_percentile};
 pub use loads::LoadResult;
-pub use loss::LossAccount;
+pub use loss::{DirectionLoss, DirectionName, LossAccount};
 pub use mean::MeanFrameRate;
 pub use mrr::MrrResult;
 pub use rates::LayerRates;
@@ -98,6 +98,9 @@ pub struct FrameFigures {
     pub found: FrameOutcome,
     /// Counts of the trials whose evidence is recorded.
     pub at_evidence: Option<LoadResult>,
+    /// Both directions over all trials but the one that found the highest load; empty where one
+    /// direction is loaded, and for older journals.
+    pub directions: Vec<DirectionLoss>,
     /// Station A's sending port.
     pub sender: PortUsed,
     /// The receiving station's port.
@@ -190,6 +193,7 @@ impl FrameFigures {
             latency: latency::of(&repeats),
             found: FrameOutcome::of(test, &lengths, &repeats),
             at_evidence: loads::at_evidence(&lengths, &repeats),
+            directions: loads::directions(&repeats),
             sender: PortUsed::of(&repeats, |found| &found.sender, &last.sender),
             receiver: PortUsed::of(&repeats, |found| &found.receiver, &last.receiver),
         })

@@ -59,13 +59,13 @@ pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
     BackToBackResult, CAPACITY_MIN_PROBES, Calibration, CleanRekeys, DesyncReport, DesyncResult,
-    DifferingReset, DisturbanceResult, DisturbedLoad, EventPlace, EventResult, EventTimes,
-    FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult, HOSTILE_LOSS_PPM,
-    HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates, LoadLatency, LoadResult,
-    LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed, RecoveryResult, RekeyResult,
-    ResetResult, STALL_NS, ServiceResult, ServiceStepResult, SetupResult, SoakCapacity, SoakResult,
-    SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo, TrialSpread,
-    histogram_percentile, longest_burst,
+    DifferingReset, DirectionLoss, DirectionName, DisturbanceResult, DisturbedLoad, EventPlace,
+    EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
+    HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates,
+    LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed,
+    RecoveryResult, RekeyResult, ResetResult, STALL_NS, ServiceResult, ServiceStepResult,
+    SetupResult, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult,
+    TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
 };
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use hybrids::HybridGain;

@@ -27,6 +27,7 @@
 //! | crypto devices | all pairs of numbers of all curves; all numbers of all comparisons with a CPU; all of several devices with fewer: each of one axis |
 //! | claims | all claims, in all of their cells |
 //! | verdicts on frame tests | all cells that are compared with the rig |
+//! | directions of a duplex load | all cells that load both |
 //! | tools | all transfers that several tools measured |
 //!
 //! Intervals printed beside a figure are of 95 % each; an answer (*differs*, *better*, *faster*,

@@ -4,6 +4,7 @@
 //! [`warnings`].
 
 pub(crate) mod device;
+mod directions;
 mod disturbed;
 mod frames;
 mod held;
@@ -117,6 +118,8 @@ pub enum WarningKind {
     HeldShortly,
     /// A device counts as put out what did not arrive, and no queue behind it dropped that.
     CountersDisagree,
+    /// Of two loaded directions, one lost more than the other.
+    DirectionsApart,
     /// A search ran out of time.
     SearchTimedOut,
     /// A group of frame tests without a measurement of the rig.
@@ -213,6 +216,7 @@ pub(crate) fn warnings(
         frames::carried_by_queue(cells),
         held::held_shortly(journal, cells),
         tester::counters_disagree(journal),
+        directions::directions_apart(cells),
         frames::no_calibration(journal),
         frames::tester_limited(cells),
         frames::offered_shortfall(cells),

@@ -71,12 +71,54 @@ fn sizes(cell: &Cell) -> Option<RangeInclusive<u64>> {
     Some(sizes.clone().min()?..=sizes.max()?)
 }
 
+type Count = fn(&FrameTrial) -> u64;
+
 /// `sizes`: of the frames, in bytes; `None` if they are not known.
 pub(super) fn of_trial(
     trial: &FrameTrial,
     sizes: Option<RangeInclusive<u64>>,
     found: &mut Contradictions,
 ) {
+    of_counts(trial, sizes.clone(), found);
+    let directions = trial.directions.as_slice();
+    if directions.is_empty() {
+        return;
+    }
+    let is_pair = directions.len() == 2 && directions.iter().all(|own| own.directions.is_empty());
+    found.unless(is_pair, || {
+        format!("{} loaded directions", directions.len())
+    });
+    for own in directions {
+        of_counts(own, sizes.clone(), found);
+        let is_same = own.load == trial.load && own.duration_ns == trial.duration_ns;
+        found.unless(is_same, || {
+            format!("{} frames/s, and {} in one direction", trial.load, own.load)
+        });
+    }
+    let counts: [(&str, Count); 13] = [
+        ("intended", |own| own.intended),
+        ("sent", |own| own.sent),
+        ("bytes sent", |own| own.sent_bytes),
+        ("received", |own| own.received),
+        ("bytes received", |own| own.received_bytes),
+        ("duplicated", |own| own.duplicated),
+        ("too late", |own| own.too_late),
+        ("out of order", |own| own.reordered),
+        ("damaged", |own| own.corrupted),
+        ("after the end", |own| own.after_end),
+        ("lost by the receiver", |own| own.receiver_dropped),
+        ("lost by the sender", |own| own.sender_dropped),
+        ("late", |own| own.late_frames),
+    ];
+    for (what, count) in counts {
+        let of_each = sum(directions.iter().map(count));
+        found.unless(of_each == count(trial), || {
+            format!("{} {what}, but {of_each} in its directions", count(trial))
+        });
+    }
+}
+
+fn of_counts(trial: &FrameTrial, sizes: Option<RangeInclusive<u64>>, found: &mut Contradictions) {
     let intended = (trial.intended, "frames intended");
     let sent = (trial.sent, "frames sent");
     let received = (trial.received, "frames received");

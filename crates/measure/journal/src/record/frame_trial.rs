@@ -59,6 +59,10 @@ pub struct FrameTrial {
     /// older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelayTrend>,
+    /// The same of each direction where both are loaded: from A to B, then from B to A. Counts and
+    /// times only. Empty where one direction is loaded, and in older journals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<Self>,
     /// What links, queues, the device and the machine counted around the trial; `None` in a lab
     /// without links, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,30 +76,68 @@ impl FrameTrial {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Counts for a search. Only received frames count as forwarded. Frames that the receiving
+    /// The loaded directions, each with its own counts. A single one where one direction is loaded,
+    /// and the sum of both in older journals.
+    #[must_use]
+    pub fn each_direction(&self) -> &[Self] {
+        match self.directions.as_slice() {
+            [] => std::slice::from_ref(self),
+            directions => directions,
+        }
+    }
+
+    /// Counts for a search: of the direction that forwarded the smaller share, since a load is
+    /// carried only if each direction carries it (RFC 2544 §14 loads both at the same rate). Only received frames count as forwarded. Frames that the receiving
     /// station lost are lost, too: nothing shows that they were test frames, intact and not
     /// duplicated. A generator that was too slow has not offered the load, even if it sent all
     /// frames in the end: then received frames count in proportion to the intended time. Frames
     /// that only a growing queue carried are not forwarded.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.counts_at_last()
-            .sustained(self.delay, self.duration_ns)
+        self.of_worse_direction(|own| {
+            own.own_counts_at_last()
+                .sustained(own.delay, own.duration_ns)
+        })
     }
 
     /// Frames that were received and were not carried in the load's time, but by a queue that grew
-    /// until its end; 0 where delay did not grow. They count as lost in a search.
+    /// until its end, in all loaded directions; 0 where delay did not grow. They count as lost in a
+    /// search.
     #[must_use]
     pub fn queued(&self) -> u64 {
-        self.counts_at_last().forwarded - self.counts().forwarded
+        let queued = |own: &Self| {
+            let arrived = own.own_counts_at_last();
+            arrived.forwarded - arrived.sustained(own.delay, own.duration_ns).forwarded
+        };
+        self.each_direction().iter().map(queued).sum()
     }
 
     /// As [`counts`](Self::counts), with the frames that a queue carried: for a burst, which is to
     /// fill a queue.
     #[must_use]
     pub fn counts_at_last(&self) -> Counts {
+        self.of_worse_direction(Self::own_counts_at_last)
+    }
+
+    fn of_worse_direction(&self, counts: impl Fn(&Self) -> Counts) -> Counts {
+        let all = self.each_direction().iter().map(counts);
+        let worse = all.reduce(|one, other| {
+            let lost_share =
+                |of: Counts, by: Counts| u128::from(of.lost()) * u128::from(by.intended.max(1));
+            match lost_share(other, one) > lost_share(one, other) {
+                true => other,
+                false => one,
+            }
+        });
+        worse.unwrap_or(Counts {
+            intended: 0,
+            forwarded: 0,
+        })
+    }
+
+    fn own_counts_at_last(&self) -> Counts {
         let received = self.received.min(self.sent);
-        let forwarded = if self.took_too_long() {
+        let forwarded = if self.own_took_too_long() {
             let share = u128::from(received) * u128::from(self.duration_ns);
             u64::try_from(share / u128::from(self.elapsed_ns)).unwrap_or(received)
         } else {
@@ -107,11 +149,15 @@ impl FrameTrial {
         }
     }
 
-    /// Whether sending took so long that a set load was not offered: over 2 % and 1 ms more, with a
+    /// Whether sending in any direction took so long that a set load was not offered: over 2 % and 1 ms more, with a
     /// tenth of the frames more than 1 ms late; a stall just before the end delays only a few. Over
     /// 10 % and 20 ms more is too long in any case.
     #[must_use]
-    pub const fn took_too_long(&self) -> bool {
+    pub fn took_too_long(&self) -> bool {
+        self.each_direction().iter().any(Self::own_took_too_long)
+    }
+
+    const fn own_took_too_long(&self) -> bool {
         let percent = self.duration_ns / 100;
         let long = self.elapsed_ns > 102 * percent + 1_000_000;
         let very_long = self.elapsed_ns > 110 * percent + 20_000_000;

@@ -52,7 +52,7 @@ impl FrameTrial {
     /// Whether the sender of a paced load stood still, or sent late so often that its frames came
     /// in bursts.
     #[must_use]
-    pub const fn sender_stalled(&self) -> bool {
+    pub fn sender_stalled(&self) -> bool {
         self.load > 0
             && (self.late_ns_max >= Self::STALL_NS || self.is_late_beyond(Self::LATE_PERCENT))
     }
@@ -63,13 +63,16 @@ impl FrameTrial {
         self.receiver_stood_ns_max >= Self::STALL_NS
     }
 
-    /// Whether so many frames of a paced load left late that the load was not the one set.
+    /// Whether so many frames of a paced load left late, in any direction, that the load was not the
+    /// one set.
     #[must_use]
-    pub const fn came_in_bursts(&self) -> bool {
+    pub fn came_in_bursts(&self) -> bool {
         self.load > 0 && self.is_late_beyond(Self::LATE_PERCENT_MOST)
     }
 
-    const fn is_late_beyond(&self, percent: u64) -> bool {
-        self.late_frames.saturating_mul(100) > self.sent.saturating_mul(percent)
+    fn is_late_beyond(&self, percent: u64) -> bool {
+        let is_late =
+            |own: &Self| own.late_frames.saturating_mul(100) > own.sent.saturating_mul(percent);
+        self.each_direction().iter().any(is_late)
     }
 }

@@ -501,6 +501,10 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
                 growth_ns: frames.cast_signed(),
                 rise_ns: 5,
             }),
+            directions: match load % 3 {
+                0 => vec![FrameTrial::default(); 2],
+                _ => Vec::new(),
+            },
             readings,
         },
     )

@@ -342,6 +342,7 @@ fn frames() -> impl Iterator<Item = FrameResult> {
     ];
     found.into_iter().map(|found| FrameResult {
         trials: vec![FrameTrial {
+            directions: vec![FrameTrial::default()],
             readings: Some(Box::new(readings())),
             ..FrameTrial::default()
         }],

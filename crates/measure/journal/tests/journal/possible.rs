@@ -272,6 +272,26 @@ fn frame_trial() -> FrameTrial {
     }
 }
 
+/// Both directions loaded: the one lost all that was lost.
+fn duplex_trial() -> FrameTrial {
+    let there = frame_trial();
+    let back = FrameTrial {
+        received: 4_000,
+        received_bytes: 64 * 4_000,
+        late_frames: 0,
+        ..frame_trial()
+    };
+    FrameTrial {
+        intended: 8_000,
+        sent: 8_000,
+        sent_bytes: 64 * 8_000,
+        received: 7_900,
+        received_bytes: 64 * 7_900,
+        directions: vec![there, back],
+        ..frame_trial()
+    }
+}
+
 fn histogram() -> Vec<LatencyBucket> {
     let bucket = |upto_ns, frames| LatencyBucket { upto_ns, frames };
     vec![bucket(100, 3_000), bucket(200, 900)]
@@ -374,6 +394,23 @@ fn frame_trials_searches_and_latencies() {
                 "the trial of the evidence is number 1 of 1 frame trials",
             ),
         ],
+    );
+}
+
+#[test]
+fn both_directions() {
+    let good = FrameResult {
+        trials: vec![duplex_trial()],
+        ..frame_result()
+    };
+    contradicts(
+        &frames(),
+        &good,
+        |result| measured(Figures::Frames(Box::new(result))),
+        &[(
+            &|r| r.trials[0].directions[0].reordered = 1,
+            "0 out of order, but 1 in its directions",
+        )],
     );
 }
 

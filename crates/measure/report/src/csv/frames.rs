@@ -115,6 +115,16 @@ pub(super) const COLUMNS: &[Declared] = &[
         },
     ),
     (
+        "frames_lost_a_to_b",
+        "of those lost, sent from A to B, where both directions are loaded",
+        |row| text(load(row)?.directions.first()?.lost()),
+    ),
+    (
+        "frames_lost_b_to_a",
+        "of those lost, sent from B to A",
+        |row| text(load(row)?.directions.get(1)?.lost()),
+    ),
+    (
         "frames_reordered",
         "came after a later one of their flow",
         |row| text(load(row)?.reordered),

@@ -20,5 +20,8 @@ pub(super) const SECTION: Section = Section {
         if let Some(coverage) = tables::coverage(run).with_rows() {
             out.table(coverage);
         }
+        if !out.is_short() {
+            out.tables(tables::frames::directions(run));
+        }
     },
 };

@@ -4,6 +4,7 @@
 
 mod calibration;
 mod details;
+mod directions;
 mod disturbed;
 mod loads;
 mod mrr;
@@ -16,6 +17,7 @@ mod vendor;
 
 pub(crate) use calibration::calibration;
 pub(crate) use details::{bounds, goals, layers, verdicts};
+pub(crate) use directions::directions;
 pub(crate) use disturbed::{disturbed, percent_name};
 pub(crate) use loads::loads;
 pub(crate) use mrr::mrr;

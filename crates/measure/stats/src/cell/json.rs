@@ -2,9 +2,10 @@
 
 use crate::device::{DeviceFigures, DeviceMember, DeviceSpeedResult, FatigueResult, KatResult};
 use crate::frames::{
-    BackToBackResult, DesyncResult, DisturbanceResult, DisturbedLoad, FailoverResult, FrameFigures,
-    HostileResult, LoadLatency, LoadResult, MrrResult, PortUsed, RecoveryResult, RekeyResult,
-    ResetResult, ServiceResult, SetupResult, SoakResult, ThroughputResult,
+    BackToBackResult, DesyncResult, DirectionLoss, DisturbanceResult, DisturbedLoad,
+    FailoverResult, FrameFigures, HostileResult, LoadLatency, LoadResult, MrrResult, PortUsed,
+    RecoveryResult, RekeyResult, ResetResult, ServiceResult, SetupResult, SoakResult,
+    ThroughputResult,
 };
 use campaign::plan::Stations;
 use schemars::JsonSchema;
@@ -57,6 +58,9 @@ pub(crate) struct FrameInfo<'a> {
     soak: Option<&'a SoakResult>,
     /// Counts of the trials whose evidence is recorded.
     at_evidence: Option<&'a LoadResult>,
+    /// Both directions over all frame trials but the one that found the highest load; empty where
+    /// one direction is loaded, and for older journals.
+    directions: &'a [DirectionLoss],
     /// Station A's sending port.
     sender: &'a PortUsed,
     /// The receiving station's port.
@@ -112,6 +116,7 @@ impl<'a> FrameInfo<'a> {
             service: figures.service(),
             soak: figures.soak(),
             at_evidence: figures.at_evidence.as_ref(),
+            directions: &figures.directions,
             sender: &figures.sender,
             receiver: &figures.receiver,
         }

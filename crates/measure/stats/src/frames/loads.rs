@@ -1,7 +1,7 @@
 //! Loads: offered, received and lost frames.
 
 use super::Repeats;
-use super::loss::LossAccount;
+use super::loss::{DirectionLoss, LossAccount};
 use super::rates::{LayerRates, Lengths};
 use crate::bulk::{per_second, ratio};
 use crate::estimate::{Estimate, Sample};
@@ -32,6 +32,8 @@ pub struct LoadResult {
     pub corrupted_ppm: Estimate,
     /// Counts over all repeats. Zero loss is `lost` being 0, never a ratio.
     pub account: LossAccount,
+    /// Each direction where both are loaded; empty for one, and for older journals.
+    pub directions: Vec<DirectionLoss>,
 }
 
 /// The trials of the procedure itself, then the one for the evidence; without the one that found
@@ -49,6 +51,17 @@ pub(super) fn own(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     let trials = found.trials.iter().enumerate();
     let own = trials.filter(move |(place, _)| !others.contains(&Some(*place)));
     own.map(|(_, trial)| trial)
+}
+
+/// Both directions over all trials but the one that found the highest load.
+pub(super) fn directions(repeats: &Repeats<'_>) -> Vec<DirectionLoss> {
+    let mut trials: Vec<(u32, &FrameTrial)> = Vec::new();
+    for (repeat, found) in repeats {
+        let own = found.trials.iter().enumerate();
+        let own = own.filter(|(place, _)| found.flood_trial != Some(*place));
+        trials.extend(own.map(|(_, trial)| (*repeat, trial)));
+    }
+    DirectionLoss::of(&trials)
 }
 
 /// The trial of each repeat of a `load` procedure.
@@ -139,5 +152,6 @@ pub(super) fn result(
         duplicated_ppm: ppm(|trial| trial.duplicated)?,
         corrupted_ppm: ppm(|trial| trial.corrupted)?,
         account: LossAccount::of(trials.iter().map(|(_, trial)| *trial)),
+        directions: DirectionLoss::of(trials),
     })
 }

@@ -1,5 +1,7 @@
 //! Frames sent, received and lost, over several trials.
 
+use crate::bulk::ratio;
+use crate::estimate::{Estimate, Sample};
 use journal::record::FrameTrial;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,6 +56,41 @@ impl LossAccount {
         self.late += trial.late_frames;
     }
 
+    /// Adds one direction of a trial that loads both. Which direction's frames found a queue before
+    /// the receiving station's port full is not known: it may have been this one's.
+    fn add_direction(&mut self, trial: &FrameTrial, own: &FrameTrial) {
+        let before_port = trial.station_lost() - trial.receiver_dropped;
+        let known = self.receiver_dropped;
+        self.add(own);
+        let in_station = own.receiver_dropped.saturating_add(before_port);
+        self.receiver_dropped = known + in_station.min(own.lost());
+    }
+
+    /// The account of the direction of which `failed` is a larger share, over several trials; `None`
+    /// where one direction is loaded, and in older journals.
+    pub(super) fn of_worse_direction<'a>(
+        trials: impl Iterator<Item = &'a FrameTrial>,
+        failed: fn(&Self) -> u64,
+    ) -> Option<Self> {
+        let [there, back] = of_directions(trials)?;
+        let share = |of: &Self, by: &Self| u128::from(failed(of)) * u128::from(by.intended.max(1));
+        Some(match share(&back, &there) > share(&there, &back) {
+            true => back,
+            false => there,
+        })
+    }
+
+    /// Frames that left the sender.
+    #[must_use]
+    pub const fn sent(&self) -> u64 {
+        self.intended - self.not_sent
+    }
+
+    /// Frames that count as lost in a search, but for those that left too late.
+    pub(super) const fn not_forwarded(&self) -> u64 {
+        self.intended - self.received + self.queued
+    }
+
     pub(super) fn of<'a>(trials: impl Iterator<Item = &'a FrameTrial>) -> Self {
         let mut sum = Self::default();
         trials.for_each(|trial| sum.add(trial));
@@ -78,6 +115,84 @@ impl LossAccount {
     pub const fn lost_by_tester(&self) -> u64 {
         self.not_sent + self.too_late + self.receiver_dropped
     }
+}
+
+/// One of both loaded directions. Ratios are in parts per million of the frames sent.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DirectionLoss {
+    /// The direction.
+    pub direction: DirectionName,
+    /// Lost (RFC 1242 §3.6): sent and not received. The value of a repeat is over all of its
+    /// trials.
+    pub lost_ppm: Estimate,
+    /// Counts over all repeats.
+    pub account: LossAccount,
+}
+
+/// A direction of the traffic. An open enum: values may be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DirectionName {
+    /// From station A to station B.
+    AToB,
+    /// From station B to station A.
+    BToA,
+}
+
+impl DirectionName {
+    /// Both, in the order of [`FrameTrial::directions`].
+    pub(super) const BOTH: [Self; 2] = [Self::AToB, Self::BToA];
+
+    /// For texts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AToB => "A to B",
+            Self::BToA => "B to A",
+        }
+    }
+}
+
+impl DirectionLoss {
+    /// Both directions of these trials, each with its repeat, in the order of repeats; empty where
+    /// a trial has no counts of both.
+    pub(super) fn of(trials: &[(u32, &FrameTrial)]) -> Vec<Self> {
+        let repeats = trials.chunk_by(|one, next| one.0 == next.0);
+        let own =
+            |trials: &[(u32, &FrameTrial)]| of_directions(trials.iter().map(|(_, trial)| *trial));
+        let Some(all) = own(trials) else {
+            return Vec::new();
+        };
+        let of = |(place, direction): (usize, DirectionName)| {
+            let samples = repeats.clone().map(|trials| {
+                let account = own(trials)?[place];
+                Some(Sample {
+                    repeat: trials[0].0,
+                    value: 1e6 * ratio(account.lost, account.sent())?,
+                })
+            });
+            Some(Self {
+                direction,
+                lost_ppm: Estimate::of(samples.collect::<Option<Vec<_>>>()?)?,
+                account: all[place],
+            })
+        };
+        let both = DirectionName::BOTH.into_iter().enumerate().map(of);
+        both.collect::<Option<_>>().unwrap_or_default()
+    }
+}
+
+/// The account of each direction; `None` without trials, and where one has no counts of both.
+fn of_directions<'a>(trials: impl Iterator<Item = &'a FrameTrial>) -> Option<[LossAccount; 2]> {
+    let mut sums = [LossAccount::default(); 2];
+    for trial in trials {
+        let [there, back] = trial.directions.as_slice() else {
+            return None;
+        };
+        sums[0].add_direction(trial, there);
+        sums[1].add_direction(trial, back);
+    }
+    (sums[0].trials > 0).then_some(sums)
 }
 
 /// Frames that left after the load's time, assuming that they left evenly.

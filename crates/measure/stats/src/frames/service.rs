@@ -108,14 +108,13 @@ fn failures(
 ) -> Vec<String> {
     let mut failures = Vec::new();
     let mut fail = |what: String| failures.push(format!("Repeat {repeat}: {what}."));
-    let most_lost = u128::from(trial.sent) * u128::from(plan.loss_ppm);
     if let ServiceStep::Cir(_) = step {
-        if u128::from(trial.lost()) * 1_000_000 > most_lost {
-            fail(format!(
-                "{} of {} frames were lost",
-                trial.lost(),
-                trial.sent
-            ));
+        // Each direction is a service of its own.
+        for own in trial.each_direction() {
+            let most_lost = u128::from(own.sent) * u128::from(plan.loss_ppm);
+            if u128::from(own.lost()) * 1_000_000 > most_lost {
+                fail(format!("{} of {} frames were lost", own.lost(), own.sent));
+            }
         }
         let limits = [
             ("mean delay", plan.delay_ns, mean_delay(&own.latency)),
@@ -138,20 +137,27 @@ fn failures(
         }
         return failures;
     }
-    let time_ns = trial.elapsed_ns.max(trial.duration_ns);
-    let received = per_second(trial.received, time_ns).unwrap_or(0.0) / lengths.directions as f64;
-    let least = plan.cir as f64 * (1.0 - f64::from(plan.loss_ppm) / 1e6);
-    // A frame less is the trial's end.
-    if received * time_ns as f64 / 1e9 + 1.0 < least * time_ns as f64 / 1e9 {
-        let (received, cir) = (frame_rate(received), frame_rate(plan.cir as f64));
-        fail(format!("{received} arrived, less than the CIR of {cir}"));
-    }
-    let most = plan.cir.saturating_add(plan.eir) as f64;
-    if step == ServiceStep::Policing && received > most * (1.0 + POLICING_MARGIN) {
-        let (received, most) = (frame_rate(received), frame_rate(most));
-        fail(format!(
-            "{received} arrived, more than CIR and EIR of {most}"
-        ));
+    // Older journals have only the sum of both directions.
+    let summed = match trial.directions.len() {
+        0 => lengths.directions,
+        _ => 1,
+    };
+    for own in trial.each_direction() {
+        let time_ns = own.elapsed_ns.max(own.duration_ns);
+        let received = per_second(own.received, time_ns).unwrap_or(0.0) / summed as f64;
+        let least = plan.cir as f64 * (1.0 - f64::from(plan.loss_ppm) / 1e6);
+        // A frame less is the trial's end.
+        if received * time_ns as f64 / 1e9 + 1.0 < least * time_ns as f64 / 1e9 {
+            let (received, cir) = (frame_rate(received), frame_rate(plan.cir as f64));
+            fail(format!("{received} arrived, less than the CIR of {cir}"));
+        }
+        let most = plan.cir.saturating_add(plan.eir) as f64;
+        if step == ServiceStep::Policing && received > most * (1.0 + POLICING_MARGIN) {
+            let (received, most) = (frame_rate(received), frame_rate(most));
+            fail(format!(
+                "{received} arrived, more than CIR and EIR of {most}"
+            ));
+        }
     }
     failures
 }

@@ -8,6 +8,7 @@
 use super::Repeats;
 use super::latency::{self, LoadLatency};
 use super::loads::{self, LoadResult};
+use super::loss::LossAccount;
 use super::rates::Lengths;
 use crate::bulk::ratio;
 use crate::drift::{Drift, DriftJudgement, Point};
@@ -99,6 +100,9 @@ pub struct SoakRun {
     pub lost: u64,
     /// Of those lost, frames that the receiving station lost itself.
     pub lost_in_station: u64,
+    /// The counts to which the bound of loss applies: of two loaded directions, those of the one
+    /// that lost the larger share.
+    pub judged_loss: LossAccount,
     /// Forwarding rate over the time under load, in frames/s and direction.
     pub frames_per_s: f64,
     /// Times that no frame was received for 100 ms, or that a received one was that late.
@@ -385,6 +389,8 @@ impl SoakRun {
             sent: counts.sent,
             lost: counts.lost(),
             lost_in_station: counts.receiver_dropped.min(counts.lost()),
+            judged_loss: LossAccount::of_worse_direction(found.trials(), |own| own.lost)
+                .unwrap_or_else(|| LossAccount::of(found.trials())),
             frames_per_s: counts.received as f64 / time_s.max(1e-9) / directions,
             stalls: u32::try_from(stalls.len()).unwrap_or(u32::MAX),
             first_stalls: stalls.iter().take(STALLS_LISTED).copied().collect(),
@@ -445,20 +451,20 @@ impl SoakRun {
         ]
     }
 
-    /// Whether more was lost than allowed, of this many.
+    /// Whether more of the judged frames were lost than allowed.
     fn lost_too_many(&self, plan: &Soak, lost: u64) -> bool {
-        u128::from(lost) * 1_000_000 > u128::from(plan.loss_ppm) * u128::from(self.sent)
+        u128::from(lost) * 1_000_000
+            > u128::from(plan.loss_ppm) * u128::from(self.judged_loss.sent())
     }
 
     /// Reasons against stability.
     fn against(&self, plan: &Soak) -> Vec<String> {
         let mut reasons = Vec::new();
-        if self.lost_too_many(plan, self.lost - self.lost_in_station) {
+        let (lost, sent) = (self.judged_loss.lost_on_the_way(), self.judged_loss.sent());
+        if self.lost_too_many(plan, lost) {
             reasons.push(format!(
-                "{} of {} frames were lost on the way, of {} allowed",
-                self.lost - self.lost_in_station,
-                self.sent,
-                u128::from(plan.loss_ppm) * u128::from(self.sent) / 1_000_000
+                "{lost} of {sent} frames were lost on the way, of {} allowed",
+                u128::from(plan.loss_ppm) * u128::from(sent) / 1_000_000
             ));
         }
         if let Some(first) = self.first_stalls.first() {
@@ -499,11 +505,11 @@ impl SoakRun {
                 time(plan.duration_ns)
             ));
         }
-        let on_the_way = self.lost - self.lost_in_station;
-        if self.lost_too_many(plan, self.lost) && !self.lost_too_many(plan, on_the_way) {
+        let (lost, on_the_way) = (self.judged_loss.lost, self.judged_loss.lost_on_the_way());
+        if self.lost_too_many(plan, lost) && !self.lost_too_many(plan, on_the_way) {
             reasons.push(format!(
                 "the receiving station lost {} frames itself, so it is unknown whether the device lost any of them",
-                self.lost_in_station
+                self.judged_loss.receiver_dropped
             ));
         }
         for (name, drift) in self.drifts() {

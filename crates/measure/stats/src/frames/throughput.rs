@@ -5,7 +5,9 @@ use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
 use crate::estimate::{Estimate, Sample};
 use campaign::plan::{Criteria, Goal, ThroughputSearch};
-use journal::record::{FrameResult, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound};
+use journal::record::{
+    FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::frame_rate;
@@ -52,7 +54,8 @@ pub struct GoalResult {
     /// shortest; `null` when a repeat has no such trial. That the device sustains the figure for
     /// longer is not known.
     pub held_ns: Option<u64>,
-    /// Where the frames of the trials at the upper bounds were lost; `null` without an upper bound.
+    /// Where the frames of the trials at the upper bounds were lost; where both directions are
+    /// loaded, those of the direction that lost the larger share. `null` without an upper bound.
     pub upper_account: Option<LossAccount>,
     /// Outcomes of the repeats' searches (RFC 9971, Goal Result): every one that occurred. The
     /// result is regular only where all of them are.
@@ -189,21 +192,23 @@ fn held_ns(goal: &Goal, found: &[Found<'_>], bounds: &[(u32, Option<&GoalBounds>
     held.collect::<Option<Vec<u64>>>()?.into_iter().min()
 }
 
-/// All trials of each repeat at its upper bound.
+/// All trials of each repeat at its upper bound; of two directions the worse, to which the goal is
+/// held.
 fn upper_account(
     found: &[Found<'_>],
     bounds: &[(u32, Option<&GoalBounds>)],
 ) -> Option<LossAccount> {
-    let mut sum: Option<LossAccount> = None;
+    let mut at_upper: Vec<&FrameTrial> = Vec::new();
     for ((_, all, _), (_, bounds)) in found.iter().zip(bounds) {
-        let Some(upper) = bounds.and_then(|bounds| bounds.upper) else {
-            continue;
-        };
-        for trial in all.trials.iter().filter(|trial| trial.load == upper) {
-            sum.get_or_insert_default().add(trial);
+        if let Some(upper) = bounds.and_then(|bounds| bounds.upper) {
+            at_upper.extend(all.trials.iter().filter(|trial| trial.load == upper));
         }
     }
-    sum
+    let all = at_upper.iter().copied();
+    (!at_upper.is_empty()).then(|| {
+        LossAccount::of_worse_direction(all.clone(), LossAccount::not_forwarded)
+            .unwrap_or_else(|| LossAccount::of(all))
+    })
 }
 
 /// Each repeat that holds the goal, with its outcome.

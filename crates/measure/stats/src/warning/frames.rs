@@ -199,9 +199,12 @@ pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
         let Some((goal, seen)) = goal.zip(frames.at_evidence.as_ref()) else {
             return false;
         };
-        let (lost, intended) = (seen.account.lost, seen.account.intended);
-        let allowed = u128::from(intended) * u128::from(goal.parameters.loss_ratio_ppm);
-        u128::from(lost) * 1_000_000 > allowed
+        let is_lossy = |account: &LossAccount| {
+            let allowed = u128::from(account.intended) * u128::from(goal.parameters.loss_ratio_ppm);
+            u128::from(account.lost) * 1_000_000 > allowed
+        };
+        let mut directions = seen.directions.iter();
+        is_lossy(&seen.account) || directions.any(|one| is_lossy(&one.account))
     });
     about(
         WarningKind::LossyEvidence,

@@ -5,6 +5,7 @@ mod claims;
 mod compared;
 mod device_trials;
 mod devices;
+mod directions;
 mod disturbed;
 mod fixture;
 mod frame_fixture;

@@ -176,10 +176,13 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
         Procedure::Recovery(_) => Vec::new(),
         _ => figures(observed),
     };
-    let spoilt = figures.iter().find(|trial| {
-        let lost = trial.station_lost().saturating_mul(STATION_LOST_ONE_IN);
-        trial.load > 0 && lost > trial.sent
-    });
+    let spoils = |own: &FrameTrial| {
+        let lost = own.station_lost().saturating_mul(STATION_LOST_ONE_IN);
+        own.load > 0 && lost > own.sent
+    };
+    let spoilt = figures
+        .iter()
+        .find(|trial| spoils(trial) || trial.each_direction().iter().any(spoils));
     let lossy: Vec<&FrameTrial> = result
         .trials
         .iter()

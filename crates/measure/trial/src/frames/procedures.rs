@@ -54,7 +54,6 @@ pub fn carry_out(
 ) -> Result<Found, TrialError> {
     let mut trials = Trials {
         trial,
-        directions: if test.traffic.duplex { 2 } else { 1 },
         rig,
         events,
         interrupt,

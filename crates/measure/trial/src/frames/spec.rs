@@ -209,7 +209,10 @@ impl FrameRun {
     /// Adds the other direction of the same trial.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
+        let each = [&self.trial, &other.trial];
+        let directions = each.map(FrameTrial::each_direction).concat();
         let (sum, more) = (&mut self.trial, &other.trial);
+        sum.directions = directions;
         sum.elapsed_ns = sum.elapsed_ns.max(more.elapsed_ns);
         sum.intended += more.intended;
         sum.sent += more.sent;
@@ -277,6 +280,7 @@ fn trial(
         late_frames: sent.late_frames,
         receiver_stood_ns_max: received.stood_still_ns_max,
         delay: trend(&received.delays),
+        directions: Vec::new(),
         readings: None,
     }
 }

@@ -20,8 +20,6 @@ pub(super) const DRAIN_NS: u64 = 100_000_000;
 /// The state of a procedure.
 pub(super) struct Trials<'a> {
     pub(super) trial: &'a Trial<'a>,
-    /// Number of loaded directions: counts are sums over them, loads are of one.
-    pub(super) directions: u64,
     pub(super) rig: &'a mut dyn Rig,
     pub(super) events: EventSink<'a>,
     pub(super) interrupt: &'a Interrupt,
@@ -179,9 +177,14 @@ impl Trials<'_> {
         if let Some(load) = line_rate.filter(|_| was_offered(&flood)) {
             return Ok((load, "line-rate"));
         }
-        let per_second = u128::from(flood.sent / self.directions) * 1_000_000_000;
-        let load = u64::try_from(per_second / u128::from(flood.elapsed_ns.max(1)));
-        match load.unwrap_or(u64::MAX) {
+        // Both directions are loaded at one rate, which the slower generator must reach.
+        let rate = |own: &FrameTrial| {
+            let per_second = u128::from(own.sent) * 1_000_000_000;
+            let rate = per_second / u128::from(own.elapsed_ns.max(1));
+            u64::try_from(rate).unwrap_or(u64::MAX)
+        };
+        let rates = flood.each_direction().iter().map(rate);
+        match rates.min().unwrap_or(0) {
             0 => Err(TrialError::frames(
                 "the generator sent nothing at full speed, so there is no highest load; set \
                  `max_load`",
@@ -194,8 +197,12 @@ impl Trials<'_> {
 /// Share of the intended frames that may be missing, in per cent.
 const MISSING_PERCENT: u64 = 2;
 
-/// Whether a frame trial offered its intended load: this many frames in this time.
+/// Whether a frame trial offered its intended load: this many frames in this time, in each loaded
+/// direction.
 pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
-    let enough = u128::from(trial.intended) * u128::from(100 - MISSING_PERCENT);
-    u128::from(trial.sent) * 100 >= enough && !trial.took_too_long()
+    let was_sent = |own: &FrameTrial| {
+        let enough = u128::from(own.intended) * u128::from(100 - MISSING_PERCENT);
+        u128::from(own.sent) * 100 >= enough
+    };
+    trial.each_direction().iter().all(was_sent) && !trial.took_too_long()
 }

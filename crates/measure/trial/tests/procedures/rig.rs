@@ -44,8 +44,10 @@ pub(crate) struct Simulated {
     pub(crate) flaws: Flaws,
     pub(crate) damage: Damage,
     pub(crate) line_rate: Option<u64>,
-    /// Whether the test loads both directions: then counts are sums of two equal ones.
+    /// Whether the test loads both directions, which are equal but for `back_lost_ppm`.
     pub(crate) duplex: bool,
+    /// Frames that are lost from B to A only, in parts per million of those forwarded.
+    pub(crate) back_lost_ppm: u64,
     /// From the end of an overload to the last loss.
     pub(crate) recovers_in_ns: u64,
     /// Whether it forwards nothing any more after an overload: then there is no gap to see.
@@ -64,6 +66,7 @@ impl Simulated {
             damage: Damage::default(),
             line_rate: None,
             duplex: false,
+            back_lost_ppm: 0,
             recovers_in_ns: 0,
             dies: false,
             interrupt_in: None,
@@ -123,6 +126,7 @@ impl Simulated {
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),
             late_frames: late_frames(sent, elapsed_ns.saturating_sub(duration_ns)),
             delay,
+            directions: Vec::new(),
             readings: None,
         }
     }
@@ -163,19 +167,13 @@ impl Rig for Simulated {
                 last_received_ns: if self.dies { 0 } else { then.duration_ns },
             }
         });
-        if self.duplex {
-            trial.intended *= 2;
-            trial.sent *= 2;
-            trial.received *= 2;
-            trial.receiver_dropped *= 2;
-        }
         // The latency identifies the load.
         let latency = vec![LatencyBucket {
             upto_ns: 1000 + rate / 1000,
             frames: trial.received,
         }];
         let took_ns = trial.elapsed_ns + load.drain_ns;
-        Ok(FrameRun {
+        let run = FrameRun {
             trial,
             latency,
             variation: vec![DelayVariation::default(); load.variation.into()],
@@ -184,7 +182,15 @@ impl Rig for Simulated {
             took_ns,
             sender: FramePort::default(),
             receiver: FramePort::default(),
-        })
+        };
+        if !self.duplex {
+            return Ok(run);
+        }
+        let mut back = run.clone();
+        let lost = back.trial.received * self.back_lost_ppm / 1_000_000;
+        back.trial.received -= lost;
+        back.trial.received_bytes -= lost * FRAME_BYTES;
+        Ok(run.and(&back))
     }
 
     /// One point of all.

@@ -25,6 +25,30 @@ fn assert_within_width(goal: &GoalBounds) {
     );
 }
 
+/// Of both directions together less is lost than the second goal allows, and of one more.
+#[test]
+fn the_worse_direction_is_held_to_the_goal() {
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
+    rig.duplex = true;
+    rig.back_lost_ppm = 8000;
+    let found = rig.carry_out(Procedure::Throughput(search())).unwrap();
+    let goals = &found.result.throughput.as_ref().unwrap().goals;
+    let bounds: Vec<Option<u64>> = goals.iter().map(|goal| goal.lower).collect();
+    assert_eq!(bounds, [None, None]);
+    for trial in &found.result.trials {
+        let [there, back] = trial.directions.as_slice() else {
+            panic!("{trial:?}")
+        };
+        assert_eq!(there.lost() + back.lost(), trial.lost());
+        assert!(back.lost() > there.lost(), "{trial:?}");
+        assert_eq!(trial.counts().lost(), back.counts().lost());
+    }
+    // With as little loss each way as both directions had on average it would have passed.
+    rig.back_lost_ppm = 4000;
+    let found = throughput(&mut rig, search());
+    assert!(found.goals[0].lower.is_none() && found.goals[1].lower.is_some());
+}
+
 #[test]
 fn a_hard_limit_lies_between_bounds_that_are_as_close_as_asked() {
     let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });

@@ -106,6 +106,7 @@ impl Simulated {
                 DutAction::Rekey => "rekey",
                 DutAction::Kill(_) => "crash",
                 DutAction::Restart(_) => "restart",
+                DutAction::Reset(_, reset) => reset.name(),
                 DutAction::CutLink => "link-down",
                 DutAction::JoinLink => "link-up",
                 DutAction::TakeDown => "take-down",
@@ -116,11 +117,16 @@ impl Simulated {
             let lasts_s = match action.action {
                 DutAction::Rekey => Some(events.rekey_s),
                 DutAction::Kill(_) | DutAction::CutLink | DutAction::TakeDown => None,
-                DutAction::Restart(_) | DutAction::JoinLink => Some(events.recovers_s),
+                DutAction::Restart(_) | DutAction::Reset(..) | DutAction::JoinLink => {
+                    Some(events.recovers_s)
+                }
                 DutAction::SetUp => Some(events.set_up_s),
                 DutAction::Desync(_) => Some(events.finds_desync_s),
             };
-            let is_alone = matches!(action.action, DutAction::Rekey | DutAction::Desync(_));
+            let is_alone = matches!(
+                action.action,
+                DutAction::Rekey | DutAction::Reset(..) | DutAction::Desync(_)
+            );
             if is_alone || lasts_s.is_none() {
                 broken_ns = at_ns;
             }

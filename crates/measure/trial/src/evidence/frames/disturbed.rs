@@ -93,15 +93,23 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
 fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
     let result = observed.result;
     let trial = result.trials.get(result.evidence_trial?)?;
-    let few = trial.lost().saturating_mul(QUIET_LOST_ONE_IN) <= trial.sent;
-    let passed = few && trial.sent > 0;
-    let detail = format!(
+    let is_carried =
+        |own: &FrameTrial| own.sent > 0 && own.lost().saturating_mul(QUIET_LOST_ONE_IN) <= own.sent;
+    let passed = trial.each_direction().iter().all(is_carried);
+    let mut detail = format!(
         "afterwards, of {} frames at {} frames/s {} were lost, of {} or fewer allowed",
         trial.sent,
         trial.load,
         trial.lost(),
         trial.sent / QUIET_LOST_ONE_IN
     );
+    if let [there, back] = trial.directions.as_slice() {
+        detail += &format!(
+            " in each direction; {} from A to B, {} from B to A",
+            there.lost(),
+            back.lost()
+        );
+    }
     check("carries-afterwards", passed, detail)
 }
 
