@@ -22,7 +22,7 @@ duts: [cipherbench]
 trials:
   - tcp: { mtu: 1500 B, streams: 2, duration: 3 s, warmup: 0 s }
   - udp: { mtu: 1500 B, datagram: 1000 B, rate: 80 Mbit/s, duration: 3 s, warmup: 0 s }
-  - load: { frame: 512 B, rate: 3 k frames/s, duration: 3 s }
+  - load: { frame: 512 B, rate: 10 k frames/s, duration: 3 s }
 ";
 
 /// Trials of the campaign.

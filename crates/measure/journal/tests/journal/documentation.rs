@@ -46,6 +46,7 @@ fn readings() -> TrialReadings {
             ..CipherWatch::default()
         }),
         dut: Some(DutWork {
+            lost_between_packets: Some(1),
             taken_in_bytes: Some(1),
             put_out_bytes: Some(1),
             unaccounted_packets: 0,

@@ -72,25 +72,69 @@ fn worst(mut findings: Vec<Finding<'_>>) -> Option<(Vec<String>, String)> {
     Some((cells, words))
 }
 
-/// Others used the machine while a figure was measured.
-pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
-    let found = readings(journal).into_iter().filter_map(|(trial, read)| {
-        let cpu = &read.cpu;
-        let percent = cpu.taken_percent()?;
-        let hypervisor = cpu.steal_ns.saturating_mul(100) / cpu.wall_ns;
-        let idle = match cpu.idle_ns {
-            Some(idle_ns) => format!(
-                ", with {:.1} cores idle",
-                idle_ns as f64 / cpu.wall_ns as f64
-            ),
+/// What others took of the machine, in per cent of one core.
+struct Taken {
+    percent: u64,
+    hypervisor_percent: u64,
+    idle_cores: Option<f64>,
+}
+
+impl Taken {
+    /// While tools ran, or a trial whose samples were taken.
+    fn of(cpu: &Cpu) -> Option<Self> {
+        Some(Self {
+            percent: cpu.taken_percent()?,
+            hypervisor_percent: cpu.steal_ns.saturating_mul(100) / cpu.wall_ns,
+            idle_cores: cpu
+                .idle_ns
+                .map(|idle_ns| idle_ns as f64 / cpu.wall_ns as f64),
+        })
+    }
+
+    /// In a frame trial; `None` in one that was too short to say.
+    fn in_trial(trial: &FrameTrial) -> Option<Self> {
+        let readings = trial.readings.as_deref()?;
+        let cpu = Cpu {
+            wall_ns: readings.wall_ns,
+            steal_ns: readings.machine.steal_ns,
+            foreign_ns: readings.machine.foreign_ns.unwrap_or(0),
+            ..Cpu::default()
+        };
+        Self::of(&cpu).map(|taken| Self {
+            idle_cores: None,
+            ..taken
+        })
+    }
+
+    fn words(&self) -> String {
+        let Self {
+            percent,
+            hypervisor_percent,
+            idle_cores,
+        } = self;
+        let idle = match idle_cores {
+            Some(cores) => format!(", with {cores:.1} cores idle"),
             None => String::new(),
         };
-        (percent > Cpu::TAKEN_PERCENT).then(|| Finding {
-            cell: &trial.cell,
-            much: percent,
+        format!("{percent} % of one core, of which the hypervisor {hypervisor_percent} %{idle}")
+    }
+}
+
+/// Others used the machine while a figure was measured.
+pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
+    let found = readings(journal).into_iter().filter_map(|(record, read)| {
+        let taken = Taken::of(&read.cpu).into_iter();
+        let in_trials = read.frames().into_iter().flat_map(bearing);
+        let all = taken.chain(in_trials.filter_map(Taken::in_trial));
+        let worst = all.max_by_key(|taken| taken.percent)?;
+        (worst.percent > Cpu::TAKEN_PERCENT).then(|| Finding {
+            cell: &record.cell,
+            much: worst.percent,
             words: format!(
-                "`{}`, repeat {}: {percent} % of one core, of which the hypervisor {hypervisor} %{idle}",
-                trial.cell, trial.repeat
+                "`{}`, repeat {}: {}",
+                record.cell,
+                record.repeat,
+                worst.words()
             ),
         })
     });
@@ -207,6 +251,14 @@ fn bearing(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
         .map(|(_, trial)| trial)
 }
 
+/// The paced trials whose load the device is said to carry: those that a figure rests on, but for
+/// loads above a search's figure, of which each is lost somewhere.
+fn supporting(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
+    let bounds = found.throughput.iter().flat_map(|search| &search.goals);
+    let too_high: Vec<u64> = bounds.filter_map(|goal| goal.upper).collect();
+    bearing(found).filter(move |trial| trial.load > 0 && !too_high.contains(&trial.load))
+}
+
 /// A sender stood still, and its frames came in bursts afterwards.
 pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
@@ -279,15 +331,41 @@ fn rate(load: u64) -> String {
     }
 }
 
-/// Counters tell where packets were lost.
+/// Counters tell where packets were lost: those of the whole path in the trial whose evidence was
+/// read, and of the device's own in every frame trial that a figure rests on.
 pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
         let lost = &read.evidence.lost_at;
-        let most = lost.iter().map(journal::record::LostAt::packets).max()?;
-        let words: Vec<String> = lost.iter().map(journal::record::LostAt::words).collect();
+        let mut most = lost.iter().map(journal::record::LostAt::packets).max();
+        let mut words: Vec<String> = lost.iter().map(journal::record::LostAt::words).collect();
+        let outside = read.frames().into_iter().flat_map(supporting);
+        let outside = outside.filter_map(|trial| Some((trial, trial.lost_outside()?)));
+        let outside =
+            outside.max_by_key(|(_, lost)| lost.before.max(lost.between).max(lost.behind));
+        if let Some((trial, outside)) = outside {
+            let places = [
+                (
+                    outside.before,
+                    "between the sending station and what the device took in",
+                ),
+                (outside.between, "between the gateways"),
+                (
+                    outside.behind,
+                    "between what the device put out and the receiving station",
+                ),
+            ];
+            for (frames, place) in places.into_iter().filter(|(frames, _)| *frames > 0) {
+                most = most.max(Some(frames));
+                words.push(format!(
+                    "{place}: {frames} of {} frames at {}",
+                    trial.sent,
+                    rate(trial.load)
+                ));
+            }
+        }
         Some(Finding {
             cell: &record.cell,
-            much: most,
+            much: most?,
             words: format!(
                 "`{}`, repeat {}, {}",
                 record.cell,
@@ -298,8 +376,7 @@ pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
     });
     let (cells, words) = worst(found.collect())?;
     let text = format!(
-        "In {} counters of the path tell where packets were lost in the trial whose evidence was read: \
-         {words}.",
+        "In {} counters of the path or of the device tell where packets were lost: {words}.",
         counted(cells.len(), "cell")
     );
     let advice = "What was lost inside a gateway, or in the queue of an interface that leads to it, is the \

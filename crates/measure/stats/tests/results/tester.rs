@@ -144,6 +144,7 @@ fn a_device_that_counts_what_did_not_arrive_is_a_warning() {
         lossy.sent_bytes = 200_000 * 64;
         let mut readings = TrialReadings {
             dut: Some(DutWork {
+                lost_between_packets: Some(0),
                 taken_in_bytes: Some(200_000 * 46),
                 put_out_bytes: Some(100_000 * 46),
                 unaccounted_packets: 0,
@@ -170,6 +171,66 @@ fn a_device_that_counts_what_did_not_arrive_is_a_warning() {
         (it.drops.station, it.drops.unattributed) = (20_000, 30_000);
     };
     assert_eq!(with(&lost_behind), None);
+}
+
+#[test]
+fn loss_in_front_of_the_device_and_between_its_gateways_is_a_warning_where_it_bears_on_a_figure() {
+    let found = |taken_in: u64, between: u64, put_out: u64, drops: u64| {
+        let mut lossy = trial(200_000, 199_000);
+        lossy.sent_bytes = 200_000 * 64;
+        lossy.readings = Some(Box::new(TrialReadings {
+            dut: Some(DutWork {
+                taken_in_bytes: Some(taken_in * 46),
+                put_out_bytes: Some(put_out * 46),
+                lost_between_packets: Some(between),
+                unaccounted_packets: 0,
+            }),
+            drops: QueueDrops {
+                device: drops,
+                ..QueueDrops::default()
+            },
+            ..TrialReadings::default()
+        }));
+        of(&loaded(lossy), WarningKind::LostAt).map(|warning| warning.text)
+    };
+    let with = |taken_in, between, drops| found(taken_in, between, 199_000, drops);
+    let with_put_out = |put_out| found(200_000, 0, put_out, 0);
+    assert_eq!(with(200_000 - 216, 216, 0), None);
+    let text = with(200_000 - 217, 0, 0).unwrap();
+    let words = "between the sending station and what the device took in: 217 of 200000 frames";
+    assert!(text.contains(words), "{text}");
+    let text = with_put_out(199_300).unwrap();
+    let words = "between what the device put out and the receiving station: 300 of 200000";
+    assert!(text.contains(words), "{text}");
+    let text = with(200_000, 500, 0).unwrap();
+    assert!(
+        text.contains("between the gateways: 500 of 200000"),
+        "{text}"
+    );
+    // What queues of the device counted as dropped is its own.
+    assert_eq!(with(200_000 - 500, 500, 300), None);
+}
+
+#[test]
+fn others_that_use_the_machine_in_a_trial_of_the_figure_are_a_warning() {
+    let with = |foreign_ns: u64| {
+        let mut shared = trial(200_000, 200_000);
+        shared.readings = Some(Box::new(TrialReadings {
+            wall_ns: SECOND_NS,
+            machine: MachineTime {
+                foreign_ns: Some(foreign_ns),
+                ..MachineTime::default()
+            },
+            ..TrialReadings::default()
+        }));
+        of(&loaded(shared), WarningKind::MachineTaken).map(|warning| warning.text)
+    };
+    assert_eq!(with(SECOND_NS / 10), None);
+    let text = with(SECOND_NS / 2).unwrap();
+    assert!(
+        text.contains("50 % of one core, of which the hypervisor 0 %."),
+        "{text}"
+    );
 }
 
 #[test]

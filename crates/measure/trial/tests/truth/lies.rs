@@ -191,6 +191,7 @@ impl Watched {
             }),
             watch: Some(watch),
             dut: self.adapter.encryptor().map(|_| DutWork {
+                lost_between_packets: None,
                 taken_in_bytes: Some(passed.counted_in * self.ip_bytes),
                 put_out_bytes: Some(passed.counted_out * self.ip_bytes),
                 unaccounted_packets: (IN_FLIGHT * self.rig.random.uniform()) as u64,

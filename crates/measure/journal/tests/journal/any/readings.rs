@@ -34,6 +34,7 @@ pub(super) fn readings() -> impl Strategy<Value = TrialReadings> {
                     |(taken_in_bytes, put_out_bytes, unaccounted_packets)| DutWork {
                         taken_in_bytes,
                         put_out_bytes,
+                        lost_between_packets: put_out_bytes.map(|bytes| bytes / 3),
                         unaccounted_packets,
                     },
                 ),

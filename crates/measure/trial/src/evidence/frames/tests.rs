@@ -114,6 +114,7 @@ impl Fixture {
         let crossed = frames * (14 + profile.cipher_packet_bytes(FRAME_BYTES as usize - 18) as u64);
         let is_straight = adapter == Adapter::Straight;
         let work = DutWork {
+            lost_between_packets: Some(0),
             taken_in_bytes: (duplex || stands_beside(NodeId::A)).then_some(ip_bytes),
             put_out_bytes: (path.source.node == NodeId::A && path.sink.node == NodeId::B
                 || !duplex && stands_beside(NodeId::B))

@@ -175,6 +175,7 @@ impl<'a> PathReader<'a> {
     fn work(&self, counted: &BTreeMap<String, u64>) -> Option<DutWork> {
         let (mut into, mut out) = (None::<u64>, None::<u64>);
         let (mut gateways, mut unaccounted_packets) = (0, 0);
+        let mut ends = Vec::new();
         let FramePath { source, sink } = &self.path;
         for (end, is_source) in [(source, true), (sink, false)] {
             // Where the station seals and opens by itself, there is no gateway beside it.
@@ -190,7 +191,19 @@ impl<'a> PathReader<'a> {
                 *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
             }
             unaccounted_packets = gateway.unaccounted().max(unaccounted_packets);
+            ends.push(["cipher_tx_packets", "cipher_rx_packets"].map(|name| gateway.count(name)));
         }
+        let lost_between_packets = match ends[..] {
+            [[there, back], [returned, arrived]] => {
+                let back = if self.duplex {
+                    returned.saturating_sub(back)
+                } else {
+                    0
+                };
+                Some(there.saturating_sub(arrived) + back)
+            }
+            _ => None,
+        };
         // Each direction crosses a single gateway, on its one side or the other.
         if let (1, Some(one), Some(other)) = (gateways, into, out) {
             (into, out) = (Some(one + other), None);
@@ -198,6 +211,7 @@ impl<'a> PathReader<'a> {
         (gateways > 0).then_some(DutWork {
             taken_in_bytes: into,
             put_out_bytes: out,
+            lost_between_packets,
             unaccounted_packets,
         })
     }

@@ -71,6 +71,7 @@ fn a_device_that_forwards_some_frames_without_sealing_them_counts_too_little() {
             .contains("1 of 2 trials, 100000 of 200000")
     );
     fixture.first().dut = Some(DutWork {
+        lost_between_packets: Some(0),
         taken_in_bytes: Some(FRAMES * FRAME_BYTES),
         put_out_bytes: None,
         unaccounted_packets: 65,
