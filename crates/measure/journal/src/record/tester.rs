@@ -77,8 +77,8 @@ impl FrameTrial {
     }
 
     /// Frames that were lost in front of the device, between its gateways and behind it by the
-    /// device's own counters, as packets of mean size; each only where it is more than two readings may differ by
-    /// and than queues of the device counted as dropped. `None` without such counters.
+    /// device's own counters, as packets of mean size; each only where it is more than two readings
+    /// may differ by and than queues there counted as dropped. `None` without such counters.
     #[must_use]
     pub fn lost_outside(&self) -> Option<LostOutside> {
         let readings = self.readings.as_deref()?;
@@ -114,8 +114,8 @@ impl FrameTrial {
         self.receiver_stood_ns_max >= Self::STALL_NS
     }
 
-    /// Whether so many frames of a paced load left late, in any direction, that the load was not the
-    /// one set.
+    /// Whether so many frames of a paced load left late, in any direction, that the load was not
+    /// the one set.
     #[must_use]
     pub fn came_in_bursts(&self) -> bool {
         self.load > 0 && self.is_late_beyond(Self::LATE_PERCENT_MOST)

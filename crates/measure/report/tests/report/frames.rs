@@ -4,7 +4,7 @@ use crate::fixture;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
 use journal::Journal;
-use journal::record::{CipherWatch, Figures, LinkTraffic, Outcome, TrialReadings};
+use journal::record::{CipherWatch, Figures, FrameTrial, LinkTraffic, Outcome, TrialReadings};
 use std::collections::BTreeSet;
 
 /// The rows of the first table whose caption begins so, each cell's text.
@@ -25,6 +25,39 @@ fn table(page: &scraper::Html, caption: &str) -> Vec<Vec<String>> {
 fn row<'t>(table: &'t [Vec<String>], label: &str) -> &'t [String] {
     let found = table.iter().find(|row| row[0].starts_with(label));
     found.unwrap_or_else(|| panic!("no row {label} in {table:?}"))
+}
+
+#[test]
+fn the_evidence_shows_the_loss_of_each_direction_where_both_are_loaded() {
+    let mut journal = fixture::frame_tests();
+    let caption = "Loss by direction";
+    let (_, page) = parse(&journal);
+    let tables = select(&page, "table caption .title");
+    assert!(!tables.iter().any(|title| text(*title).starts_with(caption)));
+    let cell = journal.trials[0].cell.clone();
+    let records = journal.trials.iter_mut();
+    for record in records.filter(|record| record.cell == cell) {
+        let Outcome::Measured(measured) = &mut record.outcome else {
+            panic!("{record:?}")
+        };
+        let Figures::Frames(found) = &mut measured.figures else {
+            panic!("{:?}", measured.figures)
+        };
+        for trial in &mut found.trials {
+            let own = |received| FrameTrial {
+                sent: 1000,
+                intended: 1000,
+                received,
+                ..FrameTrial::default()
+            };
+            trial.directions = vec![own(980), own(1000)];
+        }
+    }
+    let (_, page) = parse(&journal);
+    let found = table(&page, caption);
+    assert_eq!(found.len(), 2, "{found:?}");
+    let lost = [2, 4].map(|column| found[1][column].as_str());
+    assert_eq!(lost, ["2.0 %", "0"], "{found:?}");
 }
 
 #[test]

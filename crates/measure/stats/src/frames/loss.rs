@@ -66,8 +66,8 @@ impl LossAccount {
         self.receiver_dropped = known + in_station.min(own.lost());
     }
 
-    /// The account of the direction of which `failed` is a larger share, over several trials; `None`
-    /// where one direction is loaded, and in older journals.
+    /// The account of the direction of which `failed` is a larger share, over several trials;
+    /// `None` where one direction is loaded, and in older journals.
     pub(super) fn of_worse_direction<'a>(
         trials: impl Iterator<Item = &'a FrameTrial>,
         failed: fn(&Self) -> u64,

@@ -6,7 +6,8 @@ use campaign::plan::*;
 use journal::record::*;
 use stats::{Results, WarningKind};
 
-/// Trials of a load of both directions, with what each direction lost in each repeat of 1000 frames.
+/// Trials of a load of both directions, with what each direction lost of 1000 frames in each
+/// repeat.
 fn duplex(lost: &[[u64; 2]]) -> Results {
     let load = Procedure::Load(Load {
         frames_per_s: Some(1_000),

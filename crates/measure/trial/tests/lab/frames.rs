@@ -208,7 +208,12 @@ fn frames_both_ways_at_once() {
             ..short(Direction::Both)
         };
         let measured = lab.measured(&frames(adapter, duplex, load(200)));
-        assert_all_came(&measured, 200, 2);
+        let result = assert_all_came(&measured, 200, 2);
+        for trial in &result.trials {
+            let each = trial.directions.iter();
+            let came: Vec<u64> = each.map(|own| own.received).collect();
+            assert_eq!(came, [trial.received / 2; 2], "{trial:?}");
+        }
     }
 }
 
