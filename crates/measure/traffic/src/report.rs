@@ -63,8 +63,8 @@ pub struct Sent {
     pub frame_bytes: u64,
     /// From the first frame's intended time to the end of the last burst, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Largest delay of a burst after its time in the schedule as it was before the delay: where the
-    /// schedule moves ([`crate::spec::Send::keep_rate`]), the longest pause.
+    /// Largest delay of a burst after its time in the schedule as it was before the delay: where
+    /// the schedule moves ([`crate::spec::Send::keep_rate`]), the longest pause.
     pub late_ns_max: u64,
     /// Frames of bursts that left more than a millisecond after that time.
     pub late_frames: u64,

@@ -48,8 +48,8 @@ pub struct DutWork {
     /// Bytes of IP packets in clear put out after opening; `None` without a gateway that opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_out_bytes: Option<u64>,
-    /// Sealed packets that one gateway sent and the other did not receive, in the loaded directions;
-    /// `None` with one gateway in the path, and in older journals.
+    /// Sealed packets that one gateway sent and the other did not receive, in the loaded
+    /// directions; `None` with one gateway in the path, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_between_packets: Option<u64>,
     /// Largest difference, at one gateway, of packets in and packets out, dropped or shared.
