@@ -166,6 +166,13 @@ impl FrameTrial {
         self.load > 0 && (very_long || long && late)
     }
 
+    /// Whether the load was offered in time, and no larger share of it was lost than that, counted
+    /// as a search counts.
+    #[must_use]
+    pub fn meets(&self, loss_ratio_ppm: u32) -> bool {
+        !self.took_too_long() && !self.counts().is_high_loss(loss_ratio_ppm)
+    }
+
     /// Frames that the receiving station lost, in its port or before it
     /// ([`QueueDrops::station`](super::QueueDrops)).
     #[must_use]

@@ -78,6 +78,20 @@ impl PathPlace {
 }
 
 impl LostAt {
+    /// Packets that two neighbouring counters may differ by besides one in
+    /// [`Self::COUNTED_ONE_IN`]: they are not read at one instant, and a link carries neighbour
+    /// discovery.
+    pub const APART_PACKETS: u64 = 16;
+    /// Two counters may differ by one packet in this many.
+    pub const COUNTED_ONE_IN: u64 = 1000;
+
+    /// Whether a difference is more than two counts of the same packets may show. `apart`:
+    /// [`Self::APART_PACKETS`], or more where more is known to be between the two.
+    #[must_use]
+    pub const fn is_clear(lost: u64, of: u64, apart: u64) -> bool {
+        lost > apart + of / Self::COUNTED_ONE_IN
+    }
+
     /// Packets lost.
     #[must_use]
     pub const fn packets(&self) -> u64 {

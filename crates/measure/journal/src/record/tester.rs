@@ -38,26 +38,7 @@ impl Cpu {
     }
 }
 
-/// Ethernet header and FCS.
-const FRAME_BYTES_OUTSIDE_IP: u64 = 18;
-
-/// Frames lost outside the device's gateways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LostOutside {
-    /// Between the generator and what the device took in.
-    pub before: u64,
-    /// Between its gateways.
-    pub between: u64,
-    /// Between what the device put out and the analyser.
-    pub behind: u64,
-}
-
 impl FrameTrial {
-    /// Frames by which two counters of one trial may differ, besides one in
-    /// [`Self::APART_ONE_IN`]: they are not read at one instant.
-    pub const APART_FRAMES: u64 = 16;
-    /// The share of frames by which they may differ.
-    pub const APART_ONE_IN: u64 = 1000;
     /// A burst that leaves so late is a sender that stood still; a receiver that does not look at
     /// its port for so long stood still too. In nanoseconds.
     pub const STALL_NS: u64 = 20_000_000;
@@ -74,38 +55,6 @@ impl FrameTrial {
     pub fn sender_stalled(&self) -> bool {
         self.load > 0
             && (self.late_ns_max >= Self::STALL_NS || self.is_late_beyond(Self::LATE_PERCENT))
-    }
-
-    /// Frames that were lost in front of the device, between its gateways and behind it by the
-    /// device's own counters, as packets of mean size; each only where it is more than two readings
-    /// may differ by and than queues there counted as dropped. `None` without such counters.
-    #[must_use]
-    pub fn lost_outside(&self) -> Option<LostOutside> {
-        let readings = self.readings.as_deref()?;
-        let work = readings.dut?;
-        let mean = self.sent_bytes.checked_div(self.sent)?;
-        let ip_bytes = self
-            .sent_bytes
-            .saturating_sub(self.sent * FRAME_BYTES_OUTSIDE_IP);
-        let ip_mean = mean.saturating_sub(FRAME_BYTES_OUTSIDE_IP).max(1);
-        let taken_in = |into: u64| ip_bytes.saturating_sub(into) / ip_mean;
-        let arrived = self.received + self.duplicated + self.too_late + self.corrupted;
-        let arrived_bytes = (arrived + self.after_end).saturating_mul(ip_mean);
-        let put_out = |out: u64| out.saturating_sub(arrived_bytes) / ip_mean;
-        let drops = &readings.drops;
-        let allowed = Self::APART_FRAMES + self.sent / Self::APART_ONE_IN + drops.device;
-        let clear = |lost: u64, allowed: u64| if lost > allowed { lost } else { 0 };
-        Some(LostOutside {
-            before: clear(work.taken_in_bytes.map_or(0, taken_in), allowed),
-            between: clear(
-                work.lost_between_packets.unwrap_or(0),
-                allowed + drops.device_sockets,
-            ),
-            behind: clear(
-                work.put_out_bytes.map_or(0, put_out),
-                allowed + self.receiver_dropped + drops.station + drops.unattributed,
-            ),
-        })
     }
 
     /// Whether the receiver stood still, so that frames waited for it.

@@ -181,11 +181,8 @@ impl GoalResult {
 fn held_ns(goal: &Goal, found: &[Found<'_>], bounds: &[(u32, Option<&GoalBounds>)]) -> Option<u64> {
     let longest = |((_, all, _), (_, bounds)): (&Found<'_>, &(u32, Option<&GoalBounds>))| {
         let lower = (*bounds)?.lower?;
-        let met = all.trials.iter().filter(|trial| {
-            trial.load == lower
-                && !trial.took_too_long()
-                && !trial.counts().is_high_loss(goal.criteria.loss_ratio_ppm)
-        });
+        let at_lower = all.trials.iter().filter(|trial| trial.load == lower);
+        let met = at_lower.filter(|trial| trial.meets(goal.criteria.loss_ratio_ppm));
         met.map(|trial| trial.duration_ns).max()
     };
     let held = found.iter().zip(bounds).map(longest);

@@ -6,7 +6,7 @@
 use super::{Warning, WarningKind, counted, warning};
 use campaign::plan::Measurement;
 use journal::Journal;
-use journal::record::{Cpu, FrameResult, FrameTrial, Measured, Outcome, TrialRecord};
+use journal::record::{Cpu, FrameResult, FrameTrial, LostAt, Measured, Outcome, TrialRecord};
 use std::collections::BTreeSet;
 use units::human::{duration_ns, frame_rate};
 
@@ -154,17 +154,9 @@ pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
 /// over all frame trials of a record: a deep queue may hold frames until the next one.
 pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
-        let mut cells = journal.header.plan.cells.iter();
-        let cell = cells.find(|cell| cell.id == record.cell)?;
-        let Measurement::Frames(_) = cell.measurement else {
-            return None;
-        };
-        // Of a device that carries whole frames, their headers count too.
-        let (_, header_bytes) = cell.dut.adapter.profile().frame_bytes;
-        let trials = &read.frames()?.trials;
-        let known = trials
-            .iter()
-            .filter_map(|trial| PutOut::of(trial, header_bytes as u64));
+        let header_bytes = header_bytes(journal, record)?;
+        let trials = read.frames()?.trials.iter();
+        let known = trials.filter_map(|trial| PutOut::of(trial, header_bytes));
         let sum = known.fold(PutOut::default(), |sum, more| PutOut {
             counted_bytes: sum.counted_bytes.saturating_add(more.counted_bytes),
             arrived_bytes: sum.arrived_bytes.saturating_add(more.arrived_bytes),
@@ -194,6 +186,64 @@ pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
     warning(WarningKind::CountersDisagree, cells, text, advice)
 }
 
+/// Bytes of a frame's headers that the device of a frame test counts: of one that carries whole
+/// frames, those of Ethernet.
+fn header_bytes(journal: &Journal, record: &TrialRecord) -> Option<u64> {
+    let mut cells = journal.header.plan.cells.iter();
+    let cell = cells.find(|cell| cell.id == record.cell)?;
+    let (_, header_bytes) = cell.dut.adapter.profile().frame_bytes;
+    matches!(cell.measurement, Measurement::Frames(_)).then_some(header_bytes as u64)
+}
+
+/// Bytes in clear of these frames as the device counts them.
+const fn clear_bytes(bytes: u64, frames: u64, header_bytes: u64) -> u64 {
+    let ip_bytes = bytes.saturating_sub(frames.saturating_mul(AROUND_IP_BYTES));
+    ip_bytes.saturating_add(frames.saturating_mul(header_bytes))
+}
+
+/// Frames that were lost outside the device's gateways by its own counters, as frames of mean size;
+/// each only where it is more than two readings may differ by and than queues there counted as
+/// dropped.
+struct LostOutside {
+    /// Between the generator and what the device took in.
+    before: u64,
+    /// Between its gateways.
+    between: u64,
+    /// Between what the device put out and the analyser.
+    behind: u64,
+}
+
+impl LostOutside {
+    /// `None` without counters of our own gateways.
+    fn of(trial: &FrameTrial, header_bytes: u64) -> Option<Self> {
+        let readings = trial.readings.as_deref()?;
+        let (work, drops) = (readings.dut?, &readings.drops);
+        let clear = |bytes, frames| clear_bytes(bytes, frames, header_bytes);
+        let sent_bytes = clear(trial.sent_bytes, trial.sent);
+        let mean = sent_bytes.div_ceil(trial.sent.max(1)).max(1);
+        let others = trial.duplicated + trial.too_late + trial.corrupted + trial.after_end;
+        let arrived_bytes =
+            clear(trial.received_bytes, trial.received).saturating_add(others.saturating_mul(mean));
+        let beyond = |lost: u64, dropped: u64| {
+            let apart = LostAt::APART_PACKETS + drops.device + dropped;
+            let is_clear = LostAt::is_clear(lost, trial.sent, apart);
+            if is_clear { lost } else { 0 }
+        };
+        let taken_in = work.taken_in_bytes.unwrap_or(sent_bytes);
+        let put_out = work.put_out_bytes.unwrap_or(0);
+        let behind_dropped = trial.receiver_dropped + drops.station + drops.unattributed;
+        Some(Self {
+            before: beyond(sent_bytes.saturating_sub(taken_in) / mean, 0),
+            between: beyond(work.lost_between_packets.unwrap_or(0), drops.device_sockets),
+            behind: beyond(put_out.saturating_sub(arrived_bytes) / mean, behind_dropped),
+        })
+    }
+
+    fn most(&self) -> u64 {
+        self.before.max(self.between).max(self.behind)
+    }
+}
+
 /// Bytes of packets in clear that the far gateway counts as put out, and what became of them.
 #[derive(Default)]
 struct PutOut {
@@ -221,10 +271,8 @@ impl PutOut {
             drops.unattributed,
         ];
         let frames = frames.into_iter().fold(0, u64::saturating_add);
-        let mean = trial.sent_bytes.div_ceil(trial.sent.max(1));
-        let frame_bytes = mean
-            .saturating_sub(AROUND_IP_BYTES)
-            .saturating_add(header_bytes);
+        let frame_bytes = clear_bytes(trial.sent_bytes, trial.sent, header_bytes);
+        let frame_bytes = frame_bytes.div_ceil(trial.sent.max(1));
         Some(Self {
             counted_bytes: readings.dut?.put_out_bytes?,
             arrived_bytes: frames.saturating_mul(frame_bytes),
@@ -259,27 +307,51 @@ fn supporting(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     bearing(found).filter(move |trial| trial.load > 0 && !too_high.contains(&trial.load))
 }
 
-/// A sender stood still, and its frames came in bursts afterwards.
-pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
+/// The trials that a figure rests on in which a station stood still; of each record the one in
+/// which it did so the longest, by `ns`.
+fn stalls(
+    journal: &Journal,
+    is_stalled: fn(&FrameTrial) -> bool,
+    ns: fn(&FrameTrial) -> u64,
+    words: fn(&FrameTrial) -> String,
+) -> Vec<Finding<'_>> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
-        let stalled = bearing(read.frames()?).filter(|trial| trial.sender_stalled());
-        let trial = stalled.max_by_key(|trial| trial.late_ns_max)?;
+        let stalled = bearing(read.frames()?).filter(|trial| is_stalled(trial));
+        let trial = stalled.max_by_key(|trial| ns(trial))?;
         Some(Finding {
             cell: &record.cell,
-            much: trial.late_ns_max,
+            much: ns(trial),
             words: format!(
-                "`{}`, repeat {}: it stood still for {} in {} at {}, and {} of {} frames left more than 1 ms late",
+                "`{}`, repeat {}: {}",
                 record.cell,
                 record.repeat,
-                duration_ns(trial.late_ns_max as f64),
-                duration_ns(trial.duration_ns as f64),
-                frame_rate(trial.load as f64),
-                trial.late_frames,
-                trial.sent
+                words(trial)
             ),
         })
     });
-    let (cells, words) = worst(found.collect())?;
+    found.collect()
+}
+
+/// How long it stood still, in what, at what load.
+fn still(ns: u64, trial: &FrameTrial) -> String {
+    let [ns, of_ns] = [ns, trial.duration_ns].map(|ns| duration_ns(ns as f64));
+    format!("for {ns} in {of_ns} at {}", rate(trial.load))
+}
+
+/// A sender stood still, and its frames came in bursts afterwards.
+pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
+    let words = |trial: &FrameTrial| {
+        let still = still(trial.late_ns_max, trial);
+        let (late, sent) = (trial.late_frames, trial.sent);
+        format!("it stood still {still}, and {late} of {sent} frames left more than 1 ms late")
+    };
+    let found = stalls(
+        journal,
+        FrameTrial::sender_stalled,
+        |trial| trial.late_ns_max,
+        words,
+    );
+    let (cells, words) = worst(found)?;
     let text = format!(
         "In {} the sending station stood still for {} or more, or sent over {} % of its frames late, in a \
          trial that a figure rests on: {words}.",
@@ -294,23 +366,10 @@ pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
 
 /// A receiver stood still, and frames waited for it.
 pub(super) fn receiver_stalled(journal: &Journal) -> Option<Warning> {
-    let found = readings(journal).into_iter().filter_map(|(record, read)| {
-        let stalled = bearing(read.frames()?).filter(|trial| trial.receiver_stalled());
-        let trial = stalled.max_by_key(|trial| trial.receiver_stood_ns_max)?;
-        Some(Finding {
-            cell: &record.cell,
-            much: trial.receiver_stood_ns_max,
-            words: format!(
-                "`{}`, repeat {}: for {} in {} at {}",
-                record.cell,
-                record.repeat,
-                duration_ns(trial.receiver_stood_ns_max as f64),
-                duration_ns(trial.duration_ns as f64),
-                rate(trial.load),
-            ),
-        })
-    });
-    let (cells, words) = worst(found.collect())?;
+    let stood_ns = |trial: &FrameTrial| trial.receiver_stood_ns_max;
+    let words = |trial: &FrameTrial| still(trial.receiver_stood_ns_max, trial);
+    let found = stalls(journal, FrameTrial::receiver_stalled, stood_ns, words);
+    let (cells, words) = worst(found)?;
     let text = format!(
         "In {} the receiving station did not look at its port for {} or more in a trial that a figure rests \
          on: {words}.",
@@ -336,12 +395,13 @@ fn rate(load: u64) -> String {
 pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
         let lost = &read.evidence.lost_at;
-        let mut most = lost.iter().map(journal::record::LostAt::packets).max();
-        let mut words: Vec<String> = lost.iter().map(journal::record::LostAt::words).collect();
+        let mut most = lost.iter().map(LostAt::packets).max();
+        let mut words: Vec<String> = lost.iter().map(LostAt::words).collect();
         let outside = read.frames().into_iter().flat_map(supporting);
-        let outside = outside.filter_map(|trial| Some((trial, trial.lost_outside()?)));
+        let header_bytes = header_bytes(journal, record).unwrap_or(0);
         let outside =
-            outside.max_by_key(|(_, lost)| lost.before.max(lost.between).max(lost.behind));
+            outside.filter_map(|trial| Some((trial, LostOutside::of(trial, header_bytes)?)));
+        let outside = outside.max_by_key(|(_, lost)| lost.most());
         if let Some((trial, outside)) = outside {
             let places = [
                 (

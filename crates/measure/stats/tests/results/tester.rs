@@ -178,6 +178,7 @@ fn loss_in_front_of_the_device_and_between_its_gateways_is_a_warning_where_it_be
     let found = |taken_in: u64, between: u64, put_out: u64, drops: u64| {
         let mut lossy = trial(200_000, 199_000);
         lossy.sent_bytes = 200_000 * 64;
+        lossy.received_bytes = 199_000 * 64;
         lossy.readings = Some(Box::new(TrialReadings {
             dut: Some(DutWork {
                 taken_in_bytes: Some(taken_in * 46),

@@ -17,13 +17,9 @@ use journal::record::{
     Check, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace, PathSettings,
 };
 
-/// Packets that two neighbouring counters may differ by besides one in [`COUNTED_ONE_IN`]: they
-/// are not read at one instant, and a link carries neighbour discovery.
-const APART_PACKETS: u64 = 16;
-/// The same where gateways also talk to one another: keepalives, and agreeing on keys.
+/// [`LostAt::APART_PACKETS`] where gateways also talk to one another: keepalives, and agreeing on
+/// keys.
 const APART_PACKETS_TALKING: u64 = 64;
-/// Two counters may differ by one packet in this many.
-const COUNTED_ONE_IN: u64 = 1000;
 
 /// Counters along the path in one direction, generator and analyser included.
 const GATES: usize = 12;
@@ -84,13 +80,13 @@ struct Line {
 }
 
 impl ObservedPath<'_> {
-    /// Where packets were lost, as far as counters tell.
+    /// Where packets were lost, as far as counters show.
     pub(crate) fn lost_at(&self, ends: &Ends<'_>) -> Vec<LostAt> {
         let [source, sink] = lab::direct_interfaces();
         if let Ends::Frames(ends) = ends
             && (ends.source == source || ends.source == sink)
         {
-            return self.past_the_gateways(ends).lost(APART_PACKETS);
+            return self.past_the_gateways(ends).lost(LostAt::APART_PACKETS);
         }
         let apart = self.apart();
         let mut lost = self.line(true, ends).lost(apart);
@@ -107,7 +103,7 @@ impl ObservedPath<'_> {
         };
         match talks {
             true => APART_PACKETS_TALKING,
-            false => APART_PACKETS,
+            false => LostAt::APART_PACKETS,
         }
     }
 
@@ -270,7 +266,7 @@ impl Line {
     }
 
     /// Each pair of neighbouring counters of which the second counted clearly fewer packets. The
-    /// two ends of the path alone do not tell where that was.
+    /// two ends of the path alone do not show where that was.
     fn lost(&self, apart: u64) -> Vec<LostAt> {
         let known: Vec<(usize, &PathCount)> = self
             .gates
@@ -294,15 +290,10 @@ impl Line {
                 dropped: self.dropped[from + 1..=to].iter().sum(),
             };
             let same = !self.differ[from..to].contains(&true);
-            (same && is_clear(lost.packets(), before.packets, apart)).then_some(lost)
+            (same && LostAt::is_clear(lost.packets(), before.packets, apart)).then_some(lost)
         });
         pairs.collect()
     }
-}
-
-/// Whether a difference is more than two counts of the same packets may show.
-const fn is_clear(lost: u64, of: u64, apart: u64) -> bool {
-    lost > apart + of / COUNTED_ONE_IN
 }
 
 const fn mirrored(place: PathPlace) -> PathPlace {
@@ -323,7 +314,8 @@ pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Opt
     let vanished = |lost: &&LostAt| match lost.places[..] {
         [place] => {
             let beyond = lost.packets().saturating_sub(lost.dropped);
-            path.must_carry_all(place) && is_clear(beyond, lost.before.packets, path.apart())
+            path.must_carry_all(place)
+                && LostAt::is_clear(beyond, lost.before.packets, path.apart())
         }
         _ => false,
     };

@@ -48,8 +48,7 @@ impl<'a> Confirmation<'a> {
 
     /// Whether a trial lost no more than the goal allows, counted as the search counts.
     pub(crate) fn is_met_by(&self, trial: &FrameTrial) -> bool {
-        let allowed_ppm = self.goal.criteria.loss_ratio_ppm;
-        !trial.took_too_long() && !trial.counts().is_high_loss(allowed_ppm)
+        trial.meets(self.goal.criteria.loss_ratio_ppm)
     }
 
     /// Whether the share of time that did not meet the goal is within its exceed ratio.

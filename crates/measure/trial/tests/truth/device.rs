@@ -45,13 +45,13 @@ pub(crate) struct Model {
     pub(crate) drift_per_s: f64,
     /// Frames lost in each trial, whatever the load.
     pub(crate) lost_each_trial: u64,
-    /// Every so many seconds the device stands still for so many.
+    /// The device stands still every so often: the period and the length of a stop, in seconds.
     pub(crate) stalls_s: Option<(f64, f64)>,
     /// Share of the frames that arrive after a later one.
     pub(crate) reordered: f64,
     /// Of a fresh device: the capacity rises from half of it in this time of load.
     pub(crate) slow_start_s: f64,
-    /// After so many seconds of load it carries a fifth less.
+    /// After this many seconds of load it carries a fifth less.
     pub(crate) throttles_after_s: f64,
     /// Standard deviation of the delay of a slice.
     pub(crate) jitter_s: f64,
@@ -59,7 +59,7 @@ pub(crate) struct Model {
     pub(crate) recovers_in_s: f64,
     /// Growth of its memory for each second, as a share of it.
     pub(crate) leaks_per_s: f64,
-    /// After so many seconds of load it finds its keys out of step, once.
+    /// After this many seconds of load it finds its keys out of step, once.
     pub(crate) desyncs_at_s: f64,
     /// What actions and hostile packets do to it.
     pub(crate) events: Events,

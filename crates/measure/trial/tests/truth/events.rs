@@ -42,9 +42,9 @@ pub(crate) struct Events {
     pub(crate) spread: f64,
     /// Work for a hostile packet, as a share of that for a frame.
     pub(crate) hostile_cost: f64,
-    /// One hostile packet in so many comes through.
+    /// One hostile packet in this many comes through.
     pub(crate) lets_through_one_in: Option<u64>,
-    /// One frame in so many is lost at any time.
+    /// One frame in this many is lost at any time.
     pub(crate) loses_one_in: Option<f64>,
 }
 
@@ -213,16 +213,8 @@ impl Simulated {
         });
         let through = attack.zip(events.lets_through_one_in);
         let trial = FrameTrial {
-            load: load.frames_per_s.unwrap_or(0),
-            duration_ns: load.duration_ns,
-            elapsed_ns: load.duration_ns,
-            intended,
-            sent: intended,
-            sent_bytes: intended * self.frame_bytes,
-            received,
-            received_bytes: received * self.frame_bytes,
             duplicated: through.map_or(0, |(attack, one_in)| attack.sent / one_in),
-            ..FrameTrial::default()
+            ..self.counted(load, intended, received)
         };
         self.loaded_s += load.duration_ns as f64 / NS;
         let latency = vec![LatencyBucket {
@@ -239,6 +231,21 @@ impl Simulated {
         };
         let run = self.run_of(trial, latency, None, load.drain_ns as f64 / NS);
         (run, disturbance)
+    }
+
+    /// A trial whose frames were all sent in time.
+    fn counted(&self, load: &RigLoad, intended: u64, received: u64) -> FrameTrial {
+        FrameTrial {
+            load: load.frames_per_s.unwrap_or(0),
+            duration_ns: load.duration_ns,
+            elapsed_ns: load.duration_ns,
+            intended,
+            sent: intended,
+            sent_bytes: intended * self.frame_bytes,
+            received,
+            received_bytes: received * self.frame_bytes,
+            ..FrameTrial::default()
+        }
     }
 
     /// Time of actions without a load.
@@ -300,17 +307,7 @@ impl Simulated {
             (intended, received) = (intended + frames, received + own);
             at_ns += width_ns;
         }
-        let trial = FrameTrial {
-            load: rate,
-            duration_ns: load.duration_ns,
-            elapsed_ns: load.duration_ns,
-            intended,
-            sent: intended,
-            sent_bytes: intended * self.frame_bytes,
-            received,
-            received_bytes: received * self.frame_bytes,
-            ..FrameTrial::default()
-        };
+        let trial = self.counted(load, intended, received);
         let histogram = histogram.into_iter();
         let histogram = histogram
             .map(|(upto_ns, frames)| LatencyBucket { upto_ns, frames })

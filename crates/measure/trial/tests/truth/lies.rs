@@ -36,11 +36,11 @@ const SAMPLED: u64 = 300;
 pub(crate) enum Lie {
     /// Nothing.
     None,
-    /// One frame in so many leaves in clear, at random. It counts them as sealed.
+    /// One frame in this many leaves in clear, at random. It counts them as sealed.
     ClearOneIn(f64),
-    /// One flow of so many leaves in clear. It counts them as sealed.
+    /// One flow of this many leaves in clear. It counts them as sealed.
     ClearFlowOf(f64),
-    /// One frame in so many takes another way than the cipher link. It counts them as sealed.
+    /// One frame in this many takes another way than the cipher link. It counts them as sealed.
     PastTheLinkOneIn(f64),
     /// The same, and it counts only what it seals.
     PastTheLinkUncountedOneIn(f64),
@@ -48,9 +48,9 @@ pub(crate) enum Lie {
     Compresses(f64),
     /// Payload that repeats costs this share less, and is as long as ever on the cipher link.
     Remembers(f64),
-    /// It counts so many per cent more than the frames that were sent.
+    /// It counts this many per cent more than the frames that were sent.
     CountsMore(f64),
-    /// It counts so many per cent less than the frames that it carried.
+    /// It counts this many per cent less than the frames that it carried.
     CountsLess(f64),
     /// It counts every frame that was sent as put out, also those that it lost.
     CountsTheLost,
@@ -108,7 +108,7 @@ impl Watched {
         }
     }
 
-    /// How many of so many frames an event of this probability takes (normal beyond a few dozen).
+    /// How many of these frames an event of this probability takes (normal beyond a few dozen).
     fn some(&mut self, of: u64, share: f64) -> u64 {
         let mean = of as f64 * share;
         if mean < 50.0 {
