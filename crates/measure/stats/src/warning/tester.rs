@@ -154,7 +154,7 @@ pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
 /// over all frame trials of a record: a deep queue may hold frames until the next one.
 pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
-        let header_bytes = header_bytes(journal, record)?;
+        let [_, header_bytes] = header_bytes(journal, record)?;
         let trials = read.frames()?.trials.iter();
         let known = trials.filter_map(|trial| PutOut::of(trial, header_bytes));
         let sum = known.fold(PutOut::default(), |sum, more| PutOut {
@@ -186,13 +186,13 @@ pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
     warning(WarningKind::CountersDisagree, cells, text, advice)
 }
 
-/// Bytes of a frame's headers that the device of a frame test counts: of one that carries whole
-/// frames, those of Ethernet.
-fn header_bytes(journal: &Journal, record: &TrialRecord) -> Option<u64> {
+/// Bytes of a frame's headers that the device of a frame test counts, at least and at most: of one
+/// that carries whole frames, those of Ethernet, with a VLAN tag or without.
+fn header_bytes(journal: &Journal, record: &TrialRecord) -> Option<[u64; 2]> {
     let mut cells = journal.header.plan.cells.iter();
     let cell = cells.find(|cell| cell.id == record.cell)?;
-    let (_, header_bytes) = cell.dut.adapter.profile().frame_bytes;
-    matches!(cell.measurement, Measurement::Frames(_)).then_some(header_bytes as u64)
+    let (least, most) = cell.dut.adapter.profile().frame_bytes;
+    matches!(cell.measurement, Measurement::Frames(_)).then_some([least as u64, most as u64])
 }
 
 /// Bytes in clear of these frames as the device counts them.
@@ -215,15 +215,14 @@ struct LostOutside {
 
 impl LostOutside {
     /// `None` without counters of our own gateways.
-    fn of(trial: &FrameTrial, header_bytes: u64) -> Option<Self> {
+    fn of(trial: &FrameTrial, [least, most]: [u64; 2]) -> Option<Self> {
         let readings = trial.readings.as_deref()?;
         let (work, drops) = (readings.dut?, &readings.drops);
-        let clear = |bytes, frames| clear_bytes(bytes, frames, header_bytes);
-        let sent_bytes = clear(trial.sent_bytes, trial.sent);
+        let sent_bytes = clear_bytes(trial.sent_bytes, trial.sent, least);
         let mean = sent_bytes.div_ceil(trial.sent.max(1)).max(1);
         let others = trial.duplicated + trial.too_late + trial.corrupted + trial.after_end;
-        let arrived_bytes =
-            clear(trial.received_bytes, trial.received).saturating_add(others.saturating_mul(mean));
+        let arrived_bytes = clear_bytes(trial.received_bytes, trial.received, most)
+            .saturating_add(others.saturating_mul(mean));
         let beyond = |lost: u64, dropped: u64| {
             let apart = LostAt::APART_PACKETS + drops.device + dropped;
             let is_clear = LostAt::is_clear(lost, trial.sent, apart);
@@ -398,7 +397,7 @@ pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
         let mut most = lost.iter().map(LostAt::packets).max();
         let mut words: Vec<String> = lost.iter().map(LostAt::words).collect();
         let outside = read.frames().into_iter().flat_map(supporting);
-        let header_bytes = header_bytes(journal, record).unwrap_or(0);
+        let header_bytes = header_bytes(journal, record).unwrap_or_default();
         let outside =
             outside.filter_map(|trial| Some((trial, LostOutside::of(trial, header_bytes)?)));
         let outside = outside.max_by_key(|(_, lost)| lost.most());

@@ -2,10 +2,11 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, add, found, throughput, trial};
-use campaign::plan::{Load, Procedure};
+use campaign::plan::{Adapter, Encryptor, Load, Mode, Procedure};
 use journal::Journal;
 use journal::record::*;
 use stats::{Results, Warning, WarningKind};
+use wire::Suite;
 
 fn of(journal: &Journal, kind: WarningKind) -> Option<Warning> {
     let warnings = Results::of(journal).warnings;
@@ -87,11 +88,17 @@ fn a_path_that_waited_for_others_is_told_by_idle_time() {
 }
 
 fn loaded(trial: FrameTrial) -> Journal {
+    loaded_on(None, trial)
+}
+
+/// As [`loaded`], on a device.
+fn loaded_on(adapter: Option<Adapter>, trial: FrameTrial) -> Journal {
     let load = Procedure::Load(Load {
         frames_per_s: Some(trial.load),
         duration_ns: SECOND_NS,
     });
-    let cell = frame_fixture::cell("router", 64, load);
+    let mut cell = frame_fixture::cell("router", 64, load);
+    cell.dut.adapter = adapter.unwrap_or(cell.dut.adapter);
     let mut run = journal(vec![cell.clone()], 1, 8);
     let frames = FrameResult {
         trials: vec![trial],
@@ -210,6 +217,27 @@ fn loss_in_front_of_the_device_and_between_its_gateways_is_a_warning_where_it_be
     );
     // What queues of the device counted as dropped is its own.
     assert_eq!(with(200_000 - 500, 500, 300), None);
+}
+
+#[test]
+fn headers_that_a_device_counts_because_it_carries_whole_frames_are_no_lost_frames() {
+    let mut encryptor = Encryptor::new(Suite::Aes256Gcm);
+    encryptor.mode = Mode::L2;
+    for header_bytes in [14, 18] {
+        let mut whole = trial(200_000, 200_000);
+        (whole.sent_bytes, whole.received_bytes) = (200_000 * 64, 200_000 * 64);
+        whole.readings = Some(Box::new(TrialReadings {
+            dut: Some(DutWork {
+                taken_in_bytes: Some(200_000 * (46 + header_bytes)),
+                put_out_bytes: Some(200_000 * (46 + header_bytes)),
+                lost_between_packets: Some(0),
+                unaccounted_packets: 0,
+            }),
+            ..TrialReadings::default()
+        }));
+        let run = loaded_on(Some(Adapter::Cipherbench(encryptor.clone())), whole);
+        assert_eq!(of(&run, WarningKind::LostAt), None, "{header_bytes}");
+    }
 }
 
 #[test]
