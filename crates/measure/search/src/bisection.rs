@@ -17,9 +17,12 @@ pub struct Bisection {
     max: u64,
     /// Trials that must all be lossy for a load to fail; at least 1.
     repeats: u64,
-    /// The undecided load and the number of successive lossy trials at it.
+    /// The undecided load and the number of successive lossy trials at it. It may be the lower
+    /// bound, which a trial contradicts.
     lossy: Option<(u64, u64)>,
-    lower: Option<Decided>,
+    /// The loads that pass, rising: the last is the lower bound, and the one before takes its place
+    /// when trials contradict it.
+    passed: Vec<Decided>,
     upper: Option<Decided>,
     budget: Budget,
     step: Step,
@@ -87,7 +90,7 @@ impl Bisection {
             max,
             repeats: repeats(&goal),
             lossy: None,
-            lower: None,
+            passed: Vec::new(),
             upper: None,
             budget: Budget::new(limits),
             step: Step::Done,
@@ -107,10 +110,13 @@ impl Bisection {
         if self.outcome() != Outcome::Unfinished {
             return None;
         }
+        if let Some((load, _)) = self.lossy {
+            return Some(load);
+        }
         let Some(upper) = self.upper else {
             return Some(self.max);
         };
-        let lower = self.lower.map_or(self.min, |decided| decided.load);
+        let lower = self.lower().map_or(self.min, |decided| decided.load);
         if width::is_narrow(lower, upper.load, self.goal[0].width_ppm) {
             // Trying the lowest load settles the outcome.
             return Some(self.min);
@@ -118,8 +124,13 @@ impl Bisection {
         Some(lower.midpoint(upper.load))
     }
 
+    fn lower(&self) -> Option<Decided> {
+        self.passed.last().copied()
+    }
+
     fn outcome(&self) -> Outcome {
-        match (self.lower, self.upper) {
+        match (self.lower(), self.upper) {
+            _ if self.lossy.is_some() => Outcome::Unfinished,
             (Some(lower), None) if lower.load >= self.max => Outcome::MaxLoadMeets,
             (None, Some(upper)) if upper.load <= self.min => Outcome::MinLoadFails,
             (Some(lower), Some(upper))
@@ -131,11 +142,12 @@ impl Bisection {
         }
     }
 
-    /// Records a trial of full length; a trial that decides nothing new has no effect.
+    /// Records a trial of full length; a trial that decides nothing new has no effect. One at the
+    /// lower bound may contradict it.
     fn decide(&mut self, trial: Trial, counts: Counts) {
         let below_upper = self.upper.is_none_or(|upper| trial.load < upper.load);
-        let above_lower = self.lower.is_none_or(|lower| lower.load < trial.load);
-        if !(below_upper && above_lower) {
+        let from_lower = self.lower().is_none_or(|lower| lower.load <= trial.load);
+        if !(below_upper && from_lower) {
             return;
         }
         // Only trials at the same load are repeats.
@@ -147,9 +159,11 @@ impl Bisection {
             forwarding_rate: trial.load as f64 * counts.forwarding_ratio(),
         };
         if !counts.is_high_loss(self.goal[0].loss_ratio_ppm) {
-            self.lower = Some(decided);
+            self.passed.retain(|passed| passed.load < trial.load);
+            self.passed.push(decided);
         } else if trials >= self.repeats {
             self.upper = Some(decided);
+            self.passed.retain(|passed| passed.load < trial.load);
         } else {
             self.lossy = Some((trial.load, trials));
         }
@@ -175,12 +189,13 @@ impl Searcher for Bisection {
 
     fn bounds(&self, goal: usize) -> Bounds {
         assert_eq!(goal, 0, "bisection has one goal");
+        let lower = self.lower();
         Bounds {
-            lower: self.lower.map(|decided| decided.load),
+            lower: lower.map(|decided| decided.load),
             upper: self.upper.map(|decided| decided.load),
             outcome: self.outcome(),
-            conditional_throughput: self.lower.map_or(0.0, |decided| decided.forwarding_rate),
-            lower_trials: self.lower.map_or(0, |decided| decided.trials),
+            conditional_throughput: lower.map_or(0.0, |decided| decided.forwarding_rate),
+            lower_trials: lower.map_or(0, |decided| decided.trials),
             upper_trials: self.upper.map_or(0, |decided| decided.trials),
         }
     }

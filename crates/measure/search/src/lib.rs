@@ -183,7 +183,8 @@ pub enum Outcome {
 ///
 /// `next` returns a trial, which the driver makes and records, until it returns [`Step::Done`]. A
 /// trial that differs from the request (a load that the tester could not set, a trial cut short) is
-/// recorded as it was made; the search takes it into account.
+/// recorded as it was made; the search takes it into account. After the end further trials may be
+/// recorded, at a bound that is to be confirmed: where they contradict it, `next` goes on.
 pub trait Searcher {
     /// The next trial, or the end. Asking twice changes nothing.
     fn next(&self) -> Step;

@@ -28,7 +28,7 @@ mod trials;
 
 pub(crate) use attempt::attempt;
 pub(crate) use confirm::Confirmation;
-pub use confirm::confirm;
+pub use confirm::take_evidence;
 pub use outage::{Bins, ExecutedAction};
 pub(crate) use points::{soaked, with_bins};
 pub use procedures::carry_out;
@@ -42,7 +42,7 @@ use journal::record::FrameResult;
 /// The result of a procedure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The result without the trial whose evidence is read.
+    /// The result; without the trial whose evidence is read, unless a search ended with it.
     pub result: FrameResult,
     /// Received frames that are not of a trial, over all trials.
     pub strays: Strays,

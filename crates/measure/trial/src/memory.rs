@@ -14,15 +14,14 @@ mod threads;
 use crate::command::CommandError;
 use crate::error::TrialError;
 use crate::event::EventSink;
-use crate::evidence::{FrameObserved, counted_since, dut_as_asked, frame_checks, gateways_balance};
-use crate::frames::{Found, Rig, Way, carry_out, confirm};
+use crate::evidence::{FrameObserved, dut_as_asked, frame_checks, gateways_balance};
+use crate::frames::{Found, Way, carry_out, take_evidence};
 use crate::measurer::{Measurer, Trial, judge, record};
 use campaign::plan::{FrameTest, Measurement};
 use gateways::{Gateways, test_addresses};
-use journal::record::{Cpu, Evidence, Figures, Measured, Outcome, TrialRecord};
+use journal::record::{Evidence, Figures, Measured, Outcome, TrialRecord};
 use lab::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
-use rig::MemoryRig;
-use std::time::Instant;
+use rig::{MemoryRig, Sampled};
 
 /// Measures within this process.
 #[derive(Debug, Default)]
@@ -81,26 +80,13 @@ fn with_evidence(
     rig: &mut MemoryRig<'_>,
     interrupt: &Interrupt,
 ) -> Result<(Measured, Option<String>), TrialError> {
-    let clock = Instant::now();
-    let (cpu_before, counters_before) = (rig.gateways.cpu_ns(), rig.gateways.counters());
-    let run = rig.run(&found.evidence_load, interrupt)?;
-    found.add_evidence(&run);
-    let dut_counters = counted_since(&rig.gateways.counters(), &counters_before);
-    let (station_a_ns, station_b_ns) = rig.stations_cpu_ns;
-    let (stations_ns, dut_ns) = (
-        station_a_ns + station_b_ns,
-        rig.gateways.cpu_ns() - cpu_before,
-    );
-    let cpu = Cpu {
-        wall_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
-        stations_ns,
-        station_a_ns,
-        station_b_ns,
-        dut_ns: Some(dut_ns),
-        busy_ns: stations_ns + dut_ns,
-        ..Cpu::default()
-    };
-    confirm(&mut found, test, rig, interrupt)?;
+    take_evidence(&mut found, test, rig, interrupt)?;
+    let sampled = rig.sampled.take();
+    let Sampled {
+        cpu,
+        dut_counters,
+        trial,
+    } = sampled.expect("the trial with the evidence is sampled");
     let mut checks = frame_checks(&FrameObserved {
         test,
         result: &found.result,
@@ -112,7 +98,7 @@ fn with_evidence(
         rig.way.cell,
         &rig.gateways.facts,
         &dut_counters,
-        Some(&run.trial),
+        Some(&trial),
     ));
     let measured = Measured {
         figures: Figures::Frames(Box::new(found.result)),

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use search::simulate::Behaviour;
-use search::{Bisection, Counts, Goal, Limits, Method, Outcome, SearchError, Searcher, Trial};
+use search::{
+    Bisection, Counts, Goal, Limits, Method, Outcome, SearchError, Searcher, Step, Trial,
+};
 
 use crate::{
     MAX_LOAD, MIN_LOAD, NDR, PDR, RFC2544, SECOND, TST009, assert_between, found, regular,
@@ -143,6 +145,70 @@ fn a_short_trial_decides_nothing() {
         SECOND,
     );
     assert_eq!(Searcher::bounds(&search, 0).lower, None);
+}
+
+/// The trials of a device of this capacity, until the search ends.
+fn go_on(search: &mut Bisection, capacity: u64) -> u32 {
+    let mut made = 0;
+    while let Step::Measure(trial) = search.next() {
+        record(search, trial.load, capacity);
+        made += 1;
+    }
+    made
+}
+
+fn record(search: &mut Bisection, load: u64, capacity: u64) {
+    let counts = Counts {
+        intended: load,
+        forwarded: load.min(capacity),
+    };
+    let trial = Trial {
+        load,
+        duration_ns: 60 * SECOND,
+    };
+    Searcher::record(search, trial, counts, 60 * SECOND);
+}
+
+#[test]
+fn a_search_whose_lower_bound_is_contradicted_goes_on_below_it() {
+    let limits = || Limits::time(u64::MAX);
+    let rfc2544 = Bisection::rfc2544(&[RFC2544], MIN_LOAD, MAX_LOAD, limits()).unwrap();
+    let tst009 = Bisection::tst009(&[TST009], MIN_LOAD, MAX_LOAD, limits()).unwrap();
+    for (mut search, goal) in [(rfc2544, RFC2544), (tst009, TST009)] {
+        go_on(&mut search, CAPACITY);
+        let lower = search.bounds(0).lower.unwrap();
+        // What passes again changes nothing.
+        record(&mut search, lower, CAPACITY);
+        assert_eq!(
+            (search.next(), search.bounds(0).lower),
+            (Step::Done, Some(lower))
+        );
+        let weaker = CAPACITY / 10 * 9;
+        // Each bound that passed before is tried again.
+        while let Some(lower) = search.bounds(0).lower.filter(|lower| *lower > weaker) {
+            record(&mut search, lower, weaker);
+            go_on(&mut search, weaker);
+        }
+        assert_between(search.bounds(0), &goal, weaker);
+    }
+}
+
+#[test]
+fn loss_verification_repeats_the_trial_that_contradicts() {
+    let limits = Limits::time(u64::MAX);
+    let mut search = Bisection::tst009(&[TST009], MIN_LOAD, MAX_LOAD, limits).unwrap();
+    go_on(&mut search, CAPACITY);
+    let before = search.bounds(0);
+    let lower = before.lower.unwrap();
+    record(&mut search, lower, lower - 1);
+    let again = Trial {
+        load: lower,
+        duration_ns: 60 * SECOND,
+    };
+    assert_eq!(search.next(), Step::Measure(again));
+    assert_eq!(go_on(&mut search, CAPACITY), 1);
+    let after = search.bounds(0);
+    assert_eq!((after.lower, after.upper), (before.lower, before.upper));
 }
 
 #[test]

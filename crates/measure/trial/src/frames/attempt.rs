@@ -6,25 +6,24 @@
 //!    and after each trial counters of links, queues, device and machine are read. Every node's
 //!    settings are watched until the end, except where the procedure changes them itself.
 //! 3. Make one more trial at the load of its figures, with samples of the cipher link and CPU time
-//!    by role. It confirms the figure; where it does not, further trials decide
-//!    ([`super::confirm`]).
+//!    by role. It confirms the figure; where it does not, the search goes on, or further trials
+//!    decide ([`super::confirm`]).
 //! 4. Stop the DUT and make every check.
 
-use super::confirm::confirm;
+use super::carry_out;
+use super::confirm::take_evidence;
 use super::spec::Way;
-use super::station::StationRig;
-use super::{FrameRun, RigLoad, carry_out};
+use super::station::{Sampled, StationRig};
 use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
 use crate::measurer::{Trial, machine, with_dut};
 use crate::quiet;
-use crate::reading::{Counters, Offloads, offloads};
+use crate::reading::offloads;
 use crate::readings::PathReadings;
 use crate::settings::SettingsWatch;
-use crate::timing::Timing;
-use crate::watch::{Sample, WatchPoint, Watcher};
+use crate::watch::WatchPoint;
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
@@ -135,12 +134,23 @@ impl Attempt<'_> {
             look,
         )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
-        let load = found.evidence_load;
-        let (run, mut readings) = self.sampled(&mut rig, &load, look, offloads_before.clone())?;
-        words.extend(rig.commands(&load));
-        found.add_evidence(&run);
-        confirm(&mut found, self.test, &mut rig, self.interrupt)?;
-        readings.watch.clone_from(&rig.watched);
+        take_evidence(&mut found, self.test, &mut rig, self.interrupt)?;
+        words.extend(rig.commands(&found.evidence_load));
+        let sampled = rig.sampled.take();
+        let Sampled {
+            before,
+            after,
+            seen,
+        } = sampled.expect("the trial with the evidence is sampled");
+        let mut readings = PathReadings {
+            look,
+            offloads: offloads_before.clone(),
+            before,
+            watch: rig.watched.clone(),
+            after,
+            seen,
+            settings: None,
+        };
         if let Some(settings) = settings {
             let after = offloads(self.bench)?;
             readings.settings = Some(settings.end_of_frames(&offloads_before, &after)?);
@@ -186,37 +196,5 @@ impl Attempt<'_> {
             (_, NodeId::Gw1) => Some(NodeId::Gw2),
             _ => Some(NodeId::Gw1),
         }
-    }
-
-    /// Makes the trial with the samples and CPU time.
-    fn sampled<'l>(
-        &self,
-        rig: &mut StationRig<'_>,
-        load: &RigLoad,
-        look: Option<WatchPoint<'l>>,
-        offloads: Offloads,
-    ) -> Result<(FrameRun, PathReadings<'l>), TrialError> {
-        let before = Counters::read(self.bench, rig.dut())?;
-        let running = rig.start(load, None)?;
-        let watch = Watcher {
-            bench: self.bench,
-            dut: rig.dut(),
-            timing: Timing::of_frames(load.duration_ns),
-            look,
-            sample: Sample::BULK,
-            interrupt: self.interrupt,
-        };
-        let seen = watch.follow(running.started, running.programs())?;
-        let run = rig.finish(running, self.interrupt)?;
-        let readings = PathReadings {
-            look,
-            offloads,
-            before,
-            watch: None,
-            after: Counters::read(self.bench, rig.dut())?,
-            seen,
-            settings: None,
-        };
-        Ok((run, readings))
     }
 }

@@ -1,7 +1,7 @@
 //! The load on which a procedure's figures are based.
 
 use super::FrameRun;
-use super::throughput::throughput;
+use super::throughput::{Confirm, throughput};
 use super::trials::Trials;
 use crate::error::TrialError;
 use campaign::plan::ThroughputSearch;
@@ -27,8 +27,9 @@ impl Basis {
 pub(super) fn search(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
+    confirm: Confirm,
 ) -> Result<Basis, TrialError> {
-    let found = throughput(trials, plan)?;
+    let found = throughput(trials, plan, confirm)?;
     let lower = found.goals.first().and_then(|goal| goal.lower);
     let lowest = plan.min_load.min(found.max_load);
     trials.result.throughput = Some(found);
@@ -41,7 +42,7 @@ pub(super) fn searched(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
 ) -> Result<Result<u64, Basis>, TrialError> {
-    let mut basis = search(trials, plan)?;
+    let mut basis = search(trials, plan, Confirm::Plain)?;
     let goal = trials.bounds.first();
     if let Some(lower) = goal.and_then(|goal| goal.lower) {
         return Ok(Ok(lower));

@@ -1,8 +1,9 @@
 //! Confirms a throughput by trials at its load: what contradicts a figure may not stand beside it.
 //!
-//! The trial with the samples runs at the lower bound of the first goal. It counts like a trial of
-//! the search: when it does not meet the goal, trials of the goal's length follow, until the share
-//! of time that did not meet it is within the goal's exceed ratio (RFC 9971), or the time is up.
+//! After a search a trial runs at the lower bound of the first goal. When it does not meet the
+//! goal, trials of the goal's length follow, until the share of time that did not meet it is within
+//! the goal's exceed ratio (RFC 9971), or the time is up. The search itself makes them, and goes on
+//! with those that contradict it; what follows other trials after a search can only be refused.
 
 use super::{Found, Rig, RigLoad};
 use crate::error::TrialError;
@@ -19,7 +20,7 @@ const CONFIRMING_TIMES: u64 = 3;
 pub(crate) struct Confirmation<'a> {
     /// The goal.
     pub(crate) goal: &'a Goal,
-    /// The trials at its lower bound after the search: first that with the samples.
+    /// The trials at its lower bound after the search.
     pub(crate) trials: &'a [FrameTrial],
 }
 
@@ -59,7 +60,7 @@ impl<'a> Confirmation<'a> {
     }
 
     /// Duration of the next trial; `None` if the trials decide.
-    fn next_ns(&self) -> Option<u64> {
+    pub(super) fn next_ns(&self) -> Option<u64> {
         let first = self.trials.first()?.duration_ns;
         let trial_ns = self.goal.criteria.final_trial_ns.max(1);
         let most = first.saturating_mul(CONFIRMING_TIMES);
@@ -71,27 +72,27 @@ impl<'a> Confirmation<'a> {
     }
 }
 
-/// Makes further trials at the load of the trial with the samples until they decide about the
-/// throughput.
+/// Makes the trial whose evidence is read, unless the search ended with it, and further ones until
+/// they decide about the throughput.
 ///
 /// # Errors
 /// When a frame trial cannot be made, or the run is interrupted.
-pub fn confirm(
+pub fn take_evidence(
     found: &mut Found,
     test: &FrameTest,
     rig: &mut dyn Rig,
     interrupt: &Interrupt,
 ) -> Result<(), TrialError> {
+    if found.result.evidence_trial.is_some() {
+        return Ok(());
+    }
     let load = found.evidence_load;
+    let run = rig.run(&load, interrupt)?;
+    found.add_evidence(&run);
     while let Some(duration_ns) = Confirmation::of(test, &found.result).and_then(|it| it.next_ns())
     {
-        let run = rig.run(
-            &RigLoad {
-                duration_ns,
-                ..load
-            },
-            interrupt,
-        )?;
+        let further = RigLoad::new(load.frames_per_s, duration_ns, load.drain_ns);
+        let run = rig.run(&further, interrupt)?;
         found.result.trials.push(run.trial);
         found.strays.add(&run.strays);
     }

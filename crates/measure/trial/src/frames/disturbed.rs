@@ -3,7 +3,7 @@
 
 use super::RigLoad;
 use super::basis::{Basis, searched, share};
-use super::throughput::throughput_by;
+use super::throughput::{Confirm, throughput_by};
 use super::trials::{DRAIN_NS, Trials};
 use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 use crate::error::TrialError;
@@ -120,7 +120,7 @@ fn search_with_rekeys(
         max_load: known.map(|found| found.max_load).or(search.max_load),
         ..search.clone()
     };
-    let found = throughput_by(trials, &again, |trials, load| {
+    let found = throughput_by(trials, &again, Confirm::Plain, |trials, load| {
         // At least one rekey per trial, in the middle of a short one.
         let every_ns = every_ns.min(load.duration_ns.div_ceil(2)).max(1);
         let made = trials.make_disturbed(load, &rekeys(every_ns, load.duration_ns))?;

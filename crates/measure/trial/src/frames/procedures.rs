@@ -14,27 +14,26 @@
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
 //!
 //! Each returns the load of its figures, for the trial in which samples and CPU time are taken.
-//! That trial follows the procedure.
+//! That trial follows the procedure; of a search for throughput it is the last one, which confirms
+//! what was found.
 
 use super::basis::{Basis, latency_trial, search, searched, share};
 use super::disturbed::disturbed;
 use super::mrr::mrr;
 use super::service::service;
 use super::soak::soak;
-use super::trials::{DRAIN_NS, Trials};
+use super::throughput::Confirm;
+use super::trials::{DRAIN_NS, EVIDENCE_NS, Trials};
 use super::{Found, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::Trial;
-use campaign::estimate;
 use campaign::plan::{BackToBack, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery};
 use journal::record::{BurstTrial, DisturbedTrials, FrameFound, FrameResult, RecoveryTrial};
 use lab::Interrupt;
 use search::{BurstStep, Step};
 use traffic::spec::Then;
 
-/// Duration of the trial whose evidence is read.
-const EVIDENCE_NS: u64 = estimate::EVIDENCE_RUN.as_nanos() as u64;
 /// Load of that trial, in per cent of the highest load, where a procedure finds no load: bursts.
 const EVIDENCE_PERCENT_OF_MAX: u64 = 10;
 /// Last part of the time after an overload in which no frame may be lost, in per cent.
@@ -65,7 +64,7 @@ pub fn carry_out(
     };
     let basis = match &test.procedure {
         Procedure::Load(plan) => load(&mut trials, plan)?,
-        Procedure::Throughput(plan) => search(&mut trials, plan)?,
+        Procedure::Throughput(plan) => search(&mut trials, plan, Confirm::Sampled)?,
         Procedure::Mrr(plan) => mrr(&mut trials, plan)?,
         Procedure::Service(plan) => service(&mut trials, plan)?,
         Procedure::LossCurve(plan) => loss_curve(&mut trials, plan)?,
@@ -78,7 +77,7 @@ pub fn carry_out(
     Ok(Found {
         result: trials.result,
         strays: trials.strays,
-        evidence_load: RigLoad::new(basis.load, EVIDENCE_NS, basis.drain_ns),
+        evidence_load: RigLoad::new(basis.load, EVIDENCE_NS, basis.drain_ns).with_samples(),
         objection: basis.objection,
     })
 }

@@ -101,6 +101,8 @@ pub struct RigLoad {
     pub periods: Option<Bins>,
     /// Whether delay variation is measured, which costs the receiver time.
     pub variation: bool,
+    /// Whether samples of the cipher link and CPU time by role are taken meanwhile.
+    pub sampled: bool,
 }
 
 impl RigLoad {
@@ -116,7 +118,14 @@ impl RigLoad {
             bins: None,
             periods: None,
             variation: false,
+            sampled: false,
         }
+    }
+
+    /// The same load, during which samples are taken.
+    pub(crate) const fn with_samples(mut self) -> Self {
+        self.sampled = true;
+        self
     }
 
     /// The same load, of which delay variation is measured.

@@ -9,10 +9,11 @@
 //!    there the next trial waits.
 //!
 //! With both directions loaded, each step is made for both in parallel. After each trial the path
-//! is read ([`readings`]).
+//! is read ([`readings`]); during one whose load asks for it, samples are taken ([`sampled`]).
 
 mod disturb;
 mod readings;
+mod sampled;
 mod soak;
 
 use super::rig::Soaked;
@@ -30,6 +31,7 @@ use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
 use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut};
 use port::FramePortKind;
 use readings::PathReader;
+pub(super) use sampled::Sampled;
 use std::time::{Duration, Instant};
 use traffic::report::{READY, Report};
 use traffic::spec::Spec;
@@ -63,6 +65,9 @@ pub(crate) struct StationRig<'a> {
     /// Whether receivers of the next trial can start before those have ended.
     shares_ports: bool,
     reader: PathReader<'a>,
+    look: Option<WatchPoint<'a>>,
+    /// What was read during the last trial with samples.
+    pub(super) sampled: Option<Sampled>,
     /// Foreign frames of the cipher link over all trials; `None` where nothing looks there.
     pub(super) watched: Option<CipherWatch>,
 }
@@ -110,6 +115,8 @@ impl<'a> StationRig<'a> {
             leaving: Tools::new(bench),
             shares_ports: false,
             reader,
+            look,
+            sampled: None,
             watched: None,
         })
     }
@@ -307,6 +314,9 @@ impl Running<'_> {
 
 impl Rig for StationRig<'_> {
     fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
+        if load.sampled {
+            return self.run_sampled(load, interrupt);
+        }
         let running = self.start(load, None)?;
         self.finish(running, interrupt)
     }

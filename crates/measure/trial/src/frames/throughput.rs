@@ -1,24 +1,45 @@
-//! Throughput: the search for the highest load that meets each goal.
+//! Throughput: the search for the highest load that meets each goal, and its confirmation.
 
-use super::trials::Trials;
+use super::basis::latency_trial;
+use super::confirm::Confirmation;
+use super::trials::{EVIDENCE_NS, Trials};
 use super::{FrameRun, RigLoad};
 use crate::error::TrialError;
 use campaign::plan::{Profile, ThroughputSearch};
 use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
-use search::{Limits, Method, Searcher, Step};
+use search::{Limits, Method, Searcher, Step, Trial};
+
+/// How the trials are made that confirm what a search found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Confirm {
+    /// Like those of the search.
+    Plain,
+    /// With samples: the first that confirms is the trial whose evidence is read.
+    Sampled,
+}
+
+/// Most times that a search which has used up its time is confirmed: each failure leaves a lower
+/// bound.
+const ROUNDS_AFTER_TIMEOUT: u32 = 3;
 
 /// Searches for all goals of the plan together.
 pub(super) fn throughput(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
+    confirm: Confirm,
 ) -> Result<ThroughputFound, TrialError> {
-    throughput_by(trials, plan, |trials, load| trials.make(load))
+    throughput_by(trials, plan, confirm, |trials, load| trials.make(load))
 }
 
 /// Searches with trials that `make` makes.
+///
+/// At the end the load of the first goal is tried again. A trial that speaks against it is one of
+/// the search like the others, which goes on with it: evidence that contradicts a figure takes the
+/// figure's place.
 pub(super) fn throughput_by(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
+    confirm: Confirm,
     mut make: impl FnMut(&mut Trials<'_>, &RigLoad) -> Result<FrameRun, TrialError>,
 ) -> Result<ThroughputFound, TrialError> {
     let (max_load, max_load_by) = trials.highest_load(plan.max_load)?;
@@ -27,11 +48,20 @@ pub(super) fn throughput_by(
     let min_load = plan.min_load.min(max_load);
     let limits = Limits::time(plan.timeout_ns);
     let mut search = method(plan.profile).start(&goals, min_load, max_load, limits)?;
-    while let Step::Measure(trial) = search.next() {
-        let load = RigLoad::new(Some(trial.load), trial.duration_ns, plan.drain_ns);
-        let run = undisturbed(trials, &load, plan.timeout_ns, &mut make)?;
-        search.record(trial, run.trial.counts(), run.took_ns);
-        trials.bounds = bounds(&*search, plan);
+    let mut rounds_left = ROUNDS_AFTER_TIMEOUT;
+    loop {
+        while let Step::Measure(trial) = search.next() {
+            let load = RigLoad::new(Some(trial.load), trial.duration_ns, plan.drain_ns);
+            let run = undisturbed(trials, &load, plan.timeout_ns, &mut make)?;
+            record(trials, plan, &mut *search, trial, &run);
+        }
+        if search.timed_out() {
+            rounds_left -= 1;
+        }
+        let agrees = agrees(trials, plan, &mut *search, confirm, &mut make)?;
+        if agrees || rounds_left == 0 {
+            break;
+        }
     }
     Ok(ThroughputFound {
         max_load,
@@ -43,6 +73,66 @@ pub(super) fn throughput_by(
         },
         took_ns: search.took_ns(),
     })
+}
+
+/// Adds a trial to the search.
+fn record(
+    trials: &mut Trials<'_>,
+    plan: &ThroughputSearch,
+    search: &mut dyn Searcher,
+    trial: Trial,
+    run: &FrameRun,
+) {
+    search.record(trial, run.trial.counts(), run.took_ns);
+    trials.bounds = bounds(search, plan);
+}
+
+/// Whether trials at the lower bound of the first goal agree with it, or there is no such bound;
+/// otherwise the search goes on.
+///
+/// They decide among themselves: one of them is longer than those of a quick search, and would
+/// outweigh them.
+fn agrees(
+    trials: &mut Trials<'_>,
+    plan: &ThroughputSearch,
+    search: &mut dyn Searcher,
+    confirm: Confirm,
+    make: &mut impl FnMut(&mut Trials<'_>, &RigLoad) -> Result<FrameRun, TrialError>,
+) -> Result<bool, TrialError> {
+    let (Some(goal), Some(lower)) = (plan.goals.first(), search.bounds(0).lower) else {
+        return Ok(true);
+    };
+    let mut load = RigLoad::new(Some(lower), EVIDENCE_NS, plan.drain_ns);
+    load.sampled = confirm == Confirm::Sampled;
+    let mut runs = vec![undisturbed(trials, &load, plan.timeout_ns, make)?];
+    let place = trials.result.trials.len() - 1;
+    load.sampled = false;
+    loop {
+        let confirmation = Confirmation {
+            goal,
+            trials: &trials.result.trials[place..],
+        };
+        let Some(duration_ns) = confirmation.next_ns() else {
+            break;
+        };
+        load.duration_ns = duration_ns;
+        runs.push(undisturbed(trials, &load, plan.timeout_ns, make)?);
+    }
+    for run in &runs {
+        let trial = Trial {
+            load: lower,
+            duration_ns: run.trial.duration_ns,
+        };
+        record(trials, plan, search, trial, run);
+    }
+    if search.bounds(0).lower != Some(lower) || search.next() != Step::Done {
+        return Ok(false);
+    }
+    if confirm == Confirm::Sampled {
+        trials.result.evidence_trial = Some(place);
+        trials.result.latency.push(latency_trial(None, &runs[0]));
+    }
+    Ok(true)
 }
 
 /// Most trials at one load, the first included, while the tester itself may be the cause.

@@ -14,6 +14,8 @@ use lab::Interrupt;
 
 /// Duration of the trial that warms the device up and finds the generator's highest load.
 const FLOOD_NS: u64 = estimate::FLOOD_RUN.as_nanos() as u64;
+/// Duration of the trial whose evidence is read, and of the first one that confirms a search.
+pub(super) const EVIDENCE_NS: u64 = estimate::EVIDENCE_RUN.as_nanos() as u64;
 /// Time for stragglers in procedures without a setting for it.
 pub(super) const DRAIN_NS: u64 = 100_000_000;
 

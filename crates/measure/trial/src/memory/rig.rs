@@ -4,9 +4,12 @@ use super::ends::Exit;
 use super::gateways::Gateways;
 use super::threads::own_cpu_ns;
 use crate::error::TrialError;
+use crate::evidence::counted_since;
 use crate::frames::{FrameRun, Rig, RigLoad, Soaked, Way, peer_engine, soaked, with_bins};
+use journal::record::{Cpu, FrameTrial};
 use lab::{Interrupt, LabError};
 use port::{FramePortKind, FramePortStats, FrameReceiver, FrameSender as _, Stop};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -26,7 +29,16 @@ pub(super) struct MemoryRig<'a> {
     pub(super) way: Way<'a>,
     tag: u16,
     /// CPU time of the sender and of the receiver in the last trial.
-    pub(super) stations_cpu_ns: (u64, u64),
+    stations_cpu_ns: (u64, u64),
+    /// What was read during the last trial with samples.
+    pub(super) sampled: Option<Sampled>,
+}
+
+/// What was read during a trial: this lab has no link of which samples could be taken.
+pub(super) struct Sampled {
+    pub(super) cpu: Cpu,
+    pub(super) dut_counters: BTreeMap<String, u64>,
+    pub(super) trial: FrameTrial,
 }
 
 impl<'a> MemoryRig<'a> {
@@ -36,6 +48,7 @@ impl<'a> MemoryRig<'a> {
             way,
             tag: 0,
             stations_cpu_ns: (0, 0),
+            sampled: None,
         }
     }
 }
@@ -141,10 +154,43 @@ impl MemoryRig<'_> {
         };
         Ok((run, reports))
     }
+
+    /// Makes a trial with readings of CPU time and of the gateways' counters, and keeps them.
+    fn run_sampled(
+        &mut self,
+        load: &RigLoad,
+        interrupt: &Interrupt,
+    ) -> Result<FrameRun, TrialError> {
+        let clock = Instant::now();
+        let (cpu_before, before) = (self.gateways.cpu_ns(), self.gateways.counters());
+        let (run, _) = self.counted(load, interrupt)?;
+        let (station_a_ns, station_b_ns) = self.stations_cpu_ns;
+        let (stations_ns, dut_ns) = (
+            station_a_ns + station_b_ns,
+            self.gateways.cpu_ns() - cpu_before,
+        );
+        self.sampled = Some(Sampled {
+            cpu: Cpu {
+                wall_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
+                stations_ns,
+                station_a_ns,
+                station_b_ns,
+                dut_ns: Some(dut_ns),
+                busy_ns: stations_ns + dut_ns,
+                ..Cpu::default()
+            },
+            dut_counters: counted_since(&self.gateways.counters(), &before),
+            trial: run.trial.clone(),
+        });
+        Ok(run)
+    }
 }
 
 impl Rig for MemoryRig<'_> {
     fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
+        if load.sampled {
+            return self.run_sampled(load, interrupt);
+        }
         self.counted(load, interrupt).map(|(run, _)| run)
     }
 

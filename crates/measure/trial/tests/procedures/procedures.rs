@@ -7,7 +7,7 @@ use campaign::plan::{
 };
 use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
-use trial::frames::{Rig, RigLoad, carry_out};
+use trial::frames::{Rig, RigLoad, carry_out, take_evidence};
 use trial::{TrialError, TrialEvent};
 
 const CAPACITY: u64 = 500_000;
@@ -53,18 +53,25 @@ fn a_load_as_fast_as_can_be_is_recorded_as_load_0() {
 }
 
 #[test]
-fn the_trial_with_the_evidence_is_the_last_and_is_named() {
-    let mut rig = hard();
-    let mut found = rig.carry_out(Procedure::Throughput(search())).unwrap();
-    let made = found.result.trials.len();
-    assert_eq!(found.result.evidence_trial, None);
+fn a_search_ends_with_the_trial_of_the_evidence_and_others_are_followed_by_it() {
+    let found = hard().carry_out(Procedure::Throughput(search())).unwrap();
     let lower = found.result.throughput.as_ref().unwrap().goals[0].lower;
-    assert_eq!(found.evidence_load.frames_per_s, lower);
-    let run = rig.run(&found.evidence_load, &Interrupt::new()).unwrap();
-    found.add_evidence(&run);
-    assert_eq!(found.result.evidence_trial, Some(made));
-    assert_eq!(found.result.trials.len(), made + 1);
+    let last = found.result.trials.len() - 1;
+    assert_eq!(found.result.evidence_trial, Some(last));
+    assert_eq!(Some(found.result.trials[last].load), lower);
     assert_eq!(found.result.latency[0].load, lower.unwrap());
+
+    let mut rig = hard();
+    let load = Load {
+        frames_per_s: Some(CAPACITY),
+        duration_ns: 100 * MS,
+    };
+    let mut found = rig.carry_out(Procedure::Load(load.clone())).unwrap();
+    assert_eq!(found.result.evidence_trial, None);
+    let test = test(Procedure::Load(load));
+    take_evidence(&mut found, &test, &mut rig, &Interrupt::new()).unwrap();
+    assert_eq!(found.result.evidence_trial, Some(1));
+    assert_eq!(found.result.trials.len(), 2);
 }
 
 #[test]

@@ -52,6 +52,8 @@ pub(crate) struct Simulated {
     pub(crate) recovers_in_ns: u64,
     /// Whether it forwards nothing any more after an overload: then there is no gap to see.
     pub(crate) dies: bool,
+    /// Capacities from the trials with samples on, one after the other.
+    pub(crate) when_sampled: Vec<u64>,
     /// Set in the trial of that number, from 1.
     pub(crate) interrupt_in: Option<usize>,
     /// The requested loads so far.
@@ -69,6 +71,7 @@ impl Simulated {
             back_lost_ppm: 0,
             recovers_in_ns: 0,
             dies: false,
+            when_sampled: Vec::new(),
             interrupt_in: None,
             loads: Vec::new(),
         }
@@ -139,6 +142,10 @@ impl Rig for Simulated {
             interrupt.set();
         }
         interrupt.check()?;
+        if load.sampled && !self.when_sampled.is_empty() {
+            let capacity = self.when_sampled.remove(0);
+            self.device = Device::new(Behaviour::Hard { capacity }, 7);
+        }
         let ceiling = self
             .flaws
             .slow_sender

@@ -1,10 +1,12 @@
 //! Searches end within their width of the truth, whatever the device does and whatever the tester
 //! does to it.
 
-use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, search};
-use campaign::plan::{BackToBack, LossCurve, Procedure, ThroughputSearch};
+use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, checks, search, test};
+use campaign::plan::{BackToBack, LossCurve, Procedure, Profile, ThroughputSearch};
 use journal::record::{GoalBounds, GoalOutcome, SearchEnd, ThroughputFound};
+use lab::Interrupt;
 use search::simulate::Behaviour;
+use trial::frames::{Found, take_evidence};
 
 const CAPACITY: u64 = 777_777;
 
@@ -81,6 +83,60 @@ fn a_hard_limit_lies_between_bounds_that_are_as_close_as_asked() {
         .map(|load| load.duration_ns + load.drain_ns)
         .sum();
     assert_eq!(found.took_ns, took);
+}
+
+/// A search that would have ended with what the device carried once.
+fn weakening(profile: Profile, timeout_ns: u64, capacities: &[u64]) -> (Found, bool) {
+    let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
+    rig.when_sampled = capacities.to_vec();
+    let plan = ThroughputSearch {
+        profile,
+        timeout_ns,
+        goals: search().goals[..1].to_vec(),
+        ..search()
+    };
+    let procedure = Procedure::Throughput(plan);
+    let mut found = rig.carry_out(procedure.clone()).unwrap();
+    let test = test(procedure.clone());
+    take_evidence(&mut found, &test, &mut rig, &Interrupt::new()).unwrap();
+    let checks = checks(procedure, &found);
+    let mut confirming = checks
+        .iter()
+        .filter(|check| check.name == "throughput-confirmed");
+    let confirmed = confirming.any(|check| check.passed);
+    (found, confirmed)
+}
+
+#[test]
+fn a_search_goes_on_with_the_trials_that_contradict_what_it_found() {
+    for profile in [Profile::Fast, Profile::Rfc2544, Profile::Tst009] {
+        let twice = [CAPACITY * 99 / 100, CAPACITY * 98 / 100];
+        let (found, confirmed) = weakening(profile, 600 * SECOND, &twice);
+        let goal = &found.result.throughput.as_ref().unwrap().goals[0];
+        assert_within_width(goal);
+        let (lower, upper) = bounds(goal);
+        assert!(
+            lower <= twice[1] && twice[1] < upper,
+            "{profile:?} {goal:?}"
+        );
+        assert!(confirmed, "{profile:?}");
+        let trials = &found.result.trials;
+        let at = found.result.evidence_trial.unwrap();
+        assert!(trials[at..].iter().all(|trial| trial.load == lower));
+        assert_eq!(found.evidence_load.frames_per_s, Some(lower));
+        assert_eq!(found.result.latency.len(), 1);
+        assert_eq!(found.result.latency[0].load, lower);
+    }
+}
+
+#[test]
+fn a_search_that_is_contradicted_until_its_time_is_up_has_no_figure() {
+    let falling: Vec<u64> = (1..9)
+        .map(|step| CAPACITY * (100 - 9 * step) / 100)
+        .collect();
+    let (found, confirmed) = weakening(Profile::Fast, 8 * SECOND, &falling);
+    assert_eq!(found.result.throughput.unwrap().end, SearchEnd::TimedOut);
+    assert!(!confirmed);
 }
 
 #[test]

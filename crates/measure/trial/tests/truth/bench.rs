@@ -10,7 +10,7 @@ use journal::{Journal, Record};
 use lab::{Interrupt, Links};
 use stats::{Limit, Results, WarningKind};
 use trial::evidence::{FrameObserved, frame_checks, objections};
-use trial::frames::{Found, Rig, carry_out, confirm};
+use trial::frames::{Found, Rig, carry_out, take_evidence};
 
 /// What a figure may be: any value in a range, or none.
 pub(crate) type Truth = Option<(f64, f64)>;
@@ -80,8 +80,8 @@ pub(crate) fn devices() -> Vec<Device> {
                 drift_per_s: -0.001 / 60.0,
                 ..base
             },
-            // The longest search takes twenty-odd minutes.
-            0.975,
+            // The longest search takes half an hour.
+            0.97,
             1.0,
         ),
         Device {
@@ -159,14 +159,9 @@ pub(crate) fn frame_test(cell: &Cell) -> &FrameTest {
     }
 }
 
-/// Carries a cell out on a rig, with the trial whose evidence is read, after which `at_evidence` is
-/// called, and those that confirm a throughput.
-pub(crate) fn carried_out<R: Rig>(
-    cell: &Cell,
-    repeat: u32,
-    rig: &mut R,
-    at_evidence: &mut dyn FnMut(&R),
-) -> Found {
+/// Carries a cell out on a rig, with the trial whose evidence is read and those that confirm a
+/// throughput.
+pub(crate) fn carried_out(cell: &Cell, repeat: u32, rig: &mut dyn Rig) -> Found {
     let links = Links {
         mtu: 1500,
         cipher_mtu: 1500,
@@ -177,11 +172,8 @@ pub(crate) fn carried_out<R: Rig>(
     let interrupt = Interrupt::new();
     let mut found = carry_out(&trial, test, rig, &mut |_| (), &interrupt)
         .unwrap_or_else(|error| panic!("{error}"));
-    let run = rig.run(&found.evidence_load, &interrupt);
-    found.add_evidence(&run.unwrap_or_else(|error| panic!("{error}")));
-    at_evidence(rig);
-    let confirmed = confirm(&mut found, test, rig, &interrupt);
-    confirmed.unwrap_or_else(|error| panic!("{error}"));
+    let taken = take_evidence(&mut found, test, rig, &interrupt);
+    taken.unwrap_or_else(|error| panic!("{error}"));
     found
 }
 
@@ -199,7 +191,7 @@ pub(crate) fn invalid(cell: &Cell, found: &Found) -> Vec<String> {
 #[must_use]
 pub(crate) fn find(plan: &Plan, model: Model, tester: Tester, seed: u64) -> Found {
     let mut rig = Simulated::new(model, tester, seed);
-    carried_out(device_cell(plan), 1, &mut rig, &mut |_| ())
+    carried_out(device_cell(plan), 1, &mut rig)
 }
 
 /// A cell's id, a repeat's number, what was found, and why it is invalid.
@@ -433,7 +425,7 @@ pub(crate) fn campaign_of(plan: &Plan, model: Model, tester: Tester, seed: u64) 
             let own = if cell.calibration { alone } else { model };
             let seed = seed.wrapping_mul(1000).wrapping_add(u64::from(repeat));
             let mut rig = Simulated::new(own, tester, seed);
-            let found = carried_out(cell, repeat, &mut rig, &mut |_| ());
+            let found = carried_out(cell, repeat, &mut rig);
             let reasons = invalid(cell, &found);
             records.push((cell.id.clone(), repeat, found, reasons));
         }

@@ -65,6 +65,8 @@ pub(crate) struct Watched {
     ip_bytes: u64,
     /// Counters of the last trial.
     last: Passed,
+    /// Counters of the last trial with samples.
+    sampled: Passed,
     watch: CipherWatch,
 }
 
@@ -104,6 +106,7 @@ impl Watched {
             lie,
             adapter: cell.dut.adapter.clone(),
             last: Passed::default(),
+            sampled: Passed::default(),
             watch: CipherWatch::default(),
         }
     }
@@ -207,6 +210,9 @@ impl Rig for Watched {
         let passed = self.follow(&run);
         run.trial.readings = Some(Box::new(self.readings(&run, passed)));
         self.last = passed;
+        if load.sampled {
+            self.sampled = passed;
+        }
         Ok(run)
     }
 
@@ -376,12 +382,8 @@ impl Judged {
 pub(crate) fn judge(plan: &Plan, (model, tester): (Model, Tester), lie: Lie, seed: u64) -> Judged {
     let cell = device_cell(plan);
     let mut rig = Watched::new(cell, (model, tester), lie, seed);
-    let mut at_evidence = None;
-    let found = carried_out(cell, 1, &mut rig, &mut |rig: &Watched| {
-        at_evidence = Some(rig.last);
-    });
-    let last = at_evidence.unwrap_or_default();
-    let failed = checks(cell, &found, &rig, &last).into_iter();
+    let found = carried_out(cell, 1, &mut rig);
+    let failed = checks(cell, &found, &rig, &rig.sampled).into_iter();
     let failed = failed.filter(|check| !check.passed).map(|check| check.name);
     let failed: Vec<String> = failed.collect();
     let throughput = found.result.throughput.as_ref();

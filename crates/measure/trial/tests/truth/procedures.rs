@@ -26,7 +26,7 @@ impl Case {
     /// What one seed finds, and what is true.
     pub(crate) fn find(&self, plan: &Plan, seed: u64) -> (Truth, Finding) {
         let (found, rig) = figures(plan, self.model, seed, self.figure);
-        (rig.and_then(|rig| (self.truth)(&rig)), found)
+        ((self.truth)(&rig), found)
     }
 }
 
@@ -36,14 +36,10 @@ fn figures(
     model: Model,
     seed: u64,
     figure: impl Fn(&FrameFigures) -> Option<f64>,
-) -> (Finding, Option<Simulated>) {
+) -> (Finding, Simulated) {
     let cell = device_cell(plan);
     let mut rig = Simulated::new(model, Tester::default(), seed);
-    // The trial with the evidence is half the load of these procedures, and happens afterwards.
-    let mut after_procedure = None;
-    let found = carried_out(cell, 1, &mut rig, &mut |rig: &Simulated| {
-        after_procedure = Some(rig.clone());
-    });
+    let found = carried_out(cell, 1, &mut rig);
     let time_s = rig.clock_s;
     let reasons = invalid(cell, &found);
     let is_invalid = !reasons.is_empty();
@@ -55,7 +51,7 @@ fn figures(
         time_s,
         is_invalid,
     };
-    (finding, after_procedure)
+    (finding, rig)
 }
 
 fn mean(rig: &Simulated, of: fn(&Happened) -> f64) -> f64 {
