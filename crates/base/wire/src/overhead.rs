@@ -79,6 +79,17 @@ pub const fn inner_mtu(suite: Suite, outer: Outer, outer_mtu: usize) -> Option<u
     }
 }
 
+/// Number of IPv4 packets without options that carry `payload_bytes` on a link of this MTU: one, or
+/// fragments. Every fragment but the last carries a multiple of 8 bytes (RFC 791 §3.2).
+///
+/// A link too short for a fragment counts as one of 8 bytes of payload.
+#[must_use]
+pub const fn ipv4_packets(payload_bytes: usize, mtu: usize) -> usize {
+    let whole = mtu.saturating_sub(IPV4_HEADER_BYTES);
+    let fragment = if whole < 8 { 8 } else { whole / 8 * 8 };
+    1 + payload_bytes.saturating_sub(whole).div_ceil(fragment)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@
 
 use super::{Load, ToolObserved};
 use campaign::plan::{Adapter, GatewayTraffic, Role};
-use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, ipv4_packets};
 
 /// Ethernet header; virtual links count no FCS.
 const ETHERNET_HEADER_BYTES: u64 = 14;
@@ -74,12 +74,9 @@ struct Packets {
 impl Packets {
     /// As packets of the longest that crosses the path in one piece.
     fn of(observed: &ToolObserved<'_>, mtu: u16) -> Self {
-        let mtu = u64::from(mtu);
         let ip = IPV4_HEADER_BYTES as u64;
         let fragmented = |payload_bytes: u64, header_bytes: u64| {
-            // Every fragment but the last carries a multiple of 8 bytes (RFC 791 §3.2).
-            let room = (mtu.saturating_sub(ip) / 8 * 8).max(8);
-            let count = (payload_bytes + header_bytes).div_ceil(room).max(1);
+            let count = ipv4_packets((payload_bytes + header_bytes) as usize, mtu.into()) as u64;
             let ip_header_bytes = header_bytes + count * ip;
             Self {
                 payload_bytes: payload_bytes.max(1),
@@ -98,10 +95,12 @@ impl Packets {
                 fragmented(u64::from(bytes), UDP_HEADER_BYTES as u64)
             }
             (Load::Transfer { .. }, None) => Self {
-                payload_bytes: mtu.saturating_sub(ip + TCP_HEADER_BYTES).max(1),
+                payload_bytes: u64::from(mtu).saturating_sub(ip + TCP_HEADER_BYTES).max(1),
                 header_bytes: ETHERNET_HEADER_BYTES + ip + TCP_HEADER_BYTES,
                 count: 1,
-                payload_bytes_most: mtu.saturating_sub(ip + TCP_HEADER_BYTES_LEAST).max(1),
+                payload_bytes_most: u64::from(mtu)
+                    .saturating_sub(ip + TCP_HEADER_BYTES_LEAST)
+                    .max(1),
                 ip_header_bytes_least: ip + TCP_HEADER_BYTES_LEAST,
                 slack: TCP_PACKETS_PER_FULL_ONE,
             },

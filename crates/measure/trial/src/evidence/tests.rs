@@ -557,3 +557,38 @@ fn objections_name_the_check_and_quote_its_numbers() {
     assert_eq!(objections.len(), 1);
     assert!(objections[0].starts_with("no-clear-text: 7 of 300 frames"));
 }
+
+/// Packets as the kernel cuts them: each as long as fits, and all but the last a multiple of 8
+/// bytes.
+fn packets_of(mut left: u64) -> u64 {
+    let mut packets = 0;
+    while left > 0 {
+        let mut bytes = left.min(1480);
+        if bytes < left {
+            bytes -= bytes % 8;
+        }
+        left -= bytes;
+        packets += 1;
+    }
+    packets
+}
+
+#[test]
+fn interfaces_agree_with_packets_of_every_size_around_the_mtu() {
+    for payload_bytes in (1400..1500).chain(2900..3000).chain(4400..4480) {
+        let mut fixture = Fixture::ping(Adapter::Direct);
+        fixture.cell.measurement = Measurement::Ping {
+            count: 1000,
+            interval_ns: MS,
+            payload_bytes: payload_bytes as u16,
+        };
+        let headers = 8 + packets_of(payload_bytes + 8) * 34;
+        let sent = 1000 * payload_bytes;
+        fixture.carry(sent, sent, payload_bytes, headers);
+        let failing = fixture.failing();
+        assert!(
+            !failing.contains(&"station-interfaces-agree".to_owned()),
+            "{payload_bytes} B: {failing:?}"
+        );
+    }
+}
