@@ -1,6 +1,6 @@
 //! Makes a plan for this host from the command line.
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use campaign::plan::LabKind;
 use campaign::{Campaign, HostFacts, LabFile, Plan};
 use std::path::Path;
@@ -15,12 +15,21 @@ pub(crate) fn plan(
     let host = host_facts();
     let lab = lab.map(load_lab).transpose()?;
     let campaign = match (campaign, lab.as_ref().map(|lab| lab.plan().kind)) {
-        (Some(path), _) => campaign::load(path)?,
-        (None, Some(LabKind::Memory)) => Campaign::memory(),
-        (None, Some(LabKind::Device)) => Campaign::devices(),
-        (None, _) => Campaign::quick().within_cores(host.cores),
+        (Some(path), _) => load_campaign(path)?,
+        (None, kind) => {
+            let name = match kind {
+                Some(LabKind::Memory) => "memory",
+                Some(LabKind::Device) => "devices",
+                _ => "quick",
+            };
+            Campaign::built_in_named(name).expect("it is built in")
+        }
     };
-    let lab = lab.unwrap_or_else(|| usual_lab(&campaign));
+    let campaign = match campaign.name() {
+        "quick" => campaign.within_cores(host.cores),
+        _ => campaign,
+    };
+    let lab = lab.unwrap_or_else(|| campaign.usual_lab());
     let campaign = match repeats {
         Some(repeats) => campaign.with_repeats(repeats),
         None => campaign,
@@ -28,11 +37,17 @@ pub(crate) fn plan(
     Ok(campaign.plan(&lab, &host)?)
 }
 
-/// The built-in lab for a campaign if none is named.
-pub(crate) fn usual_lab(campaign: &Campaign) -> LabFile {
-    let of_devices = campaign.tests_devices();
-    let device = LabFile::built_in_named("device").filter(|_| of_devices);
-    device.unwrap_or_else(LabFile::built_in)
+/// Reads a campaign file, or returns the built-in campaign if there is no file of that name.
+fn load_campaign(path: &Path) -> Result<Campaign, Failure> {
+    let built_in = path.to_str().and_then(Campaign::built_in_named);
+    match built_in {
+        Some(campaign) if !path.exists() => Ok(campaign),
+        None if is_name(path) => {
+            let names = Campaign::built_in_names();
+            Err(unknown("campaign", path, &names, "campaigns/suites.yaml"))
+        }
+        _ => Ok(campaign::load(path)?),
+    }
 }
 
 /// Reads a lab file, or returns the built-in lab if there is no file of that name.
@@ -40,8 +55,27 @@ pub(crate) fn load_lab(path: &Path) -> Result<LabFile, Failure> {
     let built_in = path.to_str().and_then(LabFile::built_in_named);
     match built_in {
         Some(lab) if !path.exists() => Ok(lab),
+        None if is_name(path) => {
+            let names = LabFile::built_in_names();
+            Err(unknown("lab", path, &names, "labs/external.yaml"))
+        }
         _ => Ok(campaign::load_lab(path)?),
     }
+}
+
+/// Whether it is rather a name than a file that is missing.
+fn is_name(path: &Path) -> bool {
+    !path.exists() && path.components().count() == 1 && path.extension().is_none()
+}
+
+fn unknown(what: &str, path: &Path, names: &[&str], example: &str) -> Failure {
+    let text = format!(
+        "no {what} `{name}` is built in, and there is no such file\nhelp: built in are {}; others are files, such as \
+         {example}",
+        names.join(", "),
+        name = path.display()
+    );
+    Failure::new(Exit::Usage, text)
 }
 
 /// This host's properties that a plan depends on. Cores are those that this process may use.

@@ -143,9 +143,7 @@ impl Bar {
             }
             RunEvent::Ended(record) => {
                 self.bar.set_position(progress.trial as u64);
-                if !matches!(record.outcome, Outcome::Measured(_)) {
-                    self.bar.println(ended(record));
-                }
+                self.bar.println(ended(record));
             }
             RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => {
                 self.bar.set_message(in_progress(step));
@@ -225,7 +223,9 @@ fn on_one_line(reason: &str) -> String {
 fn figure(measured: &Measured) -> String {
     match &measured.figures {
         Figures::Transfer(transfer) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
-        Figures::Latency(latency) => human::duration_ns(mean_ns(latency)),
+        Figures::Latency(latency) => {
+            format!("median {}", human::duration_ns(median_ns(latency)))
+        }
         Figures::Frames(frames) => frames_figure(frames),
         Figures::Device(device) => device_figure(device),
         Figures::None => "nothing".to_owned(),
@@ -248,7 +248,7 @@ fn speed(trial: &SpeedTrial) -> String {
     let seconds = trial.span_ns.max(1) as f64 / 1e9;
     let rate = format!("{} operations/s", human::number(operations / seconds));
     match bytes > 0.0 {
-        true => format!("{rate}, {}", human::bit_rate(bytes * 8.0 / seconds)),
+        true => format!("{rate}, {}/s", human::data(bytes / seconds)),
         false => rate,
     }
 }
@@ -374,9 +374,12 @@ fn loss(transfer: &Transfer) -> String {
     }
 }
 
-fn mean_ns(latency: &Latency) -> f64 {
-    let sum: f64 = latency.round_trips_ns.iter().map(|&time| time as f64).sum();
-    sum / latency.round_trips_ns.len().max(1) as f64
+/// The median round trip, which the report has as well; 0 without any.
+fn median_ns(latency: &Latency) -> f64 {
+    let mut times = latency.round_trips_ns.clone();
+    times.sort_unstable();
+    let middle = times.len().saturating_sub(1) / 2;
+    times.get(middle).map_or(0.0, |&time| time as f64)
 }
 
 /// Tool parameters as the tool's options: `-P 4 -w 1 MiB`.

@@ -6,7 +6,7 @@ use crate::{cli, output, signals};
 use campaign::Plan;
 use campaign::plan::{LabKind, LabPlan};
 use engine::EngineInfo;
-use journal::record::{DeviceResult, Environment, Outcome};
+use journal::record::Environment;
 use journal::{Journal, Writer};
 use lab::{Interrupt, NamespaceLab, Privilege, Setup, privilege};
 use stats::Results;
@@ -142,24 +142,14 @@ pub(crate) fn conclude(dir: &Path, journal: &Journal, json: bool) -> Result<Exit
 /// The exit code for the trials of a run.
 fn verdict(journal: &Journal) -> Exit {
     let progress = Results::of(journal).progress;
-    if progress.trials_invalid + progress.trials_failed > 0 || has_bad_device(journal) {
+    let bad = progress.trials_invalid + progress.trials_failed + progress.trials_with_bad_device;
+    if bad > 0 {
         Exit::CriterionFailed
     } else if progress.trials_not_run > 0 {
         Exit::Inconclusive
     } else {
         Exit::Done
     }
-}
-
-/// Whether a crypto device failed or gave a wrong result: a valid measurement, but of a bad device.
-fn has_bad_device(journal: &Journal) -> bool {
-    journal
-        .latest_trials()
-        .values()
-        .any(|trial| match &trial.outcome {
-            Outcome::Measured(measured) => measured.device().is_some_and(DeviceResult::is_bad),
-            Outcome::Invalid { .. } | Outcome::Failed { .. } => false,
-        })
 }
 
 fn interrupted(dir: &Path, journal: &Journal) -> Failure {

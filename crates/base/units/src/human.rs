@@ -4,6 +4,15 @@
 //! Gbit/s`, `7.11 Gbit/s`, `350 µs`. Zeros at the end of a fraction are left out: `1.5 s`. Values
 //! are floats because means are; for exact values use `Display`.
 
+use std::fmt::Display;
+
+/// A number of things: `1 cell`, `2 cells`.
+#[must_use]
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// A bit rate in bit/s: `7.11 Gbit/s`.
 #[must_use]
 pub fn bit_rate(bps: f64) -> String {

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::{output, planning};
 use campaign::plan::LabKind;
 use campaign::{Campaign, HostFacts, Input, LabFile, Plan};
-use units::human;
+use units::human::{self, counted};
 use yaml::Mistakes;
 
 /// Prints a line for each file without a mistake, and all mistakes of the others.
@@ -52,7 +52,7 @@ fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
         .filter(|lab| of_devices(lab) == campaign.tests_devices());
     let fitting: Vec<_> = fits.cloned().collect();
     match fitting.is_empty() {
-        true => vec![planning::usual_lab(campaign)],
+        true => vec![campaign.usual_lab()],
         false => fitting,
     }
 }
@@ -89,10 +89,10 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<St
 
 fn summary(plan: &Plan) -> String {
     format!(
-        "campaign {}: {} cells, {} trials, {}",
+        "campaign {}: {}, {}, {}",
         plan.name,
-        plan.cells.len(),
-        plan.trial_count(),
+        counted(plan.cells.len() as u64, "cell"),
+        counted(plan.trial_count() as u64, "trial"),
         human::duration_ns(plan.estimate_ns() as f64)
     )
 }

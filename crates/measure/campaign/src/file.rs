@@ -8,9 +8,9 @@ use crate::lab::{self, LabFile};
 use crate::plan::{Claim, Measurement, Order, Plan, Published};
 use crate::published;
 use crate::trial::{self, Kind};
-use crate::words::counted;
 use std::path::Path;
 use std::time::Duration;
+use units::human::counted;
 use yaml::{Document, Map, Mistake, Mistakes, Place, Reported};
 
 /// Times that a cell may be measured.
@@ -21,18 +21,32 @@ const TITLE_CHARS_MAX: usize = 200;
 /// A longer campaign is a slip of a list or a unit.
 const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 
-const QUICK_FILE: &str = "campaigns/quick.yaml";
-const QUICK_TEXT: &str = include_str!("../../../../campaigns/quick.yaml");
-const DEVICES_FILE: &str = "campaigns/devices.yaml";
-const DEVICES_TEXT: &str = include_str!("../../../../campaigns/devices.yaml");
-const MEMORY_FILE: &str = "campaigns/memory.yaml";
-const MEMORY_TEXT: &str = include_str!("../../../../campaigns/memory.yaml");
+/// The built-in campaigns: name, file and text.
+const BUILT_IN: [(&str, &str, &str); 3] = [
+    (
+        "quick",
+        "campaigns/quick.yaml",
+        include_str!("../../../../campaigns/quick.yaml"),
+    ),
+    (
+        "memory",
+        "campaigns/memory.yaml",
+        include_str!("../../../../campaigns/memory.yaml"),
+    ),
+    (
+        "devices",
+        "campaigns/devices.yaml",
+        include_str!("../../../../campaigns/devices.yaml"),
+    ),
+];
 
 /// A campaign without mistakes of its own.
 #[derive(Debug, Clone)]
 pub struct Campaign {
     name: String,
     title: String,
+    /// The built-in lab that it is for, where it names one.
+    lab: Option<&'static str>,
     repeats: u32,
     order: Order,
     /// The place of `repeats`, or of the name when it is not given.
@@ -116,6 +130,10 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         node.integer(0..=u32::MAX)
             .map(|seed| Some(node.spanned(seed)))
     });
+    let lab = map.with_default("lab", None, |node| {
+        let named = LabFile::built_in_names().map(|name| (name, name));
+        node.one_of("lab", &named).map(Some)
+    });
     let calibrate = map.with_default("calibrate", None, |node| {
         node.bool().map(|on| Some(node.spanned(on)))
     });
@@ -133,9 +151,17 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         Some(_) => trial::read_of_devices,
         None => trial::read,
     };
-    let trials = map
-        .required("trials")
-        .and_then(|node| Ok((node, node.list(read_trial)?)));
+    let trials = map.required("trials").and_then(|node| {
+        let trials = node.list(read_trial)?;
+        if !trials.is_empty() {
+            return Ok((node, trials));
+        }
+        let help = match devices {
+            Some(_) => "for example `- kat`",
+            None => "for example `- tcp: { mtu: 1500 B }`",
+        };
+        Err(node.mistake("no trial is given", help))
+    });
     let claims = map
         .optional("claims")
         .map(|node| Ok((node, claim::read_all(node)?)));
@@ -152,17 +178,10 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
                 .mistake_at(&seed.place, what, "remove it, or `order: file`"));
         }
     };
-    let (name, title, repeats, duts) = (name?, title?, repeats?, duts?);
+    let (name, title, lab, repeats, duts) = (name?, title?, lab?, repeats?, duts?);
     let (node, trials) = trials?;
     if let Some(reported) = both {
         return Err(reported);
-    }
-    if trials.is_empty() {
-        let help = match devices {
-            Some(_) => "for example `- kat`",
-            None => "for example `- tcp: { mtu: 1500 B }`",
-        };
-        return Err(node.mistake("no trial is given", help));
     }
     let tests_frames = trials
         .iter()
@@ -197,6 +216,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         repeats_place: repeats.map_or_else(|| name.place.clone(), |repeats| repeats.place),
         name: name.value,
         title,
+        lab,
     };
     match campaign.too_long() {
         Some(mistake) => Err(map
@@ -207,33 +227,41 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
 }
 
 impl Campaign {
-    /// The built-in campaign: the DUT on this machine, in a minute and a half.
+    /// The names of the built-in campaigns.
+    #[must_use]
+    pub fn built_in_names() -> [&'static str; 3] {
+        BUILT_IN.map(|(name, ..)| name)
+    }
+
+    /// The built-in campaign of that name: `quick`, our encryptor on this machine; `memory`, frames
+    /// through it in one process; `devices`, whether our engines and the machine's OpenSSL are
+    /// right, and how fast. Each takes about a minute and a half.
     ///
     /// # Panics
-    /// Never: the file is part of the program, and tests read it.
+    /// Never: the files are part of the program, and tests read them.
+    #[must_use]
+    pub fn built_in_named(name: &str) -> Option<Self> {
+        let (_, file, text) = BUILT_IN.into_iter().find(|(known, ..)| *known == name)?;
+        Some(from_text(file, text).expect("a built-in campaign has no mistakes"))
+    }
+
+    /// The built-in campaign that is measured when none is named.
+    ///
+    /// # Panics
+    /// As [`Self::built_in_named`].
     #[must_use]
     pub fn quick() -> Self {
-        from_text(QUICK_FILE, QUICK_TEXT).expect("the built-in campaign has no mistakes")
+        Self::built_in_named(BUILT_IN[0].0).expect("the first has the first's name")
     }
 
-    /// The built-in campaign for the lab in memory: frames through the bundled encryptor in one
-    /// process, in about a minute and a half.
-    ///
-    /// # Panics
-    /// Never: the file is part of the program, and tests read it.
+    /// The built-in lab to measure it in unless another is named: the one that it names, or that of
+    /// its kind.
     #[must_use]
-    pub fn memory() -> Self {
-        from_text(MEMORY_FILE, MEMORY_TEXT).expect("the built-in campaign has no mistakes")
-    }
-
-    /// The built-in campaign for crypto devices: whether our engines and the machine's OpenSSL are
-    /// right, and how fast.
-    ///
-    /// # Panics
-    /// Never: the file is part of the program, and tests read it.
-    #[must_use]
-    pub fn devices() -> Self {
-        from_text(DEVICES_FILE, DEVICES_TEXT).expect("the built-in campaign has no mistakes")
+    pub fn usual_lab(&self) -> LabFile {
+        let device = self.tests_devices().then_some("device");
+        let name = self.lab.or(device);
+        let named = name.and_then(LabFile::built_in_named);
+        named.unwrap_or_else(LabFile::built_in)
     }
 
     /// Its name, fit for a folder's.
@@ -364,7 +392,7 @@ impl Campaign {
                 format!(
                     "{}, {} each; at most {} days are possible: shorten durations or lists",
                     counted(self.cells() as u64, "cell"),
-                    counted(self.repeats.into(), "time"),
+                    counted(self.repeats, "time"),
                     TIME_MAX.as_secs() / (24 * 3600),
                 ),
             )

@@ -95,6 +95,12 @@ impl LabFile {
         Self::built_in_named(BUILT_IN[0].0).expect("the first built-in lab has the first's name")
     }
 
+    /// The names of the built-in labs.
+    #[must_use]
+    pub fn built_in_names() -> [&'static str; 3] {
+        BUILT_IN.map(|(name, ..)| name)
+    }
+
     /// The built-in lab of that name: `namespaces`, `memory` or `device`.
     ///
     /// # Panics

@@ -4,10 +4,10 @@ mod device;
 mod frames;
 
 use crate::plan::{Cables, Cell, Element, LabKind, LabPlan, Measurement, Order, Plan, Tool};
-use crate::words::counted;
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
+use units::human::counted;
 use units::time::print;
 use units::{BitRate, Bytes, Layer};
 
@@ -94,7 +94,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
     let (cores, path) = cell.stations.map_or_else(Default::default, |stations| {
         let offloads = if stations.offloads { "on" } else { "off" };
         let path = format!("MTU {} B, offloads {offloads}", stations.mtu);
-        (counted(stations.cores.into(), "core"), path)
+        (counted(stations.cores, "core"), path)
     });
     let tuned = if cell.tune {
         ", best parameters searched first"
@@ -123,7 +123,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             duration_ns,
             warmup_ns,
         } => {
-            let streams = counted((*streams).into(), "stream");
+            let streams = counted(*streams, "stream");
             let window = window_bytes.map_or_else(String::new, |bytes| {
                 format!(", window {}", Bytes::new(bytes))
             });
@@ -141,7 +141,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             duration_ns,
             warmup_ns,
         } => {
-            let streams = counted((*streams).into(), "stream");
+            let streams = counted(*streams, "stream");
             let datagram = datagram_bytes.map_or_else(
                 || "the largest datagrams".to_owned(),
                 |bytes| format!("datagrams of {bytes} B"),
@@ -189,7 +189,7 @@ fn heading(plan: &Plan) -> String {
         &format!(
             "{}, each {}: {}, about {total}",
             counted(cells, "cell"),
-            counted(plan.repeats.into(), "time"),
+            counted(plan.repeats, "time"),
             counted(cells * u64::from(plan.repeats), "trial"),
         ),
     );

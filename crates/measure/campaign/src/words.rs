@@ -3,11 +3,6 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-/// `1 cell`, `2 cells`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 /// `on` or `off`.
 pub(crate) fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }

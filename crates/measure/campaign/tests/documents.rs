@@ -1,7 +1,7 @@
 //! The documents and the shipped files say what the code does.
 
 use campaign::plan::{Measurement, Procedure};
-use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
+use campaign::{HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::mix::FrameMix;
@@ -54,16 +54,8 @@ fn every_yaml_block_of_the_documents_is_right() {
         }
         let campaign = from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         campaign
-            .plan(&usual_lab(&campaign), &HOST)
+            .plan(&campaign.usual_lab(), &HOST)
             .unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    }
-}
-
-/// The built-in lab that a campaign is for.
-fn usual_lab(campaign: &Campaign) -> LabFile {
-    match campaign.tests_devices() {
-        true => LabFile::built_in_named("device").unwrap(),
-        false => LabFile::built_in(),
     }
 }
 
@@ -77,7 +69,7 @@ fn every_shipped_campaign_and_lab_is_right() {
         );
         let lab = match campaign.name().starts_with("external-") {
             true => load_lab(&root().join("labs/external.yaml")).unwrap(),
-            false => usual_lab(&campaign),
+            false => campaign.usual_lab(),
         };
         campaign
             .plan(&lab, &HOST)

@@ -314,7 +314,8 @@ fn a_lab_is_built_in_by_its_name() {
 #[test]
 fn the_campaign_of_the_lab_in_memory_takes_less_than_two_minutes_on_one_core() {
     let lab = LabFile::built_in_named("memory").unwrap();
-    let plan = Campaign::memory()
+    let plan = Campaign::built_in_named("memory")
+        .unwrap()
         .plan(&lab, &HostFacts { cores: 1 })
         .unwrap();
     let estimate = Duration::from_nanos(plan.estimate_ns());

@@ -97,9 +97,13 @@ fn enter_user_namespace() -> Result<Privilege> {
     mark::look_from_outside();
     let (uid, gid) = (geteuid(), getegid());
     let refused = |error: io::Error| {
+        // Root of a container may lack what root of the machine has.
+        let who = match uid.is_root() {
+            true => "root lacks the capability CAP_SYS_ADMIN here".to_owned(),
+            false => format!("user {uid} is not root"),
+        };
         let what = format!(
-            "user {uid} may not build a lab: entering a user namespace failed ({error}), and the \
-             process is not root"
+            "the process may not build a lab: {who}, and entering a user namespace failed ({error})"
         );
         LabError::cannot_build(what, how_to_get_namespaces())
     };

@@ -5,6 +5,8 @@
 
 use stats::{Comparison, Estimate};
 
+pub(crate) use units::human::counted;
+
 /// SI prefixes by size, for rates and counts.
 const PREFIXES: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 /// Units of time, in nanoseconds.
@@ -180,11 +182,6 @@ pub(crate) fn ratio(comparison: &Comparison) -> String {
         }
         _ => ratio,
     }
-}
-
-/// `1 core`, `2 cores`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A command line that a shell reads back as the same words.

@@ -108,7 +108,14 @@ pub(crate) fn soundness(run: &Run<'_>) -> String {
             parts.join(", ")
         }
     };
-    match (checks.checks, checks.passed) {
+    let bad = match progress.trials_with_bad_device {
+        0 => String::new(),
+        bad => format!(
+            " In {} of them a device failed or gave a wrong result.",
+            counted(bad, "trial")
+        ),
+    };
+    let checked = match (checks.checks, checks.passed) {
         (0, _) => format!("{trials}."),
         (1, 1) => format!("{trials}, and the one check of the evidence passed."),
         (made, passed) if made == passed => {
@@ -118,7 +125,8 @@ pub(crate) fn soundness(run: &Run<'_>) -> String {
             )
         }
         (made, passed) => format!("{trials}; {passed} of {made} checks of the evidence passed."),
-    }
+    };
+    checked + &bad
 }
 
 /// The best throughput of a device in a set, and its ratio to the baseline over the whole set.
@@ -136,10 +144,7 @@ fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> O
     let mut label = vec![format!("{} throughput", set.protocol.name())];
     label.extend(set.own_words(all).map(str::to_owned));
     let label = label.join(", ");
-    let mut words = vec![
-        format!("MTU {} B", point.mtu),
-        counted(point.cores.into(), "core"),
-    ];
+    let mut words = vec![format!("MTU {} B", point.mtu), counted(point.cores, "core")];
     if set.protocol == Protocol::Udp {
         words.insert(0, format!("datagrams of {}", payload_name(point.payload)));
     }

@@ -376,7 +376,7 @@ impl<'a> Set<'a> {
             parts.push(format!("MTU {} B", point.mtu));
         }
         if varies[2] || (all && self.protocol == Protocol::Tcp) {
-            parts.push(crate::format::counted(point.cores.into(), "core"));
+            parts.push(crate::format::counted(point.cores, "core"));
         }
         parts.join(", ")
     }

@@ -65,10 +65,10 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
         .reasons
         .first()
         .map_or("no reason was recorded", |reason| &reason.text);
+    // One line: the table of reasons has the whole text, once for all cells that have it.
     match cell.status {
-        // The whole is in the table of reasons.
         Status::Invalid => Cell::reason(format!("invalid: {}", in_brief(first))),
-        Status::Failed => Cell::reason(format!("failed: {first}")),
+        Status::Failed => Cell::reason("failed"),
         Status::NotRun => Cell::absent("not run"),
         Status::Measured | Status::Partly => Cell::missing(),
     }

@@ -14,7 +14,7 @@ pub(crate) fn provenance(run: &Run<'_>) -> String {
         parts.push(header.environment.cpu_model.clone());
     }
     if let Some(cpus) = run.cpus() {
-        parts.push(counted(cpus.into(), "core"));
+        parts.push(counted(cpus, "core"));
     }
     if !header.environment.kernel.is_empty() {
         parts.push(header.environment.kernel.clone());

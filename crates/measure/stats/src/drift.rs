@@ -70,6 +70,13 @@ pub enum DriftJudgement {
 pub(crate) type Point = (f64, f64);
 
 impl Drift {
+    /// Whether its points are enough to state a change: the slope of few points, extended over the
+    /// whole time, may come to more than all that is there.
+    #[must_use]
+    pub const fn is_estimated(&self) -> bool {
+        self.points as usize >= DRIFT_MIN_POINTS || !matches!(self.judged, DriftJudgement::Unclear)
+    }
+
     /// The drift of points of several strata over `hours`, judged with [`DRIFT_MIN_POINTS`] or
     /// more; `None` when no stratum has two points, or their median is not above 0.
     pub(crate) fn of(strata: &[Vec<Point>], hours: f64, bound_ratio: f64) -> Option<Self> {

@@ -87,6 +87,7 @@ pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
 pub use warning::{HELD_LEAST_NS, Warning, WarningKind};
 
 use journal::Journal;
+use journal::record::{DeviceResult, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -138,6 +139,9 @@ pub struct Progress {
     pub trials_planned: u64,
     /// Of those, measured with all checks passed.
     pub trials_measured: u64,
+    /// Of those measured, with a crypto device that failed or gave a wrong result: a valid
+    /// measurement of a bad device.
+    pub trials_with_bad_device: u64,
     /// Of those, measured but found invalid.
     pub trials_invalid: u64,
     /// Of those, failed.
@@ -209,9 +213,21 @@ impl Progress {
             ended: journal.end.is_some(),
             trials_planned: sum(|repeats| repeats.planned),
             trials_measured: sum(|repeats| repeats.measured),
+            trials_with_bad_device: journal
+                .latest_trials()
+                .values()
+                .filter(|trial| has_bad_device(&trial.outcome))
+                .count() as u64,
             trials_invalid: sum(|repeats| repeats.invalid),
             trials_failed: sum(|repeats| repeats.failed),
             trials_not_run: sum(|repeats| repeats.not_run),
         }
+    }
+}
+
+fn has_bad_device(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Measured(measured) => measured.device().is_some_and(DeviceResult::is_bad),
+        Outcome::Invalid { .. } | Outcome::Failed { .. } => false,
     }
 }

@@ -28,6 +28,7 @@ use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use units::human::counted;
 
 /// Minimum ratio to the baseline at which the stations, not the DUT, are considered the limit.
 const TESTER_LIMITED_RATIO: f64 = 0.95;
@@ -255,11 +256,6 @@ fn about(
         text,
         advice,
     )
-}
-
-/// `1 cell`, `2 cells`.
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The spread of a cell's main figure, in per cent.

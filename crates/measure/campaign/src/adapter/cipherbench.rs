@@ -8,8 +8,8 @@ pub use settings::{Desync, Encryptor, Mode};
 
 use super::carrier::{Carrier, Form};
 use super::profile::{Ability, Direction, DutProfile, GatewayTraffic, Role, insecure_in_words};
-use crate::words::counted;
 use std::time::Duration;
+use units::human::counted;
 use units::time::print;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -157,10 +157,10 @@ fn in_words(encryptor: &Encryptor) -> String {
         Mode::L2tpv3 => format!("Ethernet in L2TPv3 in ESP {suite}"),
         Mode::L2tpv3Clear => "Ethernet in L2TPv3".to_owned(),
     };
-    let workers = counted((*workers).into(), "worker");
+    let workers = counted(*workers, "worker");
     let mut words = vec![carried, format!("{workers} per gateway")];
     if *tunnels > 1 {
-        words.push(counted((*tunnels).into(), "tunnel"));
+        words.push(counted(*tunnels, "tunnel"));
     }
     if mode.has_esp() {
         words.push(format!("engine {engine}"));

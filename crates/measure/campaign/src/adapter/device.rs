@@ -6,8 +6,8 @@ pub(super) use read::read;
 
 use super::profile::{DutProfile, Role};
 use crate::plan::{Device, DeviceFault, DeviceKind, DeviceModel, Devices};
-use crate::words::counted;
 use std::time::Duration;
+use units::human::counted;
 use units::time::print;
 use units::{BitRate, Layer};
 
@@ -87,7 +87,7 @@ fn model_in_words(model: &DeviceModel) -> String {
     let time = |ns| print(Duration::from_nanos(ns));
     let mut words = format!(
         "a model of {} of {}, {} an operation, {} of latency, queue of {}",
-        counted(model.parallel.into(), "unit"),
+        counted(model.parallel, "unit"),
         BitRate::new(model.rate_bps, Layer::Payload),
         time(model.operation_ns),
         time(model.latency_ns),

@@ -8,8 +8,8 @@ pub use settings::{External, ExternalBox, Placeholder, fill_in};
 
 use super::carrier::{Carrier, Form};
 use super::profile::{Ability, DutProfile, GatewayTraffic};
-use crate::words::counted;
 use std::time::Duration;
+use units::human::counted;
 use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Time for one command of a box: a login, and the command itself.

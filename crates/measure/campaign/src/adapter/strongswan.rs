@@ -4,9 +4,9 @@ use super::carrier::{Carrier, Form};
 use super::entry::{Entry, Variants, WeakAllowed, common_suite, name, suites};
 use super::profile::{Ability, DutProfile, GatewayTraffic, PacketLimit};
 use crate::axis::axis;
-use crate::words::counted;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use units::human::counted;
 use wire::Suite;
 use yaml::{Map, Node, Reported};
 
@@ -138,7 +138,7 @@ impl StrongSwan {
             }
         }
         if self.tunnels > 1 {
-            words.push(counted(self.tunnels.into(), "tunnel"));
+            words.push(counted(self.tunnels, "tunnel"));
         }
         words.join(", ")
     }

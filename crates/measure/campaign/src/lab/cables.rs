@@ -24,7 +24,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Given, Reported> {
     let tap = map.with_default("tap", None, |node| {
         let ends = node.list(interface)?;
         <[_; 2]>::try_from(ends).map(Some).map_err(|ends| {
-            let what = format!("the tap has {} ends", ends.len());
+            let what = format!("the tap has two ends, not {}", ends.len());
             let help =
                 "name the interface that leads to the first box and the one to the second: `[eth3, eth4]`";
             node.mistake(what, help)

@@ -1,9 +1,10 @@
 //! Values on axes.
 
 use crate::plan::{Direction, IpVersion, Ports, Tool, Workers};
-use crate::words::{counted, on_off};
+use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use units::human::counted;
 use wire::mix::{Contents, FrameMix};
 
 /// A value on an axis: as in the campaign in a [`Coordinate`](super::Coordinate), in force by

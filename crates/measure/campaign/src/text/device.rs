@@ -1,8 +1,8 @@
 //! Crypto devices and their trials, in words.
 
 use crate::plan::{DeviceTest, Workers};
-use crate::words::counted;
 use std::time::Duration;
+use units::human::counted;
 use units::time::print;
 
 /// A trial of a device, in words.
@@ -18,7 +18,7 @@ pub(super) fn in_words(test: &DeviceTest) -> String {
                 .bytes
                 .map_or_else(String::new, |bytes| format!(" of {bytes} B"));
             let what = match speed.workers {
-                Workers::Threads => counted(speed.concurrency.into(), "thread"),
+                Workers::Threads => counted(speed.concurrency, "thread"),
                 Workers::Processes if speed.concurrency == 1 => "1 process".to_owned(),
                 Workers::Processes => format!("{} processes", speed.concurrency),
             };
@@ -47,7 +47,7 @@ pub(super) fn in_words(test: &DeviceTest) -> String {
             format!(
                 "{} by {} on each device for {}, every result verified, {invalid}, {restart}",
                 counted(fatigue.operations.len() as u64, "operation"),
-                counted(fatigue.threads.into(), "thread"),
+                counted(fatigue.threads, "thread"),
                 end.join(" or "),
             )
         }

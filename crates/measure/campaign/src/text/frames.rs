@@ -4,9 +4,9 @@ use crate::plan::{
     Axis, BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Procedure,
     Reset, ServiceTest, Soak, ThroughputSearch,
 };
-use crate::words::counted;
 use std::time::Duration;
 use units::human;
+use units::human::counted;
 use units::time::print;
 use units::{FrameRate, Ratio};
 
@@ -104,7 +104,7 @@ fn own(procedure: &Procedure) -> Option<String> {
         Procedure::Throughput(_) => return None,
         Procedure::Mrr(test) => format!(
             "{} at {}, {} each, drain {}",
-            counted(test.trials.into(), "trial"),
+            counted(test.trials, "trial"),
             most(test.max_load),
             time(test.trial_ns),
             time(test.drain_ns)
@@ -120,7 +120,7 @@ fn own(procedure: &Procedure) -> Option<String> {
         Procedure::BackToBack(test) => format!(
             "bursts of up to {} at the highest load, the longest without loss {}, drain {}",
             time(test.burst_ns_max),
-            counted(test.bursts.into(), "time"),
+            counted(test.bursts, "time"),
             time(test.drain_ns)
         ),
         Procedure::Latency(test) => {
@@ -228,7 +228,7 @@ fn disturbed(test: &Disturbed) -> String {
                 Failure::Crash => "the encryptor on gw2 dies",
                 Failure::Link => "the link between the gateways goes down",
             },
-            counted((*times).into(), "time"),
+            counted(*times, "time"),
             time(*down_ns),
             time(*watch_ns)
         ),
@@ -243,12 +243,12 @@ fn disturbed(test: &Disturbed) -> String {
                 Reset::Orderly => "the encryptor on gw2 is stopped in order and started again",
                 Reset::Command => "the box at B's side restarts by its own command",
             },
-            counted((*times).into(), "time"),
+            counted(*times, "time"),
             time(*watch_ns)
         ),
         Event::Setup { times, watch_ns } => format!(
             "under {load}, all tunnels taken down and set up {}, each watched for {} afterwards",
-            counted((*times).into(), "time"),
+            counted(*times, "time"),
             time(*watch_ns)
         ),
         Event::Desync {
@@ -261,7 +261,7 @@ fn disturbed(test: &Disturbed) -> String {
                 Desync::WrongKeys => "gw2's keys are replaced by wrong ones",
                 Desync::MissedRollover => "gw2 misses a rollover of gw1's keys",
             },
-            counted((*times).into(), "time"),
+            counted(*times, "time"),
             time(*watch_ns)
         ),
         Event::Hostile {

@@ -280,7 +280,8 @@ trials:
 #[test]
 fn the_plan_of_the_lab_in_memory_reads_well() {
     let lab = LabFile::built_in_named("memory").unwrap();
-    let plan: Plan = Campaign::memory()
+    let plan: Plan = Campaign::built_in_named("memory")
+        .unwrap()
         .plan(&lab, &HostFacts { cores: 2 })
         .unwrap();
     compare("memory-plan.txt", &to_text(&plan, |_| Vec::new()));

@@ -75,7 +75,7 @@ fn description(set: &Set<'_>, points: &[&Point<'_>]) -> String {
         let value = cell
             .throughput_bps()
             .map_or_else(|| absence(cell, NOT_RUN).to_owned(), format::bit_rate);
-        let cores = counted(point.cores.into(), "core");
+        let cores = counted(point.cores, "core");
         format!("MTU {} B, {cores}, {}: {value}", point.mtu, cell.dut)
     });
     let values: Vec<String> = values.collect();
@@ -126,7 +126,7 @@ impl Chart<'_, '_> {
                 None => self.absent(cell, (x + width / 2.0, area.bottom())),
             }
         }
-        let cores = counted(point.cores.into(), "core");
+        let cores = counted(point.cores, "core");
         let fits = text_width(&cores) <= area.width;
         let cores = if fits { cores } else { point.cores.to_string() };
         let position = (area.middle(), area.bottom() + 19.0);

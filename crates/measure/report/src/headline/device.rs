@@ -5,7 +5,7 @@ use crate::format::{Scale, counted, ratio_number};
 use crate::layout::Run;
 use crate::layout::device::{DeviceKind, fatigue, figures};
 use crate::tables::device::{scale, series_name};
-use stats::{CellResult, DeviceAxis, DeviceSeries, KatResult, KatVerdict};
+use stats::{CellResult, Course, DeviceAxis, DeviceSeries, KatResult, KatVerdict};
 use units::human::duration_ns;
 
 /// Operations in the summary; the tables have all.
@@ -84,7 +84,10 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
         Some(found) => Fact {
             label,
             figure: ratio_number(found.crossover.best_ratio),
-            unit: format!("× {} at best", found.cpu),
+            unit: match found.crossover.course {
+                Course::Same => format!("× {}, no difference shown", found.cpu),
+                _ => format!("× {} at best", found.cpu),
+            },
             detail: format!("{}; {}{gain}", found.verdict, curve.verdict),
         },
         None => Fact {
@@ -112,7 +115,7 @@ fn lasting(cell: &CellResult) -> Option<Fact> {
         unit: "without a failure".into(),
         detail: format!(
             "{failures} of {} failed; {} right, {} wrong, {}",
-            counted(lives.into(), "device"),
+            counted(lives, "device"),
             Scale::si(right, "op").value(right),
             sum(|one| one.wrong),
             counted(sum(|one| one.restarts), "restart")

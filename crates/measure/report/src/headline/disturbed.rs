@@ -122,7 +122,7 @@ fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
     };
     let mut detail = format!(
         "median outage of {}, longest {longest}",
-        counted(found.failures.into(), "failure")
+        counted(found.failures, "failure")
     );
     if let Some(down) = &found.down_ns {
         detail.push_str(&format!("; {mended} after {}", time_ns(down.mean)));
@@ -140,7 +140,7 @@ fn reset(found: &ResetResult) -> Option<Words> {
     let longest = found.frame_loss_ns.max_ns.map_or("no end".into(), time_ns);
     let mut detail = format!(
         "median reset time of {}, by lost frames, longest {longest}",
-        counted(found.resets.into(), "reset")
+        counted(found.resets, "reset")
     );
     if let Some(median) = found.timestamp_ns.median_ns {
         detail.push_str(&format!("; by timestamps {}", time_ns(median)));
@@ -168,7 +168,7 @@ fn setup(found: &SetupResult) -> Option<Words> {
             1 => "the tunnel carries".to_owned(),
             tunnels => format!("all {tunnels} tunnels carry"),
         },
-        counted(found.set_ups.into(), "set-up")
+        counted(found.set_ups, "set-up")
     );
     if let Some(first) = found.first_frame_ns.median_ns {
         detail.push_str(&format!("; first frame after {}", time_ns(first)));
@@ -187,7 +187,7 @@ fn desync(found: &DesyncResult) -> Option<Words> {
     let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
     let mut detail = format!(
         "median outage of {}, longest {longest}",
-        counted(found.times.into(), "time")
+        counted(found.times, "time")
     );
     if let Some(lost) = &found.lost_frames {
         detail.push_str(&format!("; {:.0} frames lost at most", lost.max));

@@ -46,9 +46,11 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let means = run.results.mean_frame_rates.iter();
     let own = |cell: &str| cells.iter().any(|(_, known)| known.id == cell);
     let mut means = means.filter(|mean| mean.cells.iter().any(|cell| own(cell)));
-    if let Some(rate) = means.find_map(|mean| mean.frames_per_s) {
+    let mean = means.find_map(|mean| Some((mean, mean.frames_per_s?)));
+    if let Some((mean, rate)) = mean {
         detail.push_str(&format!(
-            "; mean over sizes {}",
+            "; mean over {} {}",
+            mean.lacking().unwrap_or_else(|| "sizes".to_owned()),
             Scale::si(rate, "pps").value(rate)
         ));
     }

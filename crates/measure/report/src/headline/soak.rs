@@ -23,7 +23,11 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         "{} frames lost, {}",
         found.runs.iter().map(|run| run.lost).sum::<u64>(),
         counted(
-            found.runs.iter().map(|run| u64::from(run.stalls)).sum(),
+            found
+                .runs
+                .iter()
+                .map(|run| u64::from(run.stalls))
+                .sum::<u64>(),
             "stall"
         )
     );
@@ -46,7 +50,7 @@ fn drifts(run: &SoakRun) -> String {
         ("memory", &run.memory_drift),
     ];
     let known = known.iter().filter_map(|(name, drift)| {
-        let drift = drift.as_ref()?;
+        let drift = drift.as_ref().filter(|drift| drift.is_estimated())?;
         Some(format!("{name} {}", change(drift.change_ratio)))
     });
     let known: Vec<String> = known.collect();

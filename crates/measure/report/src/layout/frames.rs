@@ -386,7 +386,7 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
         Procedure::Throughput(search) => parts.push(format!("profile {}", search.profile.name())),
         Procedure::Mrr(mrr) => parts.push(format!(
             "{} of {}",
-            counted(mrr.trials.into(), "trial"),
+            counted(mrr.trials, "trial"),
             time(mrr.trial_ns)
         )),
         Procedure::Service(test) => parts.push(format!("{} per step", time(test.step_ns))),
@@ -410,6 +410,6 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
         Procedure::Disturbed(test) => parts.extend(disturbed::words(test)),
         Procedure::Soak(test) => parts.extend(disturbed::soak_words(test)),
     }
-    parts.push(counted(repeats.into(), "repeat"));
+    parts.push(counted(repeats, "repeat"));
     parts.join(", ")
 }

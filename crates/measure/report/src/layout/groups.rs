@@ -30,7 +30,7 @@ impl Run<'_> {
                     name.push(format!("payload {}", payload_name(point.payload)));
                 }
                 name.push(format!("MTU {} B", point.mtu));
-                name.push(counted(point.cores.into(), "core"));
+                name.push(counted(point.cores, "core"));
                 name.extend(set.own_words(&alike).map(str::to_owned));
                 let words = GroupWords {
                     name: name.join(", "),

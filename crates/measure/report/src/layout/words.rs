@@ -7,7 +7,7 @@ use campaign::plan::{Axis, Cell, Measurement};
 pub(super) fn common(cell: &Cell, repeats: u32) -> String {
     let mut parts = Vec::new();
     let seconds = |duration_ns: u64| units::human::duration_ns(duration_ns as f64);
-    let streams = |count: u16| counted(count.into(), "stream");
+    let streams = |count: u16| counted(count, "stream");
     let trials = match &cell.measurement {
         Measurement::Tcp {
             streams: count,
@@ -46,7 +46,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
             count, interval_ns, ..
         } => {
             parts.push(format!("one request every {}", seconds(*interval_ns)));
-            counted((*count).into(), "request")
+            counted(*count, "request")
         }
         other => other.name().to_owned(),
     };

@@ -30,7 +30,7 @@ pub(super) const SECTION: Section = Section {
 
 fn reading(run: &Run<'_>, set: &Set<'_>) -> String {
     let cores = run.cpus().map_or_else(String::new, |cpus| {
-        format!(" The machine has {}.", format::counted(cpus.into(), "core"))
+        format!(" The machine has {}.", format::counted(cpus, "core"))
     });
     match set.protocol {
         Protocol::Ping => format!("Cores kept busy, by role.{cores}"),

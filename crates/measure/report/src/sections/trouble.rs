@@ -4,6 +4,7 @@ use super::{RESULTS, Section};
 use crate::tables;
 use maud::html;
 use stats::Status;
+use units::human::counted;
 
 pub(super) const SECTION: Section = Section {
     id: "trouble",
@@ -19,7 +20,7 @@ pub(super) const SECTION: Section = Section {
         let count = |status: Status| cells.iter().filter(|cell| cell.status == status).count();
         out.html(html! {
             p {
-                (count(Status::Invalid)) " of " (cells.len()) " cells invalid, " (count(Status::Failed))
+                (count(Status::Invalid)) " of " (counted(cells.len(), "cell")) " invalid, " (count(Status::Failed))
                 " failed. Where a cell has no figure, the tables below say so in its place. "
                 code { "cipherbench resume RUN --invalid" } " repeats these trials."
             }

@@ -39,9 +39,9 @@ pub(crate) fn cpu(run: &Run<'_>, set: &Set<'_>) -> Table {
 }
 
 fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
-    let cores = run.cpus().map_or_else(String::new, |cpus| {
-        format!(" of {}", counted(cpus.into(), "core"))
-    });
+    let cores = run
+        .cpus()
+        .map_or_else(String::new, |cpus| format!(" of {}", counted(cpus, "core")));
     let bits = match (bulk, set.compared_with()) {
         (false, _) => String::new(),
         (true, None) => format!("; {PER_CPU_SECOND}"),

@@ -90,22 +90,42 @@ fn verdict(cell: &CellResult) -> Cell {
     }
 }
 
-/// Why cells have no figure, or not that of all repeats: a row per reason. Empty when there is
-/// none.
+/// Cells that are named in a row of the table of reasons; of more, some are.
+const CELLS_NAMED: usize = 4;
+
+/// Why cells have no figure, or not that of all repeats: a row for each reason, with the cells that
+/// have it. Empty when there is none.
 pub(crate) fn reasons(run: &Run<'_>) -> Table {
     let mut table = Table::new(
         "Invalid and failed trials",
         "their figures are not reported; cipherbench resume RUN --invalid repeats them",
     )
-    .labels(["Cell", "Repeat"])
+    .labels(["Cells", "Repeats"])
     .text("Reason");
-    for cell in &run.results.cells {
-        let reasons = cell.reasons.iter();
-        let different = grouped(reasons.map(|reason| (&reason.text, reason.repeat.to_string())));
-        for (text, repeats) in different {
-            let labels = [Cell::label(&cell.id), Cell::label(repeats.join(", "))];
-            table.push(labels.into_iter().chain([Cell::reason(text)]).collect());
-        }
+    let cells = run.results.cells.iter();
+    let all = cells.flat_map(|cell| {
+        let own = cell.reasons.iter();
+        own.map(move |reason| (&reason.text, (cell.id.as_str(), reason.repeat)))
+    });
+    for (text, places) in grouped(all) {
+        let mut names: Vec<&str> = places.iter().map(|(cell, _)| *cell).collect();
+        names.dedup();
+        let mut repeats: Vec<u32> = places.iter().map(|(_, repeat)| *repeat).collect();
+        repeats.sort_unstable();
+        repeats.dedup();
+        let repeats: Vec<String> = repeats.iter().map(u32::to_string).collect();
+        let cells = match names.len() {
+            count if count > CELLS_NAMED => {
+                let named = names[..CELLS_NAMED - 1].join(", ");
+                format!("{named} and {} more", count + 1 - CELLS_NAMED)
+            }
+            _ => names.join(", "),
+        };
+        table.push(vec![
+            Cell::label(cells),
+            Cell::label(repeats.join(", ")),
+            Cell::reason(text),
+        ]);
     }
     table
 }

@@ -105,7 +105,7 @@ fn ratio_text(ratio: &Estimate) -> String {
 fn interval(ratio: &Estimate) -> Option<String> {
     Some(match ratio.interval_95.ends() {
         Some((low, high)) => format!("{low:.3}–{high:.3}"),
-        None => format!("({})", counted(ratio.n.into(), "repeat")),
+        None => format!("({})", counted(ratio.n, "repeat")),
     })
 }
 

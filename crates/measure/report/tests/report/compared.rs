@@ -89,14 +89,15 @@ fn each_number_of_repeats_says_what_its_intervals_are() {
 }
 
 #[test]
-fn a_device_that_failed_has_its_reason_in_the_ranking() {
+fn a_device_that_failed_says_so_in_the_ranking_and_why_once_before() {
     let text = report::terminal(&fixture::peers(3), None, 200, false);
     let ranking = text.split("Ranking: payload throughput").nth(1).unwrap();
     let row = ranking
         .lines()
         .find(|line| line.contains("gotatun"))
         .unwrap();
-    assert!(row.contains("failed: `gotatun`"), "{row}");
+    assert!(row.contains("failed"), "{row}");
+    assert_eq!(text.matches("`gotatun` is not here").count(), 2, "{text}");
 }
 
 #[test]

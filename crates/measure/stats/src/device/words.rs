@@ -141,7 +141,12 @@ pub(super) fn crossover(
         }
         (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
         (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
-        (Course::Same, _) => format!("not distinguishable from {cpu} {everywhere}: {range}"),
+        (Course::Same, _) => {
+            let anywhere = everywhere.replace("everywhere", "anywhere");
+            format!(
+                "no difference from {cpu} shown {anywhere}: {range}, and repeats scatter as much"
+            )
+        }
         (Course::FasterFrom, Some(at)) => {
             let from = found.faster_from.unwrap_or(0);
             let before = found.points.iter().rev().find(|point| point.n < from);

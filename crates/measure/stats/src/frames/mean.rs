@@ -26,6 +26,16 @@ pub struct MeanFrameRate {
     pub frames_per_s: Option<f64>,
 }
 
+impl MeanFrameRate {
+    /// `5 of 6 sizes` where a size that belongs to the mean has no figure: such a mean is not
+    /// comparable with one that has it.
+    #[must_use]
+    pub fn lacking(&self) -> Option<String> {
+        let (known, missing) = (self.frame_bytes.len(), self.missing_frame_bytes.len());
+        (missing > 0).then(|| format!("{known} of {} sizes", known + missing))
+    }
+}
+
 /// The key of a table: everything that its cells share, which is all but the mix and what follows
 /// from it.
 #[derive(PartialEq)]

@@ -35,7 +35,7 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
         let name = class_name(class);
         let words = format!(
             "{name}: {} ({}), {} of them failed",
-            counted(u64::from(class.devices), "device"),
+            counted(class.devices, "device"),
             percent(100.0 * class.ratio),
             class.failed
         );

@@ -153,7 +153,7 @@ fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
     let note = format!(
         "{}, {} of them failed; without failure: under load until the first one, or the end of the trial; mean \
          time between failures: at least {} with 95 % confidence, if they come at a constant rate",
-        counted(u64::from(all.lives), "device"),
+        counted(all.lives, "device"),
         all.failures,
         duration_ns(all.mean_between_failures_low_ns)
     );

@@ -46,11 +46,7 @@ fn groups<'r>(run: &'r Run<'_>) -> impl Iterator<Item = Vec<Column<'r>>> {
 /// `23 of 25 algorithms pass`.
 pub(super) fn summary(found: &KatResult) -> String {
     let all = found.passed + found.failed + found.not_offered;
-    format!(
-        "{} of {} pass",
-        found.passed,
-        counted(all.into(), "algorithm")
-    )
+    format!("{} of {} pass", found.passed, counted(all, "algorithm"))
 }
 
 fn columns<'r>(run: &Run<'_>, cell: &'r CellResult, info: &'r DeviceTestInfo) -> Vec<Column<'r>> {

@@ -67,9 +67,9 @@ pub(crate) fn mixes(run: &Run<'_>) -> Option<Table> {
 
 /// Cores kept busy, by role, in the trials whose evidence is recorded.
 pub(crate) fn cpu(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
-    let cores = run.cpus().map_or_else(String::new, |cpus| {
-        format!(" of {}", counted(cpus.into(), "core"))
-    });
+    let cores = run
+        .cpus()
+        .map_or_else(String::new, |cpus| format!(" of {}", counted(cpus, "core")));
     let note = format!(
         "{}; cores kept busy{cores}, mean of the repeats, in the trials whose evidence is recorded; \
          A and B: the stations; kernel: softirq, kernel threads and the tester itself",

@@ -146,6 +146,13 @@ pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [
     let Some(drift) = drift else {
         return std::array::from_fn(|_| Cell::missing());
     };
+    let points = Cell::plain(drift.points.to_string());
+    if !drift.is_estimated() {
+        let [change, interval, p, allowed] = std::array::from_fn(|_| Cell::missing());
+        let median = Cell::plain(median(drift.median));
+        let few = Cell::word("too few points");
+        return [median, change, interval, p, allowed, points, few];
+    }
     [
         Cell::plain(median(drift.median)),
         Cell::plain(change(drift.change_ratio)),
@@ -159,7 +166,7 @@ pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [
             false => format!("{:.3}", drift.p),
         }),
         Cell::plain(format!("± {}", percent(100.0 * drift.bound_ratio))),
-        Cell::plain(drift.points.to_string()),
+        points,
         match drift.judged {
             DriftJudgement::Steady => Cell::term("steady"),
             DriftJudgement::Drifts => Cell::word("drifts"),

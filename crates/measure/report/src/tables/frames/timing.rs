@@ -126,11 +126,11 @@ fn recovery_cells(cell: &CellResult, found: &RecoveryResult) -> [Cell; 6] {
         Some(time) => Cell::plain(format::time(time)),
         None if found.not_overloaded > 0 => Cell::reason(format!(
             "the overload lost nothing in {}",
-            counted(found.not_overloaded.into(), "repeat")
+            counted(found.not_overloaded, "repeat")
         )),
         None => Cell::reason(format!(
             "loss went on to the end in {}",
-            counted(found.not_recovered.into(), "repeat")
+            counted(found.not_recovered, "repeat")
         )),
     };
     [

@@ -64,9 +64,12 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
         }
         if shows_mean {
             let mean = means.iter().find(|(found, _)| found == device);
-            let mean = mean.and_then(|(_, mean)| mean.frames_per_s);
+            let mean = mean.and_then(|(_, mean)| Some((mean.frames_per_s?, mean.lacking())));
             cells.push(match mean {
-                Some(rate) => Cell::derived(format!("{} kpps", number(rate / 1e3))),
+                Some((rate, None)) => Cell::derived(format!("{} kpps", number(rate / 1e3))),
+                Some((rate, Some(lacking))) => {
+                    Cell::derived(format!("{} kpps ({lacking})", number(rate / 1e3)))
+                }
                 None => Cell::missing(),
             });
         }
