@@ -152,6 +152,9 @@ pub(crate) struct Resume {
 pub(crate) struct Report {
     /// Folder of the run
     pub(crate) run: PathBuf,
+    /// Write the documents into this folder, for a run that cannot be written to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// Print the result as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,

@@ -9,6 +9,7 @@ use engine::EngineInfo;
 use journal::record::Environment;
 use journal::{Journal, Writer};
 use lab::{Interrupt, NamespaceLab, Privilege, Setup, privilege};
+use report::Folders;
 use stats::Results;
 use std::env;
 use std::path::Path;
@@ -112,7 +113,7 @@ impl Session {
         let conclusion = conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))?;
         let journal = journal::read(dir)?;
         match conclusion {
-            Conclusion::Finished { .. } => conclude(dir, &journal, options.json),
+            Conclusion::Finished { .. } => conclude(within(dir), &journal, options.json),
             Conclusion::Interrupted => {
                 report::build(&journal).write_all(dir)?;
                 Err(interrupted(dir, &journal))
@@ -125,18 +126,35 @@ impl Session {
     }
 }
 
-/// Writes every document of a run into its folder, prints its result, and returns the exit code.
-pub(crate) fn conclude(dir: &Path, journal: &Journal, json: bool) -> Result<Exit, Failure> {
+/// Writes every document of a run, prints its result, and returns the exit code.
+pub(crate) fn conclude(
+    folders: Folders<'_>,
+    journal: &Journal,
+    json: bool,
+) -> Result<Exit, Failure> {
     let documents = report::build(journal);
-    documents.write_all(dir)?;
+    documents.write_all(folders.documents)?;
     if json {
         output::stdout(&documents.json)?;
     } else {
         let (_, width) = console::Term::stdout().size();
         let color = console::colors_enabled();
-        output::stdout(&report::terminal(journal, Some(dir), width.into(), color))?;
+        output::stdout(&report::terminal(
+            journal,
+            Some(folders),
+            width.into(),
+            color,
+        ))?;
     }
     Ok(verdict(journal))
+}
+
+/// The documents of a run are in its folder.
+pub(crate) const fn within(dir: &Path) -> Folders<'_> {
+    Folders {
+        run: dir,
+        documents: dir,
+    }
 }
 
 /// The exit code for the trials of a run.

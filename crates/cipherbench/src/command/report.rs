@@ -3,10 +3,26 @@
 use crate::cli::Report;
 use crate::exit::{Exit, Failure};
 use crate::{output, session};
+use report::Folders;
+use std::fs;
 
 pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
-    let Report { run: dir, json } = arguments;
+    let Report {
+        run: dir,
+        out,
+        json,
+    } = arguments;
     let journal = journal::read(dir)?;
     output::warn(&journal.warnings);
-    session::conclude(dir, &journal, *json)
+    if let Some(out) = out {
+        fs::create_dir_all(out).map_err(|error| {
+            let text = format!("cannot create the folder {}: {error}", out.display());
+            Failure::new(Exit::Usage, text)
+        })?;
+    }
+    let folders = Folders {
+        run: dir,
+        documents: out.as_ref().unwrap_or(dir),
+    };
+    session::conclude(folders, &journal, *json)
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::Resume;
 use crate::exit::{Exit, Failure};
-use crate::session::{Session, conclude, unix_ns};
+use crate::session::{Session, conclude, unix_ns, within};
 use crate::{output, version};
 use journal::Writer;
 use journal::record::{Record, Resumed};
@@ -34,7 +34,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
                 ));
             }
         }
-        return conclude(dir, &journal, options.json);
+        return conclude(within(dir), &journal, options.json);
     }
     let session = Session::open(&plan.lab, options)?;
     writer.append(&Record::Resumed(Box::new(Resumed {

@@ -65,7 +65,13 @@ fn begin(out: &Path, header: &Header) -> Result<(PathBuf, Writer), Failure> {
     if let Err(error) = report::build(&Journal::new(header.clone())).write_all(&dir) {
         // It contains no measurements. Best effort: the first error is reported.
         let _ = std::fs::remove_dir_all(&dir);
-        return Err(error.into());
+        let text = format!(
+            "cannot write {}: {}\nhelp: nothing was measured yet, and the run's folder is removed; make room, or name \
+             another place with `--out`",
+            error.path.display(),
+            error.source
+        );
+        return Err(Failure::new(Exit::Usage, text));
     }
     Ok((dir, writer))
 }

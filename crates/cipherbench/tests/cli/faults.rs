@@ -32,6 +32,7 @@ pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
         cat /dev/zero >disk/ballast 2>/dev/null
         wait $run; echo \"run $?\"
         \"$0\" report disk/*-long; echo \"report $?\"
+        \"$0\" report disk/*-long --out elsewhere; echo \"report $?\"
         rm disk/ballast
         \"$0\" resume disk/*-long --quiet; echo \"resume $?\"
         grep -c '\"record\":\"trial\"' disk/*/journal.jsonl
@@ -45,15 +46,37 @@ pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
     let ended = end(&mut sandbox.script(&namespaces("--mount"), SCRIPT)).exits(0);
     let ended = ended
         .says("No space left on device")
-        .says("cipherbench resume");
+        .says("cipherbench resume")
+        .says("or write elsewhere with `--out DIR`");
+    assert!(sandbox.path("elsewhere/report.html").exists());
+    // The journal stays where it is.
+    assert!(
+        !ended.stdout.contains("elsewhere/journal.jsonl"),
+        "{}",
+        ended.stdout
+    );
     let codes: Vec<_> = ended.stdout.lines().filter(|line| is_code(line)).collect();
     assert_eq!(
         codes,
-        ["run 4", "report 2", "resume 0", "10"],
+        ["run 4", "report 2", "report 5", "resume 0", "10"],
         "{}\n{}",
         ended.stdout,
         ended.stderr
     );
+}
+
+pub(crate) fn a_disk_that_is_full_from_the_start_is_reported_before_anything_is_measured() {
+    const SCRIPT: &str = "
+        mkdir disk && mount -t tmpfs -o size=16k none disk || exit 99
+        \"$0\" run campaign.yaml --lab lab.yaml --out disk; echo \"run $?\"
+        ls disk
+        umount disk
+    ";
+    let sandbox = Sandbox::new();
+    sandbox.write("campaign.yaml", PINGS);
+    let ended = end(&mut sandbox.script(&namespaces("--mount"), SCRIPT)).exits(0);
+    let ended = ended.says("nothing was measured yet, and the run's folder is removed");
+    assert_eq!(ended.stdout.trim(), "run 2", "{}", ended.stdout);
 }
 
 fn is_code(line: &str) -> bool {

@@ -98,6 +98,7 @@ fn main() -> ExitCode {
         tests!(no_lab, faults:
             an_unwritable_folder_is_refused_before_measuring,
             a_full_disk_ends_the_run_and_it_can_be_resumed,
+            a_disk_that_is_full_from_the_start_is_reported_before_anything_is_measured,
             a_lab_name_in_use_is_refused,
             a_missing_tool_is_reported_with_its_package,
             an_unreadable_journal_is_reported_with_its_line,

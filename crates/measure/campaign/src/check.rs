@@ -91,10 +91,8 @@ impl Draft {
         let Some(cables) = &lab.plan().external else {
             let what =
                 format!("`{name}` is outside of this machine, and the lab has no cables to it");
-            let help = format!(
-                "write `external: {{ station_a: eth1, station_b: eth2 }}` in {}",
-                lab.file()
-            );
+            let help = "write `external: { station_a: eth1, station_b: eth2 }` in a lab file, as \
+                        labs/external.yaml has it, and name that file with `--lab`";
             return Some(self.dut.mistake(what, help));
         };
         let test = self.frame_test()?;

@@ -68,7 +68,12 @@ impl Writer {
     pub fn append_to(dir: &Path) -> Result<(Self, Journal), JournalError> {
         let path = dir.join(FILE_NAME);
         let opened = OpenOptions::new().append(true).read(true).open(&path);
-        let file = opened.map_err(|error| open_error(dir, path.clone(), error))?;
+        let file = opened.map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                JournalError::io("write to", &path, error)
+            }
+            _ => open_error(dir, path.clone(), error),
+        })?;
         let mut file = Locked::new(file, &path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)

@@ -83,6 +83,10 @@ fn render(journal: &Journal, out: &std::path::Path) -> Result<(), String> {
         .ok()
         .and_then(|width| width.parse().ok())
         .unwrap_or(100);
-    print!("{}", report::terminal(journal, Some(out), width, false));
+    let folders = report::Folders {
+        run: out,
+        documents: out,
+    };
+    print!("{}", report::terminal(journal, Some(folders), width, false));
     Ok(())
 }

@@ -34,7 +34,8 @@ pub struct Documents {
 /// A document cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}\nhelp: the journal holds everything; fix the cause, then: \
-         cipherbench report RUN", path.display())]
+         cipherbench report {}, or write elsewhere with `--out DIR`", path.display(),
+        path.parent().unwrap_or(path).display())]
 pub struct WriteError {
     /// Path of the document.
     pub path: PathBuf,

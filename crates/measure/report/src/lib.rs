@@ -42,11 +42,25 @@ pub fn build(journal: &Journal) -> Documents {
     Documents::of(journal)
 }
 
-/// The summary printed at the end of a run, for a terminal of `width` columns. `files` is the
-/// folder of its documents; `None` when none were written. With `color`, ANSI escapes; without,
+/// Where the files of a run are.
+#[derive(Debug, Clone, Copy)]
+pub struct Folders<'a> {
+    /// The run's folder, with its journal.
+    pub run: &'a Path,
+    /// The folder of its documents, which may be another one.
+    pub documents: &'a Path,
+}
+
+/// The summary printed at the end of a run, for a terminal of `width` columns. `files` tells where
+/// its documents are; `None` when none were written. With `color`, ANSI escapes; without,
 /// plain text.
 #[must_use]
-pub fn terminal(journal: &Journal, files: Option<&Path>, width: usize, color: bool) -> String {
+pub fn terminal(
+    journal: &Journal,
+    files: Option<Folders<'_>>,
+    width: usize,
+    color: bool,
+) -> String {
     text::terminal::write(&Run::of(journal), files, width, color)
 }
 

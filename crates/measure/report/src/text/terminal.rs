@@ -1,11 +1,11 @@
 //! The end of a run on a terminal.
 
+use crate::Folders;
 use crate::evidence::Summary;
 use crate::headline;
 use crate::layout::Run;
 use crate::sections::{self, Block, Document};
 use crate::table::{Cell, Kind, Table};
-use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 
 /// Between columns.
@@ -17,8 +17,13 @@ const MIN_TEXT_WIDTH: usize = 20;
 /// Smallest width used, whatever the terminal reports.
 const MIN_WIDTH: usize = 40;
 
-/// Writes everything; `files` is the folder that the documents are in.
-pub(crate) fn write(run: &Run<'_>, files: Option<&Path>, width: usize, color: bool) -> String {
+/// Writes everything; `files` tells where the documents are.
+pub(crate) fn write(
+    run: &Run<'_>,
+    files: Option<Folders<'_>>,
+    width: usize,
+    color: bool,
+) -> String {
     let mut page = Page {
         text: String::new(),
         width: width.max(MIN_WIDTH),
@@ -81,7 +86,7 @@ fn warnings(page: &mut Page, run: &Run<'_>, title: &str) {
     }
 }
 
-fn foot(page: &mut Page, run: &Run<'_>, files: Option<&Path>) {
+fn foot(page: &mut Page, run: &Run<'_>, files: Option<Folders<'_>>) {
     page.line("");
     let evidence = Summary::total(run);
     if evidence.checks > evidence.passed {
@@ -93,16 +98,16 @@ fn foot(page: &mut Page, run: &Run<'_>, files: Option<&Path>) {
         );
     }
     if let Some(files) = files {
-        for (what, name) in [
-            ("Report ", crate::HTML_NAME),
-            ("Text   ", crate::MARKDOWN_NAME),
-            ("Data   ", crate::JSON_NAME),
-            ("       ", crate::CSV_NAME),
-            ("Journal", journal::FILE_NAME),
+        for (what, folder, name) in [
+            ("Report ", files.documents, crate::HTML_NAME),
+            ("Text   ", files.documents, crate::MARKDOWN_NAME),
+            ("Data   ", files.documents, crate::JSON_NAME),
+            ("       ", files.documents, crate::CSV_NAME),
+            ("Journal", files.run, journal::FILE_NAME),
         ] {
             page.line(&format!(
                 "{what}  {}",
-                visible(&files.join(name).display().to_string())
+                visible(&folder.join(name).display().to_string())
             ));
         }
     }

@@ -86,7 +86,18 @@ fn the_terminal_shows_what_it_showed() {
         ("suites", fixture::suites(None)),
     ] {
         let path = format!("crates/measure/report/tests/golden/{name}.txt");
-        assert_golden(&path, &report::terminal(&journal, Some(&files), 100, false));
+        assert_golden(
+            &path,
+            &report::terminal(
+                &journal,
+                Some(report::Folders {
+                    run: &files,
+                    documents: &files,
+                }),
+                100,
+                false,
+            ),
+        );
     }
     let narrow = report::terminal(&fixture::troubled(), None, 80, true);
     assert_golden(

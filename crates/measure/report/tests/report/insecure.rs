@@ -4,7 +4,6 @@ use crate::fixture;
 use campaign::plan::Adapter;
 use journal::Journal;
 use scraper::Html;
-use std::path::Path;
 use wire::Suite;
 
 /// A name that no other text contains.
@@ -79,7 +78,7 @@ fn insecure_devices_are_marked_wherever_they_are_named() {
             &visible.replace('<', " <").replace('>', "> "),
         );
         assert_marked(&format!("{name}, Markdown"), &documents.markdown);
-        let terminal = report::terminal(&journal, None::<&Path>, 400, false);
+        let terminal = report::terminal(&journal, None, 400, false);
         assert_marked(&format!("{name}, terminal"), &terminal);
     }
 }
