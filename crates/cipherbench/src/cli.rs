@@ -107,9 +107,8 @@ pub(crate) struct Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// Print the result as JSON instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) form: Form,
     /// Do not show progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -155,6 +154,16 @@ pub(crate) struct Report {
     /// Write the documents into this folder, for a run that cannot be written to
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) form: Form,
+}
+
+/// What is printed of a result.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Form {
+    /// Print every table
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) full: bool,
     /// Print the result as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,

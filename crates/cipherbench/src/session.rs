@@ -113,7 +113,7 @@ impl Session {
         let conclusion = conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))?;
         let journal = journal::read(dir)?;
         match conclusion {
-            Conclusion::Finished { .. } => conclude(within(dir), &journal, options.json),
+            Conclusion::Finished { .. } => conclude(within(dir), &journal, options.form),
             Conclusion::Interrupted => {
                 report::build(&journal).write_all(dir)?;
                 Err(interrupted(dir, &journal))
@@ -130,21 +130,20 @@ impl Session {
 pub(crate) fn conclude(
     folders: Folders<'_>,
     journal: &Journal,
-    json: bool,
+    form: cli::Form,
 ) -> Result<Exit, Failure> {
     let documents = report::build(journal);
     documents.write_all(folders.documents)?;
-    if json {
+    if form.json {
         output::stdout(&documents.json)?;
     } else {
         let (_, width) = console::Term::stdout().size();
         let color = console::colors_enabled();
-        output::stdout(&report::terminal(
-            journal,
-            Some(folders),
-            width.into(),
-            color,
-        ))?;
+        let print = match form.full {
+            true => report::terminal,
+            false => report::brief,
+        };
+        output::stdout(&print(journal, Some(folders), width.into(), color))?;
     }
     Ok(verdict(journal))
 }

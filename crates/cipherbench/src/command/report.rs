@@ -10,7 +10,7 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
     let Report {
         run: dir,
         out,
-        json,
+        form,
     } = arguments;
     let journal = journal::read(dir)?;
     output::warn(&journal.warnings);
@@ -24,5 +24,5 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
         run: dir,
         documents: out.as_ref().unwrap_or(dir),
     };
-    session::conclude(folders, &journal, *json)
+    session::conclude(folders, &journal, *form)
 }

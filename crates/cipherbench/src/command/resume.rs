@@ -34,7 +34,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
                 ));
             }
         }
-        return conclude(within(dir), &journal, options.json);
+        return conclude(within(dir), &journal, options.form);
     }
     let session = Session::open(&plan.lab, options)?;
     writer.append(&Record::Resumed(Box::new(Resumed {

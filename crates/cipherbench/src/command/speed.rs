@@ -132,11 +132,15 @@ fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
             fs::write(&path, content).map_err(|error| not_written(&path, &error))?;
         }
     }
-    output::stdout(&match arguments.output.json {
+    output::stdout(&match arguments.output.form.json {
         true => json,
         false => text(measured),
     })?;
-    if let Some(folder) = arguments.out.as_ref().filter(|_| !arguments.output.json) {
+    if let Some(folder) = arguments
+        .out
+        .as_ref()
+        .filter(|_| !arguments.output.form.json)
+    {
         output::stdout(&format!(
             "\nwrote {}\n",
             folder.join("speed.html").display()

@@ -27,11 +27,22 @@ pub(crate) fn a_run_ends_in_a_table_and_every_document() {
     let run = sandbox.only_run();
     for name in DOCUMENTS.iter().chain(&["journal.jsonl"]) {
         assert!(!sandbox.run_file(name).is_empty(), "{name} is empty");
+    }
+    let path = run.join("report.html").display().to_string();
+    assert!(ended.stdout.contains(&path), "{}", ended.stdout);
+    assert!(ended.stdout.lines().count() <= 80, "{}", ended.stdout);
+    let full = end(sandbox
+        .command(PROGRAM)
+        .arg("report")
+        .arg(&run)
+        .arg("--full"))
+    .exits(0);
+    for name in DOCUMENTS.iter().chain(&["journal.jsonl"]) {
         let path = run.join(name).display().to_string();
         assert!(
-            ended.stdout.contains(&path),
+            full.stdout.contains(&path),
             "{path} is not in:\n{}",
-            ended.stdout
+            full.stdout
         );
     }
     assert!(ended.stdout.contains("cipherbench"), "{}", ended.stdout);

@@ -51,7 +51,7 @@ pub struct Folders<'a> {
     pub documents: &'a Path,
 }
 
-/// The summary printed at the end of a run, for a terminal of `width` columns. `files` tells where
+/// All tables of a run in text, for a terminal of `width` columns. `files` tells where
 /// its documents are; `None` when none were written. With `color`, ANSI escapes; without,
 /// plain text.
 #[must_use]
@@ -62,6 +62,13 @@ pub fn terminal(
     color: bool,
 ) -> String {
     text::terminal::write(&Run::of(journal), files, width, color)
+}
+
+/// The same in 80 lines at most: the answer of each device, what makes it doubtful, and a table for
+/// each kind of trial.
+#[must_use]
+pub fn brief(journal: &Journal, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
+    text::brief::write(&Run::of(journal), files, width, color)
 }
 
 /// The published JSON Schema of `results.json`.

@@ -86,6 +86,8 @@ pub(crate) struct Section {
     pub(crate) title: &'static str,
     /// Heading in Markdown. Adjacent sections with the same chapter share one heading.
     pub(crate) chapter: &'static str,
+    /// Whether its tables answer what the campaign asked; others say how the figures came about.
+    pub(crate) answers: bool,
     /// Appends the content. A section without content is left out.
     blocks: fn(&Run<'_>, &mut Blocks),
 }
@@ -102,7 +104,16 @@ impl Section {
             name: title,
             title,
             chapter: RESULTS,
+            answers: true,
             blocks,
+        }
+    }
+
+    /// The same section, which says how figures came about.
+    const fn beside(self) -> Self {
+        Self {
+            answers: false,
+            ..self
         }
     }
 }

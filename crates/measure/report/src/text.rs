@@ -1,5 +1,6 @@
 //! Documents in plain text.
 
+pub(crate) mod brief;
 pub(crate) mod markdown;
 pub(crate) mod terminal;
 

@@ -135,6 +135,25 @@ pub struct Repeats {
 }
 
 impl CellResult {
+    /// Its main figure.
+    #[must_use]
+    pub fn figure(&self) -> Option<&Estimate> {
+        let frames = self.frames();
+        let burst = frames.and_then(|found| found.back_to_back());
+        let device = self.device().and_then(|found| found.speed());
+        self.throughput_bps()
+            .or_else(|| device.map(|found| found.figure()))
+            .or_else(|| self.latency().map(|latency| &latency.p50_ns))
+            .or_else(|| burst.map(|found| &found.burst_frames))
+            .or_else(|| self.frame_rate())
+    }
+
+    /// The spread of its main figure over the repeats, in per cent.
+    #[must_use]
+    pub fn spread_percent(&self) -> Option<f64> {
+        self.figure()?.largest_distance_percent
+    }
+
     /// The cell's throughput, if it has one.
     #[must_use]
     pub fn throughput_bps(&self) -> Option<&Estimate> {

@@ -22,7 +22,7 @@ pub(crate) use tools::disagree as tools_disagree;
 use crate::Progress;
 use crate::cell::{CellFigures, CellResult};
 use crate::compare::{Comparison, Metric};
-use crate::estimate::{Estimate, LARGE_SPREAD_PERCENT};
+use crate::estimate::LARGE_SPREAD_PERCENT;
 use crate::scaling::{Scaling, other_workers};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -258,25 +258,8 @@ fn about(
     )
 }
 
-/// The spread of a cell's main figure, in per cent.
-fn spread_percent(cell: &CellResult) -> Option<f64> {
-    figure(cell)?.largest_distance_percent
-}
-
-/// A cell's main figure.
-fn figure(cell: &CellResult) -> Option<&Estimate> {
-    let frames = cell.frames();
-    let burst = frames.and_then(|found| found.back_to_back());
-    let device = cell.device().and_then(|found| found.speed());
-    cell.throughput_bps()
-        .or_else(|| device.map(|found| found.figure()))
-        .or_else(|| cell.latency().map(|latency| &latency.p50_ns))
-        .or_else(|| burst.map(|found| &found.burst_frames))
-        .or_else(|| cell.frame_rate())
-}
-
 fn two_bands(cells: &[CellResult]) -> Option<Warning> {
-    let bands = |cell: &&CellResult| figure(cell).is_some_and(|found| found.bands.is_some());
+    let bands = |cell: &&CellResult| cell.figure().is_some_and(|found| found.bands.is_some());
     about(
         WarningKind::TwoBands,
         cells.iter().filter(bands).collect(),
@@ -320,10 +303,12 @@ fn insecure(cells: &[CellResult]) -> Option<Warning> {
 }
 
 fn large_spread(cells: &[CellResult]) -> Option<Warning> {
-    let wide =
-        |cell: &&CellResult| spread_percent(cell).is_some_and(|found| found > LARGE_SPREAD_PERCENT);
+    let wide = |cell: &&CellResult| {
+        cell.spread_percent()
+            .is_some_and(|found| found > LARGE_SPREAD_PERCENT)
+    };
     let worst = |cells: &[&CellResult]| {
-        let of = |cell: &&&CellResult| spread_percent(cell).unwrap_or(0.0);
+        let of = |cell: &&&CellResult| cell.spread_percent().unwrap_or(0.0);
         let worst = cells.iter().max_by(|a, b| of(a).total_cmp(&of(b)));
         worst.map_or_else(String::new, |cell| {
             format!("{}, {:.0} %", cell.id, of(&cell))

@@ -8,5 +8,6 @@ pub(super) const SECTION: Section = Section {
     name: "Claims",
     title: "Claims beside what was measured",
     chapter: RESULTS,
+    answers: true,
     blocks: |run, out| out.tables(tables::claims(run, out.is_short())),
 };

@@ -8,6 +8,7 @@ pub(super) const WARNINGS: Section = Section {
     name: "Warnings",
     title: "Before you use these figures",
     chapter: "Before you use these figures",
+    answers: false,
     blocks: |run, out| {
         if !run.results.warnings.is_empty() {
             out.found.push(Block::Warnings);
@@ -20,6 +21,7 @@ pub(super) const ENVIRONMENT: Section = Section {
     name: "Environment",
     title: "Environment",
     chapter: "Environment",
+    answers: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.table(tables::environment(run));
@@ -32,6 +34,7 @@ pub(super) const CELLS: Section = Section {
     name: "Cells and commands",
     title: "Cells and commands",
     chapter: "Commands",
+    answers: false,
     blocks: |_, out| {
         if !out.is_short() {
             out.found.push(Block::Cells);
@@ -44,6 +47,7 @@ pub(super) const METHOD: Section = Section {
     name: "Method and limits",
     title: "Method",
     chapter: "Method",
+    answers: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.found.push(Block::Prose(prose::method(run)));
@@ -56,6 +60,7 @@ pub(super) const LIMITS: Section = Section {
     name: "",
     title: "What these figures do not mean",
     chapter: "Limits",
+    answers: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.found.push(Block::Prose(prose::limits(run)));

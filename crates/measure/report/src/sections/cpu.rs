@@ -9,6 +9,7 @@ pub(super) const SECTION: Section = Section {
     name: "CPU",
     title: "CPU",
     chapter: "CPU",
+    answers: false,
     // The CPU time of crypto devices is in the section on their speed.
     blocks: |run, out| {
         for (index, set) in run.sets().iter().enumerate() {

@@ -7,4 +7,5 @@ pub(super) const SECTION: Section = Section::result("devices", "Devices", |run, 
     if !out.is_short() {
         out.tables(tables::device::facts(run));
     }
-});
+})
+.beside();

@@ -9,6 +9,7 @@ pub(super) const SECTION: Section = Section {
     name: "Evidence",
     title: "Evidence",
     chapter: "Evidence",
+    answers: false,
     blocks: |run, out| {
         out.html(html! {
             p.note {

@@ -9,6 +9,7 @@ pub(super) const SECTION: Section = Section {
     name: "Fatigue",
     title: "Fatigue trial",
     chapter: RESULTS,
+    answers: true,
     blocks: |run, out| {
         out.chart(
             "Survival: share of devices that work for longer",

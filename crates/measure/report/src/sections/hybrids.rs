@@ -8,5 +8,6 @@ pub(super) const SECTION: Section = Section {
     name: "Hybrids",
     title: "Hybrids of engines beside each engine alone",
     chapter: COMPARISONS,
+    answers: false,
     blocks: |run, out| out.tables(tables::hybrids(run)),
 };

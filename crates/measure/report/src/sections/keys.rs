@@ -8,5 +8,6 @@ pub(super) const SECTION: Section = Section {
     name: "Sources of keys",
     title: "Sources of keys beside static keys",
     chapter: COMPARISONS,
+    answers: false,
     blocks: |run, out| out.tables(tables::keys(run)),
 };

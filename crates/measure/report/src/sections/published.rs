@@ -8,6 +8,7 @@ pub(super) const SECTION: Section = Section {
     name: "Published figures",
     title: "Published figures beside measured ones",
     chapter: COMPARISONS,
+    answers: true,
     blocks: |run, out| {
         if !out.is_short() {
             out.tables(tables::published(run));

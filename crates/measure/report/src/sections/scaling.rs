@@ -23,7 +23,8 @@ pub(super) const SECTION: Section = Section::result("scaling", "Scaling", |run, 
         );
         out.table(figures(run, &all));
     }
-});
+})
+.beside();
 
 fn how_to_read(axis: ScalingAxis) -> &'static str {
     match axis.adds() {

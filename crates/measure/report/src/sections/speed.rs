@@ -11,6 +11,7 @@ pub(super) const SECTION: Section = Section {
     name: "Speed",
     title: "Speed of devices",
     chapter: RESULTS,
+    answers: true,
     blocks: |run, out| {
         out.tables(tables::findings(run));
         for (index, series) in series(run, true) {

@@ -8,6 +8,7 @@ pub(super) const SECTION: Section = Section {
     name: "Spread",
     title: "Spread of the repeats",
     chapter: "Spread",
+    answers: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.tables(tables::spread(run));

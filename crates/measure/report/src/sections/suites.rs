@@ -13,6 +13,7 @@ pub(super) const SECTION: Section = Section {
     name: "Suites",
     title: "Suites: cipher by hash",
     chapter: RESULTS,
+    answers: true,
     blocks: |run, out| {
         let tables = tables::suites::suites(run, out.is_short());
         if !tables.is_empty() {

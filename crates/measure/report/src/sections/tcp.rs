@@ -9,6 +9,7 @@ pub(super) const SECTION: Section = Section {
     name: "TCP",
     title: "TCP throughput",
     chapter: RESULTS,
+    answers: true,
     blocks: |run, out| {
         for (index, set) in run.sets_of(Protocol::Tcp).iter().enumerate() {
             let id = format!("tcp-{index}");

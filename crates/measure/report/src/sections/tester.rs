@@ -8,6 +8,7 @@ pub(super) const SECTION: Section = Section {
     name: "The tester",
     title: "The tester, and what limits each figure",
     chapter: RESULTS,
+    answers: false,
     blocks: |run, out| {
         if run.frame_sets().is_empty() {
             return;

@@ -8,5 +8,6 @@ pub(super) const SECTION: Section = Section {
     name: "Cross-check of tools",
     title: "Cross-check of tools",
     chapter: COMPARISONS,
+    answers: false,
     blocks: |run, out| out.tables(tables::tools(run)),
 };

@@ -11,6 +11,7 @@ pub(super) const SECTION: Section = Section {
     name: "",
     title: "Trials without a figure",
     chapter: RESULTS,
+    answers: true,
     blocks: |run, out| {
         let reasons = tables::reasons(run);
         if reasons.rows.is_empty() {

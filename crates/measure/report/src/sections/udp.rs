@@ -10,6 +10,7 @@ pub(super) const SECTION: Section = Section {
     name: "UDP",
     title: "UDP throughput and loss",
     chapter: RESULTS,
+    answers: true,
     blocks: |run, out| {
         for (index, set) in run.sets_of(Protocol::Udp).iter().enumerate() {
             let id = format!("udp-{index}");

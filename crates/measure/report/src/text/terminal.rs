@@ -24,11 +24,7 @@ pub(crate) fn write(
     width: usize,
     color: bool,
 ) -> String {
-    let mut page = Page {
-        text: String::new(),
-        width: width.max(MIN_WIDTH),
-        style: Style { color },
-    };
+    let mut page = Page::new(width, color);
     head(&mut page, run);
     for (section, blocks) in sections::of(run, Document::Terminal) {
         for block in &blocks {
@@ -116,15 +112,15 @@ fn foot(page: &mut Page, run: &Run<'_>, files: Option<Folders<'_>>) {
 
 /// Text for one terminal line: control characters, which could move the cursor or worse, are shown
 /// as `�`.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
 }
 
 /// Colours, or none.
-#[derive(Clone, Copy)]
-struct Style {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
     color: bool,
 }
 
@@ -136,15 +132,15 @@ impl Style {
         }
     }
 
-    fn plain(self, text: &str) -> String {
+    pub(super) fn plain(self, text: &str) -> String {
         text.to_owned()
     }
 
-    fn bold(self, text: &str) -> String {
+    pub(super) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(super) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
@@ -162,20 +158,52 @@ impl Style {
     }
 }
 
-struct Page {
-    text: String,
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) text: String,
     width: usize,
-    style: Style,
+    pub(super) style: Style,
 }
 
 impl Page {
-    fn line(&mut self, line: &str) {
+    pub(super) fn new(width: usize, color: bool) -> Self {
+        Self {
+            text: String::new(),
+            width: width.max(MIN_WIDTH),
+            style: Style { color },
+        }
+    }
+
+    /// An empty one of the same width and style.
+    pub(super) const fn empty(&self) -> Self {
+        Self {
+            text: String::new(),
+            width: self.width,
+            style: self.style,
+        }
+    }
+
+    pub(super) fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    pub(super) fn append(&mut self, other: &Self) {
+        self.text.push_str(&other.text);
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
     /// A paragraph; its first line follows `first`, the others `indent`.
-    fn wrapped(&mut self, first: &str, indent: &str, text: &str, style: fn(Style, &str) -> String) {
+    pub(super) fn wrapped(
+        &mut self,
+        first: &str,
+        indent: &str,
+        text: &str,
+        style: fn(Style, &str) -> String,
+    ) {
         let room = self
             .width
             .saturating_sub(indent.width())
@@ -203,6 +231,42 @@ impl Page {
             self.line("");
             self.part(table, &widths, &part);
         }
+    }
+
+    /// A table in few lines: what all its cells share, the columns that fit, and `rows` lines of
+    /// rows. Returns whether that is the whole table.
+    pub(super) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
+        self.line("");
+        self.line(&self.style.bold(&visible(&table.caption)));
+        // The rest of the note says how to read the columns.
+        let shared = table.note.split("; ").next().unwrap_or("");
+        let shared = wrap(&visible(shared), self.width);
+        if let Some(first) = shared.first().filter(|first| !first.is_empty()) {
+            let more = if shared.len() > 1 { " …" } else { "" };
+            let line = self.style.dim(&format!("{first}{more}"));
+            self.line(&line);
+        }
+        let widths = self.widths(table);
+        let parts = self.parts(table, &widths);
+        let Some(part) = parts.first() else {
+            return true;
+        };
+        self.heading(table, &widths, part);
+        let begin = self.lines();
+        for (index, row) in table.rows.iter().enumerate() {
+            let mut own = self.empty();
+            own.row(table, &widths, part, &row.cells);
+            // The last line says how many there are more.
+            let room = rows - usize::from(index + 1 < table.rows.len());
+            if index > 0 && self.lines() - begin + own.lines() > room {
+                let left = table.rows.len() - index;
+                let line = self.style.dim(&format!("… {left} rows more"));
+                self.line(&line);
+                return false;
+            }
+            self.append(&own);
+        }
+        parts.len() == 1
     }
 
     /// Width of each column. Figures are never broken; text is.
@@ -252,7 +316,8 @@ impl Page {
         parts
     }
 
-    fn part(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
+    /// The heading with the rule below it, which is returned.
+    fn heading(&mut self, table: &Table, widths: &[usize], part: &[usize]) -> String {
         let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
         let rule = self.style.dim(&"─".repeat(total - GAP));
         let head = part.iter().map(|&column| {
@@ -262,6 +327,11 @@ impl Page {
         let head: Vec<String> = head.map(|text| self.style.bold(&text)).collect();
         self.line(&head.join(&" ".repeat(GAP)));
         self.line(&rule);
+        rule
+    }
+
+    fn part(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
+        let rule = self.heading(table, widths, part);
         for row in &table.rows {
             if row.begins_block {
                 self.line(&rule);

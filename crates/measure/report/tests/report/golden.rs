@@ -212,3 +212,28 @@ fn the_published_schema_is_that_of_the_code() {
 fn the_documentation_of_columns_is_that_of_the_code() {
     assert_golden("docs/schema/results-csv.md", &report::csv_documentation());
 }
+
+/// The end of a run is a screen or two, at every width.
+#[test]
+fn the_short_form_is_as_it_was_and_short() {
+    for (name, journal) in runs() {
+        for width in [60, 80, 120] {
+            let files = PathBuf::from("runs/20261120T113000Z-quick");
+            let folders = report::Folders {
+                run: &files,
+                documents: &files,
+            };
+            let text = report::brief(&journal, Some(folders), width, false);
+            let lines = text.lines().count();
+            assert!(lines <= 80, "{name}, {width} columns: {lines} lines");
+            if ["quick", "peers", "frames", "troubled"].contains(&name) {
+                assert_golden(
+                    &format!("crates/measure/report/tests/golden/{name}-brief-{width}.txt"),
+                    &text,
+                );
+            }
+        }
+    }
+    let quick = report::brief(&fixture::quick(), None, 80, false);
+    assert!(quick.lines().count() <= 50, "{quick}");
+}
