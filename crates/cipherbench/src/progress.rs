@@ -426,6 +426,7 @@ mod tests {
             repeat: 2,
             started_unix_ns: 0,
             duration_ns: 0,
+            clock_step_ns: 0,
             commands: Vec::new(),
             outcome: Outcome::Failed {
                 reason: "iperf3 is gone\nhelp: install it".to_owned(),

@@ -23,6 +23,7 @@ mod gost;
 mod handshake;
 mod hostile;
 mod inner;
+mod journal;
 mod kme;
 mod link;
 #[path = "../../base/wire/tests/common/mod.rs"]
@@ -55,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     target("handshake", handshake::body),
     target("hostile", hostile::body),
     target("icmp", inner::icmp),
+    target("journal", journal::body),
     target("kme_response", kme::response),
     target("l2tp", link::l2tp),
     target("mss", inner::mss),

@@ -201,59 +201,6 @@ pub(crate) fn pending_error(socket: &impl AsRawFd) -> io::Result<()> {
     }
 }
 
-/// The offset of CLOCK_REALTIME, which the kernel uses for arrivals, from CLOCK_MONOTONIC.
-pub(crate) fn realtime_ahead_ns() -> i64 {
-    let read = |clock| {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `time` outlives the call; both clocks always exist.
-        unsafe { libc::clock_gettime(clock, &raw mut time) };
-        time.tv_sec * 1_000_000_000 + time.tv_nsec
-    };
-    tightest(|| Reading {
-        before_ns: read(libc::CLOCK_MONOTONIC),
-        real_ns: read(libc::CLOCK_REALTIME),
-        after_ns: read(libc::CLOCK_MONOTONIC),
-    })
-}
-
-/// CLOCK_REALTIME between two readings of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy)]
-struct Reading {
-    before_ns: i64,
-    real_ns: i64,
-    after_ns: i64,
-}
-
-impl Reading {
-    const fn spread_ns(&self) -> i64 {
-        self.after_ns - self.before_ns
-    }
-}
-
-/// The offset by the first reading that is tight enough, or the tightest of a few: a reading is
-/// wrong by half of any preemption during it.
-fn tightest(mut read: impl FnMut() -> Reading) -> i64 {
-    let mut best = read();
-    for _ in 1..READINGS_MAX {
-        if best.spread_ns() < TIGHT_NS {
-            break;
-        }
-        let next = read();
-        if next.spread_ns() < best.spread_ns() {
-            best = next;
-        }
-    }
-    best.real_ns - best.before_ns.midpoint(best.after_ns)
-}
-
-/// Two readings of a clock at most this far apart are as close as they get, or nearly.
-const TIGHT_NS: i64 = 1000;
-/// Maximum number of readings: some machines read clocks by a system call, and take longer.
-const READINGS_MAX: u32 = 8;
-
 /// Decides when to query a socket for its error. Its port is polled millions of times a second, and
 /// each query is a system call: it is made after a wait that found nothing, and occasionally
 /// otherwise.
@@ -416,39 +363,6 @@ mod tests {
     use std::net::UdpSocket;
     use std::os::fd::AsFd;
     use std::time::Duration;
-
-    const AHEAD_NS: i64 = 1_700_000_000_000_000_000;
-
-    /// A reading with preemptions of these lengths before and after the clock in the middle.
-    fn reading(at_ns: i64, away_before_ns: i64, away_after_ns: i64) -> Reading {
-        let middle_ns = at_ns + away_before_ns + 20;
-        Reading {
-            before_ns: at_ns,
-            real_ns: middle_ns + AHEAD_NS,
-            after_ns: middle_ns + away_after_ns + 20,
-        }
-    }
-
-    #[test]
-    fn a_preempted_reading_of_two_clocks_is_repeated() {
-        let mut readings = [(0, 4_000_000), (9000, 0), (0, 0), (0, 0)].into_iter();
-        let ahead_ns = tightest(|| {
-            let (before_ns, after_ns) = readings.next().unwrap();
-            reading(77, before_ns, after_ns)
-        });
-        assert_eq!(ahead_ns, AHEAD_NS);
-        assert_eq!(readings.len(), 1, "the third was tight enough");
-    }
-
-    #[test]
-    fn without_a_tight_reading_the_tightest_is_used() {
-        let mut reads = 0;
-        let ahead_ns = tightest(|| {
-            reads += 1;
-            reading(reads, 0, if reads == 3 { 2000 } else { 8000 })
-        });
-        assert_eq!((ahead_ns, reads), (AHEAD_NS - 1000, READINGS_MAX.into()));
-    }
 
     #[test]
     fn a_sockets_error_is_queried_after_a_wait_and_otherwise_rarely() {

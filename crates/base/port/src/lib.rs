@@ -11,6 +11,7 @@
 //! To add a port: one file, one of the traits, and the test of its kind in `tests/`; a frame port
 //! is also a kind in [`FramePortKind`] and a place in the orders of `frame/open.rs`.
 
+mod arrivals;
 mod bell;
 mod bpf;
 mod frame;

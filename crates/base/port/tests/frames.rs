@@ -16,7 +16,7 @@ use traffic::{
     SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, frame_of, is_test_frame, receive, receiver,
     sender, wanted,
 };
-use veth::{Pair, ip, with_pair};
+use veth::{ip, with_pair, with_pair_of};
 
 const KINDS: [FramePortKind; 3] = [
     FramePortKind::Xdp,
@@ -146,13 +146,6 @@ fn af_xdp_works_in_the_driver_where_the_mtu_allows() {
     });
 }
 
-/// Without IPv6, only test frames arrive.
-fn silence(pair: &Pair) {
-    let off = |name| std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
-    off("v0").unwrap();
-    pair.in_b(|| off("v1")).unwrap();
-}
-
 #[test]
 fn every_frame_is_received_or_counted_as_dropped() {
     for (kind, count, bytes) in [
@@ -160,11 +153,10 @@ fn every_frame_is_received_or_counted_as_dropped() {
         (FramePortKind::Packet, 8000, 9212),
         (FramePortKind::Socket, 8000, 9212),
     ] {
-        with_pair(move |pair| {
+        with_pair_of(false, move |pair| {
             if kind == FramePortKind::Xdp && !bpf_is_allowed() {
                 return;
             }
-            silence(pair);
             let mut to = pair.in_b(|| receiver("v1", kind, bytes));
             let mut from = sender("v0", FramePortKind::Packet, bytes);
             send(&mut from, &vec![frame(bytes, SOURCE_PORT); count]);
@@ -196,11 +188,10 @@ fn every_frame_is_received_or_counted_as_dropped() {
 #[test]
 fn a_receiver_reports_that_no_frame_waits_and_can_be_waited_for() {
     for kind in KINDS {
-        with_pair(move |pair| {
+        with_pair_of(false, move |pair| {
             if kind == FramePortKind::Xdp && !bpf_is_allowed() {
                 return;
             }
-            silence(pair);
             let mut to = pair.in_b(|| receiver("v1", kind, 1514));
             let mut from = sender("v0", FramePortKind::Packet, 1514);
             for _ in 0..3 {
@@ -225,8 +216,7 @@ fn the_kernel_notes_arrival_times() {
         (now.tv_sec() * 1_000_000_000 + now.tv_nsec()) as u64
     };
     for kind in [FramePortKind::Packet, FramePortKind::Socket] {
-        with_pair(move |pair| {
-            silence(pair);
+        with_pair_of(false, move |pair| {
             let mut to = pair.in_b(|| receiver("v1", kind, 1514));
             let mut from = sender("v0", FramePortKind::Packet, 1514);
             let before_ns = now_ns();

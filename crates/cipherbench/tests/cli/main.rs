@@ -129,6 +129,7 @@ fn main() -> ExitCode {
             a_broadcast_storm_on_the_cipher_link,
             a_broadcast_storm_on_the_link_of_station_b,
             the_device_is_restarted,
+            the_clock_is_set_and_set_back,
         ),
         tests!(no_lab, encrypt:
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,

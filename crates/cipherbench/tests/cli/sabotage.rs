@@ -6,6 +6,8 @@
 
 use crate::support::{Sandbox, finish, kill, start};
 use nix::sys::signal::Signal::{SIGCONT, SIGKILL, SIGSTOP};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime, clock_settime};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -118,6 +120,8 @@ struct Came {
     reasons: Vec<String>,
     /// Kinds of the warnings about its cell.
     warnings: Vec<String>,
+    /// Its record.
+    outcome: Value,
 }
 
 /// Takes the first step in the middle of every trial of a run and the second after [`HARM`], which
@@ -167,6 +171,7 @@ fn sabotage(begin: Step<'_>, end: Step<'_>) -> BTreeMap<String, Came> {
             kind: outcome["kind"].as_str().expect("a kind").to_owned(),
             reasons: reasons.map(|reason| reason.to_string()).collect(),
             warnings: about(cell),
+            outcome: outcome.clone(),
         };
         (kind, came)
     });
@@ -422,12 +427,80 @@ pub(crate) fn the_device_is_restarted() {
     assert_not_plain(&came, &[]);
 }
 
+/// The warning that names a clock that was set.
+const CLOCK: &str = "clock-stepped";
+/// Set to 1, the clock of this machine is set, and set back.
+const SET_CLOCK: &str = "CIPHERBENCH_SET_CLOCK";
+
+/// The clock of this machine, moved until this is dropped.
+struct MovedClock {
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC.
+    before: TimeSpec,
+}
+
+impl MovedClock {
+    fn by(distance: TimeSpec) -> Self {
+        let before = now(ClockId::CLOCK_REALTIME) - now(ClockId::CLOCK_MONOTONIC);
+        let moved = Self { before };
+        set_ahead(before + distance).expect("root may set the clock");
+        moved
+    }
+}
+
+impl Drop for MovedClock {
+    fn drop(&mut self) {
+        let _ = set_ahead(self.before);
+    }
+}
+
+fn now(clock: ClockId) -> TimeSpec {
+    clock_gettime(clock).expect("the clock exists")
+}
+
+/// Sets the clock by the one that cannot be set, so that no time is lost.
+fn set_ahead(ahead: TimeSpec) -> nix::Result<()> {
+    let time = ahead + now(ClockId::CLOCK_MONOTONIC);
+    clock_settime(ClockId::CLOCK_REALTIME, time)
+}
+
+/// Asserts that no number of a record is off by an hour.
+fn assert_kept_time(value: &Value) {
+    const NEARLY_AN_HOUR_NS: std::ops::Range<f64> = 3.5e12..3.7e12;
+    match value {
+        Value::Array(values) => values.iter().for_each(assert_kept_time),
+        Value::Object(values) => values.values().for_each(assert_kept_time),
+        Value::Number(number) => {
+            let size = number.as_f64().expect("a number").abs();
+            assert!(!NEARLY_AN_HOUR_NS.contains(&size), "{number}");
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+pub(crate) fn the_clock_is_set_and_set_back() {
+    if std::env::var_os(SET_CLOCK).is_none_or(|value| value != "1") {
+        eprintln!("SKIPPED: it sets the clock of this machine: allow that with {SET_CLOCK}=1");
+        return;
+    }
+    let hour = TimeSpec::new(3600, 0);
+    for distance in [hour, TimeSpec::new(0, 0) - hour] {
+        let moved = std::cell::RefCell::new(None);
+        let begin = |_: &Lab<'_>| *moved.borrow_mut() = Some(MovedClock::by(distance));
+        let came = sabotage(&begin, &|_| drop(moved.take()));
+        for came in came.values() {
+            let named = came.warnings.iter().any(|kind| kind == CLOCK);
+            assert!(named, "{}: {:?}", came.kind, came.warnings);
+            assert_kept_time(&came.outcome);
+        }
+    }
+}
+
 /// The positive control: without harm all three are measured, and no warning speaks of any.
 pub(crate) fn without_harm_the_figures_stand() {
     for _ in 0..5 {
         let came = sabotage(NOTHING, NOTHING);
         let is_plain = |came: &Came| {
-            let mut named = LOSS.iter().chain(&STOOD_STILL);
+            let mut named = LOSS.iter().chain(&STOOD_STILL).chain(&[CLOCK]);
             came.kind == "measured" && !named.any(|name| came.warnings.iter().any(|it| it == name))
         };
         if came.values().all(is_plain) {

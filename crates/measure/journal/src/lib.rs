@@ -24,6 +24,6 @@ mod writer;
 
 pub use error::JournalError;
 pub use folder::{FILE_NAME, run_dir};
-pub use reader::{Journal, Warning, read};
+pub use reader::{Journal, Warning, from_bytes, read};
 pub use record::Record;
-pub use writer::Writer;
+pub use writer::{Writer, to_bytes};

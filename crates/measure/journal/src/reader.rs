@@ -106,9 +106,17 @@ impl fmt::Display for Warning {
 pub fn read(dir: &Path) -> Result<Journal, JournalError> {
     let path = dir.join(FILE_NAME);
     match fs::read(&path) {
-        Ok(bytes) => parse(&path, &bytes).map(|(journal, _)| journal),
+        Ok(bytes) => from_bytes(&path, &bytes),
         Err(error) => Err(open_error(dir, path, error)),
     }
+}
+
+/// Reads a journal from its bytes. `path` is for messages only.
+///
+/// # Errors
+/// As [`read`], except for errors of the file.
+pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
+    parse(path, bytes).map(|(journal, _)| journal)
 }
 
 /// Converts an error of opening: a folder without a journal, or a journal that cannot be opened.

@@ -216,10 +216,19 @@ pub struct TrialRecord {
     pub started_unix_ns: u64,
     /// Wall time of the whole trial, including the start of the DUT.
     pub duration_ns: u64,
+    /// The largest change of the system's clock during the trial, against one that cannot be set,
+    /// in nanoseconds; 0 if it was not set, or by less than 100 ms, and in older journals.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock_step_ns: i64,
     /// Commands run on the stations, word by word.
     pub commands: Vec<Vec<String>>,
     /// Its outcome.
     pub outcome: Outcome,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(value: &i64) -> bool {
+    *value == 0
 }
 
 /// The outcome of a trial.

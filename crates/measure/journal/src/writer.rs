@@ -112,11 +112,7 @@ impl Writer {
                 path: self.path.clone(),
             });
         }
-        // A record is plain data with string keys, which always has a JSON form.
-        let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
-        debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
-        let chain = self.chain.seal(&mut line);
-        line.push(b'\n');
+        let (line, chain) = line(record, &self.chain);
         // One `write` call, unless the disk accepts only a part; the next call then returns the
         // error.
         match self
@@ -141,6 +137,29 @@ impl Writer {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Returns the bytes of a journal of this header and these records, as a [`Writer`] writes them.
+#[must_use]
+pub fn to_bytes(header: &Header, records: &[Record]) -> Vec<u8> {
+    let first = Record::Header(Box::new(header.clone()));
+    let (mut bytes, mut chain) = line(&first, &Chain::new(header));
+    for record in records {
+        let (next, after) = line(record, &chain);
+        bytes.extend_from_slice(&next);
+        chain = after;
+    }
+    bytes
+}
+
+/// Returns the line of a record, with its newline, and the checksums up to it.
+fn line(record: &Record, chain: &Chain) -> (Vec<u8>, Chain) {
+    // A record is plain data with string keys, which always has a JSON form.
+    let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
+    debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
+    let chain = chain.seal(&mut line);
+    line.push(b'\n');
+    (line, chain)
 }
 
 /// A file that no other process can lock. The kernel releases the lock when the process ends in any

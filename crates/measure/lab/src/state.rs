@@ -4,7 +4,8 @@
 //! and start time, and the mark that every process on them has in its environment. Normally they
 //! end by themselves, as their input ends with the run; what was stopped, hangs, or was orphaned
 //! because its station was killed too is found by the next run of that name, and killed. Namespaces
-//! and links go with their last process.
+//! and links go with their last process. A killed run leaves its file; where nothing else of it is
+//! left, the next run of any name removes that.
 
 use crate::kill::{kill_all, kill_tree};
 use crate::mark::marked;
@@ -26,8 +27,10 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 const RETURN_STEP: Duration = Duration::from_millis(5);
 
-/// Attempts at the lock: runs that end at the same moment can remove the file meanwhile.
+/// Attempts at the lock: runs that end at the same moment can remove the file meanwhile, and
+/// another run may be looking at a dead one's.
 const LOCK_ATTEMPTS: usize = 100;
+const LOCK_STEP: Duration = Duration::from_millis(5);
 
 /// The file's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +71,19 @@ impl Process {
     fn alive(&self) -> Option<ProcessStat> {
         ProcessStat::read(self.pid)
             .filter(|stat| stat.start_ticks == self.start_ticks && stat.is_alive())
+    }
+}
+
+impl State {
+    /// Whether the run was killed and none of its processes is left.
+    fn is_over(&self) -> bool {
+        self.boot_id != procfs::boot_id()
+            || (self.run.alive().is_none()
+                && self
+                    .stations
+                    .iter()
+                    .all(|station| station.alive().is_none())
+                && (self.mark.is_empty() || marked(&self.mark).is_empty()))
     }
 }
 
@@ -134,18 +150,15 @@ impl Hold {
             LabError::cannot_build(what, help)
         };
         let Some(mut file) = lock_file(&path).map_err(failed)? else {
-            let holder = fs::read_to_string(&path).ok();
-            let state: State = holder
-                .and_then(|text| serde_json::from_str(&text).ok())
-                .unwrap_or_default();
             return Err(LabError::Taken {
                 name: lab.to_owned(),
-                pid: state.run.pid,
+                pid: recorded(&path).run.pid,
             });
         };
         let mut left = String::new();
         file.read_to_string(&mut left).map_err(failed)?;
         let swept = sweep(&left);
+        remove_dead(folder, &path);
         let run = Process::now("run", std::process::id());
         let boot_id = procfs::boot_id();
         let mark = format!("{lab}/{}/{}/{boot_id}", run.pid, run.start_ticks);
@@ -205,8 +218,49 @@ impl Drop for Hold {
     }
 }
 
-/// Opens and locks the file; `None` when another process has it locked.
+/// The state in the file; the default where there is none.
+fn recorded(path: &Path) -> State {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Removes the files of other labs whose run is over: a name that is never used again, such as a
+/// test's, would keep its file until the next boot. What still runs is left to the next run of its
+/// name. A file that cannot be removed does no harm.
+fn remove_dead(folder: &Path, own: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path != own
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+        {
+            let _ = remove_if_dead(&path);
+        }
+    }
+}
+
+fn remove_if_dead(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    let mut text = String::new();
+    if file.try_lock().is_ok() && is_at(&file, path)? {
+        (&file).read_to_string(&mut text)?;
+    }
+    match serde_json::from_str::<State>(&text) {
+        Ok(state) if state.is_over() => fs::remove_file(path),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the path still leads to this file, rather than to one that replaced it.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let file = file.metadata()?;
+    Ok(fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (file.dev(), file.ino())))
+}
+
+/// Opens and locks the file; `None` when another run has it locked.
 fn lock_file(path: &Path) -> io::Result<Option<File>> {
+    let mut is_locked = false;
     for _ in 0..LOCK_ATTEMPTS {
         let mut options = OpenOptions::new();
         let file = options
@@ -218,16 +272,25 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
             .open(path)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::WouldBlock) if recorded(path).run.alive().is_some() => {
+                return Ok(None);
+            }
+            // Not by a run that it names: another run looks whether that one is over, or this one
+            // has just begun.
+            Err(TryLockError::WouldBlock) => {
+                is_locked = true;
+                std::thread::sleep(LOCK_STEP);
+                continue;
+            }
             Err(TryLockError::Error(error)) => return Err(error),
         }
         // Its last holder may have removed it between the opening and the locking.
-        let locked = file.metadata()?;
-        if fs::metadata(path)
-            .is_ok_and(|now| (now.dev(), now.ino()) == (locked.dev(), locked.ino()))
-        {
+        if is_at(&file, path)? {
             return Ok(Some(file));
         }
+    }
+    if is_locked {
+        return Ok(None);
     }
     Err(io::Error::other("other runs keep replacing it"))
 }
@@ -282,4 +345,99 @@ fn sweep(text: &str) -> Vec<String> {
         }
     }
     swept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A process that has ended.
+    fn ended() -> Process {
+        let mut child = Command::new("true").spawn().unwrap();
+        let process = Process::now("ended", child.id());
+        child.wait().unwrap();
+        process
+    }
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        fs::write(folder.join(format!("{name}.json")), text).unwrap();
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn files_of_runs_that_are_over_are_removed_by_a_run_of_another_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let dead = State {
+            boot_id: procfs::boot_id(),
+            run: ended(),
+            mark: "t1-1/none".to_owned(),
+            stations: vec![ended()],
+            returns: true,
+        };
+        let living = Process::now("run", std::process::id());
+        let text = |state: &State| serde_json::to_string(state).unwrap();
+        write(folder, "dead", &text(&dead));
+        let mut other = dead.clone();
+        other.stations.push(living.clone());
+        write(folder, "station-lives", &text(&other));
+        other.boot_id = "another".to_owned();
+        write(folder, "earlier-boot", &text(&other));
+        let begins = State {
+            run: living,
+            ..dead.clone()
+        };
+        write(folder, "run-lives", &text(&begins));
+        write(folder, "begins", "");
+        write(folder, "tuning", "{\"applied\":[]}");
+        write(folder, "looked-at", &text(&dead));
+        let looking = File::open(folder.join("looked-at.json")).unwrap();
+        looking.lock().unwrap();
+
+        let (hold, swept) = Hold::take(folder, "own").unwrap();
+        assert_eq!(swept, [""; 0]);
+        let left = [
+            "begins",
+            "looked-at",
+            "own",
+            "run-lives",
+            "station-lives",
+            "tuning",
+        ];
+        assert_eq!(names(folder), left.map(|name| format!("{name}.json")));
+        drop(hold);
+        assert_eq!(names(folder).len(), left.len() - 1);
+    }
+
+    #[test]
+    fn a_name_is_free_although_another_run_looks_at_its_dead_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State {
+            boot_id: procfs::boot_id(),
+            run: ended(),
+            ..State::default()
+        };
+        write(
+            folder.path(),
+            "own",
+            &serde_json::to_string(&state).unwrap(),
+        );
+        let looking = File::open(folder.path().join("own.json")).unwrap();
+        looking.lock().unwrap();
+        std::thread::scope(|scope| {
+            let taking = scope.spawn(|| Hold::take(folder.path(), "own").map(|_| ()));
+            std::thread::sleep(5 * LOCK_STEP);
+            assert!(!taking.is_finished());
+            drop(looking);
+            assert!(taking.join().unwrap().is_ok());
+        });
+    }
 }

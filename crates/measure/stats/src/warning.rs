@@ -3,6 +3,7 @@
 //! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in
 //! [`warnings`].
 
+mod clock;
 pub(crate) mod device;
 mod directions;
 mod disturbed;
@@ -85,6 +86,8 @@ pub enum WarningKind {
     SharedCores,
     /// Other programs or the hypervisor used the machine during a trial.
     MachineTaken,
+    /// The system's clock was set during a trial.
+    ClockStepped,
     /// The sending station stood still during a trial that a figure rests on.
     SenderStalled,
     /// The receiver did not look at its port in a trial that a figure rests on.
@@ -199,6 +202,7 @@ pub(crate) fn warnings(
         offered_shortfall(cells),
         machine::shared_cores(journal),
         tester::machine_taken(journal),
+        clock::stepped(journal),
         tester::sender_stalled(journal),
         tester::receiver_stalled(journal),
         tester::lost_at(journal),

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod checkpoint;
+mod clock;
 pub mod command;
 mod cores;
 mod device;

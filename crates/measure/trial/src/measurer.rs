@@ -1,6 +1,7 @@
 //! The interface to labs that make trials, and the steps that trials on all labs share.
 
 use crate::checkpoint::Checkpoint;
+use crate::clock::ClockWatch;
 use crate::cores::Machine;
 use crate::error::TrialError;
 use crate::event::EventSink;
@@ -51,6 +52,7 @@ pub(crate) fn record(
 ) -> Result<TrialRecord, LabError> {
     let started_unix_ns = unix_ns();
     let clock = Instant::now();
+    let watch = ClockWatch::begin();
     let mut commands = Vec::new();
     let outcome = match make(&mut commands) {
         Ok(outcome) => outcome,
@@ -64,6 +66,7 @@ pub(crate) fn record(
         repeat: trial.repeat,
         started_unix_ns,
         duration_ns: u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        clock_step_ns: watch.end(),
         commands,
         outcome,
     })

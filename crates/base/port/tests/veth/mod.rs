@@ -25,7 +25,14 @@ pub(crate) struct Pair {
 /// Needs root on this machine or in a user namespace (`unshare -r`); prints a note where it has
 /// neither.
 pub(crate) fn with_pair(test: impl FnOnce(&Pair) + Send + 'static) {
-    let thread = std::thread::spawn(move || match Pair::new() {
+    with_pair_of(true, test);
+}
+
+/// The same, with or without IPv6. Without it the kernel sends no frame of its own: neighbours are
+/// static, no address is requested, and IPv4 reports no group, while each IPv6 address joins one
+/// and reports that several times (MLD, RFC 3810).
+pub(crate) fn with_pair_of(ipv6: bool, test: impl FnOnce(&Pair) + Send + 'static) {
+    let thread = std::thread::spawn(move || match Pair::new(ipv6) {
         Ok(pair) => test(&pair),
         Err(error) => eprintln!("SKIPPED: no network namespace here ({error}): run as root"),
     });
@@ -35,9 +42,9 @@ pub(crate) fn with_pair(test: impl FnOnce(&Pair) + Send + 'static) {
 }
 
 impl Pair {
-    fn new() -> nix::Result<Self> {
-        let b = new_namespace()?;
-        let a = new_namespace()?;
+    fn new(ipv6: bool) -> nix::Result<Self> {
+        let b = new_namespace(ipv6)?;
+        let a = new_namespace(ipv6)?;
         let peer = format!("/proc/{}/fd/{}", std::process::id(), b.as_raw_fd());
         ip(&format!(
             "link add v0 address {} type veth peer name v1 address {} netns {peer}",
@@ -45,20 +52,24 @@ impl Pair {
             text(B_MAC)
         ));
         let pair = Self { a, b };
-        pair.set_up("v0", "1", "2", &text(B_MAC));
-        pair.in_b(|| pair.set_up("v1", "2", "1", &text(A_MAC)));
+        pair.set_up("v0", ipv6, "1", "2", &text(B_MAC));
+        pair.in_b(|| pair.set_up("v1", ipv6, "2", "1", &text(A_MAC)));
         wait_until_up("v0");
         pair.in_b(|| wait_until_up("v1"));
         Ok(pair)
     }
 
-    fn set_up(&self, name: &str, own: &str, other: &str, other_mac: &str) {
+    fn set_up(&self, name: &str, ipv6: bool, own: &str, other: &str, other_mac: &str) {
         ip("link set lo up");
         ip(&format!("link set {name} addrgenmode none"));
         ip(&format!("link set {name} mtu 9216 up"));
         ip(&format!("address add 10.8.0.{own}/24 dev {name}"));
-        ip(&format!("address add fd00:8::{own}/64 dev {name} nodad"));
-        for address in ["10.8.0.", "fd00:8::"] {
+        let mut prefixes = vec!["10.8.0."];
+        if ipv6 {
+            ip(&format!("address add fd00:8::{own}/64 dev {name} nodad"));
+            prefixes.push("fd00:8::");
+        }
+        for address in prefixes {
             ip(&format!(
                 "neighbour add {address}{other} lladdr {other_mac} dev {name}"
             ));
@@ -78,8 +89,15 @@ fn text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-fn new_namespace() -> nix::Result<File> {
+fn new_namespace(ipv6: bool) -> nix::Result<File> {
     unshare(CloneFlags::CLONE_NEWNET)?;
+    if !ipv6 {
+        // Before there is a link: an interface that has IPv6 for a moment reports its groups.
+        for name in ["all", "default"] {
+            let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+            std::fs::write(path, "1").expect("the owner of a namespace may write it");
+        }
+    }
     Ok(File::open("/proc/thread-self/ns/net").expect("a thread has a network namespace"))
 }
 

@@ -29,9 +29,15 @@ pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
             environment: Environment::default(),
         }))),
         1 => tuned().prop_map(Record::Tuned),
-        6 => (0..2_usize, 1..=3_u32, outcome().boxed()).prop_map(|(cell, repeat, outcome)| trial(
-            cell, repeat, outcome
-        )),
+        6 => (0..2_usize, 1..=3_u32, outcome().boxed(), any::<i64>()).prop_map(
+            |(cell, repeat, outcome, clock_step_ns)| {
+                let mut record = trial(cell, repeat, outcome);
+                if let Record::Trial(trial) = &mut record {
+                    trial.clock_step_ns = clock_step_ns;
+                }
+                record
+            }
+        ),
         2 => soaked().prop_map(|soaked| Record::Soaked(Box::new(soaked))).boxed(),
         2 => fatigued().prop_map(|fatigued| Record::Fatigued(Box::new(fatigued))).boxed(),
         1 => any::<u64>().prop_map(|at_unix_ns| Record::End(End { at_unix_ns })),

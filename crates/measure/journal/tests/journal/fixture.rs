@@ -131,6 +131,7 @@ pub(crate) fn trial(cell: usize, repeat: u32, outcome: Outcome) -> Record {
         repeat,
         started_unix_ns: 1,
         duration_ns: 2,
+        clock_step_ns: 0,
         commands: vec![vec!["iperf3".into(), "-c".into(), "10.3.0.2".into()]],
         outcome,
     }))

@@ -132,7 +132,7 @@ pub(super) fn few_repeats(journal: &Journal) -> Option<Warning> {
             "Each cell was measured {}: the spread says little.",
             times(repeats)
         ),
-        "Use at least 3 repeats; from 5 on a 95 % interval is given.",
+        "Use at least 3 repeats, and 5 where devices are compared.",
     )
 }
 

@@ -118,6 +118,7 @@ pub(crate) fn record(journal: &mut Journal, cell: &str, repeat: u32, outcome: Ou
         repeat,
         started_unix_ns: 0,
         duration_ns: 0,
+        clock_step_ns: 0,
         commands: vec![],
         outcome,
     };

@@ -46,6 +46,27 @@ fn another_program_on_a_core_is_a_warning() {
 }
 
 #[test]
+fn a_clock_that_was_set_is_a_warning_that_names_the_largest_step() {
+    let mut run = transferred([0; 3].map(beside).map(measured));
+    assert_eq!(of(&run, WarningKind::ClockStepped), None);
+    run.trials[0].clock_step_ns = 200_000_000;
+    run.trials[2].clock_step_ns = -3_600_000_000_000;
+    let found = of(&run, WarningKind::ClockStepped).unwrap();
+    assert_eq!(found.cells, ["tcp/direct"]);
+    let words =
+        "In 1 cell the system's clock was set during a trial: `tcp/direct`, repeat 3: 60 min back.";
+    assert_eq!(found.text, words);
+    // The trial was repeated with a clock that was left alone.
+    record(&mut run, "tcp/direct", 3, measured(beside(0)));
+    let found = of(&run, WarningKind::ClockStepped).unwrap();
+    assert!(
+        found.text.contains("repeat 1: 200 ms forward"),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
 fn an_invalid_trial_is_described_too_but_one_that_was_repeated_is_not() {
     let invalid = Outcome::Invalid {
         reasons: vec!["machine-was-ours: x".into()],

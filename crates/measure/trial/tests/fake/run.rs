@@ -460,6 +460,7 @@ impl Measurer for Soaker {
             repeat: trial.repeat,
             started_unix_ns: 1,
             duration_ns: 1,
+            clock_step_ns: 0,
             commands: Vec::new(),
             outcome: Outcome::Measured(Box::default()),
         })

@@ -220,6 +220,7 @@ pub(crate) fn results(plan: &Plan, records: Vec<Recorded>) -> Results {
             repeat,
             started_unix_ns: 0,
             duration_ns: 0,
+            clock_step_ns: 0,
             commands: Vec::new(),
             outcome: match reasons.is_empty() {
                 true => Outcome::Measured(measured),

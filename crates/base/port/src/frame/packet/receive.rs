@@ -6,9 +6,10 @@
 //! block is not part of a frame's latency: the kernel notes each arrival, and
 //! [`FrameReceiver::recv_timed`] returns it.
 
+use crate::arrivals::Arrivals;
 use crate::frame::bpf::DropCaptured;
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
-use crate::kernel::{self, ErrorWatch, Interface, Mapping, realtime_ahead_ns};
+use crate::kernel::{self, ErrorWatch, Interface, Mapping};
 use std::cell::Cell;
 use std::io;
 use std::mem::offset_of;
@@ -37,6 +38,7 @@ pub struct PacketReceiver {
     next: usize,
     /// Frames lost so far; the kernel resets its count when it is read.
     dropped: Cell<u64>,
+    arrivals: Arrivals,
     errors: ErrorWatch,
     socket: OwnedFd,
     end: Option<End>,
@@ -120,6 +122,7 @@ impl PacketReceiver {
             blocks,
             next: 0,
             dropped: Cell::new(0),
+            arrivals: Arrivals::new(),
             errors: ErrorWatch::default(),
             socket,
             end: None,
@@ -154,7 +157,7 @@ impl PacketReceiver {
 
     /// Passes on the frames of the next block, which must be ours.
     fn read_block(&mut self, mut read: impl FnMut(&mut [u8], Option<u64>)) -> usize {
-        let ahead_ns = realtime_ahead_ns();
+        self.arrivals.update();
         let block: libc::tpacket_hdr_v1 = self.header(self.block());
         let mut offset = self.next * BLOCK_BYTES + block.offset_to_first_pkt as usize;
         for _ in 0..block.num_pkts {
@@ -166,7 +169,7 @@ impl PacketReceiver {
             let frame =
                 unsafe { std::slice::from_raw_parts_mut(self.ring.at(start, bytes), bytes) };
             let came_ns = i64::from(header.tp_sec) * 1_000_000_000 + i64::from(header.tp_nsec);
-            read(frame, u64::try_from(came_ns - ahead_ns).ok());
+            read(frame, self.arrivals.monotonic_ns(came_ns));
             offset += header.tp_next_offset as usize;
         }
         block.num_pkts as usize

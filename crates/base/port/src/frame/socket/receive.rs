@@ -2,8 +2,9 @@
 
 use super::BATCH_FRAMES;
 use super::headers::{HEADERS_BYTES_MAX, rebuild};
+use crate::arrivals::Arrivals;
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver};
-use crate::kernel::{self, Interface, realtime_ahead_ns};
+use crate::kernel::{self, Interface};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -26,6 +27,7 @@ pub struct SocketReceiver {
     turn: usize,
     /// Readable when one of several sockets is readable.
     any: Option<OwnedFd>,
+    arrivals: Arrivals,
     slots: Box<[u8]>,
 }
 
@@ -66,6 +68,7 @@ impl SocketReceiver {
             sockets,
             turn: 0,
             any,
+            arrivals: Arrivals::new(),
             slots: vec![0; BATCH_FRAMES * FRAME_SLOT_BYTES].into_boxed_slice(),
         })
     }
@@ -119,6 +122,7 @@ impl Listener {
     fn recv(
         &self,
         slots: &mut [u8],
+        arrivals: &mut Arrivals,
         read: &mut impl FnMut(&mut [u8], Option<u64>),
     ) -> io::Result<usize> {
         // SAFETY: all-zero is a valid value of these plain C structures.
@@ -152,14 +156,14 @@ impl Listener {
                 std::ptr::null_mut(),
             )
         })? as usize;
-        let ahead_ns = realtime_ahead_ns();
+        arrivals.update();
         for (index, message) in messages[..count].iter().enumerate() {
             let (target, came_ns) = control(&message.msg_hdr);
             let end = HEADERS_BYTES_MAX + message.msg_len as usize;
             let slot = &mut slots[index * FRAME_SLOT_BYTES..][..end];
             let target = SocketAddr::new(target, self.port);
             let start = rebuild(slot, source(&names[index]), target);
-            let came_ns = came_ns.and_then(|came_ns| u64::try_from(came_ns - ahead_ns).ok());
+            let came_ns = came_ns.and_then(|came_ns| arrivals.monotonic_ns(came_ns));
             read(&mut slot[start..], came_ns);
         }
         Ok(count)
@@ -227,7 +231,7 @@ impl FrameReceiver for SocketReceiver {
         for _ in 0..self.sockets.len() {
             let listener = &self.sockets[self.turn];
             self.turn = (self.turn + 1) % self.sockets.len();
-            match listener.recv(&mut self.slots, &mut read) {
+            match listener.recv(&mut self.slots, &mut self.arrivals, &mut read) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return result,
             }
