@@ -6,6 +6,7 @@
 mod checkpoint;
 pub mod command;
 mod cores;
+mod counting;
 mod device;
 mod disturbance;
 mod error;
