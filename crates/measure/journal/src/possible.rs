@@ -273,6 +273,13 @@ fn of_cpu(cpu: &Cpu, found: &mut Contradictions) {
     found.unless(cpu.wall_ns > 0 || spent == 0, || {
         format!("{spent} ns of CPU time in no time")
     });
+    if let Some(counted) = cpu.counted {
+        for counts in [counted.cycles, counted.instructions] {
+            let stations = [counts.station_a, counts.station_b];
+            let others = [counts.dut.unwrap_or(0), counts.machine];
+            found.measurable("counts of the CPUs", [stations, others].concat());
+        }
+    }
 }
 
 /// An outcome is `measured` only if every check passed.

@@ -130,6 +130,10 @@ pub struct Environment {
     pub hypervisor: String,
     /// Privilege of the run.
     pub privilege: String,
+    /// What the processor's counters count, or why they are not available; empty in older
+    /// journals.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hardware_counters: String,
     /// Sysctls that bear on results.
     pub sysctls: BTreeMap<String, String>,
     /// Tools: name to version.
@@ -354,6 +358,42 @@ pub struct Cpu {
     /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ns: Option<u64>,
+    /// Hardware counters; `None` where they are not available, and in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CpuCounts>,
+}
+
+/// What the processor's counters counted by role over `wall_ns`, in user mode and in the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuCounts {
+    /// Wall time of the machine's counters.
+    pub wall_ns: u64,
+    /// Cycles of CPUs that were not halted.
+    pub cycles: CountsByRole,
+    /// Instructions retired.
+    pub instructions: CountsByRole,
+}
+
+/// Counts of one event by role, in which a program includes its threads and children.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsByRole {
+    /// Station A's tools.
+    pub station_a: u64,
+    /// Station B's tools.
+    pub station_b: u64,
+    /// DUT processes on both gateways. `None`: it ran on other machines.
+    pub dut: Option<u64>,
+    /// All CPUs, whatever they did.
+    pub machine: u64,
+}
+
+impl CountsByRole {
+    /// All that was not the stations' tools: the DUT and the rest of the kernel.
+    #[must_use]
+    pub const fn beside_stations(&self) -> u64 {
+        self.machine
+            .saturating_sub(self.station_a.saturating_add(self.station_b))
+    }
 }
 
 /// Evidence that a figure is valid.

@@ -13,10 +13,10 @@ mod versions;
 
 pub use findings::{Facts, Finding, Status, render};
 pub use probes::{Attempt, Probes, TunSuperPackets};
-pub(crate) use topology::logical_cpus;
+pub(crate) use topology::{logical_cpus, online_cpus};
 pub use verdicts::judge;
 
-use crate::{Privilege, Result};
+use crate::{Privilege, Result, perf};
 use journal::record::Environment;
 use std::thread;
 
@@ -33,6 +33,10 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
         privilege: privilege
             .map_or("none needed", Privilege::describe)
             .to_owned(),
+        hardware_counters: match perf::probe() {
+            Ok(()) => "cycles and instructions".to_owned(),
+            Err(refusal) => format!("not available: {}", perf::explain(&refusal).0),
+        },
         tools,
         ..machine
     }
@@ -49,6 +53,7 @@ pub fn doctor(privilege: Result<Privilege>) -> Vec<Finding> {
         machine: machine::read(),
         clock_source: machine::clock_source(),
         tools: versions::tools(),
+        counters: perf::probe(),
         probes: probes.map_err(|error| error.to_string()),
         tuning: tuning::Tuning::of_this_machine(tuning::RECORD).look(),
     })

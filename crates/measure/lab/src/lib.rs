@@ -42,6 +42,7 @@ mod namespaces;
 mod node_id;
 mod offloads;
 mod on_node;
+mod perf;
 pub mod privilege;
 mod procfs;
 pub mod protocol;

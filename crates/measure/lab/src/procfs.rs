@@ -101,6 +101,20 @@ fn descendants_among(mut rest: Vec<ProcessStat>, pid: u32) -> Vec<ProcessStat> {
     }
 }
 
+/// Threads of a process and of its descendants, in rising order.
+pub(crate) fn threads(pid: u32) -> Vec<u32> {
+    let family = descendants(pid).into_iter().map(|process| process.pid);
+    let listings = family
+        .chain([pid])
+        .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok());
+    let numbers = listings
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let mut threads: Vec<u32> = numbers.collect();
+    threads.sort_unstable();
+    threads
+}
+
 /// Device and inode of a process's network namespace, for as long as the file is open.
 pub(crate) fn network_namespace(pid: u32) -> std::io::Result<(fs::File, (u64, u64))> {
     let file = fs::File::open(format!("/proc/{pid}/ns/net"))?;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -208,6 +208,15 @@ pub enum Request {
         /// From [`Response::Started`].
         process: Option<u64>,
     },
+    /// Count cycles and instructions from now on. Replaces an earlier request of this kind.
+    CountersStart {
+        /// From [`Response::Started`]: each counted with all its threads and children.
+        processes: Vec<u64>,
+        /// Whether to count what all CPUs of the machine do.
+        machine: bool,
+    },
+    /// Read the counters, and end them.
+    CountersEnd,
     /// Memory of one running program (children included) that is in RAM.
     Resident {
         /// From [`Response::Started`].
@@ -362,6 +371,11 @@ pub enum Response {
     Status(Option<Ended>),
     /// To `CpuTime`.
     CpuTime(CpuTime),
+    /// To `CountersStart`: whether they count; false where the processor's counters are not
+    /// available.
+    Counting(bool),
+    /// To `CountersEnd`; `None` where nothing was counted.
+    Counted(Option<Counted>),
     /// To `Resident`, in bytes. What several processes share counts in each.
     Resident(u64),
     /// To `Identity`.
@@ -497,4 +511,22 @@ pub struct CpuTime {
     /// For the machine: time that its cores had no work to do, together; 0 for a program.
     #[serde(default)]
     pub idle_ns: u64,
+}
+
+/// What the processor's counters counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The programs asked for, in their order.
+    pub processes: Vec<Counts>,
+    /// All CPUs of the machine, where asked for.
+    pub machine: Option<Counts>,
+}
+
+/// Counts of one program or of the machine, in user mode and in the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Cycles of a CPU that was not halted.
+    pub cycles: u64,
+    /// Instructions retired.
+    pub instructions: u64,
 }

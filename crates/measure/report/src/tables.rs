@@ -3,6 +3,7 @@
 
 mod claims;
 mod cpu;
+mod cycles;
 pub(crate) mod device;
 mod environment;
 mod evidence;
@@ -20,6 +21,7 @@ mod tools;
 
 pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;
+pub(crate) use cycles::cycles;
 pub(crate) use environment::environment;
 pub(crate) use evidence::{coverage, evidence, reasons};
 pub(crate) use keys::{hybrids, keys};

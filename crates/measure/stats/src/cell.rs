@@ -8,6 +8,7 @@ pub use figures::CellFigures;
 use crate::bulk::CpuResult;
 use crate::estimate::Estimate;
 use crate::overhead::{Ceiling, Overhead};
+use crate::packet_cost::PacketCost;
 use crate::parameters::Parameters;
 use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
 use figures::FiguresInfo;
@@ -55,6 +56,9 @@ pub struct CellResult {
     pub figures: CellFigures,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
+    /// Cycles and instructions per packet; `null` where the processor's counters were not
+    /// available, where packets are not counted (TCP, ping), and for a DUT on other machines.
+    pub packet_cost: Option<PacketCost>,
     /// Bytes that the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` without
     /// encryption, with fragmented packets, and if they depend on more than the packet.
     pub overhead: Option<Overhead>,
@@ -268,6 +272,7 @@ fn result(
             Measurement::Device(_) => None,
             _ => CpuResult::of(&measured),
         },
+        packet_cost: PacketCost::of(&measured),
     }
 }
 

@@ -32,6 +32,7 @@ mod levels;
 #[cfg(test)]
 mod noise;
 mod overhead;
+mod packet_cost;
 mod parameters;
 mod published;
 mod ranking;
@@ -72,6 +73,7 @@ pub use hybrids::HybridGain;
 pub use keys::KeyCost;
 pub use latency::{LatencyResult, Pooled, percentile};
 pub use overhead::{Ceiling, CeilingBasis, Overhead};
+pub use packet_cost::{PacketCost, PerPacket};
 pub use parameters::Parameters;
 pub use published::PublishedResult;
 pub use ranking::{Rank, RankedBy, Ranking, Standing};

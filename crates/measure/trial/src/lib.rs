@@ -7,6 +7,7 @@ mod checkpoint;
 mod clock;
 pub mod command;
 mod cores;
+mod counting;
 mod device;
 mod disturbance;
 mod error;

@@ -218,6 +218,7 @@ impl CpuReading {
                 .saturating_sub(before.user_ns)
                 .saturating_sub(self.own_user_ns.saturating_sub(before.own_user_ns)),
             idle_ns: Some(self.idle_ns.saturating_sub(before.idle_ns)),
+            counted: None,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Readings while the tools run: CPU time at both ends of the measured time, samples of the cipher
-//! link spread over it, and all foreign frames of the cipher link.
+//! Readings while the tools run: CPU time and hardware counters at both ends of the measured time,
+//! samples of the cipher link spread over it, and all foreign frames of the cipher link.
 
+use crate::counting::Counting;
 use crate::error::TrialError;
 use crate::reading::CpuReading;
 use crate::timing::Timing;
@@ -182,6 +183,7 @@ impl Watcher<'_> {
     ) -> Result<WatchResult, TrialError> {
         let mut seen = WatchResult::default();
         let mut first_reading: Option<CpuReading> = None;
+        let mut counting = None;
         for (after, step) in schedule(&self.timing) {
             let programs = tools.iter().chain(&self.dut.processes);
             sleep_until(self.bench, programs, started + after, self.interrupt)?;
@@ -189,8 +191,15 @@ impl Watcher<'_> {
                 Step::CpuTime => {
                     let reading = CpuReading::read(self.bench, tools, self.dut)?;
                     match &first_reading {
-                        None => first_reading = Some(reading),
-                        Some(first) => seen.cpu = reading.since(first),
+                        None => {
+                            first_reading = Some(reading);
+                            counting = Counting::start(self.bench, tools, self.dut)?;
+                        }
+                        Some(first) => {
+                            seen.cpu = reading.since(first);
+                            let counted = counting.take().map(Counting::end).transpose()?;
+                            seen.cpu.counted = counted.flatten();
+                        }
                     }
                 }
                 Step::Sample => self.sample(&mut seen)?,

@@ -4,7 +4,8 @@ use journal::record::*;
 use proptest::prelude::*;
 
 pub(crate) fn cpu() -> impl Strategy<Value = Cpu> {
-    (any::<[u64; 8]>(), any::<[Option<u64>; 2]>()).prop_map(|(times, [dut_ns, idle_ns])| Cpu {
+    let others = (any::<[Option<u64>; 2]>(), any::<Option<[u64; 4]>>());
+    (any::<[u64; 8]>(), others).prop_map(|(times, ([dut_ns, idle_ns], counted))| Cpu {
         wall_ns: times[0],
         stations_ns: times[1],
         station_a_ns: times[2],
@@ -15,6 +16,19 @@ pub(crate) fn cpu() -> impl Strategy<Value = Cpu> {
         steal_ns: times[6],
         foreign_ns: times[7],
         idle_ns,
+        counted: counted.map(|[wall_ns, station_a, station_b, machine]| CpuCounts {
+            wall_ns,
+            cycles: CountsByRole {
+                station_a,
+                station_b,
+                dut: dut_ns,
+                machine,
+            },
+            instructions: CountsByRole {
+                station_a: machine,
+                ..CountsByRole::default()
+            },
+        }),
     })
 }
 

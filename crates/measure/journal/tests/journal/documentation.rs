@@ -122,6 +122,7 @@ fn records() -> Vec<Record> {
         evidence: evidence.clone(),
         cpu: Cpu {
             idle_ns: Some(1),
+            counted: Some(CpuCounts::default()),
             ..Cpu::default()
         },
     };

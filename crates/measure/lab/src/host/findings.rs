@@ -7,6 +7,7 @@ use journal::record::Environment;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io;
 
 /// The input of all verdicts.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Facts {
     pub clock_source: String,
     /// Tools with their versions.
     pub tools: BTreeMap<String, String>,
+    /// Whether the processor's counters can be read; an error is the kernel's refusal.
+    pub counters: io::Result<()>,
     /// Kernel features; `None` without privilege, an error when there was no namespace to try them
     /// in.
     pub probes: Result<Option<Probes>, String>,

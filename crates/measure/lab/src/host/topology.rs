@@ -15,9 +15,13 @@ pub(crate) fn logical_cpus(cpus: &[usize]) -> Vec<LogicalCpu> {
 
 /// All online CPUs.
 pub(super) fn online() -> Vec<LogicalCpu> {
+    logical_cpus(&online_cpus())
+}
+
+/// Numbers of all online CPUs.
+pub(crate) fn online_cpus() -> Vec<usize> {
     let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let cpus: Vec<usize> = numbers(&list).into_iter().map(usize::from).collect();
-    logical_cpus(&cpus)
+    numbers(&list).into_iter().map(usize::from).collect()
 }
 
 fn read(system: &Path, cpus: &[usize]) -> Vec<LogicalCpu> {

@@ -7,8 +7,10 @@ use super::findings::{Facts, Finding, Status};
 use super::probes::{Attempt, Probes};
 use super::tuning::WANTED;
 use crate::LabError;
+use crate::perf;
 use crate::tools::how_to_get;
 use std::collections::BTreeMap;
+use std::io;
 
 /// Tools, whether the built-in lab needs them, and their purpose.
 const TOOLS: &[(&str, bool, &str)] = &[
@@ -297,7 +299,20 @@ fn machine(facts: &Facts) -> Vec<Finding> {
             "see /sys/devices/system/clocksource/clocksource0",
         )
     });
+    findings.push(counters(&facts.counters));
     findings
+}
+
+fn counters(counters: &io::Result<()>) -> Finding {
+    const NAME: &str = "hardware counters";
+    const WHY: &str = "cycles per packet need them; CPU time does not";
+    match counters {
+        Ok(()) => good(NAME, "cycles and instructions", WHY),
+        Err(refusal) => {
+            let (what, help) = perf::explain(refusal);
+            missing(NAME, &format!("not available: {what}"), WHY, help)
+        }
+    }
 }
 
 fn good(name: &str, found: &str, why: &str) -> Finding {

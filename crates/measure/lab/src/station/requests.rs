@@ -3,6 +3,7 @@
 use super::ending::Ending;
 use super::process::Process;
 use super::processes::Processes;
+use crate::perf::Counting;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
 use crate::sample::{self, Expected, Watch};
 use crate::settings::SettingsWatch;
@@ -33,6 +34,8 @@ pub(super) struct Requests {
     watches: Mutex<Watches>,
     settings: Mutex<BTreeMap<u64, SettingsWatch>>,
     ending: Mutex<Ending>,
+    /// Counters that run now.
+    counting: Mutex<Option<Counting>>,
 }
 
 /// Largest socket buffers of the machine, in bytes.
@@ -78,6 +81,7 @@ impl Requests {
             watches: Mutex::default(),
             settings: Mutex::default(),
             ending: Mutex::new(ending),
+            counting: Mutex::default(),
         })
     }
 
@@ -162,6 +166,12 @@ impl Requests {
             Request::CpuTime { process: None } => procfs::machine_cpu_time()
                 .map(Response::CpuTime)
                 .ok_or_else(|| "cannot read /proc/stat".to_owned()),
+            Request::CountersStart { processes, machine } => self.count(&processes, machine),
+            Request::CountersEnd => {
+                let counting = lock(&self.counting).take();
+                let counted = counting.and_then(|counting| counting.end().ok());
+                Ok(Response::Counted(counted))
+            }
             Request::Resident { process } => {
                 let bytes = self.processes.find(process)?.resident_bytes();
                 bytes
@@ -304,6 +314,20 @@ impl Requests {
         let reading = reading::read(cpu);
         let reading = reading.map_err(|error| format!("cannot read counters: {error}"))?;
         Ok(Response::Readings(reading))
+    }
+
+    fn count(&self, processes: &[u64], machine: bool) -> Result<Response, String> {
+        let pids = processes.iter().map(|handle| {
+            // The number of a program that has ended may be another's.
+            let stat = self.processes.find(*handle)?.stat();
+            let stat = stat.ok_or_else(|| format!("process {handle} is gone"))?;
+            Ok(stat.pid)
+        });
+        let pids = pids.collect::<Result<Vec<_>, String>>()?;
+        let mut counting = lock(&self.counting);
+        // The doctor and the journal's header have the reason why there are no counters.
+        *counting = Counting::start(&pids, machine).ok();
+        Ok(Response::Counting(counting.is_some()))
     }
 
     fn watch_settings(&self) -> Result<Response, String> {

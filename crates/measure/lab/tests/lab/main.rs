@@ -75,6 +75,7 @@ fn main() -> ExitCode {
             a_program_whose_time_is_up_is_killed,
             cores_are_counted_from_zero_and_held_to,
             cpu_time_is_counted_while_a_program_runs_and_after,
+            cycles_are_counted_where_there_are_counters_and_nowhere_invented,
             a_program_is_ready_when_it_prints_its_line,
             a_program_that_ends_before_it_is_ready_reports_why,
             at_end_of_input_nothing_is_left_not_even_daemons,

@@ -258,6 +258,38 @@ pub(crate) fn cpu_time_is_counted_while_a_program_runs_and_after() {
     assert!(ended.cpu.user_ns > 0 && ended.cpu.user_ns < ended.wall_ns);
 }
 
+pub(crate) fn cycles_are_counted_where_there_are_counters_and_nowhere_invented() {
+    let station = station();
+    let ended = || match station.call(Request::CountersEnd).unwrap() {
+        Response::Counted(counted) => counted,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ended(), None, "nothing was started");
+    let busy = (&station as &dyn Node).start(shell("while :; do :; done"), PATIENCE);
+    let counting = station.call(Request::CountersStart {
+        processes: vec![busy.unwrap()],
+        machine: true,
+    });
+    let Response::Counting(counts) = counting.unwrap() else {
+        panic!()
+    };
+    let found = ended();
+    println!("counters: {found:?}");
+    assert_eq!(found.is_some(), counts);
+    if let Some(found) = found {
+        let [program] = found.processes[..] else {
+            panic!("{found:?}")
+        };
+        assert!(program.cycles <= found.machine.unwrap().cycles, "{found:?}");
+    }
+    assert_eq!(ended(), None, "they are read once");
+    let unknown = station.call(Request::CountersStart {
+        processes: vec![99],
+        machine: false,
+    });
+    assert!(reason(&unknown.unwrap_err()).contains("process 99 is unknown"));
+}
+
 pub(crate) fn a_program_is_ready_when_it_prints_its_line() {
     let station = station();
     let script = "echo starting; echo ready port=1; exec sleep 1000";

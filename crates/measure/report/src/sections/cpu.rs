@@ -1,4 +1,4 @@
-//! CPU time by role.
+//! CPU time by role, and cycles per packet.
 
 use super::Section;
 use crate::layout::{Protocol, Run, Set};
@@ -22,9 +22,11 @@ pub(super) const SECTION: Section = Section {
                 chart::cpu::draw(run, set, &format!("cpu-{index}"))
             });
             out.table(tables::cpu(run, set));
+            out.tables(tables::cycles(run, set));
         }
         for set in run.frame_sets() {
             out.table(tables::frames::cpu(run, &set));
+            out.tables(tables::frames::cycles(run, &set));
         }
     },
 };

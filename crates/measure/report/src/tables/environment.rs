@@ -30,6 +30,7 @@ pub(crate) fn environment(run: &Run<'_>) -> Table {
         run.cpus().map_or_else(String::new, |cpus| cpus.to_string()),
     );
     push("CPU features", machine.cpu_features.join(", "));
+    push("Hardware counters", machine.hardware_counters.clone());
     push("Frequency governor", machine.governor.clone());
     let memory = match machine.memory_bytes {
         0 => String::new(),

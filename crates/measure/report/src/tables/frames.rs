@@ -21,7 +21,7 @@ pub(crate) use directions::directions;
 pub(crate) use disturbed::{disturbed, percent_name};
 pub(crate) use loads::loads;
 pub(crate) use mrr::mrr;
-pub(crate) use ports::{cpu, mixes, ports};
+pub(crate) use ports::{cpu, cycles, mixes, ports};
 pub(crate) use service::service;
 pub(crate) use soak::{bytes, change, drift_cells, soak};
 pub(crate) use timing::{back_to_back, latency, recovery};

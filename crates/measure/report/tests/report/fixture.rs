@@ -365,6 +365,7 @@ fn environment() -> Environment {
         os: "Debian GNU/Linux 12 (bookworm)".into(),
         hypervisor: "KVM".into(),
         privilege: "root".into(),
+        hardware_counters: String::new(),
         sysctls: map(&[
             ("net.core.rmem_max", "212992"),
             ("net.core.wmem_max", "212992"),

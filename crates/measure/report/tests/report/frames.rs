@@ -8,7 +8,7 @@ use journal::record::{CipherWatch, Figures, FrameTrial, LinkTraffic, Outcome, Tr
 use std::collections::BTreeSet;
 
 /// The rows of the first table whose caption begins so, each cell's text.
-fn table(page: &scraper::Html, caption: &str) -> Vec<Vec<String>> {
+pub(crate) fn table(page: &scraper::Html, caption: &str) -> Vec<Vec<String>> {
     let all = select(page, "table");
     let found = all.iter().find(|table| {
         let title = scraper::Selector::parse("caption .title").unwrap();

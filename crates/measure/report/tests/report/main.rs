@@ -9,6 +9,7 @@
 //! ```
 
 mod compared;
+mod cycles;
 mod damaged;
 mod device;
 mod disk;

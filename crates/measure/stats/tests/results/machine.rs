@@ -1,9 +1,9 @@
 //! Figures that are the machine's, not the device's.
 
-use crate::fixture::{journal, measured, record};
+use crate::fixture::{SECOND_NS, datagrams, journal, measured, record, tcp, transfer, udp};
 use crate::frame_fixture::*;
-use campaign::plan::{Adapter, Bound, Claim, ClaimUnit};
-use journal::record::{Cpu, Figures, Measured};
+use campaign::plan::{Adapter, Bound, Cell, Claim, ClaimUnit};
+use journal::record::{CountsByRole, Cpu, CpuCounts, Figures, Measured};
 use stats::{ClaimVerdict, Limit, Results};
 
 /// The same cell, on a machine that is large enough and on one that is not.
@@ -103,4 +103,63 @@ fn a_generator_without_idle_time_makes_a_figure_the_machines() {
     let (limit, reason) = limit_with(95);
     assert_eq!(limit, Limit::MachineLimited);
     assert!(reason.contains("0.95 of 1 cores busy"), "{reason}");
+}
+
+/// Counts of two seconds.
+fn counted(dut: Option<u64>) -> Cpu {
+    let cycles = CountsByRole {
+        station_a: 400_000_000,
+        station_b: 80_000_000,
+        dut,
+        machine: 1_600_000_000,
+    };
+    Cpu {
+        wall_ns: 1,
+        counted: Some(CpuCounts {
+            wall_ns: 2 * SECOND_NS,
+            cycles,
+            instructions: CountsByRole {
+                machine: 3_200_000_000,
+                ..cycles
+            },
+        }),
+        ..Cpu::default()
+    }
+}
+
+#[test]
+fn cycles_per_packet_are_rates_by_the_rate_of_frames_or_datagrams_received() {
+    let cost_of = |cpu: Cpu, figures: Figures, cell: Cell| {
+        let mut run = journal(vec![cell.clone()], 1, 8);
+        let found = Measured {
+            figures,
+            cpu,
+            ..Measured::default()
+        };
+        record(&mut run, &cell.id, 1, measured(found));
+        Results::of(&run).cells[0].packet_cost.clone()
+    };
+    // 400 000 frames in the second of the trial with evidence.
+    let frames = || Figures::Frames(Box::new(found(Some(400_000), Some(402_000))));
+    let of_frames = |cpu| cost_of(cpu, frames(), throughput("auto", 64));
+    let cost = of_frames(counted(Some(200_000_000))).unwrap();
+    assert_close(cost.cycles.machine.mean, 2000.0);
+    assert_close(cost.cycles.beside_stations.mean, 1400.0);
+    assert_close(cost.cycles.dut.unwrap().mean, 250.0);
+    assert_close(cost.instructions.machine.mean, 4000.0);
+    // A DUT in the kernel has no processes; that of one elsewhere is unknown.
+    let kernel = of_frames(counted(Some(0))).unwrap();
+    assert_eq!(kernel.cycles.dut, None);
+    assert_close(kernel.cycles.beside_stations.mean, 1400.0);
+    assert_eq!(of_frames(counted(None)), None);
+    // No counters, no figure.
+    assert_eq!(of_frames(Cpu::default()), None);
+
+    // 1 000 000 datagrams in two seconds, of which a fifth was lost.
+    let sent = datagrams(64, 1_000_000, 200_000).figures;
+    let cost = cost_of(counted(Some(0)), sent, udp(64, None)).unwrap();
+    assert_close(cost.cycles.machine.mean, 2000.0);
+    // Segments of TCP are not counted one by one.
+    let bytes = transfer(1).figures;
+    assert_eq!(cost_of(counted(Some(0)), bytes, tcp("direct")), None);
 }

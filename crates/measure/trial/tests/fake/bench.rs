@@ -1,6 +1,7 @@
 //! A bench without a lab: stations that respond with real output of iperf3 and ping, and can be
 //! configured to misbehave.
 
+use crate::counters::Counters;
 use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
@@ -128,6 +129,7 @@ pub(crate) struct World {
     pub(crate) running: BTreeMap<u64, (NodeId, Program)>,
     /// When each was started.
     starts: BTreeMap<u64, Instant>,
+    counting: Counters,
     /// Watches that were not ended.
     pub(crate) watches: usize,
     /// DUTs that are up.
@@ -446,6 +448,9 @@ impl Node for FakeNode {
             }
             Request::Status { process } => Response::Status(Self::status(&world, process)),
             Request::CpuTime { process } => Response::CpuTime(self.cpu_time(process)),
+            request @ (Request::CountersStart { .. } | Request::CountersEnd) => {
+                world.counting.answer(self.id, &request)
+            }
             Request::InterfaceCounters => Response::InterfaceCounters(self.counters(&world)),
             Request::Offloads => {
                 let asked = world.links.last().is_some_and(|links| links.offloads);

@@ -2,7 +2,7 @@
 
 use crate::bench::{FakeBench, Script, encrypting, ping, said, tcp, udp};
 use campaign::plan::{Adapter, Cell, Measurement};
-use journal::record::{CipherLink, CipherWatch, Measured, Outcome, TrialRecord};
+use journal::record::{CipherLink, CipherWatch, CountsByRole, Measured, Outcome, TrialRecord};
 use lab::protocol::Ended;
 use lab::{Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
@@ -95,6 +95,16 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
     // besides.
     assert_eq!((cpu.foreign_ns, cpu.steal_ns), (60 * MS, 10 * MS));
     assert!(cpu.wall_ns >= 900 * MS, "{cpu:?}");
+    let counted = cpu.counted.unwrap();
+    let cycles = CountsByRole {
+        station_a: 1000,
+        station_b: 1000,
+        dut: Some(2000),
+        machine: 9000,
+    };
+    assert_eq!((counted.cycles, cycles.beside_stations()), (cycles, 7000));
+    assert_eq!(counted.instructions.dut, Some(4000));
+    assert!(counted.wall_ns >= 850 * MS, "{counted:?}");
 
     let evidence = measured.evidence;
     assert!(

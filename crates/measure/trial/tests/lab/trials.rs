@@ -5,7 +5,7 @@ use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Stations,
     Tool,
 };
-use journal::record::{Measured, Outcome, Transfer, TrialRecord};
+use journal::record::{CountsByRole, Measured, Outcome, Transfer, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -254,6 +254,13 @@ fn assert_cpu(measured: &Measured) {
         "{cpu:?}"
     );
     assert!(cpu.kernel_ns <= cpu.busy_ns, "{cpu:?}");
+    // A machine may have no counters.
+    if let Some(counted) = cpu.counted {
+        let CountsByRole {
+            station_a, machine, ..
+        } = counted.cycles;
+        assert!(0 < station_a && station_a < machine, "{counted:?}");
+    }
 }
 
 fn tcp_in_clear_on_one_core() {

@@ -20,6 +20,7 @@ fn good_facts() -> Facts {
             .iter()
             .map(|(name, ..)| ((*name).to_owned(), "1.0".to_owned()))
             .collect(),
+        counters: Ok(()),
         probes: Ok(Some(Probes {
             tun: Ok(TunSuperPackets {
                 tcp: true,
@@ -118,4 +119,23 @@ fn without_privilege_no_feature_is_tried_and_the_command_that_gives_it_is_shown(
     );
     assert!(findings[0].advice.contains("max_user_namespaces=15000"));
     assert!(findings.iter().all(|finding| finding.name != "TUN device"));
+}
+
+#[test]
+fn missing_counters_are_one_line_with_the_reason_and_no_obstacle() {
+    let mut facts = good_facts();
+    for (errno, reason, advice) in [
+        (libc::ENOENT, "does not see", "virtual PMU"),
+        (libc::EACCES, "not permitted", "perf_event_paranoid=0"),
+        (libc::ENOSYS, "no perf events", "CONFIG_PERF_EVENTS"),
+    ] {
+        facts.counters = Err(io::Error::from_raw_os_error(errno));
+        let findings = judge(&facts);
+        let found = find(&findings, "hardware counters");
+        assert_eq!((found.status, found.needed), (Status::Missing, false));
+        assert!(
+            found.found.contains(reason) && found.advice.contains(advice),
+            "{found:?}"
+        );
+    }
 }

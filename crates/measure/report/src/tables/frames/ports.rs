@@ -1,4 +1,4 @@
-//! The tester's ports, frame mixes and CPU time.
+//! The tester's ports, frame mixes, CPU time and cycles.
 
 use super::{fill, head};
 use crate::format::counted;
@@ -7,6 +7,7 @@ use crate::layout::frames::FrameSet;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
 use crate::tables::cpu::{role_cell, roles};
+use crate::tables::cycles as per_packet;
 use stats::PortUsed;
 
 /// How the stations sent and received, a row per different way; `None` without frame tests.
@@ -80,5 +81,21 @@ pub(crate) fn cpu(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["A", "B", "Device", "Kernel", "Busy"]);
     fill(table, run, set, |cell| {
         Some(roles(cell.cpu.as_ref()?).map(role_cell))
+    })
+}
+
+/// Cycles and instructions per frame, in the same trials; `None` without any.
+pub(crate) fn cycles(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let mut cells = set.rows().map(|(_, cell)| cell);
+    cells.any(|cell| cell.packet_cost.is_some()).then(|| {
+        let title = format!("Cycles per frame, {}", set.kind.name().to_lowercase());
+        let note = per_packet::note(&set.common, "frame");
+        let table = head(set, Table::new(super::caption(set, &title), note));
+        fill(
+            table.figures(per_packet::TITLES),
+            run,
+            set,
+            per_packet::figures,
+        )
     })
 }

@@ -258,6 +258,7 @@ impl Node for StationNode {
                 user_ns: MS,
                 ..CpuTime::default()
             }),
+            Request::CountersStart { .. } => Response::Counting(false),
             Request::Resident { .. } => Response::Resident(1 << 20),
             Request::InterfaceCounters => {
                 let found = *counter(&mut world, self.id);

@@ -1,0 +1,111 @@
+//! Cycles and instructions by role over a part of a trial.
+
+use crate::reading::nanoseconds;
+use journal::record::{CountsByRole, CpuCounts};
+use lab::protocol::{Counted, Counts, Request, Response};
+use lab::{Bench, LabError, NodeId, RunningDut};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Counters that run on the nodes, until [`Self::end`]. Nodes replace those that are left behind.
+pub(crate) struct Counting<'a> {
+    bench: &'a dyn Bench,
+    /// Programs counted on each node; also station A, which counts the machine.
+    programs: BTreeMap<NodeId, Vec<u64>>,
+    dut: &'a RunningDut,
+    started: Instant,
+}
+
+impl<'a> Counting<'a> {
+    /// Starts to count the stations' tools, the DUT's processes and the machine. `None` where the
+    /// machine has no counters. `tools` must be running.
+    pub(crate) fn start(
+        bench: &'a dyn Bench,
+        tools: &[(NodeId, u64)],
+        dut: &'a RunningDut,
+    ) -> Result<Option<Self>, LabError> {
+        let mut programs = BTreeMap::from([(NodeId::A, Vec::new())]);
+        for &(id, process) in tools.iter().chain(&dut.processes) {
+            programs.entry(id).or_default().push(process);
+        }
+        let mut started = None;
+        for (&id, processes) in &programs {
+            let request = Request::CountersStart {
+                processes: processes.clone(),
+                // All nodes share one machine.
+                machine: id == NodeId::A,
+            };
+            let node = bench.node(id);
+            match node.call(request)? {
+                Response::Counting(true) => {}
+                Response::Counting(false) => return Ok(None),
+                other => return Err(node.unexpected(&other)),
+            }
+            // The first node counts the machine, and each takes its time to attach.
+            started.get_or_insert_with(Instant::now);
+        }
+        Ok(started.map(|started| Self {
+            bench,
+            programs,
+            dut,
+            started,
+        }))
+    }
+
+    /// Returns the counts since the start; `None` where a node could not read them.
+    pub(crate) fn end(self) -> Result<Option<CpuCounts>, LabError> {
+        let wall_ns = nanoseconds(Instant::now(), self.started);
+        let (mut programs, mut machine) = (Vec::new(), None);
+        // Every node ends its counters, even if one has none to report.
+        let mut is_complete = true;
+        for (&id, processes) in &self.programs {
+            let node = self.bench.node(id);
+            match node.call(Request::CountersEnd)? {
+                Response::Counted(Some(Counted {
+                    processes: counts,
+                    machine: of_machine,
+                })) => {
+                    let handles = processes.iter().map(|process| (id, *process));
+                    programs.extend(handles.zip(counts));
+                    machine = machine.or(of_machine);
+                }
+                Response::Counted(None) => is_complete = false,
+                other => return Err(node.unexpected(&other)),
+            }
+        }
+        let machine = machine.filter(|_| is_complete);
+        Ok(machine.map(|machine| CpuCounts {
+            wall_ns,
+            cycles: self.by_role(&programs, machine, |counts| counts.cycles),
+            instructions: self.by_role(&programs, machine, |counts| counts.instructions),
+        }))
+    }
+
+    fn by_role(
+        &self,
+        programs: &[((NodeId, u64), Counts)],
+        machine: Counts,
+        event: fn(&Counts) -> u64,
+    ) -> CountsByRole {
+        let mut roles = CountsByRole {
+            dut: (!self.dut.elsewhere).then_some(0),
+            machine: event(&machine),
+            ..CountsByRole::default()
+        };
+        for (program, counts) in programs {
+            if self.dut.processes.contains(program) {
+                // Elsewhere it has no processes here.
+                *roles.dut.get_or_insert(0) += event(counts);
+                continue;
+            }
+            match program.0 {
+                // A station may be in a gateway's place.
+                NodeId::A | NodeId::Gw1 => roles.station_a += event(counts),
+                NodeId::Gw2 | NodeId::B => roles.station_b += event(counts),
+                // No tool runs on these.
+                NodeId::Element(_) | NodeId::Tap | NodeId::Host => {}
+            }
+        }
+        roles
+    }
+}
