@@ -206,14 +206,16 @@ impl Attempt<'_> {
             sample: Sample::BULK,
             interrupt: self.interrupt,
         };
-        let seen = watch.follow(running.started, running.programs())?;
+        let mut seen = watch.follow(running.started, running.programs())?;
         let run = rig.finish(running, self.interrupt)?;
+        let after = Counters::read(self.bench, rig.dut())?;
+        seen.open_samples(rig.dut())?;
         let readings = PathReadings {
             look,
             offloads,
             before,
             watch: None,
-            after: Counters::read(self.bench, rig.dut())?,
+            after,
             seen,
             settings: None,
         };

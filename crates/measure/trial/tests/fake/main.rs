@@ -4,4 +4,5 @@ mod bench;
 mod frames;
 mod measure;
 mod run;
+mod sealed;
 mod stations;
