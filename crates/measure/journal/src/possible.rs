@@ -311,6 +311,15 @@ fn of_evidence(measured: &Measured, found: &mut Contradictions) {
     let sampled = (cipher_link.frames, "frames sampled on the cipher link");
     found.part((sum(kinds), "recognised"), sampled);
     found.part((cipher_link.marker_frames, "with the marker"), sampled);
+    if let Some(opened) = &cipher_link.opened {
+        let sampled = (opened.packets, "sealed packets sampled whole");
+        found.part((opened.opened, "opened"), sampled);
+        let opened_packets = (opened.opened, "opened packets");
+        found.part(
+            (opened.between_stations, "between stations"),
+            opened_packets,
+        );
+    }
     if let Some(watch) = watch {
         let foreign = (watch.foreign_frames, "foreign frames");
         found.part((watch.marker_frames, "with the marker"), foreign);

@@ -457,6 +457,31 @@ pub struct CipherLink {
     /// Observed key identifiers in hexadecimal: SPIs; WireGuard's receiver indices; OpenVPN's key
     /// IDs in the first byte, followed by peer IDs.
     pub spis: Vec<String>,
+    /// Result of opening some of the sealed packets with the device's keys; `None` where only the
+    /// device has them, and in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<OpenedPackets>,
+}
+
+/// Sealed packets sampled between the gateways that the tester opened itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedPackets {
+    /// Whole sealed packets, each from another frame or from another segment of a super-packet.
+    pub packets: u64,
+    /// Of those, packets that were authentic under the SA that their SPI identifies, with a payload
+    /// that the device's mode has.
+    pub opened: u64,
+    /// Of the opened packets, those with a packet from one station's addresses to the other's, in
+    /// the direction of the keys.
+    pub between_stations: u64,
+    /// Sampled sealed frames that contained no whole packet: fragments, and super-packets that the
+    /// kernel could not describe.
+    #[serde(default)]
+    pub not_whole: u64,
+    /// Packets that were not opened, by reason; the names are those of our encryptor's drop
+    /// reasons.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, u64>,
 }
 
 /// Foreign frames on the link between the gateways, of all frames in both directions while it was

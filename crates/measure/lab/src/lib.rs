@@ -56,12 +56,14 @@ mod switch;
 mod sync;
 mod tools;
 mod topology;
+mod tunnel_keys;
 
 pub use caller::Station;
 pub use interrupt::Interrupt;
 pub use namespaces::{NamespaceLab, Setup};
 pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
+pub use tunnel_keys::{Network, TunnelKeys};
 
 use campaign::plan::{Desync, Direction, Dut, IpVersion, Reset};
 use journal::record::InterfaceCounters;
@@ -198,6 +200,8 @@ pub struct RunningDut {
     pub elsewhere: bool,
     /// Whether it is not to hide what it carries: then clear text inside its packets is no finding.
     pub readable: bool,
+    /// Opens its sealed packets; `None` where only the DUT has the keys.
+    pub tunnel_keys: Option<TunnelKeys>,
 }
 
 /// An action on a running DUT. [`campaign::plan::DutProfile::abilities`] lists which DUT supports

@@ -7,7 +7,7 @@
 //! and nothing stays behind.
 
 use campaign::plan::Form;
-use journal::record::{InterfaceCounters, LogicalCpu};
+use journal::record::{CipherLink, InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -143,6 +143,18 @@ pub struct Lent {
     pub offloads: BTreeMap<String, String>,
 }
 
+/// Frames sampled on an interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Their counts.
+    pub link: CipherLink,
+    /// Whole sealed packets among them, spread over the sample, in frames from the Ethernet header;
+    /// one of a super-packet has headers of its own. At most 64 KiB together.
+    pub packets: Vec<Vec<u8>>,
+    /// Sealed frames from which no whole packet could be taken, if packets were requested.
+    pub not_whole: u64,
+}
+
 /// A request to a station.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -237,6 +249,8 @@ pub enum Request {
         interface: String,
         /// Frames to look at.
         frames: u32,
+        /// Whole sealed packets to return beside the counts, at most; 0: none.
+        packets: u32,
         /// Limit in milliseconds.
         limit_ms: u64,
         /// Bytes that must not be seen in clear between the gateways.
@@ -390,7 +404,7 @@ pub enum Response {
     /// To `Offloads`: interface to feature to `on` or `off`.
     Offloads(BTreeMap<String, BTreeMap<String, String>>),
     /// To `Sample`.
-    Sample(journal::record::CipherLink),
+    Sample(Sample),
     /// To `Watch` and `SettingsWatch`: every frame, or every change, is seen from now on.
     Watching {
         /// Handle for `WatchEnd` or `SettingsWatchEnd`.

@@ -2,23 +2,26 @@
 //! clear.
 //!
 //! A sample inspects whole frames, super-packets of 64 KB included, in both directions, during one
-//! request, and keeps none. A [`Watch`] lasts a whole trial and sees only what does not belong on
-//! the cipher link.
+//! request. It keeps none but a few sealed packets, on request ([`packets`]). A [`Watch`] lasts a
+//! whole trial and sees only what does not belong on the cipher link.
 
 mod classify;
 mod expected;
 mod filter;
 mod forms;
+mod packets;
 mod socket;
 mod watch;
 
 pub(crate) use expected::Expected;
 pub(crate) use watch::Watch;
 
+use crate::protocol::Sample;
 use classify::{Classifier, Kind};
 use expected::finder;
 use journal::record::CipherLink;
 use memchr::memmem::Finder;
+use packets::PacketTap;
 use socket::{FRAME_BYTES_MAX, PacketSocket};
 use std::collections::BTreeSet;
 use std::io;
@@ -27,18 +30,23 @@ use std::time::{Duration, Instant};
 /// Most SPIs, or equivalents of other forms, that are listed; no link of this lab has more.
 const SPIS_MAX: usize = 256;
 
-/// Looks at up to `frames` frames on an interface, for up to `limit`.
+/// Looks at up to `frames` frames on an interface, for up to `limit`, and returns up to `packets`
+/// whole sealed packets beside.
 ///
 /// # Errors
 /// When the interface does not exist or the kernel refuses a packet socket.
 pub(crate) fn sample(
     interface: &str,
-    frames: u32,
+    (frames, packets): (u32, u32),
     limit: Duration,
     marker: &[u8],
     expected: Expected<'_>,
-) -> io::Result<CipherLink> {
+) -> io::Result<Sample> {
     let deadline = Instant::now() + limit;
+    // Opened first, so that it misses no frame that the other socket receives.
+    let tap = (packets > 0)
+        .then(|| PacketTap::open(interface))
+        .transpose()?;
     let socket = PacketSocket::open(interface)?;
     let mut tally = Tally::new(marker, expected);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
@@ -49,7 +57,19 @@ pub(crate) fn sample(
             None => break,
         }
     }
-    Ok(tally.finish())
+    let link = tally.finish();
+    let Some(tap) = tap else {
+        return Ok(Sample {
+            link,
+            ..Sample::default()
+        });
+    };
+    let taken = tap.take(expected, (frames, packets), link.esp_frames > 0)?;
+    Ok(Sample {
+        link,
+        packets: taken.packets,
+        not_whole: taken.not_whole,
+    })
 }
 
 struct Tally<'a> {

@@ -8,6 +8,8 @@
 //! or with several threads [`send_all`] and [`receive_all`]; a caller with its own loop steps a
 //! [`Generator`] and polls an [`Analyser`].
 //!
+//! [`Witness`] opens frames that were sampled on a link, with the keys of both its ends.
+//!
 //! It uses ports only: no lab, and no files except a key file when a station itself seals or opens.
 //! One [`spec::Spec`] is one station's part in one trial; the binary serves it as `cipherbench
 //! frames`, the memory lab calls it directly.
@@ -36,6 +38,7 @@ mod serve;
 pub mod spec;
 mod tally;
 mod variation;
+mod witness;
 
 pub use analyser::{Analyser, receive};
 pub use attack::attack;
@@ -46,5 +49,7 @@ pub use error::TrafficError;
 pub use flows::{RANDOM_SOURCE_PORT_MIN, SOURCE_PORT_MIN};
 pub use generator::{Generator, Step, send};
 pub use keys::Keys;
+pub use open::Refusal;
 pub use schedule::{Load, Part, Schedule};
 pub use serve::{ServeError, analysers, generators, receive_all, send_all, sender_threads, serve};
+pub use witness::{Content, Payload, Tunnels, Witness};

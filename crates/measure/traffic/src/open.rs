@@ -15,20 +15,36 @@ const KEEPALIVE: &[u8] = &[0xff];
 
 /// Why there is no inner packet. The names are those of the encryptor's drop reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
+    /// Shorter than the shortest ESP packet, or cut off.
     Runt,
+    /// A NAT keepalive.
     Keepalive,
+    /// The SPI is none of the tunnels', or not of those between these addresses and ports.
     NoSa,
+    /// Received before.
     Replayed,
+    /// Older than the replay window.
     TooOld,
+    /// Not authentic under the SA that its SPI identifies.
     IntegrityFailed,
+    /// Authentic, with malformed padding.
     BadTrailer,
+    /// A dummy packet (RFC 4303 §2.6).
     Dummy,
+    /// Authentic, with a payload that the tunnel does not carry.
     BadPayload,
+    /// The engine failed.
     OpenFailed,
 }
 
 impl Refusal {
+    /// Its name, for example `integrity_failed`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
     const ALL: [(Self, &'static str); 10] = [
         (Self::Runt, "runt"),
         (Self::Keepalive, "keepalive"),
@@ -126,15 +142,7 @@ impl<'k> Opener<'k> {
         lane: u16,
         packet: &'p mut [u8],
     ) -> Result<&'p mut [u8], Refusal> {
-        let Some(spi) = packet.first_chunk::<4>() else {
-            let keepalive = packet == KEEPALIVE;
-            return Err(if keepalive {
-                Refusal::Keepalive
-            } else {
-                Refusal::Runt
-            });
-        };
-        let spi = u32::from_be_bytes(*spi);
+        let spi = spi(packet)?;
         let slot = lane_of(spi);
         let opened = match self.sas.get_mut(usize::from(slot)) {
             // Each lane of a tunnel has its own UDP port.
@@ -143,18 +151,9 @@ impl<'k> Opener<'k> {
             Some(_) => self.open_with_candidate(slot, spi, packet)?,
             None => return Err(Refusal::NoSa),
         };
-        let version = match opened.next_header {
-            IPV4_IN_IP => 4,
-            IPV6_IN_IP => 6,
-            NO_NEXT_HEADER => return Err(Refusal::Dummy),
-            _ => return Err(Refusal::BadPayload),
-        };
         let inner = &mut packet[opened.inner];
-        if inner.first().is_some_and(|byte| byte >> 4 == version) {
-            Ok(inner)
-        } else {
-            Err(Refusal::BadPayload)
-        }
+        expect_ip(opened.next_header, inner)?;
+        Ok(inner)
     }
 
     /// Tries a packet of an unknown SPI with keys derived for it; the SA is kept if the packet is
@@ -178,4 +177,27 @@ impl<'k> Opener<'k> {
         self.sas[usize::from(slot)] = Some(sa);
         Ok(opened)
     }
+}
+
+/// The SPI of an ESP packet.
+#[inline]
+pub(crate) fn spi(packet: &[u8]) -> Result<u32, Refusal> {
+    match packet.first_chunk::<4>() {
+        Some(spi) => Ok(u32::from_be_bytes(*spi)),
+        None if packet == KEEPALIVE => Err(Refusal::Keepalive),
+        None => Err(Refusal::Runt),
+    }
+}
+
+/// Expects a payload to begin an IP packet of the version in ESP's next header.
+#[inline]
+pub(crate) fn expect_ip(next_header: u8, inner: &[u8]) -> Result<(), Refusal> {
+    let version = match next_header {
+        IPV4_IN_IP => 4,
+        IPV6_IN_IP => 6,
+        NO_NEXT_HEADER => return Err(Refusal::Dummy),
+        _ => return Err(Refusal::BadPayload),
+    };
+    let is_ip = inner.first().is_some_and(|byte| byte >> 4 == version);
+    is_ip.then_some(()).ok_or(Refusal::BadPayload)
 }

@@ -35,6 +35,12 @@ pub enum TrialError {
         /// A sentence, with the remedy if it is known.
         problem: String,
     },
+    /// Sampled packets cannot be opened, whatever is in them.
+    #[error("no engine of the tester opens the sampled packets: {problem}")]
+    Samples {
+        /// A sentence.
+        problem: String,
+    },
     /// A frame test cannot be carried out.
     #[error("{problem}")]
     Frames {

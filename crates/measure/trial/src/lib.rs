@@ -32,6 +32,7 @@ mod tools;
 pub mod transfer;
 pub mod tune;
 mod watch;
+mod witness;
 
 pub use checkpoint::Checkpoint;
 pub use command::{CommandError, Commands, Cores, commands, parameters};

@@ -132,7 +132,7 @@ impl Attempt<'_> {
         let ran = self.run_tools()?;
         let report = self.report(&ran);
         let killed = ran.clients.iter().any(|client| client.timed_out);
-        let (seen, mut report) = match (ran.seen, report) {
+        let (mut seen, mut report) = match (ran.seen, report) {
             (Ok(seen), report) => (seen, report?),
             // A tool's own error is more specific than its early end.
             (Err(_), Err(words)) if !killed => return Err(words),
@@ -144,6 +144,7 @@ impl Attempt<'_> {
         let after = Counters::read(self.bench, self.dut)?;
         let offloads_after = reading::offloads(self.bench)?;
         let settings = settings.end(&offloads, &offloads_after)?;
+        seen.open_samples(self.dut)?;
         let readings = PathReadings {
             look,
             offloads,

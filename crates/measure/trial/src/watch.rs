@@ -6,6 +6,7 @@ use crate::error::TrialError;
 use crate::reading::CpuReading;
 use crate::timing::Timing;
 use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until, status};
+use crate::witness::open_all;
 use campaign::plan::Measurement;
 use journal::record::{CipherLink, CipherWatch, Cpu};
 use lab::protocol::{Request, Response};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 const FRAMES_BULK: u32 = 100;
 /// Frames in one sample of echoes: few, so that few round trips are affected.
 const FRAMES_ECHO: u32 = 20;
+/// Whole sealed packets of a sample that are opened later, where the keys are known.
+const PACKETS: u32 = 8;
 /// Duration of a sample.
 const SAMPLE: Duration = Duration::from_millis(100);
 /// Maximum duration of a sample, for a slow ping.
@@ -34,6 +37,22 @@ pub(crate) struct WatchResult {
     pub(crate) cipher_link: CipherLink,
     /// Maximum duration of all samples together.
     pub(crate) sampling_ns: u64,
+    /// Sampled packets that [`Self::open_samples`] will open.
+    packets: Vec<Vec<u8>>,
+    /// Sampled sealed frames without a whole packet.
+    not_whole: u64,
+}
+
+impl WatchResult {
+    /// Opens the sampled packets where the DUT's keys are known, and counts the result. Called when
+    /// the tools have ended, whose CPU time it would use.
+    pub(crate) fn open_samples(&mut self, dut: &RunningDut) -> Result<(), TrialError> {
+        let packets = std::mem::take(&mut self.packets);
+        if let Some(keys) = &dut.tunnel_keys {
+            self.cipher_link.opened = Some(open_all(keys, &packets, self.not_whole)?);
+        }
+        Ok(())
+    }
 }
 
 /// A watch on the cipher link, from its start to [`Self::end`]; ended without a result on drop.
@@ -237,13 +256,21 @@ impl Watcher<'_> {
         let request = Request::Sample {
             interface: look.interface.to_owned(),
             frames,
+            packets: match self.dut.tunnel_keys {
+                Some(_) => PACKETS,
+                None => 0,
+            },
             limit_ms: limit.as_millis() as u64,
             marker: look.marker.to_vec(),
             sealed_ports: self.dut.sealed_ports.clone(),
             control_ports: self.dut.control_ports.clone(),
         };
         match gateway.call(request)? {
-            Response::Sample(found) => add(&mut seen.cipher_link, found),
+            Response::Sample(found) => {
+                add(&mut seen.cipher_link, found.link);
+                seen.packets.extend(found.packets);
+                seen.not_whole += found.not_whole;
+            }
             other => return Err(gateway.unexpected(&other).into()),
         }
         seen.sampling_ns += limit.as_nanos() as u64;

@@ -9,6 +9,8 @@
 //!   the protocol's messages. TLS and the KME client are in other crates: negotiated keys involve
 //!   no I/O and no clock.
 //!
+//! [`ObserverKeys`] open what both ends of a tunnel with static keys send, for a test bench.
+//!
 //! `docs/security.md` specifies the derivations, and the guarantees that each source does not give.
 //!
 //! This crate is the slow path: static keys may block on the disk, and workers share keys behind a
@@ -23,6 +25,7 @@ mod files;
 mod hex;
 mod keys;
 pub mod message;
+mod observer;
 mod ppk;
 mod ring;
 pub mod rollover;
@@ -33,6 +36,7 @@ pub use derive::SaKeys;
 pub use error::KeyError;
 pub use files::{FileTexts, create_pair, metadata_of_file, pair_texts, read_whole, sync_folder};
 pub use keys::Keys;
+pub use observer::ObserverKeys;
 pub use ppk::{PpkFile, create_ppk, ppk_text};
 pub use ring::KeyRing;
 pub use static_keys::{KeyFile, StaticKeys};

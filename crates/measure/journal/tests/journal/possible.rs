@@ -202,6 +202,7 @@ fn cpu_time_evidence_and_kind() {
                 frames: 10,
                 esp_frames: 8,
                 other_frames: 2,
+                opened: Some(OpenedPackets::default()),
                 ..CipherLink::default()
             },
             ..Evidence::default()
@@ -224,6 +225,10 @@ fn cpu_time_evidence_and_kind() {
             (
                 &|m| m.evidence.cipher_link.esp_frames = 9,
                 "11 recognised of 10 frames sampled on the cipher link",
+            ),
+            (
+                &|m| m.evidence.cipher_link.opened.as_mut().unwrap().opened = 1,
+                "1 opened of 0 sealed packets sampled whole",
             ),
             (
                 &|m| m.figures = Figures::Device(Box::default()),

@@ -12,17 +12,21 @@ mod secrets;
 mod tunnels;
 
 use super::keys::{write_file, write_keys};
+use super::pseudowire::sent_in;
 use super::site::{all, by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::protocol::{ControlPort, SealedPort, THIS_PROGRAM};
 use crate::sync::await_true;
-use crate::topology::{W0, W1, cipher_ends};
-use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationEsp};
+use crate::topology::{Side, W0, W1, cipher_ends};
+use crate::{
+    DutAction, FramePath, Network, Node, NodeId, Result, RunningDut, StationEsp, TunnelKeys,
+};
 use campaign::plan::Encryptor;
 use metrics::read_counters;
 use nix::sys::signal::Signal;
 use secrets::{KME_PORTS, Secrets};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// UDP port of the first lane; lane i has the i-th after it. The key exchange uses TCP on the same
@@ -137,6 +141,7 @@ impl Cipherbench {
             site.join_stations()?;
         }
         dut.frame_path = Some(self.frame_path(site, &secrets)?);
+        dut.tunnel_keys = self.tunnel_keys(site, &secrets)?;
         Ok(())
     }
 
@@ -198,6 +203,35 @@ impl Cipherbench {
         }
         let (node, limit) = (daemon.gateway(), REKEY_LIMIT.as_secs());
         Err(daemon.error(format!("did not renew its keys on {node} within {limit} s")))
+    }
+
+    /// Returns what opens the packets of its tunnels, in all epochs; `None` where the gateways agree
+    /// on keys, or seal with none.
+    fn tunnel_keys(&self, site: &Site<'_>, secrets: &Secrets) -> Result<Option<TunnelKeys>> {
+        let Encryptor { mode, .. } = self.encryptor;
+        let Secrets::Static([texts, _]) = secrets else {
+            return Ok(None);
+        };
+        if !mode.has_esp() || self.encryptor.is_null() {
+            return Ok(None);
+        }
+        let keys = keying::ObserverKeys::read(texts)
+            .ok_or_else(|| site.error("has a key file that cannot be read"))?;
+        let [a, b] = [Side::A, Side::B].map(|side| site.map.cipher_end(side));
+        Ok(Some(TunnelKeys {
+            keys: Arc::new(keys),
+            encryptor: self.encryptor.clone(),
+            gateways: [a, b],
+            port: PORT,
+            sessions: [sent_in(NodeId::Gw1, a, b), sent_in(NodeId::Gw2, b, a)],
+            networks: [Side::A, Side::B].map(|side| {
+                let networks = site.map.networks_behind(side, site.links);
+                networks
+                    .iter()
+                    .filter_map(|text| Network::parse(text))
+                    .collect()
+            }),
+        }))
     }
 
     /// Returns the path of test frames; a station that replaces a gateway gets that gateway's keys.

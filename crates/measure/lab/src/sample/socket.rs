@@ -28,6 +28,27 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// Opens a socket for every frame, each behind a [`wire::vnet::VnetHeader`] that describes
+    /// super-packets.
+    pub(super) fn open_with_headers(interface: &str) -> io::Result<Self> {
+        let index = if_nametoindex(interface)?;
+        let socket = Self::unbound()?;
+        let on: libc::c_int = 1;
+        // SAFETY: the pointer is to a live `c_int`, and the length is its own.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.0.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_VNET_HDR,
+                (&raw const on).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        Errno::result(result)?;
+        socket.bind(index)?;
+        Ok(socket)
+    }
+
     /// Opens a socket for the frames that pass the filter. No other frame ever enters.
     pub(super) fn open_filtered(
         interface: &str,

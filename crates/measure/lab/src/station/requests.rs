@@ -194,6 +194,7 @@ impl Requests {
             Request::Sample {
                 interface,
                 frames,
+                packets,
                 limit_ms,
                 marker,
                 sealed_ports,
@@ -203,7 +204,8 @@ impl Requests {
                     sealed: &sealed_ports,
                     control: &control_ports,
                 };
-                sample::sample(&interface, frames, millis(limit_ms), &marker, expected)
+                let counts = (frames, packets);
+                sample::sample(&interface, counts, millis(limit_ms), &marker, expected)
                     .map(Response::Sample)
                     .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))
             }

@@ -7,7 +7,7 @@ use crate::support::{
 use campaign::plan::{Adapter, Direction, Dut, Encryptor};
 use dispatch::Choice;
 use journal::record::CipherWatch;
-use lab::protocol::{Program, Request, Response, SealedPort};
+use lab::protocol::{Program, Request, Response, Sample, SealedPort};
 use lab::{Bench, LabError, NodeId};
 use std::process::Command;
 use std::time::Instant;
@@ -79,12 +79,14 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
     let request = Request::Sample {
         interface: "w0".to_owned(),
         frames: 40,
+        packets: 0,
         limit_ms: 30_000,
         marker: b"Cipherbench".to_vec(),
         sealed_ports: dut.sealed_ports.clone(),
         control_ports: Vec::new(),
     };
-    let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
+    let Response::Sample(Sample { link, .. }) = lab.lab.node(NodeId::Gw1).call(request).unwrap()
+    else {
         panic!()
     };
     // Neighbours may have been resolved meanwhile.

@@ -6,7 +6,7 @@ use crate::support::{
 };
 use campaign::plan::{Adapter, Desync, Direction, Dut, Encryptor, KeySource};
 use journal::record::CipherWatch;
-use lab::protocol::{ControlPort, Program, Request, Response};
+use lab::protocol::{ControlPort, Program, Request, Response, Sample};
 use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use wire::Suite;
@@ -179,6 +179,7 @@ pub(crate) fn a_sample_counts_what_gateways_agree_on_apart() {
     let request = Request::Sample {
         interface: "w0".to_owned(),
         frames: FRAMES,
+        packets: 0,
         limit_ms: 30_000,
         marker: b"Cipherbench".to_vec(),
         sealed_ports: dut.sealed_ports.clone(),
@@ -192,7 +193,7 @@ pub(crate) fn a_sample_counts_what_gateways_agree_on_apart() {
         }
         sampled.join().unwrap()
     });
-    let Response::Sample(link) = found else {
+    let Response::Sample(Sample { link, .. }) = found else {
         panic!("{found:?}")
     };
     assert_eq!(link.frames, u64::from(FRAMES), "{link:?}");

@@ -8,7 +8,7 @@ use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, end_watch, ping, shell, start, this_program, watch,
 };
 use journal::record::InterfaceCounters;
-use lab::protocol::{Program, Ready, Request, Response};
+use lab::protocol::{Program, Ready, Request, Response, Sample};
 use lab::{Bench, Links, Node, NodeId};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -118,13 +118,14 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
         let request = Request::Sample {
             interface: lab.cipher_interfaces().0.to_owned(),
             frames: 20,
+            packets: 0,
             limit_ms: 30_000,
             marker: marker.to_owned(),
             sealed_ports: Vec::new(),
             control_ports: Vec::new(),
         };
         match node.call(request).unwrap() {
-            Response::Sample(link) => link,
+            Response::Sample(Sample { link, .. }) => link,
             other => panic!("{other:?}"),
         }
     };
@@ -152,6 +153,7 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
     let error = node.call(Request::Sample {
         interface: "nothing0".to_owned(),
         frames: 1,
+        packets: 0,
         limit_ms: 1,
         marker: Vec::new(),
         sealed_ports: Vec::new(),

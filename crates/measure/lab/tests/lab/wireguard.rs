@@ -8,7 +8,7 @@ use crate::support::{
 };
 use campaign::plan::{Adapter, Direction, Dut, Form, WireGuard, WireGuardProgram};
 use journal::record::CipherWatch;
-use lab::protocol::{Program, Request, Response, SealedPort};
+use lab::protocol::{Program, Request, Response, Sample, SealedPort};
 use lab::{Bench, LabError, Links, NodeId, RunningDut};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -160,12 +160,14 @@ fn sample(lab: &TestLab, running: &RunningDut) {
     let request = Request::Sample {
         interface: "w0".to_owned(),
         frames: 40,
+        packets: 0,
         limit_ms: 30_000,
         marker: b"Cipherbench".to_vec(),
         sealed_ports: running.sealed_ports.clone(),
         control_ports: Vec::new(),
     };
-    let Response::Sample(link) = lab.lab.node(NodeId::Gw1).call(request).unwrap() else {
+    let Response::Sample(Sample { link, .. }) = lab.lab.node(NodeId::Gw1).call(request).unwrap()
+    else {
         panic!()
     };
     assert!(link.frames == 40 && link.esp_frames >= 30, "{link:?}");

@@ -7,3 +7,4 @@ mod hostile;
 mod sealed;
 mod stations;
 mod wire_tap;
+mod witness;

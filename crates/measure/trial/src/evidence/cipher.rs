@@ -1,8 +1,8 @@
 //! Checks of what was seen between the gateways.
 
 use super::check;
-use campaign::plan::{Adapter, Form};
-use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters};
+use campaign::plan::{Adapter, Encryptor, Form};
+use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters, OpenedPackets};
 
 /// Sampled frames of the DUT's form that are enough, however much traffic there was.
 const FRAMES_ENOUGH: u64 = 10;
@@ -58,11 +58,12 @@ impl CipherSeen<'_> {
         };
         let detail = format!(
             "of {} frames between the gateways {} were {name} ({} {ids}), {channel}{control} {beside} and {} neither; \
-             at least {wanted} {name} frames had to be seen, and at most {control_most} of {beside}",
+             at least {wanted} {name} frames had to be seen, and at most {control_most} of {beside}{}",
             link.frames,
             link.esp_frames,
             link.spis.len(),
-            link.other_frames
+            link.other_frames,
+            not_opened(adapter)
         );
         let is_own = link.channel_frames == 0 || own_channel(adapter).is_some();
         let passed = link.other_frames == 0
@@ -70,6 +71,43 @@ impl CipherSeen<'_> {
             && link.esp_frames >= wanted
             && control <= control_most;
         check("cipher-link-encrypted", passed, detail)
+    }
+
+    /// Where the lab created our encryptor's keys, what was sampled is opened with them, beside the
+    /// gateways. Nothing else distinguishes sealed packets from noise, or from other data that only
+    /// has their form.
+    pub(super) fn samples_opened(&self, adapter: &Adapter) -> Option<Check> {
+        if !has_known_keys(adapter.encryptor()?) {
+            return None;
+        }
+        let opened = self.link.opened.clone().unwrap_or_default();
+        let OpenedPackets {
+            packets,
+            between_stations,
+            not_whole,
+            ..
+        } = opened;
+        let mut detail = format!(
+            "of {packets} whole sealed packets sampled {} were opened with the keys that their SPIs identify, \
+             and {between_stations} of these carried packets between the stations' addresses",
+            opened.opened
+        );
+        if !opened.refused.is_empty() {
+            let reasons = opened.refused.iter();
+            let reasons: Vec<_> = reasons
+                .map(|(name, count)| format!("{count} {name}"))
+                .collect();
+            detail += &format!("; not opened: {}", reasons.join(", "));
+        }
+        if not_whole > 0 {
+            detail += &format!(
+                "; {not_whole} sealed frames had no whole packet: fragments, or super-packets that this \
+                 kernel does not describe"
+            );
+        }
+        let all = opened.opened == packets;
+        let any = between_stations > 0 || (packets == 0 && not_whole > 0);
+        check("samples-opened", all && any, detail)
     }
 
     /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on
@@ -196,6 +234,21 @@ fn own_channel(adapter: &Adapter) -> Option<&'static str> {
         (false, _) => None,
         (true, false) => Some("of its control channel"),
         (true, true) => Some("of its control channel or of its KME"),
+    }
+}
+
+/// Whether the lab creates the keys with which our encryptor seals, and so can open its packets.
+fn has_known_keys(encryptor: &Encryptor) -> bool {
+    encryptor.mode.has_esp() && !encryptor.is_null() && !encryptor.keys.is_agreed()
+}
+
+/// What must be said where sealed packets are recognised by their form only.
+fn not_opened(adapter: &Adapter) -> &'static str {
+    match adapter.encryptor() {
+        Some(encryptor) if encryptor.keys.is_agreed() => {
+            "; none was opened, since only the gateways have the keys that they agree on"
+        }
+        _ => "",
     }
 }
 

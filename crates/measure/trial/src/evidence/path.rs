@@ -90,6 +90,7 @@ impl ObservedPath<'_> {
             None => vec![encryption_not_proven(adapter)],
             Some(cipher) if adapter.encrypts() => vec![
                 cipher.encrypted(adapter, elapsed_ns),
+                cipher.samples_opened(adapter),
                 cipher.no_clear_text(adapter),
                 cipher.no_foreign_frames(adapter),
             ],

@@ -4,7 +4,8 @@ use super::path::FEATURES;
 use super::*;
 use campaign::plan::{Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool};
 use journal::record::{
-    CipherLink, CipherWatch, Cpu, Datagrams, InterfaceCounters, PathSettings, SettingChange,
+    CipherLink, CipherWatch, Cpu, Datagrams, InterfaceCounters, OpenedPackets, PathSettings,
+    SettingChange,
 };
 use lab::Links;
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use wire::Suite;
 mod asked;
 mod changes;
 pub(super) mod fixture;
+mod opened;
 mod tunnels;
 
 use fixture::{Fixture, encrypting};
@@ -58,6 +60,7 @@ fn a_good_trial_passes_every_check_that_applies() {
     assert_eq!(names(&Fixture::tcp(Adapter::Direct, 2)), expected);
     let encrypted = [
         "cipher-link-encrypted",
+        "samples-opened",
         "no-clear-text",
         "no-foreign-frames",
         "cipher-link-amount",

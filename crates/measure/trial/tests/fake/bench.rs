@@ -2,6 +2,7 @@
 //! configured to misbehave.
 
 use crate::counters::Counters;
+use crate::sealed::Tunnel;
 use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
@@ -38,6 +39,8 @@ pub(crate) struct Script {
     /// Headers around it, the same everywhere on the path.
     pub(crate) header_bytes: u64,
     pub(crate) cipher_link: CipherLink,
+    /// Of a DUT that encrypts.
+    pub(crate) tunnel: Tunnel,
     pub(crate) watch: CipherWatch,
     /// What every node says of its settings.
     pub(crate) settings: PathSettings,
@@ -83,6 +86,7 @@ impl Default for Script {
                 other_frames: 100,
                 ..CipherLink::default()
             },
+            tunnel: Tunnel::default(),
             watch: CipherWatch {
                 foreign_frames: 1000,
                 ..CipherWatch::default()
@@ -231,6 +235,7 @@ impl Bench for FakeBench {
         if dut.adapter.encrypts() {
             running.processes = vec![(NodeId::Gw1, DUT_PROCESS), (NodeId::Gw2, DUT_PROCESS + 1)];
             running.sealed_ports = vec![SealedPort::esp(4500)];
+            running.tunnel_keys = Some(world.script.tunnel.keys.clone());
             let facts = [
                 ("suite", "aes-256-gcm"),
                 ("engine", "fake"),
@@ -486,7 +491,14 @@ impl Node for FakeNode {
                 receive_buffer_errors: world.runs * world.script.station_lost,
                 in_errors: world.runs * world.script.station_lost,
             },
-            Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),
+            Request::Sample { packets, .. } => {
+                let Script {
+                    tunnel,
+                    cipher_link,
+                    ..
+                } = &world.script;
+                Response::Sample(tunnel.sample(cipher_link, packets))
+            }
             other => return Err(self.error(&format!("the fake cannot do {other:?}"))),
         })
     }

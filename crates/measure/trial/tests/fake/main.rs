@@ -5,4 +5,5 @@ mod counters;
 mod frames;
 mod measure;
 mod run;
+mod sealed;
 mod stations;

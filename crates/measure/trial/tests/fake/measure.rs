@@ -114,6 +114,9 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
     );
     assert_eq!(evidence.cipher_link.frames, 300, "three samples are summed");
     assert_eq!(evidence.cipher_link.spis, ["c0ffee01"]);
+    let opened = evidence.cipher_link.opened.unwrap();
+    let counts = [opened.packets, opened.opened, opened.between_stations];
+    assert_eq!(counts, [6; 3], "two packets of each sample");
     assert_eq!(evidence.watch, Some(CipherWatch::default()));
     assert!(evidence.dut_counters["gw1/clear_rx_bytes"] > TCP_BYTES);
     assert_eq!(evidence.dut_facts["gw1/engine"], "fake");
@@ -208,6 +211,24 @@ fn evidence_against_a_figure_makes_it_invalid_with_the_reason() {
         "{reasons:?}"
     );
     assert!(measured.latency().is_some());
+}
+
+#[test]
+fn sampled_packets_that_are_not_sealed_with_the_keys_make_a_trial_invalid() {
+    let mut script = encrypted(Script::default());
+    *script.tunnel.frame.last_mut().unwrap() ^= 1;
+    let Outcome::Invalid { reasons, measured } = outcome(script, &ping(encrypting())) else {
+        panic!("nothing could be opened")
+    };
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    let expected = "samples-opened: of 2 whole sealed packets sampled 0 were opened";
+    assert!(reasons[0].starts_with(expected), "{reasons:?}");
+    assert!(
+        reasons[0].ends_with("; not opened: 2 integrity_failed"),
+        "{reasons:?}"
+    );
+    let opened = measured.evidence.cipher_link.opened.unwrap();
+    assert_eq!(opened.refused, [("integrity_failed".to_owned(), 2)].into());
 }
 
 #[test]

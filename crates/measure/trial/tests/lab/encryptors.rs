@@ -91,6 +91,16 @@ fn assert_link(measured: &Measured, encryptor: &Encryptor) {
     for check in checks.iter().chain(&["dut-counters", "dut-as-asked"]) {
         assert!(passes(measured, check), "{check}");
     }
+    let has_known_keys = has_esp && !encryptor.is_null() && !encryptor.keys.is_agreed();
+    assert_eq!(passes(measured, "samples-opened"), has_known_keys);
+    assert_eq!(link.opened.is_some(), has_known_keys);
+    if let Some(opened) = &link.opened {
+        assert!(
+            opened.packets > 0 && opened.opened == opened.packets,
+            "{opened:?}"
+        );
+        assert!(opened.between_stations > 0, "{opened:?}");
+    }
 }
 
 fn suites_of_each_kind_carry_frames() {

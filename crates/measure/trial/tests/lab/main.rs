@@ -7,7 +7,7 @@
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
 //! real encryptor; `kme`, the real simulator of KMEs; and `frames`, the real generator and
-//! analyser. `null-esp` sends one packet for the tests of sabotage.
+//! analyser. `null-esp` and `noise-esp` send packets for the tests of sabotage.
 
 mod attacks;
 mod disturbed;
@@ -40,6 +40,10 @@ fn main() -> ExitCode {
         ["frames"] => return frame_trial(),
         ["null-esp"] => {
             sabotage::send_null_esp();
+            return ExitCode::SUCCESS;
+        }
+        ["noise-esp"] => {
+            sabotage::send_noise();
             return ExitCode::SUCCESS;
         }
         ["station"] => return serve(None),

@@ -24,7 +24,7 @@ const BEGUN_BYTES: u64 = 2_000_000;
 const SEALED_PORT: u16 = 4500;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 6] = [
+pub(crate) const ALL: [(&str, fn()); 7] = [
     (
         "offloads_that_are_switched_in_mid_trial",
         offloads_that_are_switched_in_mid_trial,
@@ -44,6 +44,10 @@ pub(crate) const ALL: [(&str, fn()); 6] = [
     (
         "one_packet_in_clear_in_the_form_of_esp",
         one_packet_in_clear_in_the_form_of_esp,
+    ),
+    (
+        "noise_in_the_form_of_esp_with_a_valid_spi",
+        noise_in_the_form_of_esp_with_a_valid_spi,
     ),
     (
         "a_device_that_seals_with_nothing",
@@ -216,6 +220,50 @@ fn one_packet_in_clear_in_the_form_of_esp() {
         .find(|one| one.starts_with("no-foreign"))
         .unwrap();
     assert!(reason.contains(": 1 frames between"), "{reason}");
+}
+
+/// Sends from this process's network, for three seconds, packets in the form of ESP with the SPI of
+/// the first tunnel's first epoch, and noise. Called by `main` in a process of its own.
+pub(crate) fn send_noise() {
+    let mut packet = keying::spi_of(1, 0).to_be_bytes().to_vec();
+    packet.extend((4..1000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8));
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let end = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < end {
+        for _ in 0..20 {
+            // A full queue of the link is no objection.
+            let _ = socket.send_to(&packet, (Ipv4Addr::new(192, 0, 2, 2), SEALED_PORT));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn noise_in_the_form_of_esp_with_a_valid_spi() {
+    let this = std::env::current_exe().unwrap();
+    let datagrams = Measurement::Udp {
+        tool: Tool::default(),
+        datagram_bytes: Some(1000),
+        rate_bps: Some(40_000_000),
+        streams: 1,
+        duration_ns: 3000 * MS,
+        warmup_ns: 0,
+    };
+    let cell = cell(encrypting(), 1, false, datagrams);
+    let reasons = sabotaged_in(&cell, move |gateway| {
+        run_in(gateway, &format!("{} noise-esp", this.display()));
+    });
+    let found = reasons
+        .iter()
+        .find(|one| one.starts_with("samples-opened: "));
+    let reason = found.unwrap_or_else(|| panic!("{reasons:#?}"));
+    assert!(reason.contains(" integrity_failed"), "{reason}");
+    // Its form is that of the device's packets.
+    assert!(
+        !reasons
+            .iter()
+            .any(|one| one.starts_with("no-foreign-frames")),
+        "{reasons:#?}"
+    );
 }
 
 /// A lab whose device claims to encrypt, and puts everything in the form of ESP in clear.

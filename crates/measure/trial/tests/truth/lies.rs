@@ -9,8 +9,8 @@ use crate::bench::{carried_out, device_cell, frame_test, plan_of, results};
 use crate::device::{Model, Simulated, Tester};
 use campaign::plan::{Adapter, Cell, Plan};
 use journal::record::{
-    Check, CipherLink, CipherWatch, Cpu, DutWork, InterfaceCounters, LinkTraffic, PathSettings,
-    TrialReadings,
+    Check, CipherLink, CipherWatch, Cpu, DutWork, InterfaceCounters, LinkTraffic, OpenedPackets,
+    PathSettings, TrialReadings,
 };
 use lab::{FrameEnd, FramePath, Interrupt, Links, NodeId};
 use stats::WarningKind;
@@ -301,6 +301,12 @@ fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check
         marker_frames: in_clear,
         other_frames: in_clear,
         spis: vec!["c0ffee01".to_owned()],
+        opened: Some(OpenedPackets {
+            packets: 8,
+            opened: 8,
+            between_stations: 8,
+            ..OpenedPackets::default()
+        }),
         ..CipherLink::default()
     };
     let dut_counters = match rig.adapter.encryptor() {

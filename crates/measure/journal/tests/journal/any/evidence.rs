@@ -27,6 +27,13 @@ pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
                 other_frames: seen[3],
                 channel_frames: seen[4],
                 spis: dut_facts.keys().cloned().collect(),
+                opened: seen[1].is_multiple_of(2).then(|| OpenedPackets {
+                    packets: seen[0],
+                    opened: seen[1],
+                    between_stations: seen[2],
+                    not_whole: seen[3],
+                    refused: dut_counters.clone(),
+                }),
             },
             watch: seen[0].is_multiple_of(2).then(|| CipherWatch {
                 foreign_frames: seen[0],

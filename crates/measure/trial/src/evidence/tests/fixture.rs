@@ -202,6 +202,12 @@ impl Fixture {
         if encrypts {
             self.cipher_link.esp_frames = 299;
             self.cipher_link.spis = vec!["c0ffee01".to_owned()];
+            self.cipher_link.opened = Some(OpenedPackets {
+                packets: 24,
+                opened: 24,
+                between_stations: 23,
+                ..OpenedPackets::default()
+            });
         } else {
             self.cipher_link.marker_frames = 200;
             self.cipher_link.other_frames = 299;

@@ -32,11 +32,13 @@ impl StationRig<'_> {
             sample: Sample::BULK,
             interrupt,
         };
-        let seen = watch.follow(running.started, running.programs())?;
+        let mut seen = watch.follow(running.started, running.programs())?;
         let run = self.finish(running, interrupt)?;
+        let after = Counters::read(self.bench, self.dut)?;
+        seen.open_samples(self.dut)?;
         self.sampled = Some(Sampled {
             before,
-            after: Counters::read(self.bench, self.dut)?,
+            after,
             seen,
         });
         Ok(run)

@@ -3,7 +3,7 @@
 use super::{DUT_PROCESS, FRAME_BYTES, Running, World};
 use crate::bench::MS;
 use journal::record::{CipherWatch, InterfaceCounters, PathSettings};
-use lab::protocol::{CpuTime, Ended, NodeReading, Program, Request, Response};
+use lab::protocol::{CpuTime, Ended, NodeReading, Program, Request, Response, Sample};
 use lab::{LabError, Node, NodeId};
 use port::{FramePortKind, FramePortStats};
 use std::sync::{Arc, Mutex};
@@ -309,7 +309,10 @@ impl Node for StationNode {
                 world.settings_watched -= 1;
                 Response::SettingsWatched(PathSettings::default())
             }
-            Request::Sample { .. } => Response::Sample(world.script.cipher_link.clone()),
+            Request::Sample { .. } => Response::Sample(Sample {
+                link: world.script.cipher_link.clone(),
+                ..Sample::default()
+            }),
             other => return Err(self.error(&format!("the fake cannot do {other:?}"))),
         })
     }
