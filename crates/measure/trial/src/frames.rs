@@ -57,7 +57,7 @@ impl Found {
     pub fn add_evidence(&mut self, run: &FrameRun) {
         // A procedure's own latency is preferred: no samples were taken then.
         if self.result.latency.is_empty() {
-            self.result.latency.push(basis::latency_trial(None, run));
+            self.result.latency.push(trials::latency_trial(None, run));
         }
         self.result.evidence_trial = Some(self.result.trials.len());
         self.result.trials.push(run.trial.clone());

@@ -205,8 +205,8 @@ impl Cipherbench {
         Err(daemon.error(format!("did not renew its keys on {node} within {limit} s")))
     }
 
-    /// Returns what opens the packets of its tunnels, in all epochs; `None` where the gateways agree
-    /// on keys, or seal with none.
+    /// Returns what opens the packets of its tunnels, in all epochs; `None` where the gateways
+    /// agree on keys, or seal with none.
     fn tunnel_keys(&self, site: &Site<'_>, secrets: &Secrets) -> Result<Option<TunnelKeys>> {
         let Encryptor { mode, .. } = self.encryptor;
         let Secrets::Static([texts, _]) = secrets else {

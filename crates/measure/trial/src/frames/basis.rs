@@ -1,11 +1,9 @@
 //! The load on which a procedure's figures are based.
 
-use super::FrameRun;
 use super::throughput::{Confirm, throughput};
 use super::trials::Trials;
 use crate::error::TrialError;
 use campaign::plan::ThroughputSearch;
-use journal::record::LatencyTrial;
 
 /// The basis of a procedure's figures.
 pub(super) struct Basis {
@@ -60,15 +58,4 @@ pub(super) fn searched(
 pub(super) fn share(load: u64, percent: u64) -> u64 {
     let share = u128::from(load) * u128::from(percent) / 100;
     u64::try_from(share).unwrap_or(u64::MAX).max(1)
-}
-
-/// Returns the latency of a frame trial.
-pub(super) fn latency_trial(percent: Option<u8>, run: &FrameRun) -> LatencyTrial {
-    LatencyTrial {
-        percent,
-        load: run.trial.load,
-        frames: run.latency.iter().map(|bucket| bucket.frames).sum(),
-        histogram: run.latency.clone(),
-        variation: run.variation.clone(),
-    }
 }

@@ -17,13 +17,13 @@
 //! That trial follows the procedure; of a search for throughput it is the last one, which confirms
 //! what was found.
 
-use super::basis::{Basis, latency_trial, search, searched, share};
+use super::basis::{Basis, search, searched, share};
 use super::disturbed::disturbed;
 use super::mrr::mrr;
 use super::service::service;
 use super::soak::soak;
 use super::throughput::Confirm;
-use super::trials::{DRAIN_NS, EVIDENCE_NS, Trials};
+use super::trials::{DRAIN_NS, EVIDENCE_NS, Trials, latency_trial};
 use super::{Found, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::event::EventSink;

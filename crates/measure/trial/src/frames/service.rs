@@ -1,8 +1,8 @@
 //! The steps of a service test (ITU-T Y.1564 §8.1).
 
 use super::RigLoad;
-use super::basis::{Basis, latency_trial};
-use super::trials::Trials;
+use super::basis::Basis;
+use super::trials::{Trials, latency_trial};
 use crate::error::TrialError;
 use campaign::plan::ServiceTest;
 use journal::record::{FrameFound, ServiceTrial};

@@ -1,8 +1,7 @@
 //! Throughput: the search for the highest load that meets each goal, and its confirmation.
 
-use super::basis::latency_trial;
 use super::confirm::Confirmation;
-use super::trials::{EVIDENCE_NS, Trials};
+use super::trials::{EVIDENCE_NS, Trials, latency_trial};
 use super::{FrameRun, RigLoad};
 use crate::error::TrialError;
 use campaign::plan::{Profile, ThroughputSearch};

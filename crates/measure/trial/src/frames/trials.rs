@@ -7,8 +7,8 @@ use crate::event::{EventSink, FrameStep, TrialEvent};
 use crate::measurer::Trial;
 use campaign::estimate;
 use journal::record::{
-    Disturbance, DisturbedTrials, FrameResult, FrameTrial, GoalBounds, SoakProbe, SoakProgress,
-    SoakSegment,
+    Disturbance, DisturbedTrials, FrameResult, FrameTrial, GoalBounds, LatencyTrial, SoakProbe,
+    SoakProgress, SoakSegment,
 };
 use lab::Interrupt;
 
@@ -207,4 +207,15 @@ pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
         u128::from(own.sent) * 100 >= enough
     };
     trial.each_direction().iter().all(was_sent) && !trial.took_too_long()
+}
+
+/// Returns the latency of a frame trial.
+pub(super) fn latency_trial(percent: Option<u8>, run: &FrameRun) -> LatencyTrial {
+    LatencyTrial {
+        percent,
+        load: run.trial.load,
+        frames: run.latency.iter().map(|bucket| bucket.frames).sum(),
+        histogram: run.latency.clone(),
+        variation: run.variation.clone(),
+    }
 }
