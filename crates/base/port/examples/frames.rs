@@ -44,7 +44,9 @@ fn main() {
     ];
     for sender in kinds {
         for receiver in [None].into_iter().chain(kinds.map(Some)) {
-            veth::with_pair(move |pair| over_veth(pair, sender, receiver, bytes, time));
+            veth::with_pair(veth::Ip::Both, move |pair| {
+                over_veth(pair, sender, receiver, bytes, time)
+            });
         }
     }
     in_memory(bytes, time);

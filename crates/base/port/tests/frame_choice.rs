@@ -12,11 +12,11 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 use traffic::{SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, receive, receiver, sender, wanted};
-use veth::{ip, with_pair};
+use veth::{Ip, ip, with_pair};
 
 #[test]
 fn no_program_is_left_on_the_interface() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         if !bpf_is_allowed() {
             return;
         }
@@ -58,7 +58,7 @@ fn no_program_is_left_on_the_interface() {
 
 #[test]
 fn only_frames_to_the_given_ports_are_received() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         if !bpf_is_allowed() {
             return;
         }
@@ -93,7 +93,7 @@ fn only_frames_to_the_given_ports_are_received() {
 
 #[test]
 fn swallowed_ports_are_not_answered() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let swallow = pair.in_b(|| Swallow::bind("v1", &[UDP_PORT])).unwrap();
         let ask = |port: u16| {
             let socket = UdpSocket::bind("10.8.0.1:0").unwrap();
@@ -120,7 +120,7 @@ fn swallowed_ports_are_not_answered() {
 
 #[test]
 fn the_fastest_is_chosen_and_rejected_kinds_have_reasons() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         if !bpf_is_allowed() {
             return;
         }
@@ -152,7 +152,7 @@ fn the_fastest_is_chosen_and_rejected_kinds_have_reasons() {
 
 #[test]
 fn without_privilege_sockets_are_chosen() {
-    with_pair(|_| {
+    with_pair(Ip::Both, |_| {
         // SAFETY: takes numbers only. The raw system call changes this thread and not the process.
         let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
         if result != 0 {
@@ -179,7 +179,7 @@ fn without_privilege_sockets_are_chosen() {
 
 #[test]
 fn unusable_ports_are_refused_with_one_sentence_and_advice() {
-    with_pair(|_| {
+    with_pair(Ip::Both, |_| {
         let refused = |wanted: OpenFrames<'_>| open_senders(&wanted).unwrap_err().to_string();
         assert_eq!(
             refused(wanted("nosuch0", None, 1514)),
@@ -206,7 +206,7 @@ fn unusable_ports_are_refused_with_one_sentence_and_advice() {
 #[test]
 fn a_port_reports_that_its_interface_is_down() {
     for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
-        with_pair(move |_| {
+        with_pair(Ip::Both, move |_| {
             let mut from = sender("v0", kind, 1514);
             let mut to = receiver("v0", FramePortKind::Packet, 1514);
             ip("link set v0 down");
@@ -226,7 +226,7 @@ fn a_port_reports_that_its_interface_is_down() {
 
 #[test]
 fn a_socket_sender_names_an_unusable_source() {
-    with_pair(|_| {
+    with_pair(Ip::Both, |_| {
         let mut from = sender("v0", FramePortKind::Socket, 1514);
         let mut frame = frame(60, SOURCE_PORT);
         frame[29] = 77;

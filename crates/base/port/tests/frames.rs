@@ -16,7 +16,7 @@ use traffic::{
     SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, frame_of, is_test_frame, receive, receiver,
     sender, wanted,
 };
-use veth::{ip, with_pair, with_pair_of};
+use veth::{Ip, ip, with_pair};
 
 const KINDS: [FramePortKind; 3] = [
     FramePortKind::Xdp,
@@ -102,7 +102,7 @@ fn carries_every_size(
 fn every_kind_carries_frames_of_every_size_unchanged_both_ways() {
     for from in KINDS {
         for to in KINDS {
-            with_pair(move |pair| {
+            with_pair(Ip::Both, move |pair| {
                 if [from, to].contains(&FramePortKind::Xdp) && !bpf_is_allowed() {
                     return;
                 }
@@ -126,7 +126,7 @@ fn every_kind_carries_frames_of_every_size_unchanged_both_ways() {
 
 #[test]
 fn af_xdp_works_in_the_driver_where_the_mtu_allows() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         if !bpf_is_allowed() {
             return;
         }
@@ -153,7 +153,7 @@ fn every_frame_is_received_or_counted_as_dropped() {
         (FramePortKind::Packet, 8000, 9212),
         (FramePortKind::Socket, 8000, 9212),
     ] {
-        with_pair_of(false, move |pair| {
+        with_pair(Ip::V4, move |pair| {
             if kind == FramePortKind::Xdp && !bpf_is_allowed() {
                 return;
             }
@@ -188,7 +188,7 @@ fn every_frame_is_received_or_counted_as_dropped() {
 #[test]
 fn a_receiver_reports_that_no_frame_waits_and_can_be_waited_for() {
     for kind in KINDS {
-        with_pair_of(false, move |pair| {
+        with_pair(Ip::V4, move |pair| {
             if kind == FramePortKind::Xdp && !bpf_is_allowed() {
                 return;
             }
@@ -216,7 +216,7 @@ fn the_kernel_notes_arrival_times() {
         (now.tv_sec() * 1_000_000_000 + now.tv_nsec()) as u64
     };
     for kind in [FramePortKind::Packet, FramePortKind::Socket] {
-        with_pair_of(false, move |pair| {
+        with_pair(Ip::V4, move |pair| {
             let mut to = pair.in_b(|| receiver("v1", kind, 1514));
             let mut from = sender("v0", FramePortKind::Packet, 1514);
             let before_ns = now_ns();
@@ -239,7 +239,7 @@ fn the_kernel_notes_arrival_times() {
 #[test]
 fn several_receivers_divide_the_flows() {
     for kind in [FramePortKind::Packet, FramePortKind::Socket] {
-        with_pair(move |pair| {
+        with_pair(Ip::Both, move |pair| {
             let wanted = OpenFrames {
                 threads: 2,
                 ..wanted("v1", Some(kind), 1514)
@@ -310,7 +310,7 @@ fn captured(captures: &mut OutgoingReceiver) -> Vec<Vec<u8>> {
 
 #[test]
 fn outgoing_frames_are_captured_as_on_the_wire_except_a_ports_own() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let _swallow = pair.in_b(|| Swallow::bind("v1", &[UDP_PORT])).unwrap();
         let mut captures = open_outgoing("v0").unwrap();
         let on = UdpOffloads {
@@ -360,7 +360,7 @@ fn outgoing_frames_are_captured_as_on_the_wire_except_a_ports_own() {
 
 #[test]
 fn an_unread_capture_keeps_only_a_few_frames() {
-    with_pair(|_| {
+    with_pair(Ip::Both, |_| {
         let mut captures = open_outgoing("v0").unwrap();
         let from = UdpSocket::bind("10.8.0.1:0").unwrap();
         for _ in 0..10_000 {
@@ -375,7 +375,7 @@ fn an_unread_capture_keeps_only_a_few_frames() {
 
 #[test]
 fn a_capture_of_a_missing_interface_is_refused() {
-    with_pair(|_| {
+    with_pair(Ip::Both, |_| {
         let error = open_outgoing("v7").unwrap_err();
         assert!(
             matches!(error, FramePortError::NoInterface { .. }),

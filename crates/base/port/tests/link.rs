@@ -10,7 +10,7 @@ use port::{
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use veth::{A_MAC, B_MAC, Pair, ip, with_pair, with_pair_of};
+use veth::{A_MAC, B_MAC, Ip, Pair, ip, with_pair};
 use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
 
 const ALL: LinkOffloads = LinkOffloads {
@@ -72,7 +72,7 @@ fn send(port: &mut LinkPort, frame: &[u8]) {
 
 #[test]
 fn frames_of_any_kind_and_length_cross_unchanged_and_in_order() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let (mut a, mut b) = both(pair);
         let tags: [&[[u8; 4]]; 4] = [
             &[],
@@ -110,7 +110,7 @@ fn frames_of_any_kind_and_length_cross_unchanged_and_in_order() {
 
 #[test]
 fn only_a_frame_beyond_the_mtu_is_lost_and_it_is_counted() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let (mut a, mut b) = both(pair);
         ip("link set v0 mtu 1500");
         for bytes in [100, 1600, 200] {
@@ -141,7 +141,7 @@ fn left(interface: &str) -> u64 {
 /// Without IPv6: a missed frame of the kernel would be counted, too.
 #[test]
 fn frames_without_a_free_slot_are_counted_as_missed() {
-    with_pair_of(false, |pair| {
+    with_pair(Ip::V4, |pair| {
         let (mut a, mut b) = both(pair);
         let stranger = |frame: &[u8]| frame[..6] == [2, 9, 9, 9, 9, 9];
         let frame = frame(&[], 60, 1);
@@ -176,7 +176,7 @@ fn libc_emsgsize() -> i32 {
 
 #[test]
 fn sent_frames_do_not_return_and_the_host_does_not_answer() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let (mut a, mut b) = both(pair);
         if !a.host_is_deaf() {
             eprintln!("SKIPPED: no program may be loaded here: run as root");
@@ -209,7 +209,7 @@ fn sent_frames_do_not_return_and_the_host_does_not_answer() {
 /// A station's UDP train arrives as one super-packet, and returns to it as one.
 #[test]
 fn a_super_packet_passes_whole_in_both_directions() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let mut port = open("v0");
         assert!(
             port.joinable().tcp && port.joinable().udp,
@@ -261,7 +261,7 @@ fn a_super_packet_passes_whole_in_both_directions() {
 
 #[test]
 fn a_super_packet_of_a_vlan_keeps_its_tags_and_offsets() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let (mut a, mut b) = both(pair);
         let segments = vec![9; 30_000];
         let builder = etherparse::PacketBuilder::ethernet2(A_MAC, B_MAC)
@@ -300,7 +300,7 @@ fn a_super_packet_of_a_vlan_keeps_its_tags_and_offsets() {
 
 #[test]
 fn queues_share_the_frames_and_a_flow_stays_in_one() {
-    with_pair(|pair| {
+    with_pair(Ip::Both, |pair| {
         let mut queues = LinkPort::open("v0", 3, ALL).unwrap();
         let mut station = pair.in_b(|| open("v1"));
         const FLOWS: u16 = 40;
@@ -347,7 +347,7 @@ fn queues_share_the_frames_and_a_flow_stays_in_one() {
 
 #[test]
 fn unusable_interfaces_are_refused_with_advice() {
-    with_pair(|_| {
+    with_pair(Ip::Both, |_| {
         ip("link add d0 type veth peer name d1");
         for (name, remedy) in [
             ("nothing0", "ip link"),

@@ -63,7 +63,7 @@ fn receive(lane: &mut UdpLane, count: usize) -> Vec<(Vec<u8>, u8)> {
 /// In its own namespace, a thousand sockets do not disturb other tests.
 #[test]
 fn each_of_a_thousand_peers_gets_its_own_trains() {
-    veth::with_pair(|_| {
+    veth::with_pair(veth::Ip::Both, |_| {
         let local = address("127.0.0.1:4500");
         let peers: Vec<_> = (0..1000u16)
             .map(|number| SocketAddr::from(([127, 1, (number >> 8) as u8, number as u8], 4500)))
@@ -95,7 +95,7 @@ fn each_of_a_thousand_peers_gets_its_own_trains() {
 
 #[test]
 fn only_trains_without_a_receiver_or_a_route_are_lost() {
-    veth::with_pair(|_| {
+    veth::with_pair(veth::Ip::Both, |_| {
         let peers = [address("10.8.0.2:4500"), address("192.0.2.1:4500")];
         let mut lane = UdpLane::open(address("10.8.0.1:4500"), &peers, ON).unwrap();
         let mut batch = Batch::for_trains(1);
@@ -111,7 +111,7 @@ fn only_trains_without_a_receiver_or_a_route_are_lost() {
 
 #[test]
 fn dscp_and_ecn_cross_in_both_families_and_only_where_they_are_set() {
-    veth::with_pair(|pair| {
+    veth::with_pair(veth::Ip::Both, |pair| {
         for (a, b, mixed) in [
             ("10.8.0.1:4500", "10.8.0.2:4500", false),
             ("[fd00:8::1]:4501", "[fd00:8::2]:4501", false),
@@ -148,7 +148,7 @@ fn dscp_and_ecn_cross_in_both_families_and_only_where_they_are_set() {
 
 #[test]
 fn each_peer_has_its_routes_mtu() {
-    veth::with_pair(|_| {
+    veth::with_pair(veth::Ip::Both, |_| {
         veth::ip("link set v0 mtu 1500");
         veth::ip("route add 10.8.1.0/24 via 10.8.0.2 mtu 1300");
         veth::ip("route add 2001:db8::/64 via fd00:8::2 mtu 1290");
@@ -169,7 +169,7 @@ fn each_peer_has_its_routes_mtu() {
 
 #[test]
 fn datagrams_beyond_the_routes_mtu_are_refused_or_fragmented_as_configured() {
-    veth::with_pair(|pair| {
+    veth::with_pair(veth::Ip::Both, |pair| {
         veth::ip("link set v0 mtu 1500");
         pair.in_b(|| veth::ip("link set v1 mtu 1500"));
         for (a, b) in [

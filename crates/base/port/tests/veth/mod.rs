@@ -20,19 +20,23 @@ pub(crate) struct Pair {
     b: File,
 }
 
+/// The versions of IP that a pair has addresses of.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "tests that count no frames have both")]
+pub(crate) enum Ip {
+    /// IPv4 only: then the kernel sends no frame of its own. Neighbours are static, no address is
+    /// requested, and IPv4 reports no group, while each IPv6 address joins one and reports that
+    /// several times (MLD, RFC 3810).
+    V4,
+    Both,
+}
+
 /// Runs `test` on a thread with a new pair, which ends with the thread and the ports opened in it.
 ///
 /// Needs root on this machine or in a user namespace (`unshare -r`); prints a note where it has
 /// neither.
-pub(crate) fn with_pair(test: impl FnOnce(&Pair) + Send + 'static) {
-    with_pair_of(true, test);
-}
-
-/// The same, with or without IPv6. Without it the kernel sends no frame of its own: neighbours are
-/// static, no address is requested, and IPv4 reports no group, while each IPv6 address joins one
-/// and reports that several times (MLD, RFC 3810).
-pub(crate) fn with_pair_of(ipv6: bool, test: impl FnOnce(&Pair) + Send + 'static) {
-    let thread = std::thread::spawn(move || match Pair::new(ipv6) {
+pub(crate) fn with_pair(ip: Ip, test: impl FnOnce(&Pair) + Send + 'static) {
+    let thread = std::thread::spawn(move || match Pair::new(matches!(ip, Ip::Both)) {
         Ok(pair) => test(&pair),
         Err(error) => eprintln!("SKIPPED: no network namespace here ({error}): run as root"),
     });
