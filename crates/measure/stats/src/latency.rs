@@ -52,6 +52,57 @@ pub struct Pooled {
     pub mean_ns: f64,
 }
 
+/// Times with how often each occurred: what percentile charts are drawn from.
+///
+/// Its percentiles are those of the tables: both are by nearest rank, in one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distribution {
+    /// Times, rising, each with the number of those up to and including it.
+    upto: Vec<(u64, u64)>,
+}
+
+impl Distribution {
+    /// Of rising times with their counts; `None` without any.
+    #[must_use]
+    pub fn of(rising: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
+        let mut n = 0_u64;
+        let upto = rising.into_iter().map(|(time, count)| {
+            n = n.saturating_add(count);
+            (time, n)
+        });
+        let upto: Vec<(u64, u64)> = upto.collect();
+        (n > 0).then_some(Self { upto })
+    }
+
+    /// Number of times.
+    #[must_use]
+    pub fn n(&self) -> u64 {
+        self.upto.last().map_or(0, |(_, n)| *n)
+    }
+
+    /// The time that a share of at most `beyond_ppb` (per 10⁹) of all exceeds: 500 million for the
+    /// median, 0 for the longest.
+    #[must_use]
+    pub fn at(&self, beyond_ppb: u64) -> u64 {
+        let rank = rank(self.n(), beyond_ppb);
+        let place = self.upto.partition_point(|(_, upto)| *upto < rank);
+        self.upto[place.min(self.upto.len() - 1)].0
+    }
+}
+
+/// Nearest rank of a percentile among `n` values, from 1 on: the smallest beyond which a share of
+/// at most `beyond_ppb` (per 10⁹) lies.
+pub(crate) fn rank(n: u64, beyond_ppb: u64) -> u64 {
+    let beyond = u128::from(n) * u128::from(beyond_ppb) / 1_000_000_000;
+    // No more than `n`: the share is at most 1.
+    (n - u64::try_from(beyond).unwrap_or(n).min(n)).max(1)
+}
+
+/// The share beyond a percentile, per 10⁹.
+pub(crate) const fn beyond_ppb(per_mille: u64) -> u64 {
+    1_000_000 * 1000_u64.saturating_sub(per_mille)
+}
+
 /// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` if there are too
 /// few values for one to lie beyond it.
 #[must_use]
@@ -61,7 +112,7 @@ pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
     if n == 0 || n * beyond < 1000 {
         return None;
     }
-    let rank = (n * per_mille).div_ceil(1000).max(1);
+    let rank = rank(n, beyond_ppb(per_mille));
     sorted.get(usize::try_from(rank - 1).ok()?).copied()
 }
 
@@ -135,9 +186,8 @@ fn sorted(mut times: Vec<u64>) -> Vec<u64> {
 
 /// By nearest rank, also of a single value.
 fn median(sorted: &[u64]) -> Option<u64> {
-    sorted
-        .get(sorted.len().div_ceil(2).checked_sub(1)?)
-        .copied()
+    let rank = rank(sorted.len() as u64, beyond_ppb(500));
+    sorted.get(usize::try_from(rank - 1).ok()?).copied()
 }
 
 fn mean(times: &[u64]) -> Option<f64> {
@@ -176,6 +226,34 @@ mod tests {
         assert_eq!(percentile(&[], 500), None);
         assert_eq!(percentile(&[5], 500), None);
         assert_eq!(percentile(&[5], 1001), None);
+    }
+
+    #[test]
+    fn a_charts_percentiles_are_those_of_the_tables() {
+        for n in [1, 2, 7, 10, 99, 100, 300, 999, 1000, 1500] {
+            let mut times: Vec<u64> = (0..n).map(|time| time * time % 1009).collect();
+            times.sort_unstable();
+            let found = Distribution::of(times.iter().map(|time| (*time, 1))).unwrap();
+            let pooled = Pooled::of(&times).unwrap();
+            assert_eq!((found.n(), found.at(500_000_000)), (n, pooled.p50_ns));
+            assert_eq!(
+                (found.at(0), found.at(1_000_000_000)),
+                (pooled.max_ns, pooled.min_ns)
+            );
+            for (table, beyond_ppb) in [
+                (pooled.p90_ns, 100_000_000),
+                (pooled.p99_ns, 10_000_000),
+                (pooled.p99_9_ns, 1_000_000),
+            ] {
+                assert!(
+                    table.is_none_or(|table| table == found.at(beyond_ppb)),
+                    "{n}"
+                );
+            }
+        }
+        assert_eq!(Distribution::of([]), None);
+        let buckets = Distribution::of([(10, 150), (50, 40), (80, 10)]).unwrap();
+        assert_eq!((buckets.at(500_000_000), buckets.at(100_000_000)), (10, 50));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub use frames::{
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
-pub use latency::{LatencyResult, Pooled, percentile};
+pub use latency::{Distribution, LatencyResult, Pooled, percentile};
 pub use overhead::{Ceiling, CeilingBasis, Overhead};
 pub use packet_cost::{PacketCost, PerPacket};
 pub use parameters::Parameters;

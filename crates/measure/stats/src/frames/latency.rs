@@ -3,6 +3,7 @@
 use super::Repeats;
 use super::by_trial::LatencyByTrial;
 use crate::estimate::{Estimate, Sample};
+use crate::latency::{Distribution, beyond_ppb};
 use journal::record::{LatencyBucket, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -127,19 +128,12 @@ pub fn histogram_percentile(histogram: &[LatencyBucket], per_mille: u64) -> Opti
 /// Nearest rank, `per_mille` below 1000; `None` if less than one frame would lie beyond it. A
 /// single frame has a median too.
 fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
-    let n: u64 = histogram.iter().map(|(_, frames)| frames).sum();
-    let (n, share) = (u128::from(n), u128::from(per_mille));
-    if n == 0 || (per_mille > 500 && n * (1000 - share) < 1000) {
+    let found = Distribution::of(histogram.iter().copied())?;
+    let n = u128::from(found.n());
+    if per_mille > 500 && n * u128::from(1000_u64.saturating_sub(per_mille)) < 1000 {
         return None;
     }
-    let rank = (n * share).div_ceil(1000).max(1);
-    let mut seen = 0;
-    let mut buckets = histogram.iter();
-    let found = buckets.find(|(_, frames)| {
-        seen += u128::from(*frames);
-        seen >= rank
-    });
-    found.map(|(upto_ns, _)| *upto_ns)
+    Some(found.at(beyond_ppb(per_mille)))
 }
 
 #[cfg(test)]
