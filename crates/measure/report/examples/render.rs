@@ -7,8 +7,8 @@
 //!
 //! `RUN` is the folder of a run. The samples are the made-up runs that the tests use (`quick`,
 //! `frames`, `disturbed`, `soak`, `troubled`, `in-progress`, `empty`, `large`, `hostile`,
-//! `hostile-frames`, `only-baseline`, `no-baseline`): to see what a change of the report looks like
-//! without measuring anything.
+//! `hostile-frames`, `only-baseline`, `no-baseline`, `dozen`, `random-1` …): to see what a change
+//! of the report looks like without measuring anything.
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;
@@ -61,6 +61,11 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("hostile") => Ok(fixture::hostile()),
         Some("peers") => Ok(fixture::peers(5)),
         Some("scaling") => Ok(fixture::scaling()),
+        Some("dozen") => Ok(fixture::dozen()),
+        Some(random) if random.starts_with("random-") => {
+            let seed = random["random-".len()..].parse();
+            Ok(fixture::random(seed.map_err(|_| "a seed is a number")?))
+        }
         Some("suites") => Ok(fixture::suites(None)),
         Some("suites-line") => Ok(fixture::suites(Some(10_000_000_000))),
         Some("tunnels") => Ok(fixture::tunnels(&[

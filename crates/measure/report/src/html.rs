@@ -5,6 +5,7 @@ mod cells;
 mod parts;
 mod summary;
 
+use crate::chart;
 use crate::headline;
 use crate::layout::Run;
 use crate::sections::{self, Block, Document, Section};
@@ -33,7 +34,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content=(generator);
                 title { (title) " – cipherbench" }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(chart::STYLE)) }
             }
             body {
                 (masthead(run, &sections))

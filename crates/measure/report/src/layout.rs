@@ -32,8 +32,8 @@ pub(crate) struct Run<'a> {
     cells: BTreeMap<&'a str, usize>,
     /// Places in `results.comparisons` by the DUT's cell.
     comparisons: BTreeMap<String, Vec<usize>>,
-    /// Places in the palette by DUT.
-    colors: BTreeMap<String, usize>,
+    /// Styles in charts by DUT.
+    styles: BTreeMap<String, usize>,
     /// DUTs by their printed name.
     duts: BTreeMap<String, &'a Dut>,
 }
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
             trials: journal.latest_trials(),
             cells: ids.enumerate().map(|(place, id)| (id, place)).collect(),
             comparisons,
-            colors: colors(plan),
+            styles: styles(plan),
             duts: duts(plan),
             results,
         }
@@ -152,9 +152,9 @@ impl<'a> Run<'a> {
         found.into_iter().find(|found| found.metric == metric)
     }
 
-    /// The DUT's place in the palette: baselines and the rig are grey (0), the others count from 1.
+    /// The DUT's style in charts: baselines and the rig are grey, the others count from 1.
     pub(crate) fn color(&self, dut: &str) -> usize {
-        self.colors.get(dut).copied().unwrap_or(0)
+        self.styles.get(dut).copied().unwrap_or(0)
     }
 
     /// The records of a cell that count, by repeat.
@@ -232,24 +232,30 @@ fn duts(plan: &Plan) -> BTreeMap<String, &Dut> {
     duts
 }
 
-/// Colours in the palette, that of baselines included; with more DUTs, they are used again.
-pub(crate) const PALETTE_COLORS: usize = 7;
+/// Styles of devices in charts, counted from 1: each has a colour, a mark, and perhaps hatching.
+/// With more devices, they are used again.
+pub(crate) const DEVICE_STYLES: usize = 12;
+/// The grey styles: of the first baseline or rig of a plan, and of the others.
+pub(crate) const GREY_STYLES: [usize; 2] = [0, 1 + DEVICE_STYLES];
 
-fn colors(plan: &Plan) -> BTreeMap<String, usize> {
-    let mut colors = BTreeMap::new();
-    let mut devices = 0;
+fn styles(plan: &Plan) -> BTreeMap<String, usize> {
+    let mut styles = BTreeMap::new();
+    let (mut devices, mut grey) = (0, 0);
     for cell in &plan.cells {
-        colors
+        styles
             .entry(shown(&cell.dut))
             .or_insert_with(|| match cell.dut.adapter.profile().role {
-                Role::Baseline | Role::Rig => 0,
+                Role::Baseline | Role::Rig => {
+                    grey += 1;
+                    GREY_STYLES[(grey - 1).min(GREY_STYLES.len() - 1)]
+                }
                 _ => {
                     devices += 1;
-                    1 + (devices - 1) % (PALETTE_COLORS - 1)
+                    1 + (devices - 1) % DEVICE_STYLES
                 }
             });
     }
-    colors
+    styles
 }
 
 /// All that the cells of a set have in common.

@@ -1,8 +1,8 @@
 //! CPU time by role as stacked bars, and payload bits per CPU-second beside them.
 
 use super::rows::Rows;
-use super::scale::Linear;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use super::scale::{Axis, Linear};
+use super::{Anchor, Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, hover, shortened};
 use crate::format::{Scale, bits_per_cpu_s};
 use crate::layout::{Run, Set};
 use crate::tables::reason_cell;
@@ -56,9 +56,9 @@ struct Chart<'r, 'a> {
 /// The chart of a set; `None` when it has no figure.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let chart = Chart::new(run, set)?;
-    let mut svg = Svg::new(id, chart.left.bottom() + 26.0);
+    let mut svg = Svg::new(id);
     chart.frame(&mut svg, set);
-    let row = |svg: &mut Svg, cell: &CellResult, y: f64| chart.row(svg, cell, y);
+    let row = |svg: &mut Svg, cell: &CellResult, name: &str, y: f64| chart.row(svg, cell, name, y);
     let described = ROWS.draw(&mut svg, set, chart.left.y, row);
     let title = format!(
         "CPU by role and payload per CPU-second, {}",
@@ -101,9 +101,15 @@ impl<'r, 'a> Chart<'r, 'a> {
     /// Legend, axes, and a mark where the machine has no more cores.
     fn frame(&self, svg: &mut Svg, set: &Set<'_>) {
         let (left, right) = (self.left, self.right);
-        let device = set.devices().next();
-        let device = device.map(|dut| format!("fill-{}", self.run.color(dut)));
-        let entry = |(class, name, _): &Role| Some((class.or(device.as_deref())?, *name));
+        let first = set.devices().next().map(|dut| self.run.color(dut));
+        let device = match set.devices().count() {
+            1 => "device",
+            _ => "device, in its own colour",
+        };
+        let entry = |(class, name, _): &Role| match class {
+            Some(class) => Some((Key::Swatch(class), *name)),
+            None => Some((Key::Style(first?), device)),
+        };
         svg.legend(ROLES.iter().filter_map(entry));
         svg.x_axis(left, &self.cores);
         let position = (left.x, left.y - 9.0);
@@ -114,7 +120,9 @@ impl<'r, 'a> Chart<'r, 'a> {
                 let x = left.x_at(share);
                 svg.line("limit", (x, left.y - 4.0), (x, left.bottom()));
                 let text = format!("the machine's {cpus}");
-                svg.text("tick", (x, left.y - 9.0), Anchor::End, &text);
+                let y = left.y - 9.0;
+                let spots = [Spot::end((x, y)), Spot::start((x, y))];
+                svg.label("tick", spots.to_vec(), &text);
             }
         }
         if let Some(bits) = &self.bits {
@@ -125,35 +133,43 @@ impl<'r, 'a> Chart<'r, 'a> {
     }
 
     /// Draws a row, and returns it in words.
-    fn row(&self, svg: &mut Svg, cell: &CellResult, y: f64) -> String {
+    fn row(&self, svg: &mut Svg, cell: &CellResult, name: &str, y: f64) -> String {
         let (left, right) = (self.left, self.right);
         let Some(cpu) = &cell.cpu else {
             let reason = reason_cell(cell).text;
-            let shown = shortened(&reason, left.width - 6.0);
-            svg.text("reason", (left.x + 6.0, y + 15.0), Anchor::Start, &shown);
+            let shown = shortened("reason", &reason, left.width - 6.0);
+            let spot = Spot::start((left.x + 6.0, y + 15.0));
+            svg.label("reason", vec![spot], &shown);
             return reason;
         };
         let top = y + (ROWS.height - BAR) / 2.0;
-        self.roles(svg, cell, cpu, left.bar(top, left.width, BAR));
+        self.roles(svg, cell, cpu, name, left.bar(top, left.width, BAR));
         if let Some(found) = &cpu.payload_bits_per_cpu_s {
-            self.efficiency(svg, cell, found, right.bar(top, right.width, BAR));
+            let bar = right.bar(top, right.width, BAR);
+            self.efficiency(svg, cell, found, name, bar);
         }
         words(cpu)
     }
 
-    fn roles(&self, svg: &mut Svg, cell: &CellResult, cpu: &CpuResult, area: Area) {
-        let own = format!("fill-{}", self.run.color(&cell.dut));
+    fn roles(&self, svg: &mut Svg, cell: &CellResult, cpu: &CpuResult, point: &str, area: Area) {
+        let own = self.run.color(&cell.dut);
+        let cores = Scale {
+            unit: "cores".into(),
+            ..Scale::plain()
+        };
         let mut x = area.x;
         for (class, name, of) in ROLES {
-            let Some(Estimate { mean, .. }) = of(cpu) else {
+            let Some(found) = of(cpu) else {
                 continue;
             };
-            let mean = *mean;
-            let width = area.width * self.cores.share(mean);
+            let width = area.width * self.cores.share(found.mean);
             if width >= 0.05 {
-                let class = format!("role {}", class.unwrap_or(&own));
-                let tooltip = format!("{}: {name} {mean:.2} cores", cell.id);
-                svg.rect(&class, Area { x, width, ..area }, &tooltip);
+                let tooltip = hover(&cell.dut, &format!("{point}, {name}"), &cores, found);
+                let part = Area { x, width, ..area };
+                match class {
+                    Some(class) => svg.rect(&format!("role {class}"), part, &tooltip),
+                    None => svg.bar(own, part, &tooltip),
+                }
             }
             x += width;
         }
@@ -162,19 +178,26 @@ impl<'r, 'a> Chart<'r, 'a> {
         svg.text("value", position, Anchor::Start, &sum);
     }
 
-    fn efficiency(&self, svg: &mut Svg, cell: &CellResult, found: &Estimate, area: Area) {
+    fn efficiency(
+        &self,
+        svg: &mut Svg,
+        cell: &CellResult,
+        found: &Estimate,
+        point: &str,
+        area: Area,
+    ) {
         let Some(bits) = &self.bits else { return };
         let width = |value: f64| area.width * bits.share(value);
         let bar = area.bar(area.y, width(found.mean), area.height);
-        let class = format!("fill-{}", self.run.color(&cell.dut));
-        let tooltip = format!("{}: {}", cell.id, bits_per_cpu_s(found));
-        svg.rect(&class, bar, &tooltip);
+        let scale = Scale::si(found.mean, "bit/CPU-s");
+        let tooltip = hover(&cell.dut, point, &scale, found);
+        svg.bar(self.run.color(&cell.dut), bar, &tooltip);
         let reach = width(found.largest_distance);
         let (low, high) = (bar.right() - reach, bar.right() + reach);
         svg.side_whisker(low, high, bar.y + bar.height / 2.0);
         let value = Scale::si(found.mean, "bit").value(found.mean);
-        let position = (high + 7.0, bar.bottom() - 3.0);
-        svg.text("value", position, Anchor::Start, &value);
+        let spots = Spot::rightward((high + 7.0, bar.bottom() - 3.0));
+        svg.label("value", spots, &value);
     }
 }
 

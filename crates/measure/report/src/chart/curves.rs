@@ -1,8 +1,8 @@
 //! Curves over numbers of something: measured points with whiskers, and marks at numbers.
 
-use super::scale::{Linear, Log};
-use super::{Anchor, Area, Svg, text_width};
-use crate::layout::PALETTE_COLORS;
+use super::scale::{Axis, Log, Values};
+use super::{Anchor, Area, Font, Spot, Svg, legend_of_devices};
+use crate::layout::DEVICE_STYLES;
 use crate::order::sorted;
 use stats::Estimate;
 
@@ -19,7 +19,7 @@ pub(super) struct Curves {
     pub(super) svg: Svg,
     pub(super) plot: Area,
     pub(super) numbers: Numbers,
-    pub(super) axis: Linear,
+    pub(super) axis: Values,
 }
 
 impl Curves {
@@ -30,13 +30,13 @@ impl Curves {
         numbers: impl Iterator<Item = u32>,
         title: &str,
     ) {
-        self.svg.legend_of_colors(devices);
+        legend_of_devices(&mut self.svg, devices);
         self.svg.y_axis(self.plot, &self.axis, self.axis.unit());
         let bottom = self.plot.bottom();
         let mut free_from = f64::NEG_INFINITY;
         for n in sorted(numbers) {
             let (x, label) = (self.x(f64::from(n)), n.to_string());
-            let half = text_width(&label) / 2.0 + 3.0;
+            let half = Font::of("tick").width(&label) / 2.0 + 3.0;
             self.svg.line("grid", (x, bottom), (x, bottom + 4.0));
             if x - half >= free_from {
                 let position = (x, bottom + 17.0);
@@ -67,10 +67,12 @@ impl Curves {
     ) {
         for (n, found) in figures {
             let place = self.place(n, found.mean);
-            let reach = self.plot.height * self.axis.share(found.largest_distance);
-            self.svg.whisker(place, reach, 5.0);
-            let class = format!("fill-{color}");
-            self.svg.dot(&class, place, 4.5, &tooltip(n, found));
+            let end = |value: f64| self.place(n, value).1;
+            let ends = [found.largest_distance, -found.largest_distance]
+                .map(|distance| end(found.mean + distance));
+            self.svg.whisker(place.0, ends, 5.0);
+            let tooltip = tooltip(n, found);
+            self.svg.mark("fill", color, place, 4.5, &tooltip);
         }
     }
 
@@ -81,11 +83,13 @@ impl Curves {
         let y = plot.y + MARK_HEIGHT * (line as f64 + 0.8);
         let class = format!("stop stroke-{color}");
         self.svg.line(&class, (x, plot.y), (x, plot.bottom()));
-        let (x, anchor) = match x > plot.x_at(turn) {
-            true => (x - 6.0, Anchor::End),
-            false => (x + 6.0, Anchor::Start),
-        };
-        self.svg.text("label strong halo", (x, y), anchor, text);
+        let rows = (0..8).map(|row| y + MARK_HEIGHT * f64::from(row));
+        let (left, right) = (|y| Spot::end((x - 6.0, y)), |y| Spot::start((x + 6.0, y)));
+        let spots = rows.flat_map(|y| match x > plot.x_at(turn) {
+            true => [left(y), right(y)],
+            false => [right(y), left(y)],
+        });
+        self.svg.label("label strong", spots.collect(), text);
     }
 }
 
@@ -98,13 +102,13 @@ pub(super) fn extent<'e>(
         .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1), a.2.max(b.2)))
 }
 
-/// Colours of devices, given their places in the palette: where two have the same, the later one
+/// Styles of devices, given their own: where two have the same, the later one
 /// takes the next that is free.
 pub(super) fn distinct_colors(own: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut taken: Vec<usize> = Vec::new();
     for own in own {
         let free = |color: &usize| !taken.contains(color);
-        let others = 1..PALETTE_COLORS;
+        let others = 1..=DEVICE_STYLES;
         let color = [own].into_iter().chain(others).find(free).unwrap_or(own);
         taken.push(color);
     }

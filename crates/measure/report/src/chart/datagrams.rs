@@ -1,8 +1,8 @@
 //! UDP: what was offered, and how much of it arrived.
 
 use super::rows::Rows;
-use super::scale::Linear;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use super::scale::{Axis, Linear};
+use super::{Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, shortened, with_interval};
 use crate::format::{Scale, percent};
 use crate::layout::{Run, Set};
 use crate::tables::reason_cell;
@@ -22,23 +22,22 @@ const VALUES: f64 = 230.0;
 
 struct Chart<'r, 'a> {
     run: &'r Run<'a>,
-    id: &'r str,
     plot: Area,
     axis: Linear,
 }
 
 /// The chart of a set; `None` when it has no figure.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
-    let chart = Chart::new(run, set, id)?;
-    let mut svg = Svg::new(id, chart.plot.bottom() + 42.0);
+    let chart = Chart::new(run, set)?;
+    let mut svg = Svg::new(id);
     chart.frame(&mut svg, set);
-    let row = |svg: &mut Svg, cell: &CellResult, y: f64| chart.row(svg, cell, y);
+    let row = |svg: &mut Svg, cell: &CellResult, name: &str, y: f64| chart.row(svg, cell, name, y);
     let described = ROWS.draw(&mut svg, set, chart.plot.y, row);
     Some(svg.finish("UDP payload offered, received and lost", &described))
 }
 
 impl<'r, 'a> Chart<'r, 'a> {
-    fn new(run: &'r Run<'a>, set: &Set<'_>, id: &'r str) -> Option<Self> {
+    fn new(run: &'r Run<'a>, set: &Set<'_>) -> Option<Self> {
         let cells = || set.points.iter().flat_map(|point| &point.cells);
         let bulks: Vec<&Bulk> = cells().filter_map(|cell| cell.bulk()).collect();
         bulks.first()?;
@@ -52,64 +51,52 @@ impl<'r, 'a> Chart<'r, 'a> {
         let height = ROWS.total_height(set);
         Some(Self {
             run,
-            id,
             plot: Area::new(ROWS.names(), LEGEND_HEIGHT, width, height),
             axis: Linear::si(highest, 6.0, "bit/s"),
         })
     }
 
     fn frame(&self, svg: &mut Svg, set: &Set<'_>) {
-        // Stripes mean lost: no solid colour of any palette, nor of print, looks the same.
-        svg.body.push_str(&format!(
-            "<defs><pattern id=\"{}-lost\" width=\"6\" height=\"6\" \
-             patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect \
-             class=\"lost-ground\" width=\"6\" height=\"6\"/><line class=\"lost-stripe\" x1=\"0\" \
-             y1=\"0\" x2=\"0\" y2=\"6\"/></pattern></defs>",
-            self.id
-        ));
         let entry = |dut: &&str| {
-            let class = format!("fill-{}", self.run.color(dut));
-            (class, format!("{dut}: received"))
+            let key = Key::Style(self.run.color(dut));
+            (key, format!("{dut}: received"))
         };
-        let end = svg.legend(set.duts.iter().map(entry));
-        self.striped(svg, Area::new(end, 4.0, 14.0, 11.0), "");
-        let position = (end + 20.0, 14.0);
-        svg.text("label", position, Anchor::Start, "offered, but lost");
+        svg.legend(set.duts.iter().map(entry));
+        svg.legend([(Key::Stripes, "offered, but lost")]);
         svg.x_axis(self.plot, &self.axis);
         svg.x_title(self.plot, 34.0, self.axis.unit());
     }
 
-    fn striped(&self, svg: &mut Svg, area: Area, tooltip: &str) {
-        let fill = ("fill", format!("url(#{}-lost)", self.id));
-        let attributes: Vec<_> = area.attributes().into_iter().chain([fill]).collect();
-        svg.element("rect", "lost", &attributes, tooltip);
-    }
-
     /// Draws a row, and returns it in words.
-    fn row(&self, svg: &mut Svg, cell: &CellResult, y: f64) -> String {
+    fn row(&self, svg: &mut Svg, cell: &CellResult, name: &str, y: f64) -> String {
         let plot = self.plot;
         let text = words(cell);
         let Some(bulk) = cell.bulk() else {
-            let shown = shortened(&text, plot.width + VALUES - 8.0);
-            svg.text("reason", (plot.x + 6.0, y + 18.0), Anchor::Start, &shown);
+            let shown = shortened("reason", &text, plot.width + VALUES - 8.0);
+            let spot = Spot::start((plot.x + 6.0, y + 18.0));
+            svg.label("reason", vec![spot], &shown);
             return text;
         };
         let width = |bps: f64| plot.width * self.axis.share(bps);
         let (received, offered) = (&bulk.payload_throughput_bps, &bulk.offered_payload_bps);
         let top = y + (ROWS.height - BAR) / 2.0;
         let bar = plot.bar(top, width(received.mean), BAR);
-        let tooltip = format!("{}: {text}", cell.id);
-        let class = format!("fill-{}", self.run.color(&cell.dut));
-        svg.rect(&class, bar, &tooltip);
+        let scale = Scale::si(received.mean, "bit/s");
+        let tooltip = format!(
+            "{}, {name}: {text}; received: {}",
+            cell.dut,
+            with_interval(&scale, received)
+        );
+        svg.bar(self.run.color(&cell.dut), bar, &tooltip);
         let lost = Area::new(bar.right(), top, width(offered.mean - received.mean), BAR);
         if lost.width > 0.05 {
-            self.striped(svg, lost, &tooltip);
+            svg.stripes(lost, &tooltip);
         }
         let (middle, reach) = (top + BAR / 2.0, width(received.largest_distance));
         let (low, high) = (bar.right() - reach, bar.right() + reach);
         svg.side_whisker(low, high, middle);
         let after = lost.right().max(high) + 8.0;
-        svg.text("value", (after, middle + 4.5), Anchor::Start, &text);
+        svg.label("value", Spot::rightward((after, middle + 4.5)), &text);
         text
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod outages;
 pub(crate) mod soak;
 pub(crate) mod throughput;
 
-use super::{Anchor, Area, Svg, shortened, text_width};
+use super::{Anchor, Area, Font, Svg, legend_of_devices, shortened};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
 use maud::Markup;
@@ -48,29 +48,27 @@ impl<'r> Mix<'r> {
 /// Swatches of the devices, the rig's own last.
 fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) {
     let devices = devices.iter();
-    svg.legend_of_colors(devices.map(|device| (run.color(device.dut), device.label(run))));
+    let entries = devices.map(|device| (run.color(device.dut), device.label(run)));
+    legend_of_devices(svg, entries);
 }
 
 /// A point of a curve.
 struct Dot {
     position: (f64, f64),
-    /// No frame was lost: drawn as a ring, to distinguish none from hardly any.
+    /// No frame was lost: drawn as an outline, to distinguish none from hardly any.
     lossless: bool,
     tooltip: String,
 }
 
-/// A device's figures, joined by a line.
-fn curve(svg: &mut Svg, run: &Run<'_>, cell: &CellResult, dots: &[Dot]) {
+/// A device's figures along a numeric axis, joined by a line in its order.
+fn curve(svg: &mut Svg, run: &Run<'_>, cell: &CellResult, mut dots: Vec<Dot>) {
     let color = run.color(&cell.dut);
+    dots.sort_by(|a, b| a.position.0.total_cmp(&b.position.0));
     let points: Vec<(f64, f64)> = dots.iter().map(|dot| dot.position).collect();
     svg.polyline(&format!("curve stroke-{color}"), &points, &cell.dut);
     for dot in dots {
-        let (class, radius) = match dot.lossless {
-            true => ("ring stroke", 4.0),
-            false => ("fill", 3.5),
-        };
-        let class = format!("{class}-{color}");
-        svg.dot(&class, dot.position, radius, &dot.tooltip);
+        let class = if dot.lossless { "ring stroke" } else { "fill" };
+        svg.mark(class, color, dot.position, 4.0, &dot.tooltip);
     }
 }
 
@@ -82,10 +80,12 @@ fn devices<'a>(set: &FrameSet<'a>) -> Vec<Device<'a>> {
 
 /// A band's name below the plot, and a rule before it.
 fn band_name(svg: &mut Svg, plot: Area, band: Area, name: &str) {
-    let label = shortened(name, band.width.max(text_width("1518 B")));
-    let position = (band.middle(), plot.bottom() + 20.0);
-    svg.text("label strong", position, Anchor::Middle, &label);
+    let class = "label strong";
+    let least = Font::of(class).width("1518 B");
+    let label = shortened(class, name, (band.width - 6.0).max(least));
+    let position = (band.middle(), plot.bottom() + 24.0);
+    svg.text(class, position, Anchor::Middle, &label);
     if band.x > plot.x {
-        svg.line("grid", (band.x, plot.y), (band.x, plot.bottom() + 24.0));
+        svg.line("grid", (band.x, plot.y), (band.x, plot.bottom() + 28.0));
     }
 }

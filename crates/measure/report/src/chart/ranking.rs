@@ -1,8 +1,8 @@
-//! Devices in the order of their ranks: horizontal bars with intervals, and payload per CPU-second
-//! beside them.
+//! Devices in the order of their ranks: horizontal bars with intervals, or marks on a logarithmic
+//! axis where values span decades, and payload per CPU-second beside them.
 
-use super::scale::Linear;
-use super::{Anchor, Area, Svg, WIDTH, shortened_name, text_width};
+use super::scale::{Axis, Values};
+use super::{Anchor, Area, Spot, Svg, WIDTH, shortened_name};
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::tables::ranking::{Ranked, caption, name, rank_text, scale, standing};
@@ -13,7 +13,7 @@ const BAR: f64 = 15.0;
 const ROW: f64 = 23.0;
 /// Columns of ranks and names at the left.
 const RANKS: f64 = 44.0;
-const NAMES: f64 = 200.0;
+const NAMES: f64 = 236.0;
 /// Behind the longest bar: its value.
 const VALUES: f64 = 92.0;
 /// Bars of the right half, where there is one.
@@ -36,7 +36,7 @@ struct Chart<'r, 'a> {
 struct Half<'r> {
     ranking: &'r Ranking,
     plot: Area,
-    axis: Linear,
+    axis: Values,
     /// All values in one unit, that of the axis.
     scale: Scale,
 }
@@ -54,7 +54,7 @@ pub(crate) fn draw(run: &Run<'_>, found: &Ranked<'_>, id: &str) -> Markup {
     let left = Area::new(RANKS + NAMES, HEAD, width, ROW * rows as f64 + gap);
     let right = Area::new(left.right() + VALUES, HEAD, EFFICIENCY, left.height);
     let mut chart = Chart {
-        svg: Svg::new(id, left.bottom() + 26.0),
+        svg: Svg::new(id),
         run,
         left: Half::of(main, left, 5.0),
         right: found
@@ -85,8 +85,10 @@ fn with_references(ranking: &Ranking) -> impl Iterator<Item = (&Standing, bool)>
 
 impl<'r> Half<'r> {
     fn of(ranking: &'r Ranking, plot: Area, ticks: f64) -> Self {
-        let largest = with_references(ranking).map(|(place, _)| place.value);
-        let largest = largest.fold(0.0, f64::max);
+        let values = || with_references(ranking).map(|(place, _)| place.value);
+        let largest = values().fold(0.0, f64::max);
+        let smallest = values().filter(|value| *value > 0.0);
+        let smallest = smallest.fold(largest, f64::min);
         let ends = with_references(ranking).filter_map(|(place, _)| place.high);
         // Intervals of two repeats may be far wider than the bars: they are cut off.
         let most = ends.fold(largest, f64::max).min(INTERVAL_MAX * largest);
@@ -94,7 +96,7 @@ impl<'r> Half<'r> {
         Self {
             ranking,
             plot,
-            axis: Linear::new(most, ticks, scale.clone()),
+            axis: Values::spanning((smallest, most), ticks, scale.clone()),
             scale,
         }
     }
@@ -108,7 +110,7 @@ impl<'r> Half<'r> {
             RankedBy::PayloadBitsPerCpuSecond => "payload per CPU-second",
             RankedBy::IpBitsPerCpuSecond => "IP per CPU-second",
         };
-        format!("{what}, {}", self.axis.unit())
+        self.axis.title(what)
     }
 }
 
@@ -127,22 +129,17 @@ impl Chart<'_, '_> {
         let rank = rank_text(place.rank);
         self.svg
             .text("label strong", (0.0, baseline), Anchor::Start, &rank);
-        let label = shortened_name(&name(self.run, place), NAMES - 8.0);
+        let label = shortened_name("label", &name(self.run, place), NAMES - 8.0);
         let end = (RANKS + NAMES - 8.0, baseline);
         self.svg.text("label", end, Anchor::End, &label);
         let color = match self.run.cell(&place.cell) {
             Some(cell) => self.run.color(&cell.dut),
             None => 0,
         };
-        // One that protects nothing is an outline.
-        let class = match place.insecure {
-            Some(_) => format!("ring stroke-{color}"),
-            None => format!("fill-{color}"),
-        };
-        bar(&mut self.svg, &self.left, place, &class, y);
+        bar(&mut self.svg, &self.left, place, color, y);
         let Some(right) = &self.right else { return };
         if let Some(place) = standing(right.ranking, &place.cell) {
-            bar(&mut self.svg, right, place, &class, y);
+            bar(&mut self.svg, right, place, color, y);
         }
     }
 
@@ -161,7 +158,7 @@ impl Chart<'_, '_> {
     }
 }
 
-fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, class: &str, y: f64) {
+fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, color: usize, y: f64) {
     let at = |value: f64| half.plot.x_at(half.axis.share(value));
     let top = y + (ROW - BAR) / 2.0;
     let value = half.scale.number(place.value);
@@ -170,16 +167,34 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, class: &str, y: f64) {
         || "one repeat".to_owned(),
         |(low, high)| {
             let number = |end| half.scale.number(end);
-            format!("{} to {}", number(low), number(high))
+            let unit = &half.scale.unit;
+            format!("95 % interval {}–{} {unit}", number(low), number(high))
         },
     );
-    let tooltip = format!("{}: {value} {}, {interval}", place.cell, half.scale.unit);
-    let area = half.plot.bar(top, at(place.value) - half.plot.x, BAR);
-    svg.rect(class, area, &tooltip);
+    let unit = &half.scale.unit;
+    let tooltip = format!("{}, {}: {value} {unit}; {interval}", place.dut, place.cell);
+    let (x, middle) = (at(place.value), top + BAR / 2.0);
+    // One that protects nothing is an outline.
+    let is_insecure = place.insecure.is_some();
+    let is_log = half.axis.is_log();
+    if !is_log {
+        let area = half.plot.bar(top, x - half.plot.x, BAR);
+        match is_insecure {
+            true => svg.rect(&format!("ring stroke-{color}"), area, &tooltip),
+            false => svg.bar(color, area, &tooltip),
+        }
+    }
     let cut = |end: f64| at(end).min(half.plot.right());
     let high = ends.map_or_else(|| at(place.value), |(_, high)| cut(high));
     if let Some((low, _)) = ends {
-        svg.side_whisker(cut(low), high, top + BAR / 2.0);
+        svg.side_whisker(cut(low), high, middle);
+    }
+    if is_log {
+        // The length of a bar means nothing on this axis.
+        let left = (half.plot.x, middle);
+        svg.line("grid", left, (x, middle));
+        let class = if is_insecure { "ring stroke" } else { "fill" };
+        svg.mark(class, color, (x, middle), 5.0, &tooltip);
     }
     let text = match place.rank {
         Some(rank) if half.ranking.by.is_efficiency() => {
@@ -187,7 +202,6 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, class: &str, y: f64) {
         }
         _ => value,
     };
-    debug_assert!(text_width(&text) < VALUES, "{text}");
-    let end = high.max(at(place.value)) + 7.0;
-    svg.text("value", (end, top + 12.0), Anchor::Start, &text);
+    let end = high.max(x) + if is_log { 11.0 } else { 8.0 };
+    svg.label("value", Spot::rightward((end, top + 12.0)), &text);
 }

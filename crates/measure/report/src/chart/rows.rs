@@ -27,27 +27,31 @@ impl Rows {
         self.height * cells as f64 + self.gap * (set.points.len() - 1) as f64
     }
 
-    /// Names rows from `top` on; `row` draws the rest of one and returns it in words. Returns the
-    /// words of all.
+    /// Names rows from `top` on; `row`, given the cell, its point's name and the row's top, draws
+    /// the rest of one and returns it in words. Returns the words of all.
     pub(super) fn draw(
         &self,
         svg: &mut Svg,
         set: &Set<'_>,
         top: f64,
-        row: impl Fn(&mut Svg, &CellResult, f64) -> String,
+        row: impl Fn(&mut Svg, &CellResult, &str, f64) -> String,
     ) -> String {
         let mut described = Vec::new();
         let mut y = top;
         for point in &set.points {
             let name = set.name_of(point);
-            let label = shortened(&name, self.point_names - 8.0);
+            let label = shortened("label strong", &name, self.point_names - 8.0);
             let position = (0.0, y + self.baselines[0]);
             svg.text("label strong", position, Anchor::Start, &label);
             for cell in &point.cells {
-                let label = shortened_name(&cell.dut, self.dut_names - 14.0);
+                let label = shortened_name("label", &cell.dut, self.dut_names - 14.0);
                 let position = (self.names() - 8.0, y + self.baselines[1]);
                 svg.text("label", position, Anchor::End, &label);
-                described.push(format!("{name}, {}: {}", cell.dut, row(svg, cell, y)));
+                described.push(format!(
+                    "{name}, {}: {}",
+                    cell.dut,
+                    row(svg, cell, &name, y)
+                ));
                 y += self.height;
             }
             y += self.gap;

@@ -2,6 +2,18 @@
 
 use crate::format::Scale;
 
+/// From this ratio of the largest to the smallest value on, bars from 0 would hide the small ones.
+const LOG_RATIO: f64 = 30.0;
+
+/// A scale of values with ticks.
+pub(super) trait Axis {
+    /// From 0 at the beginning of the axis to 1 at its end.
+    fn share(&self, value: f64) -> f64;
+
+    /// Values and their numbers, rising.
+    fn ticks(&self) -> Vec<(f64, String)>;
+}
+
 /// An axis from 0 to a round number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Linear {
@@ -40,18 +52,19 @@ impl Linear {
         Self::new(max, ticks, Scale::si(max, unit))
     }
 
-    /// From 0 at the beginning of the axis to 1 at its end.
-    pub(super) fn share(&self, value: f64) -> f64 {
-        value / self.end
-    }
-
     /// The unit of the numbers.
     pub(super) fn unit(&self) -> &str {
         &self.scale.unit
     }
+}
 
-    /// Values and their numbers, 0 first.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+impl Axis for Linear {
+    fn share(&self, value: f64) -> f64 {
+        value / self.end
+    }
+
+    /// 0 first.
+    fn ticks(&self) -> Vec<(f64, String)> {
         let count = (self.end / self.step + 1e-6).floor() as u32;
         let step = self.step / self.scale.divisor;
         let decimals = if step >= 1.0 {
@@ -109,7 +122,7 @@ impl Log {
     }
 
     /// Round values; only powers of ten where the axis spans more than four.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    pub(super) fn values(&self) -> Vec<f64> {
         let factors: &[f64] = if self.high / self.low > 10_000.0 {
             &[1.0]
         } else {
@@ -128,6 +141,68 @@ impl Log {
         values
             .filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001)
             .collect()
+    }
+}
+
+/// An axis of values: linear from 0, or logarithmic where they span decades.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Values {
+    Linear(Linear),
+    Log(Log, Scale),
+}
+
+impl Values {
+    /// For values from `low`, the smallest above 0, to `high`, with room above; numbers in the
+    /// scale's unit.
+    pub(super) fn spanning((low, high): (f64, f64), ticks: f64, scale: Scale) -> Self {
+        match low > 0.0 && high / low >= LOG_RATIO {
+            true => Self::Log(Log::new(0.9 * low, high), scale),
+            false => Self::Linear(Linear::new(high, ticks, scale)),
+        }
+    }
+
+    pub(super) const fn is_log(&self) -> bool {
+        matches!(self, Self::Log(..))
+    }
+
+    /// The unit of the numbers.
+    pub(super) fn unit(&self) -> &str {
+        match self {
+            Self::Linear(axis) => axis.unit(),
+            Self::Log(_, scale) => &scale.unit,
+        }
+    }
+
+    /// The name of a quantity with the unit, and that the axis is logarithmic.
+    pub(super) fn title(&self, quantity: &str) -> String {
+        let unit = self.unit();
+        match self.is_log() {
+            true => format!("{quantity}, {unit}, logarithmic"),
+            false => format!("{quantity}, {unit}"),
+        }
+    }
+}
+
+impl Axis for Values {
+    fn share(&self, value: f64) -> f64 {
+        match self {
+            Self::Linear(axis) => axis.share(value),
+            Self::Log(axis, _) => axis.share(value.max(axis.low)),
+        }
+    }
+
+    fn ticks(&self) -> Vec<(f64, String)> {
+        match self {
+            Self::Linear(axis) => axis.ticks(),
+            Self::Log(axis, scale) => {
+                let label = |value: f64| {
+                    let number = value / scale.divisor;
+                    let decimals = (-number.log10().floor()).max(0.0) as usize;
+                    (value, format!("{number:.decimals$}"))
+                };
+                axis.values().into_iter().map(label).collect()
+            }
+        }
     }
 }
 
@@ -186,13 +261,26 @@ mod tests {
     #[test]
     fn logarithmic_ticks_run_from_below_to_above() {
         let axis = Log::new(4_300.0, 1_270_000.0);
-        let ticks = axis.ticks();
+        let ticks = axis.values();
         assert!(
             (ticks[0] - 2e3).abs() < 1.0 && (ticks[ticks.len() - 1] - 2e6).abs() < 1.0,
             "{ticks:?}"
         );
         assert!(axis.share(4_300.0) > 0.0 && axis.share(1_270_000.0) < 1.0);
-        assert!(Log::new(1.0, 1e9).ticks().len() <= 11);
+        assert!(Log::new(1.0, 1e9).values().len() <= 11);
         assert!(Log::new(0.0, 0.0).share(1.0).is_finite());
+    }
+
+    #[test]
+    fn values_over_decades_are_on_a_logarithmic_axis() {
+        let gbit = || Scale::si(1e9, "bit/s");
+        let near = Values::spanning((1e9, 9e9), 5.0, gbit());
+        assert_eq!(near.title("rate"), "rate, Gbit/s");
+        let far = Values::spanning((4e7, 9e9), 5.0, gbit());
+        assert_eq!(far.title("rate"), "rate, Gbit/s, logarithmic");
+        let labels: Vec<String> = far.ticks().into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels[..5], ["0.02", "0.05", "0.1", "0.2", "0.5"]);
+        assert_eq!(labels.last().unwrap(), "10");
+        assert!(far.share(0.0).abs() < 1e-9 && far.share(9e9) < 1.0);
     }
 }

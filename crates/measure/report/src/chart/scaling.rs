@@ -2,8 +2,8 @@
 //! stops.
 
 use super::curves::{Curves, Numbers, distinct_colors, extent};
-use super::scale::{Linear, Log};
-use super::{Area, Svg};
+use super::scale::{Linear, Log, Values};
+use super::{Area, Svg, hover, plot};
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::tables::scaling::{law_name, scale};
@@ -11,7 +11,7 @@ use maud::Markup;
 use stats::{Estimate, Fit, Law, Scaling, ScalingUnit};
 
 const HEIGHT: f64 = 380.0;
-const PLOT: Area = Area::plot(HEIGHT, [34.0, 24.0, 46.0, 56.0]);
+const PLOT: Area = plot(HEIGHT, [34.0, 24.0, 46.0, 56.0]);
 /// From this span of numbers on the axis is logarithmic.
 const LOG_SPAN: f64 = 24.0;
 /// Points of a drawn curve.
@@ -31,7 +31,7 @@ pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> 
         ScalingUnit::FramesPerS => "pps",
     };
     let mut chart = Curves {
-        svg: Svg::new(id, HEIGHT),
+        svg: Svg::new(id),
         plot: PLOT,
         numbers: match most / least > LOG_SPAN {
             true => Numbers::Log(Log::new(least, most)),
@@ -39,7 +39,7 @@ pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> 
             false => Numbers::Linear(least - 0.5, most + 0.5),
         },
         // Room for the beginning of the line of one for one.
-        axis: Linear::new(1.25 * highest, 5.0, Scale::si(highest, unit)),
+        axis: Values::Linear(Linear::new(1.25 * highest, 5.0, Scale::si(highest, unit))),
     };
     let colors = distinct_colors(drawn.iter().map(|series| {
         let cell = series
@@ -111,7 +111,8 @@ fn draw_series(chart: &mut Curves, series: &Scaling, index: usize, color: usize)
     }
     let scale = scale(series);
     chart.points(color, figures(series), |n, found| {
-        format!("{}, {n}: {}", series.dut, scale.estimate(found))
+        let setting = format!("{} {n}", series.axis.name());
+        hover(&series.dut, &setting, &scale, found)
     });
 }
 

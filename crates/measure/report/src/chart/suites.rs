@@ -1,8 +1,9 @@
-//! Suites from the oldest to the strongest: horizontal bars, with the ceiling for each suite's
-//! packet length.
+//! Suites from the oldest to the strongest: horizontal bars, or marks on a logarithmic axis where
+//! values span decades, with the ceiling for each suite's packet length.
 
-use super::scale::Linear;
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, shortened_name};
+use super::scale::{Axis, Values};
+use super::with_interval;
+use super::{Anchor, Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, shortened, shortened_name};
 use crate::format::{Scale, percent};
 use crate::layout::Run;
 use crate::tables::reason_cell;
@@ -44,9 +45,11 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     };
     let width = WIDTH - NAMES - VALUES - OVERHEAD - REACHED;
     let plot = Area::new(NAMES, LEGEND_HEIGHT + 22.0, width, ROW * rows.len() as f64);
-    let axis = Linear::si(highest, 5.0, unit);
     let scale = Scale::si(highest, unit);
-    let mut svg = Svg::new(id, plot.bottom() + 26.0);
+    let figures = rows.iter().filter_map(|(_, cell)| figure(cell));
+    let lowest = figures.map(|(mean, _)| mean).fold(highest, f64::min);
+    let axis = Values::spanning((lowest, highest), 5.0, scale.clone());
+    let mut svg = Svg::new(id);
     frame(&mut svg, &axis, plot, &rows);
     let mut described = Vec::new();
     for (row, (entry, cell)) in rows.iter().enumerate() {
@@ -72,20 +75,32 @@ fn ceiling(cell: &CellResult) -> Option<f64> {
     found.payload_bps.or(found.frames_per_s)
 }
 
-fn frame(svg: &mut Svg, axis: &Linear, plot: Area, rows: &[(&SuiteEntry, &CellResult)]) {
+/// The ceiling, where it is on the axis.
+fn shown_ceiling(axis: &Values, cell: &CellResult) -> Option<f64> {
+    ceiling(cell).filter(|most| axis.share(*most) <= 1.0 + 1e-9)
+}
+
+fn frame(svg: &mut Svg, axis: &Values, plot: Area, rows: &[(&SuiteEntry, &CellResult)]) {
     let is = |insecure: bool| {
         let mut rows = rows.iter();
         rows.any(|(entry, _)| entry.insecure.is_some() == insecure)
     };
     let legend = [
-        (false, "fill-1", "protects"),
-        (true, "ring stroke-2", "insecure"),
+        (false, Key::Swatch("fill-1"), "protects"),
+        (true, Key::Swatch("ring stroke-2"), "insecure: outlined"),
     ];
-    let shown = legend.iter().filter(|(insecure, ..)| is(*insecure));
-    svg.legend(shown.map(|(_, class, name)| (class, name)));
+    let shown = legend.into_iter().filter(|(insecure, ..)| is(*insecure));
+    svg.legend(shown.map(|(_, key, name)| (key, name)));
+    if rows
+        .iter()
+        .any(|(_, cell)| shown_ceiling(axis, cell).is_some())
+    {
+        svg.legend([(Key::Line("ceiling"), "ceiling of the link")]);
+    }
     svg.x_axis(plot, axis);
     let head = plot.y - 9.0;
-    svg.text("tick", (plot.x, head), Anchor::Start, axis.unit());
+    let rate = axis.title("throughput");
+    svg.text("tick", (plot.x, head), Anchor::Start, &rate);
     let columns = [
         (VALUES + OVERHEAD - 8.0, "overhead"),
         (VALUES + OVERHEAD + REACHED, "of ceiling"),
@@ -98,13 +113,13 @@ fn frame(svg: &mut Svg, axis: &Linear, plot: Area, rows: &[(&SuiteEntry, &CellRe
 /// Draws a row; returns its figure.
 fn row(
     svg: &mut Svg,
-    (axis, scale): (&Linear, &Scale),
+    (axis, scale): (&Values, &Scale),
     place: Area,
     entry: &SuiteEntry,
     cell: &CellResult,
 ) -> String {
     let baseline = place.y + 16.0;
-    let label = shortened_name(&entry_name(entry), NAMES - 12.0);
+    let label = shortened_name("label", &entry_name(entry), NAMES - 12.0);
     svg.text("label", (place.x - 8.0, baseline), Anchor::End, &label);
     let right = |svg: &mut Svg, x: f64, text: &str| {
         svg.text("label", (place.right() + x, baseline), Anchor::End, text);
@@ -114,33 +129,40 @@ fn row(
     }
     let Some((mean, reach)) = figure(cell) else {
         let reason = reason_cell(cell).text;
-        let shown = shortened(&reason, place.width - 6.0);
-        svg.text("reason", (place.x + 6.0, baseline), Anchor::Start, &shown);
+        let shown = shortened("reason", &reason, place.width - 6.0);
+        let spot = Spot::start((place.x + 6.0, baseline));
+        svg.label("reason", vec![spot], &shown);
         return reason;
     };
     let width = |value: f64| place.width * axis.share(value);
-    let class = match entry.insecure {
-        Some(_) => "ring stroke-2",
-        None => "fill-1",
-    };
     let value = scale.value(mean);
+    let spread = cell.rate().map(|found| with_interval(scale, found));
+    let spread = spread.unwrap_or_default();
+    let tooltip = format!("{}, {}: {spread}", cell.dut, entry_name(entry));
     let bar = place.bar(place.y + (ROW - BAR) / 2.0, width(mean), BAR);
-    svg.rect(class, bar, &format!("{}: {value}", cell.id));
     let middle = bar.y + BAR / 2.0;
-    let (low, high) = (bar.right() - width(reach), bar.right() + width(reach));
+    let (class, color) = match entry.insecure {
+        Some(_) => ("ring stroke", 2),
+        None => ("fill", 1),
+    };
+    let is_log = axis.is_log();
+    if !is_log {
+        svg.rect(&format!("{class}-{color}"), bar, &tooltip);
+    }
+    let (low, high) = (place.x + width(mean - reach), place.x + width(mean + reach));
     svg.side_whisker(low, high, middle);
-    let mut end = high;
-    if let Some(most) = ceiling(cell).filter(|most| axis.share(*most) <= 1.0 + 1e-9) {
+    if is_log {
+        // The length of a bar means nothing on this axis.
+        svg.line("grid", (place.x, middle), (bar.right(), middle));
+        svg.mark(class, color, (bar.right(), middle), 5.0, &tooltip);
+    }
+    if let Some(most) = shown_ceiling(axis, cell) {
         let x = place.x + width(most);
         svg.line("ceiling", (x, bar.y - 2.0), (x, bar.bottom() + 2.0));
-        // The number must not overlap the bar or its ceiling.
-        if x > end - 2.0 && x < end + VALUES - 14.0 {
-            end = x;
-        }
     }
     let number = scale.number(mean);
-    let position = (end + 7.0, baseline - 1.0);
-    svg.text("value halo", position, Anchor::Start, &number);
+    let spots = Spot::rightward((high + if is_log { 11.0 } else { 8.0 }, baseline - 1.0));
+    svg.label("value", spots, &number);
     let reached = cell.ceiling.as_ref().and_then(|found| found.reached);
     if let Some(share) = reached {
         right(svg, VALUES + OVERHEAD + REACHED, &percent(100.0 * share));

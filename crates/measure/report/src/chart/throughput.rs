@@ -1,23 +1,25 @@
 //! Grouped bars: throughput by MTU and cores, devices side by side, with the distance of the
 //! farthest repeat.
 
-use super::scale::Linear;
-use super::{Anchor, Area, Svg, absence, text_width};
+use super::marks::is_hatched;
+use super::scale::{Axis, Linear};
+use super::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, absence, hover, plot};
 use crate::format::{self, Scale, counted};
 use crate::layout::{Point, Run, Set};
 use maud::Markup;
 use stats::{CellResult, Estimate, Metric, Status};
 
-const HEIGHT: f64 = 390.0;
-const PLOT: Area = Area::plot(HEIGHT, [34.0, 0.0, 48.0, 46.0]);
+const HEIGHT: f64 = 398.0;
+const PLOT: Area = plot(HEIGHT, [34.0, 0.0, 56.0, 46.0]);
 /// Left and right of the groups of one MTU.
 const MARGIN: f64 = 12.0;
 /// Bars are no wider than this, and a ratio inside them needs this height.
 const MAX_BAR: f64 = 58.0;
+/// Share of a group's width that its bars take.
+const BARS: f64 = 0.84;
 const RATIO_HEIGHT: f64 = 24.0;
-/// Below these widths a value is turned, and then left to the table.
-const UPRIGHT_BAR: f64 = 30.0;
-const TURNED_BAR: f64 = 10.0;
+/// Below the bars: their marks, and where the bars are too narrow for them none.
+const MARK: f64 = 4.0;
 /// Why there is no bar where no trial failed.
 const NOT_RUN: &str = "not run";
 
@@ -30,8 +32,9 @@ struct Chart<'r, 'a> {
     scale: Scale,
 }
 
-/// The chart of a set's points of one datagram size (`None`: TCP).
-pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Markup {
+/// The chart of a set's points of one datagram size (`None`: TCP); `None` where bars would be too
+/// narrow for their values, which a grid shows then.
+pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Option<Markup> {
     let points: Vec<&Point<'_>> = set
         .points
         .iter()
@@ -42,16 +45,22 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
     let highest = found
         .map(|found| found.mean + found.largest_distance)
         .fold(0.0, f64::max);
+    let mtus = set.mtus();
+    let band = PLOT.width / mtus.len() as f64;
+    let groups = |mtu: &u16| points.iter().filter(|point| point.mtu == *mtu).count();
+    let most = mtus.iter().map(groups).max()?.max(1);
+    let group = (band - 2.0 * MARGIN) / most as f64;
+    if BARS * group / (set.duts.len() as f64) < BAR_MIN {
+        return None;
+    }
     let mut chart = Chart {
-        svg: Svg::new(id, HEIGHT),
+        svg: Svg::new(id),
         run,
         set,
         axis: Linear::si(highest, 5.0, "bit/s"),
         scale: Scale::si(highest, "bit/s"),
     };
     chart.frame();
-    let mtus = set.mtus();
-    let band = PLOT.width / mtus.len() as f64;
     for (index, mtu) in mtus.into_iter().enumerate() {
         let x = PLOT.x + band * index as f64;
         let here = points.iter().copied().filter(|point| point.mtu == mtu);
@@ -63,7 +72,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
         "{} payload throughput by MTU and cores per station",
         set.protocol.name()
     );
-    chart.svg.finish(&title, &description(set, &points))
+    Some(chart.svg.finish(&title, &description(set, &points)))
 }
 
 /// Description of the chart for screen readers.
@@ -86,7 +95,7 @@ impl Chart<'_, '_> {
     fn frame(&mut self) {
         let (run, duts) = (self.run, self.set.duts.iter());
         self.svg
-            .legend(duts.map(|dut| (format!("fill-{}", run.color(dut)), dut)));
+            .legend(duts.map(|dut| (Key::Style(run.color(dut)), *dut)));
         self.svg.y_axis(PLOT, &self.axis, self.axis.unit());
     }
 
@@ -98,61 +107,80 @@ impl Chart<'_, '_> {
             self.group(point, Area { x, width, ..area });
         }
         let label = format!("MTU {mtu} B");
-        let position = (area.middle(), PLOT.bottom() + 40.0);
+        let position = (area.middle(), PLOT.bottom() + 48.0);
         self.svg
             .text("label strong", position, Anchor::Middle, &label);
         if area.x > PLOT.x {
             self.svg
-                .line("grid", (area.x, PLOT.y), (area.x, PLOT.bottom() + 44.0));
+                .line("grid", (area.x, PLOT.y), (area.x, PLOT.bottom() + 52.0));
         }
     }
 
     /// The bars of one point.
     fn group(&mut self, point: &Point<'_>, area: Area) {
         let count = self.set.duts.len() as f64;
-        let width = (0.84 * area.width / count).min(MAX_BAR);
+        let width = (BARS * area.width / count).min(MAX_BAR);
         let start = area.x + (area.width - width * count) / 2.0;
         for (index, dut) in self.set.duts.iter().enumerate() {
             let Some(cell) = point.cell(dut) else {
                 continue;
             };
             let x = start + width * index as f64;
+            if width >= 2.0 * MARK {
+                let place = (x + width / 2.0, area.bottom() + 3.0 + MARK);
+                let (color, tooltip) = (self.run.color(dut), self.hover(point, cell));
+                self.svg.mark("fill", color, place, MARK, &tooltip);
+            }
             match cell.throughput_bps() {
                 Some(found) => {
                     let height = area.height * self.axis.share(found.mean);
                     let y = area.bottom() - height;
-                    self.bar(cell, found, Area::new(x + 1.0, y, width - 2.0, height));
+                    let bar = Area::new(x + 1.0, y, width - 2.0, height);
+                    self.bar(point, cell, found, bar);
                 }
                 None => self.absent(cell, (x + width / 2.0, area.bottom())),
             }
         }
         let cores = counted(point.cores, "core");
-        let fits = text_width(&cores) <= area.width;
+        let fits = Font::of("label").width(&cores) <= area.width - 4.0;
         let cores = if fits { cores } else { point.cores.to_string() };
-        let position = (area.middle(), area.bottom() + 19.0);
+        let position = (area.middle(), area.bottom() + 27.0);
         self.svg.text("label", position, Anchor::Middle, &cores);
     }
 
-    fn bar(&mut self, cell: &CellResult, found: &Estimate, bar: Area) {
+    fn hover(&self, point: &Point<'_>, cell: &CellResult) -> String {
+        let cores = counted(point.cores, "core");
+        let setting = format!("MTU {} B, {cores}, {}", point.mtu, self.set.common);
+        match cell.throughput_bps() {
+            Some(found) => hover(&cell.dut, &setting, &Scale::si(found.mean, "bit/s"), found),
+            None => format!("{}, {setting}: {}", cell.dut, absence(cell, NOT_RUN)),
+        }
+    }
+
+    fn bar(&mut self, point: &Point<'_>, cell: &CellResult, found: &Estimate, bar: Area) {
         let color = self.run.color(&cell.dut);
-        let tooltip = format!("{}: {}", cell.id, format::bit_rate(found));
-        self.svg.rect(&format!("fill-{color}"), bar, &tooltip);
+        let tooltip = self.hover(point, cell);
+        self.svg.bar(color, bar, &tooltip);
         let middle = bar.middle();
         let reach = PLOT.height * self.axis.share(found.largest_distance);
-        self.svg
-            .whisker((middle, bar.y), reach, (0.22 * bar.width).min(7.0));
+        self.svg.whisker(
+            middle,
+            [bar.y - reach, bar.y + reach],
+            (0.22 * bar.width).min(7.0),
+        );
         let (above, value) = (bar.y - reach - 6.0, self.scale.number(found.mean));
-        let widths = [UPRIGHT_BAR, TURNED_BAR];
-        self.svg.bar_value("value", bar, above, widths, &value);
+        let pitch = bar.width + 2.0;
+        self.svg.bar_value((middle, above), pitch, &value, "");
         let comparison = self.run.comparison(cell, Metric::PayloadThroughput);
-        if let Some(comparison) = comparison
-            && bar.width >= UPRIGHT_BAR
+        let ratio = comparison.map(|found| format!("{}×", format::ratio_number(found.ratio)));
+        let class = format!("on-{color}");
+        if let Some(text) = ratio
+            && bar.width >= Font::of(&class).width(&text)
             && bar.height >= RATIO_HEIGHT + reach
+            && !is_hatched(color)
         {
-            let text = format!("{}×", format::ratio_number(comparison.ratio));
             let position = (middle, bar.y + reach + 16.0);
-            self.svg
-                .text(&format!("on-{color}"), position, Anchor::Middle, &text);
+            self.svg.text(&class, position, Anchor::Middle, &text);
         }
     }
 
@@ -163,8 +191,7 @@ impl Chart<'_, '_> {
         } else {
             "reason"
         };
-        let (position, word) = ((x + 4.0, y - 8.0), absence(cell, NOT_RUN));
-        self.svg
-            .turned_text(class, position, Anchor::Start, word, -90);
+        let (spot, word) = (Spot::turned((x + 4.0, y - 8.0)), absence(cell, NOT_RUN));
+        self.svg.label(class, vec![spot], word);
     }
 }

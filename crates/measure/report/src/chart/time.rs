@@ -1,7 +1,7 @@
 //! Plots over time: their axis, and values that hold from one moment to another.
 
-use super::scale::Linear;
-use super::{Anchor, Area, Svg, WIDTH, text_width};
+use super::scale::{Axis, Linear};
+use super::{Anchor, Area, Font, Svg, WIDTH};
 use crate::format::Scale;
 
 /// A time axis from 0.
@@ -55,7 +55,7 @@ impl Times {
     pub(super) fn draw(&self, svg: &mut Svg, plot: Area, unit: &str) {
         for (x, label) in self.ticks(plot, unit) {
             svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
-            let (x, anchor) = match x + text_width(&label) / 2.0 > WIDTH {
+            let (x, anchor) = match x + Font::of("tick").width(&label) / 2.0 > WIDTH {
                 true => (WIDTH, Anchor::End),
                 false => (x, Anchor::Middle),
             };

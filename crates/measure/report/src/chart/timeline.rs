@@ -1,9 +1,10 @@
 //! Small multiples: throughput over the time of each trial, a panel per point, a line per repeat.
 
-use super::scale::Linear;
+use super::scale::{Axis, Linear};
 use super::time::{TimePlot, Times};
-use super::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH};
+use super::{Anchor, Area, Key, LEGEND_HEIGHT, Svg, WIDTH};
 use crate::evidence::measured;
+use crate::format::Scale;
 use crate::layout::{Point, Run, Set};
 use journal::record::Interval;
 use maud::Markup;
@@ -62,9 +63,9 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let grid = Grid::new(set, panels.len(), own_scales);
     let times = &Times::seconds(end_s, (grid.width / 45.0).min(6.0));
 
-    let mut svg = Svg::new(id, grid.height());
+    let mut svg = Svg::new(id);
     let duts = set.duts.iter();
-    svg.legend(duts.map(|dut| (format!("fill-{}", run.color(dut)), dut)));
+    svg.legend(duts.map(|dut| (Key::Style(run.color(dut)), *dut)));
     for (index, panel) in panels.iter().enumerate() {
         let alike = panels.iter().filter(|other| other.payload == panel.payload);
         let highest = alike
@@ -81,6 +82,10 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
             let corners = plot.corners(steps.map(|step| (step.start_s, step.end_s, step.bps)));
             let class = format!("trace stroke-{}", line.color);
             svg.polyline(&class, &corners, &line.tooltip);
+            // Where the lines of a panel end, colour is not alone.
+            if let Some(end) = corners.last() {
+                svg.mark("fill", line.color, *end, 3.6, &line.tooltip);
+            }
         }
     }
     let lines: usize = panels.iter().map(|panel| panel.lines.len()).sum();
@@ -96,7 +101,6 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
 /// Positions of the panels.
 struct Grid {
     columns: usize,
-    rows: usize,
     width: f64,
     gap: f64,
 }
@@ -112,14 +116,9 @@ impl Grid {
         let width = (WIDTH - LEFT - gap * (columns - 1) as f64) / columns as f64;
         Self {
             columns,
-            rows: panels.div_ceil(columns),
             width,
             gap,
         }
-    }
-
-    fn height(&self) -> f64 {
-        LEGEND_HEIGHT + self.rows as f64 * (ABOVE + PANEL_HEIGHT + BELOW)
     }
 
     fn plot(&self, index: usize) -> Area {
@@ -160,11 +159,22 @@ impl Panel {
     /// The timelines of a point's measured trials.
     fn of(run: &Run<'_>, set: &Set<'_>, point: &Point<'_>) -> Self {
         let shown = point.cells.iter().filter(|cell| cell.bulk().is_some());
+        let name = &set.name_of(point);
         let lines = shown.flat_map(|cell| {
             let color = run.color(&cell.dut);
             run.trials(cell).filter_map(move |trial| {
                 let steps = steps(&measured(trial)?.transfer()?.intervals);
-                let tooltip = format!("{}, repeat {}", cell.dut, trial.repeat);
+                let highest = steps.iter().map(|step| step.bps);
+                let lowest = highest.clone().fold(f64::INFINITY, f64::min);
+                let highest = highest.fold(0.0, f64::max);
+                let scale = Scale::si(highest, "bit/s");
+                let tooltip = format!(
+                    "{}, {name}, repeat {}: {} to {}",
+                    cell.dut,
+                    trial.repeat,
+                    scale.number(lowest),
+                    scale.value(highest)
+                );
                 (!steps.is_empty()).then_some(Line {
                     color,
                     tooltip,
@@ -173,7 +183,7 @@ impl Panel {
             })
         });
         Self {
-            name: set.name_of(point),
+            name: name.clone(),
             payload: point.payload,
             lines: lines.collect(),
         }

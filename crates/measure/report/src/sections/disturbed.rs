@@ -49,7 +49,7 @@ fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
             );
             out.chart(
                 format!("{what}, frames of {name}: how much of it is forwarded"),
-                "Dots: mean of the repeats. Rings: no frame was lost in any repeat. \
+                "Marks: mean of the repeats. Outlined: no frame was lost in any repeat. \
                  Crosses: hostile packets came out of the device, which must not happen. The \
                  axis begins at the worst figure.",
                 || chart::hostile::draw(mix, &format!("{id}-{index}-shares")),
@@ -68,19 +68,19 @@ fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
 const fn outages(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::Desync => {
-            "A dot for each time: from the moment at which keys were put out of step to the last loss. Lines: the \
+            "A mark for each time: from the moment at which keys were put out of step to the last loss. Lines: the \
              median. The axis is logarithmic."
         }
         FrameKind::Reset => {
-            "A dot for each reset: its time by lost frames. Lines: the median. Rings: its time by timestamps. The axis is \
+            "A mark for each reset: its time by lost frames. Lines: the median. Outlined: its time by timestamps. The axis is \
              logarithmic."
         }
         FrameKind::Setup => {
-            "A dot for each set-up: from the order until all tunnels carried. Rings: until the first frame came \
+            "A mark for each set-up: from the order until all tunnels carried. Outlined: until the first frame came \
              through. Lines: the median. The axis is logarithmic."
         }
         _ => {
-            "A dot for each failure: from it to the last loss. Lines: the median. Rings: from \
+            "A mark for each failure: from it to the last loss. Lines: the median. Outlined: from \
             the start of the recovery to the first frame. The axis is logarithmic."
         }
     }

@@ -14,8 +14,9 @@ pub(super) const THROUGHPUT: Section = Section::result(
             out.chart(
                 format!("Throughput by frame size: {}", set.common),
                 "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the \
-                 farthest repeat; the line on a bar: the upper bound. Limited by: T the tester, L the \
-                 link, ? inconclusive, else the device. A line rate far above all figures is not drawn.",
+                 farthest repeat; the line on a bar: the upper bound. A word above a bar: what limits it, \
+                 where that is not the device; unsure: the evidence does not decide. A line rate far above \
+                 all figures is not drawn.",
                 || chart::throughput::draw(run, set, &format!("{id}-bars")),
             );
             out.table(tables::vendor(run, set, Quantity::Frames));
@@ -52,7 +53,7 @@ pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |ru
                     point.name(),
                     set.common
                 ),
-                "Dots: mean of the repeats at one load. Rings: no frame was lost in any repeat.",
+                "Marks: mean of the repeats at one load. Outlined: no frame was lost in any repeat.",
                 || chart::loss::draw(mix, &format!("{id}-{index}")),
             );
         }
@@ -63,8 +64,10 @@ pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |ru
     });
 });
 
-pub(super) const LATENCY: Section =
-    Section::result("frame-latency", "Latency under load", |run, out| {
+pub(super) const LATENCY: Section = Section::result(
+    "frame-latency",
+    "Latency under load",
+    |run, out| {
         each(run, out, "frame-latency", &[Latency], |out, set, id| {
             for (index, point) in set.points.iter().enumerate() {
                 let mix = chart::Mix { run, set, point };
@@ -74,11 +77,19 @@ pub(super) const LATENCY: Section =
                         point.name(),
                         set.common
                     ),
-                    "Dots: median. Bars: up to the 99th percentile. Lines: up to \
+                    "Marks: median. Bars: up to the 99th percentile. Lines: up to \
                      the slowest frame, with a mark at the 99.9th percentile. All \
                      repeats pooled; one way, from the intended send time; the \
                      axis is logarithmic.",
                     || chart::latency::draw(mix, &format!("{id}-{index}")),
+                );
+                let share = chart::latency::highest_share(mix);
+                let load = share.map_or_else(String::new, chart::latency::share_name);
+                out.chart(
+                    format!("Frames of {}: latency by percentile, load {load}", point.name()),
+                    "All repeats pooled. Each nine is as wide as the one before; both axes are \
+                     logarithmic. Dotted: where fewer than ten frames lie beyond, up to the slowest.",
+                    || chart::latency::by_percentile(mix, &format!("{id}-{index}-percentiles")),
                 );
             }
             out.table(tables::latency(run, set));
@@ -87,4 +98,5 @@ pub(super) const LATENCY: Section =
             }
             goals(run, out, set);
         });
-    });
+    },
+);

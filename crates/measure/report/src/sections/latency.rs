@@ -10,7 +10,8 @@ pub(super) const SECTION: Section = Section::result("latency", "Latency", |run, 
             let conditions = format!("{}, {}", set.name_of(point), set.common);
             out.chart(
                     format!("Round-trip time by percentile: {conditions}"),
-                    "All repeats pooled. Each nine is as wide as the one before; both axes are logarithmic.",
+                    "All repeats pooled. Each nine is as wide as the one before; both axes are logarithmic. \
+                     Dotted: where fewer than ten replies lie beyond, up to the slowest.",
                     || chart::latency::draw(run, set, point, &format!("latency-{at}-{index}")),
                 );
         }

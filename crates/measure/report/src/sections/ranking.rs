@@ -3,7 +3,7 @@
 use super::Section;
 use crate::{chart, tables::ranking};
 
-const READING: &str = "Bars: mean of the repeats. Lines: its interval; devices whose lines \
+const READING: &str = "Bars, or marks on a logarithmic axis: mean of the repeats. Lines: its interval; devices whose lines \
                        overlap are not distinguishable, and the number before a name is the \
                        range from its best to its worst possible rank. Outlined: insecure. Without a number: for reference.";
 

@@ -11,7 +11,9 @@ pub(super) const SECTION: Section = Section {
     chapter: RESULTS,
     answers: true,
     blocks: |run, out| {
-        for (index, set) in run.sets_of(Protocol::Tcp).iter().enumerate() {
+        let sets = run.sets_of(Protocol::Tcp);
+        matrix(run, out, &sets, "tcp");
+        for (index, set) in sets.iter().enumerate() {
             let id = format!("tcp-{index}");
             bars(run, out, set, None, &id);
             out.tables(tables::throughput(run, set));
@@ -20,6 +22,17 @@ pub(super) const SECTION: Section = Section {
         }
     },
 };
+
+/// The throughput of all sets at a glance, where it is a matrix.
+pub(super) fn matrix(run: &Run<'_>, out: &mut Blocks, sets: &[Set<'_>], id: &str) {
+    let how = "Means of the repeats; the darker or, on dark paper, the brighter, the more. Shades \
+               follow the logarithm where figures span more than a decade.";
+    out.chart(
+        "Payload throughput of every device and setting",
+        how,
+        || chart::grid::of_sets(run, sets, &format!("{id}-grid")),
+    );
+}
 
 /// Throughput by MTU and cores, of one payload size.
 pub(super) fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Option<u32>, id: &str) {
@@ -35,12 +48,7 @@ pub(super) fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Opti
         set.common
     );
     out.chart(title, note, || {
-        Some(chart::throughput::draw(
-            run,
-            set,
-            payload,
-            &format!("{id}-bars"),
-        ))
+        chart::throughput::draw(run, set, payload, &format!("{id}-bars"))
     });
 }
 

@@ -1,6 +1,6 @@
 //! UDP throughput and loss.
 
-use super::tcp::{bars, timeline};
+use super::tcp::{bars, matrix, timeline};
 use super::{RESULTS, Section};
 use crate::layout::Protocol;
 use crate::{chart, tables};
@@ -12,7 +12,9 @@ pub(super) const SECTION: Section = Section {
     chapter: RESULTS,
     answers: true,
     blocks: |run, out| {
-        for (index, set) in run.sets_of(Protocol::Udp).iter().enumerate() {
+        let sets = run.sets_of(Protocol::Udp);
+        matrix(run, out, &sets, "udp");
+        for (index, set) in sets.iter().enumerate() {
             let id = format!("udp-{index}");
             out.chart(
                 format!("Offered, received and lost: {}", set.common),

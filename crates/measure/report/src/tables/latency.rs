@@ -1,6 +1,6 @@
 //! Round-trip times.
 
-use super::percentiles::{self, TITLES};
+use super::percentiles::{self, BY_REPEAT, TITLES};
 use super::{FORMAT, cell_table, of_baseline, with_repeats, without_figure};
 use crate::format;
 use crate::layout::{Run, Set};
@@ -10,13 +10,13 @@ use stats::{CellResult, LatencyResult, Metric};
 /// Round-trip times of every ping cell of a set.
 pub(crate) fn latency(run: &Run<'_>, set: &Set<'_>) -> Table {
     let note = format!(
-        "{}; p50 of each repeat: {FORMAT}; the other percentiles are of all repeats pooled, and \
-         given where at least one reply lies beyond them{}",
+        "{}; percentiles are of all repeats pooled, and given where at least one reply lies beyond \
+         them; p50 by repeat: {FORMAT} of the repeats' own medians{}",
         set.common,
         of_baseline(set, "p50")
     );
     let table = Table::new("Round-trip time by ping", note);
-    let titles = [&TITLES[..], &["Lost"]].concat();
+    let titles = [&TITLES[..], &[BY_REPEAT, "Lost"]].concat();
     let metric = Some(Metric::LatencyP50);
     cell_table(run, set, table, &titles, metric, |cell| {
         match cell.latency() {
@@ -29,7 +29,6 @@ pub(crate) fn latency(run: &Run<'_>, set: &Set<'_>) -> Table {
 fn figures(cell: &CellResult, latency: &LatencyResult) -> Vec<Cell> {
     let median = with_repeats(format::time(&latency.p50_ns), cell);
     let lost = format!("{} of {}", latency.requests_lost, latency.requests_sent);
-    let pooled = percentiles::of_round_trips(&latency.pooled);
-    let times = percentiles::with_median(pooled, median).into_iter();
-    times.chain([Cell::plain(lost)]).collect()
+    let times = percentiles::of_round_trips(&latency.pooled).into_iter();
+    times.chain([median, lost].map(Cell::plain)).collect()
 }

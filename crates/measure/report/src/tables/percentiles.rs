@@ -7,8 +7,9 @@ use stats::{LoadLatency, Pooled};
 /// Titles of the columns.
 pub(crate) const TITLES: [&str; 6] = ["Min", "p50", "p90", "p99", "p99.9", "Max"];
 
-/// The place of the median among the columns.
-const MEDIAN: usize = 1;
+/// Title of the column with mean and spread of the repeats' own medians, behind those of the
+/// distribution: the two medians differ where repeats do.
+pub(crate) const BY_REPEAT: &str = "p50 by repeat";
 
 /// The cells of one-way latency, all repeats pooled.
 pub(crate) fn of_load(found: Option<&LoadLatency>) -> [Cell; TITLES.len()] {
@@ -32,13 +33,4 @@ pub(crate) fn of_round_trips(found: &Pooled) -> [Cell; TITLES.len()] {
         Cell::time(found.p99_9_ns),
         Cell::time(Some(found.max_ns)),
     ]
-}
-
-/// The same with the repeats' medians in place of the pooled one.
-pub(crate) fn with_median(
-    mut cells: [Cell; TITLES.len()],
-    of_repeats: String,
-) -> [Cell; TITLES.len()] {
-    cells[MEDIAN] = Cell::plain(of_repeats);
-    cells
 }

@@ -20,17 +20,19 @@ fn field<'r>(row: &'r [(String, String)], key: &str) -> &'r str {
 }
 
 #[test]
-fn a_ranking_has_a_chart_with_a_bar_for_each_device_and_reference() {
+fn a_ranking_has_a_chart_with_a_figure_for_each_device_and_reference() {
     let (_, page) = parse(&fixture::peers(5));
     let [tcp, ping] = &select(&page, "#ranking svg")[..] else {
         panic!("a chart for each group")
     };
     // Five devices with a figure, the baseline and the control; TCP has CPU time beside it.
-    let bars = |chart: &scraper::ElementRef<'_>| {
-        let rects = scraper::Selector::parse("rect").unwrap();
-        chart.select(&rects).count()
+    let count = |chart: &scraper::ElementRef<'_>, shape| {
+        let shapes = scraper::Selector::parse(shape).unwrap();
+        chart.select(&shapes).count()
     };
-    assert_eq!((bars(tcp), bars(ping)), (14, 7));
+    // Throughputs span decades: marks instead of bars.
+    let counts = |chart| [count(chart, "path"), count(chart, "rect")];
+    assert_eq!((counts(tcp), counts(ping)), ([14, 0], [0, 7]));
     let contents = select(&page, "nav a").into_iter().map(text);
     assert_eq!(contents.take(2).collect::<Vec<_>>(), ["Ranking", "Suites"]);
 }

@@ -24,6 +24,8 @@ mod frames;
 mod hostile;
 #[path = "fixture/maker.rs"]
 mod maker;
+#[path = "fixture/random.rs"]
+mod random;
 #[path = "fixture/scaling.rs"]
 mod scaling;
 #[path = "fixture/soak.rs"]
@@ -31,6 +33,7 @@ mod soak;
 pub(crate) use compared::{peers, suites};
 pub(crate) use hostile::{hostile, hostile_frames};
 pub(crate) use maker::Maker;
+pub(crate) use random::{dozen, random};
 pub(crate) use scaling::scaling;
 
 const SECOND_NS: u64 = 1_000_000_000;

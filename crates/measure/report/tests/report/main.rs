@@ -8,6 +8,7 @@
 //! git diff crates/measure/report/tests/golden docs/schema
 //! ```
 
+mod charts;
 mod compared;
 mod cycles;
 mod damaged;

@@ -33,7 +33,8 @@ fn a_chart_shows_points_and_their_stop_for_each_measurement_of_three_numbers() {
         let selector = Selector::parse(class).unwrap();
         charts[0].select(&selector).count()
     };
-    assert_eq!(count("circle"), 10);
+    // A mark for each figure, and one for each device in the legend.
+    assert_eq!(count("path"), 10 + 2);
     assert_eq!(count("polyline.ideal"), 2);
     assert_eq!(count("line.stop"), 2);
     // The one that is capped is described by no law.
@@ -43,9 +44,7 @@ fn a_chart_shows_points_and_their_stop_for_each_measurement_of_three_numbers() {
         words.contains("20: 3.31 Gbit/s; stops scaling at 14"),
         "{words}"
     );
-    // Two devices of one colour in the run's palette are distinguished here.
-    let colors: Vec<_> = ["circle.fill-1", "circle.fill-2"].map(count).to_vec();
-    assert_eq!(colors, [6, 4]);
+    assert_eq!(["path.fill-1", "path.fill-7"].map(count), [6 + 1, 4 + 1]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A batch of devices by time without failure: a bar for each class, failed devices in red.
 
-use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, Svg, shortened};
+use crate::chart::scale::{Axis, Linear};
+use crate::chart::{Anchor, Area, Key, Spot, Svg, plot, shortened};
 use crate::format::{Scale, counted, percent};
 use crate::layout::Run;
 use crate::tables::device::{batch_name, class_name};
@@ -9,7 +9,7 @@ use maud::Markup;
 use stats::FatigueBatch;
 
 const HEIGHT: f64 = 260.0;
-const PLOT: Area = Area::plot(HEIGHT, [26.0, 8.0, 26.0, 46.0]);
+const PLOT: Area = plot(HEIGHT, [26.0, 8.0, 26.0, 46.0]);
 /// No bar is wider.
 const BAR_MAX: f64 = 90.0;
 
@@ -20,10 +20,10 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
     }
     let most = found.classes.iter().map(|class| class.devices).max()?;
     let axis = Linear::new(1.1 * f64::from(most), 4.0, Scale::plain());
-    let mut svg = Svg::new(id, HEIGHT);
+    let mut svg = Svg::new(id);
     svg.legend([
-        ("fill-1", "no failure until the end"),
-        ("lost-area", "failed"),
+        (Key::Swatch("fill-1"), "no failure until the end"),
+        (Key::Swatch("lost-area"), "failed"),
     ]);
     svg.y_axis(PLOT, &axis, "devices");
     let pitch = PLOT.width / found.classes.len().max(1) as f64;
@@ -50,9 +50,9 @@ pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
         }
         if class.devices > 0 {
             let text = percent(100.0 * class.ratio);
-            svg.text("value", (middle, bottom - 5.0), Anchor::Middle, &text);
+            svg.label("value", vec![Spot::middle((middle, bottom - 5.0))], &text);
         }
-        let label = shortened(&name, pitch);
+        let label = shortened("tick", &name, pitch - 4.0);
         let position = (middle, PLOT.bottom() + 17.0);
         svg.text("tick", position, Anchor::Middle, &label);
         described.push(words);

@@ -3,15 +3,15 @@
 
 use super::colors;
 use crate::chart::curves::{Curves, Numbers, extent};
-use crate::chart::scale::{Linear, Log};
-use crate::chart::{Area, Svg};
+use crate::chart::scale::{Log, Values};
+use crate::chart::{Area, Svg, hover, plot};
 use crate::layout::Run;
 use crate::tables::device::{scale, series_name};
 use maud::Markup;
 use stats::{DeviceAxis, DeviceCurve, DeviceSeries, Estimate};
 
 const HEIGHT: f64 = 380.0;
-const PLOT: Area = Area::plot(HEIGHT, [34.0, 24.0, 46.0, 62.0]);
+const PLOT: Area = plot(HEIGHT, [34.0, 24.0, 46.0, 62.0]);
 /// Fewer figures make no curve.
 const FIGURES_MIN: usize = 2;
 
@@ -20,12 +20,14 @@ pub(crate) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
     let enough = |curve: &&DeviceCurve| figures(curve).count() >= FIGURES_MIN;
     let drawn: Vec<&DeviceCurve> = series.curves.iter().filter(enough).collect();
     let (least, most, highest) = extent(drawn.iter().flat_map(|curve| figures(curve)))?;
+    let means = drawn.iter().flat_map(|curve| figures(curve));
+    let lowest = means.map(|(_, found)| found.mean).fold(highest, f64::min);
     let mut chart = Curves {
-        svg: Svg::new(id, HEIGHT),
+        svg: Svg::new(id),
         plot: PLOT,
         // A little air at both ends.
         numbers: Numbers::Log(Log::between(least / 1.15, most * 1.15)),
-        axis: Linear::new(1.1 * highest, 5.0, scale(series.unit, highest)),
+        axis: Values::spanning((lowest, 1.1 * highest), 5.0, scale(series.unit, highest)),
     };
     let colors = colors(run, drawn.iter().map(|curve| &curve.dut));
     let devices = drawn.iter().zip(&colors);
@@ -33,11 +35,7 @@ pub(crate) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
     chart.frame(
         devices.map(|(curve, color)| (*color, run.label(&curve.dut))),
         numbers.map(|point| point.n),
-        match series.axis {
-            DeviceAxis::Bytes => "bytes of input",
-            DeviceAxis::AtOnce => "at once",
-            DeviceAxis::Depth => "depth of the queue",
-        },
+        axis_name(series.axis),
     );
     for (curve, color) in drawn.iter().zip(&colors) {
         let places = figures(curve).map(|(n, found)| chart.place(n, found.mean));
@@ -46,7 +44,8 @@ pub(crate) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
         chart.svg.polyline(&class, &places, &curve.dut);
         chart.points(*color, figures(curve), |n, found| {
             let scale = scale(series.unit, found.mean);
-            format!("{}, {n}: {}", curve.dut, scale.estimate(found))
+            let setting = format!("{} {n}", axis_name(series.axis));
+            hover(&curve.dut, &setting, &scale, found)
         });
     }
     let marks = drawn.iter().zip(&colors).flat_map(|(curve, color)| {
@@ -60,6 +59,14 @@ pub(crate) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
     let description = format!("{}.", described.join("; "));
     let title = format!("Speed: {}", series_name(series));
     Some(chart.svg.finish(&title, &description))
+}
+
+const fn axis_name(axis: DeviceAxis) -> &'static str {
+    match axis {
+        DeviceAxis::Bytes => "bytes of input",
+        DeviceAxis::AtOnce => "at once",
+        DeviceAxis::Depth => "depth of the queue",
+    }
 }
 
 fn figures(curve: &DeviceCurve) -> impl Iterator<Item = (f64, &Estimate)> {

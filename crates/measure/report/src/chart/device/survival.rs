@@ -4,7 +4,7 @@
 use super::colors;
 use crate::chart::scale::Linear;
 use crate::chart::time::Times;
-use crate::chart::{Anchor, Area, Svg};
+use crate::chart::{Anchor, Area, Svg, legend_of_devices, plot};
 use crate::format::{Scale, percent};
 use crate::layout::Run;
 use crate::layout::device::{DeviceKind, fatigue};
@@ -13,7 +13,7 @@ use stats::{CellResult, FatigueResult, Survival};
 use units::human::duration_ns;
 
 const HEIGHT: f64 = 330.0;
-const PLOT: Area = Area::plot(HEIGHT, [26.0, 24.0, 34.0, 56.0]);
+const PLOT: Area = plot(HEIGHT, [26.0, 24.0, 34.0, 56.0]);
 
 /// The curves of all fatigue trials until the first failure; `None` when there is none.
 pub(crate) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
@@ -25,10 +25,11 @@ pub(crate) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
     let longest = longest.max().filter(|longest| *longest > 0)? as f64;
     let times = Times::new(longest / 1e9, 8.0);
     let shares = Linear::new(100.0, 5.0, Scale::plain());
-    let mut svg = Svg::new(id, HEIGHT);
+    let mut svg = Svg::new(id);
     let colors = colors(run, drawn.iter().map(|(cell, _)| &cell.dut));
     let devices = drawn.iter().zip(&colors);
-    svg.legend_of_colors(devices.map(|((cell, _), color)| (*color, run.label(&cell.dut))));
+    let entries = devices.map(|((cell, _), color)| (*color, run.label(&cell.dut)));
+    legend_of_devices(&mut svg, entries);
     svg.y_axis(PLOT, &shares, "%");
     times.draw(&mut svg, PLOT, "");
     let position = (PLOT.right(), PLOT.bottom() + 31.0);

@@ -3,7 +3,7 @@
 use super::Mix;
 use crate::chart::scale::Linear;
 use crate::chart::time::{TimePlot, Times};
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened, text_width};
+use crate::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, shortened};
 use crate::evidence::measured;
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
@@ -15,11 +15,11 @@ use stats::CellResult;
 const LEFT: f64 = 56.0;
 /// Above a panel: its name, and below that two lines of the events' names.
 const ABOVE: f64 = 52.0;
-const NAME_LINES: [f64; 2] = [8.0, 20.0];
+const NAME_LINES: [f64; 2] = [10.0, 22.0];
 const BELOW: f64 = 30.0;
 const RATE_HEIGHT: f64 = 110.0;
 const LATENCY_HEIGHT: f64 = 80.0;
-const GAP: f64 = 26.0;
+const GAP: f64 = 28.0;
 /// Steps of one line; longer timelines are merged.
 const MAX_STEPS: usize = 450;
 /// More events than this are ticks without a name.
@@ -67,12 +67,14 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
         0.0
     };
     let panel_height = ABOVE + RATE_HEIGHT + below + BELOW;
-    let height = LEGEND_HEIGHT + panel_height * panels.len() as f64;
     let times = Times::seconds(end_s, 10.0);
     let highest = all().map(|step| step.intended.max(step.received));
     let rates = Linear::si(1.05 * highest.fold(0.0, f64::max), 3.0, "pps");
-    let mut svg = Svg::new(id, height);
-    svg.legend([("lost-area", "lost"), ("mark-key", "what was done")]);
+    let mut svg = Svg::new(id);
+    svg.legend([
+        (Key::Swatch("lost-area"), "lost"),
+        (Key::Line("mark"), "what was done"),
+    ]);
     for (index, panel) in panels.iter().enumerate() {
         let top = LEGEND_HEIGHT + panel_height * index as f64 + ABOVE;
         let plot = Area::new(LEFT, top, WIDTH - LEFT - 8.0, RATE_HEIGHT);
@@ -120,7 +122,7 @@ impl<'a> Panel<'a> {
 
     fn name(&self, svg: &mut Svg, run: &Run<'_>, plot: Area) {
         let name = format!("{}, repeat {}", run.label(&self.cell.dut), self.repeat);
-        let name = shortened(&name, 400.0);
+        let name = shortened("label strong", &name, 400.0);
         let position = (plot.x, plot.y - 36.0);
         svg.text("label strong", position, Anchor::Start, &name);
     }
@@ -167,26 +169,18 @@ impl<'a> Panel<'a> {
             }
             return;
         }
-        // A name that would run into another goes to the second line, or is left out; its line
-        // stays.
-        let mut free = NAME_LINES.map(|_| plot.x);
         for event in events {
             let x = place(event);
-            let text = words(event);
-            let end = x + text_width(&text);
-            let room = free
-                .iter()
-                .position(|free| x >= *free && end <= plot.right() + 8.0);
-            let above = room.map_or(0.0, |line| NAME_LINES[line]);
-            svg.line(
-                "mark",
-                (x, plot.y - above.max(4.0) + 2.0),
-                (x, plot.bottom()),
-            );
-            if let Some(line) = room {
-                svg.text("tick halo", (x + 2.0, plot.y - above), Anchor::Start, &text);
-                free[line] = end + 6.0;
-            }
+            svg.line("mark", (x, plot.y - 5.0), (x, plot.bottom()));
+        }
+        // A name that would cover another goes to the next line, or is left out; its mark stays.
+        for event in events {
+            let x = place(event);
+            let spots = NAME_LINES.into_iter().flat_map(|above| {
+                let y = plot.y - above;
+                [Spot::start((x - 2.0, y)), Spot::end((x + 2.0, y))]
+            });
+            svg.label("tick", spots.collect(), &words(event));
         }
     }
 

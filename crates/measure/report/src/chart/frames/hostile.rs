@@ -1,16 +1,15 @@
 //! How much of a load is forwarded, by the share of hostile packets beside it.
 
 use super::{Dot, Mix, curve, legend};
-use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, Svg};
+use crate::chart::scale::{Axis, Linear};
+use crate::chart::{Anchor, Area, Spot, Svg, plot, with_interval};
 use crate::format::{Scale, counted};
-use crate::layout::Run;
 use crate::tables::frames::percent_name;
 use maud::Markup;
 use stats::{CellResult, DisturbanceResult};
 
 const HEIGHT: f64 = 350.0;
-const PLOT: Area = Area::plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
+const PLOT: Area = plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
 
 /// A share, and what became of the load beside it.
 struct Share {
@@ -19,6 +18,8 @@ struct Share {
     forwarded: f64,
     lossless: bool,
     came_through: u64,
+    /// The figure in words, with its interval.
+    figure: String,
 }
 
 /// The chart of one mix; `None` when no device was attacked.
@@ -30,14 +31,14 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     // An axis of losses: a loss of 1 % would not be visible on an axis that begins at 0.
     let lost = all().map(|dot| 100.0 - dot.forwarded).fold(1.0, f64::max);
     let y_axis = Linear::new(lost, 5.0, Scale::plain());
-    let mut svg = Svg::new(id, HEIGHT);
+    let mut svg = Svg::new(id);
     legend(&mut svg, mix.run, &mix.set.devices);
     forwarded_axis(&mut svg, &y_axis);
     svg.x_axis(PLOT, &x_axis);
     let what = "hostile packets, in per cent of the load";
     svg.x_title(PLOT, 38.0, what);
     for (cell, shares) in &curves {
-        draw_shares(&mut svg, mix.run, cell, shares, (&x_axis, &y_axis));
+        draw_shares(&mut svg, mix, cell, shares, (&x_axis, &y_axis));
     }
     let words = curves.iter().map(|(cell, shares)| words(cell, shares));
     let title = "Load forwarded by share of hostile packets";
@@ -47,17 +48,27 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
 /// The control first, where there is one.
 fn dots(found: &DisturbanceResult) -> Option<Vec<Share>> {
     let hostile = found.hostile()?;
+    let scale = |divisor, unit: &str| Scale {
+        divisor,
+        unit: unit.into(),
+    };
+    let (ppm, percent) = (scale(1.0, "ppm"), scale(0.01, "%"));
     let quiet = found.quiet.as_ref().map(|quiet| Share {
         percent: 0,
         forwarded: 100.0 - quiet.load.lost_ppm.mean / 1e4,
         lossless: quiet.load.account.lost == 0,
         came_through: 0,
+        figure: format!("lost: {}", with_interval(&ppm, &quiet.load.lost_ppm)),
     });
     let shares = hostile.shares.iter().map(|share| Share {
         percent: share.percent,
         forwarded: 100.0 * share.forwarded_ratio.mean,
         lossless: share.disturbed.load.account.lost == 0,
         came_through: share.delivered,
+        figure: format!(
+            "forwarded: {}",
+            with_interval(&percent, &share.forwarded_ratio)
+        ),
     });
     Some(quiet.into_iter().chain(shares).collect())
 }
@@ -80,11 +91,12 @@ fn height(lost: &Linear, percent: f64) -> f64 {
 
 fn draw_shares(
     svg: &mut Svg,
-    run: &Run<'_>,
+    mix: Mix<'_>,
     cell: &CellResult,
     shares: &[Share],
     (x_axis, y_axis): (&Linear, &Linear),
 ) {
+    let name = mix.point.name();
     let dot = |share: &Share| Dot {
         position: (
             PLOT.x_at(x_axis.share(f64::from(share.percent))),
@@ -92,21 +104,22 @@ fn draw_shares(
         ),
         lossless: share.lossless,
         tooltip: format!(
-            "{}: {:.2} % of the load beside {} of hostile packets",
+            "{}, {name}, beside {} of hostile packets: {:.2} % of the load; {}",
             cell.dut,
+            percent_name(share.percent),
             share.forwarded,
-            percent_name(share.percent)
+            share.figure
         ),
     };
     let dots: Vec<Dot> = shares.iter().map(dot).collect();
-    curve(svg, run, cell, &dots);
-    for (share, dot) in shares.iter().zip(&dots) {
-        let (x, y) = dot.position;
+    let places: Vec<(f64, f64)> = dots.iter().map(|dot| dot.position).collect();
+    curve(svg, mix.run, cell, dots);
+    for (share, (x, y)) in shares.iter().zip(places) {
         if share.came_through > 0 {
             svg.line("breach", (x - 7.0, y - 7.0), (x + 7.0, y + 7.0));
             svg.line("breach", (x - 7.0, y + 7.0), (x + 7.0, y - 7.0));
             let text = format!("{} came through", share.came_through);
-            svg.text("reason halo", (x, y + 22.0), Anchor::End, &text);
+            svg.label("reason", Spot::around((x, y)), &text);
         }
     }
 }

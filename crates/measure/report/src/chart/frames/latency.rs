@@ -1,15 +1,16 @@
 //! Latency by load: for each load and device from the median to the slowest frame.
 
 use super::{Mix, band_name, legend};
+use crate::chart::percentiles::{self, Curve};
 use crate::chart::scale::Log;
-use crate::chart::{Anchor, Area, Svg};
-use crate::format::time_ns;
+use crate::chart::{Area, Spot, Svg, plot, with_interval};
+use crate::format::{Scale, time_ns};
 use crate::order::sorted;
 use maud::Markup;
-use stats::{CellResult, LoadLatency};
+use stats::{CellResult, Distribution, LoadLatency};
 
 const HEIGHT: f64 = 390.0;
-const PLOT: Area = Area::plot(HEIGHT, [12.0, 0.0, 48.0, 60.0]);
+const PLOT: Area = plot(HEIGHT, [12.0, 0.0, 48.0, 60.0]);
 /// Between devices of one load.
 const MAX_STEP: f64 = 62.0;
 const BAR: f64 = 14.0;
@@ -22,7 +23,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let high = all().map(|load| load.max_ns).max()?;
     let axis = Log::new(0.75 * low as f64, high as f64);
     let shares: Vec<u8> = sorted(all().filter_map(|load| load.percent));
-    let mut svg = Svg::new(id, HEIGHT);
+    let mut svg = Svg::new(id);
     legend(&mut svg, mix.run, &mix.set.devices);
     svg.y_times(PLOT, &axis);
     let width = PLOT.width / shares.len().max(1) as f64;
@@ -38,7 +39,8 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
             };
             let middle = start + step * (index as f64 + 0.5);
             let color = mix.run.color(&cell.dut);
-            one(&mut svg, &axis, cell, load, color, middle, step);
+            let tooltip = tooltip(mix, cell, load);
+            one(&mut svg, &axis, load, color, middle, &tooltip);
         }
     }
     let title = "load in per cent of each device's own throughput";
@@ -47,7 +49,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     Some(mix.finish(svg, "Latency by load", words))
 }
 
-fn share_name(share: u8) -> String {
+pub(crate) fn share_name(share: u8) -> String {
     match share {
         0 => "lowest load".into(),
         share => format!("{share} %"),
@@ -59,34 +61,68 @@ fn place(axis: &Log, value_ns: f64) -> f64 {
 }
 
 /// A bar from the median to the 99th percentile, a line on to the slowest frame, a mark at 99.9.
-fn one(
-    svg: &mut Svg,
-    axis: &Log,
-    cell: &CellResult,
-    load: &LoadLatency,
-    color: usize,
-    x: f64,
-    step: f64,
-) {
+fn one(svg: &mut Svg, axis: &Log, load: &LoadLatency, color: usize, x: f64, tooltip: &str) {
     let at = |value: u64| place(axis, value as f64);
-    let tooltip = format!("{}: {}", cell.dut, quantiles(load));
     let (median, slowest) = (at(load.p50_ns), at(load.max_ns));
     let stem = format!("stem stroke-{color}");
     svg.line(&stem, (x, median), (x, slowest));
     svg.line(&stem, (x - 5.0, slowest), (x + 5.0, slowest));
     if let Some(p99) = load.p99_ns {
         let bar = Area::new(x - BAR / 2.0, at(p99), BAR, median - at(p99));
-        svg.rect(&format!("fill-{color}"), bar, &tooltip);
+        svg.bar(color, bar, tooltip);
     }
     if let Some(p99_9) = load.p99_9_ns {
         let y = at(p99_9);
         svg.line(&stem, (x - 7.0, y), (x + 7.0, y));
     }
-    svg.dot("median", (x, median), 3.6, &tooltip);
-    if step >= 44.0 {
-        let value = time_ns(load.p50_ns as f64);
-        svg.text("value halo", (x, median + 16.0), Anchor::Middle, &value);
-    }
+    svg.mark("ring stroke", color, (x, median), 4.5, tooltip);
+    let value = time_ns(load.p50_ns as f64);
+    let below = [17.0, 23.0].map(|below| Spot::middle((x, median + below)));
+    svg.label("value", below.to_vec(), &value);
+}
+
+fn tooltip(mix: Mix<'_>, cell: &CellResult, load: &LoadLatency) -> String {
+    let share = load.percent.map_or_else(String::new, share_name);
+    let by_repeat = &load.p50_each_ns;
+    format!(
+        "{}, {}, {share}: {}; p50 by repeat: {}",
+        cell.dut,
+        mix.point.name(),
+        quantiles(load),
+        with_interval(&Scale::time(by_repeat.mean), by_repeat)
+    )
+}
+
+/// The times of all devices by percentile, at the highest share of their throughput; `None` when no
+/// cell has latencies by share.
+pub(crate) fn by_percentile(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    let cells = mix.found(|cell| Some(cell.frames()?.latency.as_slice()));
+    let share = highest_share(mix)?;
+    let curves = cells.iter().filter_map(|(cell, loads)| {
+        let load = loads.iter().find(|load| load.percent == Some(share))?;
+        let by_repeat = &load.p50_each_ns;
+        Some(Curve {
+            dut: &cell.dut,
+            style: mix.run.color(&cell.dut),
+            times: Distribution::of(load.histogram.iter().copied())?,
+            by_repeat: with_interval(&Scale::time(by_repeat.mean), by_repeat),
+        })
+    });
+    let curves: Vec<Curve<'_>> = curves.collect();
+    let setting = format!("{}, {}", mix.point.name(), share_name(share));
+    let svg = percentiles::draw(id, &setting, "frames", &curves)?;
+    Some(mix.finish(
+        svg,
+        "Latency by percentile",
+        curves.iter().map(Curve::words),
+    ))
+}
+
+/// The highest share of the throughput at which a device of a mix was measured.
+pub(crate) fn highest_share(mix: Mix<'_>) -> Option<u8> {
+    let found = mix.found(|cell| Some(cell.frames()?.latency.as_slice()));
+    let loads = found.iter().flat_map(|(_, loads)| loads.iter());
+    loads.filter_map(|load| load.percent).max()
 }
 
 fn quantiles(load: &LoadLatency) -> String {

@@ -1,15 +1,15 @@
 //! Loss by load: where it begins, and how fast it grows.
 
 use super::{Dot, Mix, curve, legend};
-use crate::chart::scale::Linear;
-use crate::chart::{Area, Svg};
+use crate::chart::scale::{Axis, Linear};
+use crate::chart::{Area, Svg, plot, with_interval};
 use crate::format::{Scale, percent};
 use crate::tables::frames::mean_rate;
 use maud::Markup;
 use stats::{CellResult, LoadResult};
 
 const HEIGHT: f64 = 340.0;
-const PLOT: Area = Area::plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
+const PLOT: Area = plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
 const PPM_PER_PERCENT: f64 = 1e4;
 
 /// The chart of one mix; `None` when no cell has two loads.
@@ -26,12 +26,17 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let most = all().map(|load| load.lost_ppm.mean).fold(0.0, f64::max) / PPM_PER_PERCENT;
     let x_axis = Linear::si(fastest, 8.0, "pps");
     let y_axis = Linear::new(most.max(1.0), 5.0, Scale::plain());
-    let mut svg = Svg::new(id, HEIGHT);
+    let mut svg = Svg::new(id);
     legend(&mut svg, mix.run, &mix.set.devices);
     svg.y_axis(PLOT, &y_axis, "% lost");
     svg.x_axis(PLOT, &x_axis);
     let title = format!("offered load, {}", x_axis.unit());
     svg.x_title(PLOT, 38.0, &title);
+    let name = mix.point.name();
+    let ppm = Scale {
+        unit: "ppm".into(),
+        ..Scale::plain()
+    };
     for (cell, loads) in &curves {
         let dot = |load: &LoadResult| {
             let lost = load.lost_ppm.mean / PPM_PER_PERCENT;
@@ -43,15 +48,15 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
                 ),
                 lossless: load.account.lost == 0,
                 tooltip: format!(
-                    "{}: {} lost of {}",
+                    "{}, {name}, offered {}: {} lost; {}",
                     cell.dut,
+                    mean_rate(offered),
                     percent(lost),
-                    mean_rate(offered)
+                    with_interval(&ppm, &load.lost_ppm)
                 ),
             }
         };
-        let dots: Vec<Dot> = loads.iter().map(dot).collect();
-        curve(&mut svg, mix.run, cell, &dots);
+        curve(&mut svg, mix.run, cell, loads.iter().map(dot).collect());
     }
     let words = curves.iter().map(|(cell, loads)| words(cell, loads));
     Some(mix.finish(svg, "Frame loss by offered load", words))

@@ -2,9 +2,8 @@
 
 use super::Mix;
 use crate::chart::scale::{Log, short_time};
-use crate::chart::{Anchor, Area, Svg, WIDTH, shortened_name};
+use crate::chart::{Anchor, Area, Font, Spot, Svg, WIDTH, shortened_name};
 use crate::format::time_ns;
-use crate::layout::Run;
 use maud::Markup;
 use stats::{CellResult, EventResult, EventTimes};
 
@@ -13,7 +12,6 @@ const LEFT: f64 = 190.0;
 /// Room for what has no end.
 const RIGHT: f64 = 130.0;
 const TOP: f64 = 8.0;
-const BOTTOM: f64 = 28.0;
 
 /// A row of the chart.
 struct Row<'a> {
@@ -39,16 +37,22 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let axis = Log::new(0.8 * low, 1.1 * high);
     let height = ROW_HEIGHT * rows.len() as f64;
     let plot = Area::new(LEFT, TOP, WIDTH - LEFT - RIGHT, height);
-    let mut svg = Svg::new(id, plot.bottom() + BOTTOM);
-    for value in axis.ticks() {
+    let mut svg = Svg::new(id);
+    let mut free_from = f64::NEG_INFINITY;
+    for value in axis.values() {
         let x = plot.x_at(axis.share(value));
         svg.line("grid", (x, plot.y), (x, plot.bottom()));
-        let position = (x, plot.bottom() + 17.0);
-        svg.text("tick", position, Anchor::Middle, &short_time(value));
+        let name = short_time(value);
+        let half = Font::of("tick").width(&name) / 2.0;
+        if x - half >= free_from {
+            let position = (x, plot.bottom() + 17.0);
+            svg.text("tick", position, Anchor::Middle, &name);
+            free_from = x + half + 5.0;
+        }
     }
     for (index, row) in rows.iter().enumerate() {
         let y = plot.y + ROW_HEIGHT * (index as f64 + 0.5);
-        row.draw(&mut svg, mix.run, &axis, Area { y, ..plot });
+        row.draw(&mut svg, mix, &axis, Area { y, ..plot });
     }
     let words = rows.iter().map(Row::words);
     Some(mix.finish(svg, mix.set.kind.name(), words))
@@ -83,33 +87,35 @@ impl<'a> Row<'a> {
     }
 
     /// `area.y` is the row's middle.
-    fn draw(&self, svg: &mut Svg, run: &Run<'_>, axis: &Log, area: Area) {
-        let color = run.color(&self.cell.dut);
+    fn draw(&self, svg: &mut Svg, mix: Mix<'_>, axis: &Log, area: Area) {
+        let color = mix.run.color(&self.cell.dut);
         let (times, first) = self.times;
         let y = area.y;
         let place = |value: f64| area.x_at(axis.share(value).max(0.0));
-        let name = shortened_name(&run.label(&self.cell.dut), LEFT - 16.0);
-        svg.text("label strong", (0.0, y + 4.0), Anchor::Start, &name);
+        let class = "label strong";
+        let name = shortened_name(class, &mix.run.label(&self.cell.dut), LEFT - 16.0);
+        svg.text(class, (0.0, y + 4.0), Anchor::Start, &name);
         svg.line("axis", (area.x, y), (area.right(), y));
+        let named = format!("{}, {}", self.cell.dut, mix.point.name());
         for value in values(first) {
-            let tooltip = format!("{} {}", self.second, time_ns(value));
-            let class = format!("ring stroke-{color}");
-            svg.dot(&class, (place(value), y), 3.5, &tooltip);
+            let tooltip = format!("{named}: {} {}", self.second, time_ns(value));
+            svg.mark("ring stroke", color, (place(value), y), 3.8, &tooltip);
         }
         for value in values(times) {
-            let class = format!("fill-{color}");
-            svg.dot(&class, (place(value), y), 4.5, &time_ns(value));
+            let tooltip = format!("{named}: {}", time_ns(value));
+            svg.mark("fill", color, (place(value), y), 4.8, &tooltip);
         }
         if let Some(median) = times.median_ns {
             let x = place(median);
             svg.line("upper", (x, y - 11.0), (x, y + 11.0));
             let text = time_ns(median);
-            svg.text("value halo", (x, y - 13.0), Anchor::Middle, &text);
+            let above = [13.0, 17.0].map(|above| Spot::middle((x, y - above)));
+            svg.label("value", above.to_vec(), &text);
         }
         if times.endless() > 0 {
             let text = format!("{} of {} no end", times.endless(), times.events);
-            let position = (area.right() + 8.0, y + 4.0);
-            svg.text("reason", position, Anchor::Start, &text);
+            let spot = Spot::start((area.right() + 8.0, y + 4.0));
+            svg.label("reason", vec![spot], &text);
         }
     }
 

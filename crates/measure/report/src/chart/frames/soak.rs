@@ -4,7 +4,7 @@
 use super::Mix;
 use crate::chart::scale::Linear;
 use crate::chart::time::{TimePlot, Times};
-use crate::chart::{Anchor, Area, LEGEND_HEIGHT, Svg, WIDTH, shortened};
+use crate::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Svg, WIDTH, shortened};
 use crate::evidence::measured;
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
@@ -18,7 +18,7 @@ const ABOVE: f64 = 44.0;
 const BELOW: f64 = 30.0;
 const RATE_HEIGHT: f64 = 90.0;
 const SMALL_HEIGHT: f64 = 62.0;
-const GAP: f64 = 24.0;
+const GAP: f64 = 28.0;
 /// Steps of one line; longer timelines are merged.
 const MAX_STEPS: usize = 480;
 
@@ -102,11 +102,11 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let highest = all().map(|step| step.rate).fold(0.0, f64::max);
     let rates = Linear::si(1.05 * highest, 3.0, "pps");
     let heights: Vec<f64> = blocks.iter().map(Block::height).collect();
-    let mut svg = Svg::new(id, LEGEND_HEIGHT + heights.iter().sum::<f64>());
+    let mut svg = Svg::new(id);
     svg.legend([
-        ("lost-area", "lost"),
-        ("mark-key", "new keys"),
-        ("fill-0", "p50"),
+        (Key::Swatch("lost-area"), "lost"),
+        (Key::Line("mark"), "new keys"),
+        (Key::Line("trace stroke-0"), "p50"),
     ]);
     let mut top = LEGEND_HEIGHT;
     for (block, height) in blocks.iter().zip(heights) {
@@ -168,7 +168,10 @@ impl<'a> Block<'a> {
             self.repeat,
             self.verdict.name()
         );
-        let (position, name) = ((0.0, plot.y - 26.0), shortened(&name, 600.0));
+        let (position, name) = (
+            (0.0, plot.y - 26.0),
+            shortened("label strong", &name, 600.0),
+        );
         svg.text("label strong", position, Anchor::Start, &name);
         self.marks(svg, plot, times);
         svg.y_axis(plot, rates, rates.unit());

@@ -2,29 +2,29 @@
 //! the tester and the line could do.
 
 use super::{band_name, devices, legend};
-use crate::chart::scale::Linear;
-use crate::chart::{Anchor, Area, Svg, absence, text_width};
+use crate::chart::scale::{Axis, Linear};
+use crate::chart::{Area, BAR_MIN, Key, Spot, Svg, absence, grid, hover, plot};
 use crate::format::Scale;
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
-use crate::tables::frames::{limit_mark, mean_rate};
+use crate::tables::frames::mean_rate;
 use maud::Markup;
-use stats::{CellResult, GoalResult};
+use stats::{CellResult, GoalResult, Limit};
 
 const HEIGHT: f64 = 402.0;
-const PLOT: Area = Area::plot(HEIGHT, [42.0, 0.0, 32.0, 56.0]);
+const PLOT: Area = plot(HEIGHT, [42.0, 0.0, 32.0, 56.0]);
 const MAX_BAR: f64 = 58.0;
-/// Narrower bars have their value turned.
-const UPRIGHT_BAR: f64 = 50.0;
-/// Narrower bars have their value in the table only.
-const TURNED_BAR: f64 = 11.0;
+/// Share of a size's width that its bars take.
+const BARS: f64 = 0.8;
+/// Radius of the marks below the bars.
+const MARK: f64 = 4.0;
 /// Why there is no bar where trials were measured.
 const UNBOUNDED: &str = "no lower bound";
 /// A line rate this far above everything else is not drawn: it would press the bars flat.
 const LINE_RATE_REACH: f64 = 1.25;
 
 /// The chart of a set; `None` when no device has a figure.
-pub(crate) fn draw(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
+pub(crate) fn draw<'r>(run: &Run<'_>, set: &'r FrameSet<'r>, id: &str) -> Option<Markup> {
     let shown = devices(set);
     let shown = if shown.is_empty() {
         set.devices.clone()
@@ -39,13 +39,19 @@ pub(crate) fn draw(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup
     if highest <= 0.0 {
         return None;
     }
+    let width = PLOT.width / set.points.len() as f64;
+    if BARS * width / (shown.len() as f64) < BAR_MIN {
+        return grid::of_frames(run, set, &shown, id, |cell| {
+            Some(&goal(cell)?.lower.as_ref()?.frames_per_s)
+        });
+    }
     let line = |point: &FramePoint<'_>| {
         let rate = run.line_rate(point)? as f64;
         (rate <= LINE_RATE_REACH * highest).then_some(rate)
     };
     let lines = set.points.iter().filter_map(line).fold(highest, f64::max);
     let axis = Linear::si(1.12 * lines, 5.0, "pps");
-    let mut svg = Svg::new(id, HEIGHT);
+    let mut svg = Svg::new(id);
     legend(&mut svg, run, &shown);
     let has_rig = set.devices.iter().any(|device| device.calibration);
     marks(
@@ -54,13 +60,13 @@ pub(crate) fn draw(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup
         set.points.iter().any(|point| line(point).is_some()),
     );
     svg.y_axis(PLOT, &axis, axis.unit());
-    let width = PLOT.width / set.points.len() as f64;
     for (index, point) in set.points.iter().enumerate() {
         let x = PLOT.x + width * index as f64;
         let band = Area { x, width, ..PLOT };
         band_name(&mut svg, PLOT, band, &point.name());
         limits(&mut svg, &axis, set, point, band, line(point));
-        bars(&mut svg, run, &axis, &shown, point, band);
+        let setting = format!("{}, {}", point.name(), set.common);
+        bars(&mut svg, run, &axis, &shown, point, &setting, band);
     }
     let described: Vec<String> = set.rows().map(|(point, cell)| words(point, cell)).collect();
     let description = format!("{}. {}.", set.common, described.join("; "));
@@ -89,18 +95,24 @@ fn words(point: &FramePoint<'_>, cell: &CellResult) -> String {
     format!("{}, {}: {figure}", point.name(), cell.dut)
 }
 
-/// Legend of the lines that are drawn, below the devices' swatches.
+/// Legend of the lines that are drawn.
 fn marks(svg: &mut Svg, has_rig: bool, has_line: bool) {
-    let mut x = 0.0;
-    for (drawn, class, name) in [
+    let lines = [
         (has_rig, "ceiling", "the tester alone"),
         (has_line, "limit", "line rate"),
-    ] {
-        if drawn {
-            svg.line(class, (x, 29.0), (x + 18.0, 29.0));
-            svg.text("label", (x + 24.0, 33.0), Anchor::Start, name);
-            x += 24.0 + text_width(name) + 22.0;
-        }
+    ];
+    let drawn = lines.into_iter().filter(|(drawn, ..)| *drawn);
+    svg.legend(drawn.map(|(_, class, name)| (Key::Line(class), name)));
+}
+
+/// What limits a figure that the device does not.
+fn limit_word(cell: &CellResult) -> &'static str {
+    match cell.verdict().map(|verdict| verdict.limit) {
+        Some(Limit::TesterLimited) => "tester",
+        Some(Limit::LinkLimited) => "link",
+        Some(Limit::MachineLimited) => "machine",
+        Some(Limit::Inconclusive) => "unsure",
+        Some(Limit::DutLimited) | None => "",
     }
 }
 
@@ -110,9 +122,10 @@ fn bars(
     axis: &Linear,
     devices: &[Device<'_>],
     point: &FramePoint<'_>,
+    setting: &str,
     band: Area,
 ) {
-    let width = (0.8 * band.width / devices.len() as f64).min(MAX_BAR);
+    let width = (BARS * band.width / devices.len() as f64).min(MAX_BAR);
     let start = band.x + (band.width - width * devices.len() as f64) / 2.0;
     for (index, device) in devices.iter().enumerate() {
         let Some(cell) = point.cell(*device) else {
@@ -120,14 +133,30 @@ fn bars(
         };
         let x = start + width * index as f64;
         let bar = Area::new(x + 1.0, band.y, width - 2.0, band.height);
+        if width >= 2.0 * MARK {
+            let place = (x + width / 2.0, band.bottom() + 3.0 + MARK);
+            let color = run.color(device.dut);
+            svg.mark("fill", color, place, MARK, &tooltip(cell, setting));
+        }
         match goal(cell).filter(|goal| goal.lower.is_some()) {
-            Some(goal) => one(svg, run, axis, cell, goal, bar),
+            Some(goal) => one(svg, run, axis, cell, goal, setting, bar),
             None => {
-                let position = (x + width / 2.0 + 4.0, band.bottom() - 8.0);
-                let word = absence(cell, UNBOUNDED);
-                svg.turned_text("reason", position, Anchor::Start, word, -90);
+                let spot = Spot::turned((x + width / 2.0 + 4.0, band.bottom() - 8.0));
+                svg.label("reason", vec![spot], absence(cell, UNBOUNDED));
             }
         }
+    }
+}
+
+fn tooltip(cell: &CellResult, setting: &str) -> String {
+    let lower = goal(cell).and_then(|goal| goal.lower.as_ref());
+    let Some(lower) = lower.map(|rates| &rates.frames_per_s) else {
+        return format!("{}, {setting}: {}", cell.dut, absence(cell, UNBOUNDED));
+    };
+    let figure = hover(&cell.dut, setting, &Scale::si(lower.mean, "pps"), lower);
+    match cell.verdict() {
+        Some(verdict) => format!("{figure}; {}", verdict.limit.name()),
+        None => figure,
     }
 }
 
@@ -137,6 +166,7 @@ fn one(
     axis: &Linear,
     cell: &CellResult,
     goal: &GoalResult,
+    setting: &str,
     area: Area,
 ) {
     let Some(lower) = goal.lower.as_ref().map(|rates| &rates.frames_per_s) else {
@@ -144,12 +174,10 @@ fn one(
     };
     let height = area.height * axis.share(lower.mean);
     let bar = area.bar(area.bottom() - height, area.width, height);
-    let limit = cell.verdict().map_or("", |verdict| verdict.limit.name());
-    let tooltip = format!("{}: {} {limit}", cell.id, mean_rate(lower));
-    svg.rect(&format!("fill-{}", run.color(&cell.dut)), bar, &tooltip);
+    svg.bar(run.color(&cell.dut), bar, &tooltip(cell, setting));
     let reach = area.height * axis.share(lower.largest_distance);
     let cap = (0.2 * bar.width).min(6.0);
-    svg.whisker((bar.middle(), bar.y), reach, cap);
+    svg.whisker(bar.middle(), [bar.y - reach, bar.y + reach], cap);
     let mut above = bar.y - reach;
     if let Some(upper) = &goal.upper {
         let y = area.y_at(axis.share(upper.frames_per_s.mean));
@@ -157,12 +185,11 @@ fn one(
         above = above.min(y);
     }
     let scale = Scale::si(lower.mean, "pps");
-    let mark = limit_mark(cell);
     // Values of one chart may have different SI prefixes.
     let unit = scale.unit.trim_end_matches("pps");
-    let value = format!("{}{unit}{mark}", scale.number(lower.mean));
-    let widths = [UPRIGHT_BAR, TURNED_BAR];
-    svg.bar_value("value halo", bar, above - 6.0, widths, &value);
+    let value = format!("{} {unit}", scale.number(lower.mean));
+    let (place, pitch) = ((bar.middle(), above - 6.0), bar.width + 2.0);
+    svg.bar_value(place, pitch, value.trim_end(), limit_word(cell));
 }
 
 /// Lines at the tester's throughput without a device, and at the line rate.

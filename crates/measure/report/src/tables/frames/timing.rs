@@ -5,29 +5,29 @@ use crate::format::{self, Scale, counted, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
-use crate::tables::percentiles::{self, TITLES};
+use crate::tables::percentiles::{self, BY_REPEAT, TITLES};
 use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult};
 
 /// Percentiles by share of the throughput.
 pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; one way, from the intended send time; load: per cent of the throughput found, 0 being \
-         the lowest load; p50: mean ± largest distance of the repeats' medians; the other \
-         percentiles are of all repeats pooled",
+         the lowest load; percentiles are of all repeats pooled; p50 by repeat: mean ± largest \
+         distance of the repeats' own medians",
         set.common
     );
     let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .label("Load")
         .figure("Frames")
         .figures(TITLES)
-        .figure("p99 − p50")
+        .figures([BY_REPEAT, "p99 − p50"])
         .text("Verdict");
     for (point, cell) in set.rows() {
         let found = cell.frames().map_or(&[][..], |found| &found.latency);
         if found.is_empty() {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(""));
-            cells.extend(without_figure(cell, TITLES.len() + 3));
+            cells.extend(without_figure(cell, TITLES.len() + 4));
             table.push(cells);
         }
         for (index, latency) in found.iter().enumerate() {
@@ -54,12 +54,11 @@ pub(super) fn load_name(latency: &LoadLatency) -> String {
 }
 
 fn latency_cells(latency: &LoadLatency) -> Vec<Cell> {
-    let pooled = percentiles::of_load(Some(latency));
-    let times = percentiles::with_median(pooled, format::time(&latency.p50_each_ns));
+    let by_repeat = Cell::plain(format::time(&latency.p50_each_ns));
     [Cell::plain(latency.frames.to_string())]
         .into_iter()
-        .chain(times)
-        .chain([Cell::time(latency.p99_less_p50_ns)])
+        .chain(percentiles::of_load(Some(latency)))
+        .chain([by_repeat, Cell::time(latency.p99_less_p50_ns)])
         .collect()
 }
 

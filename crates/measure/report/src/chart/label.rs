@@ -1,0 +1,147 @@
+//! Labels and the places that they may take.
+
+use super::area::{Area, Segment};
+use super::font::Font;
+
+/// Height of a line of a label.
+const LABEL_LINE: f64 = 13.0;
+/// Steps in which labels give way, and how many.
+pub(super) const STEP: f64 = 4.0;
+pub(super) const STEPS: u32 = 24;
+
+/// Alignment of a text to its position.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A place for a label.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spot {
+    pub(super) position: (f64, f64),
+    pub(super) anchor: Anchor,
+    /// Turned to read upwards.
+    pub(super) is_turned: bool,
+}
+
+/// A text that waits for its place.
+pub(super) struct Label {
+    /// Lines with their classes, the last one at the spot.
+    pub(super) lines: Vec<(String, String)>,
+    pub(super) spots: Vec<Spot>,
+    /// Where a line to the label begins, once it has given way.
+    pub(super) leader: Option<(f64, f64)>,
+}
+
+impl Spot {
+    pub(super) const fn start(position: (f64, f64)) -> Self {
+        Self {
+            position,
+            anchor: Anchor::Start,
+            is_turned: false,
+        }
+    }
+
+    pub(super) const fn middle(position: (f64, f64)) -> Self {
+        Self {
+            position,
+            anchor: Anchor::Middle,
+            is_turned: false,
+        }
+    }
+
+    pub(super) const fn end(position: (f64, f64)) -> Self {
+        Self {
+            position,
+            anchor: Anchor::End,
+            is_turned: false,
+        }
+    }
+
+    pub(super) const fn turned(position: (f64, f64)) -> Self {
+        Self {
+            position,
+            anchor: Anchor::Start,
+            is_turned: true,
+        }
+    }
+
+    /// Places around a point, the nearest first, of a text beside or above it.
+    pub(super) fn around(point: (f64, f64)) -> Vec<Self> {
+        let away = [0.0, 6.0, 12.0, 20.0, 32.0, 48.0].into_iter();
+        away.flat_map(|away| Self::near(point, away)).collect()
+    }
+
+    /// Places around a point at about one distance.
+    pub(super) fn near((x, y): (f64, f64), away: f64) -> [Self; 6] {
+        [
+            Self::end((x - 6.0 - away / 2.0, y - 8.0 - away)),
+            Self::start((x + 6.0 + away / 2.0, y + 15.0 + away)),
+            Self::middle((x, y - 9.0 - away)),
+            Self::middle((x, y + 18.0 + away)),
+            Self::start((x + 6.0 + away / 2.0, y - 8.0 - away)),
+            Self::end((x - 6.0 - away / 2.0, y + 15.0 + away)),
+        ]
+    }
+
+    /// Places to the right of a point, one beyond the other.
+    pub(super) fn rightward((x, y): (f64, f64)) -> Vec<Self> {
+        let place = |step: u32| Self::start((x + STEP * f64::from(step), y));
+        (0..STEPS).map(place).collect()
+    }
+
+    /// So many lines higher.
+    pub(super) fn above(self, lines: usize) -> Self {
+        let away = LABEL_LINE * lines as f64;
+        let (x, y) = self.position;
+        let position = match self.is_turned {
+            false => (x, y - away),
+            true => (x - away, y),
+        };
+        Self { position, ..self }
+    }
+
+    /// The box of a text.
+    pub(super) fn area(self, class: &str, text: &str) -> Area {
+        let font = Font::of(class);
+        let (x, y) = self.position;
+        let width = font.width(text);
+        let before = match self.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => width / 2.0,
+            Anchor::End => width,
+        };
+        let (ascent, height) = (0.78 * font.size, font.size);
+        match self.is_turned {
+            false => Area::new(x - before, y - ascent, width, height),
+            true => Area::new(x - ascent, y - width + before, height, width),
+        }
+    }
+}
+
+impl Label {
+    pub(super) fn area(&self, spot: Spot) -> Area {
+        let lines = self.lines.iter().rev().enumerate();
+        let areas = lines.map(|(above, (class, text))| spot.above(above).area(class, text));
+        areas
+            .reduce(Area::with)
+            .unwrap_or(Area::new(0.0, 0.0, 0.0, 0.0))
+    }
+
+    /// The line to a place that is not beside what the label names.
+    pub(super) fn leader(&self, spot: Spot) -> Option<Segment> {
+        let (x, y) = self.leader?;
+        let to = (spot.position.0 - 2.0, spot.position.1 - 4.0);
+        ((to.1 - y).abs() > STEP).then_some([(x + 5.0, y), to])
+    }
+}
+
+/// 0, then below and above in growing steps.
+pub(super) fn ways() -> impl Iterator<Item = f64> {
+    (0..2 * STEPS).map(|step| {
+        let away = STEP * f64::from(step.div_ceil(2));
+        if step % 2 == 0 { away } else { -away }
+    })
+}
