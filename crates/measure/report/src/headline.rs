@@ -76,7 +76,13 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
 fn without(run: &Run<'_>, device: &str) -> String {
     let mut cells = run.results.cells.iter().filter(|cell| cell.dut == device);
     match cells.find_map(|cell| cell.reasons.first()) {
-        Some(reason) => Cell::reason(format!("No figure: {}", reason.text)).text,
+        Some(reason) => {
+            let words = match reason.explanation {
+                Some(_) => reason.in_short(),
+                None => reason.text.clone(),
+            };
+            Cell::reason(format!("No figure: {words}")).text
+        }
         None => "No figure yet.".to_owned(),
     }
 }

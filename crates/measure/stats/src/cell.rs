@@ -13,7 +13,9 @@ use crate::parameters::Parameters;
 use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
 use figures::FiguresInfo;
 use journal::Journal;
-use journal::record::{FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters};
+use journal::record::{
+    Explanation, FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters, in_brief,
+};
 use json::StationsInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -119,8 +121,22 @@ pub enum Status {
 pub struct Reason {
     /// From 1.
     pub repeat: u32,
-    /// A sentence for people.
+    /// A sentence for people; of a failed check its name and its counters.
     pub text: String,
+    /// Explanation of a failed check; `null` for other reasons, and in older journals.
+    pub explanation: Option<Explanation>,
+}
+
+impl Reason {
+    /// In a clause: of a failed check its name and the difference, else the first line of the
+    /// whole text.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        match &self.explanation {
+            Some(explanation) => format!("{}: {}", in_brief(&self.text), explanation.difference),
+            None => self.text.lines().next().unwrap_or_default().to_owned(),
+        }
+    }
 }
 
 /// Counts of a cell's repeats by outcome.
@@ -287,6 +303,7 @@ fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Re
             "it broke off after {}, with {lost} frames lost until then: `cipherbench resume` goes on from there",
             units::human::duration_ns(measured_ns as f64)
         ),
+        explanation: None,
     })
 }
 
@@ -308,6 +325,7 @@ fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -
             units::human::duration_ns(longest_ns as f64),
             if bad == 1 { "" } else { "s" }
         ),
+        explanation: None,
     })
 }
 
@@ -322,6 +340,9 @@ fn classify<'a>(
         reasons.push(Reason {
             repeat,
             text: text.to_owned(),
+            explanation: outcome
+                .and_then(|outcome| outcome.explanation(text))
+                .cloned(),
         })
     };
     match outcome {

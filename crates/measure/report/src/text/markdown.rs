@@ -128,7 +128,7 @@ fn row(page: &mut String, cells: impl Iterator<Item = String>) {
 fn cell(cell: &Cell) -> String {
     match cell.kind {
         Kind::Repeated => String::new(),
-        Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.text)),
+        Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.whole())),
         Kind::Label | Kind::Plain | Kind::Term | Kind::Derived | Kind::Missing => {
             escape(&cell.text)
         }

@@ -14,6 +14,9 @@ const GAP: usize = 2;
 const REASON_WIDTH: usize = 26;
 /// A last column of text is not squeezed below this.
 const MIN_TEXT_WIDTH: usize = 20;
+/// Before the lines of a paragraph that may be cut, and after one that was.
+const INDENT: &str = "  ";
+const CUT: &str = " …";
 /// Smallest width used, whatever the terminal reports.
 const MIN_WIDTH: usize = 40;
 
@@ -215,6 +218,26 @@ impl Page {
         }
     }
 
+    /// A paragraph of at most so many lines; of a longer one the rest is left out.
+    pub(super) fn cut(&mut self, lines: usize, text: &str, style: fn(Style, &str) -> String) {
+        let room = self.width.saturating_sub(INDENT.width());
+        let mut found = wrap(&visible(text), room);
+        if found.len() > lines {
+            found.truncate(lines);
+            if let Some(last) = found.last_mut() {
+                while last.width() + CUT.width() > room {
+                    let word = last.rfind(' ').unwrap_or(0);
+                    last.truncate(word);
+                }
+                last.push_str(CUT);
+            }
+        }
+        for line in found {
+            let line = format!("{INDENT}{}", style(self.style, &line));
+            self.line(&line);
+        }
+    }
+
     /// A table; one that is too wide is printed in parts, each with the labels.
     fn table(&mut self, table: &Table) {
         self.line("");
@@ -288,7 +311,7 @@ impl Page {
             && table.columns.last().is_some_and(|column| !column.right)
         {
             let text =
-                |row: &crate::table::Row| visible(&row.cells[row.cells.len() - 1].text).width();
+                |row: &crate::table::Row| visible(&row.cells[row.cells.len() - 1].whole()).width();
             let longest = table.rows.iter().map(text).max().unwrap_or(0).max(*last);
             let taken: usize = others.iter().map(|width| width + GAP).sum();
             *last = longest.min(self.width.saturating_sub(taken).max(MIN_TEXT_WIDTH));
@@ -346,7 +369,7 @@ impl Page {
             .iter()
             .map(|&column| match cells[column].kind {
                 Kind::Repeated => vec![],
-                _ => wrap(&visible(&cells[column].text), widths[column]),
+                _ => wrap(&visible(&cells[column].whole()), widths[column]),
             })
             .collect();
         let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
