@@ -258,5 +258,7 @@ fn range<'c>(
     } else {
         format!("{low}–{high}")
     };
-    Some((figure, format!("× {baseline}")))
+    let apart = found.iter().filter_map(|found| found.apart_ns).max();
+    let apart = format::apart(apart).map_or_else(String::new, |apart| format!(", {apart}"));
+    Some((figure, format!("× {baseline}{apart}")))
 }

@@ -4,6 +4,9 @@ use crate::format::time_ns;
 use journal::record::Explanation;
 use std::borrow::Cow;
 
+/// Behind a figure, name or ratio of repeats that were measured after a resume.
+pub(crate) const LATE_MARK: &str = " †";
+
 /// A table with its caption.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table {
@@ -115,6 +118,15 @@ impl Table {
     /// The table, unless it has no row.
     pub(crate) fn with_rows(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
+    }
+
+    /// What the marks in the cells mean; to be printed below the table.
+    pub(crate) fn footnote(&self) -> Option<&'static str> {
+        let cells = self.rows.iter().flat_map(|row| &row.cells);
+        let is_late = |cell: &Cell| cell.text.ends_with(LATE_MARK);
+        cells.into_iter().any(is_late).then_some(
+            "†: with repeats that were measured after a resume, later than those they are compared with",
+        )
     }
 
     /// Adds a row. A label that the row above has too, with all labels left of it the same, is

@@ -52,6 +52,9 @@ pub struct CellResult {
     pub reasons: Vec<Reason>,
     /// Counts of the repeats by outcome.
     pub repeats: Repeats,
+    /// Repeats that were measured in a later sitting (after a resume) than the same repeat of
+    /// another cell of the group, so that the two are no pair of one time.
+    pub late_repeats: Vec<LateRepeat>,
     /// The figures, by kind.
     #[serde(flatten, serialize_with = "figures::json")]
     #[schemars(with = "FiguresInfo<'_>")]
@@ -137,6 +140,15 @@ impl Reason {
             None => self.text.lines().next().unwrap_or_default().to_owned(),
         }
     }
+}
+
+/// A repeat that was measured in a later sitting than the same repeat of another cell of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LateRepeat {
+    /// From 1.
+    pub repeat: u32,
+    /// Longest time from the beginning of such another one to that of this one, in nanoseconds.
+    pub later_ns: u64,
 }
 
 /// Counts of a cell's repeats by outcome.
@@ -282,6 +294,7 @@ fn result(
         status,
         reasons,
         repeats: counts,
+        late_repeats: Vec::new(),
         figures: CellFigures::of(cell, &measured),
         cpu: match cell.measurement {
             // The workers' CPU time is in their figures: there are no stations.

@@ -69,6 +69,7 @@ pub(super) fn table(table: &Table) -> Markup {
                     }
                 }
             }
+            @if let Some(footnote) = table.footnote() { p.note { (footnote) } }
         }
     }
 }

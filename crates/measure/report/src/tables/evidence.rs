@@ -1,5 +1,6 @@
 //! Results of the checks, and reasons for missing figures.
 
+use super::late_mark;
 use crate::evidence::{Summary, common_form};
 use crate::layout::Run;
 use crate::order::grouped;
@@ -83,8 +84,13 @@ pub(crate) fn coverage(run: &Run<'_>) -> Table {
 fn verdict(cell: &CellResult) -> Cell {
     let repeats = &cell.repeats;
     match cell.status {
-        Status::Measured => Cell::plain("measured"),
-        Status::Partly => Cell::plain(format!("{} of {}", repeats.measured, repeats.planned)),
+        Status::Measured => Cell::plain(format!("measured{}", late_mark(cell))),
+        Status::Partly => Cell::plain(format!(
+            "{} of {}{}",
+            repeats.measured,
+            repeats.planned,
+            late_mark(cell)
+        )),
         Status::Invalid => Cell::reason("invalid"),
         Status::Failed => Cell::reason("failed"),
         Status::NotRun => Cell::missing(),

@@ -118,6 +118,9 @@ fn table(page: &mut String, table: &Table) {
     for found in &table.rows {
         row(page, found.cells.iter().map(cell));
     }
+    if let Some(footnote) = table.footnote() {
+        page.push_str(&format!("\n{}\n", escape(footnote)));
+    }
 }
 
 fn row(page: &mut String, cells: impl Iterator<Item = String>) {

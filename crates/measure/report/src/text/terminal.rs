@@ -254,11 +254,19 @@ impl Page {
             self.line("");
             self.part(table, &widths, &part);
         }
+        self.footnote(table);
+    }
+
+    fn footnote(&mut self, table: &Table) {
+        if let Some(footnote) = table.footnote() {
+            self.wrapped("", "", footnote, Style::dim);
+        }
     }
 
     /// A table in few lines: what all its cells share, the columns that fit, and `rows` lines of
     /// rows. Returns whether that is the whole table.
     pub(super) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
+        let rows = rows - usize::from(table.footnote().is_some() && rows > 1);
         self.line("");
         self.line(&self.style.bold(&visible(&table.caption)));
         // The rest of the note says how to read the columns.
@@ -285,10 +293,12 @@ impl Page {
                 let left = table.rows.len() - index;
                 let line = self.style.dim(&format!("… {left} rows more"));
                 self.line(&line);
+                self.footnote(table);
                 return false;
             }
             self.append(&own);
         }
+        self.footnote(table);
         parts.len() == 1
     }
 
