@@ -3,6 +3,8 @@
 //! Tests that need a lab are skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1
 //! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
+#[path = "../../../measure/trial/tests/lab/busy.rs"]
+mod busy;
 mod devices;
 mod encrypt;
 mod faults;
@@ -27,10 +29,10 @@ macro_rules! tests {
             Trial::ignorable_test(concat!(stringify!($module), "::", stringify!($name)), move || {
                 Ok(match skipped {
                     Some(reason) => Completion::ignored_with(reason),
-                    None => {
-                        $module::$name();
-                        Completion::Completed
-                    }
+                    None => match busy::skipped(busy::REPEATS, $module::$name) {
+                        Some(_) => Completion::ignored_with("the machine is too busy"),
+                        None => Completion::Completed,
+                    },
                 })
             })
         }),+]

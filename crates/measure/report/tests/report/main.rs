@@ -22,5 +22,6 @@ mod insecure;
 mod known;
 mod machine;
 mod scaling;
+mod sittings;
 mod soak;
 mod tunnels;
