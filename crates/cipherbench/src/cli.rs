@@ -35,7 +35,7 @@ pub(crate) enum Command {
     ///
     /// Campaigns are checked as this host would run them, in every lab among the files and in that
     /// of `--lab`; without a lab, in the built-in lab `namespaces`; campaigns of crypto devices in
-    /// `device`.
+    /// `device`. Programs that they need and this host lacks are a warning.
     Check(Check),
     /// Show every cell of a campaign, its commands and its estimated time
     Plan(Plan),
@@ -101,6 +101,9 @@ pub(crate) struct Run {
     /// Repeats of each cell, instead of the campaign's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: Option<u32>,
+    /// Go on without the cells that need a program which is not installed; they count as failed
+    #[arg(long)]
+    pub(crate) skip_missing: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -143,6 +146,9 @@ pub(crate) struct Resume {
     /// Repeat invalid trials too; the report says so
     #[arg(long)]
     pub(crate) invalid: bool,
+    /// Go on without the cells that need a program which is not installed; they count as failed
+    #[arg(long)]
+    pub(crate) skip_missing: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -2,13 +2,15 @@
 
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
-use crate::{output, planning};
+use crate::{output, planning, programs};
 use campaign::plan::LabKind;
 use campaign::{Campaign, HostFacts, Input, LabFile, Plan};
+use lab::programs::Missing;
 use units::human::{self, counted};
 use yaml::Mistakes;
 
-/// Prints a line for each file without a mistake, and all mistakes of the others.
+/// Prints a line for each file without a mistake, with a warning if this host lacks programs that
+/// it needs, and all mistakes of the others.
 ///
 /// Campaigns are checked as this host would run them, in every lab given by `--lab` or by a file
 /// among the others; without one, in the lab that `run` would use.
@@ -27,13 +29,20 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let host = planning::host_facts();
     let mut exit = Exit::Done;
     for (path, file) in arguments.files.iter().zip(files) {
-        let summary = match file {
-            Ok(Input::Lab(lab)) => Ok(format!("lab {}", lab.plan().name)),
+        let checked = match file {
+            Ok(Input::Lab(lab)) => Ok(Checked::plain(format!("lab {}", lab.plan().name))),
             Ok(Input::Campaign(campaign)) => in_labs(&campaign, &fitting(&campaign, &labs), &host),
             Err(mistakes) => Err(mistakes.to_string()),
         };
-        match summary {
-            Ok(summary) => output::stdout(&format!("ok  {}  {summary}\n", path.display()))?,
+        match checked {
+            Ok(Checked {
+                summary,
+                missing,
+                cells,
+            }) => {
+                output::stdout(&format!("ok  {}  {summary}\n", path.display()))?;
+                programs::warn(&format!("{}: ", path.display()), &missing, cells);
+            }
             Err(mistakes) => {
                 output::stderr(&format!("{mistakes}\n"));
                 exit = Exit::Usage;
@@ -41,6 +50,25 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+/// A file without mistakes.
+struct Checked {
+    summary: String,
+    /// The programs that a campaign needs in any of its labs, and that this host lacks.
+    missing: Vec<Missing>,
+    /// The number of its cells.
+    cells: usize,
+}
+
+impl Checked {
+    const fn plain(summary: String) -> Self {
+        Self {
+            summary,
+            missing: Vec::new(),
+            cells: 0,
+        }
+    }
 }
 
 /// Selects the labs for a campaign: those of crypto devices for a campaign of such devices,
@@ -57,14 +85,22 @@ fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     }
 }
 
-/// Returns the campaign's summary if all labs can run it; otherwise the mistakes, with the names of
+/// Returns the campaign's summary if all labs fit it; otherwise the mistakes, with the names of
 /// the labs that cannot.
-fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<String, String> {
+fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Checked, String> {
     let mut refused: Vec<(Mistakes, Vec<&str>)> = Vec::new();
     let mut plan = None;
+    let mut missing: Vec<Missing> = Vec::new();
     for lab in labs {
         match campaign.plan(lab, host) {
-            Ok(made) => plan = Some(made),
+            Ok(made) => {
+                for it in programs::missing_for(&made) {
+                    if missing.iter().all(|known| known.program != it.program) {
+                        missing.push(it);
+                    }
+                }
+                plan = Some(made);
+            }
             // Mistakes about the host are the same in every lab, and are reported once.
             Err(mistakes) => match refused.iter_mut().find(|(known, _)| *known == mistakes) {
                 Some((_, names)) => names.push(&lab.plan().name),
@@ -73,11 +109,11 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<St
         }
     }
     match plan.filter(|_| refused.is_empty()) {
-        Some(plan) => Ok(format!(
-            "{}, in {}",
-            summary(&plan),
-            lab_names(&names_of(labs))
-        )),
+        Some(plan) => Ok(Checked {
+            summary: format!("{}, in {}", summary(&plan), lab_names(&names_of(labs))),
+            missing,
+            cells: plan.cells.len(),
+        }),
         None => {
             let refusals = refused
                 .iter()
