@@ -31,11 +31,12 @@ pub(crate) enum Command {
     /// receives, the loss, and the latency without a device. Campaigns with `calibrate: true` do
     /// the same beside their DUTs.
     Calibrate(Run),
-    /// Check campaign and lab files, and list all mistakes
+    /// Check campaigns, labs and configurations, and list all mistakes
     ///
     /// Campaigns are checked as this host would run them, in every lab among the files and in that
     /// of `--lab`; without a lab, in the built-in lab `namespaces`; campaigns of crypto devices in
-    /// `device`. Programs that they need and this host lacks are a warning.
+    /// `device`. Programs that they need and this host lacks are a warning. Configurations of
+    /// `encrypt` and `kme` are recognised by their keys; the files that they name are not read.
     Check(Check),
     /// Show every cell of a campaign, its commands and its estimated time
     Plan(Plan),
@@ -119,7 +120,7 @@ pub(crate) struct Output {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Campaign or lab files
+    /// Campaigns, labs, and configurations of `encrypt` or `kme`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Lab for the campaigns: a file, or a built-in lab (`namespaces`, `memory`)

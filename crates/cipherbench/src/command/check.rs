@@ -1,4 +1,5 @@
-//! `cipherbench check FILE…`: all mistakes of campaign and lab files.
+//! `cipherbench check FILE…`: all mistakes of campaigns, labs, and configurations of encryptors and
+//! KMEs.
 
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
@@ -6,6 +7,7 @@ use crate::{output, planning, programs};
 use campaign::plan::LabKind;
 use campaign::{Campaign, HostFacts, Input, LabFile, Plan};
 use lab::programs::Missing;
+use std::path::Path;
 use units::human::{self, counted};
 use yaml::Mistakes;
 
@@ -16,23 +18,26 @@ use yaml::Mistakes;
 /// among the others; without one, in the lab that `run` would use.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let given = arguments.lab.as_deref().map(planning::load_lab);
+    let host = planning::host_facts();
     let files: Vec<_> = arguments
         .files
         .iter()
-        .map(|file| campaign::load_input(file))
+        .map(|file| read(file, &host))
         .collect();
     let mut labs: Vec<LabFile> = given.transpose()?.into_iter().collect();
-    labs.extend(files.iter().flatten().filter_map(|input| match input {
-        Input::Lab(lab) => Some(lab.clone()),
-        Input::Campaign(_) => None,
+    labs.extend(files.iter().flatten().filter_map(|file| match file {
+        Content::Lab(lab) => Some((**lab).clone()),
+        _ => None,
     }));
-    let host = planning::host_facts();
     let mut exit = Exit::Done;
     for (path, file) in arguments.files.iter().zip(files) {
         let checked = match file {
-            Ok(Input::Lab(lab)) => Ok(Checked::plain(format!("lab {}", lab.plan().name))),
-            Ok(Input::Campaign(campaign)) => in_labs(&campaign, &fitting(&campaign, &labs), &host),
-            Err(mistakes) => Err(mistakes.to_string()),
+            Ok(Content::Lab(lab)) => Ok(Checked::plain(format!("lab {}", lab.plan().name))),
+            Ok(Content::Campaign(campaign)) => {
+                in_labs(&campaign, &fitting(&campaign, &labs), &host)
+            }
+            Ok(Content::Other(summary)) => Ok(Checked::plain(summary)),
+            Err(mistakes) => Err(mistakes),
         };
         match checked {
             Ok(Checked {
@@ -50,6 +55,67 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+/// What a file without mistakes of its own is.
+enum Content {
+    Campaign(Box<Campaign>),
+    Lab(Box<LabFile>),
+    /// A configuration, in words.
+    Other(String),
+}
+
+/// Keys that only the configuration of an encryptor has.
+const OF_ENCRYPTOR: [&str; 4] = ["local", "remote", "peers", "tunnel"];
+
+/// Reads a file as what its keys show it to be. Mistakes are followed by the kind of file that it
+/// was taken for, unless it says itself that it is a campaign.
+fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
+    let document = yaml::load(path).map_err(|mistakes| mistakes.to_string())?;
+    let has = |key: &str| document.has_key(key);
+    let taken_for =
+        |kind: &'static str| move |mistakes: Mistakes| format!("{mistakes}, taken for {kind}");
+    if has("kmes") {
+        let config = qkd::kme::Config::load(path);
+        let kind = "the configuration of KMEs (`cipherbench kme`), since it has the key `kmes`";
+        return config
+            .map(|it| Content::Other(kmes(&it)))
+            .map_err(taken_for(kind));
+    }
+    if !has("campaign") && !has("lab") && OF_ENCRYPTOR.into_iter().any(has) {
+        let config = encryptor::Config::load(path);
+        let kind =
+            "the configuration of an encryptor (`cipherbench encrypt`), which has the key `local`";
+        return config
+            .map(|it| Content::Other(encryptor(&it)))
+            .map_err(taken_for(kind));
+    }
+    match campaign::load_input(path, host) {
+        Ok(Input::Campaign(campaign)) => Ok(Content::Campaign(Box::new(campaign))),
+        Ok(Input::Lab(lab)) => Ok(Content::Lab(Box::new(lab))),
+        Err(mistakes) if has("campaign") => Err(mistakes.to_string()),
+        Err(mistakes) if has("lab") => {
+            Err(taken_for("a lab, since it has the key `lab`")(mistakes))
+        }
+        Err(mistakes) => Err(taken_for(
+            "a campaign, which has the key `campaign`; a lab has `lab`, the configuration of an encryptor `local`, \
+             and that of KMEs `kmes`",
+        )(mistakes)),
+    }
+}
+
+fn kmes(config: &qkd::kme::Config) -> String {
+    let names: Vec<_> = config.kmes.iter().map(|kme| kme.name.as_str()).collect();
+    format!("configuration of KMEs: {}", names.join(", "))
+}
+
+fn encryptor(config: &encryptor::Config) -> String {
+    format!(
+        "configuration of an encryptor: {}, {}, {}",
+        config.suite,
+        counted(config.peers.len() as u64, "peer"),
+        counted(config.workers, "worker")
+    )
 }
 
 /// A file without mistakes.

@@ -54,6 +54,8 @@ fn main() -> ExitCode {
             check_reports_all_mistakes_of_a_file,
             check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores,
             check_refuses_what_this_host_or_a_named_lab_lacks,
+            check_recognises_configurations_and_says_what_it_took_a_file_for,
+            cores_that_this_host_lacks_are_reported_with_the_other_mistakes,
             plan_shows_every_cell_with_its_commands,
             plan_as_json_is_one_document,
             unwritable_output_is_an_error_but_a_closed_reader_is_not,
