@@ -4,7 +4,6 @@
 use crate::support::{PINGS, Sandbox, end, finish, kill, namespaces, start, wait_for};
 use nix::sys::signal::{SIGKILL, SIGTERM};
 use std::fs;
-use std::os::unix::fs::symlink;
 
 pub(crate) fn an_unwritable_folder_is_refused_before_measuring() {
     let sandbox = Sandbox::new();
@@ -119,44 +118,6 @@ pub(crate) fn a_lab_name_in_use_is_refused() {
     });
     kill(i32::try_from(first.id()).expect("a process id"), SIGTERM);
     finish(first).exits(4);
-}
-
-pub(crate) fn a_missing_tool_is_reported_with_its_package() {
-    let sandbox = Sandbox::new();
-    let folder = sandbox.path("bin");
-    fs::create_dir(&folder).expect("a new folder");
-    for place in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
-        for entry in fs::read_dir(place).expect("a folder of programs").flatten() {
-            if entry.file_name() != "iperf3" {
-                // The first program of a name in `PATH` is used.
-                let _ = symlink(entry.path(), folder.join(entry.file_name()));
-            }
-        }
-    }
-    let tcp = PINGS.replace(
-        "  - ping",
-        "  - tcp: { mtu: 1500 B, duration: 1 s }\n  - ping",
-    );
-    let ended = end(sandbox.run(&tcp).env("PATH", &folder)).exits(1);
-    let ended = ended
-        .says("failed: ")
-        .says("`iperf3` is not installed")
-        .says("apt install iperf3");
-    assert!(
-        ended.stdout.contains("`iperf3`"),
-        "the report has the reason instead of a figure:\n{}",
-        ended.stdout
-    );
-    let pings = ended
-        .stderr
-        .lines()
-        .filter(|line| line.contains("] ping") && !line.contains("failed"));
-    assert_eq!(
-        pings.count(),
-        4,
-        "trials without iperf3 are measured:\n{}",
-        ended.stderr
-    );
 }
 
 pub(crate) fn a_missing_privilege_is_reported_with_the_responsible_setting() {

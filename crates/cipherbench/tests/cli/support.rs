@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -171,6 +172,32 @@ impl Sandbox {
         records
             .filter(|record| record["record"] == "trial")
             .collect()
+    }
+
+    /// A `PATH` that has every program of this host but these, and the environment without what
+    /// names programs elsewhere.
+    pub(crate) fn without_programs<'c>(
+        &self,
+        missing: &[&str],
+        command: &'c mut Command,
+    ) -> &'c mut Command {
+        let folder = self.path("bin");
+        if !folder.exists() {
+            fs::create_dir(&folder).expect("a new folder");
+            for place in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
+                for entry in fs::read_dir(place).expect("a folder of programs").flatten() {
+                    let name = entry.file_name();
+                    if !missing.iter().any(|program| name == *program) {
+                        // The first program of a name in `PATH` is used.
+                        let _ = symlink(entry.path(), folder.join(name));
+                    }
+                }
+            }
+        }
+        for variable in ["PEERS", "SUDO_USER", "WIREGUARD_GO", "BORINGTUN", "GOTATUN"] {
+            command.env_remove(variable);
+        }
+        command.env("PATH", folder).env("HOME", self.path(""))
     }
 
     /// A shell script; `$0` is the program.
