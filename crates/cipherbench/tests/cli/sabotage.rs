@@ -133,7 +133,8 @@ fn sabotage(begin: Step<'_>, end: Step<'_>) -> BTreeMap<String, Came> {
     sabotage_until(begin, end, &|| true)
 }
 
-/// The same, for harm that may turn out too small to be found: the run is repeated until `is_enough`.
+/// The same, for harm that may turn out too small to be found: the run is repeated until
+/// `is_enough`.
 fn sabotage_until(
     begin: Step<'_>,
     end: Step<'_>,
