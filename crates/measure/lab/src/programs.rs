@@ -2,7 +2,7 @@
 //! install it.
 //!
 //! `doctor`, `check`, `plan` and `run` share this list and this search; `scripts/peers.sh` installs
-//! into a folder that is searched here. To add a program: its line in [`KNOWN`], and what needs it
+//! into a folder that is searched here. To add a program: its line in `KNOWN`, and what needs it
 //! in `needs`.
 
 mod needs;
@@ -10,15 +10,14 @@ mod places;
 
 pub(crate) use needs::of_wireguard;
 pub use needs::{Missing, missing};
-pub use places::find;
-pub(crate) use places::{command, search_path};
+pub(crate) use places::{command, find, search_path};
 
 /// Packages of strongSwan: the daemon, its control program, and their plugins.
 const STRONGSWAN: &str = "strongswan-charon strongswan-swanctl libcharon-extra-plugins \
                           libstrongswan-standard-plugins libstrongswan-extra-plugins";
 
 /// The programs that campaigns may need, in the order in which the doctor lists them.
-pub const KNOWN: &[Known] = &[
+pub(crate) const KNOWN: &[Known] = &[
     always(
         "ip",
         "-V",
@@ -99,15 +98,15 @@ pub const KNOWN: &[Known] = &[
 
 /// A program that campaigns may need.
 #[derive(Debug)]
-pub struct Known {
+pub(crate) struct Known {
     /// Its name in the search path.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The environment variable that may name another program, or its path.
-    pub variable: Option<&'static str>,
+    variable: Option<&'static str>,
     /// What it is for.
-    pub purpose: &'static str,
+    pub(crate) purpose: &'static str,
     /// Whether the built-in lab and campaign need it.
-    pub needed: bool,
+    pub(crate) needed: bool,
     /// The argument by which it prints its version.
     pub(crate) version: &'static str,
     /// Its other name in the folder of `make peers`.

@@ -16,8 +16,7 @@ const PEERS: &str = ".cache/cipherbench-peers";
 
 /// Returns the path of a program as a lab would start it: a name is searched, a path must be that
 /// of an executable file. `None` if it is not here.
-#[must_use]
-pub fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     find_in(program, &variable)
 }
 
