@@ -35,6 +35,7 @@ pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
         rm disk/ballast
         \"$0\" resume disk/*-long --quiet; echo \"resume $?\"
         grep -c '\"record\":\"trial\"' disk/*/journal.jsonl
+        mkdir runs && cp -r disk/*-long runs
         umount disk
     ";
     let sandbox = Sandbox::new();
@@ -55,13 +56,11 @@ pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
         ended.stdout
     );
     let codes: Vec<_> = ended.stdout.lines().filter(|line| is_code(line)).collect();
-    assert_eq!(
-        codes,
-        ["run 4", "report 2", "report 5", "resume 0", "10"],
-        "{}\n{}",
-        ended.stdout,
-        ended.stderr
-    );
+    let expected = ["run 4", "report 2", "report 5", "resume 0", "10"];
+    if codes != expected {
+        sandbox.repeat_if_busy(|outcome| outcome["kind"] == "measured");
+    }
+    assert_eq!(codes, expected, "{}\n{}", ended.stdout, ended.stderr);
 }
 
 pub(crate) fn a_disk_that_is_full_from_the_start_is_reported_before_anything_is_measured() {
