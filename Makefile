@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search bench-watch truth emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search bench-watch truth emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ build: ## Build the program: target/release/cipherbench
 
 bench-device: build ## Our speed trial on OpenSSL, compared with a tight loop in C and `openssl speed`
 	bench/device.py $(ARGS)
+
+bench-direct: build ## What our checks cost TCP over `direct`, beside iperf3 by hand (root)
+	bench/direct.py $(ARGS)
 
 bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)
 	bench/frames.py $(ARGS)
@@ -56,6 +59,7 @@ bench-search: ## Trials and time of each search on simulated devices
 
 truth: ## Bias, coverage, false verdicts, lies found and time on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)
+
 bench-watch: build ## CPU time a frame that the watch on the cipher link costs (root)
 	bench/watch.py $(ARGS)
 

@@ -11,7 +11,8 @@ peer whose program is missing is skipped with a note. `plain` is forwarding with
 
 Needs root, iperf3, iproute2, ethtool and ping, and the peers to compare:
 wireguard-tools with wireguard-go, boringtun-cli or gotatun-cli, openvpn, strongswan with kernel-libipsec. Programs
-are found by PATH, or by WIREGUARD_GO, BORINGTUN and GOTATUN. Changes only namespaces that it creates.
+are found by WIREGUARD_GO, BORINGTUN and GOTATUN, in PATH, or where `make peers` installs them. Changes only namespaces
+that it creates.
 
     make bench-peers             # or: bench/peers.py [PEER …] [--rounds N] [--seconds N] [--tests tcp1,tcp4,udp64,udp512,ping]
 """
@@ -34,6 +35,8 @@ INNER_MTU = 1400
 SOURCE, TARGET = "198.18.0.1", "198.19.0.1"
 LOSS_MAX = 0.001
 SEARCH_STEPS = 6
+# Where scripts/peers.sh installs what it builds.
+BUILT = os.path.join(os.environ.get("PEERS") or os.path.expanduser("~/.cache/cipherbench-peers"), "bin")
 
 
 def mac(node, side):
@@ -150,9 +153,9 @@ class Topology:
 
 
 def program(name, variable=None):
-    path = os.environ.get(variable or "") or shutil.which(name)
+    path = os.environ.get(variable or "") or shutil.which(name) or shutil.which(name, path=BUILT)
     if not path or not os.path.exists(path):
-        raise Missing(f"{name} is not installed")
+        raise Missing(f"{name} is not installed: make peers")
     return path
 
 
@@ -400,20 +403,20 @@ def measure(lab, test, seconds):
 
 def versions():
     """Prints the version of each program."""
-    commands = {
-        "ours": [PROGRAM, "--version"],
-        "wireguard-go": [os.environ.get("WIREGUARD_GO") or "wireguard-go", "--version"],
-        "gotatun": [os.environ.get("GOTATUN") or "gotatun", "--version"],
-        "boringtun": [os.environ.get("BORINGTUN") or "boringtun-cli", "--version"],
-        "openvpn": ["openvpn", "--version"],
-        "strongswan": ["swanctl", "--version"],
-        "iperf3": ["iperf3", "--version"],
+    programs = {
+        "ours": (PROGRAM,),
+        "wireguard-go": ("wireguard-go", "WIREGUARD_GO"),
+        "gotatun": ("gotatun", "GOTATUN"),
+        "boringtun": ("boringtun-cli", "BORINGTUN"),
+        "openvpn": ("openvpn",),
+        "strongswan": ("swanctl",),
+        "iperf3": ("iperf3",),
     }
-    for name, words in commands.items():
+    for name, words in programs.items():
         try:
-            done = subprocess.run(words, capture_output=True, text=True)
+            done = subprocess.run([program(*words), "--version"], capture_output=True, text=True)
             print(f"{name}: {(done.stdout + done.stderr).strip().splitlines()[0]}")
-        except (OSError, IndexError):
+        except (OSError, IndexError, Missing):
             print(f"{name}: not installed")
 
 

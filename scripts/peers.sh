@@ -6,9 +6,10 @@
 #   scripts/peers.sh test    those that the tests require: one WireGuard in Rust is enough
 #
 # WireGuard in Rust comes from crates.io, the one in Go from its own module where Go is installed, and clients of
-# ETSI GS QKD 014 from PyPI. They are installed into $PEERS, by default ~/.cache/cipherbench-peers. What is
-# already installed stays unchanged. It acts as root, or through sudo if that needs no password or a terminal can
-# provide it. An unavailable peer is reported and skipped: campaigns mark its cells and continue.
+# ETSI GS QKD 014 from PyPI. They are installed into $PEERS, by default ~/.cache/cipherbench-peers, where
+# `cipherbench` looks after PATH (crates/measure/lab/src/programs). What is already installed stays unchanged. It
+# acts as root, or through sudo if that needs no password or a terminal can provide it. An unavailable peer is
+# reported and skipped.
 set -eu
 
 peers=${PEERS:-$HOME/.cache/cipherbench-peers}
@@ -44,9 +45,15 @@ packages="wireguard-tools openvpn openssl iperf
     strongswan-charon strongswan-swanctl libstrongswan-standard-plugins
     strongswan-pki libcharon-extra-plugins libstrongswan-extra-plugins"
 
+# Go names the program after its module; everyone else calls it wireguard-go.
+name_wireguard_go() {
+    [ ! -x "$bin/wireguard" ] || [ -e "$bin/wireguard-go" ] || ln -s wireguard "$bin/wireguard-go"
+}
+name_wireguard_go
+
 # WireGuard in Go: the distribution's package where there is one, unless Go can build a newer version.
 wireguard_go() {
-    for program in "${WIREGUARD_GO:-}" "$bin/wireguard" wireguard-go; do
+    for program in "${WIREGUARD_GO:-}" wireguard-go "$bin/wireguard-go"; do
         [ -z "$program" ] || ! have "$program" || { command -v "$program"; return; }
     done
 }
@@ -99,6 +106,7 @@ from_crates_io boringtun-cli boringtun-cli
 if [ -z "$(wireguard_go)" ] && have go; then
     say "building golang.zx2c4.com/wireguard"
     GOBIN=$bin go install golang.zx2c4.com/wireguard@latest || say "continuing without wireguard-go"
+    name_wireguard_go
 fi
 
 # In a separate environment: they need other packages than the distribution's Python has.
@@ -136,12 +144,3 @@ row iperf iperf --version
 for client in etsi_qkd_014_client qkdsec; do
     row "$client" "$qkd/bin/python" -c "import $client; print($client.__version__)"
 done
-
-# Variables by which campaigns and benchmarks find programs outside of PATH.
-show() {
-    [ ! -x "$bin/$2" ] || echo "export $1=$bin/$2"
-}
-echo
-show WIREGUARD_GO wireguard
-show BORINGTUN boringtun-cli
-show GOTATUN gotatun

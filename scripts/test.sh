@@ -8,15 +8,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Programs that scripts/peers.sh installed outside of PATH; variables that are set take precedence.
-peers=${PEERS:-$HOME/.cache/cipherbench-peers}/bin
-named() {
-    [ ! -x "$peers/$2" ] || eval "export $1=\${$1:-$peers/$2}"
-}
-named WIREGUARD_GO wireguard
-named BORINGTUN boringtun-cli
-named GOTATUN gotatun
-
 # A distribution's Rust may come without its linters. Developers get a note; CI must not pass without them.
 skip() {
     echo "SKIPPED: $1 is not installed, so $2 was not checked" >&2

@@ -31,11 +31,12 @@ pub(crate) enum Command {
     /// receives, the loss, and the latency without a device. Campaigns with `calibrate: true` do
     /// the same beside their DUTs.
     Calibrate(Run),
-    /// Check campaign and lab files, and list all mistakes
+    /// Check campaigns, labs and configurations, and list all mistakes
     ///
     /// Campaigns are checked as this host would run them, in every lab among the files and in that
     /// of `--lab`; without a lab, in the built-in lab `namespaces`; campaigns of crypto devices in
-    /// `device`.
+    /// `device`. Programs that they need and this host lacks are a warning. Configurations of
+    /// `encrypt` and `kme` are recognised by their keys; the files that they name are not read.
     Check(Check),
     /// Show every cell of a campaign, its commands and its estimated time
     Plan(Plan),
@@ -101,6 +102,9 @@ pub(crate) struct Run {
     /// Repeats of each cell, instead of the campaign's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: Option<u32>,
+    /// Go on without the cells that need a program which is not installed; they count as failed
+    #[arg(long)]
+    pub(crate) skip_missing: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -116,7 +120,7 @@ pub(crate) struct Output {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Campaign or lab files
+    /// Campaigns, labs, and configurations of `encrypt` or `kme`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Lab for the campaigns: a file, or a built-in lab (`namespaces`, `memory`)
@@ -143,6 +147,9 @@ pub(crate) struct Resume {
     /// Repeat invalid trials too; the report says so
     #[arg(long)]
     pub(crate) invalid: bool,
+    /// Go on without the cells that need a program which is not installed; they count as failed
+    #[arg(long)]
+    pub(crate) skip_missing: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

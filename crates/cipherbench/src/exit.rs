@@ -30,7 +30,7 @@ Exit codes:
   0  done
   1  a criterion failed: a cell is failed or invalid
   2  usage or campaign error
-  3  the lab cannot be built here (privilege, tool, kernel, name or address in use)
+  3  the lab cannot be built here (privilege, program, kernel, name or address in use)
   4  interrupted: continue with `cipherbench resume RUN`
   5  inconclusive: trials are missing";
 

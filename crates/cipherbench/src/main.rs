@@ -7,6 +7,7 @@ mod command;
 mod exit;
 mod output;
 mod planning;
+mod programs;
 mod progress;
 mod session;
 mod signals;

@@ -15,7 +15,7 @@ pub(crate) fn plan(
     let host = host_facts();
     let lab = lab.map(load_lab).transpose()?;
     let campaign = match (campaign, lab.as_ref().map(|lab| lab.plan().kind)) {
-        (Some(path), _) => load_campaign(path)?,
+        (Some(path), _) => load_campaign(path, &host)?,
         (None, kind) => {
             let name = match kind {
                 Some(LabKind::Memory) => "memory",
@@ -38,7 +38,7 @@ pub(crate) fn plan(
 }
 
 /// Reads a campaign file, or returns the built-in campaign if there is no file of that name.
-fn load_campaign(path: &Path) -> Result<Campaign, Failure> {
+fn load_campaign(path: &Path, host: &HostFacts) -> Result<Campaign, Failure> {
     let built_in = path.to_str().and_then(Campaign::built_in_named);
     match built_in {
         Some(campaign) if !path.exists() => Ok(campaign),
@@ -46,7 +46,7 @@ fn load_campaign(path: &Path) -> Result<Campaign, Failure> {
             let names = Campaign::built_in_names();
             Err(unknown("campaign", path, &names, "campaigns/suites.yaml"))
         }
-        _ => Ok(campaign::load(path)?),
+        _ => Ok(campaign::load(path, host)?),
     }
 }
 

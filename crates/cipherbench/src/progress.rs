@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use journal::record::{
     DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Disturbance, FatigueSegment, Figures,
     FrameFound, FrameResult, KatOutcome, KatRow, Latency, Measured, Outcome, SoakSegment,
-    SpeedTrial, ToolParameters, Transfer, TrialRecord,
+    SpeedTrial, ToolParameters, Transfer, TrialRecord, in_brief,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -209,9 +209,22 @@ impl Drop for Bar {
 /// Describes the outcome of a trial: its figure, or why it has none.
 fn came_of(record: &TrialRecord) -> String {
     match &record.outcome {
-        Outcome::Invalid { reasons, .. } => format!("invalid: {}", reasons.join("; ")),
+        Outcome::Invalid { reasons, .. } => {
+            let words = reasons
+                .iter()
+                .map(|reason| invalid(&record.outcome, reason));
+            format!("invalid: {}", words.collect::<Vec<_>>().join("; "))
+        }
         Outcome::Failed { reason } => format!("failed: {}", on_one_line(reason)),
         Outcome::Measured(measured) => figure(measured),
+    }
+}
+
+/// Describes a reason of an invalid trial: its check and the difference, or the whole reason.
+fn invalid(outcome: &Outcome, reason: &str) -> String {
+    match outcome.explanation(reason) {
+        Some(found) => format!("{}: {}", in_brief(reason), found.difference),
+        None => reason.to_owned(),
     }
 }
 
@@ -408,6 +421,7 @@ fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use journal::record::{Check, Explanation};
 
     #[test]
     fn a_clock_shows_hours_only_when_there_are_some() {
@@ -460,5 +474,15 @@ mod tests {
             measured: Box::new(measured),
         };
         assert_eq!(ended(&record), "udp/direct #2: invalid: clear-text; no ESP");
+        let failure = Explanation::new("7 frames were readable", "it is broken", "repair it");
+        let check = Check::new("no-clear-text", failure, "7 of 300 frames");
+        if let Outcome::Invalid { reasons, measured } = &mut record.outcome {
+            *reasons = vec!["no-clear-text: 7 of 300 frames".to_owned()];
+            measured.evidence.checks.push(check);
+        }
+        assert_eq!(
+            ended(&record),
+            "udp/direct #2: invalid: no-clear-text: 7 frames were readable"
+        );
     }
 }

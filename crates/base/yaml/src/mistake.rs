@@ -165,6 +165,17 @@ impl Mistakes {
         (!list.is_empty()).then_some(Self { list, not_kept })
     }
 
+    /// The same with further mistakes, except where there is one at the same place.
+    #[must_use]
+    pub fn and(self, more: Vec<Mistake>) -> Self {
+        let Self { mut list, not_kept } = self;
+        let is_new = |mistake: &Mistake| list.iter().all(|known| known.place != mistake.place);
+        let more: Vec<_> = more.into_iter().filter(is_new).collect();
+        list.extend(more);
+        list.sort_by_key(|mistake| mistake.place.order());
+        Self { list, not_kept }
+    }
+
     /// The mistakes, in file order; at most [`MISTAKES_MAX`].
     pub fn iter(&self) -> std::slice::Iter<'_, Mistake> {
         self.list.iter()

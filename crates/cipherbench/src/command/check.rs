@@ -1,39 +1,53 @@
-//! `cipherbench check FILE…`: all mistakes of campaign and lab files.
+//! `cipherbench check FILE…`: all mistakes of campaigns, labs, and configurations of encryptors and
+//! KMEs.
 
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
-use crate::{output, planning};
+use crate::{output, planning, programs};
 use campaign::plan::LabKind;
 use campaign::{Campaign, HostFacts, Input, LabFile, Plan};
+use lab::programs::Missing;
+use std::path::Path;
 use units::human::{self, counted};
 use yaml::Mistakes;
 
-/// Prints a line for each file without a mistake, and all mistakes of the others.
+/// Prints a line for each file without a mistake, with a warning if this host lacks programs that
+/// it needs, and all mistakes of the others.
 ///
 /// Campaigns are checked as this host would run them, in every lab given by `--lab` or by a file
 /// among the others; without one, in the lab that `run` would use.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let given = arguments.lab.as_deref().map(planning::load_lab);
+    let host = planning::host_facts();
     let files: Vec<_> = arguments
         .files
         .iter()
-        .map(|file| campaign::load_input(file))
+        .map(|file| read(file, &host))
         .collect();
     let mut labs: Vec<LabFile> = given.transpose()?.into_iter().collect();
-    labs.extend(files.iter().flatten().filter_map(|input| match input {
-        Input::Lab(lab) => Some(lab.clone()),
-        Input::Campaign(_) => None,
+    labs.extend(files.iter().flatten().filter_map(|file| match file {
+        Content::Lab(lab) => Some((**lab).clone()),
+        _ => None,
     }));
-    let host = planning::host_facts();
     let mut exit = Exit::Done;
     for (path, file) in arguments.files.iter().zip(files) {
-        let summary = match file {
-            Ok(Input::Lab(lab)) => Ok(format!("lab {}", lab.plan().name)),
-            Ok(Input::Campaign(campaign)) => in_labs(&campaign, &fitting(&campaign, &labs), &host),
-            Err(mistakes) => Err(mistakes.to_string()),
+        let checked = match file {
+            Ok(Content::Lab(lab)) => Ok(Checked::plain(format!("lab {}", lab.plan().name))),
+            Ok(Content::Campaign(campaign)) => {
+                in_labs(&campaign, &fitting(&campaign, &labs), &host)
+            }
+            Ok(Content::Other(summary)) => Ok(Checked::plain(summary)),
+            Err(mistakes) => Err(mistakes),
         };
-        match summary {
-            Ok(summary) => output::stdout(&format!("ok  {}  {summary}\n", path.display()))?,
+        match checked {
+            Ok(Checked {
+                summary,
+                missing,
+                cells,
+            }) => {
+                output::stdout(&format!("ok  {}  {summary}\n", path.display()))?;
+                programs::warn(&format!("{}: ", path.display()), &missing, cells);
+            }
             Err(mistakes) => {
                 output::stderr(&format!("{mistakes}\n"));
                 exit = Exit::Usage;
@@ -41,6 +55,86 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+/// What a file without mistakes of its own is.
+enum Content {
+    Campaign(Box<Campaign>),
+    Lab(Box<LabFile>),
+    /// A configuration, in words.
+    Other(String),
+}
+
+/// Keys that only the configuration of an encryptor has.
+const OF_ENCRYPTOR: [&str; 4] = ["local", "remote", "peers", "tunnel"];
+
+/// Reads a file as what its keys show it to be. Mistakes are followed by the kind of file that it
+/// was taken for, unless it says itself that it is a campaign.
+fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
+    let document = yaml::load(path).map_err(|mistakes| mistakes.to_string())?;
+    let has = |key: &str| document.has_key(key);
+    let taken_for =
+        |kind: &'static str| move |mistakes: Mistakes| format!("{mistakes}, taken for {kind}");
+    if has("kmes") {
+        let config = qkd::kme::Config::load(path);
+        let kind = "the configuration of KMEs (`cipherbench kme`), since it has the key `kmes`";
+        return config
+            .map(|it| Content::Other(kmes(&it)))
+            .map_err(taken_for(kind));
+    }
+    if !has("campaign") && !has("lab") && OF_ENCRYPTOR.into_iter().any(has) {
+        let config = encryptor::Config::load(path);
+        let kind =
+            "the configuration of an encryptor (`cipherbench encrypt`), which has the key `local`";
+        return config
+            .map(|it| Content::Other(encryptor(&it)))
+            .map_err(taken_for(kind));
+    }
+    match campaign::load_input(path, host) {
+        Ok(Input::Campaign(campaign)) => Ok(Content::Campaign(Box::new(campaign))),
+        Ok(Input::Lab(lab)) => Ok(Content::Lab(Box::new(lab))),
+        Err(mistakes) if has("campaign") => Err(mistakes.to_string()),
+        Err(mistakes) if has("lab") => {
+            Err(taken_for("a lab, since it has the key `lab`")(mistakes))
+        }
+        Err(mistakes) => Err(taken_for(
+            "a campaign, which has the key `campaign`; a lab has `lab`, the configuration of an encryptor `local`, \
+             and that of KMEs `kmes`",
+        )(mistakes)),
+    }
+}
+
+fn kmes(config: &qkd::kme::Config) -> String {
+    let names: Vec<_> = config.kmes.iter().map(|kme| kme.name.as_str()).collect();
+    format!("configuration of KMEs: {}", names.join(", "))
+}
+
+fn encryptor(config: &encryptor::Config) -> String {
+    format!(
+        "configuration of an encryptor: {}, {}, {}",
+        config.suite,
+        counted(config.peers.len() as u64, "peer"),
+        counted(config.workers, "worker")
+    )
+}
+
+/// A file without mistakes.
+struct Checked {
+    summary: String,
+    /// The programs that a campaign needs in any of its labs, and that this host lacks.
+    missing: Vec<Missing>,
+    /// The number of its cells.
+    cells: usize,
+}
+
+impl Checked {
+    const fn plain(summary: String) -> Self {
+        Self {
+            summary,
+            missing: Vec::new(),
+            cells: 0,
+        }
+    }
 }
 
 /// Selects the labs for a campaign: those of crypto devices for a campaign of such devices,
@@ -57,14 +151,22 @@ fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     }
 }
 
-/// Returns the campaign's summary if all labs can run it; otherwise the mistakes, with the names of
+/// Returns the campaign's summary if all labs fit it; otherwise the mistakes, with the names of
 /// the labs that cannot.
-fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<String, String> {
+fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Checked, String> {
     let mut refused: Vec<(Mistakes, Vec<&str>)> = Vec::new();
     let mut plan = None;
+    let mut missing: Vec<Missing> = Vec::new();
     for lab in labs {
         match campaign.plan(lab, host) {
-            Ok(made) => plan = Some(made),
+            Ok(made) => {
+                for it in programs::missing_for(&made) {
+                    if missing.iter().all(|known| known.program != it.program) {
+                        missing.push(it);
+                    }
+                }
+                plan = Some(made);
+            }
             // Mistakes about the host are the same in every lab, and are reported once.
             Err(mistakes) => match refused.iter_mut().find(|(known, _)| *known == mistakes) {
                 Some((_, names)) => names.push(&lab.plan().name),
@@ -73,11 +175,11 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<St
         }
     }
     match plan.filter(|_| refused.is_empty()) {
-        Some(plan) => Ok(format!(
-            "{}, in {}",
-            summary(&plan),
-            lab_names(&names_of(labs))
-        )),
+        Some(plan) => Ok(Checked {
+            summary: format!("{}, in {}", summary(&plan), lab_names(&names_of(labs))),
+            missing,
+            cells: plan.cells.len(),
+        }),
         None => {
             let refusals = refused
                 .iter()

@@ -8,6 +8,7 @@ use crate::cli::{DeviceSpeed, Fatigue, Kat, Output};
 use crate::command::run::carry_out;
 use crate::exit::{Exit, Failure};
 use crate::planning::host_facts;
+use crate::programs::OnMissing;
 use campaign::{LabFile, Plan};
 use std::path::Path;
 use std::time::Duration;
@@ -107,7 +108,7 @@ fn run(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let plan = plan(name, repeats, devices, trial)?;
-    carry_out(out, output, plan)
+    carry_out(out, output, plan, OnMissing::Refuse)
 }
 
 fn plan(name: &str, repeats: u32, devices: &[String], trial: &str) -> Result<Plan, Failure> {

@@ -2,9 +2,10 @@
 
 use crate::cli::Plan as Arguments;
 use crate::exit::{Exit, Failure};
-use crate::{output, planning};
+use crate::{output, planning, programs};
 use campaign::Plan;
 use campaign::plan::{Cell, Measurement};
+use lab::programs::Missing;
 use lab::protocol::Program;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ struct Planned<'a> {
     plan: &'a Plan,
     /// The commands on the stations, per cell in the order of the plan.
     commands: Vec<CellCommands<'a>>,
+    /// Programs that cells need and that this host lacks.
+    missing: Vec<Missing>,
 }
 
 #[derive(Serialize)]
@@ -40,12 +43,13 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
         .map(|cell| commands(&plan, cell, cores))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| Failure::new(Exit::Usage, error))?;
-    let text = if arguments.json {
-        as_json(&plan, commands)
+    let missing = programs::missing_for(&plan);
+    if arguments.json {
+        output::stdout(&as_json(&plan, commands, missing))?;
     } else {
-        as_text(&plan, &commands)
-    };
-    output::stdout(&text)?;
+        output::stdout(&as_text(&plan, &commands))?;
+        programs::warn("", &missing, plan.cells.len());
+    }
     Ok(Exit::Done)
 }
 
@@ -80,7 +84,7 @@ fn as_text(plan: &Plan, commands: &[Vec<Vec<String>>]) -> String {
     campaign::to_text(plan, |cell| by_id[cell.id.as_str()].clone())
 }
 
-fn as_json(plan: &Plan, commands: Vec<Vec<Vec<String>>>) -> String {
+fn as_json(plan: &Plan, commands: Vec<Vec<Vec<String>>>, missing: Vec<Missing>) -> String {
     let commands = plan
         .cells
         .iter()
@@ -96,6 +100,7 @@ fn as_json(plan: &Plan, commands: Vec<Vec<Vec<String>>>) -> String {
         estimate_ns,
         plan,
         commands,
+        missing,
     });
     planned.expect("a plan can be written as JSON") + "\n"
 }

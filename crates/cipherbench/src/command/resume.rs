@@ -2,6 +2,7 @@
 
 use crate::cli::Resume;
 use crate::exit::{Exit, Failure};
+use crate::programs::{self, OnMissing};
 use crate::session::{Session, conclude, unix_ns, within};
 use crate::{output, version};
 use journal::Writer;
@@ -13,6 +14,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let Resume {
         run: dir,
         invalid: again,
+        skip_missing,
         output: options,
     } = arguments;
     let (mut writer, journal) = Writer::append_to(dir)?;
@@ -36,6 +38,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         }
         return conclude(within(dir), &journal, options.form);
     }
+    done.left_out = programs::require(plan, &done, OnMissing::by_option(*skip_missing))?;
     let session = Session::open(&plan.lab, options)?;
     writer.append(&Record::Resumed(Box::new(Resumed {
         at_unix_ns: unix_ns(),

@@ -2,6 +2,7 @@
 
 use crate::cli::{Output, Run};
 use crate::exit::{Exit, Failure};
+use crate::programs::{self, OnMissing};
 use crate::session::{Session, unix_ns};
 use crate::{planning, version};
 use campaign::Plan;
@@ -10,10 +11,16 @@ use journal::{Journal, Writer};
 use std::path::{Path, PathBuf};
 use trial::Done;
 
-/// Nothing is left behind unless measuring has begun: first the lab is built, then the run's folder
-/// is created with every file that will be written at the end, then the trials run.
+/// Nothing is left behind unless measuring has begun: first missing programs are reported, then the
+/// lab is built, then the run's folder is created with every file that will be written at the end,
+/// then the trials run.
 pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
-    carry_out(&arguments.out, &arguments.output, plan(arguments)?)
+    carry_out(
+        &arguments.out,
+        &arguments.output,
+        plan(arguments)?,
+        OnMissing::by_option(arguments.skip_missing),
+    )
 }
 
 /// Runs only the calibration of a campaign: its frame tests with nothing in the path.
@@ -24,7 +31,8 @@ pub(crate) fn calibrate(arguments: &Run) -> Result<Exit, Failure> {
                     help: `throughput`, `latency` and their kin are; see docs/campaign.md";
         return Err(Failure::new(Exit::Usage, text));
     }
-    carry_out(&arguments.out, &arguments.output, plan)
+    let on_missing = OnMissing::by_option(arguments.skip_missing);
+    carry_out(&arguments.out, &arguments.output, plan, on_missing)
 }
 
 fn plan(arguments: &Run) -> Result<Plan, Failure> {
@@ -38,7 +46,16 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
 }
 
 /// Runs a plan; its folder is created in `out`.
-pub(crate) fn carry_out(out: &Path, output: &Output, mut plan: Plan) -> Result<Exit, Failure> {
+pub(crate) fn carry_out(
+    out: &Path,
+    output: &Output,
+    mut plan: Plan,
+    on_missing: OnMissing,
+) -> Result<Exit, Failure> {
+    let done = Done {
+        left_out: programs::require(&plan, &Done::default(), on_missing)?,
+        ..Done::default()
+    };
     let session = Session::open(&plan.lab, output)?;
     let started_unix_ns = unix_ns();
     // The seed need not be secret, only not chosen: the low bits of the time are enough.
@@ -54,7 +71,7 @@ pub(crate) fn carry_out(out: &Path, output: &Output, mut plan: Plan) -> Result<E
         plan,
     };
     let (dir, writer) = begin(out, &header)?;
-    session.carry_out(&header.plan, &Done::default(), writer, &dir, output)
+    session.carry_out(&header.plan, &done, writer, &dir, output)
 }
 
 /// Creates the run's folder with its journal and a first version of every document, so that an

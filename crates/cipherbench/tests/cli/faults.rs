@@ -4,7 +4,6 @@
 use crate::support::{PINGS, Sandbox, end, finish, kill, namespaces, start, wait_for};
 use nix::sys::signal::{SIGKILL, SIGTERM};
 use std::fs;
-use std::os::unix::fs::symlink;
 
 pub(crate) fn an_unwritable_folder_is_refused_before_measuring() {
     let sandbox = Sandbox::new();
@@ -36,6 +35,7 @@ pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
         rm disk/ballast
         \"$0\" resume disk/*-long --quiet; echo \"resume $?\"
         grep -c '\"record\":\"trial\"' disk/*/journal.jsonl
+        mkdir runs && cp -r disk/*-long runs
         umount disk
     ";
     let sandbox = Sandbox::new();
@@ -56,13 +56,11 @@ pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
         ended.stdout
     );
     let codes: Vec<_> = ended.stdout.lines().filter(|line| is_code(line)).collect();
-    assert_eq!(
-        codes,
-        ["run 4", "report 2", "report 5", "resume 0", "10"],
-        "{}\n{}",
-        ended.stdout,
-        ended.stderr
-    );
+    let expected = ["run 4", "report 2", "report 5", "resume 0", "10"];
+    if codes != expected {
+        sandbox.repeat_if_busy(|outcome| outcome["kind"] == "measured");
+    }
+    assert_eq!(codes, expected, "{}\n{}", ended.stdout, ended.stderr);
 }
 
 pub(crate) fn a_disk_that_is_full_from_the_start_is_reported_before_anything_is_measured() {
@@ -121,44 +119,6 @@ pub(crate) fn a_lab_name_in_use_is_refused() {
     finish(first).exits(4);
 }
 
-pub(crate) fn a_missing_tool_is_reported_with_its_package() {
-    let sandbox = Sandbox::new();
-    let folder = sandbox.path("bin");
-    fs::create_dir(&folder).expect("a new folder");
-    for place in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
-        for entry in fs::read_dir(place).expect("a folder of programs").flatten() {
-            if entry.file_name() != "iperf3" {
-                // The first program of a name in `PATH` is used.
-                let _ = symlink(entry.path(), folder.join(entry.file_name()));
-            }
-        }
-    }
-    let tcp = PINGS.replace(
-        "  - ping",
-        "  - tcp: { mtu: 1500 B, duration: 1 s }\n  - ping",
-    );
-    let ended = end(sandbox.run(&tcp).env("PATH", &folder)).exits(1);
-    let ended = ended
-        .says("failed: ")
-        .says("`iperf3` is not installed")
-        .says("apt install iperf3");
-    assert!(
-        ended.stdout.contains("`iperf3`"),
-        "the report has the reason instead of a figure:\n{}",
-        ended.stdout
-    );
-    let pings = ended
-        .stderr
-        .lines()
-        .filter(|line| line.contains("] ping") && !line.contains("failed"));
-    assert_eq!(
-        pings.count(),
-        4,
-        "trials without iperf3 are measured:\n{}",
-        ended.stderr
-    );
-}
-
 pub(crate) fn a_missing_privilege_is_reported_with_the_responsible_setting() {
     // A process without capabilities, in a user namespace that must not create further ones.
     const SCRIPT: &str = "
@@ -178,7 +138,7 @@ pub(crate) fn a_missing_privilege_is_reported_with_the_responsible_setting() {
 
 pub(crate) fn an_unreadable_journal_is_reported_with_its_line() {
     let sandbox = Sandbox::new();
-    end(sandbox.run(PINGS).args(["--quiet", "--repeats", "1"])).exits(0);
+    sandbox.measures(sandbox.run(PINGS).args(["--quiet", "--repeats", "1"]));
     let run = sandbox.only_run();
     let path = sandbox.path("").join(&run).join("journal.jsonl");
     let run = run.to_str().expect("a plain name").to_owned();
@@ -234,6 +194,7 @@ pub(crate) fn a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason()
     sandbox.process("iperf3 -c");
     kill(device, SIGKILL);
     let ended = finish(run).exits(1);
+    sandbox.repeat_if_busy(|_| true);
     let failed: Vec<_> = ended
         .stderr
         .lines()
@@ -250,7 +211,8 @@ pub(crate) fn a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason()
     assert_eq!(measured, 3, "the other trials are run:\n{}", ended.stderr);
     // Only failed trials are repeated.
     let folder = sandbox.only_run();
-    end(&mut sandbox.program(&["resume", folder.to_str().expect("a plain name")])).exits(0);
+    let folder = folder.to_str().expect("a plain name");
+    sandbox.measures(&mut sandbox.program(&["resume", folder]));
     assert_eq!(sandbox.trials_recorded(), 5);
 }
 

@@ -57,12 +57,16 @@ fn results(sandbox: &Sandbox) -> Value {
 }
 
 /// Asserts that every frame of the evidence trial arrived once and intact.
-fn assert_every_frame_came(cell: &str, outcome: &Value) {
+fn assert_every_frame_came(sandbox: &Sandbox, cell: &str, outcome: &Value) {
     assert_eq!(outcome["kind"], "measured", "{cell}: {outcome}");
     let frames = &outcome["frames"];
     let trials = frames["trials"].as_array().expect("frame trials");
     let last = trials.last().expect("a frame trial");
     assert!(last["sent"].as_u64() > Some(100), "{cell}: {last}");
+    let busy = sandbox.busy_warnings();
+    if last["sent"] != last["received"] && !busy.is_empty() {
+        crate::busy::too_busy(format!("{cell}: {}", busy.join(", ")));
+    }
     assert_eq!(last["sent"], last["intended"], "{cell}");
     assert_eq!(last["sent"], last["received"], "{cell}");
     for none in ["duplicated", "reordered", "corrupted"] {
@@ -88,7 +92,7 @@ pub(crate) fn the_lab_in_memory_measures_without_any_privilege() {
         "two mixes, three devices and the tester alone"
     );
     for ((cell, _), outcome) in &trials {
-        assert_every_frame_came(cell, outcome);
+        assert_every_frame_came(&sandbox, cell, outcome);
     }
     let results = results(&sandbox);
     let straight = cell(&results, "load/frame=64/direction=both/straight");
@@ -105,7 +109,7 @@ pub(crate) fn each_direction_is_measured_separately_on_stations() {
         "three directions, one device and the tester alone"
     );
     for ((cell, _), outcome) in &trials {
-        assert_every_frame_came(cell, outcome);
+        assert_every_frame_came(&sandbox, cell, outcome);
         let gateways: Vec<bool> = ["gw1/", "gw2/"]
             .map(|gateway| {
                 let counters = outcome["evidence"]["dut_counters"]

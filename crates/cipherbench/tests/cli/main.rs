@@ -3,12 +3,15 @@
 //! Tests that need a lab are skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1
 //! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
+#[path = "../../../measure/trial/tests/lab/busy.rs"]
+mod busy;
 mod devices;
 mod encrypt;
 mod faults;
 mod frames;
 mod interrupts;
 mod kme;
+mod programs;
 mod runs;
 mod sabotage;
 mod speed;
@@ -27,10 +30,10 @@ macro_rules! tests {
             Trial::ignorable_test(concat!(stringify!($module), "::", stringify!($name)), move || {
                 Ok(match skipped {
                     Some(reason) => Completion::ignored_with(reason),
-                    None => {
-                        $module::$name();
-                        Completion::Completed
-                    }
+                    None => match busy::skipped(busy::REPEATS, $module::$name) {
+                        Some(_) => Completion::ignored_with("the machine is too busy"),
+                        None => Completion::Completed,
+                    },
                 })
             })
         }),+]
@@ -53,6 +56,8 @@ fn main() -> ExitCode {
             check_reports_all_mistakes_of_a_file,
             check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores,
             check_refuses_what_this_host_or_a_named_lab_lacks,
+            check_recognises_configurations_and_says_what_it_took_a_file_for,
+            cores_that_this_host_lacks_are_reported_with_the_other_mistakes,
             plan_shows_every_cell_with_its_commands,
             plan_as_json_is_one_document,
             unwritable_output_is_an_error_but_a_closed_reader_is_not,
@@ -61,6 +66,14 @@ fn main() -> ExitCode {
             certificates_are_created_once_and_for_valid_names_only,
             a_ppk_is_the_same_in_both_files,
         ),
+        tests!(None, programs:
+            check_and_plan_warn_of_missing_programs,
+            a_lab_demands_only_programs_that_its_cells_need,
+            a_run_without_its_programs_is_refused_before_anything_is_made,
+            a_device_without_its_programs_is_refused,
+            what_make_peers_installs_is_found_without_a_variable,
+        ),
+        tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
         tests!(None, kme:
             two_kmes_serve_until_a_termination_signal,
             mistakes_of_a_kme_are_reported_before_it_serves,
@@ -100,7 +113,6 @@ fn main() -> ExitCode {
             a_full_disk_ends_the_run_and_it_can_be_resumed,
             a_disk_that_is_full_from_the_start_is_reported_before_anything_is_measured,
             a_lab_name_in_use_is_refused,
-            a_missing_tool_is_reported_with_its_package,
             an_unreadable_journal_is_reported_with_its_line,
             a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason,
             doctor_applies_settings_and_reverts_them_exactly,

@@ -23,7 +23,7 @@ trials:
 
 pub(crate) fn a_run_ends_in_a_table_and_every_document() {
     let sandbox = Sandbox::new();
-    let ended = end(&mut sandbox.run(EVERYTHING)).exits(0);
+    let ended = sandbox.measures(&mut sandbox.run(EVERYTHING));
     let run = sandbox.only_run();
     for name in DOCUMENTS.iter().chain(&["journal.jsonl"]) {
         assert!(!sandbox.run_file(name).is_empty(), "{name} is empty");
@@ -79,7 +79,7 @@ pub(crate) fn a_run_ends_in_a_table_and_every_document() {
 
 pub(crate) fn a_report_is_rebuilt_byte_for_byte() {
     let sandbox = Sandbox::new();
-    end(&mut sandbox.run(PINGS)).exits(0);
+    sandbox.measures(&mut sandbox.run(PINGS));
     let run = sandbox.only_run();
     let written = DOCUMENTS.map(|name| sandbox.run_file(name));
     for name in DOCUMENTS {
@@ -104,10 +104,11 @@ pub(crate) fn a_report_is_rebuilt_byte_for_byte() {
 
 pub(crate) fn json_output_is_pure_and_quiet_prints_nothing_else() {
     let sandbox = Sandbox::new();
-    let ended = end(sandbox
-        .run(PINGS)
-        .args(["--json", "--quiet", "--repeats", "1"]))
-    .exits(0);
+    let ended = sandbox.measures(
+        sandbox
+            .run(PINGS)
+            .args(["--json", "--quiet", "--repeats", "1"]),
+    );
     assert_eq!(ended.stderr, "");
     assert_eq!(ended.stdout.as_bytes(), sandbox.run_file("results.json"));
     let result: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
@@ -129,7 +130,7 @@ pub(crate) fn a_terminal_sees_a_bar_that_clears_itself() {
         command
     };
     const BOLD: &str = "\x1b[1m";
-    let seen = end(&mut on_terminal()).exits(0).stdout;
+    let seen = sandbox.measures(&mut on_terminal()).stdout;
     assert!(
         seen.contains("0/2") && seen.contains("1/2"),
         "no bar in:\n{seen}"
@@ -149,7 +150,8 @@ pub(crate) fn a_terminal_sees_a_bar_that_clears_itself() {
         after.contains("report.html") && after.contains(BOLD),
         "{after}"
     );
-    let seen = end(on_terminal().env("NO_COLOR", "1")).exits(0).stdout;
+    fs::remove_dir_all(sandbox.path("runs")).expect("a run");
+    let seen = sandbox.measures(on_terminal().env("NO_COLOR", "1")).stdout;
     assert!(seen.contains("1/2") && !seen.contains(BOLD), "{seen}");
 }
 
@@ -183,7 +185,7 @@ pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
             .gid(NOBODY);
         outside = Some(NOBODY);
     }
-    end(&mut command).exits(0);
+    sandbox.measures(&mut command);
     let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
     assert!(
         journal.contains(r#""privilege":"root in a user namespace""#),

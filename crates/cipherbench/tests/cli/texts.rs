@@ -209,6 +209,55 @@ pub(crate) fn check_refuses_what_this_host_or_a_named_lab_lacks() {
     check(&["memory.yaml", "--lab", "nowhere.yaml"]).exits(2);
 }
 
+pub(crate) fn check_recognises_configurations_and_says_what_it_took_a_file_for() {
+    let sandbox = Sandbox::new();
+    let gateway = "local: 192.0.2.1\nremote: 192.0.2.2\nkeys: { static: gw1.key }\n\
+                   tunnel: { routes: [10.2.0.0/24] }\n";
+    let kmes = "kmes:\n  - { name: kme-a, listen: 127.0.0.1:8443, certificate: a.pem, key: a.key, \
+                ca: ca.pem, saes: [gw1] }\n";
+    sandbox.write("gw1.yaml", gateway);
+    sandbox.write("kme.yaml", kmes);
+    let ended = end(&mut sandbox.program(&["check", "gw1.yaml", "kme.yaml"])).exits(0);
+    assert_eq!(
+        ended.stdout,
+        "ok  gw1.yaml  configuration of an encryptor: aes-256-gcm, 1 peer, 1 worker\n\
+         ok  kme.yaml  configuration of KMEs: kme-a\n"
+    );
+    assert_eq!(ended.stderr, "");
+    sandbox.write("gw2.yaml", &gateway.replace("remote", "remotte"));
+    sandbox.write("kme2.yaml", &kmes.replace("8443", "84430"));
+    sandbox.write("lab2.yaml", "lab: lab2\nlink_rate: 1\n");
+    sandbox.write("other.yaml", "trails: []\n");
+    let files = ["check", "gw2.yaml", "kme2.yaml", "lab2.yaml", "other.yaml"];
+    let ended = end(&mut sandbox.program(&files)).exits(2);
+    assert_eq!(ended.stdout, "");
+    assert_golden("check-kinds.txt", &ended.stderr);
+}
+
+pub(crate) fn cores_that_this_host_lacks_are_reported_with_the_other_mistakes() {
+    let sandbox = Sandbox::new();
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let text = format!(
+        "campaign: c\nduts: [direct]\ntrials:\n  - tcp: {{ mtu: 1500 B, window: 1 B, cores: {} }}\n",
+        cores + 1
+    );
+    sandbox.write("c.yaml", &text);
+    let mut reports = ["check", "run", "plan"].map(|command| {
+        let ended = end(&mut sandbox.program(&[command, "c.yaml"])).exits(2);
+        ended
+            .says("(trials[0].tcp.window)")
+            .says("(trials[0].tcp.cores)")
+            .stderr
+    });
+    assert!(
+        reports[0].ends_with("\n2 mistakes in c.yaml\n"),
+        "{}",
+        reports[0]
+    );
+    reports.sort();
+    assert_eq!(reports[0], reports[2]);
+}
+
 pub(crate) fn plan_shows_every_cell_with_its_commands() {
     let sandbox = Sandbox::new();
     let campaign = "campaign: two\nrepeats: 2\nduts: [direct, cipherbench]\ntrials:\n  \

@@ -2,8 +2,8 @@
 //! campaign.
 
 use crate::expand::Draft;
-use crate::file::HostFacts;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
+use crate::host::HostFacts;
 use crate::lab::LabFile;
 use crate::plan::{
     Adapter, Axis, Direction, Disturbed, Event, Failure, FrameTest, IpVersion, LabKind,
@@ -122,15 +122,7 @@ impl Draft {
     }
 
     fn check_cores(&self, host: &HostFacts) -> Option<Mistake> {
-        let (wanted, present) = (self.cell.stations?.cores, host.cores);
-        (wanted > present).then(|| {
-            let plural = if present == 1 { "core" } else { "cores" };
-            let what = format!(
-                "{wanted} cores per station are more than the {present} {plural} of this host"
-            );
-            let help = format!("write {present} or less");
-            self.place(Axis::Cores).mistake(what, help)
-        })
+        host.lacks_cores(self.cell.stations?.cores, self.place(Axis::Cores))
     }
 
     /// The longest packet of the cell's traffic.

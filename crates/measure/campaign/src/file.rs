@@ -4,6 +4,7 @@ use crate::claim;
 use crate::dut;
 use crate::estimate;
 use crate::expand::{self, Draft};
+use crate::host::HostFacts;
 use crate::lab::{self, LabFile};
 use crate::plan::{Claim, Measurement, Order, Plan, Published};
 use crate::published;
@@ -56,13 +57,6 @@ pub struct Campaign {
     published: Vec<Published>,
 }
 
-/// Facts about the host that will run a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostFacts {
-    /// Logical CPUs that are online.
-    pub cores: u16,
-}
-
 /// A file that is a campaign or a lab.
 #[derive(Debug, Clone)]
 pub enum Input {
@@ -72,12 +66,13 @@ pub enum Input {
     Lab(LabFile),
 }
 
-/// Reads and checks a campaign file.
+/// Reads and checks a campaign file for a host.
 ///
 /// # Errors
-/// All its mistakes.
-pub fn load(path: &Path) -> Result<Campaign, Mistakes> {
-    read(&yaml::load(path)?)
+/// All its mistakes, and where there are some, the places that ask for more cores than the host
+/// has. In a campaign without mistakes [`Campaign::plan`] reports these.
+pub fn load(path: &Path, host: &HostFacts) -> Result<Campaign, Mistakes> {
+    read_for(&yaml::load(path)?, host)
 }
 
 /// Checks a campaign given as text; `file` is its name in messages.
@@ -91,13 +86,17 @@ pub fn from_text(file: &str, text: &str) -> Result<Campaign, Mistakes> {
 /// Reads and checks a file that may be a campaign or a lab.
 ///
 /// # Errors
-/// All its mistakes; those of a campaign when it is neither.
-pub fn load_input(path: &Path) -> Result<Input, Mistakes> {
+/// As [`load`]; when it is neither, its mistakes as a campaign.
+pub fn load_input(path: &Path, host: &HostFacts) -> Result<Input, Mistakes> {
     let document = yaml::load(path)?;
     match document.has_key("lab") && !document.has_key("campaign") {
         true => lab::read(&document).map(Input::Lab),
-        false => read(&document).map(Input::Campaign),
+        false => read_for(&document, host).map(Input::Campaign),
     }
+}
+
+pub(crate) fn read_for(document: &Document, host: &HostFacts) -> Result<Campaign, Mistakes> {
+    read(document).map_err(|mistakes| mistakes.and(host.too_many_cores(document)))
 }
 
 fn read(document: &Document) -> Result<Campaign, Mistakes> {

@@ -26,6 +26,7 @@ pub mod estimate;
 mod expand;
 mod file;
 mod frames;
+mod host;
 mod lab;
 pub mod plan;
 mod published;
@@ -34,7 +35,8 @@ mod tools;
 mod trial;
 mod words;
 
-pub use file::{Campaign, HostFacts, Input, from_text, load, load_input};
+pub use file::{Campaign, Input, from_text, load, load_input};
+pub use host::HostFacts;
 pub use lab::{LabFile, lab_from_text, load_lab};
 pub use plan::Plan;
 pub use text::{in_words, to_text};

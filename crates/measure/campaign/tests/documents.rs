@@ -62,7 +62,7 @@ fn every_yaml_block_of_the_documents_is_right() {
 #[test]
 fn every_shipped_campaign_and_lab_is_right() {
     for path in yaml_files("campaigns") {
-        let campaign = load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let campaign = load(&path, &HOST).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         assert_eq!(
             Some(campaign.name()),
             path.file_stem().and_then(|stem| stem.to_str())
@@ -86,7 +86,7 @@ fn every_shipped_campaign_and_lab_is_right() {
 
 #[test]
 fn the_suites_campaign_fits_an_ethernet_link() {
-    let campaign = load(&root().join("campaigns/suites.yaml")).unwrap();
+    let campaign = load(&root().join("campaigns/suites.yaml"), &HOST).unwrap();
     let lab = load_lab(&root().join("labs/ethernet-1500.yaml")).unwrap();
     assert!(campaign.plan(&lab, &HOST).is_ok());
 }

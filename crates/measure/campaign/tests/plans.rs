@@ -191,12 +191,12 @@ fn a_plan_reads_back_from_json_as_it_was_written() {
 #[test]
 fn the_keys_of_a_file_identify_a_campaign_or_a_lab() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let campaign = load_input(&root.join("campaigns/quick.yaml")).unwrap();
+    let campaign = load_input(&root.join("campaigns/quick.yaml"), &HOST).unwrap();
     assert!(matches!(campaign, Input::Campaign(campaign) if campaign.name() == "quick"));
-    let lab = load_input(&root.join("labs/ethernet-1500.yaml")).unwrap();
+    let lab = load_input(&root.join("labs/ethernet-1500.yaml"), &HOST).unwrap();
     assert!(matches!(lab, Input::Lab(lab) if lab.plan().cipher_mtu == Some(1500)));
     assert!(
-        load_input(&root.join("labs"))
+        load_input(&root.join("labs"), &HOST)
             .unwrap_err()
             .to_string()
             .contains("cannot be read")

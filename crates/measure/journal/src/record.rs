@@ -2,6 +2,7 @@
 //!
 //! Counts and times stay integers; `stats` computes rates. Keys end in their unit.
 
+mod check;
 mod device;
 mod disturbed;
 mod frame_trial;
@@ -15,6 +16,7 @@ mod soak;
 mod tester;
 mod topology;
 
+pub use check::{Check, Explanation, in_brief};
 pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
     FatiguePoint, FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
@@ -255,19 +257,20 @@ pub enum Outcome {
     },
 }
 
-/// Shortens a reason of [`Outcome::Invalid`] to the name of the failed check that it begins with;
-/// returns the whole reason if it has none.
-#[must_use]
-pub fn in_brief(reason: &str) -> &str {
-    let is_name = |name: &str| {
-        name.contains('-')
-            && name
-                .bytes()
-                .all(|byte| byte == b'-' || byte.is_ascii_lowercase())
-    };
-    match reason.split_once(": ") {
-        Some((name, _)) if is_name(name) => name,
-        _ => reason,
+impl Outcome {
+    /// Explanation of a reason of [`Outcome::Invalid`]: that of the failed check that it begins
+    /// with. `None` for other reasons, and in older journals.
+    #[must_use]
+    pub fn explanation(&self, reason: &str) -> Option<&Explanation> {
+        let Self::Invalid { measured, .. } = self else {
+            return None;
+        };
+        let mut checks = measured.evidence.checks.iter();
+        let name = in_brief(reason);
+        checks
+            .find(|check| check.name == name)?
+            .explanation
+            .as_ref()
     }
 }
 
@@ -423,18 +426,6 @@ pub struct Evidence {
     /// versions that did not record it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_at: Vec<LostAt>,
-}
-
-/// One check of the evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "CheckInfo")]
-pub struct Check {
-    /// Short name, for example `no-clear-text`.
-    pub name: String,
-    /// Whether it passed.
-    pub passed: bool,
-    /// A sentence with the numbers.
-    pub detail: String,
 }
 
 /// Frames sampled on the link between the gateways during a trial.

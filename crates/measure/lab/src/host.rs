@@ -15,6 +15,7 @@ pub use findings::{Facts, Finding, Status, render};
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub(crate) use topology::{logical_cpus, online_cpus};
 pub use verdicts::judge;
+pub use versions::Installed;
 
 use crate::{Privilege, Result, perf};
 use journal::record::Environment;
@@ -26,9 +27,10 @@ use std::thread;
 pub fn environment(privilege: Option<Privilege>) -> Environment {
     let (machine, tools) = thread::scope(|scope| {
         // Starting the tools takes longest.
-        let tools = scope.spawn(versions::tools);
+        let tools = scope.spawn(versions::installed);
         (machine::read(), crate::dut::join(tools))
     });
+    let versions = tools.into_iter().map(|(name, tool)| (name, tool.version));
     Environment {
         privilege: privilege
             .map_or("none needed", Privilege::describe)
@@ -37,7 +39,7 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
             Ok(()) => "cycles and instructions".to_owned(),
             Err(refusal) => format!("not available: {}", perf::explain(&refusal).0),
         },
-        tools,
+        tools: versions.collect(),
         ..machine
     }
 }
@@ -52,7 +54,7 @@ pub fn doctor(privilege: Result<Privilege>) -> Vec<Finding> {
         privilege,
         machine: machine::read(),
         clock_source: machine::clock_source(),
-        tools: versions::tools(),
+        tools: versions::installed(),
         counters: perf::probe(),
         probes: probes.map_err(|error| error.to_string()),
         tuning: tuning::Tuning::of_this_machine(tuning::RECORD).look(),

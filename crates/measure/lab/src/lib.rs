@@ -45,6 +45,7 @@ mod on_node;
 mod perf;
 pub mod privilege;
 mod procfs;
+pub mod programs;
 pub mod protocol;
 mod reading;
 mod remains;
@@ -54,7 +55,6 @@ pub mod state;
 pub mod station;
 mod switch;
 mod sync;
-mod tools;
 mod topology;
 mod tunnel_keys;
 

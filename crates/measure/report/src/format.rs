@@ -184,6 +184,12 @@ pub(crate) fn ratio(comparison: &Comparison) -> String {
     }
 }
 
+/// `repeats up to 3.2 h apart`: of pairs that were measured before and after a resume.
+pub(crate) fn apart(apart_ns: Option<u64>) -> Option<String> {
+    let apart = units::human::duration_ns(apart_ns? as f64);
+    Some(format!("repeats up to {apart} apart"))
+}
+
 /// A command line that a shell reads back as the same words.
 pub(crate) fn command_line(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();

@@ -76,7 +76,13 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
 fn without(run: &Run<'_>, device: &str) -> String {
     let mut cells = run.results.cells.iter().filter(|cell| cell.dut == device);
     match cells.find_map(|cell| cell.reasons.first()) {
-        Some(reason) => Cell::reason(format!("No figure: {}", reason.text)).text,
+        Some(reason) => {
+            let words = match reason.explanation {
+                Some(_) => reason.in_short(),
+                None => reason.text.clone(),
+            };
+            Cell::reason(format!("No figure: {words}")).text
+        }
         None => "No figure yet.".to_owned(),
     }
 }
@@ -252,5 +258,7 @@ fn range<'c>(
     } else {
         format!("{low}–{high}")
     };
-    Some((figure, format!("× {baseline}")))
+    let apart = found.iter().filter_map(|found| found.apart_ns).max();
+    let apart = format::apart(apart).map_or_else(String::new, |apart| format!(", {apart}"));
+    Some((figure, format!("× {baseline}{apart}")))
 }

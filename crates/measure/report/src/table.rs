@@ -1,6 +1,11 @@
 //! A table before it is printed: the same for Markdown, the terminal and HTML.
 
 use crate::format::time_ns;
+use journal::record::Explanation;
+use std::borrow::Cow;
+
+/// Behind a figure, name or ratio of repeats that were measured after a resume.
+pub(crate) const LATE_MARK: &str = " †";
 
 /// A table with its caption.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,6 +41,8 @@ pub(crate) struct Row {
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) kind: Kind,
+    /// Counters behind the text, which a page folds; usually empty.
+    pub(crate) counters: String,
 }
 
 /// The kind of a cell, which each document formats in its own way.
@@ -113,6 +120,15 @@ impl Table {
         (!self.rows.is_empty()).then_some(self)
     }
 
+    /// What the marks in the cells mean; to be printed below the table.
+    pub(crate) fn footnote(&self) -> Option<&'static str> {
+        let cells = self.rows.iter().flat_map(|row| &row.cells);
+        let is_late = |cell: &Cell| cell.text.ends_with(LATE_MARK);
+        cells.into_iter().any(is_late).then_some(
+            "†: with repeats that were measured after a resume, later than those they are compared with",
+        )
+    }
+
     /// Adds a row. A label that the row above has too, with all labels left of it the same, is
     /// marked so.
     pub(crate) fn push(&mut self, mut cells: Vec<Cell>) {
@@ -143,7 +159,20 @@ impl Table {
 impl Cell {
     fn of(kind: Kind, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { text, kind }
+        let counters = String::new();
+        Self {
+            text,
+            kind,
+            counters,
+        }
+    }
+
+    /// The text with the counters, where nothing can be folded.
+    pub(crate) fn whole(&self) -> Cow<'_, str> {
+        match self.counters.as_str() {
+            "" => Cow::Borrowed(&self.text),
+            counters => Cow::Owned(format!("{} Counters: {counters}", self.text)),
+        }
     }
 
     pub(crate) fn label(text: impl Into<String>) -> Self {
@@ -167,6 +196,20 @@ impl Cell {
         let lines = text.as_ref().lines().map(str::trim);
         let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
         Self::of(Kind::Reason, lines.join("; "))
+    }
+
+    /// Why a trial is invalid: what differs, the likely cause, and what to do; then the counters.
+    pub(crate) fn explained(check: &str, explanation: &Explanation, counters: &str) -> Self {
+        let Explanation {
+            difference,
+            cause,
+            advice,
+        } = explanation;
+        let text = format!("{check}: {difference}. Likely cause: {cause}. What to do: {advice}.");
+        Self {
+            counters: counters.to_owned(),
+            ..Self::reason(text)
+        }
     }
 
     pub(crate) fn word(text: impl Into<String>) -> Self {
@@ -218,6 +261,16 @@ mod tests {
             "failed: `x` is not here; help: sudo apt install x"
         );
         assert_eq!(Cell::reason("dead").text, "dead");
+    }
+
+    #[test]
+    fn an_explanation_comes_before_the_counters() {
+        let explanation = Explanation::new("1 frame was readable", "it is broken", "repair it");
+        let cell = Cell::explained("no-clear-text", &explanation, "1 of 300 frames");
+        let text = "no-clear-text: 1 frame was readable. Likely cause: it is broken. What to do: repair it.";
+        assert_eq!(cell.text, text);
+        assert_eq!(cell.whole(), format!("{text} Counters: 1 of 300 frames"));
+        assert_eq!(Cell::reason("dead").whole(), "dead");
     }
 
     #[test]

@@ -33,9 +33,9 @@ pub(crate) use tools::tools;
 
 use crate::format::{self, Scale};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, LATE_MARK, Table};
 use journal::record::in_brief;
-use stats::{CellResult, Estimate, Metric, Status};
+use stats::{CellResult, Comparison, Estimate, Metric, Status};
 
 /// How to read the figures of a table.
 const FORMAT: &str = "mean ± largest distance from it (per cent of the mean)";
@@ -47,10 +47,10 @@ fn throughput_cell(cell: &CellResult) -> Cell {
     }
 }
 
-/// The figure, and how many repeats it is of where some are missing.
+/// The figure, and how many repeats it is of where some are missing; marked if some are late.
 fn with_repeats(figure: String, cell: &CellResult) -> String {
     let (measured, planned) = (cell.repeats.measured, cell.repeats.planned);
-    match cell.status {
+    let figure = match cell.status {
         Status::Partly => {
             format!(
                 "{} [{measured} of {planned}]",
@@ -58,6 +58,15 @@ fn with_repeats(figure: String, cell: &CellResult) -> String {
             )
         }
         _ => figure,
+    };
+    figure + late_mark(cell)
+}
+
+/// The mark of a cell with repeats that were measured after a resume.
+fn late_mark(cell: &CellResult) -> &'static str {
+    match cell.late_repeats.is_empty() {
+        true => "",
+        false => LATE_MARK,
     }
 }
 
@@ -77,7 +86,15 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
 }
 
 fn ratio_cell(run: &Run<'_>, cell: &CellResult, metric: Metric) -> Cell {
-    Cell::derived_or_missing(run.comparison(cell, metric).map(format::ratio))
+    let words = |found: &Comparison| {
+        let mark = if found.apart_ns.is_some() {
+            LATE_MARK
+        } else {
+            ""
+        };
+        format::ratio(found) + mark
+    };
+    Cell::derived_or_missing(run.comparison(cell, metric).map(words))
 }
 
 /// The mean alone.

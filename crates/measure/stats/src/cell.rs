@@ -13,7 +13,9 @@ use crate::parameters::Parameters;
 use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
 use figures::FiguresInfo;
 use journal::Journal;
-use journal::record::{FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters};
+use journal::record::{
+    Explanation, FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters, in_brief,
+};
 use json::StationsInfo;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,6 +52,9 @@ pub struct CellResult {
     pub reasons: Vec<Reason>,
     /// Counts of the repeats by outcome.
     pub repeats: Repeats,
+    /// Repeats that were measured in a later sitting (after a resume) than the same repeat of
+    /// another cell of the group, so that the two are no pair of one time.
+    pub late_repeats: Vec<LateRepeat>,
     /// The figures, by kind.
     #[serde(flatten, serialize_with = "figures::json")]
     #[schemars(with = "FiguresInfo<'_>")]
@@ -119,8 +124,31 @@ pub enum Status {
 pub struct Reason {
     /// From 1.
     pub repeat: u32,
-    /// A sentence for people.
+    /// A sentence for people; of a failed check its name and its counters.
     pub text: String,
+    /// Explanation of a failed check; `null` for other reasons, and in older journals.
+    pub explanation: Option<Explanation>,
+}
+
+impl Reason {
+    /// In a clause: of a failed check its name and the difference, else the first line of the
+    /// whole text.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        match &self.explanation {
+            Some(explanation) => format!("{}: {}", in_brief(&self.text), explanation.difference),
+            None => self.text.lines().next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// A repeat that was measured in a later sitting than the same repeat of another cell of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LateRepeat {
+    /// From 1.
+    pub repeat: u32,
+    /// Longest time from the beginning of such another one to that of this one, in nanoseconds.
+    pub later_ns: u64,
 }
 
 /// Counts of a cell's repeats by outcome.
@@ -266,6 +294,7 @@ fn result(
         status,
         reasons,
         repeats: counts,
+        late_repeats: Vec::new(),
         figures: CellFigures::of(cell, &measured),
         cpu: match cell.measurement {
             // The workers' CPU time is in their figures: there are no stations.
@@ -287,6 +316,7 @@ fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Re
             "it broke off after {}, with {lost} frames lost until then: `cipherbench resume` goes on from there",
             units::human::duration_ns(measured_ns as f64)
         ),
+        explanation: None,
     })
 }
 
@@ -308,6 +338,7 @@ fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -
             units::human::duration_ns(longest_ns as f64),
             if bad == 1 { "" } else { "s" }
         ),
+        explanation: None,
     })
 }
 
@@ -322,6 +353,9 @@ fn classify<'a>(
         reasons.push(Reason {
             repeat,
             text: text.to_owned(),
+            explanation: outcome
+                .and_then(|outcome| outcome.explanation(text))
+                .cloned(),
         })
     };
     match outcome {

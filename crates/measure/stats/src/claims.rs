@@ -13,7 +13,7 @@
 //!
 //! Nothing here changes what a cell is worth, or how a run ends.
 
-use crate::cell::{CellResult, Status};
+use crate::cell::{CellResult, Reason, Status};
 use crate::compare::Comparison;
 use crate::estimate::Estimate;
 use crate::frames::LayerRates;
@@ -369,11 +369,9 @@ fn printed(unit: ClaimUnit, value: f64) -> String {
 
 fn no_figure(cell: &CellResult) -> String {
     let why = |status: &str| {
-        let first = cell.reasons.first().map(|reason| reason.text.as_str());
         // The advice is printed below it, and in the table of reasons.
-        let line = first
-            .and_then(|text| text.lines().next())
-            .unwrap_or("no reason was recorded");
+        let first = cell.reasons.first().map(Reason::in_short);
+        let line = first.unwrap_or_else(|| "no reason was recorded".to_owned());
         format!("The cell {status}: {line}.")
     };
     match cell.status {

@@ -3,6 +3,7 @@
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};
 use crate::significance::{Questions, Ratio, against, p_differ};
+use crate::sittings::Sittings;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -34,6 +35,9 @@ pub struct Comparison {
     pub high: Option<f64>,
     /// Repeats measured for both.
     pub pairs: u32,
+    /// Longest time between the two repeats of a pair that were measured in different sittings of
+    /// the run (before and after a resume), in nanoseconds; `null` if there is no such pair.
+    pub apart_ns: Option<u64>,
     /// Whether both surely differ, corrected (Holm) over all cells of the run by this quantity;
     /// `null` without two repeats of both.
     pub differs: Option<bool>,
@@ -98,7 +102,7 @@ impl Metric {
     }
 }
 
-pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
+pub(crate) fn comparisons(cells: &[CellResult], sittings: &Sittings<'_>) -> Vec<Comparison> {
     let mut baselines: BTreeMap<&str, &CellResult> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.baseline) {
         baselines.entry(&cell.group).or_insert(cell);
@@ -110,7 +114,7 @@ pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
         .flat_map(|(cell, baseline)| {
             Metric::ALL
                 .into_iter()
-                .filter_map(move |metric| compare(cell, baseline, metric))
+                .filter_map(move |metric| compare((cell, baseline), metric, sittings))
         })
         .collect();
     let questions = Questions::of(found.iter().map(|(one, p)| (one.metric, *p)));
@@ -125,9 +129,9 @@ pub(crate) fn comparisons(cells: &[CellResult]) -> Vec<Comparison> {
 
 /// A comparison, and the p-value of a difference.
 fn compare(
-    cell: &CellResult,
-    baseline: &CellResult,
+    (cell, baseline): (&CellResult, &CellResult),
     metric: Metric,
+    sittings: &Sittings<'_>,
 ) -> Option<(Comparison, Option<f64>)> {
     let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(baseline)?);
     let Ratio { ratio, low, high } = Ratio::of(of_dut, of_baseline)?;
@@ -147,6 +151,7 @@ fn compare(
         low,
         high,
         pairs: u32::try_from(pairs).unwrap_or(u32::MAX),
+        apart_ns: sittings.apart_ns(&cell.id, &baseline.id),
         differs: None,
     };
     Some((comparison, p_differ(of_dut, of_baseline)))

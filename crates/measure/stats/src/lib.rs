@@ -38,6 +38,7 @@ mod published;
 mod ranking;
 mod scaling;
 mod significance;
+mod sittings;
 mod student;
 mod suites;
 mod tools;
@@ -46,7 +47,7 @@ mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
 pub use bulk::{Bulk, CpuResult, Datagrams};
-pub use cell::{CellFigures, CellResult, Control, Reason, Repeats, Status};
+pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
 pub use device::{
@@ -92,6 +93,7 @@ use journal::Journal;
 use journal::record::{DeviceResult, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
+use sittings::Sittings;
 
 /// All figures of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -159,8 +161,10 @@ impl Results {
         let mut cells = cell::results(journal);
         frames::judge_all(journal, &mut cells);
         ceiling::set_ceilings(journal, &mut cells);
+        let sittings = Sittings::of(journal);
+        sittings.mark(&mut cells);
         let cells = cells;
-        let comparisons = compare::comparisons(&cells);
+        let comparisons = compare::comparisons(&cells, &sittings);
         let progress = Progress::of(journal, &cells);
         let scalings = scaling::scalings(journal, &cells, &comparisons);
         let tool_checks = tools::checks(&journal.header.plan, &cells);
@@ -173,7 +177,7 @@ impl Results {
             calibrations: frames::calibrations(&cells),
             mean_frame_rates: frames::mean_frame_rates(journal, &cells),
             suites: suites::matrices(journal),
-            rankings: ranking::rankings(journal, &cells),
+            rankings: ranking::rankings(journal, &cells, &sittings),
             claims: claims::claims(journal, &cells, &comparisons),
             key_costs: keys::costs(journal, &cells),
             hybrid_gains: hybrids::gains(journal, &cells),

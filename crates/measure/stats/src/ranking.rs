@@ -17,6 +17,7 @@ use crate::compare::Metric;
 use crate::estimate::{Estimate, Sample};
 use crate::frames::FrameOutcome;
 use crate::significance::{Level, Questions, p_differ};
+use crate::sittings::Sittings;
 use campaign::plan::{Adapter, Cell};
 use journal::Journal;
 use schemars::JsonSchema;
@@ -40,6 +41,10 @@ pub struct Ranking {
     pub references: Vec<Standing>,
     /// Names of the DUTs that are not ranked because they have no figure; in the plan's order.
     pub without_figure: Vec<String>,
+    /// Longest time between the repeats of a pair of devices that were measured in different
+    /// sittings of the run (before and after a resume), in nanoseconds; `null` if there is no such
+    /// pair.
+    pub apart_ns: Option<u64>,
 }
 
 /// A DUT in a ranking.
@@ -165,7 +170,11 @@ fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
 }
 
 /// All rankings of groups with at least two devices to rank, in the plan's order.
-pub(crate) fn rankings(journal: &Journal, cells: &[CellResult]) -> Vec<Ranking> {
+pub(crate) fn rankings(
+    journal: &Journal,
+    cells: &[CellResult],
+    sittings: &Sittings<'_>,
+) -> Vec<Ranking> {
     let mut groups: Vec<(&str, Vec<(&Cell, &CellResult)>)> = Vec::new();
     for (planned, cell) in journal.header.plan.cells.iter().zip(cells) {
         if cell.calibration {
@@ -194,7 +203,7 @@ pub(crate) fn rankings(journal: &Journal, cells: &[CellResult]) -> Vec<Ranking> 
     let questions = Questions::of(pairs);
     let ranked = fields.iter();
     ranked
-        .filter_map(|field| field.ranking(questions.level(&field.by)))
+        .filter_map(|field| field.ranking(questions.level(&field.by), sittings))
         .collect()
 }
 
@@ -269,7 +278,18 @@ impl<'a> Field<'a> {
         self.devices.iter().map(row).collect()
     }
 
-    fn ranking(&self, level: Level) -> Option<Ranking> {
+    /// The longest time between two repeats that are compared.
+    fn apart_ns(&self, sittings: &Sittings<'_>) -> Option<u64> {
+        let pairs = self.devices.iter().enumerate().flat_map(|(place, own)| {
+            let others = self.devices[place + 1..].iter();
+            others.map(|other| (&own.cell.id, &other.cell.id))
+        });
+        pairs
+            .filter_map(|(own, other)| sittings.apart_ns(own, other))
+            .max()
+    }
+
+    fn ranking(&self, level: Level, sittings: &Sittings<'_>) -> Option<Ranking> {
         let mut places: Vec<Standing> = self.devices.iter().map(Standing::of).collect();
         let mut references: Vec<Standing> = self.references.iter().map(Standing::of).collect();
         let higher = self.by.higher_is_better();
@@ -300,6 +320,7 @@ impl<'a> Field<'a> {
             higher_is_better: higher,
             yardstick: yardstick.cell.dut.clone(),
             without_figure: self.without_figure.clone(),
+            apart_ns: self.apart_ns(sittings),
             places,
             references,
         })

@@ -66,6 +66,8 @@ pub enum WarningKind {
     /// Invalid trials were repeated.
     #[serde(rename = "made-again")]
     Repeated,
+    /// Repeats were measured in a later sitting than those that they are compared with.
+    SittingsApart,
     /// The run was resumed with another program, kernel or machine.
     EnvironmentChanged,
     /// Fewer than three repeats.
@@ -186,6 +188,7 @@ pub(crate) fn warnings(
         run::no_checksums(journal),
         run::contradiction(journal),
         run::made_again(journal),
+        run::sittings_apart(cells),
         run::environment_changed(journal),
         run::few_repeats(journal),
         disturbed::hostile_delivered(journal, cells),

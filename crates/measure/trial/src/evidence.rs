@@ -2,15 +2,16 @@
 //!
 //! Each check is a function from [`ToolObserved`], [`FrameObserved`] or the [`ObservedPath`] of
 //! both to a [`Check`] whose detail holds the numbers, or to nothing where it does not apply. One
-//! that fails makes the trial invalid. docs/methodology.md says what each proves. To add one: write
-//! the function in the file of its kind, call it in [`checks`] or [`frame_checks`], describe it
-//! there.
+//! that fails makes the trial invalid, and has an [`Explanation`]. docs/methodology.md says what
+//! each proves. To add one: write the function in the file of its kind, call it in [`checks`] or
+//! [`frame_checks`], describe it there.
 
 mod asked;
 mod bounds;
 mod cipher;
 mod clock;
 mod crossing;
+mod failure;
 mod frames;
 mod gateway;
 mod link;
@@ -22,6 +23,7 @@ mod tool;
 
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
 pub use cipher::CipherSeen;
+pub(crate) use failure::{count, percent, then_repeat, then_repeat_or};
 pub use frames::{FrameObserved, FramesSeen, frame_checks};
 pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, counted_since, gateways_balance};
 pub use path::ObservedPath;
@@ -29,7 +31,7 @@ pub(crate) use places::Ends;
 
 use crate::command::Commands;
 use crate::transfer::Totals;
-use journal::record::{Check, Latency, Transfer};
+use journal::record::{Check, Explanation, Latency, Transfer};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
 /// What a frame has around its IP packet.
@@ -119,12 +121,13 @@ pub fn objections(checks: &[Check]) -> Vec<String> {
         .collect()
 }
 
-fn check(name: &str, passed: bool, detail: String) -> Option<Check> {
-    Some(Check {
-        name: name.to_owned(),
-        passed,
-        detail,
-    })
+/// A check that applies; it passed without a failure.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a check that does not apply is `None`"
+)]
+fn check(name: &str, failure: impl Into<Option<Explanation>>, detail: String) -> Option<Check> {
+    Some(Check::new(name, failure, detail))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! A cell with tuning is tuned before its first trial. Failed and invalid trials are recorded like
 //! any other, and the run continues. Trials that an earlier start of the run has finished are not
-//! repeated.
+//! repeated, and those of cells that this host cannot measure are recorded as failed without an
+//! attempt.
 
 use crate::checkpoint::Checkpoint;
 use crate::command;
@@ -23,7 +24,7 @@ const TUNE_DURATION_NS: u64 = 800_000_000;
 /// Maximum warm-up of a tuning attempt: with the above, a whole second.
 const TUNE_WARMUP_NS: u64 = 200_000_000;
 
-/// The results of earlier starts of a run.
+/// What need not be measured: the results of earlier starts of a run, and cells that are left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Done {
     /// Cell and repeat of the finished trials.
@@ -32,6 +33,8 @@ pub struct Done {
     pub tuned: BTreeMap<String, ToolParameters>,
     /// Checkpoints of unfinished trials, in order.
     pub checkpoints: Vec<Checkpoint>,
+    /// Cells that cannot be measured here, with the reason that their trials fail with.
+    pub left_out: BTreeMap<String, String>,
 }
 
 impl From<&Journal> for Done {
@@ -44,7 +47,14 @@ impl From<&Journal> for Done {
             trials: journal.finished_trials(),
             tuned: tuned.collect(),
             checkpoints: Checkpoint::unfinished(journal),
+            left_out: BTreeMap::new(),
         }
+    }
+}
+
+impl Done {
+    fn has(&self, cell: &Cell, repeat: u32) -> bool {
+        self.trials.contains(&(cell.id.clone(), repeat))
     }
 }
 
@@ -98,7 +108,7 @@ pub fn run<E>(
         checkpoints: &done.checkpoints,
         trial: 0,
     };
-    match runner.run(&done.trials) {
+    match runner.run(done) {
         Ok(counts) => Ok(counts),
         Err(Stop::Lab(LabError::Interrupted)) => Ok(Conclusion::Interrupted),
         Err(Stop::Lab(error)) => Ok(Conclusion::LabLost {
@@ -155,15 +165,20 @@ struct Runner<'a, E> {
 }
 
 impl<E> Runner<'_, E> {
-    fn run(&mut self, finished: &BTreeSet<(String, u32)>) -> Result<Conclusion, Stop<E>> {
+    fn run(&mut self, done: &Done) -> Result<Conclusion, Stop<E>> {
         let plan = self.plan;
         let (mut measured, mut invalid, mut failed) = (0, 0, 0);
         for (index, trial) in plan.trials().enumerate() {
             self.trial = index + 1;
-            if finished.contains(&(trial.cell.id.clone(), trial.repeat)) {
+            if done.has(trial.cell, trial.repeat) {
                 continue;
             }
             self.interrupt.check()?;
+            if let Some(reason) = done.left_out.get(&trial.cell.id) {
+                self.record(&Record::Trial(Box::new(left_out(trial, reason))))?;
+                failed += 1;
+                continue;
+            }
             let parameters = self.parameters(trial.cell)?;
             match self.make(trial, parameters)? {
                 Outcome::Measured(_) => measured += 1,
@@ -280,6 +295,21 @@ impl<E> Runner<'_, E> {
     }
 }
 
+/// The record of a trial that is not made.
+fn left_out(trial: TrialRef<'_>, reason: &str) -> TrialRecord {
+    TrialRecord {
+        cell: trial.cell.id.clone(),
+        repeat: trial.repeat,
+        started_unix_ns: unix_ns(),
+        duration_ns: 0,
+        clock_step_ns: 0,
+        commands: Vec::new(),
+        outcome: Outcome::Failed {
+            reason: reason.to_owned(),
+        },
+    }
+}
+
 /// Returns the gain of an attempt. Failed checks count as a failure, as in trials.
 fn gain(outcome: Outcome) -> Gain {
     let error = |reason| Gain {
@@ -328,7 +358,8 @@ struct Forecast {
 
 impl Forecast {
     fn new(plan: &Plan, done: &Done) -> Self {
-        let is_done = |cell: &Cell, repeat| done.trials.contains(&(cell.id.clone(), repeat));
+        let is_done =
+            |cell: &Cell, repeat| done.has(cell, repeat) || done.left_out.contains_key(&cell.id);
         let trials = plan
             .trials()
             .filter(|trial| !is_done(trial.cell, trial.repeat));

@@ -92,11 +92,7 @@ fn records() -> Vec<Record> {
         ..ToolParameters::default()
     };
     let evidence = Evidence {
-        checks: vec![Check {
-            name: "x".into(),
-            passed: true,
-            detail: "x".into(),
-        }],
+        checks: vec![Check::new("x", Explanation::default(), "x")],
         watch: Some(CipherWatch::default()),
         interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
         settings: Some(PathSettings {

@@ -193,11 +193,7 @@ fn cpu_time_evidence_and_kind() {
             ..Cpu::default()
         },
         evidence: Evidence {
-            checks: vec![Check {
-                name: "no-clear-text".into(),
-                passed: true,
-                detail: String::new(),
-            }],
+            checks: vec![Check::new("no-clear-text", None, "")],
             cipher_link: CipherLink {
                 frames: 10,
                 esp_frames: 8,

@@ -2,9 +2,10 @@
 
 use crate::any::{records, text};
 use crate::fixture::{failed, header, measured};
-use journal::record::Outcome;
+use journal::record::{Check, Explanation, Measured, Outcome};
 use journal::{FILE_NAME, Journal, JournalError, Record, Warning, Writer, read};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -200,6 +201,37 @@ fn a_reason_in_brief_is_the_name_of_its_check() {
     ] {
         assert_eq!(of(whole), whole);
     }
+}
+
+#[test]
+fn a_failed_check_explains_its_reason_and_an_older_one_does_not() {
+    let invalid = |check: Value| {
+        let check: Check = serde_json::from_value(check).unwrap();
+        let mut measured = Box::<Measured>::default();
+        measured.evidence.checks.push(check);
+        Outcome::Invalid {
+            reasons: vec!["no-clear-text: 7 of 300 frames".into()],
+            measured,
+        }
+    };
+    let older = json!({"name": "no-clear-text", "passed": false, "detail": "7 of 300 frames"});
+    let explanation =
+        Explanation::new("7 frames were readable", "it fails to encrypt", "report it");
+    let mut newer = older.clone();
+    newer["explanation"] = serde_json::to_value(&explanation).unwrap();
+    let reason = "no-clear-text: 7 of 300 frames";
+    assert_eq!(invalid(older.clone()).explanation(reason), None);
+    assert_eq!(
+        invalid(newer.clone()).explanation(reason),
+        Some(&explanation)
+    );
+    assert_eq!(
+        invalid(newer).explanation("gw1: ended before its time"),
+        None
+    );
+    // A key that older journals lack is not written without a value.
+    let read: Check = serde_json::from_value(older.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), older);
 }
 
 #[test]

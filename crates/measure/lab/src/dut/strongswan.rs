@@ -25,6 +25,7 @@ use super::site::{all, by_node, on_each};
 use super::xfrm::{add_interface, flush, missing_esp, remove_interface};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::ip;
+use crate::programs::{self, how_to_get};
 use crate::protocol::{Program, SealedPort};
 use crate::{DutAction, Node, NodeId, Result, RunningDut};
 use campaign::plan::{DataPath, Form, StrongSwan};
@@ -54,23 +55,8 @@ const TUN: &str = "ipsec0";
 /// small frames first.
 const TUN_QUEUE: u32 = 5000;
 
-/// Finds the daemon where distributions install it, outside of `PATH`.
-const FIND_CHARON: &str = "
-for program in \"${CHARON:-}\" \"$(command -v charon || true)\" /usr/lib/ipsec/charon \\
-    /usr/libexec/ipsec/charon /usr/lib/strongswan/charon /usr/libexec/strongswan/charon \\
-    /usr/local/libexec/ipsec/charon; do
-    if [ -x \"$program\" ]; then echo \"$program\"; exit; fi
-done
-exit 1
-";
-
 /// The socket and the process number that a daemon leaves when it is killed.
 const LEFT_BY_DAEMON: &str = "charon.vici /run/charon.pid";
-
-/// How to install it.
-const INSTALL: &str = "install it, on Debian and Ubuntu: sudo apt install strongswan-charon \
-                       strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins \
-                       libstrongswan-extra-plugins";
 
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
@@ -177,16 +163,15 @@ impl Strongswan {
         let name = node.name();
         let refuse = |reason: String| Err(site.error(reason));
         let run = |words: &[&str]| node.run(Program::new(words.iter().copied()), TOOL_LIMIT);
-        let found = run(&["sh", "-c", FIND_CHARON])?;
-        let program = found.stdout.trim().to_owned();
-        let swanctl = run(&["sh", "-c", "command -v swanctl"])?;
-        for (missing, look) in [("charon", &found), ("swanctl", &swanctl)] {
-            if look.code != Some(0) {
+        for program in ["charon", "swanctl"] {
+            if programs::find(program).is_none() {
                 return refuse(format!(
-                    "is not installed on {name}: there is no `{missing}`\nhelp: {INSTALL}"
+                    "is not installed on {name}: there is no `{program}`\nhelp: {}",
+                    how_to_get(program)
                 ));
             }
         }
+        let program = programs::command("charon");
         if self.plan.ml_kem {
             let printed = run(&[&program, "--version"])?.stdout;
             let version = printed.split_ascii_whitespace().last();
@@ -278,7 +263,8 @@ impl Strongswan {
             .find(|it| !is_loaded(it))
         {
             return Err(gateway.error(format!(
-                "lacks the plugin `{plugin}` on {name}, of strongSwan {version}\nhelp: {INSTALL}"
+                "lacks the plugin `{plugin}` on {name}, of strongSwan {version}\nhelp: {}",
+                how_to_get("charon")
             )));
         }
         let mtu = site.links.mtu.min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
@@ -299,8 +285,9 @@ impl Strongswan {
         {
             return Err(gateway.error(format!(
                 "cannot seal with {} on {name}: no plugin of strongSwan {version} has {missing}\n\
-                     help: take another suite, or install the plugin: {INSTALL}",
-                self.plan.suite
+                     help: take another suite, or install the plugin: {}",
+                self.plan.suite,
+                how_to_get("charon")
             )));
         }
         if self.plan.ml_kem && !algorithms.keys().any(|path| path.ends_with("/ML_KEM_768")) {

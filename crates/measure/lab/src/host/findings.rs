@@ -2,6 +2,7 @@
 
 use super::probes::Probes;
 use super::tuning::Change;
+use super::versions::Installed;
 use crate::{Privilege, Result};
 use journal::record::Environment;
 use serde::Serialize;
@@ -18,8 +19,8 @@ pub struct Facts {
     pub machine: Environment,
     /// The kernel's clock source.
     pub clock_source: String,
-    /// Tools with their versions.
-    pub tools: BTreeMap<String, String>,
+    /// The installed programs, by name.
+    pub tools: BTreeMap<String, Installed>,
     /// Whether the processor's counters can be read; an error is the kernel's refusal.
     pub counters: io::Result<()>,
     /// Kernel features; `None` without privilege, an error when there was no namespace to try them

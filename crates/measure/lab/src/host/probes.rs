@@ -1,6 +1,6 @@
 //! Kernel features, each tried in a temporary network namespace.
 
-use crate::tools::{how_to_get, search_path};
+use crate::programs::{how_to_get, search_path};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 use port::{Tun, TunOffloads, TunSettings};

@@ -6,29 +6,12 @@
 use super::findings::{Facts, Finding, Status};
 use super::probes::{Attempt, Probes};
 use super::tuning::WANTED;
+use super::versions::Installed;
 use crate::LabError;
 use crate::perf;
-use crate::tools::how_to_get;
+use crate::programs::{KNOWN, Known, how_to_get};
 use std::collections::BTreeMap;
 use std::io;
-
-/// Tools, whether the built-in lab needs them, and their purpose.
-const TOOLS: &[(&str, bool, &str)] = &[
-    ("ip", true, "joins the stations and sets their routes"),
-    ("ethtool", true, "sets and reads the links' offloads"),
-    ("ping", true, "latency, and whether a DUT forwards"),
-    ("iperf3", true, "TCP and UDP throughput"),
-    ("tc", false, "line rates of links"),
-    ("nft", false, "a router with NAT as a DUT"),
-    ("bridge", false, "a switch as a DUT"),
-    ("iperf", false, "cross-check of iperf3"),
-    ("nginx", false, "HTTP trials"),
-    ("tcpdump", false, "captures"),
-    ("tshark", false, "captures, taken apart"),
-    ("openssl", false, "device trials"),
-    ("swanctl", false, "strongSwan as a DUT"),
-    ("openvpn", false, "OpenVPN as a DUT"),
-];
 
 /// With fewer cores, stations and DUT share them.
 const CORES_ENOUGH: u32 = 8;
@@ -48,7 +31,7 @@ const FAST_CLOCKS: &[&str] = &[
 #[must_use]
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![privilege(facts)];
-    findings.extend(TOOLS.iter().map(|tool| judge_tool(tool, &facts.tools)));
+    findings.extend(KNOWN.iter().map(|known| judge_tool(known, &facts.tools)));
     match &facts.probes {
         Ok(Some(probes)) => findings.extend(features(probes)),
         Ok(None) => {}
@@ -101,21 +84,22 @@ fn privilege(facts: &Facts) -> Finding {
     }
 }
 
-fn judge_tool(
-    (name, needed, use_): &(&str, bool, &str),
-    tools: &BTreeMap<String, String>,
-) -> Finding {
-    let finding = match tools.get(*name) {
-        Some(version) => good(name, version, use_),
+fn judge_tool(known: &Known, installed: &BTreeMap<String, Installed>) -> Finding {
+    let Known { name, purpose, .. } = known;
+    let finding = match installed.get(*name) {
+        Some(Installed { version, path }) => {
+            let found = format!("{version}, {}", path.display());
+            good(name, &found, purpose)
+        }
         None => missing(
             name,
             "not installed",
-            &format!("for {use_}"),
+            &format!("for {purpose}"),
             &how_to_get(name),
         ),
     };
     Finding {
-        needed: *needed,
+        needed: known.needed,
         ..finding
     }
 }

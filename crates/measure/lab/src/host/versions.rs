@@ -1,53 +1,50 @@
-//! Versions of the tools, as they report them.
+//! The installed programs, with the versions that they report.
 
+use crate::programs::{KNOWN, find, search_path};
 use crate::sync::Deadline;
-use crate::tools::search_path;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Tools with the argument that makes them print their version.
-const TOOLS: &[(&str, &str)] = &[
-    ("bridge", "-V"),
-    ("ethtool", "--version"),
-    ("ip", "-V"),
-    ("iperf", "-v"),
-    ("iperf3", "--version"),
-    ("nft", "--version"),
-    ("nginx", "-v"),
-    ("openssl", "version"),
-    ("openvpn", "--version"),
-    ("ping", "-V"),
-    // `--version` asks the daemon.
-    ("swanctl", "--help"),
-    ("tc", "-V"),
-    ("tcpdump", "--version"),
-    ("tshark", "--version"),
-];
+/// An installed program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// The version that it reports; `?` if it reports none.
+    pub version: String,
+    /// Its path.
+    pub path: PathBuf,
+}
 
 /// Time limit of one tool.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the installed tools with their versions. Starts all concurrently.
-pub(super) fn tools() -> BTreeMap<String, String> {
+/// Returns the installed programs that campaigns may need, by name. Asks all concurrently.
+pub(super) fn installed() -> BTreeMap<String, Installed> {
     thread::scope(|scope| {
-        let pending: Vec<_> = TOOLS
+        let found = KNOWN
             .iter()
-            .map(|(tool, argument)| (*tool, scope.spawn(|| version(tool, argument))))
+            .filter_map(|known| Some((known, find(known.name)?)));
+        let pending: Vec<_> = found
+            .map(|(known, path)| {
+                let asked = path.clone();
+                let version = scope.spawn(move || version(&asked, known.version));
+                (known.name.to_owned(), path, version)
+            })
             .collect();
-        let found = pending
-            .into_iter()
-            .filter_map(|(tool, version)| Some((tool.to_owned(), crate::dut::join(version)?)));
-        found.collect()
+        let installed = pending.into_iter().map(|(name, path, version)| {
+            let version = crate::dut::join(version).unwrap_or_else(|| "?".to_owned());
+            (name, Installed { version, path })
+        });
+        installed.collect()
     })
 }
 
-/// Returns the version of a tool; `?` if it is installed but reports none; `None` if it is not
-/// installed.
-fn version(tool: &str, argument: &str) -> Option<String> {
-    let mut child = Command::new(tool)
+/// Returns the version of a program; `None` if it reports none.
+fn version(program: &Path, argument: &str) -> Option<String> {
+    let mut child = Command::new(program)
         .arg(argument)
         .env("PATH", search_path())
         .env("LC_ALL", "C")
@@ -62,7 +59,7 @@ fn version(tool: &str, argument: &str) -> Option<String> {
         if deadline.is_over() {
             let _ = child.kill();
             let _ = child.wait();
-            return Some("?".to_owned());
+            return None;
         }
         thread::sleep(Duration::from_millis(2));
     }
@@ -70,7 +67,7 @@ fn version(tool: &str, argument: &str) -> Option<String> {
     let mut text = String::new();
     let _ = child.stdout.take()?.read_to_string(&mut text);
     let _ = child.stderr.take()?.read_to_string(&mut text);
-    Some(find_version(&text).unwrap_or("?").to_owned())
+    find_version(&text).map(str::to_owned)
 }
 
 /// Returns the first word, or part of a word after `-` or `/`, that begins with a digit, or with
@@ -94,7 +91,12 @@ mod tests {
             ("iperf version 2.1.8 (12 August 2022) pthreads\n", "2.1.8"),
             ("iperf 3.12 (cJSON 1.7.15)\nLinux vm 6.18.44\n", "3.12"),
             ("nftables v1.0.6 (Lester Gooch #5)\n", "1.0.6"),
-            ("nginx version: nginx/1.22.1\n", "1.22.1"),
+            ("Linux strongSwan 5.9.8\n", "5.9.8"),
+            (
+                "wireguard-tools v1.0.20210914 - https://x\n",
+                "1.0.20210914",
+            ),
+            ("wireguard-go v0.0.20250522\n\nUserspace\n", "0.0.20250522"),
             ("OpenSSL 3.0.22 25 Aug 2026\n", "3.0.22"),
             (
                 "OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)]\n",
@@ -102,8 +104,7 @@ mod tests {
             ),
             ("ping from iputils 20221126\nlibcap: yes\n", "20221126"),
             ("strongSwan 5.9.8 swanctl\nusage:\n", "5.9.8"),
-            ("tcpdump version 4.99.3\nlibpcap version 1.10.3\n", "4.99.3"),
-            ("TShark (Wireshark) 4.0.17 (Git v4.0.17)\n", "4.0.17"),
+            ("2.6.1\n", "2.6.1"),
         ] {
             assert_eq!(find_version(text), Some(version), "{text}");
         }
@@ -111,8 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_not_there_has_no_version() {
-        assert_eq!(version("cipherbench-no-such-tool", "-v"), None);
-        assert_eq!(version("true", "-v").as_deref(), Some("?"));
+    fn a_program_that_reports_none_or_cannot_be_started_has_no_version() {
+        for program in ["/nonexistent/tool", "/bin/true"] {
+            assert_eq!(version(Path::new(program), "-v"), None, "{program}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::pump::{self, Output, Pipes};
 use crate::procfs::ProcessStat;
 use crate::protocol::{CpuTime, Ended, Program, Ready, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::sync::{Deadline, lock, wait};
-use crate::{procfs, tools};
+use crate::{procfs, programs};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::prctl::set_pdeathsig;
@@ -336,7 +336,7 @@ fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
         .args(&program.argv[1..])
         // What tools print is read by programs.
         .env("LC_ALL", "C")
-        .env("PATH", tools::search_path())
+        .env("PATH", programs::search_path())
         .stdin(if program.stdin.is_empty() {
             Stdio::null()
         } else {
@@ -364,7 +364,7 @@ fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
 
 fn refusal(name: &str, error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => tools::missing(name),
+        io::ErrorKind::NotFound => programs::error(name),
         _ => format!("cannot start `{name}`: {error}"),
     }
 }

@@ -7,7 +7,7 @@ use crate::layout::Run;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
 use campaign::plan::Form;
-use journal::record::{Evidence, Outcome, ToolParameters, TrialRecord, Tuned};
+use journal::record::{Evidence, Outcome, ToolParameters, TrialRecord, Tuned, in_brief};
 use maud::{Markup, html};
 use stats::{CellResult, Status};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,15 @@ fn one_trial(trial: &TrialRecord, form: Form) -> Markup {
         @match &trial.outcome {
             Outcome::Measured(_) => {},
             Outcome::Invalid { reasons, .. } => ul.reasons {
-                @for reason in reasons { li { (rich(reason)) } }
+                @for reason in reasons {
+                    li {
+                        @match trial.outcome.explanation(reason) {
+                            // The counters are below, beside the check.
+                            Some(found) => (rich(&Cell::explained(in_brief(reason), found, "").text)),
+                            None => (rich(reason)),
+                        }
+                    }
+                }
             },
             Outcome::Failed { reason } => ul.reasons { li { (rich(reason)) } },
         }

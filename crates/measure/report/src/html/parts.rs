@@ -69,6 +69,7 @@ pub(super) fn table(table: &Table) -> Markup {
                     }
                 }
             }
+            @if let Some(footnote) = table.footnote() { p.note { (footnote) } }
         }
     }
 }
@@ -103,7 +104,12 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
                 @let rows = span(&table.rows, row, column);
                 th scope="row" rowspan=[rows] class=[class] { (cell.text) }
             },
-            Kind::Reason => td class=[class] { (rich(&cell.text)) },
+            Kind::Reason => td class=[class] {
+                (rich(&cell.text))
+                @if !cell.counters.is_empty() {
+                    details.counters { summary { "Counters" } (rich(&cell.counters)) }
+                }
+            },
             _ => td class=[class] { (cell.text) },
         }
     }

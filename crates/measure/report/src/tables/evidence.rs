@@ -1,10 +1,12 @@
 //! Results of the checks, and reasons for missing figures.
 
+use super::late_mark;
 use crate::evidence::{Summary, common_form};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
 use campaign::plan::Form;
+use journal::record::in_brief;
 use stats::{CellResult, Status};
 
 /// Results of the checks, a row per cell.
@@ -82,8 +84,13 @@ pub(crate) fn coverage(run: &Run<'_>) -> Table {
 fn verdict(cell: &CellResult) -> Cell {
     let repeats = &cell.repeats;
     match cell.status {
-        Status::Measured => Cell::plain("measured"),
-        Status::Partly => Cell::plain(format!("{} of {}", repeats.measured, repeats.planned)),
+        Status::Measured => Cell::plain(format!("measured{}", late_mark(cell))),
+        Status::Partly => Cell::plain(format!(
+            "{} of {}{}",
+            repeats.measured,
+            repeats.planned,
+            late_mark(cell)
+        )),
         Status::Invalid => Cell::reason("invalid"),
         Status::Failed => Cell::reason("failed"),
         Status::NotRun => Cell::missing(),
@@ -105,9 +112,12 @@ pub(crate) fn reasons(run: &Run<'_>) -> Table {
     let cells = run.results.cells.iter();
     let all = cells.flat_map(|cell| {
         let own = cell.reasons.iter();
-        own.map(move |reason| (&reason.text, (cell.id.as_str(), reason.repeat)))
+        own.map(move |reason| {
+            let words = (&reason.text, &reason.explanation);
+            (words, (cell.id.as_str(), reason.repeat))
+        })
     });
-    for (text, places) in grouped(all) {
+    for ((text, explanation), places) in grouped(all) {
         let mut names: Vec<&str> = places.iter().map(|(cell, _)| *cell).collect();
         names.dedup();
         let mut repeats: Vec<u32> = places.iter().map(|(_, repeat)| *repeat).collect();
@@ -124,7 +134,14 @@ pub(crate) fn reasons(run: &Run<'_>) -> Table {
         table.push(vec![
             Cell::label(cells),
             Cell::label(repeats.join(", ")),
-            Cell::reason(text),
+            match explanation {
+                Some(explanation) => {
+                    let check = in_brief(text);
+                    let counters = text.strip_prefix(check).unwrap_or(text);
+                    Cell::explained(check, explanation, counters.trim_start_matches(": "))
+                }
+                None => Cell::reason(text),
+            },
         ]);
     }
     table

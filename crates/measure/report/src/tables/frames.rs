@@ -28,7 +28,7 @@ pub(crate) use timing::{back_to_back, latency, recovery};
 pub(crate) use variation::variation;
 pub(crate) use vendor::{Quantity, vendor};
 
-use super::{reason_cell, without_figure};
+use super::{late_mark, reason_cell, without_figure};
 use crate::format::{self, Scale};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
@@ -51,7 +51,7 @@ fn labels(
     point: &FramePoint<'_>,
     cell: &CellResult,
 ) -> Vec<Cell> {
-    let device = Cell::label(Device::of(cell).label(run));
+    let device = Cell::label(Device::of(cell).label(run) + late_mark(cell));
     match set.points.len() {
         1 => vec![device],
         _ => vec![Cell::label(point.short_name()), device],

@@ -1,7 +1,7 @@
 //! Devices in order, group by group.
 
-use super::reason_cell;
-use crate::format::{Scale, ratio_number};
+use super::{late_mark, reason_cell};
+use crate::format::{self, Scale, ratio_number};
 use crate::layout::Run;
 use crate::layout::groups::{GroupWords, words_of};
 use crate::table::{Cell, Table};
@@ -92,6 +92,12 @@ const fn quantity(by: RankedBy) -> &'static str {
 fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
     let main = found.main;
     let mut parts = vec![found.words.common.clone()];
+    // In the first part, which the short form prints too.
+    if let Some(apart) = format::apart(main.apart_ns) {
+        let separator = if parts[0].is_empty() { "" } else { ", " };
+        parts[0].push_str(separator);
+        parts[0].push_str(&apart);
+    }
     parts.push(match main.higher_is_better {
         true => "more is better".into(),
         false => "less is better".into(),
@@ -131,7 +137,7 @@ fn row(run: &Run<'_>, found: &Ranked<'_>, place: &Standing, yardstick: bool) -> 
     let ratio = |ratio: Option<f64>| Cell::derived_or_missing(ratio.map(ratio_number));
     let mut cells = vec![
         Cell::label(rank_text(place.rank)),
-        Cell::label(name(run, place)),
+        Cell::label(name(run, place) + run.cell(&place.cell).map_or("", late_mark)),
         Cell::plain(scale.value(place.value)),
         interval(place, &scale),
         ratio(place.ratio_to_best),

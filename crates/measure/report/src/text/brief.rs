@@ -6,9 +6,12 @@ use crate::Folders;
 use crate::format::percent;
 use crate::headline::{self, Headline};
 use crate::layout::Run;
+use crate::order::grouped;
 use crate::sections::{self, Block, Document};
-use crate::table::Table;
-use stats::{CellResult, LARGE_SPREAD_PERCENT, Status};
+use crate::table::{Cell, Table};
+use journal::record::in_brief;
+use stats::{CellResult, LARGE_SPREAD_PERCENT, Reason, Status};
+use std::collections::BTreeSet;
 use units::human::counted;
 
 /// Lines of the whole; a screen or two.
@@ -19,6 +22,9 @@ const ANSWER_LINES: usize = 24;
 const FACTS_MAX: usize = 4;
 /// Lines for what makes the figures doubtful.
 const DOUBT_LINES: usize = 14;
+/// Reasons of invalid and failed trials that are printed, and lines of each.
+const REASONS_MAX: usize = 5;
+const REASON_LINES: usize = 2;
 /// Lines of a table without its rows: an empty one, caption, note, heading, rule.
 const TABLE_LINES: usize = 5;
 /// Fewest rows of a table that is printed.
@@ -37,6 +43,7 @@ pub(crate) fn write(
     page.line("");
     answers(&mut page, run);
     doubts(&mut page, run);
+    reasons(&mut page, run);
     let foot = foot(run, files, width, color);
     let room = LINES_MAX.saturating_sub(page.lines() + foot.lines());
     let is_whole = tables(&mut page, run, room);
@@ -134,6 +141,58 @@ fn doubts(page: &mut Page, run: &Run<'_>) {
             return;
         }
         page.append(&own);
+    }
+}
+
+/// Why trials have no figure: once for each check that failed, what differs and what to do.
+fn reasons(page: &mut Page, run: &Run<'_>) {
+    let cells = run.results.cells.iter();
+    let all = cells.flat_map(|cell| {
+        let own = cell.reasons.iter();
+        own.map(move |reason| (what_failed(reason), (cell.id.as_str(), reason)))
+    });
+    let found = grouped(all);
+    if found.is_empty() {
+        return;
+    }
+    page.line("");
+    page.line(&page.style.bold("Invalid and failed trials"));
+    page.cut(
+        1,
+        "`cipherbench resume RUN --invalid` repeats them",
+        Style::dim,
+    );
+    for (index, (what, places)) in found.iter().enumerate() {
+        if index == REASONS_MAX {
+            let left = counted(found.len() - index, "reason");
+            page.line(&format!("… and {left} more"));
+            return;
+        }
+        let cells: BTreeSet<&str> = places.iter().map(|(cell, _)| *cell).collect();
+        let cells = counted(cells.len(), "cell");
+        match places
+            .first()
+            .and_then(|(_, reason)| reason.explanation.as_ref())
+        {
+            Some(found) => {
+                let difference = format!("{what} in {cells}: {}", found.difference);
+                page.cut(REASON_LINES - 1, &difference, Style::plain);
+                page.cut(1, &found.advice, Style::dim);
+            }
+            None => page.cut(
+                REASON_LINES,
+                &format!("{cells}: {}", Cell::reason(what).text),
+                Style::plain,
+            ),
+        }
+    }
+}
+
+/// The check that failed, or the whole reason.
+fn what_failed(reason: &Reason) -> &str {
+    match reason.explanation {
+        Some(_) => in_brief(&reason.text),
+        None => &reason.text,
     }
 }
 

@@ -118,6 +118,9 @@ fn table(page: &mut String, table: &Table) {
     for found in &table.rows {
         row(page, found.cells.iter().map(cell));
     }
+    if let Some(footnote) = table.footnote() {
+        page.push_str(&format!("\n{}\n", escape(footnote)));
+    }
 }
 
 fn row(page: &mut String, cells: impl Iterator<Item = String>) {
@@ -128,7 +131,7 @@ fn row(page: &mut String, cells: impl Iterator<Item = String>) {
 fn cell(cell: &Cell) -> String {
     match cell.kind {
         Kind::Repeated => String::new(),
-        Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.text)),
+        Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.whole())),
         Kind::Label | Kind::Plain | Kind::Term | Kind::Derived | Kind::Missing => {
             escape(&cell.text)
         }

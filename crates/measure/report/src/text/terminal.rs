@@ -14,6 +14,9 @@ const GAP: usize = 2;
 const REASON_WIDTH: usize = 26;
 /// A last column of text is not squeezed below this.
 const MIN_TEXT_WIDTH: usize = 20;
+/// Before the lines of a paragraph that may be cut, and after one that was.
+const INDENT: &str = "  ";
+const CUT: &str = " …";
 /// Smallest width used, whatever the terminal reports.
 const MIN_WIDTH: usize = 40;
 
@@ -215,6 +218,26 @@ impl Page {
         }
     }
 
+    /// A paragraph of at most so many lines; of a longer one the rest is left out.
+    pub(super) fn cut(&mut self, lines: usize, text: &str, style: fn(Style, &str) -> String) {
+        let room = self.width.saturating_sub(INDENT.width());
+        let mut found = wrap(&visible(text), room);
+        if found.len() > lines {
+            found.truncate(lines);
+            if let Some(last) = found.last_mut() {
+                while last.width() + CUT.width() > room {
+                    let word = last.rfind(' ').unwrap_or(0);
+                    last.truncate(word);
+                }
+                last.push_str(CUT);
+            }
+        }
+        for line in found {
+            let line = format!("{INDENT}{}", style(self.style, &line));
+            self.line(&line);
+        }
+    }
+
     /// A table; one that is too wide is printed in parts, each with the labels.
     fn table(&mut self, table: &Table) {
         self.line("");
@@ -231,11 +254,19 @@ impl Page {
             self.line("");
             self.part(table, &widths, &part);
         }
+        self.footnote(table);
+    }
+
+    fn footnote(&mut self, table: &Table) {
+        if let Some(footnote) = table.footnote() {
+            self.wrapped("", "", footnote, Style::dim);
+        }
     }
 
     /// A table in few lines: what all its cells share, the columns that fit, and `rows` lines of
     /// rows. Returns whether that is the whole table.
     pub(super) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
+        let rows = rows - usize::from(table.footnote().is_some() && rows > 1);
         self.line("");
         self.line(&self.style.bold(&visible(&table.caption)));
         // The rest of the note says how to read the columns.
@@ -262,10 +293,12 @@ impl Page {
                 let left = table.rows.len() - index;
                 let line = self.style.dim(&format!("… {left} rows more"));
                 self.line(&line);
+                self.footnote(table);
                 return false;
             }
             self.append(&own);
         }
+        self.footnote(table);
         parts.len() == 1
     }
 
@@ -288,7 +321,7 @@ impl Page {
             && table.columns.last().is_some_and(|column| !column.right)
         {
             let text =
-                |row: &crate::table::Row| visible(&row.cells[row.cells.len() - 1].text).width();
+                |row: &crate::table::Row| visible(&row.cells[row.cells.len() - 1].whole()).width();
             let longest = table.rows.iter().map(text).max().unwrap_or(0).max(*last);
             let taken: usize = others.iter().map(|width| width + GAP).sum();
             *last = longest.min(self.width.saturating_sub(taken).max(MIN_TEXT_WIDTH));
@@ -346,7 +379,7 @@ impl Page {
             .iter()
             .map(|&column| match cells[column].kind {
                 Kind::Repeated => vec![],
-                _ => wrap(&visible(&cells[column].text), widths[column]),
+                _ => wrap(&visible(&cells[column].whole()), widths[column]),
             })
             .collect();
         let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);

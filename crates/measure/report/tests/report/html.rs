@@ -159,9 +159,20 @@ fn a_cell_without_a_figure_says_so_in_its_place_and_why_once() {
     assert_eq!(reasons, ["failed", "invalid: no-clear-text"]);
     let trouble: String = select(&page, "#trouble").into_iter().map(text).collect();
     assert!(
-        trouble.contains("no-clear-text: the stations' marker was seen in clear")
+        trouble.contains("no-clear-text: 212 frames ")
             && trouble.contains("the device under test cipherbench died"),
         "{trouble}"
+    );
+    // The explanation comes first, and the counters are folded.
+    let folded: Vec<String> = select(&page, "#trouble details")
+        .into_iter()
+        .map(text)
+        .collect();
+    assert_eq!(
+        folded,
+        [
+            "Countersthe stations' marker was seen in clear in 212 of 1000 frames between the gateways"
+        ]
     );
     assert!(select(&parse(&fixture::quick()).1, "#trouble").is_empty());
 }

@@ -23,5 +23,6 @@ mod insecure;
 mod known;
 mod machine;
 mod scaling;
+mod sittings;
 mod soak;
 mod tunnels;

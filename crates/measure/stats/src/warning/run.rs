@@ -2,11 +2,15 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::Progress;
+use crate::cell::CellResult;
 use campaign::plan::{Cell, Measurement};
 use journal::Journal;
 use journal::record::{Outcome, TrialRecord, in_brief};
 use std::collections::BTreeSet;
+use units::human::duration_ns;
 
+/// Cells with late repeats that are named.
+const LATE_NAMED: usize = 4;
 /// Fewer repeats than the source reports made.
 const FEW_REPEATS: u32 = 3;
 
@@ -101,6 +105,50 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         cells.into_iter().map(str::to_owned).collect(),
         text,
         "Read in journal.jsonl why the earlier attempts were invalid, and remove a cause that recurs.",
+    )
+}
+
+/// Repeats that were measured at another time than those of the baseline or of rivals.
+pub(super) fn sittings_apart(cells: &[CellResult]) -> Option<Warning> {
+    let late = || cells.iter().filter(|cell| !cell.late_repeats.is_empty());
+    let named = late().take(LATE_NAMED).map(|cell| {
+        let repeats = cell.late_repeats.iter().map(|late| late.repeat.to_string());
+        let repeats: Vec<String> = repeats.collect();
+        let noun = if repeats.len() == 1 {
+            "repeat"
+        } else {
+            "repeats"
+        };
+        format!("{} ({noun} {})", cell.id, repeats.join(", "))
+    });
+    let mut named: Vec<String> = named.collect();
+    let more = late().count().saturating_sub(LATE_NAMED);
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    let all = || late().flat_map(|cell| &cell.late_repeats);
+    let (least_ns, most_ns) = (
+        all().map(|late| late.later_ns).min()?,
+        all().map(|late| late.later_ns).max()?,
+    );
+    let apart = match (duration_ns(least_ns as f64), duration_ns(most_ns as f64)) {
+        (least, most) if least == most => most,
+        (least, most) => format!("{least} to {most}"),
+    };
+    warning(
+        WarningKind::SittingsApart,
+        late().map(|cell| cell.id.clone()).collect(),
+        format!(
+            "In {} {} measured after a resume, {apart} later than the same repeats of the baseline or of rivals: {}.",
+            counted(late().count(), "cell"),
+            match all().count() {
+                1 => "1 repeat was".to_owned(),
+                count => format!("{count} repeats were"),
+            },
+            named.join(", ")
+        ),
+        "A change of the machine between the two is in their ratio and rank; where that matters, measure all \
+         of them in a new run.",
     )
 }
 

@@ -19,6 +19,7 @@ mod published;
 mod resets;
 mod scaling;
 mod searches;
+mod sittings;
 mod soak;
 mod tester;
 mod tools;

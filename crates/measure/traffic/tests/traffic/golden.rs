@@ -206,7 +206,8 @@ fn python(program: &str, lines: &[String]) -> Option<String> {
         let output = Command::new(python).args(probe).output();
         output.is_ok_and(|output| output.status.success())
     };
-    let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_scapy) else {
+    // `scripts/setup.sh test` installs it for the first.
+    let Some(python) = ["/usr/bin/python3", "python3"].iter().find(has_scapy) else {
         eprintln!("SKIPPED: dissection by scapy: install python3-scapy and python3-cryptography");
         return None;
     };

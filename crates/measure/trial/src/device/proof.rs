@@ -1,8 +1,9 @@
 //! Evidence of a speed trial: which hardware did the work, and checks of its figure.
 
+use crate::evidence::{count, percent, then_repeat, then_repeat_or};
 use campaign::plan::DeviceSpeed as Test;
 use device::operation::sample::WRONG_ONE_IN;
-use journal::record::{Check, Proof, SpeedTrial};
+use journal::record::{Check, Explanation, Proof, SpeedTrial};
 
 /// The counts of a device and of its workers may differ by the operations in flight at both ends,
 /// and by one in this many.
@@ -79,22 +80,22 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
     let (operations, failed) = (sum(|device| device.operations), sum(|device| device.failed));
     let (checked, wrong) = (sum(|device| device.checked), sum(|device| device.wrong));
     let mut checks = vec![
-        Check {
-            name: "results-right".to_owned(),
-            passed: checked > 0 && wrong == 0,
-            detail: match checked {
+        Check::new(
+            "results-right",
+            wrong_results(checked, wrong),
+            match checked {
                 0 => "no result was checked".to_owned(),
                 _ => format!(
                     "{wrong} of {checked} checked results were wrong{}",
                     selection(trial, operations)
                 ),
             },
-        },
-        Check {
-            name: "nothing-failed".to_owned(),
-            passed: failed == 0 && operations > 0,
-            detail: format!("{operations} operations succeeded, {failed} failed"),
-        },
+        ),
+        Check::new(
+            "nothing-failed",
+            failed_operations(operations, failed),
+            format!("{operations} operations succeeded, {failed} failed"),
+        ),
     ];
     let processes: u32 = trial.devices.iter().map(|device| device.processes).sum();
     if processes > 1 {
@@ -103,29 +104,94 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
             .devices
             .iter()
             .any(|device| device.operations_min == 0);
-        checks.push(Check {
-            name: "worked-at-once".to_owned(),
-            passed: share >= TOGETHER_PERCENT && !idle,
-            detail: match idle {
-                true => format!("some of {processes} processes did nothing: raise `duration`"),
-                false => format!(
-                    "all {processes} processes worked in parallel for {share} % of the time from the first one's \
-                     beginning to the last one's end; at least {TOGETHER_PERCENT} % are required: raise `duration` \
-                     if it is less"
-                ),
-            },
+        let difference = match idle {
+            true => Some(format!("some of {processes} processes did nothing")),
+            false if share < TOGETHER_PERCENT => Some(format!(
+                "the {processes} processes worked in parallel for only {share} % of the time"
+            )),
+            false => None,
+        };
+        let failure = difference.map(|difference| {
+            Explanation::new(
+                difference,
+                "the trial is too short for all of them to start, or they waited for cores or for the device",
+                then_repeat_or(
+"stop what else uses this machine",
+"raise `duration` in a new run",
+),
+            )
         });
+        let detail = match idle {
+            true => format!("some of {processes} processes did nothing"),
+            false => format!(
+                "all {processes} processes worked in parallel for {share} % of the time from the first one's \
+                 beginning to the last one's end; at least {TOGETHER_PERCENT} % are required"
+            ),
+        };
+        checks.push(Check::new("worked-at-once", failure, detail));
     }
     if let Some((counted, done)) = counted(trial)
         && counted > 0
     {
-        checks.push(Check {
-            name: "device-counted".to_owned(),
-            passed: agree(counted, done, test),
-            detail: format!("the device counted {counted} of {done} requested operations"),
+        let failure = (!agree(counted, done, test)).then(|| {
+            let by = count(counted.abs_diff(done), done, "operation");
+            let than = if counted > done { "more" } else { "fewer" };
+            Explanation::new(
+                format!("the device counted {by} {than} than were requested"),
+                match counted > done {
+                    true => "another program uses the device too",
+                    false => "a library or driver computed some on the CPU instead, or the counter is wrong",
+                },
+                then_repeat(
+                    "stop what else uses the device, and look in its driver's log for a fallback to software",
+                ),
+            )
         });
+        let detail = format!("the device counted {counted} of {done} requested operations");
+        checks.push(Check::new("device-counted", failure, detail));
     }
     checks
+}
+
+fn wrong_results(checked: u64, wrong: u64) -> Option<Explanation> {
+    if checked == 0 {
+        return Some(Explanation::new(
+            "no result was checked",
+            "no operation ended in the measured time",
+            "raise `duration` in a new run",
+        ));
+    }
+    (wrong > 0).then(|| {
+        Explanation::new(
+            format!(
+                "{} were wrong",
+                count(wrong, checked, "checked result")
+            ),
+            "the device or its driver computes wrong under this load",
+            "run `cipherbench kat` on the device, and report it to its maker: none of its figures counts",
+        )
+    })
+}
+
+fn failed_operations(operations: u64, failed: u64) -> Option<Explanation> {
+    if failed == 0 && operations > 0 {
+        return None;
+    }
+    let difference = match operations {
+        0 => "no operation succeeded".to_owned(),
+        _ => format!(
+            "{failed} operations ({}) failed",
+            percent(failed, operations.saturating_add(failed))
+        ),
+    };
+    Some(Explanation::new(
+        difference,
+        "the device refuses this operation or size, ran out of sessions or buffers, or broke down",
+        then_repeat_or(
+            "look in its driver's log for the reason, and remove it",
+            "lower `concurrency` or `depth`, in a new run",
+        ),
+    ))
 }
 
 #[cfg(test)]

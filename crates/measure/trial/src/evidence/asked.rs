@@ -1,9 +1,10 @@
 //! Checks that the encryptor ran as configured, by its own facts.
 
 use super::check;
+use super::failure::{first_of, then_repeat_or};
 use campaign::plan::{Adapter, Cell, Direction, Encryptor, Measurement, NO_SUITE};
 use dispatch::Choice;
-use journal::record::{Check, FrameTrial};
+use journal::record::{Check, Explanation, FrameTrial};
 use std::collections::BTreeMap;
 
 /// Counter of SAs whose engine failed and was replaced; the engine's name follows behind a dot.
@@ -56,13 +57,24 @@ pub(crate) fn dut_as_asked(
         ),
         false => wrong.join("; "),
     };
-    let mut passed = wrong.is_empty();
     let beyond = [replaced(adapter, counters), shared(cell, counters, trial)];
     for (fits, words) in beyond.into_iter().flatten() {
-        passed &= fits;
         detail += &format!("; {words}");
+        if !fits {
+            wrong.push(words);
+        }
     }
-    check("dut-as-asked", passed, detail)
+    let failure = (!wrong.is_empty()).then(|| {
+        Explanation::new(
+            first_of(&wrong),
+            "the encryptor lacks what was asked for and fell back to something else, or a part of it failed",
+            then_repeat_or(
+"look in its log for the reason, and remove it",
+"ask for what it has, in a new run",
+),
+        )
+    });
+    check("dut-as-asked", failure, detail)
 }
 
 /// The gateways in the path.

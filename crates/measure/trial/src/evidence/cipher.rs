@@ -1,8 +1,11 @@
 //! Checks of what was seen between the gateways.
 
 use super::check;
+use super::failure::{count, then_repeat, then_repeat_or};
 use campaign::plan::{Adapter, Encryptor, Form};
-use journal::record::{Check, CipherLink, CipherWatch, InterfaceCounters, OpenedPackets};
+use journal::record::{
+    Check, CipherLink, CipherWatch, Explanation, InterfaceCounters, OpenedPackets,
+};
 
 /// Sampled frames of the DUT's form that are enough, however much traffic there was.
 const FRAMES_ENOUGH: u64 = 10;
@@ -37,8 +40,22 @@ impl CipherSeen<'_> {
             "of {} frames between the gateways {} showed the stations' marker and {} were ESP",
             link.frames, link.marker_frames, link.esp_frames
         );
-        let passed = link.marker_frames > 0 && link.esp_frames == 0;
-        check("clear-text-visible", passed, detail)
+        let failure = match (link.marker_frames, link.esp_frames) {
+            (1.., 0) => None,
+            (0, _) => Some(unseen(format!(
+                "none of {} sampled between the gateways showed the stations' data, although nothing encrypts",
+                count(link.frames, 0, "frame")
+            ))),
+            (_, esp) => Some(Explanation::new(
+                format!(
+                    "{} sampled between the gateways were ESP, although nothing encrypts",
+                    count(esp, link.frames, "frame")
+                ),
+                "an IPsec policy or a tunnel is active on the path",
+                then_repeat("look with `ip xfrm policy` on the gateways, and remove it"),
+            )),
+        };
+        check("clear-text-visible", failure, detail)
     }
 
     /// All that was sampled between the gateways, control traffic apart, is what the DUT sealed;
@@ -66,11 +83,32 @@ impl CipherSeen<'_> {
             not_opened(adapter)
         );
         let is_own = link.channel_frames == 0 || own_channel(adapter).is_some();
-        let passed = link.other_frames == 0
-            && is_own
-            && link.esp_frames >= wanted
-            && control <= control_most;
-        check("cipher-link-encrypted", passed, detail)
+        let frames = |found: u64| count(found, link.frames, "sampled frame");
+        let strange = link.other_frames + if is_own { 0 } else { link.channel_frames };
+        let failure = if strange > 0 {
+            Some(Explanation::new(
+                format!("{} between the gateways were not {name}", frames(strange)),
+                "the encryptor passes packets unsealed, or another program sends between the gateways",
+                then_repeat_or(
+                    "stop other programs that use the lab's links",
+                    "look which traffic the encryptor's policy lets pass",
+                ),
+            ))
+        } else if link.esp_frames < wanted {
+            Some(unseen(format!(
+                "{} {name} frames were sampled between the gateways, of {wanted} or more expected",
+                link.esp_frames
+            )))
+        } else if control > control_most {
+            Some(Explanation::new(
+                format!("{} between the gateways were {beside}", frames(control)),
+                "addresses on the link are looked up again and again, or a tunnel does not come up",
+                then_repeat("look in the encryptor's log for a tunnel that restarts"),
+            ))
+        } else {
+            None
+        };
+        check("cipher-link-encrypted", failure, detail)
     }
 
     /// Where the lab created our encryptor's keys, what was sampled is opened with them, beside the
@@ -107,7 +145,33 @@ impl CipherSeen<'_> {
         }
         let all = opened.opened == packets;
         let any = between_stations > 0 || (packets == 0 && not_whole > 0);
-        check("samples-opened", all && any, detail)
+        let difference = if !all {
+            let closed = packets.saturating_sub(opened.opened);
+            let closed = count(closed, packets, "sampled packet");
+            Some(format!(
+                "{closed} could not be opened with the configured keys"
+            ))
+        } else if any {
+            None
+        } else if packets == 0 {
+            Some("no whole sealed packet was sampled".to_owned())
+        } else {
+            Some(format!(
+                "none of {} held a packet between the stations",
+                count(packets, 0, "opened packet")
+            ))
+        };
+        let failure = difference.map(|difference| {
+            Explanation::new(
+                difference,
+                "the encryptor uses other keys than it was given, or something else sends packets of this form",
+                then_repeat_or(
+"stop other programs that use the lab's links",
+"look how the encryptor got its keys",
+),
+            )
+        });
+        check("samples-opened", failure, detail)
     }
 
     /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on
@@ -134,11 +198,26 @@ impl CipherSeen<'_> {
         if adapter.profile().is_readable {
             let why = adapter.insecure().unwrap_or("it does not encrypt");
             let detail = format!("as asked, {why}: {}", self.marker_shown());
-            let shown = self.link.marker_frames > 0;
-            return check("no-clear-text", shown, detail);
+            let failure = (self.link.marker_frames == 0).then(|| {
+                unseen(format!(
+                    "none of {} sampled between the gateways showed the stations' data, although {why}",
+                    count(self.link.frames, 0, "frame")
+                ))
+            });
+            return check("no-clear-text", failure, detail);
         }
-        let shown = self.link.marker_frames;
-        check("no-clear-text", shown == 0, self.marker_shown())
+        let CipherLink {
+            frames,
+            marker_frames,
+            ..
+        } = *self.link;
+        let failure = (marker_frames > 0).then(|| {
+            in_clear(format!(
+                "{} sampled between the gateways showed the stations' data in clear",
+                count(marker_frames, frames, "frame")
+            ))
+        });
+        check("no-clear-text", failure, self.marker_shown())
     }
 
     /// How many of the frames sampled show the marker.
@@ -169,7 +248,12 @@ impl CipherSeen<'_> {
         let frames = self.watch.foreign_frames;
         let detail =
             format!("the watch counted {frames} frames between the gateways that were not ESP");
-        check("foreign-frames-visible", frames > 0, detail)
+        let failure = (frames == 0).then(|| {
+            unseen(
+                "the watch between the gateways saw no frame, although nothing encrypts".to_owned(),
+            )
+        });
+        check("foreign-frames-visible", failure, detail)
     }
 
     /// Of all frames between the gateways, none but what the DUT sealed and control traffic.
@@ -200,8 +284,56 @@ impl CipherSeen<'_> {
                 watch.examples.join("; ")
             ),
         };
-        check("no-foreign-frames", watch.foreign_frames == 0, detail)
+        let failure = (watch.foreign_frames > 0).then(|| self.foreign(name, &beside));
+        check("no-foreign-frames", failure, detail)
     }
+
+    /// Explains frames that do not belong between the gateways.
+    fn foreign(&self, name: &str, beside: &str) -> Explanation {
+        let watch = self.watch;
+        let counters = self.counters;
+        let all = counters.rx_packets.saturating_add(counters.tx_packets);
+        let frames = match watch.foreign_frames <= all {
+            true => count(watch.foreign_frames, all, "frame"),
+            false => count(watch.foreign_frames, 0, "frame"),
+        };
+        if watch.marker_frames > 0 || watch.clear_sealed_frames > 0 {
+            return in_clear(format!(
+                "{frames} between the gateways were not sealed, some with the stations' data in clear"
+            ));
+        }
+        let example = watch.examples.first().map_or("", String::as_str);
+        let example = match example {
+            "" => String::new(),
+            example => format!(" ({example})"),
+        };
+        Explanation::new(
+            format!("{frames} between the gateways were neither {name} nor {beside}{example}"),
+            "another program sends on the link, or a gateway itself does, beside its tunnel",
+            then_repeat("stop what sends them"),
+        )
+    }
+}
+
+/// Explains data of the stations that was readable between the gateways.
+fn in_clear(difference: String) -> Explanation {
+    Explanation::new(
+        difference,
+        "the encryptor lets traffic pass unsealed: before its tunnel is up, past its policy, or with a NULL \
+         cipher",
+        then_repeat("correct its policy so that it drops what it cannot seal"),
+    )
+}
+
+/// Explains that too little was seen between the gateways.
+fn unseen(difference: String) -> Explanation {
+    Explanation::new(
+        difference,
+        "the traffic took another way than the observed link, or the machine was too busy to sample it",
+        then_repeat(
+            "look at the lab's routes for another way, and stop what else uses this machine",
+        ),
+    )
 }
 
 /// Where nobody can look between the gateways, it is said that nothing was proven there. No
@@ -214,7 +346,7 @@ pub(super) fn encryption_not_proven(adapter: &Adapter) -> Option<Check> {
         carrier.form.name(),
         carrier.suite
     );
-    check("encryption-not-proven", true, detail)
+    check("encryption-not-proven", None, detail)
 }
 
 /// What names the keys of sealed packets: [`CipherLink::spis`] has them all.

@@ -1,7 +1,9 @@
 //! Checks of the tools' time against the tester's clock.
 
+use super::failure::{size, then_repeat};
 use super::{Load, ToolObserved, check};
-use journal::record::Check;
+use journal::record::{Check, Explanation};
+use units::human::duration_ns;
 
 /// Share of the measured time by which a process may end early or late, or stand still, in percent.
 const OFF_PERCENT: u64 = 5;
@@ -24,9 +26,31 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     let still_ns = totals.longest_step_ns.saturating_sub(timing.interval_ns);
     // Several are compared with one another as well, by `processes-in-step`.
     let is_alone = observed.client_ends_ns.len() == 1;
-    let passed = (!is_alone || is_near(end_ns, timing.run_ns))
-        && own.iter().all(|&ns| is_near(ns, measured_ns))
-        && still_ns <= slack_ns;
+    let difference = match (is_alone, own) {
+        _ if still_ns > slack_ns => Some(format!(
+            "the tool stood still for {}",
+            duration_ns(still_ns as f64)
+        )),
+        (true, _) if !is_near(end_ns, timing.run_ns) => {
+            Some(apart("the tool ended", end_ns, timing.run_ns))
+        }
+        (_, [sent_ns, _]) if !is_near(sent_ns, measured_ns) => {
+            Some(apart("station A stopped sending", sent_ns, measured_ns))
+        }
+        (_, [_, received_ns]) if !is_near(received_ns, measured_ns) => Some(apart(
+            "station B stopped receiving",
+            received_ns,
+            measured_ns,
+        )),
+        _ => None,
+    };
+    let failure = difference.map(|difference| {
+        Explanation::new(
+            difference,
+            "it waited for a core that something else used, was stopped, or the clock was set",
+            then_repeat("stop what else uses this machine"),
+        )
+    });
     let detail = format!(
         "by the tester's clock the tool ended after {} ms of {} planned; by its own clock station A sent for {} ms and B received \
          for {} ms of {} planned; the longest of the intervals of {} ms took {} ms; {} ms more or less are \
@@ -40,5 +64,16 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
         ms(totals.longest_step_ns),
         ms(slack_ns)
     );
-    check("tools-kept-time", passed, detail)
+    check("tools-kept-time", failure, detail)
+}
+
+/// `the tool ended 300 ms (6 %) later than planned`.
+fn apart(what: &str, found_ns: u64, planned_ns: u64) -> String {
+    let than = if found_ns > planned_ns {
+        "later"
+    } else {
+        "earlier"
+    };
+    let by = size(found_ns.abs_diff(planned_ns), planned_ns, duration_ns);
+    format!("{what} {by} {than} than planned")
 }

@@ -1,8 +1,9 @@
 //! The check of how many packets entered and left the path, each direction for itself, by the
 //! kernels of the stations.
 
+use super::failure::{count, then_repeat_or};
 use super::{ToolObserved, check};
-use journal::record::Check;
+use journal::record::{Check, Explanation};
 
 /// Packets that others may send in a trial: ICMP errors of the gateways.
 const CONTROL_PACKETS: u64 = 64;
@@ -26,16 +27,11 @@ pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
     let ways = [way(observed, "a", "b")?, way(observed, "b", "a")?];
     let words: Vec<String> = ways.iter().map(Way::words).collect();
     let mut detail = words.join("; ");
-    let mut passed = true;
     for way in ways.iter().filter(|way| way.received > way.most) {
-        passed = false;
-        detail += &format!(
-            "; at most {} could arrive at {}: something on the path duplicates them, or others send \
-             there too",
-            way.most, way.to
-        );
+        detail += &format!("; at most {} could arrive at {}", way.most, way.to);
     }
-    check("packets-cross-once", passed, detail)
+    let failed = ways.iter().find(|way| way.received > way.most);
+    check("packets-cross-once", failed.map(Way::failure), detail)
 }
 
 /// `None` where the kernels' counters were not read.
@@ -66,6 +62,23 @@ fn fragments_most(observed: &ToolObserved<'_>) -> u64 {
 }
 
 impl Way {
+    fn failure(&self) -> Explanation {
+        let more = self.received.saturating_sub(self.sent);
+        Explanation::new(
+            format!(
+                "station {} received {} more than station {} sent",
+                self.to,
+                count(more, self.sent, "IP packet"),
+                self.from
+            ),
+            "something on the path duplicates packets, or others send to the station too",
+            then_repeat_or(
+                "stop other programs that use the lab's links",
+                "look whether only this device does it: then it duplicates packets",
+            ),
+        )
+    }
+
     fn words(&self) -> String {
         let Self {
             from,

@@ -6,11 +6,13 @@ mod disturbed;
 mod every;
 mod path;
 
+use super::failure::{count, then_repeat, then_repeat_or};
 use super::{ObservedPath, check};
 use crate::frames::{Strays, was_offered};
 use campaign::plan::{FrameTest, Procedure, Role};
-use journal::record::{Check, FrameResult, FrameTrial};
+use journal::record::{Check, Explanation, FrameResult, FrameTrial};
 use lab::FramePath;
+use units::human::{duration_ns, frame_rate};
 
 /// Frames that others may send on a link in a trial: ARP, ND, a gateway's own.
 const CONTROL_FRAMES: u64 = 64;
@@ -98,10 +100,7 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
     let figures = figures(observed);
     let failed = figures.iter().find(|trial| !was_offered(trial));
     let objection = match failed {
-        Some(trial) => Some(format!(
-            "a figure stands on a load that was not offered, {}: ask for less, or give the stations more cores",
-            offered(trial)
-        )),
+        Some(trial) => Some(not_offered(trial)),
         None => disturbed::stalled(observed, &figures).or_else(|| in_bursts(observed, &figures)),
     };
     let trials = &observed.result.trials;
@@ -115,8 +114,8 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
     } else {
         ""
     };
-    let passed = objection.is_none();
-    let mut detail = objection.map_or_else(String::new, |objection| objection + "; ");
+    let (failure, numbers) = objection.unzip();
+    let mut detail = numbers.map_or_else(String::new, |numbers| numbers + "; ");
     detail += &format!(
         "in {} of {} paced trials the station offered what was intended; {late} frames left over 1 ms late\
          {suffers}, the latest by {} us",
@@ -132,14 +131,54 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
             offered(least)
         );
     }
-    check("offered-as-intended", passed, detail)
+    check("offered-as-intended", failure, detail)
+}
+
+/// An explanation, and the counters of the trial that it is about.
+type Objection = (Explanation, String);
+
+fn not_offered(trial: &FrameTrial) -> Objection {
+    let short = trial.intended.saturating_sub(trial.sent);
+    let difference = match short {
+        0 => format!(
+            "the station took {} to send the frames of {}",
+            duration_ns(trial.elapsed_ns as f64),
+            duration_ns(trial.duration_ns as f64)
+        ),
+        _ => format!(
+            "the station sent {} less than intended at {}",
+            count(short, trial.intended, "frame"),
+            load(trial)
+        ),
+    };
+    let explanation = Explanation::new(
+        difference,
+        "it lacks CPU time for this load, or other programs took it",
+        then_repeat_or(
+            "stop what else uses this machine",
+            "ask for less or give the stations more cores, in a new run",
+        ),
+    );
+    let numbers = format!(
+        "a figure stands on a load that was not offered, {}",
+        offered(trial)
+    );
+    (explanation, numbers)
+}
+
+/// The load of a trial, for people.
+fn load(trial: &FrameTrial) -> String {
+    match trial.load {
+        0 => "full speed".to_owned(),
+        load => frame_rate(load as f64),
+    }
 }
 
 /// What to say of a load whose frames left in bursts. A disturbance of the device is judged by its
 /// own bound, and an overload is meant to be more than can be carried. In memory generator, device
 /// and analyser are threads that take turns where cores are few, so all that they exchange comes in
 /// bursts: the report warns of it.
-fn in_bursts(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<String> {
+fn in_bursts(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<Objection> {
     let has_own_bound = matches!(
         observed.test.procedure,
         Procedure::Disturbed(_) | Procedure::Recovery(_)
@@ -148,13 +187,26 @@ fn in_bursts(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<St
         return None;
     }
     let trial = figures.iter().find(|trial| trial.came_in_bursts())?;
-    Some(format!(
-        "a figure stands on a load that came in bursts, {}: {} frames left over 1 ms late, the latest by {} us; \
-         ask for less, or use a machine that does nothing else",
+    let numbers = format!(
+        "a figure stands on a load that came in bursts, {}: {} frames left over 1 ms late, the latest by {} us",
         offered(trial),
         trial.late_frames,
         trial.late_ns_max / 1000
-    ))
+    );
+    let explanation = Explanation::new(
+        format!(
+            "{} of those sent at {} left over 1 ms late, the latest by {}, so the load came in bursts",
+            count(trial.late_frames, trial.sent, "frame"),
+            load(trial),
+            duration_ns(trial.late_ns_max as f64)
+        ),
+        "the sending station waited for a core that something else used",
+        then_repeat_or(
+            "stop what else uses this machine",
+            "ask for less in a new run",
+        ),
+    );
+    Some((explanation, numbers))
 }
 
 fn offered(trial: &FrameTrial) -> String {
@@ -208,16 +260,27 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
             }
         }
     }
-    if let Some(trial) = spoilt {
+    let failure = spoilt.map(|trial| {
         detail += &format!(
-            "; of {} frames/s it lost {} of {} sent, which is not the DUT's loss: ask for less, or give the \
-             stations more cores",
+            "; of {} frames/s it lost {} of {} sent, which is not the DUT's loss",
             trial.load,
             trial.station_lost(),
             trial.sent
         );
-    }
-    check("receiver-kept-up", spoilt.is_none(), detail)
+        Explanation::new(
+            format!(
+                "the receiving station itself lost {} at {}",
+                count(trial.station_lost(), trial.sent, "frame"),
+                load(trial)
+            ),
+            "it waited for a core that something else used, or is too slow for this load: this loss is not the DUT's",
+            then_repeat_or(
+"stop what else uses this machine",
+"ask for less or give the stations more cores, in a new run",
+),
+        )
+    });
+    check("receiver-kept-up", failure, detail)
 }
 
 /// Without a device no frame was damaged. What a device damages, doubles or lets be overtaken is a
@@ -232,7 +295,19 @@ fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
     );
     let is_rig = |seen: &FramesSeen<'_>| seen.path.cell.dut.adapter.profile().role == Role::Rig;
     let is_device = !observed.seen.as_ref().is_some_and(is_rig);
-    check("frames-intact", corrupted == 0 || is_device, detail)
+    let failure = (corrupted > 0 && !is_device).then(|| {
+        Explanation::new(
+            format!(
+                "{} came damaged, although no device is in the path",
+                count(corrupted, received + corrupted, "frame")
+            ),
+            "a network card, its driver or an offload changes frames",
+            then_repeat(
+                "switch its offloads off (`ethtool -K`), or use another card or frame port",
+            ),
+        )
+    });
+    check("frames-intact", failure, detail)
 }
 
 /// The receiver saw next to nothing but the frames of its trial, and could open what it had to
@@ -256,8 +331,29 @@ fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
         sent / COUNTED_ONE_IN,
         reasons.collect::<String>()
     );
-    let passed = strays.foreign <= foreign_most && refused <= sent / COUNTED_ONE_IN;
-    check("only-test-frames", passed, detail)
+    let refused_most = sent / COUNTED_ONE_IN;
+    let failure = if strays.foreign > foreign_most {
+        Some(Explanation::new(
+            format!(
+                "the receiver got {} beside those of its trials, of {foreign_most} or fewer allowed",
+                count(strays.foreign, 0, "frame")
+            ),
+            "another program sends on the link, or the device multiplies or rewrites frames",
+            then_repeat("stop other programs that use the lab's links"),
+        ))
+    } else if refused > refused_most {
+        Some(Explanation::new(
+            format!(
+                "the receiver could not open {}, of {refused_most} or fewer allowed",
+                count(refused, sent, "sealed frame")
+            ),
+            "the device seals with other keys than it was given, or sends packets twice or far out of order",
+            then_repeat("look in its log and at the reasons among the counters"),
+        ))
+    } else {
+        None
+    };
+    check("only-test-frames", failure, detail)
 }
 
 #[cfg(test)]

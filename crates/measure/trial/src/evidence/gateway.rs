@@ -1,7 +1,8 @@
 //! A DUT's own counters, gateway by gateway.
 
 use super::REPLACED_SAS;
-use journal::record::Check;
+use super::failure::{count, first_of, then_repeat, then_repeat_or};
+use journal::record::{Check, Explanation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A DUT's counters are read until they stand still; what arrives just then may be counted on one
@@ -32,18 +33,38 @@ pub(crate) fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check
     let gateways = names
         .into_iter()
         .filter_map(|name| Gateway::of(counters, name));
-    let balances: Vec<(bool, String)> = gateways
-        .map(|gateway| {
-            let (balanced, numbers) = gateway.balance();
-            (balanced, format!("{}: {numbers}", gateway.name))
-        })
-        .collect();
-    let said: Vec<&str> = balances.iter().map(|(_, said)| said.as_str()).collect();
-    (!said.is_empty()).then(|| Check {
-        name: "dut-counters".to_owned(),
-        passed: balances.iter().all(|(balanced, _)| *balanced),
-        detail: said.join("; "),
+    let mut differences = Vec::new();
+    let mut said = Vec::new();
+    for gateway in gateways {
+        differences.extend(gateway.imbalance());
+        said.push(format!("{}: {}", gateway.name, gateway.balance()));
+    }
+    (!said.is_empty())
+        .then(|| Check::new("dut-counters", counted_wrong(&differences), said.join("; ")))
+}
+
+/// The failure of a check of the DUT's counters, if there are differences.
+pub(super) fn counted_wrong(differences: &[String]) -> Option<Explanation> {
+    (!differences.is_empty()).then(|| {
+        Explanation::new(
+            first_of(differences),
+            "the encryptor lost packets without naming a reason, passed traffic beside its cipher, or was \
+             restarted during the trial",
+            then_repeat_or(
+"look in its log whether it was restarted, and stop what restarts it",
+"report it as a fault of the encryptor",
+),
+        )
     })
+}
+
+/// The failure of a gateway that shows no counters.
+pub(super) fn not_counted(gateway: &str) -> Explanation {
+    Explanation::new(
+        format!("{gateway} shows no counters"),
+        "its encryptor had ended, or did not answer when the counters were read",
+        then_repeat("look in its log why it ended, and remove the cause"),
+    )
 }
 
 /// One gateway's counters by name; `dropped_packets` has one for each reason, behind a dot.
@@ -69,10 +90,21 @@ impl<'a> Gateway<'a> {
             .map_or(0, |&(_, value)| value)
     }
 
-    /// Whether every packet in is a packet out or a drop, and the numbers that say so. Where
-    /// packets share ESP packets (RFC 9347), those that joined one before them, and came out of one
-    /// behind another, count too.
-    pub(super) fn balance(&self) -> (bool, String) {
+    /// What is wrong where not every packet in is a packet out or a drop.
+    pub(super) fn imbalance(&self) -> Option<String> {
+        let unaccounted = self.unaccounted();
+        (unaccounted > IN_FLIGHT_PACKETS).then(|| {
+            format!(
+                "{} of those that {} counted in are neither out nor dropped by it, or the reverse",
+                count(unaccounted, self.packets("rx"), "packet"),
+                self.name
+            )
+        })
+    }
+
+    /// The numbers of packets in, out and dropped. Where packets share ESP packets (RFC 9347),
+    /// those that joined one before them, and came out of one behind another, count too.
+    pub(super) fn balance(&self) -> String {
         let (into, out) = (self.packets("rx"), self.packets("tx"));
         let [joined, split, absorbed] = self.shared();
         let reasons = self.reasons();
@@ -82,7 +114,7 @@ impl<'a> Gateway<'a> {
             numbers += &format!(", {joined} joined others, {split} came with others");
             numbers += &format!(", {absorbed} ESP packets held no whole one");
         }
-        (self.unaccounted() <= IN_FLIGHT_PACKETS, numbers)
+        numbers
     }
 
     /// Difference of the packets in and those that went out, were dropped or shared an ESP packet.

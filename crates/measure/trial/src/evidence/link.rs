@@ -1,9 +1,11 @@
 //! Checks of what the links and the DUT carried.
 
 use super::bounds::{Bounds, Place, bounds, received_ip_bytes};
-use super::gateway::Gateway;
+use super::failure::{size, then_repeat};
+use super::gateway::{Gateway, counted_wrong, not_counted};
 use super::{Load, ToolObserved, check};
-use journal::record::{Check, InterfaceCounters};
+use journal::record::{Check, Explanation, InterfaceCounters};
+use units::human;
 
 /// The path's interfaces have the offloads that the cell asks for.
 pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
@@ -23,7 +25,8 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
         found.rx_bytes
     });
     let detail = format!("{}; {}; {}", payload(observed), source.detail, sink.detail);
-    check("station-interfaces-agree", source.fits && sink.fits, detail)
+    let failure = source.failure.or(sink.failure);
+    check("station-interfaces-agree", failure, detail)
 }
 
 /// What gw1 sent to the cipher link fits what the tools carried, encapsulation included.
@@ -34,13 +37,14 @@ pub(super) fn cipher_link_amount(observed: &ToolObserved<'_>) -> Option<Check> {
     });
     check(
         "cipher-link-amount",
-        link.fits,
+        link.failure,
         format!("{}; {}", payload(observed), link.detail),
     )
 }
 
+/// What an interface carried, beside what it had to.
 struct Carried {
-    fits: bool,
+    failure: Option<Explanation>,
     detail: String,
 }
 
@@ -53,17 +57,69 @@ fn carried(
 ) -> Carried {
     let Some(found) = observed.path.counters.get(name).map(bytes) else {
         return Carried {
-            fits: false,
+            failure: Some(Explanation::new(
+                format!("{name} has no counters"),
+                "the interface was removed or renamed during the trial",
+                then_repeat("stop what reconfigures the lab's links"),
+            )),
             detail: format!("{name} has no counters"),
         };
     };
     let bounds = bounds(observed, place);
     let Bounds { least, most } = bounds;
     let detail = format!("{name} {verb} {found} B, of {least} to {most} expected");
-    Carried {
-        fits: bounds.hold(found),
-        detail,
+    let failure =
+        (!bounds.hold(found)).then(|| misfit(observed, place, (name, verb), found, bounds));
+    Carried { failure, detail }
+}
+
+/// Explains an amount outside of its bounds.
+fn misfit(
+    observed: &ToolObserved<'_>,
+    place: Place,
+    (name, verb): (&str, &str),
+    found: u64,
+    bounds: Bounds,
+) -> Explanation {
+    let node = name.split_once('/').map_or(name, |(node, _)| node);
+    let (who, between) = match place {
+        Place::Cipher => (node.to_owned(), " between the gateways"),
+        Place::Source | Place::Sink => (format!("station {node}"), ""),
+    };
+    if found > bounds.most {
+        let by = size(found - bounds.most, bounds.most, human::data);
+        let is_udp = observed.commands.parameters.datagram_bytes.is_some();
+        let cause = match is_udp || matches!(observed.load, Load::Echo { .. }) {
+            true => "something else sends or duplicates packets there",
+            false => {
+                "something else sends or duplicates packets there, or TCP sent more segments again, or smaller \
+                 ones, than the tool reports"
+            }
+        };
+        return Explanation::new(
+            format!("{who} {verb} {by} more{between} than the payload explains"),
+            cause,
+            then_repeat("stop other programs that use the lab's links or the machine's cores"),
+        );
     }
+    let by = size(
+        bounds.least.saturating_sub(found),
+        bounds.least,
+        human::data,
+    );
+    let cause = match place {
+        Place::Cipher => "part of the payload took another way than the tunnel, or was compressed",
+        Place::Source | Place::Sink => {
+            "part of the payload took another way, or the tool reports more than it carried"
+        }
+    };
+    Explanation::new(
+        format!("{who} {verb} {by} less{between} than the payload needs"),
+        cause,
+        then_repeat(
+            "look at routes and links of the lab for a way past this interface, and remove it",
+        ),
+    )
 }
 
 fn payload(observed: &ToolObserved<'_>) -> String {
@@ -88,7 +144,7 @@ fn payload(observed: &ToolObserved<'_>) -> String {
 pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
     observed.path.cell.dut.adapter.encryptor()?;
     let carried = received_ip_bytes(observed);
-    let mut passed = true;
+    let mut differences = Vec::new();
     let mut said = Vec::new();
     for (gateway, way, payload_counter) in [
         ("gw1", "took in", "clear_rx_bytes"),
@@ -97,17 +153,24 @@ pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
         let Some(gateway) = Gateway::of(observed.path.dut_counters, gateway) else {
             return check(
                 "dut-counters",
-                false,
+                not_counted(gateway),
                 format!("{gateway} shows no counters"),
             );
         };
         let bytes = gateway.count(payload_counter);
-        let (balanced, balance) = gateway.balance();
-        passed &= bytes >= carried && balanced;
+        if bytes < carried {
+            let by = size(carried - bytes, carried, human::data);
+            differences.push(format!(
+                "{} {way} {by} less in clear than the tools carried",
+                gateway.name
+            ));
+        }
+        differences.extend(gateway.imbalance());
         said.push(format!(
-            "{} {way} {bytes} B in clear, of {carried} B or more expected, {balance}",
-            gateway.name
+            "{} {way} {bytes} B in clear, of {carried} B or more expected, {}",
+            gateway.name,
+            gateway.balance()
         ));
     }
-    check("dut-counters", passed, said.join("; "))
+    check("dut-counters", counted_wrong(&differences), said.join("; "))
 }

@@ -1,7 +1,9 @@
 //! The check that the machine worked for the trial alone.
 
 use super::check;
-use journal::record::{Check, Cpu};
+use super::failure::then_repeat;
+use journal::record::{Check, Cpu, Explanation};
+use units::human::duration_ns;
 
 /// What else kept the machine busy. It is a fact where the path could have had other cores: where
 /// cores were idle for less time than others took, the path had to wait for them.
@@ -21,12 +23,27 @@ pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     if let Some(idle_ns) = cpu.idle_ns.filter(|_| is_much) {
         detail += &format!("; all cores together were idle for {} ms", ms(idle_ns));
     }
-    let passed = !cpu.was_taken_from_path();
-    if !passed {
-        detail += ", so the path waited for what they took: end the other programs, or use a machine \
-                   with more cores";
-    } else if is_much {
+    let failure = cpu.was_taken_from_path().then(|| {
+        let taken_ns = cpu.foreign_ns.saturating_add(cpu.steal_ns);
+        let difference = format!(
+            "others took {} of CPU time in {} ({percent} % of one core) while no core was idle for as long",
+            duration_ns(taken_ns as f64),
+            duration_ns(cpu.wall_ns as f64)
+        );
+        let (cause, advice) = match cpu.steal_ns > cpu.foreign_ns {
+            true => (
+                "the hypervisor gave this machine's cores to others, so the path had to wait",
+                "wait until the host has less to do, or use one with more free cores",
+            ),
+            false => (
+                "other programs ran on this machine, so the path had to wait for cores",
+                "end them, or use a machine with more cores",
+            ),
+        };
+        Explanation::new(difference, cause, then_repeat(advice))
+    });
+    if failure.is_none() && is_much {
         detail += "; the figure suffers";
     }
-    check("machine-was-ours", passed, detail)
+    check("machine-was-ours", failure, detail)
 }

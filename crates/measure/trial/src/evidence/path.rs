@@ -3,8 +3,9 @@
 
 use super::check;
 use super::cipher::{CipherSeen, encryption_not_proven};
+use super::failure::{first_of, then_repeat_or};
 use campaign::plan::Cell;
-use journal::record::{Check, Cpu, InterfaceCounters, PathSettings};
+use journal::record::{Check, Cpu, Explanation, InterfaceCounters, PathSettings};
 use lab::Links;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +80,17 @@ impl ObservedPath<'_> {
             ),
             false => format!("offloads are to be {wanted}, but {}", wrong.join(", ")),
         };
-        check("offloads-as-asked", wrong.is_empty(), detail)
+        let failure = (!wrong.is_empty()).then(|| {
+            Explanation::new(
+                format!("{}, and is to be {wanted}", first_of(&wrong)),
+                "something changed the interface's features during the run, or its driver cannot switch them",
+                then_repeat_or(
+"look at them with `ethtool -k`, and stop what changes them",
+"measure with the other `offloads`, in a new run",
+),
+            )
+        });
+        check("offloads-as-asked", failure, detail)
     }
 
     /// What applies of the checks of the link between the gateways.

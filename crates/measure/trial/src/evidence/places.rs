@@ -12,9 +12,10 @@
 //! where super-packets cross it or fragments do, and an encryptor's two sides do not where packets
 //! share ESP packets. Of a device without counters of ours its interfaces tell what it lost.
 
+use super::failure::{count, then_repeat};
 use super::{Interfaces, ObservedPath, check};
 use journal::record::{
-    Check, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace, PathSettings,
+    Check, Explanation, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace, PathSettings,
 };
 
 /// [`LostAt::APART_PACKETS`] where gateways also talk to one another: keepalives, and agreeing on
@@ -326,16 +327,27 @@ pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Opt
     let (vanished, elsewhere): (Vec<&LostAt>, Vec<&LostAt>) = lost_at.iter().partition(vanished);
     let mut detail = match vanished.is_empty() {
         true => "no packet vanished on a link, as far as counters tell".to_owned(),
-        false => format!(
-            "packets vanished where no device is, {}: look for what drops them there, a queue \
-             discipline or a filter",
-            words(&vanished)
-        ),
+        false => format!("packets vanished where no device is, {}", words(&vanished)),
     };
     if !elsewhere.is_empty() {
         detail += &format!("; packets were lost {}", words(&elsewhere));
     }
-    check("links-lossless", vanished.is_empty(), detail)
+    let failure = vanished.first().map(|lost| {
+        let packets = count(lost.packets(), lost.before.packets, "packet");
+        Explanation::new(
+            format!(
+                "{packets} vanished {}, where no device is",
+                lost.places
+                    .first()
+                    .map_or("on a link", |place| place.words())
+            ),
+            "a queueing discipline, a filter or another program drops or takes them there",
+            then_repeat(
+                "look with `tc -s qdisc` and `nft list ruleset` on both sides, and remove it",
+            ),
+        )
+    });
+    check("links-lossless", failure, detail)
 }
 
 #[cfg(test)]

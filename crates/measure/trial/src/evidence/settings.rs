@@ -1,7 +1,8 @@
 //! The check that the path stayed what it was at the start of the trial.
 
 use super::check;
-use journal::record::{Check, PathSettings, SettingChange};
+use super::failure::{first_of, then_repeat};
+use journal::record::{Check, Explanation, PathSettings, SettingChange};
 
 /// Changes that are listed.
 const LISTED_MAX: usize = 6;
@@ -20,13 +21,19 @@ pub(super) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
-            format!(
-                "the path changed during the trial: {}{more}; find out what changes it, and measure again",
-                listed.join("; ")
-            )
+            format!("the path changed during the trial: {}{more}", listed.join("; "))
         }
     };
-    check("path-unchanged", changes.is_empty(), detail)
+    let failure = (!changes.is_empty()).then(|| {
+        let words: Vec<String> = changes.iter().map(words).collect();
+        Explanation::new(
+            format!("the path changed during the trial: {}", first_of(&words)),
+            "another program configures the links or routes (a network manager, a VPN client, a script), or the \
+             device does so itself",
+            then_repeat("stop what changes it"),
+        )
+    });
+    check("path-unchanged", failure, detail)
 }
 
 fn words(change: &SettingChange) -> String {

@@ -14,6 +14,7 @@ use wire::Suite;
 
 mod asked;
 mod changes;
+mod explained;
 pub(super) mod fixture;
 mod opened;
 mod tunnels;

@@ -1,8 +1,11 @@
 //! Checks of the stations and of what their tools say.
 
+use super::failure::{count, percent, size, then_repeat, then_repeat_or};
 use super::{Load, ToolObserved, check};
-use journal::record::Check;
+use crate::transfer::Totals;
+use journal::record::{Check, Explanation};
 use std::collections::BTreeSet;
+use units::human::{self, duration_ns};
 
 /// Share by which offered and intended load may differ, in percent.
 const OFFERED_PERCENT: u64 = 2;
@@ -53,7 +56,7 @@ pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
             list(&shared)
         )
     };
-    check("cores-of-stations", true, detail)
+    check("cores-of-stations", None, detail)
 }
 
 /// Several processes count as one load only when they send at one time. All send for the
@@ -68,11 +71,33 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let ends = observed.client_ends_ns;
     let first = ends.iter().copied().min().unwrap_or(0);
     let last = ends.iter().copied().max().unwrap_or(0);
-    let passed = ends.len() == processes
-        && last - first <= slack_ns
-        && [first, last]
-            .iter()
-            .all(|end| end.abs_diff(timing.run_ns) <= slack_ns);
+    let off = |end: u64| end.abs_diff(timing.run_ns);
+    let difference = if ends.len() != processes {
+        Some(format!(
+            "{} of {processes} processes ended in time",
+            ends.len()
+        ))
+    } else if last - first > slack_ns {
+        let apart = duration_ns((last - first) as f64);
+        Some(format!("the {processes} processes ended {apart} apart"))
+    } else if off(first).max(off(last)) > slack_ns {
+        let by = duration_ns(off(first).max(off(last)) as f64);
+        Some(format!(
+            "a process ended {by} before or after the planned time"
+        ))
+    } else {
+        None
+    };
+    let failure = difference.map(|difference| {
+        Explanation::new(
+            difference,
+            "some of them waited for a core, so they did not load the path together",
+            then_repeat_or(
+                "stop what else uses this machine",
+                "use fewer `processes` than the stations have cores, in a new run",
+            ),
+        )
+    });
     let ms = |ns: u64| ns / 1_000_000;
     let detail = format!(
         "{} of {processes} processes ended from {} to {} ms after the first one's start, planned were \
@@ -83,7 +108,7 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
         ms(timing.run_ns),
         ms(slack_ns)
     );
-    check("processes-in-step", passed, detail)
+    check("processes-in-step", failure, detail)
 }
 
 /// The intervals add up to the tool's own summary, and no more arrived than was sent: but for a
@@ -98,9 +123,18 @@ pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Che
                 || intervals.abs_diff(summary) <= totals.uncounted_bytes
         })
     };
-    let passed = near(totals.sent_bytes, totals.sent_summary_bytes)
-        && near(totals.received_bytes, totals.received_summary_bytes)
-        && totals.received_bytes <= totals.sent_bytes.saturating_add(totals.uncounted_bytes);
+    let failure = if !near(totals.sent_bytes, totals.sent_summary_bytes) {
+        Some(sums_differ(
+            "sent",
+            totals.sent_bytes,
+            totals.sent_summary_bytes,
+        ))
+    } else if !near(totals.received_bytes, totals.received_summary_bytes) {
+        let (bytes, summary) = (totals.received_bytes, totals.received_summary_bytes);
+        Some(sums_differ("received", bytes, summary))
+    } else {
+        more_received(totals)
+    };
     let summary =
         |bytes: Option<u64>| bytes.map_or("no figure".to_owned(), |bytes| format!("{bytes} B"));
     let detail = format!(
@@ -111,7 +145,42 @@ pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Che
         summary(totals.received_summary_bytes),
         totals.uncounted_bytes
     );
-    check("tool-agrees-with-itself", passed, detail)
+    check("tool-agrees-with-itself", failure, detail)
+}
+
+/// The tool's intervals do not add up to its summary.
+fn sums_differ(verb: &str, intervals: u64, summary: Option<u64>) -> Explanation {
+    let difference = match summary {
+        Some(summary) => {
+            let by = size(intervals.abs_diff(summary), summary, human::data);
+            let than = if intervals > summary { "more" } else { "less" };
+            format!("by its intervals the tool {verb} {by} {than} than by its summary")
+        }
+        None => format!("the tool's summary does not say how much it {verb}"),
+    };
+    Explanation::new(
+        difference,
+        "the tool ended early, or this version of it counts wrong",
+        then_repeat(
+            "install another version of the tool (`cipherbench doctor` shows which is used)",
+        ),
+    )
+}
+
+/// More arrived than was sent, if so.
+fn more_received(totals: &Totals) -> Option<Explanation> {
+    let most = totals.sent_bytes.saturating_add(totals.uncounted_bytes);
+    let more = totals.received_bytes.checked_sub(most)?;
+    (more > 0).then(|| {
+        Explanation::new(
+            format!(
+                "station B received {} more than station A sent",
+                size(more, totals.sent_bytes, human::data)
+            ),
+            "something on the path duplicates packets, or another client sent to the tool's server",
+            then_repeat("stop other programs that use the lab's links"),
+        )
+    })
 }
 
 /// The offered load of A is the intended load (RFC 2285 §3.5).
@@ -124,19 +193,39 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
     let offered = u64::try_from(bits / u128::from(totals.offered_ns.max(1))).unwrap_or(u64::MAX);
     let passed = within(offered, intended, OFFERED_PERCENT);
     let rates = format!("{} of {} intended", megabits(offered), megabits(intended));
-    let detail = match (passed, offered < intended) {
-        (true, _) => format!("the station offered {rates}"),
-        (false, true) => format!(
-            "the station could not offer what was intended, but {rates}: ask for less, give the \
-             stations more cores or streams, or leave the rate open"
-        ),
-        // iperf3 sends later what it was kept from sending in time.
-        (false, false) => format!(
-            "the station offered more than was intended, {rates}: it stalled before and caught up; \
-             measure for longer, or on a machine that does nothing else"
-        ),
-    };
-    check("offered-as-intended", passed, detail)
+    let failure = (!passed).then(|| {
+        let rate = |bps: u64| human::bit_rate(bps as f64);
+        let off = percent(offered.abs_diff(intended), intended);
+        match offered < intended {
+            true => Explanation::new(
+                format!(
+                    "the station offered {} ({off} less) of {} intended",
+                    rate(offered),
+                    rate(intended)
+                ),
+                "it lacks CPU time for this rate, or other programs took it",
+                then_repeat_or(
+"stop what else uses this machine",
+"ask for less, give the stations more cores or streams, or leave the rate open, in a new run",
+),
+            ),
+            // iperf3 sends later what it was kept from sending in time.
+            false => Explanation::new(
+                format!(
+                    "the station offered {} ({off} more) of {} intended",
+                    rate(offered),
+                    rate(intended)
+                ),
+                "it stalled before the measured time and caught up in it",
+                then_repeat_or(
+"stop what else uses this machine",
+"measure for longer in a new run",
+),
+            ),
+        }
+    });
+    let detail = format!("the station offered {rates}");
+    check("offered-as-intended", failure, detail)
 }
 
 /// What B's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of
@@ -152,14 +241,23 @@ pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let passed = kept_up || parameters.rate_bps.is_none();
     let numbers = format!("station B's sockets dropped {lost} of {sent} datagrams sent");
     let detail = match (kept_up, passed) {
-        (true, _) => numbers,
         (false, true) => format!("{numbers}: the loss is in part the station's, at full speed"),
-        (false, false) => format!(
-            "{numbers}, so the loss is not the DUT's: raise net.core.rmem_max (`cipherbench doctor \
-             --apply`), ask for less, or give the stations more cores"
-        ),
+        (true, _) | (false, false) => numbers,
     };
-    check("station-kept-up", passed, detail)
+    let failure = (!passed).then(|| {
+        Explanation::new(
+            format!(
+                "station B itself dropped {} of those sent",
+                count(lost, sent, "datagram")
+            ),
+            "its receive buffer is too small, or it waited for a core: this loss is not the DUT's",
+            then_repeat_or(
+"raise net.core.rmem_max (`cipherbench doctor --apply`) and stop what else uses this machine",
+"ask for less or give the stations more cores, in a new run",
+),
+        )
+    });
+    check("station-kept-up", failure, detail)
 }
 
 fn within(found: u64, expected: u64, percent: u64) -> bool {

@@ -323,6 +323,39 @@ fn an_interrupt_ends_the_run_with_what_is_finished_recorded() {
 }
 
 #[test]
+fn cells_that_are_left_out_fail_with_the_reason_and_without_an_attempt() {
+    let mut cell = udp(Adapter::Direct);
+    cell.tune = true;
+    let plan = plan(vec![ping(Adapter::Direct), cell], 2);
+    let id = plan.cells[1].id.clone();
+    let done = Done {
+        trials: [(id.clone(), 1)].into(),
+        left_out: [(id.clone(), "`iperf3` is not here".to_owned())].into(),
+        ..Done::default()
+    };
+    let mut bench = FakeBench::new(Script::default());
+    let (ended, records) = records(&mut bench, &plan, &done);
+    // The first of the two was measured earlier; none is tuned.
+    assert_eq!(trials(&records), [(DIRECT, 1), (DIRECT, 2), (&*id, 2)]);
+    let failed: Vec<_> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Trial(trial) if trial.cell == id => Some(&trial.outcome),
+            _ => None,
+        })
+        .collect();
+    let reason = "`iperf3` is not here".to_owned();
+    assert_eq!(failed, [&Outcome::Failed { reason }]);
+    let expected = Conclusion::Finished {
+        measured: 2,
+        invalid: 0,
+        failed: 1,
+    };
+    assert_eq!(ended, expected);
+    assert_eq!(records.len(), 4, "nothing but trials and the end");
+}
+
+#[test]
 fn a_station_that_is_gone_ends_the_run_and_its_trial_is_not_recorded() {
     for id in NodeId::ALL {
         let script = Script {

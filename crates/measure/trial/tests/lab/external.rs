@@ -5,8 +5,9 @@
 
 mod rack;
 
+use crate::busy;
 use crate::frames::{assert_all_came, frames, load, passes, short};
-use crate::trials::{TestLab, cell, lab_plan, ping, plan, skip, skipped, tcp};
+use crate::trials::{TestLab, cell, lab_plan, ping, plan, tcp};
 use campaign::plan::{
     BaseLoad, Cell, Direction, Disturbed, Event, External, LabPlan, Procedure, Reset,
 };
@@ -61,7 +62,7 @@ fn outside(scenario: &str) {
         .status()
         .unwrap();
     if status.code() == Some(BUSY.into()) {
-        skip(format!("{scenario}, see above"));
+        busy::too_busy(format!("{scenario}, see above"));
     }
     assert!(status.success(), "{scenario}");
 }
@@ -82,7 +83,7 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "interrupted" => interrupted(),
         other => panic!("no scenario `{other}`"),
     };
-    match skipped(play) {
+    match busy::skipped(0, play) {
         Some(_) => BUSY.into(),
         None => ExitCode::SUCCESS,
     }

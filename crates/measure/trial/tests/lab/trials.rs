@@ -1,5 +1,6 @@
 //! One trial of each kind, with every check passing, and faults.
 
+use crate::busy;
 use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Stations,
@@ -15,10 +16,15 @@ use wire::Suite;
 
 const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
-const BUSY_MACHINE_ATTEMPTS: usize = 10;
+/// Transfers whose ends a busy machine may move, before one that is whole.
+const HELD_UP_MOST: usize = 10;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 8] = [
+pub(crate) const ALL: [(&str, fn()); 9] = [
+    (
+        "only_what_the_machine_spoilt_is_repeated",
+        only_what_the_machine_spoilt_is_repeated,
+    ),
     ("tcp_in_clear_on_one_core", tcp_in_clear_on_one_core),
     (
         "tcp_in_clear_without_offloads_on_two_cores",
@@ -43,6 +49,42 @@ pub(crate) const ALL: [(&str, fn()); 8] = [
     ),
     ("an_interrupt_in_mid_trial", an_interrupt_in_mid_trial),
 ];
+
+fn only_what_the_machine_spoilt_is_repeated() {
+    let is_the_cause = |reasons: &[&str]| busy::is_the_cause(reasons.iter().copied());
+    assert!(is_the_cause(&[
+        "tools-kept-time: 3 s of 1 s",
+        "machine-was-ours: 92 %"
+    ]));
+    assert!(!is_the_cause(&[]));
+    assert!(!is_the_cause(&["gw1: ended before its time"]));
+    assert!(!is_the_cause(&[
+        "machine-was-ours: 92 %",
+        "no-clear-text: 7 of 300 frames"
+    ]));
+    let attempts = |spoilt: usize| {
+        let mut made = 0;
+        let found = busy::repeated(busy::REPEATS, || {
+            made += 1;
+            if made <= spoilt {
+                busy::too_busy(format!("attempt {made}"));
+            }
+        });
+        (made, found)
+    };
+    assert_eq!(attempts(0), (1, Ok(())));
+    assert_eq!(attempts(3), (4, Ok(())));
+    let (made, found) = attempts(9);
+    assert_eq!(made, 4);
+    assert!(found.unwrap_err().ends_with("again: attempt 4"));
+    let other = std::panic::catch_unwind(|| {
+        busy::repeated(busy::REPEATS, || {
+            std::panic::resume_unwind(Box::new("a bug"))
+        })
+    });
+    let other: Result<Result<(), String>, _> = other;
+    assert!(other.is_err());
+}
 
 pub(crate) struct TestLab {
     // Dropped first.
@@ -87,55 +129,31 @@ impl TestLab {
 
     /// Makes a trial that must pass every check. A machine that compiles at the same time may
     /// starve a paced sender or delay the start of processes; checks detect that, which is not
-    /// tested here.
+    /// tested here: such a trial is repeated, and then the test is skipped.
     pub(crate) fn measured(&mut self, cell: &Cell) -> Measured {
         self.measured_on(cell, links(&plan(cell), cell))
     }
 
     /// As [`measured`](Self::measured), on links of another kind.
     pub(crate) fn measured_on(&mut self, cell: &Cell, links: Links) -> Measured {
-        let mut starved = Vec::new();
-        while starved.len() < BUSY_MACHINE_ATTEMPTS {
-            match self.record_on(cell, links).outcome {
-                Outcome::Measured(measured) => return *measured,
-                Outcome::Invalid {
-                    reasons,
-                    mut measured,
-                } if reasons.iter().all(|reason| is_other_test(reason)) => {
-                    let checks = &mut measured.evidence.checks;
-                    checks.retain(|check| !is_other_test(&check.name));
-                    return *measured;
-                }
-                Outcome::Invalid { reasons, .. }
-                    if reasons.iter().all(|reason| is_starvation(reason)) =>
-                {
-                    starved.push(reasons);
-                }
-                other => panic!("{}: {other:#?}", cell.id),
+        let attempt = || match self.record_on(cell, links).outcome {
+            Outcome::Measured(measured) => *measured,
+            Outcome::Invalid {
+                reasons,
+                mut measured,
+            } if reasons.iter().all(|reason| is_other_test(reason)) => {
+                let checks = &mut measured.evidence.checks;
+                checks.retain(|check| !is_other_test(&check.name));
+                *measured
             }
-        }
-        skip(format!("{}: {starved:#?}", cell.id))
-    }
-}
-
-/// Why a test has no result: the machine was too busy for it.
-pub(crate) struct TooBusy(pub(crate) String);
-
-/// Ends a test that a busy machine keeps from measuring, in any depth.
-pub(crate) fn skip(why: String) -> ! {
-    std::panic::resume_unwind(Box::new(TooBusy(why)))
-}
-
-/// Runs a test; returns why it was skipped, if it was.
-pub(crate) fn skipped(test: impl FnOnce()) -> Option<String> {
-    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(test));
-    let payload = ended.err()?;
-    match payload.downcast::<TooBusy>() {
-        Ok(busy) => {
-            eprintln!("SKIPPED: this machine is too busy: {}", busy.0);
-            Some(busy.0)
-        }
-        Err(other) => std::panic::resume_unwind(other),
+            Outcome::Invalid { reasons, .. }
+                if busy::is_the_cause(reasons.iter().map(String::as_str)) =>
+            {
+                busy::too_busy(format!("{}: {}", cell.id, reasons.join("; ")))
+            }
+            other => panic!("{}: {other:#?}", cell.id),
+        };
+        busy::repeated(busy::REPEATS, attempt).unwrap_or_else(|why| busy::too_busy(why))
     }
 }
 
@@ -143,20 +161,6 @@ pub(crate) fn skipped(test: impl FnOnce()) -> Option<String> {
 /// tester another program: whether others are noticed has a test of its own.
 fn is_other_test(reason: &str) -> bool {
     reason.starts_with("machine-was-ours")
-}
-
-fn is_starvation(reason: &str) -> bool {
-    [
-        "offered-as-intended",
-        "processes-in-step",
-        "station-kept-up",
-        "receiver-kept-up",
-        "throughput-confirmed",
-        "losses-attributed",
-        "machine-was-ours",
-    ]
-    .iter()
-    .any(|check| reason.starts_with(check))
 }
 
 pub(crate) fn lab_plan() -> LabPlan {
@@ -278,7 +282,7 @@ fn tcp_in_clear_on_one_core() {
             break measured;
         }
         held_up.push(transfer);
-        assert!(held_up.len() < BUSY_MACHINE_ATTEMPTS, "{held_up:#?}");
+        assert!(held_up.len() < HELD_UP_MOST, "{held_up:#?}");
     };
     let transfer = measured.transfer().unwrap();
     assert!(transfer.received_bytes > 0 && transfer.sent_bytes > 0);

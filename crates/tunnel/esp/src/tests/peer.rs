@@ -20,9 +20,9 @@ impl Scapy {
                 .output();
             probe.is_ok_and(|output| output.status.success())
         };
-        let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_scapy) else {
+        // `scripts/setup.sh test` installs it for the first.
+        let Some(python) = ["/usr/bin/python3", "python3"].iter().find(has_scapy) else {
             skip("scapy: install python3-scapy and python3-cryptography");
-            // `scripts/setup.sh test` installs it there.
             let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
             assert!(!in_ci, "scapy is missing in CI");
             return None;

@@ -6,8 +6,9 @@
 Numbers are decimal, bytes hexadecimal, `-` is no bytes; HIGH and LOW are the halves of the extended sequence number.
 KEY-BYTES of the keying material are the cipher's; the rest is the AEAD's salt or the HMAC's key.
 
-scapy (2.5.0) supports extended sequence numbers for AEADs, but for HMACs only in AH: its ESP with an HMAC omits the
-high half. It is added here, as RFC 4303 §2.2.1 requires: behind all other authenticated data.
+scapy supports extended sequence numbers for AEADs. For HMACs its ESP omits the high half in older versions (2.5.0) and
+adds it in newer ones (2.8.0). Here every version is told that there is none, and it is added as RFC 4303 §2.2.1
+requires: behind all other authenticated data.
 """
 
 import struct
@@ -58,6 +59,12 @@ class ExtendedAuth(AuthAlgo):
 
     def new_mac(self, key):
         return ExtendedMac(super().new_mac(key), self.high)
+
+    def sign(self, pkt, key, **_extended):
+        return super().sign(pkt, key)
+
+    def verify(self, pkt, key, **_extended):
+        super().verify(pkt, key)
 
 
 def association(suite, keymat, key_bytes, spi, high):

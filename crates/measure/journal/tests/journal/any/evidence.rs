@@ -7,11 +7,20 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
-    let check = (text(), any::<bool>(), text()).prop_map(|(name, passed, detail)| Check {
-        name,
-        passed,
-        detail,
-    });
+    let explanation = (text(), text(), text())
+        .prop_map(|(difference, cause, advice)| Explanation::new(difference, cause, advice));
+    let check = (
+        text(),
+        any::<bool>(),
+        text(),
+        proptest::option::of(explanation),
+    )
+        .prop_map(|(name, passed, detail, explanation)| Check {
+            name,
+            passed,
+            detail,
+            explanation,
+        });
     (
         vec(check, 0..3),
         btree_map(text(), any::<u64>(), 0..3),

@@ -2,8 +2,9 @@
 
 use super::tool::TOOL_LIMIT;
 use crate::dut::daemon::did_not_come_up;
+use crate::programs::{self, how_to_get, of_wireguard};
 use crate::protocol::Program;
-use crate::{LabError, Node, Result, tools};
+use crate::{LabError, Node, Result};
 use campaign::plan::WireGuardProgram;
 use std::collections::BTreeMap;
 use wire::Suite;
@@ -16,47 +17,27 @@ pub(super) struct Implementation {
 
 /// A program in user space.
 struct Userspace {
-    /// Its path if the environment names one, otherwise its name in `PATH`.
+    /// Its name.
+    name: &'static str,
+    /// Its path, or its name if it is missing.
     command: String,
-    /// The environment variable that may name its path.
-    variable: &'static str,
     /// Arguments before the interface's name.
     options: &'static [&'static str],
-    how_to_get: &'static str,
 }
 
 impl Implementation {
     pub(super) fn of(program: WireGuardProgram) -> Self {
-        let userspace = |command: &str, variable, options, how_to_get| {
-            let named = std::env::var(variable).ok().filter(|path| !path.is_empty());
-            Some(Userspace {
-                command: named.unwrap_or_else(|| command.to_owned()),
-                variable,
-                options,
-                how_to_get,
-            })
+        let options: &[_] = match program {
+            WireGuardProgram::Kernel => &[],
+            WireGuardProgram::Go => &["-f"],
+            WireGuardProgram::Boringtun => &["-f", "--disable-drop-privileges", "-t", "1"],
+            WireGuardProgram::Gotatun => &["-f", "--disable-drop-privileges", "-v", "error"],
         };
-        let userspace = match program {
-            WireGuardProgram::Kernel => None,
-            WireGuardProgram::Go => userspace(
-                "wireguard-go",
-                "WIREGUARD_GO",
-                &["-f"],
-                "sudo apt install wireguard-go, or build golang.zx2c4.com/wireguard",
-            ),
-            WireGuardProgram::Boringtun => userspace(
-                "boringtun-cli",
-                "BORINGTUN",
-                &["-f", "--disable-drop-privileges", "-t", "1"],
-                "cargo install boringtun-cli",
-            ),
-            WireGuardProgram::Gotatun => userspace(
-                "gotatun",
-                "GOTATUN",
-                &["-f", "--disable-drop-privileges", "-v", "error"],
-                "cargo install gotatun-cli",
-            ),
-        };
+        let userspace = of_wireguard(program).map(|name| Userspace {
+            name,
+            command: programs::command(name),
+            options,
+        });
         Self { program, userspace }
     }
 
@@ -101,14 +82,9 @@ impl Implementation {
     /// Names what is missing and how to install it, if that is why it did not start.
     pub(super) fn explain(&self, dut: &str, error: LabError) -> LabError {
         error.into_dut(dut, |node, reason| match &self.userspace {
-            Some(Userspace {
-                command,
-                variable,
-                how_to_get,
-                ..
-            }) if reason.contains(tools::MISSING) => format!(
-                "needs the program `{command}`, which is not here\nhelp: {how_to_get}; where \
-                 it is not in the search path, name its path in {variable}"
+            Some(Userspace { name, command, .. }) if reason.contains(programs::MISSING) => format!(
+                "needs the program `{command}`, which is not here\nhelp: {}",
+                how_to_get(name)
             ),
             None if is_unknown_type(reason) => format!(
                 "needs a kernel with WireGuard, which this is not ({node}: {reason})\n\
@@ -162,14 +138,11 @@ mod tests {
         let boringtun = Implementation::of(WireGuardProgram::Boringtun);
         let error = LabError::Node {
             node: "gw1",
-            reason: tools::missing("boringtun-cli"),
+            reason: programs::error("boringtun-cli"),
         };
         let text = boringtun.explain("wg", error).to_string();
         assert!(text.contains("needs the program `"), "{text}");
-        assert!(
-            text.contains("\nhelp: cargo install boringtun-cli"),
-            "{text}"
-        );
+        assert!(text.contains("or cargo install boringtun-cli"), "{text}");
         assert!(text.ends_with("name its path in BORINGTUN"), "{text}");
     }
 

@@ -4,6 +4,7 @@ use crate::host::findings::render;
 use crate::host::probes::TunSuperPackets;
 use crate::host::tuning::Change;
 use journal::record::Environment;
+use std::path::Path;
 
 fn good_facts() -> Facts {
     let works = Ok(());
@@ -16,9 +17,15 @@ fn good_facts() -> Facts {
             ..Environment::default()
         },
         clock_source: "tsc".to_owned(),
-        tools: TOOLS
+        tools: KNOWN
             .iter()
-            .map(|(name, ..)| ((*name).to_owned(), "1.0".to_owned()))
+            .map(|known| {
+                let installed = Installed {
+                    version: "1.0".to_owned(),
+                    path: Path::new("/usr/bin").join(known.name),
+                };
+                (known.name.to_owned(), installed)
+            })
             .collect(),
         counters: Ok(()),
         probes: Ok(Some(Probes {
@@ -89,6 +96,7 @@ fn what_is_missing_comes_with_why_and_what_to_do() {
     assert_eq!((iperf3.status, iperf3.needed), (Status::Missing, true));
     assert!(iperf3.advice.contains("apt install iperf3"));
     assert!(!find(&findings, "openvpn").needed);
+    assert_eq!(find(&findings, "wg").found, "1.0, /usr/bin/wg");
     assert_eq!(find(&findings, "TUN device").status, Status::Warning);
     assert_eq!(
         find(&findings, "kernel ESP").found,

@@ -1,9 +1,11 @@
 //! Checks of what was done to a DUT under a load, and of how it came out of it.
 
-use super::FrameObserved;
-use crate::evidence::check;
+use super::{FrameObserved, Objection, load};
+use crate::evidence::failure::count;
+use crate::evidence::{check, then_repeat, then_repeat_or};
 use campaign::plan::{Event, Procedure};
-use journal::record::{Check, Disturbance, FrameTrial, ResetFound};
+use journal::record::{Check, Disturbance, Explanation, FrameTrial, ResetFound};
+use units::human::duration_ns;
 
 /// A recovered DUT loses at most one of this many frames at half the load: a tunnel of a hundred
 /// that stayed down would lose ten times that.
@@ -17,23 +19,43 @@ const HOSTILE_SENT_PERCENT: u64 = 50;
 const STALLED_ONE_IN: u64 = 4;
 
 /// What to say of a sender that may have missed a failure.
-pub(super) fn stalled(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<String> {
+pub(super) fn stalled(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<Objection> {
     let Procedure::Disturbed(test) = &observed.test.procedure else {
         return None;
     };
     let (what, down_ns, remedy) = match test.event {
-        Event::Failover { down_ns, .. } => ("failure", down_ns, "ask for longer ones, or give"),
-        Event::Reset { .. } => ("reset", shortest_silence_ns(observed)?, "give"),
+        Event::Failover { down_ns, .. } => (
+            "failure",
+            down_ns,
+            "ask for longer failures or give the stations more cores",
+        ),
+        Event::Reset { .. } => (
+            "reset",
+            shortest_silence_ns(observed)?,
+            "give the stations more cores",
+        ),
         _ => return None,
     };
     let latest_ns = figures.iter().map(|trial| trial.late_ns_max).max()?;
     (latest_ns > down_ns / STALLED_ONE_IN).then(|| {
-        format!(
-            "the sender stood still for {} us, and may have missed as much of a {what} of {} us: {remedy} the stations \
-             more cores",
+        let numbers = format!(
+            "the sender stood still for {} us, and may have missed as much of a {what} of {} us",
             latest_ns / 1000,
             down_ns / 1000
-        )
+        );
+        let explanation = Explanation::new(
+            format!(
+                "the sender stood still for {}, and may have missed as much of a {what} of {}",
+                duration_ns(latest_ns as f64),
+                duration_ns(down_ns as f64)
+            ),
+            "it waited for a core that something else used",
+            then_repeat_or(
+                "stop what else uses this machine",
+                &format!("{remedy}, in a new run"),
+            ),
+        );
+        (explanation, numbers)
     })
 }
 
@@ -95,7 +117,18 @@ fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
     let trial = result.trials.get(result.evidence_trial?)?;
     let is_carried =
         |own: &FrameTrial| own.sent > 0 && own.lost().saturating_mul(QUIET_LOST_ONE_IN) <= own.sent;
-    let passed = trial.each_direction().iter().all(is_carried);
+    let failed = trial.each_direction().iter().find(|own| !is_carried(own));
+    let failure = failed.map(|own| {
+        Explanation::new(
+            format!(
+                "afterwards the device lost {} at {}, half of its load",
+                count(own.lost(), own.sent, "frame"),
+                load(trial)
+            ),
+            "it has not recovered from what was done to it: a tunnel or a worker stayed down",
+            then_repeat("look in its log for what stayed down, and remove the cause"),
+        )
+    });
     let mut detail = format!(
         "afterwards, of {} frames at {} frames/s {} were lost, of {} or fewer allowed",
         trial.sent,
@@ -110,7 +143,7 @@ fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
             back.lost()
         );
     }
-    check("carries-afterwards", passed, detail)
+    check("carries-afterwards", failure, detail)
 }
 
 /// What was planned was done.
@@ -123,7 +156,20 @@ fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option
     if done < planned {
         detail += ": the load was over before the others";
     }
-    check("events-carried-out", done >= least, detail)
+    let failure = (done < least).then(|| {
+        Explanation::new(
+            format!(
+                "{done} of {planned} events were carried out, the longest in {}",
+                duration_ns(longest_us as f64 * 1000.0)
+            ),
+            "the device or the machine took so long for one that the load was over before the others",
+            then_repeat_or(
+"stop what else uses this machine",
+"ask for fewer events or a longer load, in a new run",
+),
+        )
+    });
+    check("events-carried-out", failure, detail)
 }
 
 /// Each reset has replaced what it was to restart.
@@ -147,8 +193,18 @@ fn restarted(observed: &FrameObserved<'_>) -> Option<Check> {
         let (before, after) = (words(&reset.before), words(&reset.after));
         detail += &format!(" ({which}: from {before} to {after})");
     }
-    let passed = !all.is_empty() && proven == all.len();
-    check("device-restarted", passed, detail)
+    let failure = (all.is_empty() || proven < all.len()).then(|| {
+        Explanation::new(
+            format!(
+                "{} of {} changed nothing that identifies the device's processes on gw2",
+                all.len() - proven,
+                count(all.len() as u64, 0, "reset")
+            ),
+            "the command for the reset restarts something else, or nothing",
+            "correct the device's commands for resets, and measure in a new run",
+        )
+    });
+    check("device-restarted", failure, detail)
 }
 
 /// Each attack, and the trial that it was made in.
@@ -163,7 +219,9 @@ fn attacks<'a>(
 
 /// The check that each of the planned attacks sent its configured number of packets, or nearly.
 fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
-    let mut passed = attacks(observed).count() == planned;
+    let made = attacks(observed).count();
+    let mut difference =
+        (made != planned).then(|| format!("{made} of {planned} attacks were carried out"));
     let mut shares = Vec::new();
     for (disturbance, trial) in attacks(observed) {
         let Some(attack) = disturbance.attack else {
@@ -172,19 +230,33 @@ fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
         let per_second = u128::from(trial.load) * u128::from(attack.percent) / 100;
         let wanted = per_second * u128::from(trial.duration_ns) / 1_000_000_000;
         let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
-        passed &= attack.sent > 0
+        let is_enough = attack.sent > 0
             && attack.sent.saturating_mul(100) >= wanted.saturating_mul(HOSTILE_SENT_PERCENT);
+        if !is_enough {
+            difference.get_or_insert_with(|| {
+                format!(
+                    "at a share of {} % {} of {wanted} hostile packets were sent",
+                    attack.percent, attack.sent
+                )
+            });
+        }
         shares.push(format!("{} % {} of {wanted}", attack.percent, attack.sent));
     }
     let mut detail = format!(
         "hostile packets sent, by their share: {}",
         shares.join(", ")
     );
-    if !passed {
-        detail += &format!(
-            "; with less than {HOSTILE_SENT_PERCENT} % of them it is no such attack: ask for a lower `load`, \
-             or smaller `shares`"
-        );
-    }
-    check("hostile-packets-sent", passed, detail)
+    let failure = difference.map(|difference| {
+        detail +=
+            &format!("; with less than {HOSTILE_SENT_PERCENT} % of them it is no such attack");
+        Explanation::new(
+            difference,
+            "the sending station lacks CPU time for load and attack together",
+            then_repeat_or(
+                "stop what else uses this machine",
+                "ask for a lower `load` or smaller `shares`, in a new run",
+            ),
+        )
+    });
+    check("hostile-packets-sent", failure, detail)
 }

@@ -2,12 +2,14 @@
 //! filter on it saw, what the device counted, and queues that were full. A check that fails names
 //! the trials.
 
-use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures};
+use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures, load};
 use crate::evidence::bounds::gateway_bytes;
+use crate::evidence::failure::{count, size};
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
-use crate::evidence::{ETHERNET_AND_FCS_BYTES, check};
+use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, then_repeat, then_repeat_or};
 use campaign::plan::{Adapter, Role};
-use journal::record::{Check, Cpu, FrameTrial, LinkTraffic, TrialReadings};
+use journal::record::{Check, Cpu, Explanation, FrameTrial, LinkTraffic, TrialReadings};
+use units::human;
 
 /// Ethernet header. Virtual links do not count the FCS.
 const ETHERNET_BYTES: u64 = 14;
@@ -54,6 +56,11 @@ fn name((number, trial, _): Read<'_>) -> String {
     }
 }
 
+/// Number and load of a trial, for people.
+fn place((number, trial, _): Read<'_>) -> String {
+    format!("frame trial {number} ({})", load(trial))
+}
+
 /// What a check says of the trials that fail, the first ones by name.
 fn failed(failures: &[String]) -> String {
     let named = failures.iter().take(NAMED_MAX);
@@ -64,8 +71,8 @@ fn failed(failures: &[String]) -> String {
     text
 }
 
-/// Whether all trials were covered, and how many.
-fn coverage(observed: &FrameObserved<'_>, covered: &[Read<'_>]) -> (bool, String) {
+/// How many trials were covered, and what to say if not all were.
+fn coverage(observed: &FrameObserved<'_>, covered: &[Read<'_>]) -> (Option<Explanation>, String) {
     let trials = &observed.result.trials;
     let frames =
         |of: &mut dyn Iterator<Item = &FrameTrial>| of.map(|trial| trial.sent).sum::<u64>();
@@ -76,13 +83,25 @@ fn coverage(observed: &FrameObserved<'_>, covered: &[Read<'_>]) -> (bool, String
         frames(&mut covered.iter().map(|(_, trial, _)| *trial)),
         frames(&mut trials.iter())
     );
-    (covered.len() == trials.len(), words)
+    let missing = trials.len() - covered.len();
+    let failure = (missing > 0).then(|| {
+        Explanation::new(
+            format!(
+                "in {} the cipher link was not read",
+                count(missing as u64, trials.len() as u64, "frame trial")
+            ),
+            "the link was down or its interface was replaced when the trial began or ended",
+            then_repeat("look for what takes it down, and stop it"),
+        )
+    });
+    (failure, words)
 }
 
 /// In every trial the bytes on the cipher link are those of the frames received, at least, and of
 /// the frames sent, at most.
 fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let mut covered = Vec::new();
+    let mut first = None;
     let mut failures = Vec::new();
     for read in read(observed) {
         let Some(carried) = read.2.cipher else {
@@ -91,6 +110,8 @@ fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Op
         covered.push(read);
         let (least, most) = bounds(observed, seen, read);
         if !(least..=most).contains(&carried.bytes) {
+            let excess = carried.bytes > most;
+            first.get_or_insert_with(|| amount_differs(read, excess, carried.bytes, (least, most)));
             failures.push(format!(
                 "{}: the link carried {} B in {} packets, of {least} to {most} B expected for {} frames \
                  received and {} sent",
@@ -102,7 +123,7 @@ fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Op
             ));
         }
     }
-    let (all, words) = coverage(observed, &covered);
+    let (uncovered, words) = coverage(observed, &covered);
     let sum = covered
         .iter()
         .filter_map(|(_, _, readings)| readings.cipher);
@@ -116,7 +137,35 @@ fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Op
         sum.bytes,
         failed(&failures)
     );
-    check("cipher-link-amount", all && failures.is_empty(), detail)
+    check("cipher-link-amount", first.or(uncovered), detail)
+}
+
+/// Explains an amount on the cipher link that is not that of the frames.
+fn amount_differs(
+    read: Read<'_>,
+    excess: bool,
+    found: u64,
+    (least, most): (u64, u64),
+) -> Explanation {
+    let place = place(read);
+    if excess {
+        return Explanation::new(
+            format!(
+                "in {place} the gateways exchanged {} more than the frames explain",
+                size(found - most, most, human::data)
+            ),
+            "something else sends or duplicates packets there",
+            then_repeat("stop other programs that use the lab's links"),
+        );
+    }
+    Explanation::new(
+        format!(
+            "in {place} the gateways exchanged {} less than the frames need",
+            size(least.saturating_sub(found), least, human::data)
+        ),
+        "part of the frames took another way than the tunnel",
+        then_repeat("look at the lab's routes for a way past the gateways, and remove it"),
+    )
 }
 
 /// The least and the most bytes that the cipher link carried in a trial.
@@ -209,6 +258,7 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
     let encrypts = seen.path.cell.dut.adapter.encrypts();
     let offloads = seen.path.links.offloads;
     let mut covered = Vec::new();
+    let mut first = None;
     let mut failures = Vec::new();
     for read in read(observed) {
         let Some(watch) = &read.2.watch else {
@@ -217,6 +267,13 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
         covered.push(read);
         let foreign = watch.foreign_frames;
         if watch.interrupted && !link_was_cut(observed, read.0) {
+            first.get_or_insert_with(|| {
+                Explanation::new(
+                    format!("in {} the cipher link was down for a time", place(read)),
+                    "another program or the device took it down; the trial did not",
+                    then_repeat("stop what takes it down"),
+                )
+            });
             failures.push(format!(
                 "{}: the link was down for a time, which nothing here did",
                 name(read)
@@ -224,6 +281,7 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
         }
         if encrypts && foreign > 0 {
             let example = watch.examples.first().map_or("", String::as_str);
+            first.get_or_insert_with(|| not_sealed(read, foreign, watch.marker_frames));
             failures.push(format!(
                 "{}: {foreign} frames were not sealed, {} of the first ones with the stations' marker in \
                  clear; for example {example}",
@@ -232,6 +290,20 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
             ));
         }
         if !encrypts && !offloads && foreign < read.1.received {
+            let unseen = read.1.received - foreign;
+            first.get_or_insert_with(|| {
+                Explanation::new(
+                    format!(
+                        "in {} {} were not seen between the gateways",
+                        place(read),
+                        count(unseen, read.1.received, "received frame")
+                    ),
+                    "they took another way",
+                    then_repeat(
+                        "look at the lab's routes for a way past the gateways, and remove it",
+                    ),
+                )
+            });
             failures.push(format!(
                 "{}: the filter saw {foreign} frames of {} received: they took another way",
                 name(read),
@@ -239,7 +311,7 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
             ));
         }
     }
-    let (all, words) = coverage(observed, &covered);
+    let (uncovered, words) = coverage(observed, &covered);
     let verdict = match encrypts {
         true => "not one frame that is not sealed is allowed",
         false => "each frame received must be seen in clear",
@@ -248,7 +320,32 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
         "by the kernel filter on every frame of the cipher link: {words}; {verdict}{}",
         failed(&failures)
     );
-    check("trials-watched", all && failures.is_empty(), detail)
+    check("trials-watched", first.or(uncovered), detail)
+}
+
+/// Explains frames between the gateways that were not sealed.
+fn not_sealed(read: Read<'_>, foreign: u64, in_clear: u64) -> Explanation {
+    let (shown, cause, advice) = match in_clear {
+        0 => (
+            "",
+            "another program sends on the link, or a gateway itself does, beside its tunnel",
+            "stop what sends them",
+        ),
+        _ => (
+            ", some with the stations' data in clear",
+            "the encryptor lets traffic pass unsealed: before its tunnel is up, past its policy, or with a NULL cipher",
+            "correct its policy so that it drops what it cannot seal",
+        ),
+    };
+    Explanation::new(
+        format!(
+            "in {} {} between the gateways were not sealed{shown}",
+            place(read),
+            count(foreign, 0, "frame")
+        ),
+        cause,
+        then_repeat(advice),
+    )
 }
 
 /// Whether the procedure took the link down in a trial.
@@ -262,6 +359,7 @@ fn link_was_cut(observed: &FrameObserved<'_>, number: usize) -> bool {
 /// not more than was sent. A trial in which it was restarted has no such counts.
 fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let mut covered = Vec::new();
+    let mut first = None;
     let mut failures = Vec::new();
     // What was sent so far and not counted yet: a deep queue may hold frames until the next trial.
     let mut uncounted = [0_u64; 2];
@@ -272,6 +370,13 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
         covered.push(read);
         let least = ip_bytes(read.1.received_bytes, read.1.received);
         if work.bytes_least() < least {
+            let by = size(least - work.bytes_least(), least, human::data);
+            first.get_or_insert_with(|| {
+                format!(
+                    "in {} the device counted {by} less in clear than was received",
+                    place(read)
+                )
+            });
             failures.push(format!(
                 "{}: {} B in clear passed the device, of {least} B or more expected",
                 name(read),
@@ -287,6 +392,13 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
             let bytes = bytes.unwrap_or(0);
             let most = uncounted.saturating_add(most);
             if bytes > most {
+                let by = size(bytes - most, most, human::data);
+                first.get_or_insert_with(|| {
+                    format!(
+                        "in {} the device {way} {by} more in clear than was sent",
+                        place(read)
+                    )
+                });
                 failures.push(format!(
                     "{}: the device counts {bytes} B in clear that it {way}, of {most} B or fewer sent",
                     name(read)
@@ -295,6 +407,13 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
             *uncounted = most.saturating_sub(bytes);
         }
         if work.unaccounted_packets > IN_FLIGHT_PACKETS {
+            first.get_or_insert_with(|| {
+                format!(
+                    "in {} the device lost {} without naming a reason",
+                    place(read),
+                    count(work.unaccounted_packets, read.1.sent, "packet")
+                )
+            });
             failures.push(format!(
                 "{}: {} packets are neither out nor dropped",
                 name(read),
@@ -304,7 +423,17 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
     }
     let (_, words) = coverage(observed, &covered);
     let detail = format!("by the device's own counters: {words}{}", failed(&failures));
-    check("trials-sealed", failures.is_empty(), detail)
+    let failure = first.map(|difference| {
+        Explanation::new(
+            difference,
+            "part of the traffic did not pass the encryptor, others used it too, or it counts wrong",
+            then_repeat_or(
+"stop other programs that use the lab's links",
+"report it as a fault of the encryptor",
+),
+        )
+    });
+    check("trials-sealed", failure, detail)
 }
 
 /// The most bytes in clear that the device may count in a trial, on either side.
@@ -355,20 +484,32 @@ fn losses_attributed(observed: &FrameObserved<'_>) -> Option<Check> {
         rests || at_bound
     };
     let spoilt = read(observed).filter(|(_, trial, _)| trial.unattributed_loss() > 0);
-    let spoilt: Vec<String> = spoilt
-        .filter(|(_, trial, _)| bears(trial))
-        .map(|read| {
+    let spoilt: Vec<Read<'_>> = spoilt.filter(|(_, trial, _)| bears(trial)).collect();
+    let words = |read: &Read<'_>| {
+        format!(
+            "{}: of {} lost frames up to {} may be the tester's own loss",
+            name(*read),
+            read.1.lost(),
+            read.1.unattributed_loss()
+        )
+    };
+    let listed: Vec<String> = spoilt.iter().map(words).collect();
+    detail += &failed(&listed);
+    let failure = spoilt.first().map(|read| {
+        Explanation::new(
             format!(
-                "{}: of {} lost frames up to {} may be the tester's own loss: see that nothing else sends on \
-                 this machine, or raise net.core.netdev_max_backlog",
-                name(read),
-                read.1.lost(),
-                read.1.unattributed_loss()
-            )
-        })
-        .collect();
-    detail += &failed(&spoilt);
-    check("losses-attributed", spoilt.is_empty(), detail)
+                "in {} up to {} may be the tester's own loss",
+                place(*read),
+                count(read.1.unattributed_loss(), read.1.sent, "frame")
+            ),
+            "a queue of this machine was full, which is none of the device or the path",
+            then_repeat(
+                "stop other programs that send on this machine, or raise net.core.netdev_max_backlog (`cipherbench \
+                 doctor --apply`)",
+            ),
+        )
+    });
+    check("losses-attributed", failure, detail)
 }
 
 fn is_last_at_its_load(trials: &[FrameTrial], trial: &FrameTrial) -> bool {
@@ -418,5 +559,5 @@ fn machine_in_trials(observed: &FrameObserved<'_>) -> Option<Check> {
         detail += "; the figure suffers";
     }
     (!readings.is_empty()).then_some(())?;
-    check("machine-in-trials", true, detail)
+    check("machine-in-trials", None, detail)
 }

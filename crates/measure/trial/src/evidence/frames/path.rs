@@ -1,11 +1,15 @@
 //! Checks of the links and the DUT during the frame trial whose evidence is read.
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
-use crate::evidence::gateway::Gateway;
+use crate::evidence::failure::{count, size};
+use crate::evidence::gateway::{Gateway, counted_wrong, not_counted};
 use crate::evidence::places::{Ends, FrameEnds};
-use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, dut_as_asked, machine, places, settings};
-use journal::record::{Check, FrameTrial, LostAt};
+use crate::evidence::{
+    ETHERNET_AND_FCS_BYTES, check, dut_as_asked, machine, places, settings, then_repeat,
+};
+use journal::record::{Check, Explanation, FrameTrial, LostAt};
 use lab::{FrameEnd, NodeId};
+use units::human;
 
 /// Makes every check that applies.
 pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec<Option<Check>> {
@@ -49,7 +53,7 @@ fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
     if !shared.is_empty() {
         detail += &format!(": they shared core {}", list(&shared));
     }
-    check("cores-of-stations", true, detail)
+    check("cores-of-stations", None, detail)
 }
 
 /// What the stations' interfaces carried is what the generator says it sent, and the analyser that
@@ -65,7 +69,16 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opti
     let (source, sink) = match (counters(ends[0]), counters(ends[1])) {
         (Ok(source), Ok(sink)) => (source, sink),
         (Err(name), _) | (_, Err(name)) => {
-            return check("interfaces-agree", false, format!("{name} has no counters"));
+            let failure = Explanation::new(
+                format!("{name} has no counters"),
+                "the interface was removed or renamed during the trial",
+                then_repeat("stop what reconfigures the lab's links"),
+            );
+            return check(
+                "interfaces-agree",
+                failure,
+                format!("{name} has no counters"),
+            );
         }
     };
     // With both directions loaded each end is a source and a sink.
@@ -102,8 +115,40 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opti
         trial.after_end,
         trial.receiver_dropped
     );
-    let passed = within(left, trial.sent, 0) && within(came, arrived, full);
-    check("interfaces-agree", passed, detail)
+    let difference = if !within(left, trial.sent, 0) {
+        Some(frames_apart(
+            (ends[0], "sent"),
+            left,
+            ("generator sent", trial.sent),
+        ))
+    } else if !within(came, arrived, full) {
+        Some(frames_apart(
+            (ends[1], "received"),
+            came,
+            ("analyser counted", arrived),
+        ))
+    } else {
+        None
+    };
+    let failure = difference.map(|difference| {
+        Explanation::new(
+            difference,
+            "something else sends on this interface or takes frames from it, or it merges or splits frames",
+            then_repeat("stop other programs that use the lab's links"),
+        )
+    });
+    check("interfaces-agree", failure, detail)
+}
+
+/// `a/a0 sent 120 frames (12 %) more than the generator sent`.
+fn frames_apart(
+    (end, verb): (&FrameEnd, &str),
+    found: u64,
+    (counter, expected): (&str, u64),
+) -> String {
+    let by = count(found.abs_diff(expected), expected, "frame");
+    let than = if found > expected { "more" } else { "fewer" };
+    format!("{} {verb} {by} {than} than the {counter}", interface(end))
 }
 
 /// Interfaces that dropped frames.
@@ -123,7 +168,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
     let ip_bytes = trial
         .received_bytes
         .saturating_sub(trial.received * ETHERNET_AND_FCS_BYTES);
-    let mut passed = true;
+    let mut differences = Vec::new();
     let mut said = Vec::new();
     let (mut into, mut out) = (None::<u64>, None::<u64>);
     for end in [&seen.ends.source, &seen.ends.sink] {
@@ -132,7 +177,8 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
             continue;
         };
         let Some(gateway) = Gateway::of(seen.path.dut_counters, name) else {
-            return check("dut-counters", false, format!("{name} shows no counters"));
+            let detail = format!("{name} shows no counters");
+            return check("dut-counters", not_counted(name), detail);
         };
         let is_source = end == &seen.ends.source;
         let duplex = observed.test.traffic.duplex;
@@ -142,9 +188,8 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
         if !is_source || duplex {
             *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
         }
-        let (balanced, balance) = gateway.balance();
-        passed &= balanced;
-        said.push(format!("{name}: {balance}"));
+        differences.extend(gateway.imbalance());
+        said.push(format!("{name}: {}", gateway.balance()));
     }
     let both_ends = said.len() == 2;
     let ways = match (into, out) {
@@ -156,12 +201,20 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
             .collect(),
     };
     for (way, bytes) in ways {
-        passed &= bytes >= ip_bytes;
+        if bytes < ip_bytes {
+            let by = size(ip_bytes - bytes, ip_bytes, human::data);
+            differences.push(format!(
+                "the device {way} {by} less in clear than was received"
+            ));
+        }
         said.push(format!(
             "{way} {bytes} B in clear, of {ip_bytes} B or more expected"
         ));
     }
-    check("dut-counters", passed && !said.is_empty(), said.join("; "))
+    if said.is_empty() {
+        differences.push("no gateway of the path shows counters".to_owned());
+    }
+    check("dut-counters", counted_wrong(&differences), said.join("; "))
 }
 
 fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::evidence::CipherSeen;
-use crate::evidence::tests::fixture::{reported_facts, tunnels};
+use crate::evidence::tests::fixture::{failing, reported_facts, tunnels};
 use campaign::plan::{
     Adapter, Cell, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure,
     Traffic,
@@ -283,8 +283,13 @@ impl Fixture {
     }
 
     fn failing(&self) -> Vec<String> {
-        let failed = self.checks().into_iter().filter(|check| !check.passed);
-        failed.map(|check| check.name).collect()
+        failing(self.checks())
+    }
+
+    fn explanation(&self, name: &str) -> Explanation {
+        let mut checks = self.checks().into_iter();
+        let check = checks.find(|check| check.name == name).unwrap();
+        check.explanation.unwrap()
     }
 
     fn detail(&self, name: &str) -> String {

@@ -296,10 +296,16 @@ impl Fixture {
         })
     }
 
-    /// Names of the checks that fail.
+    /// Names of the checks that fail, each of which explains itself.
     pub(super) fn failing(&self) -> Vec<String> {
-        let failed = self.checks().into_iter().filter(|check| !check.passed);
-        failed.map(|check| check.name).collect()
+        failing(self.checks())
+    }
+
+    /// Explanation of a check that fails.
+    pub(super) fn explanation(&self, name: &str) -> Explanation {
+        let mut checks = self.checks().into_iter();
+        let check = checks.find(|check| check.name == name).unwrap();
+        check.explanation.unwrap()
     }
 
     pub(super) fn detail(&self, name: &str) -> String {
@@ -309,6 +315,28 @@ impl Fixture {
             .unwrap()
             .detail
     }
+}
+
+/// Names of the checks that fail, after asserting that each explains itself in short clauses.
+pub(in crate::evidence) fn failing(checks: Vec<Check>) -> Vec<String> {
+    let failed = checks.into_iter().filter(|check| !check.passed);
+    let name = |check: Check| {
+        let Some(Explanation {
+            difference,
+            cause,
+            advice,
+        }) = check.explanation
+        else {
+            panic!("{} does not explain itself", check.name);
+        };
+        for clause in [&difference, &cause, &advice] {
+            let is_clause = !clause.is_empty() && !clause.ends_with('.') && !clause.contains('\n');
+            assert!(is_clause, "{}: {clause:?}", check.name);
+        }
+        assert!(difference.len() <= 220, "{}: {difference}", check.name);
+        check.name
+    };
+    failed.map(name).collect()
 }
 
 pub(in crate::evidence) fn encrypting() -> Adapter {

@@ -34,6 +34,36 @@ fn frames_in_clear_in_any_trial_are_found_and_the_trial_named() {
 }
 
 #[test]
+fn a_trial_of_many_that_fails_is_explained_with_its_number_and_size() {
+    let mut fixture = fixture("auto");
+    let cipher = fixture.first().cipher.as_mut().unwrap();
+    cipher.bytes *= 3;
+    let found = fixture.explanation("cipher-link-amount");
+    let words = &found.difference;
+    assert!(
+        words.starts_with("in frame trial 1 (100 kpps) the gateways exchanged "),
+        "{words}"
+    );
+    assert!(words.contains(" MB ("), "{words}");
+    assert!(words.ends_with(" more than the frames explain"), "{words}");
+    let watch = fixture.first().watch.as_mut().unwrap();
+    (watch.foreign_frames, watch.marker_frames) = (4000, 60);
+    assert_eq!(
+        fixture.explanation("trials-watched").difference,
+        "in frame trial 1 (100 kpps) 4000 frames between the gateways were not sealed, some with the stations' \
+         data in clear"
+    );
+    let trial = &mut fixture.result.trials[0];
+    trial.late_frames = trial.sent / 5;
+    trial.late_ns_max = 30 * MS;
+    assert_eq!(
+        fixture.explanation("offered-as-intended").difference,
+        "20000 frames (20 %) of those sent at 100 kpps left over 1 ms late, the latest by 30 ms, so the load came in \
+         bursts"
+    );
+}
+
+#[test]
 fn frames_past_the_link_are_missing_on_it() {
     let mut fixture = fixture("auto");
     // A third of the time.

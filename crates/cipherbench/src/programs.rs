@@ -1,0 +1,188 @@
+//! The programs that a campaign needs and this host lacks: reported before anything is measured.
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+use campaign::Plan;
+use campaign::plan::Cell;
+use lab::programs::{Missing, missing};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use trial::Done;
+use units::human::counted;
+
+/// What becomes of a run that needs programs which are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnMissing {
+    /// It is refused.
+    Refuse,
+    /// It is refused, with the option that leaves cells out.
+    RefuseOrSkip,
+    /// It goes on without the cells that need them.
+    Skip,
+}
+
+impl OnMissing {
+    /// By the option `--skip-missing`.
+    pub(crate) const fn by_option(skip: bool) -> Self {
+        match skip {
+            true => Self::Skip,
+            false => Self::RefuseOrSkip,
+        }
+    }
+}
+
+/// Reports the programs that the remaining trials of a plan need and that are missing. Returns the
+/// cells to leave out, each with the reason.
+///
+/// # Errors
+/// When there are some, unless the run goes on without their cells and has others.
+pub(crate) fn require(
+    plan: &Plan,
+    done: &Done,
+    on_missing: OnMissing,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let is_left = |cell: &&Cell| {
+        let mut repeats = 1..=plan.repeats;
+        repeats.any(|repeat| !done.trials.contains(&(cell.id.clone(), repeat)))
+    };
+    let cells: Vec<&Cell> = plan.cells.iter().filter(is_left).collect();
+    let missing = missing(&plan.lab, cells.iter().copied());
+    if missing.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut text = describe(&missing, cells.len());
+    let others = cells.len() - without(&missing).len();
+    if missing.iter().any(|it| it.lab) || others == 0 || on_missing == OnMissing::Refuse {
+        text.push_str("help: install what is missing; no trial was run");
+        return Err(Failure::new(Exit::CannotBuild, text));
+    }
+    let others = match others {
+        1 => "other cell".to_owned(),
+        more => format!("other {more} cells"),
+    };
+    if on_missing == OnMissing::RefuseOrSkip {
+        let _ = write!(
+            text,
+            "help: install what is missing, or measure the {others} with `--skip-missing`; no trial was run"
+        );
+        return Err(Failure::new(Exit::CannotBuild, text));
+    }
+    output::stderr(&format!(
+        "warning: {text}going on with the {others}; the report names those left out as failed\n"
+    ));
+    Ok(reasons(&missing))
+}
+
+/// Prints a warning about the programs that a campaign needs and that are missing.
+pub(crate) fn warn(subject: &str, missing: &[Missing], cells: usize) {
+    if !missing.is_empty() {
+        let text = describe(missing, cells);
+        let help = "help: install them before `run`, which refuses, or leaves cells out with `--skip-missing`";
+        output::stderr(&format!("warning: {subject}{text}{help}\n"));
+    }
+}
+
+/// The programs that a plan needs and that are missing.
+pub(crate) fn missing_for(plan: &Plan) -> Vec<Missing> {
+    missing(&plan.lab, &plan.cells)
+}
+
+/// Lines for all missing programs: what needs each, and the command that installs it.
+fn describe(missing: &[Missing], cells: usize) -> String {
+    let mut text = match missing {
+        [_] => "a program that this campaign needs is not installed here\n".to_owned(),
+        more => format!(
+            "{} programs that this campaign needs are not installed here\n",
+            more.len()
+        ),
+    };
+    let width = missing.iter().map(|it| it.program.len()).max().unwrap_or(0);
+    for it in missing {
+        let program = &it.program;
+        let by = it.needed_by.join(", ");
+        let affected = match it.cells.len() {
+            all if all == cells => "all cells".to_owned(),
+            some => format!("{some} of {}", counted(cells as u64, "cell")),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {program:<width$}  for {by}: {affected}");
+        let _ = writeln!(text, "  {:width$}  install: {}", "", how_to_install(it));
+    }
+    text
+}
+
+fn how_to_install(missing: &Missing) -> &str {
+    let known = missing.install.as_deref();
+    known.unwrap_or("the campaign names it; its whole path serves too")
+}
+
+/// The cells that cannot be measured.
+fn without(missing: &[Missing]) -> BTreeSet<&str> {
+    let cells = missing.iter().flat_map(|it| &it.cells);
+    cells.map(String::as_str).collect()
+}
+
+/// For each cell that cannot be measured, the reason that its trials fail with.
+fn reasons(missing: &[Missing]) -> BTreeMap<String, String> {
+    let reason = |cell: &str| {
+        let its: Vec<_> = missing
+            .iter()
+            .filter(|it| it.cells.iter().any(|id| id == cell))
+            .collect();
+        let names: Vec<_> = its.iter().map(|it| format!("`{}`", it.program)).collect();
+        let mut help: Vec<&str> = its.iter().map(|it| how_to_install(it)).collect();
+        help.dedup();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        format!(
+            "left out by `--skip-missing`: {} {verb} not installed here\nhelp: {}",
+            names.join(" and "),
+            help.join("; ")
+        )
+    };
+    let cells = without(missing).into_iter();
+    cells.map(|cell| (cell.to_owned(), reason(cell))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(name: &str, needed_by: &[&str], cells: &[&str]) -> Missing {
+        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        Missing {
+            program: name.to_owned(),
+            needed_by: owned(needed_by),
+            cells: owned(cells),
+            lab: false,
+            install: Some("make peers".to_owned()),
+        }
+    }
+
+    #[test]
+    fn all_programs_are_described_with_what_needs_them_and_what_installs_them() {
+        let missing = [
+            program("wg", &["DUT one", "DUT two"], &["tcp/one", "tcp/two"]),
+            program("gotatun", &["DUT two"], &["tcp/two"]),
+        ];
+        assert_eq!(
+            describe(&missing, 2),
+            "2 programs that this campaign needs are not installed here\n  \
+               wg       for DUT one, DUT two: all cells\n           \
+                        install: make peers\n  \
+               gotatun  for DUT two: 1 of 2 cells\n           \
+                        install: make peers\n"
+        );
+        let reasons = reasons(&missing);
+        let help = "help: make peers";
+        let expected = [
+            ("tcp/one", "`wg` is"),
+            ("tcp/two", "`wg` and `gotatun` are"),
+        ]
+        .map(|(cell, which)| {
+            let reason =
+                format!("left out by `--skip-missing`: {which} not installed here\n{help}");
+            (cell.to_owned(), reason)
+        });
+        assert_eq!(reasons, BTreeMap::from(expected));
+    }
+}

@@ -1,0 +1,79 @@
+//! Checks of the evidence, and what a failed one says to people.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One check of the evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CheckInfo")]
+pub struct Check {
+    /// Short name, for example `no-clear-text`.
+    pub name: String,
+    /// Whether it passed.
+    pub passed: bool,
+    /// A sentence with the numbers.
+    pub detail: String,
+    /// Explanation of a failed check; absent where it passed, and in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+}
+
+/// Explanation of a failed check, for people. The counters are in [`Check::detail`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ExplanationInfo")]
+pub struct Explanation {
+    /// What differs from the expected, in a clause, with its size.
+    pub difference: String,
+    /// Its likely cause.
+    pub cause: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl Explanation {
+    /// From the three parts, each a clause without a full stop.
+    pub fn new(
+        difference: impl Into<String>,
+        cause: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            difference: difference.into(),
+            cause: cause.into(),
+            advice: advice.into(),
+        }
+    }
+}
+
+impl Check {
+    /// Its result: passed without an explanation.
+    pub fn new(
+        name: impl Into<String>,
+        explanation: impl Into<Option<Explanation>>,
+        detail: impl Into<String>,
+    ) -> Self {
+        let explanation = explanation.into();
+        Self {
+            name: name.into(),
+            passed: explanation.is_none(),
+            detail: detail.into(),
+            explanation,
+        }
+    }
+}
+
+/// Shortens a reason of [`super::Outcome::Invalid`] to the name of the failed check that it begins
+/// with; returns the whole reason if it has none.
+#[must_use]
+pub fn in_brief(reason: &str) -> &str {
+    let is_name = |name: &str| {
+        name.contains('-')
+            && name
+                .bytes()
+                .all(|byte| byte == b'-' || byte.is_ascii_lowercase())
+    };
+    match reason.split_once(": ") {
+        Some((name, _)) if is_name(name) => name,
+        _ => reason,
+    }
+}

@@ -1,0 +1,271 @@
+//! The programs that cells of a plan need, and which of them are missing.
+
+use super::{find, install};
+use campaign::plan::{
+    Adapter, Cell, DeviceKind, Element, IkeAuth, LabKind, LabPlan, Measurement, Tool,
+    WireGuardProgram,
+};
+use serde::Serialize;
+
+/// A program that a plan needs and that this host lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Its name.
+    pub program: String,
+    /// What needs it: `the lab`, `DUT openvpn`, `tcp`.
+    pub needed_by: Vec<String>,
+    /// Ids of the cells that cannot be measured without it.
+    pub cells: Vec<String>,
+    /// Whether the lab itself cannot be built without it.
+    pub lab: bool,
+    /// The command that installs it; `None` for a program that only the campaign names.
+    pub install: Option<String>,
+}
+
+/// Returns the programs that cells need in a lab and that are not on this host, in the order of the
+/// cells.
+#[must_use]
+pub fn missing<'a>(lab: &LabPlan, cells: impl IntoIterator<Item = &'a Cell>) -> Vec<Missing> {
+    let cells: Vec<&Cell> = cells.into_iter().collect();
+    missing_where(lab, &cells, |program| find(program).is_none())
+}
+
+fn missing_where(
+    lab: &LabPlan,
+    cells: &[&Cell],
+    is_missing: impl Fn(&str) -> bool,
+) -> Vec<Missing> {
+    let mut all: Vec<Missing> = Vec::new();
+    let mut add = |program: &str, needed_by: String, cell: &Cell, of_lab: bool| {
+        let index = all.iter().position(|known| known.program == program);
+        let index = index.unwrap_or_else(|| {
+            all.push(Missing {
+                program: program.to_owned(),
+                needed_by: Vec::new(),
+                cells: Vec::new(),
+                lab: false,
+                install: install(program),
+            });
+            all.len() - 1
+        });
+        let entry = &mut all[index];
+        if !entry.needed_by.contains(&needed_by) {
+            entry.needed_by.push(needed_by);
+        }
+        if entry.cells.last() != Some(&cell.id) {
+            entry.cells.push(cell.id.clone());
+        }
+        entry.lab |= of_lab;
+    };
+    for cell in cells {
+        for program in of_lab(lab).into_iter().filter(|it| is_missing(it)) {
+            add(program, "the lab".to_owned(), cell, true);
+        }
+        for program in of_dut(lab, &cell.dut.adapter) {
+            if is_missing(program) {
+                add(program, format!("DUT {}", cell.dut.name), cell, false);
+            }
+        }
+        if let Some(program) = of_measurement(&cell.measurement)
+            && is_missing(program)
+        {
+            add(program, cell.measurement.name().to_owned(), cell, false);
+        }
+    }
+    all
+}
+
+/// The programs that build the lab.
+fn of_lab(lab: &LabPlan) -> Vec<&'static str> {
+    if lab.kind != LabKind::Namespaces {
+        return Vec::new();
+    }
+    let mut programs = vec!["ip", "ethtool", "ping"];
+    programs.extend(lab.link_bps.map(|_| "tc"));
+    programs.extend(lab.path.contains(&Element::Bridge).then_some("bridge"));
+    programs
+}
+
+/// The programs of a device under test, beside those that build the lab.
+fn of_dut<'a>(lab: &LabPlan, adapter: &'a Adapter) -> Vec<&'a str> {
+    match adapter {
+        // In memory it is part of this process.
+        _ if lab.kind == LabKind::Memory => Vec::new(),
+        Adapter::Router { nat: true } => vec!["nft"],
+        Adapter::Bridge | Adapter::L2tpv3(_) => vec!["bridge"],
+        Adapter::WireGuard(tunnel) => {
+            let mut programs = vec!["wg"];
+            programs.extend(of_wireguard(tunnel.program));
+            programs
+        }
+        Adapter::StrongSwan(tunnel) => {
+            let mut programs = vec!["charon", "swanctl"];
+            programs.extend((tunnel.auth == IkeAuth::Certificates).then_some("openssl"));
+            programs
+        }
+        Adapter::OpenVpn(_) => vec!["openvpn", "openssl"],
+        // The boxes' own programs are in the boxes.
+        Adapter::External(external) => {
+            let tap = lab.external.as_ref().and_then(|cables| cables.tap.as_ref());
+            let commanded = external
+                .boxes
+                .iter()
+                .filter(|its| its.reset.is_some() || its.commands().next().is_some());
+            let ways = commanded.filter_map(|its| its.via.first());
+            let ways = ways.map(String::as_str);
+            ways.chain(tap.map(|_| "bridge")).collect()
+        }
+        Adapter::Device(devices) => {
+            let is_token = devices
+                .members
+                .iter()
+                .any(|device| device.kind == DeviceKind::SoftHsm);
+            is_token.then_some("softhsm2-util").into_iter().collect()
+        }
+        Adapter::Router { nat: false }
+        | Adapter::Direct
+        | Adapter::Straight
+        | Adapter::Cipherbench(_)
+        | Adapter::Xfrm(_) => Vec::new(),
+    }
+}
+
+/// The name in [`KNOWN`](super::KNOWN) of a program that implements WireGuard; `None` for the
+/// kernel.
+pub(crate) const fn of_wireguard(program: WireGuardProgram) -> Option<&'static str> {
+    match program {
+        WireGuardProgram::Kernel => None,
+        WireGuardProgram::Go => Some("wireguard-go"),
+        WireGuardProgram::Boringtun => Some("boringtun-cli"),
+        WireGuardProgram::Gotatun => Some("gotatun"),
+    }
+}
+
+/// The program that measures; `None` where that is this one.
+fn of_measurement(measurement: &Measurement) -> Option<&'static str> {
+    match measurement {
+        Measurement::Tcp { tool, .. } | Measurement::Udp { tool, .. } => Some(match tool {
+            Tool::Iperf3 => "iperf3",
+            Tool::Iperf2 => "iperf",
+        }),
+        Measurement::Ping { .. } => Some("ping"),
+        Measurement::Frames(_) | Measurement::Device(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::KNOWN;
+    use campaign::plan::Plan;
+    use campaign::{HostFacts, LabFile, from_text, lab_from_text};
+
+    fn plan(duts: &str, trials: &str, lab: &LabFile) -> Plan {
+        let text = format!("campaign: c\n{duts}\ntrials: {trials}\n");
+        let campaign = from_text("c.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+        let planned = campaign.plan(lab, &HostFacts { cores: 64 });
+        planned.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The programs that a plan needs where nothing is installed.
+    fn needed(duts: &str, trials: &str, lab: &LabFile) -> Vec<Missing> {
+        let plan = plan(duts, trials, lab);
+        let cells: Vec<_> = plan.cells.iter().collect();
+        missing_where(&plan.lab, &cells, |_| true)
+    }
+
+    fn names(missing: &[Missing]) -> Vec<&str> {
+        missing.iter().map(|it| it.program.as_str()).collect()
+    }
+
+    const PING: &str = "[ping: { mtu: 1400 B }]";
+
+    #[test]
+    fn each_device_needs_its_own_programs() {
+        let lab = LabFile::built_in();
+        for (dut, own) in [
+            ("direct", &[][..]),
+            ("cipherbench", &[]),
+            ("xfrm", &[]),
+            ("wireguard", &["wg"]),
+            ("wireguard-go", &["wg", "wireguard-go"]),
+            ("boringtun", &["wg", "boringtun-cli"]),
+            ("gotatun", &["wg", "gotatun"]),
+            ("strongswan", &["charon", "swanctl"]),
+            (
+                "strongswan: { auth: certificates }",
+                &["charon", "swanctl", "openssl"],
+            ),
+            ("openvpn", &["openvpn", "openssl"]),
+        ] {
+            let needed = needed(&format!("duts: [{dut}]"), PING, &lab);
+            assert_eq!(names(&needed)[3..], *own, "{dut}");
+            assert!(needed[..3].iter().all(|it| it.lab), "{dut}");
+            assert!(needed[3..].iter().all(|it| !it.lab), "{dut}");
+        }
+        let frames = "[throughput: { frame: 64 B, profile: fast }]";
+        for (dut, own) in [
+            ("router: { nat: off }", &[][..]),
+            ("router: { nat: on }", &["nft"]),
+            ("bridge", &["bridge"]),
+        ] {
+            let needed = needed(&format!("duts: [{dut}]"), frames, &lab);
+            assert_eq!(names(&needed)[3..], *own, "{dut}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_listed_once_with_all_that_need_it() {
+        let lab = LabFile::built_in();
+        let plan = plan(
+            "duts: [direct, boringtun, wireguard-go]",
+            "[tcp: { mtu: 1400 B, tool: [iperf3, iperf2] }]",
+            &lab,
+        );
+        let cells: Vec<_> = plan.cells.iter().collect();
+        let missing = missing_where(&plan.lab, &cells, |it| ["wg", "iperf"].contains(&it));
+        assert_eq!(names(&missing), ["wg", "iperf"]);
+        let [wg, iperf] = &missing[..] else { panic!() };
+        assert_eq!(wg.needed_by, ["DUT boringtun", "DUT wireguard-go"]);
+        assert_eq!(wg.cells.len(), 4);
+        assert_eq!(
+            (iperf.needed_by.as_slice(), iperf.cells.len()),
+            (&["tcp".to_owned()][..], 3)
+        );
+        assert!(iperf.cells.iter().all(|id| id.contains("iperf2")));
+    }
+
+    #[test]
+    fn labs_need_what_builds_them_and_labs_without_a_kernel_nothing() {
+        let memory = LabFile::built_in_named("memory").unwrap();
+        let load = "[load: { frame: 64 B }]";
+        assert_eq!(needed("duts: [cipherbench]", load, &memory), []);
+        let device = LabFile::built_in_named("device").unwrap();
+        assert_eq!(needed("devices: [engine, openssl]", "[kat]", &device), []);
+        let token = needed("devices: [engine, softhsm]", "[kat]", &device);
+        assert_eq!(names(&token), ["softhsm2-util"]);
+        assert_eq!(token[0].cells, ["kat/softhsm"]);
+        let text = "lab: l\nlink_rate: 1 Gbit/s\npath: [bridge]\n";
+        let lab = lab_from_text("l.yaml", text).unwrap();
+        let needed = needed("duts: [direct]", PING, &lab);
+        assert_eq!(names(&needed), ["ip", "ethtool", "ping", "tc", "bridge"]);
+    }
+
+    #[test]
+    fn boxes_elsewhere_need_only_the_way_to_them() {
+        let text = "lab: l\nexternal: { station_a: eth1, station_b: eth2 }\n";
+        let lab = lab_from_text("l.yaml", text).unwrap();
+        let boxes = "duts:\n  - external:\n      form: esp\n      suite: aes-256-gcm\n      \
+                     boxes:\n        - { via: ssh admin@box, up: [\"up\"] }\n        - { via: /opt/way box }\n";
+        let needed = needed(boxes, PING, &lab);
+        assert_eq!(names(&needed), ["ip", "ethtool", "ping", "ssh"]);
+        assert_eq!(needed[3].install, None);
+    }
+
+    #[test]
+    fn every_program_that_a_plan_may_need_is_known() {
+        for program in WireGuardProgram::ALL.into_iter().filter_map(of_wireguard) {
+            assert!(KNOWN.iter().any(|known| known.name == program), "{program}");
+        }
+    }
+}
