@@ -12,6 +12,7 @@ pub(super) const SECTION: Section = Section {
     title: "Trials without a figure",
     chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| {
         let reasons = tables::reasons(run);
         if reasons.rows.is_empty() {
