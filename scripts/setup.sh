@@ -120,6 +120,8 @@ if [ "$mode" = test ]; then
     have softhsm2-util || wanted="$wanted softhsm2"
     # An independent HTTP and TLS client, for the tests of KMEs.
     have curl || wanted="$wanted curl"
+    # A browser, for the layout of the report's pages.
+    have chromium || have chromium-browser || have google-chrome || wanted="$wanted chromium"
 fi
 
 if [ -n "$needed$wanted$install_packages" ]; then

@@ -7,8 +7,9 @@
 //!
 //! `RUN` is the folder of a run. The samples are the made-up runs that the tests use (`quick`,
 //! `frames`, `disturbed`, `soak`, `troubled`, `in-progress`, `empty`, `large`, `hostile`,
-//! `hostile-frames`, `only-baseline`, `no-baseline`, `dozen`, `random-1` …): to see what a change
-//! of the report looks like without measuring anything.
+//! `hostile-frames`, `only-baseline`, `no-baseline`, `dozen`, `random-1` …), and with `shipped-`
+//! before its name any campaign of the repository on one machine (`shipped-ipsec`): to see what a
+//! change of the report looks like without measuring anything.
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;
@@ -74,6 +75,9 @@ fn open(run: &str) -> Result<Journal, String> {
             "wireguard-go",
             "openvpn",
         ])),
+        Some(shipped) if shipped.starts_with("shipped-") => {
+            Ok(fixture::shipped(&shipped["shipped-".len()..]))
+        }
         Some(other) => Err(format!("no sample `{other}`")),
     }
 }

@@ -146,14 +146,6 @@ pub(crate) fn percent(percent: f64) -> String {
     }
 }
 
-/// `, ± 8 %`: the largest distance from the mean; nothing for a single value.
-pub(crate) fn spread(estimate: &Estimate) -> String {
-    match (estimate.n, estimate.largest_distance_percent) {
-        (1, _) | (_, None) => String::new(),
-        (_, Some(share)) => format!(", ± {}", whole_percent(share)),
-    }
-}
-
 /// `8 %`, `< 1 %`.
 fn whole_percent(percent: f64) -> String {
     match percent {

@@ -2,8 +2,12 @@
 
 mod device;
 mod disturbed;
+mod findings;
 mod frames;
+mod ratios;
 mod soak;
+
+pub(crate) use findings::findings;
 
 use crate::evidence::Summary;
 use crate::format::{self, Scale, counted};
@@ -11,7 +15,7 @@ use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use crate::order::unique;
 use crate::table::Cell;
 use campaign::plan::Measurement;
-use stats::{CellResult, Comparison, Metric};
+use stats::{CellResult, Estimate, Metric};
 
 /// Summary of a device.
 pub(crate) struct Headline {
@@ -25,16 +29,28 @@ pub(crate) struct Headline {
     pub(crate) without: Option<String>,
 }
 
-/// One fact: `TCP throughput: 0.49–0.62 × direct; at most 12.3 ± 0.4 Gbit/s (3 %), MTU 9000 B, 2
-/// cores`.
+/// One fact: `TCP throughput: 0.49–0.62 × direct; repeats 0.47–0.65; at most 12.3 ± 0.4 Gbit/s (3
+/// %), MTU 9000 B, 2 cores`.
 pub(crate) struct Fact {
     pub(crate) label: String,
     /// The figure to remember.
     pub(crate) figure: String,
     /// Unit, where it is not part of the figure: `× direct`.
     pub(crate) unit: String,
+    /// The smallest and the largest repeat or event, and what they show; may be empty.
+    pub(crate) range: String,
     /// Conditions and further figures.
     pub(crate) detail: String,
+}
+
+impl Fact {
+    /// `0.49–0.62 × direct; repeats 0.47–0.65; at most 12.3 Gbit/s`.
+    pub(crate) fn sentence(&self) -> String {
+        let figure = format!("{} {}", self.figure, self.unit);
+        let parts = [figure.trim_end(), self.range.as_str(), self.detail.as_str()];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("; ")
+    }
 }
 
 /// Each device that is not a baseline; where there is none, the baselines.
@@ -155,29 +171,39 @@ fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> O
         words.insert(0, format!("datagrams of {}", payload_name(point.payload)));
     }
     let words = words.join(", ");
-    let compared = range(
-        run,
-        cells.iter().map(|(_, cell)| *cell),
-        Metric::PayloadThroughput,
-    );
-    let (figure, unit, detail) = match compared {
-        Some((figure, unit)) => {
+    let own = cells.iter().map(|(_, cell)| *cell);
+    Some(match ratios::of(run, own, Metric::PayloadThroughput) {
+        Some(found) => {
             let at_most = if cells.len() > 1 { "at most " } else { "" };
             let detail = format!("{at_most}{}: {words}", format::bit_rate(best));
-            (figure, unit, detail)
+            found.fact(label, detail)
         }
         None => {
             let scale = Scale::si(best.mean, "bit/s");
-            let detail = format!("at most: {words}{}", format::spread(best));
-            (scale.number(best.mean), scale.unit, detail)
+            let at_most = if cells.len() > 1 { "at most: " } else { "" };
+            Fact {
+                label,
+                figure: scale.number(best.mean),
+                range: repeats(best, &scale),
+                unit: scale.unit,
+                detail: format!("{at_most}{words}"),
+            }
         }
-    };
-    Some(Fact {
-        label,
-        figure,
-        unit,
-        detail,
     })
+}
+
+/// `repeats 6.88–7.20 Gbit/s`: the smallest and the largest.
+fn repeats(estimate: &Estimate, scale: &Scale) -> String {
+    let (low, high) = (scale.number(estimate.min), scale.number(estimate.max));
+    let value = match low == high {
+        true => scale.value(estimate.max),
+        false => format!("{low}–{}", scale.value(estimate.max)),
+    };
+    match estimate.n {
+        1 => "one repeat".to_owned(),
+        2 => format!("two repeats {value}"),
+        _ => format!("repeats {value}"),
+    }
 }
 
 /// TCP payload per CPU-second of the whole machine, against the baseline.
@@ -188,7 +214,7 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
             .iter()
             .filter(|cell| cell.dut == device && is_tcp(run, cell))
     };
-    let (figure, unit) = range(run, cells(), Metric::PayloadBitsPerCpuSecond)?;
+    let found = ratios::of(run, cells(), Metric::PayloadBitsPerCpuSecond)?;
     let best = cells()
         .filter_map(|cell| cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref())
         .max_by(|a, b| a.mean.total_cmp(&b.mean))?;
@@ -196,12 +222,7 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
         "at most {} of the whole machine",
         format::bits_per_cpu_s(best)
     );
-    Some(Fact {
-        label: "TCP payload per CPU-second".into(),
-        figure,
-        unit,
-        detail,
-    })
+    Some(found.fact("TCP payload per CPU-second".into(), detail))
 }
 
 fn is_tcp(run: &Run<'_>, cell: &CellResult) -> bool {
@@ -216,49 +237,27 @@ fn latency(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
         .iter()
         .find_map(|point| point.cell(device).filter(|cell| cell.latency().is_some()))?;
     let median = |cell: &CellResult| Some(cell.latency()?.p50_ns.mean);
-    let own = median(cell)?;
+    let own = &cell.latency()?.p50_ns;
     let baseline = run
         .comparison(cell, Metric::LatencyP50)
         .and_then(|found| Some((&found.baseline, median(run.cell(&found.baseline_cell)?)?)));
     let detail = match baseline {
-        Some((name, other)) if own >= other => {
+        Some((name, other)) if own.mean >= other => {
             format!(
                 "median, {} more than {name} ({})",
-                format::time_ns(own - other),
+                format::time_ns(own.mean - other),
                 format::time_ns(other)
             )
         }
         Some((name, other)) => format!("median; {name}: {}", format::time_ns(other)),
         None => "median".into(),
     };
-    let scale = Scale::time(own);
+    let scale = Scale::time(own.mean);
     Some(Fact {
         label: "Round trip".into(),
-        figure: scale.number(own),
+        figure: scale.number(own.mean),
+        range: repeats(own, &scale),
         unit: scale.unit,
         detail,
     })
-}
-
-/// `0.49–0.62` and `× direct` over those cells.
-fn range<'c>(
-    run: &Run<'_>,
-    cells: impl Iterator<Item = &'c CellResult>,
-    metric: Metric,
-) -> Option<(String, String)> {
-    let found: Vec<&Comparison> = cells
-        .filter_map(|cell| run.comparison(cell, metric))
-        .collect();
-    let baseline = &found.first()?.baseline;
-    let ratios = || found.iter().map(|found| found.ratio);
-    let low = format::ratio_number(ratios().fold(f64::INFINITY, f64::min));
-    let high = format::ratio_number(ratios().fold(0.0, f64::max));
-    let figure = if low == high {
-        low
-    } else {
-        format!("{low}–{high}")
-    };
-    let apart = found.iter().filter_map(|found| found.apart_ns).max();
-    let apart = format::apart(apart).map_or_else(String::new, |apart| format!(", {apart}"));
-    Some((figure, format!("× {baseline}{apart}")))
 }

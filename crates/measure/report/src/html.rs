@@ -1,23 +1,28 @@
-//! The report as one HTML file: no script, no font, no image, no request. It reads on screen, light
-//! or dark, and in print.
+//! The report as one HTML file: no font, no image, no request. It reads on screen, light or dark,
+//! and in print. One script of its own sorts, filters and picks rows of tables; without it the page
+//! says the same.
 
 mod cells;
 mod parts;
+mod screens;
 mod summary;
 
 use crate::chart;
+use crate::format::counted;
 use crate::headline;
 use crate::layout::Run;
 use crate::sections::{self, Block, Document, Section};
 use crate::text;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use parts::{details, figure, rich, table};
+use parts::{figure, rich, table};
+use screens::Parts;
 
 const STYLE: &str = include_str!("html/style.css");
-/// Asks the browser itself to refuse whatever is not in the file.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
-/// More devices than this have short cards.
-const MAX_TALL_CARDS: usize = 3;
+const SCRIPT: &str = include_str!("html/page.js");
+/// Asks the browser itself to refuse whatever is not in the file, and every script but ours, which
+/// the hash identifies: a test prints it after a change.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+                      script-src 'sha256-bdznurL7JGZr/C2udsOo1HIOm6BmzhjDfIbVrF7JaIE='";
 
 /// Writes the whole document.
 pub(crate) fn write(run: &Run<'_>) -> String {
@@ -40,6 +45,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
                 (masthead(run, &sections))
                 main { (content(run, &sections)) }
                 (footer(run))
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     };
@@ -70,41 +76,98 @@ fn masthead(run: &Run<'_>, sections: &[(&Section, Vec<Block>)]) -> Markup {
             h1 { (run.title()) }
             p.provenance { (text::provenance(run)) }
             nav aria-label="Contents" {
-                @for (section, _) in sections {
-                    @if !section.name.is_empty() {
-                        a href=(format!("#{}", section.id)) { (section.name) } " "
-                    }
+                (links(sections, true))
+                span.note { "Details: " }
+                (links(sections, false))
+            }
+        }
+    }
+}
+
+fn links(sections: &[(&Section, Vec<Block>)], answers: bool) -> Markup {
+    let all = sections.iter().map(|(section, _)| section);
+    let own = all.filter(|one| one.answers == answers && !one.name.is_empty());
+    html! {
+        @for section in own { a href=(format!("#{}", section.id)) { (section.name) } " " }
+    }
+}
+
+/// The summary and all sections: those that answer what the campaign asked, then folded those that
+/// say how the figures came about.
+fn content(run: &Run<'_>, sections: &[(&'static Section, Vec<Block>)]) -> Markup {
+    html! {
+        (summary::all(run, &headline::headlines(run)))
+        @for (found, parts) in sections.iter().zip(screens::chosen(sections)) {
+            @if found.0.answers { (section(run, found.0, parts)) } @else { (folded(run, found)) }
+        }
+    }
+}
+
+fn section(run: &Run<'_>, section: &Section, (main, more): Parts<'_>) -> Markup {
+    let class = (section.id == "trouble").then_some("trouble");
+    html! {
+        section class=[class] id=(section.id) {
+            h2 { (section.title) }
+            @for found in main { (block(run, found)) }
+            @if !more.is_empty() {
+                details.more {
+                    summary { (contents(&more)) }
+                    @for found in more { (block(run, found)) }
                 }
             }
         }
     }
 }
 
-/// The summary and all sections. Cards of more devices than fit on a screen come behind the
-/// ranking.
-fn content(run: &Run<'_>, sections: &[(&Section, Vec<Block>)]) -> Markup {
-    let headlines = headline::headlines(run);
-    let ranking = sections.iter().position(|(one, _)| one.id == "ranking");
-    match ranking.filter(|_| headlines.len() > MAX_TALL_CARDS) {
-        Some(ranking) => html! {
-            p.soundness { (headline::soundness(run)) }
-            @for found in &sections[..=ranking] { (section(run, found)) }
-            (summary::short(&headlines))
-            @for found in &sections[ranking + 1..] { (section(run, found)) }
-        },
-        None => html! {
-            (summary::tall(run, &headlines))
-            @for found in sections { (section(run, found)) }
-        },
+/// A folded section. Its anchor is inside, so that a link to it unfolds it.
+fn folded(run: &Run<'_>, (section, blocks): &(&Section, Vec<Block>)) -> Markup {
+    html! {
+        details.part {
+            summary { h2 { (section.title) } }
+            section id=(section.id) {
+                @for found in blocks { (block(run, found)) }
+            }
+        }
     }
 }
 
-fn section(run: &Run<'_>, (section, blocks): &(&Section, Vec<Block>)) -> Markup {
-    let class = (section.id == "trouble").then_some("trouble");
+/// Titles in the line of a fold; of more, how many.
+const TITLES_MAX: usize = 3;
+
+/// What a fold holds: `Details: 4 charts, 3 tables: Over time; CPU by role; …`.
+fn contents(blocks: &[&Block]) -> Markup {
+    let charts = blocks
+        .iter()
+        .filter(|block| matches!(block, Block::Chart { .. }));
+    let mut titles: Vec<&str> = Vec::new();
+    let mut tables = 0;
+    for block in blocks {
+        match block {
+            Block::Chart { title, .. } => titles.push(title),
+            Block::Table(table) => {
+                tables += 1;
+                titles.push(&table.caption);
+            }
+            Block::Details { title, tables: own } => {
+                tables += own.len();
+                titles.push(title);
+            }
+            _ => {}
+        }
+    }
+    let charts = match charts.count() {
+        0 => None,
+        count => Some(counted(count as u64, "chart")),
+    };
+    let tables = (tables > 0).then(|| counted(tables as u64, "table"));
+    let counts: Vec<String> = charts.into_iter().chain(tables).collect();
+    let left = titles.len().saturating_sub(TITLES_MAX);
+    titles.truncate(TITLES_MAX);
     html! {
-        section class=[class] id=(section.id) {
-            h2 { (section.title) }
-            @for found in blocks { (block(run, found)) }
+        "Details: " (counts.join(", "))
+        span.note {
+            ": " (titles.join("; "))
+            @if left > 0 { "; …" }
         }
     }
 }
@@ -116,8 +179,9 @@ fn block(run: &Run<'_>, block: &Block) -> Markup {
             drawing,
             title,
             how_to_read,
+            ..
         } => figure(drawing, title, how_to_read),
-        Block::Details { title, tables } => details(title, tables),
+        Block::Details { tables, .. } => html! { @for found in tables { (table(found)) } },
         Block::Html(markup) => markup.clone(),
         Block::Warnings => warnings(run),
         Block::Cells => cells::all(run),
@@ -138,7 +202,7 @@ fn warnings(run: &Run<'_>) -> Markup {
                     p.advice { (rich(&warning.advice)) }
                     @if !warning.cells.is_empty() && warning.cells.len() < run.results.cells.len() {
                         details {
-                            summary { (crate::format::counted(warning.cells.len() as u64, "cell")) }
+                            summary { (counted(warning.cells.len() as u64, "cell")) }
                             ul.plain { @for cell in &warning.cells { li { code { (cell) } } } }
                         }
                     }

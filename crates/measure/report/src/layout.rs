@@ -337,6 +337,19 @@ impl<'a> Set<'a> {
         self.common.split(", ").filter(move |word| !shared(word))
     }
 
+    /// What distinguishes each of these sets from the others, for people.
+    pub(crate) fn settings(sets: &[Self]) -> Vec<String> {
+        let all: Vec<&Set<'_>> = sets.iter().collect();
+        let setting = |set: &Self| {
+            let own: Vec<&str> = set.own_words(&all).collect();
+            match own.is_empty() {
+                true => set.common.clone(),
+                false => own.join(", "),
+            }
+        };
+        sets.iter().map(setting).collect()
+    }
+
     /// DUTs that are not the baseline.
     pub(crate) fn devices(&self) -> impl Iterator<Item = &'a str> {
         let baseline = self.baseline;

@@ -36,8 +36,11 @@ use maud::{Markup, html};
 /// All sections, in the order of every document.
 const SECTIONS: &[Section] = &[
     trouble::SECTION,
+    keys::SECTION,
+    hybrids::SECTION,
     ranking::SECTION,
     suites::SECTION,
+    scaling::SECTION,
     claims::SECTION,
     functional::SECTION,
     speed::SECTION,
@@ -60,14 +63,11 @@ const SECTIONS: &[Section] = &[
     disturbed::DESYNC,
     disturbed::HOSTILE,
     soak::SECTION,
-    tester::SECTION,
-    scaling::SECTION,
-    spread::SECTION,
-    cpu::SECTION,
-    keys::SECTION,
-    hybrids::SECTION,
     tools::SECTION,
     published::SECTION,
+    tester::SECTION,
+    spread::SECTION,
+    cpu::SECTION,
     evidence::SECTION,
     closing::WARNINGS,
     closing::ENVIRONMENT,
@@ -86,8 +86,11 @@ pub(crate) struct Section {
     pub(crate) title: &'static str,
     /// Heading in Markdown. Adjacent sections with the same chapter share one heading.
     pub(crate) chapter: &'static str,
-    /// Whether its tables answer what the campaign asked; others say how the figures came about.
+    /// Whether it answers what the campaign asked; others say how the figures came about, and the
+    /// page folds them.
     pub(crate) answers: bool,
+    /// Whether the short form has its first table.
+    pub(crate) brief: bool,
     /// Appends the content. A section without content is left out.
     blocks: fn(&Run<'_>, &mut Blocks),
 }
@@ -105,6 +108,7 @@ impl Section {
             title,
             chapter: RESULTS,
             answers: true,
+            brief: true,
             blocks,
         }
     }
@@ -113,6 +117,15 @@ impl Section {
     const fn beside(self) -> Self {
         Self {
             answers: false,
+            brief: false,
+            ..self
+        }
+    }
+
+    /// The same section, left out of the short form.
+    const fn not_brief(self) -> Self {
+        Self {
+            brief: false,
             ..self
         }
     }
@@ -120,8 +133,6 @@ impl Section {
 
 /// Chapter of the sections with measured figures.
 const RESULTS: &str = "Results";
-/// Chapter of the sections that compare measured figures with one another or with published ones.
-const COMPARISONS: &str = "Comparisons";
 
 /// A part of a section.
 pub(crate) enum Block {
@@ -131,6 +142,8 @@ pub(crate) enum Block {
         drawing: Markup,
         title: String,
         how_to_read: String,
+        /// Whether the page folds it, because its tables say the same in fewer lines.
+        folded: bool,
     },
     /// Folded tables; plain tables in text.
     Details {
@@ -173,11 +186,12 @@ impl Blocks {
     }
 
     fn table(&mut self, table: Table) {
-        self.found.push(Block::Table(table));
+        self.found.push(Block::Table(table.condensed()));
     }
 
     fn tables(&mut self, tables: impl IntoIterator<Item = Table>) {
-        self.found.extend(tables.into_iter().map(Block::Table));
+        let tables = tables.into_iter().map(Table::condensed);
+        self.found.extend(tables.map(Block::Table));
     }
 
     /// Appends a chart where the document has charts and there is something to draw.
@@ -187,13 +201,34 @@ impl Blocks {
         how_to_read: impl Into<String>,
         draw: impl FnOnce() -> Option<Markup>,
     ) {
+        self.drawn(title.into(), how_to_read.into(), false, draw);
+    }
+
+    /// Appends a chart that the page folds.
+    fn folded_chart(
+        &mut self,
+        title: impl Into<String>,
+        how_to_read: impl Into<String>,
+        draw: impl FnOnce() -> Option<Markup>,
+    ) {
+        self.drawn(title.into(), how_to_read.into(), true, draw);
+    }
+
+    fn drawn(
+        &mut self,
+        title: String,
+        how_to_read: String,
+        folded: bool,
+        draw: impl FnOnce() -> Option<Markup>,
+    ) {
         if self.document == Document::Html
             && let Some(drawing) = draw()
         {
             self.found.push(Block::Chart {
                 drawing,
-                title: title.into(),
-                how_to_read: how_to_read.into(),
+                title,
+                how_to_read,
+                folded,
             });
         }
     }
@@ -201,6 +236,7 @@ impl Blocks {
     /// Appends folded tables, except in the short form.
     fn details(&mut self, title: &'static str, tables: Vec<Table>) {
         if !self.is_short() {
+            let tables = tables.into_iter().map(Table::condensed).collect();
             self.found.push(Block::Details { title, tables });
         }
     }
@@ -212,6 +248,7 @@ impl Blocks {
         }
     }
 
+    /// Appends a note that only HTML shows.
     fn note(&mut self, text: &str) {
         self.html(html! { p.note { (text) } });
     }

@@ -1,11 +1,15 @@
 //! A table before it is printed: the same for Markdown, the terminal and HTML.
 
+mod joined;
+
 use crate::format::time_ns;
 use journal::record::Explanation;
 use std::borrow::Cow;
 
 /// Behind a figure, name or ratio of repeats that were measured after a resume.
 pub(crate) const LATE_MARK: &str = " †";
+
+pub(crate) use joined::joined;
 
 /// A table with its caption.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,8 +29,20 @@ pub(crate) struct Table {
 /// A column's heading and alignment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
+    /// What this column shares with those beside it: a setting. Empty: nothing.
+    pub(crate) group: String,
     pub(crate) title: String,
     pub(crate) right: bool,
+}
+
+impl Column {
+    /// The whole heading in one line: `MTU 1500 B: Ratio`.
+    pub(crate) fn heading(&self) -> String {
+        match self.group.is_empty() {
+            true => self.title.clone(),
+            false => format!("{}: {}", self.group, self.title),
+        }
+    }
 }
 
 /// A row, and whether it begins a new block (after a rule or a gap).
@@ -107,10 +123,68 @@ impl Table {
         self.columns(titles, false)
     }
 
+    /// Adds columns of figures that share a setting.
+    pub(crate) fn figures_of(
+        mut self,
+        group: impl Into<String>,
+        titles: impl IntoIterator<Item: Into<String>>,
+    ) -> Self {
+        let known = self.columns.len();
+        self = self.figures(titles);
+        let group = group.into();
+        for column in &mut self.columns[known..] {
+            column.group.clone_from(&group);
+        }
+        self
+    }
+
     fn columns(mut self, titles: impl IntoIterator<Item: Into<String>>, right: bool) -> Self {
         for title in titles {
-            let title = title.into();
-            self.columns.push(Column { title, right });
+            self.columns.push(Column {
+                group: String::new(),
+                title: title.into(),
+                right,
+            });
+        }
+        self
+    }
+
+    /// The same table without columns in which every row lacks a figure for the same reason: the
+    /// note names them.
+    pub(crate) fn condensed(mut self) -> Self {
+        let mut figures = self.rows.iter().flat_map(|row| &row.cells[self.labels..]);
+        if figures.all(|cell| cell.kind == Kind::Missing) {
+            return self;
+        }
+        let lacking = |column: &usize| {
+            let mut cells = self.rows.iter().map(|row| &row.cells[*column]);
+            let first = &self.rows[0].cells[*column];
+            cells.all(|cell| cell == first && cell.kind == Kind::Missing)
+        };
+        let columns: Vec<usize> = (self.labels..self.columns.len()).filter(lacking).collect();
+        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+        for column in &columns {
+            let text = &self.rows[0].cells[*column].text;
+            let heading = self.columns[*column].heading();
+            match reasons.iter_mut().find(|(known, _)| known == text) {
+                Some((_, headings)) => headings.push(heading),
+                None => reasons.push((text.clone(), vec![heading])),
+            }
+        }
+        for column in columns.into_iter().rev() {
+            self.columns.remove(column);
+            for row in &mut self.rows {
+                row.cells.remove(column);
+            }
+        }
+        for (text, headings) in reasons {
+            let what = match text.as_str() {
+                "–" => "no figure in any row".to_owned(),
+                text => format!("in every row {text}"),
+            };
+            let separator = if self.note.is_empty() { "" } else { "; " };
+            self.note
+                .push_str(&format!("{separator}{}: {what}", headings.join(", ")));
         }
         self
     }
@@ -271,6 +345,33 @@ mod tests {
         assert_eq!(cell.text, text);
         assert_eq!(cell.whole(), format!("{text} Counters: 1 of 300 frames"));
         assert_eq!(Cell::reason("dead").whole(), "dead");
+    }
+
+    #[test]
+    fn a_column_without_any_figure_becomes_a_note() {
+        let mut table = Table::new("", "note").label("a").figures(["b", "c", "d"]);
+        for b in ["1", "2"] {
+            table.push(vec![
+                Cell::label(b),
+                Cell::plain(b),
+                Cell::absent("n = 2: no interval"),
+                Cell::missing(),
+            ]);
+        }
+        let condensed = table.condensed();
+        assert_eq!(condensed.columns.len(), 2);
+        assert!(condensed.rows.iter().all(|row| row.cells.len() == 2));
+        assert_eq!(
+            condensed.note,
+            "note; c: in every row n = 2: no interval; d: no figure in any row"
+        );
+    }
+
+    #[test]
+    fn a_table_without_any_figure_stays_as_it_is() {
+        let mut table = Table::new("", "").label("a").figure("b");
+        table.push(vec![Cell::label("x"), Cell::absent("not run")]);
+        assert_eq!(table.clone().condensed(), table);
     }
 
     #[test]

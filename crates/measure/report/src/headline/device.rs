@@ -1,6 +1,6 @@
 //! Crypto devices in a few words and numbers.
 
-use super::Fact;
+use super::{Fact, repeats};
 use crate::format::{Scale, counted, ratio_number};
 use crate::layout::Run;
 use crate::layout::device::{DeviceKind, fatigue, figures};
@@ -30,6 +30,7 @@ fn functional(cell: &CellResult) -> Option<Fact> {
         label: "Functional trial".into(),
         figure: format!("{} of {all}", found.passed),
         unit: "algorithms pass".into(),
+        range: String::new(),
         detail: failures(found),
     })
 }
@@ -80,9 +81,16 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
     let compared = series.comparisons.iter().find(|found| found.dut == device);
     let gain = series.gains.iter().find(|gain| gain.dut == device);
     let gain = gain.map_or_else(String::new, |gain| format!("; {}", gain.verdict));
+    let figures = curve
+        .points
+        .iter()
+        .filter_map(|point| point.figure.as_ref());
+    let best = figures.max_by(|a, b| a.mean.total_cmp(&b.mean));
+    let range = best.map_or_else(String::new, |best| repeats(best, &scale));
     Some(match compared {
         Some(found) => Fact {
             label,
+            range,
             figure: ratio_number(found.crossover.best_ratio),
             unit: match found.crossover.course {
                 Course::Same => format!("× {}, no difference shown", found.cpu),
@@ -92,6 +100,7 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
         },
         None => Fact {
             label,
+            range,
             figure: scale.number(peak),
             unit: scale.unit,
             detail: format!("{}{gain}", curve.verdict),
@@ -113,6 +122,7 @@ fn lasting(cell: &CellResult) -> Option<Fact> {
         label: "Fatigue".into(),
         figure: duration_ns(least as f64),
         unit: "without a failure".into(),
+        range: String::new(),
         detail: format!(
             "{failures} of {} failed; {} right, {} wrong, {}",
             counted(lives, "device"),

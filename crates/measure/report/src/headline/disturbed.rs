@@ -1,6 +1,6 @@
 //! What happens to a device under a load, in a few words and numbers.
 
-use super::Fact;
+use super::{Fact, repeats};
 use crate::format::{Scale, counted, percent, time_ns};
 use crate::layout::Run;
 use crate::layout::disturbed::{attack_name, title};
@@ -12,8 +12,8 @@ use stats::{
     ResetResult, SetupResult,
 };
 
-/// Figure, unit and detail of a fact.
-type Words = (String, String, String);
+/// Figure, unit, range and detail of a fact.
+type Words = (String, String, String, String);
 
 /// One fact for each set that the device has a figure in.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
@@ -31,7 +31,7 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let load = set
         .load()
         .map_or_else(String::new, |load| format!(", {load}"));
-    let (figure, unit, detail) = match &test.event {
+    let (figure, unit, range, detail) = match &test.event {
         Event::Rekey { .. } => rekey(found, found.rekey()?)?,
         Event::Failover { failure, .. } => failover(*failure, found.failover()?)?,
         Event::Reset { .. } => reset(found.reset()?)?,
@@ -46,6 +46,7 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         label: format!("{}{load}", title(&test.event)),
         figure,
         unit,
+        range,
         detail,
     })
 }
@@ -72,7 +73,7 @@ fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Words> {
     if let Some(reached) = &rekey.reached_per_s {
         let number = Scale::plain();
         parts.push(format!(
-            "{}/s of {}/s asked",
+            "{}/s of {}/s configured",
             number.number(reached.mean),
             number.number(rekey.asked_per_s)
         ));
@@ -90,7 +91,13 @@ fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Words> {
         ));
     }
     let figure = Scale::plain().number(lost.mean);
-    Some((figure, "frames lost per rekey".into(), parts.join("; ")))
+    let range = repeats(lost, &Scale::plain()).replace("repeats", "single rekeys");
+    Some((
+        figure,
+        "frames lost per rekey".into(),
+        range,
+        parts.join("; "),
+    ))
 }
 
 /// The median, or that most events have none.
@@ -101,6 +108,25 @@ fn figure(times: &EventTimes) -> (String, String) {
             (scale.number(median), scale.unit)
         }
         None => ("no recovery".into(), String::new()),
+    }
+}
+
+/// `events 1.00–1.06 s`: the shortest and the longest.
+fn between(times: &EventTimes) -> String {
+    let Some(ended) = &times.ended_ns else {
+        return String::new();
+    };
+    let scale = Scale::time(ended.max);
+    let value = scale.value(ended.max);
+    let shortest = scale.number(ended.min);
+    let range = match (ended.n, shortest == scale.number(ended.max)) {
+        (1, _) => return "one event".to_owned(),
+        (_, true) => format!("events {value}"),
+        (_, false) => format!("events {shortest}–{value}"),
+    };
+    match times.endless() {
+        0 => range,
+        _ => format!("{range}, or no end"),
     }
 }
 
@@ -115,6 +141,7 @@ fn endless(times: &EventTimes) -> String {
 fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
     (found.outage_ns.events > 0).then_some(())?;
     let (figure, unit) = figure(&found.outage_ns);
+    let range = between(&found.outage_ns);
     let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
     let mended = match failure {
         Failure::Crash => "started again",
@@ -131,7 +158,7 @@ fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
         detail.push_str(&format!("; first frame {} later", time_ns(first)));
     }
     detail.push_str(&endless(&found.outage_ns));
-    Some((figure, unit, detail))
+    Some((figure, unit, range, detail))
 }
 
 fn reset(found: &ResetResult) -> Option<Words> {
@@ -145,23 +172,25 @@ fn reset(found: &ResetResult) -> Option<Words> {
     if let Some(median) = found.timestamp_ns.median_ns {
         detail.push_str(&format!("; by timestamps {}", time_ns(median)));
     }
-    if !found.differing.is_empty() {
-        detail.push_str(&format!(
-            "; the methods differ in {} of {}",
-            found.differing.len(),
+    let range = match found.differing.len() {
+        0 => between(&found.frame_loss_ns),
+        differing => format!(
+            "{}; the methods differ in {differing} of {}",
+            between(&found.frame_loss_ns),
             found.resets
-        ));
-    }
+        ),
+    };
     if let Some(ready) = &found.ready_ns {
         detail.push_str(&format!("; reported up after {}", time_ns(ready.mean)));
     }
     detail.push_str(&endless(&found.outage_ns));
-    Some((figure, unit, detail))
+    Some((figure, unit, range, detail))
 }
 
 fn setup(found: &SetupResult) -> Option<Words> {
     (found.all_carry_ns.events > 0).then_some(())?;
     let (figure, unit) = figure(&found.all_carry_ns);
+    let range = between(&found.all_carry_ns);
     let mut detail = format!(
         "until {}, median of {}",
         match found.tunnels {
@@ -178,12 +207,13 @@ fn setup(found: &SetupResult) -> Option<Words> {
         detail.push_str(&format!("; {rate} tunnels/s"));
     }
     detail.push_str(&endless(&found.all_carry_ns));
-    Some((figure, unit, detail))
+    Some((figure, unit, range, detail))
 }
 
 fn desync(found: &DesyncResult) -> Option<Words> {
     (found.outage_ns.events > 0).then_some(())?;
     let (figure, unit) = figure(&found.outage_ns);
+    let range = between(&found.outage_ns);
     let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
     let mut detail = format!(
         "median outage of {}, longest {longest}",
@@ -199,7 +229,7 @@ fn desync(found: &DesyncResult) -> Option<Words> {
         ));
     }
     detail.push_str(&endless(&found.outage_ns));
-    Some((figure, unit, detail))
+    Some((figure, unit, range, detail))
 }
 
 fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Option<Words> {
@@ -236,5 +266,16 @@ fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Op
         0 => "none came through".to_owned(),
         frames => format!("{} CAME THROUGH", counted(frames, "hostile packet")),
     };
-    Some((figure, unit, format!("{detail}; {came}")))
+    let range = repeats(
+        &last.forwarded_ratio,
+        &Scale {
+            divisor: 0.01,
+            unit: "% forwarded".into(),
+        },
+    );
+    // What must not happen is said beside the figure too.
+    Some(match hostile.delivered {
+        0 => (figure, unit, range, format!("{detail}; {came}")),
+        _ => (figure, unit, format!("{came}; {range}"), detail),
+    })
 }

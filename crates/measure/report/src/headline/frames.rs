@@ -1,6 +1,6 @@
 //! Frame tests in a few words and numbers.
 
-use super::Fact;
+use super::{Fact, repeats};
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
@@ -57,7 +57,6 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     if let Some(verdict) = cell.verdict() {
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
-    detail.push_str(&few(rates.frames_per_s.n));
     let direction = set.test.traffic.direction.name();
     let load = set
         .load()
@@ -65,6 +64,7 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     Some(Fact {
         label: format!("Throughput, {direction}{load}"),
         figure: scale.number(rates.frames_per_s.mean),
+        range: repeats(&rates.frames_per_s, &scale),
         unit: scale.unit,
         detail,
     })
@@ -86,21 +86,8 @@ fn latency(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     Some(Fact {
         label: "Latency, one way".into(),
         figure: scale.number(found.p50_ns as f64),
+        range: repeats(&found.p50_each_ns, &scale),
         unit: scale.unit,
-        detail: format!(
-            "median {load}, {size} frames; p99 {p99}{}",
-            few(found.p50_each_ns.n)
-        ),
+        detail: format!("median {load}, {size} frames; p99 {p99}"),
     })
-}
-
-/// With fewer repeats than this nothing can be said of their spread.
-const REPEATS_ENOUGH: u32 = 3;
-
-/// ` (n = 1)`, where repeats are too few for more than a hint.
-fn few(repeats: u32) -> String {
-    match repeats {
-        REPEATS_ENOUGH.. => String::new(),
-        n => format!(" (n = {n})"),
-    }
 }

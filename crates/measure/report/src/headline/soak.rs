@@ -1,6 +1,6 @@
 //! Soaks in a few words and numbers.
 
-use super::Fact;
+use super::{Fact, repeats};
 use crate::format::{Scale, counted};
 use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
@@ -39,6 +39,7 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         label: format!("Soak, {}", duration_ns(found.asked_ns as f64)),
         figure: found.verdict.name().to_owned(),
         unit: format!("at {}", Scale::si(rate, "pps").value(rate)),
+        range: repeats(&found.load.forwarded.frames_per_s, &Scale::si(rate, "pps")),
         detail,
     })
 }

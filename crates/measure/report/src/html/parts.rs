@@ -8,6 +8,11 @@ use maud::{Markup, html};
 const MANY_COLUMNS: usize = 9;
 /// So do tables whose figures are together wider than this.
 const WIDE_CHARACTERS: usize = 100;
+/// With more than either of these, an even smaller one.
+const MOST_COLUMNS: usize = 11;
+const WIDEST_CHARACTERS: usize = 125;
+/// Labels with more characters may be broken.
+const LONG_LABEL: usize = 26;
 
 /// A chart with its caption.
 pub(super) fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
@@ -46,19 +51,12 @@ fn unbroken(text: &str) -> String {
 pub(super) fn table(table: &Table) -> Markup {
     html! {
         div.table {
-            table class=[is_wide(table).then_some("dense")] {
+            table class=[density(table)] {
                 caption {
                     span.title { (table.caption) }
                     @if !table.note.is_empty() { span.note { (rich(&table.note)) } }
                 }
-                thead {
-                    tr {
-                        @for (index, column) in table.columns.iter().enumerate() {
-                            @let class = class(index, column.right, None);
-                            th scope="col" class=[class] { (column.title) }
-                        }
-                    }
-                }
+                (head(table))
                 tbody {
                     @for (index, row) in table.rows.iter().enumerate() {
                         tr class=[row.begins_block.then_some("block")] {
@@ -74,7 +72,45 @@ pub(super) fn table(table: &Table) -> Markup {
     }
 }
 
-fn is_wide(table: &Table) -> bool {
+/// Headings; those that share a setting below its name.
+fn head(table: &Table) -> Markup {
+    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
+    for (index, column) in table.columns.iter().enumerate() {
+        match groups.last_mut() {
+            Some((group, _, count)) if *group == column.group => *count += 1,
+            _ => groups.push((&column.group, index, 1)),
+        }
+    }
+    let is_grouped = groups.iter().any(|(group, ..)| !group.is_empty());
+    let columns = table.columns.iter().enumerate();
+    html! {
+        thead {
+            @if is_grouped {
+                tr.groups {
+                    @for (group, first, count) in groups {
+                        @if group.is_empty() {
+                            @for (index, column) in columns.clone().skip(first).take(count) {
+                                @let class = class(index, column.right, None);
+                                th scope="col" rowspan="2" class=[class] { (column.title) }
+                            }
+                        } @else {
+                            th scope="colgroup" colspan=(count) { (group) }
+                        }
+                    }
+                }
+            }
+            tr {
+                @for (index, column) in columns.filter(|(_, one)| !is_grouped || !one.group.is_empty()) {
+                    @let class = class(index, column.right, None);
+                    th scope="col" class=[class] { (column.title) }
+                }
+            }
+        }
+    }
+}
+
+/// The class of a table that needs a smaller font.
+fn density(table: &Table) -> Option<&'static str> {
     let columns = table.columns.iter().enumerate();
     let figures = columns.filter(|(_, column)| column.right);
     let longest = figures.map(|(column, _)| {
@@ -83,7 +119,13 @@ fn is_wide(table: &Table) -> bool {
         let widths = kept_whole.map(|cell| cell.text.chars().count());
         widths.max().unwrap_or(0)
     });
-    table.columns.len() >= MANY_COLUMNS || longest.sum::<usize>() > WIDE_CHARACTERS
+    let characters = longest.sum::<usize>();
+    match table.columns.len() {
+        _ if characters > WIDEST_CHARACTERS => Some("dense densest"),
+        MOST_COLUMNS.. => Some("dense densest"),
+        MANY_COLUMNS.. => Some("dense"),
+        _ => (characters > WIDE_CHARACTERS).then_some("dense"),
+    }
 }
 
 fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
@@ -92,6 +134,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
         Kind::Derived => class(column, right, Some("derived")),
         Kind::Missing => class(column, right, Some("missing")),
         Kind::Term => class(column, right, Some("term")),
+        Kind::Word if cell.text.chars().count() > LONG_LABEL => class(column, right, Some("word")),
         Kind::Word => class(column, right, Some("term word")),
         // A sentence reads from the left, in a column of figures too.
         Kind::Reason => class(column, false, Some("reason")),
@@ -102,6 +145,8 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
             Kind::Repeated => {},
             Kind::Label => {
                 @let rows = span(&table.rows, row, column);
+                @let is_long = cell.text.chars().count() > LONG_LABEL;
+                @let class = if is_long { self::class(column, right, Some("long")) } else { class };
                 th scope="row" rowspan=[rows] class=[class] { (cell.text) }
             },
             Kind::Reason => td class=[class] {
@@ -110,7 +155,21 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
                     details.counters { summary { "Counters" } (rich(&cell.counters)) }
                 }
             },
-            _ => td class=[class] { (cell.text) },
+            _ => td class=[class] {
+                // A figure may only be broken before a remark in brackets.
+                @match cell.text.split_once(" (").filter(|_| right) {
+                    Some((figure, remark)) => {
+                        span.whole { (figure) } " "
+                        @match remark.split_once(" to ") {
+                            Some((low, high)) => {
+                                span.whole { "(" (low) } " " span.whole { "to " (high) }
+                            },
+                            None => span.whole { "(" (remark) },
+                        }
+                    },
+                    None => (cell.text),
+                }
+            },
         }
     }
 }
@@ -132,16 +191,6 @@ fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
         .take_while(|below| below.cells[column].kind == Kind::Repeated)
         .count();
     (repeated > 0).then_some(repeated + 1)
-}
-
-/// Folded tables.
-pub(super) fn details(title: &str, found: &[Table]) -> Markup {
-    html! {
-        details.more {
-            summary { (title) }
-            @for one in found { (table(one)) }
-        }
-    }
 }
 
 #[cfg(test)]

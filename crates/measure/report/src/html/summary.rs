@@ -1,49 +1,156 @@
-//! A summary card for each device.
+//! The first screen: what was found, and the main figures of each device.
 
 use super::parts::rich;
+use crate::format::counted;
 use crate::headline::{self, Fact, Headline};
 use crate::layout::Run;
+use crate::order::unique;
 use maud::{Markup, html};
 
-/// Facts of a short card: the most important ones.
-const SHORT_FACTS: usize = 3;
+/// Facts that have cards of their own; more are a table.
+const CARDS_MAX: usize = 8;
+/// Columns of figures in the table.
+const COLUMNS_MAX: usize = 6;
+/// Devices in the table; those behind are folded.
+const ROWS_MAX: usize = 10;
+/// Characters of a condition that is printed below its figure.
+const DETAIL_MAX: usize = 44;
 
-/// Cards with all facts and what they are of, one below the other.
-pub(super) fn tall(run: &Run<'_>, headlines: &[Headline]) -> Markup {
+/// Findings, figures with their ranges, and how far they can be relied on.
+pub(super) fn all(run: &Run<'_>, headlines: &[Headline]) -> Markup {
+    let findings = headline::findings(run);
+    let facts = headlines.iter().map(|found| found.facts.len().max(1));
     html! {
         section.summary id="summary" aria-label="Summary" {
-            @for found in headlines {
-                div.device {
-                    (name(found))
-                    dl.facts {
-                        @for fact in &found.facts {
-                            div {
-                                dt { (fact.label) }
-                                dd { (figure(fact)) span { (rich(&fact.detail)) } }
-                            }
-                        }
-                        @if let Some(why) = &found.without { p.note { (rich(why)) } }
-                    }
+            @if !findings.is_empty() {
+                ul.findings { @for finding in findings { li { (rich(&finding)) } } }
+            }
+            @if facts.sum::<usize>() <= CARDS_MAX {
+                @for found in headlines { (card(found)) }
+            } @else {
+                (table(headlines))
+            }
+            p.soundness {
+                (headline::soundness(run)) " "
+                @let warnings = run.results.warnings.len();
+                @if warnings > 0 {
+                    a href="#warnings" { (counted(warnings as u64, "warning")) }
+                    " to read before using these figures."
                 }
             }
-            p.soundness { (headline::soundness(run)) }
         }
     }
 }
 
-/// Cards of a line for each fact, side by side.
-pub(super) fn short(headlines: &[Headline]) -> Markup {
+/// All facts of a device, with their conditions.
+fn card(found: &Headline) -> Markup {
     html! {
-        section.summary.cards id="summary" aria-label="Summary" {
-            @for found in headlines {
-                div.device {
-                    (name(found))
-                    dl.lines {
-                        @for fact in found.facts.iter().take(SHORT_FACTS) {
-                            div { dt { (fact.label) } dd { (figure(fact)) } }
+        div.device {
+            h2 { (name(found)) }
+            dl.facts {
+                @for fact in &found.facts {
+                    div {
+                        dt { (fact.label) }
+                        dd {
+                            (figure(fact))
+                            @if !fact.range.is_empty() { span.range { (rich(&fact.range)) } }
+                            span { (rich(&fact.detail)) }
                         }
-                        @if let Some(why) = &found.without { p.note { (rich(why)) } }
                     }
+                }
+                @if let Some(why) = &found.without { p.note { (rich(why)) } }
+            }
+        }
+    }
+}
+
+/// Figures and ranges of all devices: devices down and figures across, or where there are many
+/// figures the other way round.
+fn table(headlines: &[Headline]) -> Markup {
+    let labels = headlines.iter().flat_map(|found| &found.facts);
+    let labels = unique(labels.map(|fact| fact.label.as_str()));
+    let with_facts: Vec<&Headline> = headlines
+        .iter()
+        .filter(|found| found.without.is_none())
+        .collect();
+    let is_turned = labels.len() > COLUMNS_MAX && with_facts.len() <= COLUMNS_MAX.max(labels.len());
+    let of = |found: &Headline, label: &str| {
+        let fact = found.facts.iter().find(|fact| fact.label == label);
+        cell(fact)
+    };
+    html! {
+        div.table {
+            table.grid {
+                @if is_turned {
+                    thead { tr {
+                        th.first scope="col" { "Figure" }
+                        @for found in &with_facts { th scope="col" { (name(found)) } }
+                    } }
+                    tbody {
+                        @for label in &labels {
+                            tr {
+                                th.first scope="row" { (label) }
+                                @for found in &with_facts { (of(found, label)) }
+                            }
+                        }
+                    }
+                } @else {
+                    thead { tr {
+                        th.first scope="col" { "Device" }
+                        @for label in &labels { th scope="col" { (label) } }
+                    } }
+                    tbody {
+                        @for found in with_facts.iter().take(ROWS_MAX) {
+                            tr {
+                                th.first scope="row" { (name(found)) }
+                                @for label in &labels { (of(found, label)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if !is_turned && with_facts.len() > ROWS_MAX {
+            details.more {
+                summary { (counted((with_facts.len() - ROWS_MAX) as u64, "more device")) }
+                div.table {
+                    table.grid {
+                        thead { tr {
+                            th.first scope="col" { "Device" }
+                            @for label in &labels { th scope="col" { (label) } }
+                        } }
+                        tbody {
+                            @for found in with_facts.iter().skip(ROWS_MAX) {
+                                tr {
+                                    th.first scope="row" { (name(found)) }
+                                    @for label in &labels { (of(found, label)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @for found in headlines.iter() {
+            @if let Some(why) = &found.without { p.note { b { (found.device) } ": " (rich(why)) } }
+        }
+    }
+}
+
+fn cell(fact: Option<&Fact>) -> Markup {
+    let Some(fact) = fact else {
+        return html! { td.missing { "–" } };
+    };
+    // What was measured under; whatever follows is in the sections.
+    let condition = fact.detail.split("; ").next().unwrap_or_default();
+    html! {
+        td {
+            (figure(fact))
+            span.range {
+                @match fact.range.is_empty() {
+                    false => (rich(&fact.range)),
+                    true if condition.chars().count() <= DETAIL_MAX => (rich(condition)),
+                    true => {},
                 }
             }
         }
@@ -51,7 +158,7 @@ pub(super) fn short(headlines: &[Headline]) -> Markup {
 }
 
 fn name(found: &Headline) -> Markup {
-    html! { h2 { span class=(format!("swatch back-{}", found.color)) {} (found.device) } }
+    html! { span class=(format!("swatch back-{}", found.color)) {} (found.device) }
 }
 
 fn figure(fact: &Fact) -> Markup {

@@ -303,6 +303,31 @@ impl<'a> FrameSet<'a> {
     }
 }
 
+/// What distinguishes each of these sets from the others, for people: `direction encrypt`.
+pub(crate) fn settings(sets: &[FrameSet<'_>]) -> Vec<String> {
+    let words = |set: &FrameSet<'_>| -> Vec<String> {
+        let event = match &set.test.procedure {
+            Procedure::Disturbed(test) => Some(disturbed::title(&test.event)),
+            _ => None,
+        };
+        let kind = set.kind.name().to_owned();
+        let common = set.common.split(", ").map(str::to_owned);
+        let words = [event.unwrap_or(kind)].into_iter().chain(set.load());
+        let words = words.chain(common);
+        crate::order::unique(words)
+    };
+    let all: Vec<Vec<String>> = sets.iter().map(words).collect();
+    let setting = |(set, words): (&FrameSet<'_>, &Vec<String>)| {
+        let is_own = |word: &&String| !all.iter().all(|others| others.contains(word));
+        let own: Vec<&str> = words.iter().filter(is_own).map(String::as_str).collect();
+        match own.is_empty() {
+            true => set.common.clone(),
+            false => own.join(", "),
+        }
+    };
+    sets.iter().zip(&all).map(setting).collect()
+}
+
 impl<'a> FramePoint<'a> {
     /// One mix can be in a campaign by its name and spelled out.
     fn is_of(&self, traffic: &TrafficInfo) -> bool {

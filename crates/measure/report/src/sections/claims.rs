@@ -9,5 +9,6 @@ pub(super) const SECTION: Section = Section {
     title: "Claims beside what was measured",
     chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| out.tables(tables::claims(run, out.is_short())),
 };

@@ -9,6 +9,7 @@ pub(super) const WARNINGS: Section = Section {
     title: "Before you use these figures",
     chapter: "Before you use these figures",
     answers: false,
+    brief: false,
     blocks: |run, out| {
         if !run.results.warnings.is_empty() {
             out.found.push(Block::Warnings);
@@ -22,6 +23,7 @@ pub(super) const ENVIRONMENT: Section = Section {
     title: "Environment",
     chapter: "Environment",
     answers: false,
+    brief: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.table(tables::environment(run));
@@ -35,6 +37,7 @@ pub(super) const CELLS: Section = Section {
     title: "Cells and commands",
     chapter: "Commands",
     answers: false,
+    brief: false,
     blocks: |_, out| {
         if !out.is_short() {
             out.found.push(Block::Cells);
@@ -48,6 +51,7 @@ pub(super) const METHOD: Section = Section {
     title: "Method",
     chapter: "Method",
     answers: false,
+    brief: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.found.push(Block::Prose(prose::method(run)));
@@ -61,6 +65,7 @@ pub(super) const LIMITS: Section = Section {
     title: "What these figures do not mean",
     chapter: "Limits",
     answers: false,
+    brief: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.found.push(Block::Prose(prose::limits(run)));

@@ -1,6 +1,7 @@
 //! CPU time by role, and cycles per packet.
 
 use super::Section;
+use super::search::joined;
 use crate::layout::{Protocol, Run, Set};
 use crate::{chart, format, tables};
 
@@ -10,6 +11,7 @@ pub(super) const SECTION: Section = Section {
     title: "CPU",
     chapter: "CPU",
     answers: false,
+    brief: false,
     // The CPU time of crypto devices is in the section on their speed.
     blocks: |run, out| {
         for (index, set) in run.sets().iter().enumerate() {
@@ -21,13 +23,21 @@ pub(super) const SECTION: Section = Section {
             out.chart(title, reading(run, set), || {
                 chart::cpu::draw(run, set, &format!("cpu-{index}"))
             });
-            out.table(tables::cpu(run, set));
-            out.tables(tables::cycles(run, set));
         }
-        for set in run.frame_sets() {
-            out.table(tables::frames::cpu(run, &set));
-            out.tables(tables::frames::cycles(run, &set));
+        for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Ping] {
+            let sets = run.sets_of(protocol);
+            out.tables(tables::cpu(run, &sets));
+            for set in &sets {
+                out.tables(tables::cycles(run, set));
+            }
         }
+        let sets = run.frame_sets();
+        out.tables(joined("CPU by role", &sets, |set| {
+            Some(tables::frames::cpu(run, set))
+        }));
+        out.tables(joined("Cycles per packet", &sets, |set| {
+            tables::frames::cycles(run, set)
+        }));
     },
 };
 

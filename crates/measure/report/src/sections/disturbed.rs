@@ -1,11 +1,12 @@
 //! Loads under which something happens to a device: charts first, then tables.
 
-use super::search::{each, goals};
+use super::search::goals;
 use super::{Blocks, Section};
 use crate::chart::frames as chart;
 use crate::layout::Run;
 use crate::layout::disturbed::title;
-use crate::layout::frames::FrameKind;
+use crate::layout::frames::{FrameKind, settings};
+use crate::table::joined;
 use crate::tables::frames as tables;
 use campaign::plan::Procedure;
 
@@ -34,7 +35,8 @@ pub(super) const HOSTILE: Section = Section::result("hostile", "Hostile packets"
 });
 
 fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
-    each(run, out, id, &[kind], |out, set, id| {
+    let sets = run.frame_sets_of(kind);
+    for (at, set) in sets.iter().enumerate() {
         let what = match &set.test.procedure {
             Procedure::Disturbed(test) => title(&test.event),
             _ => kind.name().to_owned(),
@@ -42,27 +44,40 @@ fn of(run: &Run<'_>, out: &mut Blocks, id: &str, kind: FrameKind) {
         for (index, point) in set.points.iter().enumerate() {
             let name = point.name();
             let mix = chart::Mix { run, set, point };
-            out.chart(
+            let id = format!("{id}-{at}-{index}");
+            out.folded_chart(
                 format!("{what}, frames of {name}: how long, event by event"),
                 outages(kind),
-                || chart::outages::draw(mix, &format!("{id}-{index}-events")),
+                || chart::outages::draw(mix, &format!("{id}-events")),
             );
             out.chart(
                 format!("{what}, frames of {name}: how much of it is forwarded"),
                 "Marks: mean of the repeats. Outlined: no frame was lost in any repeat. \
                  Crosses: hostile packets came out of the device, which must not happen. The \
                  axis begins at the worst figure.",
-                || chart::hostile::draw(mix, &format!("{id}-{index}-shares")),
+                || chart::hostile::draw(mix, &format!("{id}-shares")),
             );
-            out.chart(
+            out.folded_chart(
                 format!("{what}, frames of {name}: over time"),
                 timeline(kind),
-                || chart::disturbed::draw(mix, &format!("{id}-{index}-time")),
+                || chart::disturbed::draw(mix, &format!("{id}-time")),
             );
         }
-        out.tables(tables::disturbed(run, set, out.is_short()));
-        goals(run, out, set);
-    });
+    }
+    let tables: Vec<_> = sets.iter().map(|set| tables::disturbed(run, set)).collect();
+    let count = tables.iter().map(Vec::len).max().unwrap_or(0);
+    let count = if out.is_short() { count.min(1) } else { count };
+    let settings = settings(&sets);
+    for place in 0..count {
+        let of_each = settings.iter().zip(&tables);
+        let of_each =
+            of_each.filter_map(|(name, own)| Some((name.clone(), own.get(place)?.clone())));
+        out.tables(joined(kind.name(), of_each.collect()));
+    }
+    for set in &sets {
+        out.tables(tables::exceptions(run, set));
+    }
+    goals(run, out, &sets);
 }
 
 const fn outages(kind: FrameKind) -> &'static str {

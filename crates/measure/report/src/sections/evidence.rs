@@ -10,6 +10,7 @@ pub(super) const SECTION: Section = Section {
     title: "Evidence",
     chapter: "Evidence",
     answers: false,
+    brief: false,
     blocks: |run, out| {
         out.html(html! {
             p.note {

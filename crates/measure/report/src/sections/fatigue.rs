@@ -10,6 +10,7 @@ pub(super) const SECTION: Section = Section {
     title: "Fatigue trial",
     chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| {
         out.chart(
             "Survival: share of devices that work for longer",

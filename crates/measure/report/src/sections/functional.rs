@@ -8,6 +8,6 @@ pub(super) const SECTION: Section =
         out.tables(tables::device::kat(run));
         let cases = tables::device::kat_cases(run);
         if !cases.is_empty() {
-            out.details("What was tried of each algorithm", cases);
+            out.details("Test cases by algorithm", cases);
         }
     });

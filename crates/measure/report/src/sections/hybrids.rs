@@ -1,13 +1,14 @@
 //! Gains of hybrid engines over each engine alone.
 
-use super::{COMPARISONS, Section};
+use super::{RESULTS, Section};
 use crate::tables;
 
 pub(super) const SECTION: Section = Section {
     id: "hybrids",
     name: "Hybrids",
     title: "Hybrids of engines beside each engine alone",
-    chapter: COMPARISONS,
-    answers: false,
+    chapter: RESULTS,
+    answers: true,
+    brief: true,
     blocks: |run, out| out.tables(tables::hybrids(run)),
 };

@@ -5,16 +5,17 @@ use crate::layout::Protocol;
 use crate::{chart, tables};
 
 pub(super) const SECTION: Section = Section::result("latency", "Latency", |run, out| {
-    for (at, set) in run.sets_of(Protocol::Ping).iter().enumerate() {
+    let sets = run.sets_of(Protocol::Ping);
+    for (at, set) in sets.iter().enumerate() {
         for (index, point) in set.points.iter().enumerate() {
             let conditions = format!("{}, {}", set.name_of(point), set.common);
             out.chart(
-                    format!("Round-trip time by percentile: {conditions}"),
-                    "All repeats pooled. Each nine is as wide as the one before; both axes are logarithmic. \
-                     Dotted: where fewer than ten replies lie beyond, up to the slowest.",
-                    || chart::latency::draw(run, set, point, &format!("latency-{at}-{index}")),
-                );
+                format!("Round-trip time by percentile: {conditions}"),
+                "All repeats pooled. Each nine is as wide as the one before; both axes are logarithmic. \
+                 Dotted: where fewer than ten replies lie beyond, up to the slowest.",
+                || chart::latency::draw(run, set, point, &format!("latency-{at}-{index}")),
+            );
         }
-        out.table(tables::latency(run, set));
     }
+    out.tables(tables::latency(run, &sets));
 });

@@ -1,14 +1,15 @@
 //! Published figures beside measured ones.
 
-use super::{COMPARISONS, Section};
+use super::{RESULTS, Section};
 use crate::tables;
 
 pub(super) const SECTION: Section = Section {
     id: "published",
     name: "Published figures",
     title: "Published figures beside measured ones",
-    chapter: COMPARISONS,
+    chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| {
         if !out.is_short() {
             out.tables(tables::published(run));

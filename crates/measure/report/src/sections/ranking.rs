@@ -9,17 +9,16 @@ const READING: &str = "Bars, or marks on a logarithmic axis: mean of the repeats
 
 pub(super) const SECTION: Section = Section::result("ranking", "Ranking", |run, out| {
     let tables = ranking::rankings(run, out.is_short());
-    if !tables.is_empty() {
-        out.note(READING);
-    }
+    let overview = ranking::overview(run);
+    let has_overview = !overview.is_empty();
+    out.tables(overview);
     for (index, (found, rows)) in ranking::ranked(run).iter().zip(tables).enumerate() {
-        out.chart(ranking::caption(found), "", || {
-            Some(chart::ranking::draw(
-                run,
-                found,
-                &format!("ranking-{index}"),
-            ))
-        });
+        let id = format!("ranking-{index}");
+        let draw = || Some(chart::ranking::draw(run, found, &id));
+        match has_overview {
+            true => out.folded_chart(ranking::caption(found), READING, draw),
+            false => out.chart(ranking::caption(found), READING, draw),
+        }
         out.table(rows);
     }
 });

@@ -24,7 +24,7 @@ pub(super) const SECTION: Section = Section::result("scaling", "Scaling", |run, 
         out.table(figures(run, &all));
     }
 })
-.beside();
+.not_brief();
 
 fn how_to_read(axis: ScalingAxis) -> &'static str {
     match axis.adds() {

@@ -3,41 +3,49 @@
 use super::{Blocks, Section};
 use crate::layout::Run;
 use crate::layout::frames::FrameKind::{self, BackToBack, Recovery};
-use crate::layout::frames::FrameSet;
+use crate::layout::frames::{FrameSet, settings};
+use crate::table::Table;
 use crate::tables::frames as tables;
 
 pub(super) const BURSTS: Section = Section::result("bursts", "Back-to-back frames", |run, out| {
-    each(run, out, "bursts", &[BackToBack], |out, set, _| {
-        out.table(tables::back_to_back(run, set));
-    });
+    let sets = run.frame_sets_of(BackToBack);
+    out.tables(joined("Back-to-back frames", &sets, |set| {
+        Some(tables::back_to_back(run, set))
+    }));
 });
 
 pub(super) const RECOVERY: Section =
     Section::result("recovery", "Recovery from overload", |run, out| {
-        each(run, out, "recovery", &[Recovery], |out, set, _| {
-            out.table(tables::recovery(run, set));
-            goals(run, out, set);
-        });
+        let sets = run.frame_sets_of(Recovery);
+        out.tables(joined("Recovery", &sets, |set| {
+            Some(tables::recovery(run, set))
+        }));
+        goals(run, out, &sets);
     });
 
-/// Appends each set of these kinds, kind by kind; `content` gets the id for the set's charts.
-pub(super) fn each(
-    run: &Run<'_>,
-    out: &mut Blocks,
-    id: &str,
-    kinds: &[FrameKind],
-    content: impl Fn(&mut Blocks, &FrameSet<'_>, &str),
-) {
+/// The sets of these kinds, kind by kind.
+pub(super) fn sets_of<'r>(run: &'r Run<'_>, kinds: &[FrameKind]) -> Vec<FrameSet<'r>> {
     let sets = kinds.iter().flat_map(|kind| run.frame_sets_of(*kind));
-    for (index, set) in sets.enumerate() {
-        content(out, &set, &format!("{id}-{index}"));
-    }
+    sets.collect()
+}
+
+/// A table of each set, those that can be joined in one.
+pub(super) fn joined(
+    what: &str,
+    sets: &[FrameSet<'_>],
+    table: impl Fn(&FrameSet<'_>) -> Option<Table>,
+) -> Vec<Table> {
+    let settings = settings(sets).into_iter().zip(sets);
+    let tables = settings.filter_map(|(setting, set)| Some((setting, table(set)?)));
+    crate::table::joined(what, tables.collect())
 }
 
 /// Folded details under the tables of a search.
-pub(super) fn goals(run: &Run<'_>, out: &mut Blocks, set: &FrameSet<'_>) {
-    if let Some(goals) = tables::goals(set) {
-        let tables = vec![goals, tables::bounds(run, set)];
-        out.details("Search goals, both bounds and trials", tables);
+pub(super) fn goals(run: &Run<'_>, out: &mut Blocks, sets: &[FrameSet<'_>]) {
+    let mut found = joined("Search goals", sets, tables::goals);
+    if !found.is_empty() {
+        let searched: Vec<_> = sets.iter().filter(|set| !set.goals().is_empty()).collect();
+        found.extend(searched.iter().map(|set| tables::bounds(run, set)));
+        out.details("Search goals, both bounds and trials", found);
     }
 }

@@ -12,6 +12,7 @@ pub(super) const SECTION: Section = Section {
     title: "Speed of devices",
     chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| {
         out.tables(tables::findings(run));
         for (index, series) in series(run, true) {

@@ -9,6 +9,7 @@ pub(super) const SECTION: Section = Section {
     title: "Spread of the repeats",
     chapter: "Spread",
     answers: false,
+    brief: false,
     blocks: |run, out| {
         if !out.is_short() {
             out.tables(tables::spread(run));

@@ -15,15 +15,19 @@ pub(super) const SECTION: Section = Section {
     title: "Suites: cipher by hash",
     chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| {
         let tables = tables::suites::suites(run, out.is_short());
-        if !tables.is_empty() {
-            out.note(READING);
-        }
+        let overview = tables::suites::overview(run);
+        let has_overview = !overview.is_empty();
+        out.tables(overview);
         for (index, (matrix, rows)) in run.results.suites.iter().zip(tables).enumerate() {
-            out.chart(rows.caption.as_str(), "", || {
-                chart::suites::draw(run, matrix, &format!("suites-{index}"))
-            });
+            let id = format!("suites-{index}");
+            let draw = || chart::suites::draw(run, matrix, &id);
+            match has_overview {
+                true => out.folded_chart(rows.caption.as_str(), READING, draw),
+                false => out.chart(rows.caption.as_str(), READING, draw),
+            }
             out.table(rows);
         }
     },

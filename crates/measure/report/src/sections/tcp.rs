@@ -10,15 +10,17 @@ pub(super) const SECTION: Section = Section {
     title: "TCP throughput",
     chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| {
         let sets = run.sets_of(Protocol::Tcp);
         matrix(run, out, &sets, "tcp");
         for (index, set) in sets.iter().enumerate() {
-            let id = format!("tcp-{index}");
-            bars(run, out, set, None, &id);
-            out.tables(tables::throughput(run, set));
+            bars(run, out, set, None, &format!("tcp-{index}"));
+        }
+        out.tables(tables::throughput(run, &sets));
+        for (index, set) in sets.iter().enumerate() {
             out.tables(tables::goodput_drift(run, set));
-            timeline(run, out, set, &id);
+            timeline(run, out, set, &format!("tcp-{index}"));
         }
     },
 };

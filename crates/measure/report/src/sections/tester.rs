@@ -9,6 +9,7 @@ pub(super) const SECTION: Section = Section {
     title: "The tester, and what limits each figure",
     chapter: RESULTS,
     answers: false,
+    brief: false,
     blocks: |run, out| {
         if run.frame_sets().is_empty() {
             return;
@@ -23,7 +24,7 @@ pub(super) const SECTION: Section = Section {
         out.tables(tables::mixes(run));
         out.tables(tables::ports(run));
         if let Some(verdicts) = tables::verdicts(run) {
-            let title = "What limits each figure, and the numbers that say so";
+            let title = "What limits each figure, and the evidence for it";
             out.details(title, vec![verdicts]);
         }
         if out.is_empty() {

@@ -1,13 +1,14 @@
 //! The same transfers measured by several tools.
 
-use super::{COMPARISONS, Section};
+use super::{RESULTS, Section};
 use crate::tables;
 
 pub(super) const SECTION: Section = Section {
     id: "tools",
     name: "Cross-check of tools",
     title: "Cross-check of tools",
-    chapter: COMPARISONS,
-    answers: false,
+    chapter: RESULTS,
+    answers: true,
+    brief: true,
     blocks: |run, out| out.tables(tables::tools(run)),
 };

@@ -11,8 +11,9 @@ pub(super) const SECTION: Section = Section {
     name: "",
     title: "Trials without a figure",
     chapter: RESULTS,
+    answers: true,
     // The short form prints these reasons in its own way.
-    answers: false,
+    brief: false,
     blocks: |run, out| {
         let reasons = tables::reasons(run);
         if reasons.rows.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::tcp::{bars, matrix, timeline};
 use super::{RESULTS, Section};
-use crate::layout::Protocol;
+use crate::layout::{Protocol, Set};
 use crate::{chart, tables};
 
 pub(super) const SECTION: Section = Section {
@@ -11,6 +11,7 @@ pub(super) const SECTION: Section = Section {
     title: "UDP throughput and loss",
     chapter: RESULTS,
     answers: true,
+    brief: true,
     blocks: |run, out| {
         let sets = run.sets_of(Protocol::Udp);
         matrix(run, out, &sets, "udp");
@@ -22,15 +23,20 @@ pub(super) const SECTION: Section = Section {
                  Whiskers: the farthest repeat's distance.",
                 || chart::datagrams::draw(run, set, &format!("{id}-datagrams")),
             );
-            out.table(tables::datagrams(run, set));
-            // A matrix of a single point repeats the table above.
-            if set.mtus().len() * set.cores().len() > 1 {
-                for (index, payload) in set.payloads().into_iter().enumerate() {
-                    bars(run, out, set, payload, &format!("{id}-{index}"));
-                }
-                out.tables(tables::throughput(run, set));
+        }
+        out.tables(tables::datagrams(run, &sets));
+        // A matrix of a single point repeats the table above.
+        let is_matrix = |set: &Set<'_>| set.mtus().len() * set.cores().len() > 1;
+        for (at, set) in sets.iter().enumerate().filter(|(_, set)| is_matrix(set)) {
+            for (index, payload) in set.payloads().into_iter().enumerate() {
+                bars(run, out, set, payload, &format!("udp-{at}-{index}"));
             }
-            timeline(run, out, set, &id);
+        }
+        if sets.iter().any(is_matrix) {
+            out.tables(tables::throughput(run, &sets));
+        }
+        for (index, set) in sets.iter().enumerate() {
+            timeline(run, out, set, &format!("udp-{index}"));
         }
     },
 };

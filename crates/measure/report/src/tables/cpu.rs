@@ -3,11 +3,17 @@
 use super::{cell_table, mean, without_figure};
 use crate::format::{Scale, counted};
 use crate::layout::{Protocol, Run, Set};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, joined};
 use stats::{CpuResult, Estimate, Metric};
 
-/// CPU by role and payload bits per CPU-second of every cell of a set.
-pub(crate) fn cpu(run: &Run<'_>, set: &Set<'_>) -> Table {
+/// CPU by role and payload bits per CPU-second of every cell of these sets.
+pub(crate) fn cpu(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
+    let tables = sets.iter().map(|set| of(run, set));
+    let settings = Set::settings(sets).into_iter();
+    joined("CPU by role", settings.zip(tables).collect())
+}
+
+fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let bulk = set.protocol != Protocol::Ping;
     let caption = format!("CPU by role, {}", set.protocol.name());
     let table = Table::new(caption, note(run, set, bulk));

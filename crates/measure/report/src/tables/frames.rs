@@ -18,13 +18,13 @@ mod vendor;
 pub(crate) use calibration::calibration;
 pub(crate) use details::{bounds, goals, layers, verdicts};
 pub(crate) use directions::directions;
-pub(crate) use disturbed::{disturbed, percent_name};
-pub(crate) use loads::loads;
+pub(crate) use disturbed::{disturbed, exceptions, percent_name};
+pub(crate) use loads::{by_load, loads};
 pub(crate) use mrr::mrr;
 pub(crate) use ports::{cpu, cycles, mixes, ports};
 pub(crate) use service::service;
 pub(crate) use soak::{bytes, change, drift_cells, soak};
-pub(crate) use timing::{back_to_back, latency, recovery};
+pub(crate) use timing::{back_to_back, latency, latency_by_load, recovery};
 pub(crate) use variation::variation;
 pub(crate) use vendor::{Quantity, vendor};
 

@@ -10,7 +10,7 @@ use stats::{Estimate, HybridGain, KeyCost, Metric};
 use units::human::duration_ns;
 
 const NOTE: &str = "each by the same device with static keys in the same repeat: mean of these quotients, and its 95 % \
-                    interval (Student's t on logarithms); a difference is measured where chance explains it in less than 5 %, \
+                    interval (Student's t on logarithms); a difference is shown where chance explains it in less than 5 %, \
                     over all cells by the same quantity (Holm)";
 
 /// Each source in each group; `None` where none was measured beside static keys.
@@ -21,7 +21,7 @@ pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
     }
     let mut table = Table::new("Sources of keys beside static keys", NOTE)
         .labels(["Measured", "Quantity", "Keys"])
-        .figures(["By static keys", "95 % interval"])
+        .figures(["Ratio to static keys", "95 % interval"])
         .text("Difference");
     let words = run.group_words();
     for ((group, _), own) in grouped(found.iter().map(|cost| ((&cost.group, cost.metric), cost))) {
@@ -44,7 +44,7 @@ pub(crate) fn hybrids(run: &Run<'_>) -> Option<Table> {
     }
     let mut table = Table::new("Hybrids of engines beside each engine alone", HYBRIDS_NOTE)
         .labels(["Measured", "Quantity", "Hybrid", "Engine alone"])
-        .figures(["By the engine alone", "95 % interval"])
+        .figures(["Ratio to the engine alone", "95 % interval"])
         .text("Gain");
     let words = run.group_words();
     for ((group, _), own) in grouped(found.iter().map(|gain| ((&gain.group, gain.metric), gain))) {
@@ -69,7 +69,7 @@ fn verdict(gain: &HybridGain) -> Cell {
         _ => gain.ratio.mean > 1.0,
     };
     match gain.differs {
-        Some(false) => Cell::term("none measured"),
+        Some(false) => Cell::term("none shown"),
         Some(true) if is_better => Cell::plain("gain"),
         Some(true) => Cell::word("loss"),
         None => Cell::plain(UNDECIDED),
@@ -79,8 +79,8 @@ fn verdict(gain: &HybridGain) -> Cell {
 fn row(group: &str, cost: &KeyCost) -> Vec<Cell> {
     let every = duration_ns(cost.rekey_every_ns as f64);
     let difference = match cost.differs {
-        Some(false) => Cell::term("none measured"),
-        Some(true) => Cell::word("measured"),
+        Some(false) => Cell::term("none shown"),
+        Some(true) => Cell::word("shown"),
         None => Cell::plain(UNDECIDED),
     };
     vec![

@@ -4,11 +4,17 @@ use super::percentiles::{self, BY_REPEAT, TITLES};
 use super::{FORMAT, cell_table, of_baseline, with_repeats, without_figure};
 use crate::format;
 use crate::layout::{Run, Set};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, joined};
 use stats::{CellResult, LatencyResult, Metric};
 
-/// Round-trip times of every ping cell of a set.
-pub(crate) fn latency(run: &Run<'_>, set: &Set<'_>) -> Table {
+/// Round-trip times of every ping cell.
+pub(crate) fn latency(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
+    let tables = sets.iter().map(|set| of(run, set));
+    let settings = Set::settings(sets).into_iter();
+    joined("Round-trip time by ping", settings.zip(tables).collect())
+}
+
+fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let note = format!(
         "{}; percentiles are of all repeats pooled, and given where at least one reply lies beyond \
          them; p50 by repeat: {FORMAT} of the repeats' own medians{}",

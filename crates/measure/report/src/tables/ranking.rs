@@ -1,10 +1,11 @@
 //! Devices in order, group by group.
 
 use super::{late_mark, reason_cell};
-use crate::format::{self, Scale, ratio_number};
+use crate::format::{self, Scale, capitalized, ratio_number};
 use crate::layout::Run;
 use crate::layout::groups::{GroupWords, words_of};
-use crate::table::{Cell, Table};
+use crate::order::unique;
+use crate::table::{Cell, Kind, Table};
 use stats::{Rank, RankedBy, Ranking, Standing};
 
 /// A ranking, and that of the same group by CPU time, where there is one.
@@ -27,6 +28,74 @@ pub(crate) fn ranked<'r>(run: &'r Run<'_>) -> Vec<Ranked<'r>> {
     };
     let main = rankings.iter().filter(|found| !found.by.is_efficiency());
     main.map(of).collect()
+}
+
+/// Groups side by side in one table.
+const GROUPS_MAX: usize = 8;
+
+/// Devices down, groups across: the figure of each, and its rank. None for a single group.
+pub(crate) fn overview(run: &Run<'_>) -> Vec<Table> {
+    let ranked = ranked(run);
+    if ranked.len() < 2 {
+        return Vec::new();
+    }
+    ranked
+        .chunks(GROUPS_MAX)
+        .map(|groups| side_by_side(run, groups))
+        .collect()
+}
+
+fn side_by_side(run: &Run<'_>, groups: &[Ranked<'_>]) -> Table {
+    let note = "mean of the repeats, and in brackets the rank: from the best to the worst possible where the ratios of two \
+                devices within the same repeats do not decide; without a rank: for reference";
+    let mut table = Table::new("Ranking: all figures", note).label("Device");
+    for found in groups {
+        let group = found.words.name.clone();
+        table = table.figures_of(group, [capitalized(quantity(found.main.by))]);
+    }
+    let places = |found: &Ranked<'_>| {
+        let all = found.main.places.iter().chain(&found.main.references);
+        all.map(|place| name(run, place)).collect::<Vec<_>>()
+    };
+    let without = |found: &Ranked<'_>| found.main.without_figure.clone();
+    let names = groups.iter().flat_map(places);
+    let names = unique(names.chain(groups.iter().flat_map(without)));
+    for device in names {
+        let cells = groups.iter().map(|found| {
+            let main = found.main;
+            let mut all = main.places.iter().chain(&main.references);
+            let place = all.find(|place| name(run, place) == device);
+            match place {
+                Some(place) => Cell::plain(figure_with_rank(main.by, place)),
+                None if main.without_figure.contains(&device) => without_figure(run, main, &device),
+                None => Cell::missing(),
+            }
+        });
+        let cells: Vec<Cell> = cells.collect();
+        table.push([Cell::label(device)].into_iter().chain(cells).collect());
+    }
+    table
+}
+
+fn without_figure(run: &Run<'_>, ranking: &Ranking, device: &str) -> Cell {
+    let mut cells = run.results.cells.iter();
+    let own = cells.find(|cell| cell.group == ranking.group && cell.dut == device);
+    own.map_or_else(Cell::missing, |cell| match reason_cell(cell) {
+        // The sentence is in the table of reasons.
+        reason if reason.kind == Kind::Reason => {
+            Cell::word(reason.text.split(':').next().unwrap_or_default())
+        }
+        other => other,
+    })
+}
+
+/// `7.05 Gbit/s (1–3)`; of a reference, the figure alone.
+fn figure_with_rank(by: RankedBy, place: &Standing) -> String {
+    let value = scale(by, place.value).value(place.value);
+    match place.rank {
+        Some(rank) => format!("{value} ({})", rank_text(Some(rank))),
+        None => value,
+    }
 }
 
 /// One table per group; `short`: without the rank by CPU time and the ratio to the yardstick.

@@ -33,9 +33,19 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
                 2 %, where the repeats exclude a gain of more than 10 % past it (Student's t on logarithms of paired repeats, \
                 5 % over all pairs of this axis, Holm); X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
                 and by Amdahl's law β = 0; fitted to relative errors; residual: that of the farthest point";
-    let note = if short { "" } else { note };
+    let mut note = if short {
+        String::new()
+    } else {
+        note.to_owned()
+    };
+    // One reason for all series is said once.
+    let shared = shared_reason(found);
+    if let Some(why) = shared.filter(|_| !short) {
+        note.push_str(&format!("; no law is fitted: {why}"));
+    }
+    let has_laws = !short && shared.is_none();
     let mut table = Table::new("Scaling: where it stops", note).labels(["Measurement", "Device"]);
-    if !short {
+    if has_laws {
         table = table.label("By");
     }
     table = table.text("Verdict");
@@ -45,18 +55,19 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
                 Cell::label(&series.series),
                 Cell::label(series.dut.as_str()),
             ];
-            if !short {
+            if has_laws {
                 cells.push(Cell::label(by));
             }
             cells.push(what);
             table.push(cells);
         };
         let axis = series.axis.name();
-        row(
-            "figures",
-            Cell::plain(format!("{axis}: {}", series.verdict)),
-        );
-        if short {
+        let verdict = match series.axis.adds() {
+            true => series.verdict.clone(),
+            false => format!("{axis}: {}", series.verdict),
+        };
+        row("figures", Cell::plain(verdict));
+        if !has_laws {
             continue;
         }
         for fit in &series.fits {
@@ -69,6 +80,14 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
         }
     }
     table
+}
+
+/// Why no series has a law, where the reason is the same for all.
+fn shared_reason(found: &[Scaling]) -> Option<&str> {
+    let (first, others) = found.split_first()?;
+    let is_same = |series: &Scaling| series.no_fit == first.no_fit;
+    let why = first.no_fit.as_deref()?;
+    (!others.is_empty() && others.iter().all(is_same)).then_some(why)
 }
 
 /// For people.

@@ -5,7 +5,7 @@ use super::{FORMAT, reason_cell, with_repeats};
 use crate::format::{self, Scale};
 use crate::layout::groups::{GroupWords, words_of};
 use crate::layout::{Run, marked};
-use crate::order::unique;
+use crate::order::{grouped, unique};
 use crate::table::{Cell, Table};
 use stats::{CeilingBasis, CellResult, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
@@ -46,6 +46,60 @@ pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
         }
     };
     run.results.suites.iter().map(of).collect()
+}
+
+/// Settings side by side in one table.
+const SETTINGS_MAX: usize = 8;
+
+/// The throughput of each suite in each setting, suites down; none for a single setting.
+pub(crate) fn overview(run: &Run<'_>) -> Vec<Table> {
+    let words = run.group_words();
+    let by_device = run.results.suites.iter().map(|one| (&one.device, one));
+    let by_device = grouped(by_device).into_iter();
+    let several = by_device.filter(|(_, matrices)| matrices.len() > 1);
+    let tables = several.flat_map(|(device, matrices)| {
+        let chunks = matrices.chunks(SETTINGS_MAX);
+        let tables = chunks.map(|some| side_by_side(run, device, some, &words));
+        tables.collect::<Vec<_>>()
+    });
+    tables.collect()
+}
+
+fn side_by_side(
+    run: &Run<'_>,
+    device: &str,
+    matrices: &[&SuiteMatrix],
+    words: &[(&str, GroupWords)],
+) -> Table {
+    let note = "mean of the repeats; in brackets: of the ceiling that packets of this length leave";
+    let caption = format!("Suites of {device}: throughput");
+    let mut table = Table::new(caption, note).label("Suite");
+    table = table.figures(matrices.iter().map(|one| words_of(words, &one.group).name));
+    let entries = matrices.iter().flat_map(|matrix| &matrix.entries);
+    for suite in unique(entries.map(entry_name)) {
+        let cells = matrices.iter().map(|matrix| {
+            let entry = matrix.entries.iter().find(|one| entry_name(one) == suite);
+            let cell = entry.and_then(|entry| run.cell(&entry.cell));
+            cell.map_or_else(Cell::missing, mean_of_ceiling)
+        });
+        let cells: Vec<Cell> = cells.collect();
+        table.push([Cell::label(suite)].into_iter().chain(cells).collect());
+    }
+    table
+}
+
+/// `2.67 Gbit/s (51.3 %)`.
+fn mean_of_ceiling(cell: &CellResult) -> Cell {
+    let value = match (cell.throughput_bps(), cell.frame_rate()) {
+        (Some(found), _) => Scale::si(found.mean, "bit/s").value(found.mean),
+        (None, Some(found)) => Scale::si(found.mean, "pps").value(found.mean),
+        (None, None) => return reason_cell(cell),
+    };
+    let share = cell.ceiling.as_ref().and_then(|found| found.reached);
+    Cell::plain(match share {
+        Some(share) => format!("{value} ({})", format::percent(100.0 * share)),
+        None => value,
+    })
 }
 
 /// Whether any cipher is combined with two hashes.

@@ -1,85 +1,64 @@
 //! Throughput by cores and MTU, and UDP by datagram size.
 
 use super::frames::drift_cells;
-use super::{FORMAT, cell_table, mean, of_baseline, ratio_cell, reason_cell, throughput_cell};
+use super::{
+    FORMAT, Labels, cell_table, mean, of_baseline, ratio_cell, reason_cell, throughput_cell,
+};
 use crate::format::{self, Scale};
-use crate::layout::{Point, Protocol, Run, Set, payload_name};
-use crate::table::{Cell, Table};
+use crate::layout::{Point, Run, Set};
+use crate::table::{Cell, Table, joined};
 use stats::{Bulk, CellResult, Metric};
 
-/// Throughput in the source reports' layout, rows cores and columns MTU: a table per datagram size
-/// and device, baseline and device one under the other, and their ratio.
-pub(crate) fn throughput(run: &Run<'_>, set: &Set<'_>) -> Vec<Table> {
-    let devices: Vec<Option<&str>> = match set.devices().count() {
-        0 => vec![None],
-        _ => set.devices().map(Some).collect(),
-    };
-    let mut tables = Vec::new();
-    for payload in set.payloads() {
-        let points: Vec<&Point<'_>> = set
-            .points
-            .iter()
-            .filter(|point| point.payload == payload)
-            .collect();
-        tables.extend(
-            devices
-                .iter()
-                .map(|device| matrix(run, set, &points, *device)),
-        );
-    }
-    tables
+/// Throughput of sets of one protocol: devices down, settings and MTUs across.
+pub(crate) fn throughput(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
+    let tables = sets.iter().map(|set| matrix(run, set));
+    joined(
+        "Payload throughput",
+        Set::settings(sets).into_iter().zip(tables).collect(),
+    )
 }
 
-/// One table: cores down, MTU across.
-fn matrix(run: &Run<'_>, set: &Set<'_>, points: &[&Point<'_>], device: Option<&str>) -> Table {
-    let note = format!("{}; rows: cores per station; {FORMAT}", set.common);
-    let mut table = Table::new(caption(set, points, device), note).labels(["Cores", "Device"]);
-    table = table.figures(set.mtus().iter().map(|mtu| format!("MTU {mtu} B")));
-    let figure =
-        |point: &Point<'_>, dut: &str| point.cell(dut).map_or_else(Cell::missing, throughput_cell);
-    let ratio = |point: &Point<'_>, dut: &str| {
-        let of = |cell: &CellResult| ratio_cell(run, cell, Metric::PayloadThroughput);
-        point.cell(dut).map_or_else(Cell::missing, of)
+/// One set: payload, cores and devices down, MTUs across, each with the ratio to the baseline.
+fn matrix(run: &Run<'_>, set: &Set<'_>) -> Table {
+    let note = format!("{}; {FORMAT}{}", set.common, of_baseline(set, "figure"));
+    let caption = format!("{} payload throughput", set.protocol.name());
+    let labels = Labels {
+        mtu: false,
+        ..Labels::of(set)
     };
-    for cores in set.cores() {
-        let at = |mtu: u16| {
-            points
-                .iter()
-                .find(|point| (point.mtu, point.cores) == (mtu, cores))
-        };
-        let mut row = |label: &str, value: &dyn Fn(&Point<'_>) -> Cell| {
-            let values = set
-                .mtus()
-                .into_iter()
-                .map(|mtu| at(mtu).map_or_else(Cell::missing, |point| value(point)));
-            let labels = [Cell::label(cores.to_string()), Cell::label(label)];
-            table.push(labels.into_iter().chain(values).collect());
-        };
-        if let Some(baseline) = set.baseline {
-            row(baseline, &|point| figure(point, baseline));
-        }
-        if let Some(device) = device {
-            row(device, &|point| figure(point, device));
-            if set.baseline.is_some() {
-                row("ratio", &|point| ratio(point, device));
+    let mut table = labels.head(Table::new(caption, note));
+    let titles = ["Throughput", "Ratio"];
+    let is_compared = set.compared_with().is_some();
+    let titles = &titles[..1 + usize::from(is_compared)];
+    for mtu in set.mtus() {
+        table = table.figures_of(format!("MTU {mtu} B"), titles.iter().copied());
+    }
+    for payload in set.payloads() {
+        for cores in set.cores() {
+            let here = |point: &&Point<'_>| (point.payload, point.cores) == (payload, cores);
+            let points: Vec<&Point<'_>> = set.points.iter().filter(here).collect();
+            for dut in &set.duts {
+                let at = |mtu: u16| {
+                    let mut points = points.iter().filter(|point| point.mtu == mtu);
+                    points.find_map(|point| Some((*point, point.cell(dut)?)))
+                };
+                let Some((point, cell)) = set.mtus().into_iter().find_map(at) else {
+                    continue;
+                };
+                let mut cells = labels.cells(point, cell);
+                for cell in set.mtus().into_iter().map(|mtu| Some(at(mtu)?.1)) {
+                    cells.push(cell.map_or_else(Cell::missing, throughput_cell));
+                    if is_compared {
+                        let ratio =
+                            |cell: &CellResult| ratio_cell(run, cell, Metric::PayloadThroughput);
+                        cells.push(cell.map_or_else(Cell::missing, ratio));
+                    }
+                }
+                table.push(cells);
             }
         }
     }
     table
-}
-
-fn caption(set: &Set<'_>, points: &[&Point<'_>], device: Option<&str>) -> String {
-    let what = match set.protocol {
-        Protocol::Udp => {
-            let size = payload_name(points.first().and_then(|point| point.payload));
-            format!("UDP payload throughput, datagrams of {size}")
-        }
-        _ => "TCP payload throughput".to_owned(),
-    };
-    match (set.baseline, device) {
-        (Some(baseline), Some(device)) => format!("{what}: {device} against {baseline}"),
-        (only, device) => format!("{what}: {}", device.or(only).unwrap_or_default()),
-    }
 }
 
 /// Drift of the goodput of every repeat of a long TCP transfer; `None` without any.
@@ -114,8 +93,14 @@ pub(crate) fn goodput_drift(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// Offered, received and lost of every UDP cell of a set.
-pub(crate) fn datagrams(run: &Run<'_>, set: &Set<'_>) -> Table {
+/// Offered, received and lost of every UDP cell.
+pub(crate) fn datagrams(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
+    let tables = sets.iter().map(|set| datagrams_of(run, set));
+    let settings = Set::settings(sets).into_iter();
+    joined("UDP by datagram size", settings.zip(tables).collect())
+}
+
+fn datagrams_of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let note = format!(
         "{}; payload and datagrams per second; received: {FORMAT}{}",
         set.common,

@@ -202,7 +202,7 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
     let sections = sections::of(run, Document::Terminal);
     let answers: Vec<Vec<Table>> = sections
         .into_iter()
-        .filter(|(section, _)| section.answers)
+        .filter(|(section, _)| section.brief)
         .map(|(_, blocks)| {
             let tables = blocks.into_iter().filter_map(|block| match block {
                 Block::Table(table) => Some(table),

@@ -36,12 +36,25 @@ fn head(page: &mut String, run: &Run<'_>) {
         escape(&super::provenance(run)),
         headline::soundness(run)
     ));
+    let findings = headline::findings(run);
+    if !findings.is_empty() {
+        page.push('\n');
+    }
+    for finding in findings {
+        page.push_str(&format!("- {}\n", escape(&finding)));
+    }
     for found in headline::headlines(run) {
         page.push_str(&format!("\n**{}**\n\n", escape(&found.device)));
         for fact in &found.facts {
             let figure = escape(&format!("{} {}", fact.figure, fact.unit));
-            let detail = escape(&fact.detail);
-            page.push_str(&format!("- {}: **{figure}**; {detail}\n", fact.label));
+            let rest = [&fact.range, &fact.detail].into_iter();
+            let rest = rest.filter(|part| !part.is_empty());
+            let rest: String = rest.map(|part| format!("; {}", escape(part))).collect();
+            page.push_str(&format!(
+                "- {}: **{}**{rest}\n",
+                fact.label,
+                figure.trim_end()
+            ));
         }
         if let Some(why) = &found.without {
             page.push_str(&format!("{}\n", rich(why)));
@@ -108,7 +121,7 @@ fn table(page: &mut String, table: &Table) {
     page.push_str("\n\n");
     row(
         page,
-        table.columns.iter().map(|column| escape(&column.title)),
+        table.columns.iter().map(|column| escape(&column.heading())),
     );
     let rules = table
         .columns

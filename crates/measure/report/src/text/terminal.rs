@@ -66,12 +66,7 @@ fn head(page: &mut Page, run: &Run<'_>) {
         for fact in &found.facts {
             let first = format!("  {:label$}  ", fact.label);
             let indent = " ".repeat(first.width());
-            page.wrapped(
-                &first,
-                &indent,
-                &format!("{} {}; {}", fact.figure, fact.unit, fact.detail),
-                Style::plain,
-            );
+            page.wrapped(&first, &indent, &fact.sentence(), Style::plain);
         }
     }
 }
@@ -353,6 +348,7 @@ impl Page {
     fn heading(&mut self, table: &Table, widths: &[usize], part: &[usize]) -> String {
         let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
         let rule = self.style.dim(&"─".repeat(total - GAP));
+        self.groups(table, widths, part);
         let head = part.iter().map(|&column| {
             let heading = &table.columns[column];
             pad(&visible(&heading.title), widths[column], heading.right)
@@ -361,6 +357,39 @@ impl Page {
         self.line(&head.join(&" ".repeat(GAP)));
         self.line(&rule);
         rule
+    }
+
+    /// The settings above the headings, each over the columns that share it, in as many lines as
+    /// they need.
+    fn groups(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
+        let mut runs: Vec<(&str, usize)> = Vec::new();
+        for &column in part {
+            let group = table.columns[column].group.as_str();
+            match runs.last_mut() {
+                Some((last, width)) if !group.is_empty() && *last == group => {
+                    *width += GAP + widths[column];
+                }
+                _ => runs.push((group, widths[column])),
+            }
+        }
+        let wrapped: Vec<Vec<String>> = runs
+            .iter()
+            .map(|(group, width)| match group.is_empty() {
+                true => Vec::new(),
+                false => wrap(&visible(group), *width),
+            })
+            .collect();
+        let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..lines {
+            let texts = runs.iter().zip(&wrapped).map(|((_, width), wrapped)| {
+                let text = (line + wrapped.len()).checked_sub(lines);
+                let text = text.and_then(|line| wrapped.get(line));
+                let text = pad(text.map_or("", String::as_str), *width, true);
+                self.style.bold(&text)
+            });
+            let texts: Vec<String> = texts.collect();
+            self.line(&texts.join(&" ".repeat(GAP)));
+        }
     }
 
     fn part(&mut self, table: &Table, widths: &[usize], part: &[usize]) {

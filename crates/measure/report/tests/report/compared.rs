@@ -38,7 +38,7 @@ fn a_ranking_has_a_chart_with_a_figure_for_each_device_and_reference() {
 }
 
 #[test]
-fn of_many_devices_the_order_comes_before_the_cards() {
+fn the_summary_comes_first_and_is_a_table_of_many_devices() {
     let first_sections = |journal: &Journal| -> Vec<String> {
         let (_, page) = parse(journal);
         let found = select(&page, "main > section[id]");
@@ -47,22 +47,21 @@ fn of_many_devices_the_order_comes_before_the_cards() {
             .map(str::to_owned)
             .collect()
     };
-    assert_eq!(first_sections(&fixture::peers(5)), ["ranking", "summary"]);
+    assert_eq!(first_sections(&fixture::peers(5)), ["summary", "ranking"]);
     assert_eq!(first_sections(&fixture::quick()), ["summary"]);
-    let mut few = fixture::peers(5);
-    let kept = |cell: &str| {
-        cell.ends_with("/direct") || cell.ends_with("/cipherbench") || cell.ends_with("/openvpn")
-    };
-    few.header.plan.cells.retain(|cell| kept(&cell.id));
-    few.trials.retain(|trial| kept(&trial.cell));
-    assert_eq!(first_sections(&few), ["summary", "ranking"]);
     let (_, page) = parse(&fixture::peers(5));
-    let soundness = select(&page, "main > .soundness").into_iter().map(text);
-    assert_eq!(soundness.count(), 1);
-    // A line for each fact, without what it is of.
-    assert_eq!(select(&page, "#summary .device").len(), 7);
-    assert_eq!(select(&page, "#summary dd strong").len(), 18);
-    assert!(select(&page, "#summary dd > span").is_empty());
+    assert_eq!(select(&page, "#summary .soundness").len(), 1);
+    // A row for each device with a figure, and the reason of the one without.
+    assert_eq!(select(&page, "#summary .grid tbody tr").len(), 6);
+    assert_eq!(select(&page, "#summary .grid td strong").len(), 18);
+    let summary = text(select(&page, "#summary")[0]);
+    assert!(summary.contains("gotatun: No figure: "), "{summary}");
+    let findings = select(&page, "#summary .findings li");
+    assert!(
+        text(findings[0]).starts_with("TCP, MTU 1400 B, 1 core: fastest AES-256-GCM, "),
+        "{}",
+        text(findings[0])
+    );
 }
 
 #[test]

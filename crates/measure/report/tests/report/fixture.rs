@@ -1,12 +1,14 @@
 //! Made-up runs with plausible figures: what a report must be able to show. Noise comes from a
 //! fixed seed.
 
+use campaign::HostFacts;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan,
     Measurement, Mode, OpenVpn, Plan, Stations, StrongSwan, Tool, WireGuard, WireGuardProgram,
 };
 use journal::record::*;
 use journal::{Journal, Record};
+use std::path::Path;
 use wire::Suite;
 
 // Named, since an example takes this file by its path.
@@ -42,6 +44,19 @@ const STARTED_NS: u64 = 1_795_174_200 * SECOND_NS;
 /// The quick campaign, complete.
 pub(crate) fn quick() -> Journal {
     Maker::new(plan("quick", quick_cells(), 3)).finish()
+}
+
+/// A campaign of the repository's, as its file says, on eight cores.
+pub(crate) fn shipped(name: &str) -> Journal {
+    let campaigns = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../campaigns");
+    let host = HostFacts { cores: 8 };
+    let campaign = campaign::load(&campaigns.join(format!("{name}.yaml")), &host).unwrap();
+    let plan = campaign.plan(&campaign.usual_lab(), &host).unwrap();
+    let mut maker = Maker::new(plan);
+    maker.by_family = true;
+    let mut journal = maker.finish();
+    journal.header.environment.cpus = 8;
+    journal
 }
 
 /// The quick campaign with an invalid cell, a failed one, a partly measured one and a failed check.

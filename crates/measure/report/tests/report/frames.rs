@@ -183,7 +183,8 @@ fn calibration_ports_goals_and_mixes_are_shown() {
     let ports = table(&page, "Ports of the tester");
     let receiver = row(&ports, "receiver");
     assert_eq!(receiver[1], "AF_PACKET");
-    assert!(receiver[5].starts_with("AF_XDP needs"), "{receiver:?}");
+    let why = receiver.last().unwrap();
+    assert!(why.starts_with("AF_XDP needs"), "{receiver:?}");
     assert_eq!(row(&table(&page, "Search goals"), "pdr")[1], "0.5 %");
     let imix = table(&page, "Mixes of frame sizes");
     assert_eq!(imix[1][1..], ["7×64, 4×594, 1×1518", "361.8 B"]);
@@ -329,15 +330,18 @@ trials:
     };
     for (kind, title) in [
         ("load", "Load, both"),
-        ("throughput", "Rates by layer, "),
+        ("throughput", "Rates by layer"),
         ("back-to-back", "Back-to-back frames, both"),
         ("latency", "Latency under load, both"),
         ("recovery", "Recovery, both"),
     ] {
         let rows = markdown_rows(markdown, title);
-        assert_eq!(rows.len(), of(kind).count(), "{kind}: {rows:#?}");
+        // Two sets with few columns stand side by side.
+        let sets = of(kind).count() / rows.len().max(1);
+        assert!(sets == 1 || sets == 2, "{kind}: {rows:#?}");
+        assert_eq!(rows.len() * sets, of(kind).count(), "{kind}: {rows:#?}");
     }
-    assert_eq!(markdown_rows(markdown, "CPU by role, ").len(), cells.len());
+    assert_eq!(markdown_rows(markdown, "CPU by role").len(), cells.len());
     let curves = markdown_rows(markdown, "Frame loss, both");
     let first = curves
         .iter()
@@ -392,17 +396,17 @@ fn a_headline_from_fewer_than_three_repeats_says_so() {
         );
         report::build(&run_of(&text)).markdown
     };
-    for (repeats, words) in [(1, "(n = 1)"), (2, "(n = 2)")] {
+    for (repeats, words) in [
+        (1, "; one repeat; "),
+        (2, "; two repeats "),
+        (3, "; repeats "),
+    ] {
         let markdown = campaign(repeats);
-        // On a machine of two cores.
-        let verdict = format!("machine-limited {words}");
-        let is_throughput =
-            |line: &str| line.starts_with("- Throughput") && line.ends_with(&verdict);
-        assert!(markdown.lines().any(is_throughput), "{markdown}");
-        let is_latency = |line: &str| line.starts_with("- Latency") && line.ends_with(words);
-        assert!(markdown.lines().any(is_latency), "{markdown}");
+        for figure in ["- Throughput", "- Latency"] {
+            let is_figure = |line: &str| line.starts_with(figure) && line.contains(words);
+            assert!(markdown.lines().any(is_figure), "{markdown}");
+        }
     }
-    assert!(!campaign(3).contains("(n = "));
 }
 
 #[test]
@@ -442,7 +446,12 @@ fn each_step_of_a_service_passes_or_says_what_failed() {
     // device's name spans its rows.
     let ours = of("cipherbench");
     let back = |row: &[String], place: usize| row[row.len() - place].clone();
-    let steps: Vec<String> = ours.iter().map(|row| back(row, 7)).collect();
+    let from_end = |title: &str| {
+        let place = found[0].iter().position(|known| known == title).unwrap();
+        found[0].len() - place
+    };
+    let steps_from_end = from_end("Step");
+    let steps: Vec<String> = ours.iter().map(|row| back(row, steps_from_end)).collect();
     let expected = [
         "25 % of CIR",
         "50 % of CIR",
@@ -455,5 +464,5 @@ fn each_step_of_a_service_passes_or_says_what_failed() {
         ours[..4].iter().all(|row| back(row, 1) == "passed"),
         "{ours:?}"
     );
-    assert!(back(&ours[4], 4).ends_with(" %"), "{ours:?}");
+    assert!(back(&ours[4], from_end("Lost")).ends_with(" %"), "{ours:?}");
 }

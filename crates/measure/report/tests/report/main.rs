@@ -21,6 +21,7 @@ mod golden;
 mod html;
 mod insecure;
 mod known;
+mod layout;
 mod machine;
 mod scaling;
 mod sittings;

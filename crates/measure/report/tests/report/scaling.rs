@@ -16,7 +16,10 @@ fn the_stop_is_named_in_words_in_every_document() {
         &documents.json,
         &shown,
     ] {
-        for words in ["stops scaling at 14", "stops scaling at 4; falls from 8 on"] {
+        for words in [
+            "stops scaling at 14",
+            "stops scaling at 4 workers; falls from 8 on",
+        ] {
             assert!(document.contains(words), "{words}");
         }
         assert!(document.contains("is capped: in"));

@@ -4,7 +4,7 @@ use super::curve::{Course, Crossover, DeviceStanding};
 use super::series::{DeviceAxis, DeviceCurve, DeviceGain, DeviceUnit};
 use crate::scaling::Top;
 
-/// The fixed settings of a series: `1408 B, 40 at once, threads`; a depth of 1 is left out.
+/// The fixed settings of a series: `1408 B, 40 in parallel, threads`; a depth of 1 is left out.
 pub(super) fn common(
     bytes: Option<u32>,
     concurrency: Option<u32>,
@@ -13,7 +13,7 @@ pub(super) fn common(
 ) -> String {
     let parts = [
         bytes.map(|bytes| format!("{bytes} B")),
-        concurrency.map(|n| format!("{n} at once")),
+        concurrency.map(|n| format!("{n} in parallel")),
         depth
             .filter(|depth| *depth > 1)
             .map(|depth| format!("queue depth {depth}")),
@@ -23,11 +23,11 @@ pub(super) fn common(
     parts.join(", ")
 }
 
-/// A number of an axis: `30 at once`, `128 B`, `a depth of 4`.
+/// A number of an axis: `30 in parallel`, `128 B`, `a depth of 4`.
 fn number(axis: DeviceAxis, n: impl std::fmt::Display) -> String {
     match axis {
         DeviceAxis::Bytes => format!("{n} B"),
-        DeviceAxis::AtOnce => format!("{n} at once"),
+        DeviceAxis::AtOnce => format!("{n} in parallel"),
         DeviceAxis::Depth => format!("a depth of {n}"),
     }
 }
@@ -67,8 +67,8 @@ fn times(ratio: f64) -> String {
     format!("{ratio:.decimals$} times")
 }
 
-/// The course of a curve: `highest at 500 at once (12.3 kop/s); stops scaling at 110; falls from
-/// 1000 on`.
+/// The course of a curve: `highest at 500 in parallel (12.3 kop/s); stops scaling at 110 in
+/// parallel; falls from 1000 on`.
 pub(super) fn curve(
     axis: DeviceAxis,
     unit: DeviceUnit,
@@ -97,7 +97,7 @@ pub(super) fn curve(
         return words;
     }
     match top {
-        Some(top) => words.push_str(&format!("; {}", top.in_words())),
+        Some(top) => words.push_str(&format!("; {}", top.in_words(&number(axis, top.n)))),
         None => words.push_str(&format!("; not saturated at {}", last.n)),
     }
     if let Some(n) = found.falls_from_n {
@@ -142,10 +142,7 @@ pub(super) fn crossover(
         (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
         (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
         (Course::Same, _) => {
-            let anywhere = everywhere.replace("everywhere", "anywhere");
-            format!(
-                "no difference from {cpu} shown {anywhere}: {range}, and repeats scatter as much"
-            )
+            format!("equal to {cpu} within the spread of the repeats {everywhere}: {range}")
         }
         (Course::FasterFrom, Some(at)) => {
             let from = found.faster_from.unwrap_or(0);
@@ -173,12 +170,12 @@ pub(super) fn crossover(
         (Course::NotFaster, _) if high > 1.0 => {
             format!("not distinguishably faster than {cpu}: {range}")
         }
-        (Course::NotFaster, _) => format!("nowhere faster than {cpu}: {range}"),
+        (Course::NotFaster, _) => format!("faster than {cpu} at no number: {range}"),
         (Course::NotSlower, _) if low < 1.0 => {
             format!("not distinguishably slower than {cpu}: {range}")
         }
-        (Course::NotSlower, _) => format!("nowhere slower than {cpu}: {range}"),
-        _ => format!("now faster than {cpu}, now slower: {range}"),
+        (Course::NotSlower, _) => format!("slower than {cpu} at no number: {range}"),
+        _ => format!("faster than {cpu} at some numbers and slower at others: {range}"),
     }
 }
 
@@ -231,14 +228,14 @@ mod tests {
     #[test]
     fn a_depth_of_one_is_left_out() {
         assert_eq!(common(Some(64), None, Some(1), "threads"), "64 B, threads");
-        assert_eq!(common(None, Some(1), Some(1), "threads"), "1 at once");
+        assert_eq!(common(None, Some(1), Some(1), "threads"), "1 in parallel");
         assert_eq!(
             common(Some(64), Some(40), None, "processes"),
-            "64 B, 40 at once, processes"
+            "64 B, 40 in parallel, processes"
         );
         assert_eq!(
             common(None, Some(2), Some(8), "threads"),
-            "2 at once, queue depth 8, threads"
+            "2 in parallel, queue depth 8, threads"
         );
     }
 }

@@ -4,6 +4,7 @@ use crate::estimate::Estimate;
 use crate::significance::Ratio;
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::human::counted;
 
 /// The number that varies in a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -31,6 +32,18 @@ impl ScalingAxis {
             Self::Streams => "streams",
             Self::Flows => "flows",
             Self::Tunnels => "tunnels",
+        }
+    }
+
+    /// For people: `8 workers`.
+    #[must_use]
+    pub fn counted(self, n: u32) -> String {
+        match self {
+            Self::Workers => counted(n, "worker"),
+            Self::Cores => format!("{} per station", counted(n, "core")),
+            Self::Streams => counted(n, "stream"),
+            Self::Flows => counted(n, "flow"),
+            Self::Tunnels => counted(n, "tunnel"),
         }
     }
 

@@ -45,13 +45,13 @@ impl Top {
         self.open_gain_percent <= FLAT_MAX_PERCENT
     }
 
-    /// `stops scaling at 14`, or how much more the repeats leave possible.
-    pub(crate) fn in_words(&self) -> String {
+    /// `stops scaling at 14 workers`, or how much more the repeats leave possible. `number` is the
+    /// number of this point with what it counts.
+    pub(crate) fn in_words(&self, number: &str) -> String {
         match self.is_shown() {
-            true => format!("stops scaling at {}", self.n),
+            true => format!("stops scaling at {number}"),
             false => format!(
-                "no certain gain past {}: {} more is possible",
-                self.n,
+                "no certain gain past {number}: {} more is possible",
                 up_to(self.open_gain_percent)
             ),
         }

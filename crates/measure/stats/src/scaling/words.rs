@@ -11,21 +11,22 @@ pub(super) fn no_fit(axis: ScalingAxis, figures: usize) -> Option<String> {
     }
     (figures < FIT_MIN_POINTS).then(|| {
         format!(
-            "{figures} points are too few: a law with three parameters fits any three; \
-             {FIT_MIN_POINTS} are needed"
+            "{FIT_MIN_POINTS} points are needed to fit Amdahl's law, there {} {figures}",
+            if figures == 1 { "is" } else { "are" }
         )
     })
 }
 
-/// `stops scaling at 14`, `rises to 4, the largest measured`, with the conditions that affect it.
+/// `stops scaling at 14 workers`, `rises to 4 workers, the largest measured`, with the conditions
+/// that affect it.
 pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape) -> String {
     let measured = || points.iter().filter(|point| point.figure.is_some());
     let last = measured().next_back().map_or(0, |point| point.n);
     let mut text = match (axis.adds(), shape.top, shape.falls_from) {
-        (true, None, _) => format!("rises to {last}, the largest measured"),
-        (true, Some(top), _) => top.in_words(),
+        (true, None, _) => format!("rises to {}, the largest measured", axis.counted(last)),
+        (true, Some(top), _) => top.in_words(&axis.counted(top.n)),
         (false, _, None) if shape.open_loss_percent <= FLAT_MAX_PERCENT => {
-            format!("holds to {last}, the largest measured")
+            format!("holds to {}, the largest measured", axis.counted(last))
         }
         (false, _, None) => format!(
             "no certain fall to {last}, the largest measured: {} less is possible",

@@ -175,7 +175,7 @@ fn the_crossover_saturation_and_second_card_of_a_source_report_are_found_and_nam
     assert_eq!(beside.crossover.course, Course::FasterFrom);
     assert_eq!(beside.crossover.faster_from, Some(40));
     assert!((beside.crossover.crosses_at.unwrap() - 30.3).abs() < 0.2);
-    let verdict = "faster than cpu from about 30 at once on: slower at 20, faster at 40 and more; 2.64 times at 500 at once";
+    let verdict = "faster than cpu from about 30 in parallel on: slower at 20, faster at 40 and more; 2.64 times at 500 in parallel";
     assert_eq!(beside.verdict, verdict);
     assert_eq!(beside_two.dut, "cards");
     let gain = &series.gains[0];

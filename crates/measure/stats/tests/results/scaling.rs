@@ -143,7 +143,7 @@ fn a_device_that_stops_scaling_while_cores_are_idle_is_named_in_a_warning() {
     let cells = cells.map(|(workers, megabytes)| (with_workers(workers), megabytes));
     // One core of 32 is busy; stations and workers need 18 at most.
     let results = Results::of(&run(&cells, 32));
-    assert_eq!(results.scalings[0].verdict, "stops scaling at 2");
+    assert_eq!(results.scalings[0].verdict, "stops scaling at 2 workers");
     let warning = results
         .warnings
         .iter()

@@ -34,7 +34,7 @@ pub(crate) fn scale(unit: DeviceUnit, value: f64) -> Scale {
 pub(crate) fn series_name(series: &DeviceSeries) -> String {
     let by = match series.axis {
         DeviceAxis::Bytes => "by size of input",
-        DeviceAxis::AtOnce => "by how many at once",
+        DeviceAxis::AtOnce => "by operations in parallel",
         DeviceAxis::Depth => "by depth of the queue",
     };
     match series.common.is_empty() {

@@ -21,9 +21,10 @@ use crate::tables::percentiles::{self, TITLES};
 use campaign::plan::{Event, Procedure};
 use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes};
 
-/// The tables of a set, the one to read first in front; none for other procedures.
-pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
-    let mut found = match set.kind {
+/// The tables of a set, the one to read first in front, as many for each set of one kind; none for
+/// other procedures.
+pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>) -> Vec<Table> {
+    match set.kind {
         FrameKind::Rekey => vec![
             rekey::rekeys(run, set),
             rekey::added(run, set),
@@ -34,14 +35,14 @@ pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<T
         FrameKind::Reset => vec![reset::resets(run, set)],
         FrameKind::Setup => vec![events::setup(run, set)],
         FrameKind::Hostile => vec![hostile::forwarded(run, set), hostile::shares(run, set)],
-        _ => return Vec::new(),
-    };
-    if short {
-        found.truncate(1);
+        _ => Vec::new(),
     }
-    found.extend(reset::differing(run, set));
-    found.extend(events::not_recovered(run, set));
-    found
+}
+
+/// Single events that need attention.
+pub(crate) fn exceptions(run: &Run<'_>, set: &FrameSet<'_>) -> impl Iterator<Item = Table> {
+    let differing = reset::differing(run, set).into_iter();
+    differing.chain(events::not_recovered(run, set))
 }
 
 /// The main figure of such a cell, in a few words.

@@ -3,8 +3,45 @@
 use super::{head, labels, mean_rate, share, verdict, without_figure};
 use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
+use crate::order::sorted;
 use crate::table::{Cell, Table};
 use stats::LoadResult;
+
+/// What is lost at each load of a loss curve, devices down and loads across; `None` for one load.
+pub(crate) fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let loads = set
+        .rows()
+        .filter_map(|(_, cell)| Some(cell.frames()?.loads()));
+    let percents = sorted(loads.flatten().filter_map(|load| load.percent));
+    if percents.len() < 2 {
+        return None;
+    }
+    let note = format!(
+        "{}; lost, of the frames that left the sender, by load in per cent of the highest; mean of the repeats; 0 means \
+         none at all",
+        set.common
+    );
+    let mut table = head(
+        set,
+        Table::new(super::caption(set, "Frames lost by load"), note),
+    );
+    table = table.figures(percents.iter().map(|percent| format!("{percent} %")));
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        let Some(found) = cell.frames() else {
+            cells.extend(without_figure(cell, percents.len()));
+            table.push(cells);
+            continue;
+        };
+        cells.extend(percents.iter().map(|percent| {
+            let mut loads = found.loads().iter();
+            let load = loads.find(|load| load.percent == Some(*percent));
+            Cell::or_missing(load.map(|load| share(load.account.lost, load.lost_ppm.mean)))
+        }));
+        table.push(cells);
+    }
+    Some(table)
+}
 
 /// Every load of a loss curve, or the one of a `load` test.
 pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {

@@ -4,9 +4,50 @@ use super::{fill, head, labels, mean_rate, verdict, without_figure};
 use crate::format::{self, Scale, counted, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
+use crate::order::sorted;
 use crate::table::{Cell, Table};
 use crate::tables::percentiles::{self, BY_REPEAT, TITLES};
 use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult};
+
+/// Median and 99th percentile, devices down and loads across; `None` for one load.
+pub(crate) fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let found = set
+        .rows()
+        .filter_map(|(_, cell)| Some(&cell.frames()?.latency));
+    let percents = sorted(found.flatten().filter_map(|latency| latency.percent));
+    if percents.len() < 2 {
+        return None;
+    }
+    let note = format!(
+        "{}; one way, from the intended send time; load: per cent of the throughput of each device; all repeats pooled",
+        set.common
+    );
+    let caption = super::caption(set, "Latency by load");
+    let mut table = head(set, Table::new(caption, note));
+    for percent in &percents {
+        let load = match percent {
+            0 => "Lowest load".to_owned(),
+            percent => format!("{percent} % load"),
+        };
+        table = table.figures_of(load, ["p50", "p99"]);
+    }
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        let Some(found) = cell.frames() else {
+            cells.extend(without_figure(cell, 2 * percents.len()));
+            table.push(cells);
+            continue;
+        };
+        for percent in &percents {
+            let mut loads = found.latency.iter();
+            let load = loads.find(|latency| latency.percent == Some(*percent));
+            cells.push(Cell::time(load.map(|latency| latency.p50_ns)));
+            cells.push(Cell::time(load.and_then(|latency| latency.p99_ns)));
+        }
+        table.push(cells);
+    }
+    Some(table)
+}
 
 /// Percentiles by share of the throughput.
 pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {

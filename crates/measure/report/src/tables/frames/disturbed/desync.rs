@@ -18,7 +18,7 @@ pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let table = head(set, Table::new(caption(set, ""), note))
         .figures(["Times", "Outage, median", "Longest", "95 % interval"])
-        .figures(["Lost, mean", "Lost, most", "Without recovery", "Found"])
+        .figures(["Lost, mean", "Lost, max", "Without recovery", "Found"])
         .figures(["Packets", "Time"]);
     fill(table, run, set, |found| Some(cells(found.desync()?)))
 }

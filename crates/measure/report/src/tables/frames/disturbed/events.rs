@@ -19,7 +19,7 @@ pub(super) fn failover(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let table = head(set, Table::new(caption(set, ""), note))
         .figures(["Failures", "Outage, median", "Longest", "95 % interval"])
-        .figures(["First frame", "Last loss", "Lost, mean", "Lost, most"])
+        .figures(["First frame", "Last loss", "Lost, mean", "Lost, max"])
         .figure("Without recovery");
     fill(table, run, set, |found| {
         Some(failover_cells(found.failover()?))
@@ -45,12 +45,12 @@ pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; all times from the order to set all tunnels up; first frame: intended time of the \
         first received; all carry: nothing is lost from then on; tunnels/s: by that time, or by the \
-         device's report if later; said: when the device reported them up, mean; over the set-ups of all repeats",
+         device's report if later; reported: when the device reported them up, mean; over the set-ups of all repeats",
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
         .figures(["Tunnels", "Set-ups", "First frame", "All carry, median"])
-        .figures(["Longest", "95 % interval", "Tunnels/s", "Said"])
+        .figures(["Longest", "95 % interval", "Tunnels/s", "Reported"])
         .figure("Without recovery");
     fill(table, run, set, |found| Some(setup_cells(found.setup()?)))
 }

@@ -14,15 +14,15 @@ use stats::{Estimate, RekeyResult};
 /// Cost of a rekey.
 pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; took: until the device reported completion; lost: frames from one rekey to the next; gap: from a \
+        "{}; duration: until the device reported completion; lost: frames from one rekey to the next; gap: from a \
          rekey to its last loss; all three over the rekeys of all repeats; kept: forwarding rate by that of the \
          same load without rekeys; clean: of the repeats whose load lost nothing without rekeys, so \
          that loss with rekeys is due to them",
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
-        .figures(["Rekeys", "Asked, 1/s", "Reached, 1/s", "Took"])
-        .figures(["Lost, mean", "Lost, most", "Longest gap"])
+        .figures(["Rekeys", "Configured, 1/s", "Reached, 1/s", "Duration"])
+        .figures(["Lost, mean", "Lost, max", "Longest gap"])
         .figures(["Throughput kept", "Clean repeats", "Rekeys in them"])
         .figure("Lost in them");
     fill(table, run, set, |found| Some(cells(found.rekey()?)))
@@ -91,13 +91,13 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
-        .label("Keys")
+        .label("Rekeys")
         .figures(load_titles());
     for (point, cell) in set.rows() {
         let found = of(cell);
         let quiet = found.and_then(|found| found.quiet.as_ref());
         let renewed = found.and_then(|found| Some(&found.rekey()?.disturbed));
-        for (name, load) in [("left alone", quiet), ("renewed", renewed)] {
+        for (name, load) in [("without", quiet), ("with", renewed)] {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(name));
             match load {

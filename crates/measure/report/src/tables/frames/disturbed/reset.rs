@@ -15,14 +15,14 @@ pub(super) fn resets(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; reset time: frames lost by the offered rate (RFC 6201, frame-loss method); by timestamps: from the last \
          frame before to the first frame after (its timestamp method), median; differing: resets whose two times differ; \
-         last loss: from the reset on, median; said: when the device reported that it was up, mean; over the resets of \
+         last loss: from the reset on, median; reported: when the device reported that it was up, mean; over the resets of \
          all repeats; medians count those without recovery as longest, the interval leaves them out",
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
         .figures(["Resets", "Reset time, median", "Longest", "95 % interval"])
-        .figures(["By timestamps", "Differing", "Last loss", "Said"])
-        .figures(["Lost, mean", "Lost, most", "Without recovery"]);
+        .figures(["By timestamps", "Differing", "Last loss", "Reported"])
+        .figures(["Lost, mean", "Lost, max", "Without recovery"]);
     fill(table, run, set, |found| Some(cells(found.reset()?)))
 }
 

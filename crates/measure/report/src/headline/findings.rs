@@ -1,0 +1,227 @@
+//! The campaign's question in a few sentences: what was compared, and what came of it.
+
+use crate::format::{Scale, capitalized, counted, ratio_number};
+use crate::layout::Run;
+use crate::order::grouped;
+use crate::tables::ranking::{self, Ranked};
+use crate::tables::suites::entry_name;
+use stats::{ClaimVerdict, Estimate, SuiteMatrix};
+
+/// Sentences about one kind of comparison; the sections have all.
+const OF_A_KIND_MAX: usize = 4;
+
+/// Findings that compare cells with one another or with claims, the most specific first.
+pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
+    let results = &run.results;
+    let mut found = claims(run);
+    found.extend(keys(run));
+    found.extend(hybrids(run));
+    if results.suites.is_empty() {
+        let ranked = ranking::ranked(run);
+        found.extend(limited(ranked.iter().filter_map(|one| best(run, one))));
+    } else {
+        found.extend(limited(
+            results.suites.iter().filter_map(|one| suites(run, one)),
+        ));
+    }
+    found.extend(limited(scalings(run)));
+    found.extend(tools(run));
+    found
+}
+
+/// Series of one measurement with the same verdict in one sentence.
+fn scalings(run: &Run<'_>) -> impl Iterator<Item = String> {
+    let all = run.results.scalings.iter().map(|series| {
+        let key = (series.axis, &series.series, &series.verdict);
+        (key, series.dut.as_str())
+    });
+    grouped(all)
+        .into_iter()
+        .map(|((axis, series, verdict), duts)| {
+            let by = match axis.adds() {
+                true => String::new(),
+                false => format!("{}: ", axis.name()),
+            };
+            format!("{}, {series}: {by}{verdict}.", duts.join(", "))
+        })
+}
+
+/// The first few, and how many there are more.
+fn limited(sentences: impl Iterator<Item = String>) -> Vec<String> {
+    let mut sentences: Vec<String> = sentences.collect();
+    let more = sentences.len().saturating_sub(OF_A_KIND_MAX);
+    if more > 1 {
+        sentences.truncate(OF_A_KIND_MAX);
+        sentences.push(format!("… and {more} more like these in the tables."));
+    }
+    sentences
+}
+
+fn claims(run: &Run<'_>) -> Vec<String> {
+    let all = &run.results.claims;
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let count = |verdict| all.iter().filter(|one| one.verdict == verdict).count();
+    vec![format!(
+        "Of {}, {} met, {} not met, {} not decided.",
+        counted(all.len() as u64, "claim"),
+        count(ClaimVerdict::Met),
+        count(ClaimVerdict::NotMet),
+        count(ClaimVerdict::NotDecided)
+    )]
+}
+
+fn keys(run: &Run<'_>) -> Option<String> {
+    let costs = &run.results.key_costs;
+    let ratios = costs.iter().map(|cost| (&cost.ratio, cost.differs));
+    let range = range(ratios.clone())?;
+    Some(format!(
+        "Sources of keys beside static keys: {} ({range}).",
+        differences(ratios.map(|(_, differs)| differs))
+    ))
+}
+
+fn hybrids(run: &Run<'_>) -> Option<String> {
+    let gains = &run.results.hybrid_gains;
+    let ratios = gains.iter().map(|gain| (&gain.ratio, gain.differs));
+    let range = range(ratios.clone())?;
+    Some(format!(
+        "Hybrids beside each engine alone: {} ({range}).",
+        differences(ratios.map(|(_, differs)| differs))
+    ))
+}
+
+/// `no difference shown in 16 comparisons`.
+fn differences(all: impl Iterator<Item = Option<bool>>) -> String {
+    let all: Vec<Option<bool>> = all.collect();
+    let comparisons = counted(all.len() as u64, "comparison");
+    let shown = all.iter().filter(|one| **one == Some(true)).count();
+    let undecided = all.iter().filter(|one| one.is_none()).count();
+    match (shown, undecided) {
+        (0, 0) => format!("no difference shown in {comparisons}"),
+        (_, undecided) if undecided == all.len() => {
+            format!("one repeat decides none of {comparisons}")
+        }
+        (shown, 0) => format!("a difference shown in {shown} of {comparisons}"),
+        (shown, undecided) => {
+            format!("a difference shown in {shown} of {comparisons}, {undecided} undecided")
+        }
+    }
+}
+
+/// `ratios 0.988–1.005, 95 % intervals 0.970–1.020`.
+fn range<'e>(ratios: impl Iterator<Item = (&'e Estimate, Option<bool>)>) -> Option<String> {
+    let ratios: Vec<&Estimate> = ratios.map(|(ratio, _)| ratio).collect();
+    let least = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::min);
+    let most = |values: &mut dyn Iterator<Item = f64>| values.reduce(f64::max);
+    let means = || ratios.iter().map(|ratio| ratio.mean);
+    let mut text = format!(
+        "ratios {:.3}–{:.3}",
+        least(&mut means())?,
+        most(&mut means())?
+    );
+    let ends = || ratios.iter().filter_map(|ratio| ratio.interval_95.ends());
+    let low = least(&mut ends().map(|(low, _)| low));
+    let high = most(&mut ends().map(|(_, high)| high));
+    if let Some((low, high)) = low.zip(high) {
+        text.push_str(&format!(", 95 % intervals {low:.3}–{high:.3}"));
+    }
+    Some(text)
+}
+
+/// The best of a ranking, and who cannot be distinguished from it.
+fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
+    let main = found.main;
+    let [first, others @ ..] = main.places.as_slice() else {
+        return None;
+    };
+    let second = others.first()?;
+    let scale = ranking::scale(main.by, first.value);
+    let interval = first
+        .low
+        .zip(first.high)
+        .map_or_else(String::new, |(low, high)| {
+            format!(" (95 %: {}–{})", scale.number(low), scale.number(high))
+        });
+    let is_tied = |place: &&stats::Standing| place.rank.is_some_and(|rank| rank.first == 1);
+    let tied = others.iter().filter(is_tied).count();
+    let what = capitalized(&ranking::caption(found));
+    let leader = ranking::name(run, first);
+    let value = scale.value(first.value);
+    Some(match tied {
+        0 => {
+            let ratio = second.ratio_to_best.map_or_else(String::new, |ratio| {
+                format!(", {} × that", ratio_number(ratio))
+            });
+            let next = ranking::name(run, second);
+            format!("{what}: {leader} is best, {value}{interval}; next {next}{ratio}.")
+        }
+        tied if tied == others.len() => format!(
+            "{what}: no difference shown between {}; highest mean {leader}, {value}{interval}.",
+            counted(main.places.len() as u64, "device")
+        )
+        .replace(
+            "highest",
+            if main.higher_is_better {
+                "highest"
+            } else {
+                "lowest"
+            },
+        ),
+        tied => format!(
+            "{what}: {leader}, {value}{interval}, and {} are not distinguishable as the best of {}.",
+            match tied {
+                1 => ranking::name(run, second),
+                tied => format!("{tied} others"),
+            },
+            main.places.len()
+        ),
+    })
+}
+
+/// The fastest suite and the slowest.
+fn suites(run: &Run<'_>, matrix: &SuiteMatrix) -> Option<String> {
+    let figures = matrix.entries.iter().filter_map(|entry| {
+        let cell = run.cell(&entry.cell)?;
+        let bits = cell.throughput_bps().map(|found| (found, "bit/s"));
+        let (found, unit) = bits.or_else(|| Some((cell.frame_rate()?, "pps")))?;
+        Some((entry, found, unit))
+    });
+    let by_mean = |a: &(_, &Estimate, _), b: &(_, &Estimate, _)| a.1.mean.total_cmp(&b.1.mean);
+    let (best, most, unit) = figures.clone().max_by(by_mean)?;
+    let (worst, least, _) = figures.min_by(by_mean)?;
+    let text = |found: &Estimate| {
+        let scale = Scale::si(found.mean, unit);
+        format!(
+            "{} ({})",
+            scale.value(found.mean),
+            super::repeats(found, &scale)
+        )
+    };
+    let words = run.group_words();
+    let name = crate::layout::groups::words_of(&words, &matrix.group).name;
+    Some(format!(
+        "{name}: fastest {}, {}; slowest {}, {}.",
+        entry_name(best),
+        text(most),
+        entry_name(worst),
+        text(least)
+    ))
+}
+
+fn tools(run: &Run<'_>) -> Option<String> {
+    let checks = &run.results.tool_checks;
+    if checks.is_empty() {
+        return None;
+    }
+    let by_agreement = grouped(checks.iter().map(|check| (check.agree, check)));
+    let disagree = by_agreement.iter().find(|(agree, _)| !agree);
+    let disagree = disagree.map_or(0, |(_, some)| some.len());
+    let widest = checks.iter().map(|check| check.difference_percent);
+    let widest = widest.fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
+    Some(format!(
+        "Tools disagree in {disagree} of {}; the largest difference is {widest:.1} %.",
+        counted(checks.len() as u64, "transfer")
+    ))
+}

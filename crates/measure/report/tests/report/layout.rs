@@ -1,0 +1,204 @@
+//! Pages as a browser lays them out, on a wide screen and on a narrow one: no text over another,
+//! none cut, no page that scrolls sideways, and the unfolded part within six screens.
+
+use crate::fixture;
+use crate::html::{select, text};
+use journal::Journal;
+use scraper::Html;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Names of a browser that reads `--headless --dump-dom`.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+const WIDTHS: [u32; 2] = [400, 1300];
+/// Height of a screen, and how many the unfolded part may take at the larger width.
+const SCREEN: f64 = 1000.0;
+const SCREENS_MAX: f64 = 6.0;
+
+/// Pages with charts whose labels and legends have no room for so many devices yet.
+const CROWDED: [&str; 8] = [
+    "peers",
+    "scaling",
+    "suites",
+    "device",
+    "shipped-ipsec",
+    "shipped-keys",
+    "shipped-peers",
+    "shipped-suites",
+];
+
+/// Measures the page that it is put into, first folded and then unfolded, and reports to the page
+/// around it.
+const MEASURE: &str = include_str!("layout/measure.js");
+
+/// What one page comes to at one width.
+#[derive(Debug, Deserialize)]
+struct Measured {
+    width: u32,
+    /// Of the folded page.
+    height: f64,
+    /// How far the page is wider than its window.
+    sideways: f64,
+    faults: Vec<String>,
+    /// Faults of charts.
+    drawings: Vec<String>,
+}
+
+/// The first of [`BROWSERS`] in the PATH; CI must not pass without one.
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let places = BROWSERS
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let mut places = places.filter(|place| place.is_file());
+    let found = places.next();
+    if found.is_none() {
+        eprintln!(
+            "SKIPPED: none of {} is installed, so the layout of pages was not checked: apt-get install chromium",
+            BROWSERS.join(", ")
+        );
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+            "CI must not pass without a browser"
+        );
+    }
+    found
+}
+
+/// The page at every width, each in a frame of its own.
+fn measured(browser: &Path, html: &str) -> Vec<Measured> {
+    let dir = tempfile::tempdir().unwrap();
+    let (head, rest) = html.split_once("<meta http-equiv").unwrap();
+    let (_, rest) = rest.split_once('>').unwrap();
+    let (body, end) = rest.rsplit_once("</body>").unwrap();
+    let page = format!("{head}{body}<script>{MEASURE}</script></body>{end}");
+    std::fs::write(dir.path().join("page.html"), page).unwrap();
+    let frames: String = WIDTHS
+        .iter()
+        .map(|width| {
+            format!("<iframe src=page.html width={width} height=1000 style=border:0></iframe>")
+        })
+        .collect();
+    let around = format!(
+        "<!doctype html><meta charset=utf-8><body style=width:2000px>{frames}<pre id=found></pre><script>\
+         const found = []; onmessage = event => {{ found.push(event.data); \
+         document.getElementById('found').textContent = JSON.stringify(found); }};</script>"
+    );
+    std::fs::write(dir.path().join("around.html"), around).unwrap();
+    let dom = loaded(browser, dir.path(), "around.html");
+    let found = select(&dom, "#found").pop().map(text).unwrap_or_default();
+    serde_json::from_str(&found)
+        .unwrap_or_else(|error| panic!("{} measured nothing: {error}: {found}", browser.display()))
+}
+
+/// What the browser makes of a file in `dir`, which may be followed by a query.
+fn loaded(browser: &Path, dir: &Path, file: &str) -> Html {
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+        ])
+        .args(["--window-size=2000,1200", "--virtual-time-budget=20000"])
+        .arg(format!("--user-data-dir={}", dir.join("profile").display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", dir.join(file).display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        dom.contains("</html>"),
+        "{}: {}",
+        browser.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Html::parse_document(&dom)
+}
+
+fn pages() -> Vec<(&'static str, Journal)> {
+    let mut pages = vec![
+        ("quick", fixture::quick()),
+        ("frames", fixture::frame_tests()),
+        ("peers", fixture::peers(5)),
+        ("scaling", fixture::scaling()),
+        ("suites", fixture::suites(None)),
+        ("device", fixture::cards()),
+        ("soak", fixture::soak()),
+        ("disturbed", fixture::disturbed()),
+        ("troubled", fixture::troubled()),
+    ];
+    for name in [
+        "shipped-ipsec",
+        "shipped-keys",
+        "shipped-peers",
+        "shipped-suites",
+    ] {
+        pages.push((name, fixture::shipped(&name["shipped-".len()..])));
+    }
+    pages
+}
+
+#[test]
+fn pages_are_laid_out_without_a_fault() {
+    let Some(browser) = browser() else {
+        return;
+    };
+    let mut faults = Vec::new();
+    for (name, journal) in pages() {
+        let found = measured(&browser, &report::build(&journal).html);
+        assert_eq!(found.len(), WIDTHS.len(), "{name}");
+        for page in found {
+            let place = format!("{name} at {} px", page.width);
+            let mut put = |fault: String| faults.push(format!("{place}: {fault}"));
+            page.faults.into_iter().for_each(&mut put);
+            if !CROWDED.contains(&name) {
+                page.drawings.into_iter().for_each(&mut put);
+            }
+            if page.sideways > 0.0 {
+                put(format!("scrolls sideways by {} px", page.sideways));
+            }
+            if page.width == WIDTHS[1] && page.height > SCREENS_MAX * SCREEN {
+                put(format!("{} px high", page.height));
+            }
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{} faults:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}
+
+/// With the page's own policy in force, so that its hash is that of the script.
+#[test]
+fn the_address_says_how_rows_are_sorted_and_filtered() {
+    let Some(browser) = browser() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let html = report::build(&fixture::peers(5)).html;
+    std::fs::write(dir.path().join("page.html"), html).unwrap();
+    let devices = |query: &str| -> Vec<String> {
+        let page = loaded(&browser, dir.path(), &format!("page.html?{query}"));
+        let rows = select(&page, "#summary tbody tr:not([hidden]) th");
+        rows.into_iter().map(text).collect()
+    };
+    let all = devices("");
+    let mut falling = devices("t1.sort=1d");
+    assert!(falling[0].starts_with("null"), "{falling:?}");
+    assert!(falling[1].starts_with("cipherbench"), "{falling:?}");
+    assert_ne!(falling, all);
+    falling.sort();
+    let mut sorted = all.clone();
+    sorted.sort();
+    assert_eq!(falling, sorted);
+    assert_eq!(devices("t1.find=open"), ["openvpn"]);
+    assert_eq!(
+        devices("t1.pick=0.2&t1.only=1"),
+        [all[0].clone(), all[2].clone()]
+    );
+}
