@@ -37,11 +37,14 @@ pub(crate) fn joined(what: &str, mut tables: Vec<(String, Table)>) -> Vec<Table>
         let columns = titles(&found.1, found.1.columns.len());
         (columns, found)
     });
+    let groups = grouped(by_columns);
+    // A table that stands alone may have the caption that the others share.
+    let several = if groups.len() > 1 { ", by setting" } else { "" };
     let mut joined = Vec::new();
-    for (_, mut alike) in grouped(by_columns) {
+    for (_, mut alike) in groups {
         match alike.len() {
             1 => joined.extend(alike.pop().map(|(_, table)| table)),
-            _ => joined.push(stacked(&caption(what, &alike), &alike)),
+            _ => joined.push(stacked(&(caption(what, &alike) + several), &alike)),
         }
     }
     joined

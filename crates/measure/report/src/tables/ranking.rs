@@ -66,7 +66,10 @@ fn side_by_side(run: &Run<'_>, groups: &[Ranked<'_>]) -> Table {
             let mut all = main.places.iter().chain(&main.references);
             let place = all.find(|place| name(run, place) == device);
             match place {
-                Some(place) => Cell::plain(figure_with_rank(main.by, place)),
+                Some(place) => {
+                    let mark = run.cell(&place.cell).map_or("", late_mark);
+                    Cell::plain(figure_with_rank(main.by, place) + mark)
+                }
                 None if main.without_figure.contains(&device) => without_figure(run, main, &device),
                 None => Cell::missing(),
             }

@@ -49,7 +49,8 @@ fn every_document_marks_late_repeats_and_its_rankings_say_how_far_apart_they_are
     }
     let brief = report::brief(&journal, None, 120, false);
     let doubt = "- In 1 cell 1 repeat was measured after a resume, 3 h later than the same repeats of the baseline";
-    for words in ["boringtun †", FOOTNOTE, "repeats up to 3 h apart", doubt] {
+    let figure = "1.13 Gbit/s (2–3) †";
+    for words in [figure, FOOTNOTE, "repeats up to 3 h apart", doubt] {
         assert!(brief.contains(words), "{words} is not in:\n{brief}");
     }
     assert!(brief.lines().count() <= 80, "{brief}");
