@@ -5,8 +5,8 @@ use crate::golden::assert_golden;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
 
-/// Texts of the cells of the first table whose caption begins so, its head first. A label that spans
-/// rows is in each of them.
+/// Texts of the cells of the first table whose caption begins so, its head first. A label that
+/// spans rows is in each of them.
 fn table(page: &scraper::Html, caption: &str) -> Vec<Vec<String>> {
     let selector = |text| scraper::Selector::parse(text).unwrap();
     let (title, row, cell) = (
