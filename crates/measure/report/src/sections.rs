@@ -28,6 +28,8 @@ mod tools;
 mod trouble;
 mod udp;
 
+pub(crate) use scaling::is_curve;
+
 use crate::layout::Run;
 use crate::prose::Paragraph;
 use crate::table::Table;
@@ -66,6 +68,7 @@ const SECTIONS: &[Section] = &[
     tools::SECTION,
     published::SECTION,
     tester::SECTION,
+    scaling::OF_TWO,
     spread::SECTION,
     cpu::SECTION,
     evidence::SECTION,

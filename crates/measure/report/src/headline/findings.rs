@@ -3,12 +3,15 @@
 use crate::format::{Scale, capitalized, counted, ratio_number};
 use crate::layout::Run;
 use crate::order::grouped;
+use crate::sections::is_curve;
 use crate::tables::ranking::{self, Ranked};
 use crate::tables::suites::entry_name;
 use stats::{ClaimVerdict, Estimate, SuiteMatrix};
 
 /// Sentences about one kind of comparison; the sections have all.
 const OF_A_KIND_MAX: usize = 4;
+/// Suites of one device that are a comparison of suites, not of devices.
+const SUITES_MIN: usize = 3;
 
 /// Findings that compare cells with one another or with claims, the most specific first.
 pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
@@ -16,13 +19,14 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let mut found = claims(run);
     found.extend(keys(run));
     found.extend(hybrids(run));
-    if results.suites.is_empty() {
+    let matrices = results.suites.iter();
+    let matrices = matrices.filter(|one| one.entries.len() >= SUITES_MIN);
+    let by_suite = limited(matrices.filter_map(|one| suites(run, one)));
+    if by_suite.is_empty() {
         let ranked = ranking::ranked(run);
         found.extend(limited(ranked.iter().filter_map(|one| best(run, one))));
     } else {
-        found.extend(limited(
-            results.suites.iter().filter_map(|one| suites(run, one)),
-        ));
+        found.extend(by_suite);
     }
     found.extend(limited(scalings(run)));
     found.extend(tools(run));
@@ -31,7 +35,8 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
 
 /// Series of one measurement with the same verdict in one sentence.
 fn scalings(run: &Run<'_>) -> impl Iterator<Item = String> {
-    let all = run.results.scalings.iter().map(|series| {
+    let curves = run.results.scalings.iter().filter(|one| is_curve(one));
+    let all = curves.map(|series| {
         let key = (series.axis, &series.series, &series.verdict);
         (key, series.dut.as_str())
     });

@@ -215,7 +215,10 @@ impl Key {
 
 /// The coordinates that distinguish a set from others with the same words: `, min_load=2kpps`.
 fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
-    let words = |at: usize| (sets[at].kind, &sets[at].common, sets[at].load());
+    let words = |at: usize| {
+        let set = &sets[at];
+        (set.kind, set.event(), &set.common, set.load())
+    };
     let same = (0..sets.len()).filter(|other| *other != at && words(*other) == words(at));
     let mut own = Vec::new();
     for other in same {
@@ -237,6 +240,14 @@ impl<'a> FrameSet<'a> {
             points: Vec::new(),
             devices: Vec::new(),
             loads: Vec::new(),
+        }
+    }
+
+    /// What happens to the device during the load, if anything does.
+    fn event(&self) -> Option<String> {
+        match &self.test.procedure {
+            Procedure::Disturbed(test) => Some(disturbed::title(&test.event)),
+            _ => None,
         }
     }
 
@@ -306,13 +317,9 @@ impl<'a> FrameSet<'a> {
 /// What distinguishes each of these sets from the others, for people: `direction encrypt`.
 pub(crate) fn settings(sets: &[FrameSet<'_>]) -> Vec<String> {
     let words = |set: &FrameSet<'_>| -> Vec<String> {
-        let event = match &set.test.procedure {
-            Procedure::Disturbed(test) => Some(disturbed::title(&test.event)),
-            _ => None,
-        };
-        let kind = set.kind.name().to_owned();
+        let what = set.event().unwrap_or_else(|| set.kind.name().to_owned());
         let common = set.common.split(", ").map(str::to_owned);
-        let words = [event.unwrap_or(kind)].into_iter().chain(set.load());
+        let words = [what].into_iter().chain(set.load());
         let words = words.chain(common);
         crate::order::unique(words)
     };

@@ -1,11 +1,36 @@
 //! Throughput by cores, workers, tunnels or flows.
 
-use super::Section;
+use super::{Blocks, Section};
 use crate::chart;
+use crate::layout::Run;
 use crate::tables::scaling::{figures, measurements, verdicts};
-use stats::ScalingAxis;
+use stats::{Scaling, ScalingAxis};
+
+/// Points of a series that show more than a ratio.
+const CURVE_POINTS: usize = 3;
 
 pub(super) const SECTION: Section = Section::result("scaling", "Scaling", |run, out| {
+    if run.results.scalings.iter().any(is_curve) {
+        blocks(run, out);
+    }
+})
+.not_brief();
+
+/// The same where the numbers are too few to answer anything: the tables of figures hold them, too.
+pub(super) const OF_TWO: Section =
+    Section::result("scaling-of-two", "Scaling (two points)", |run, out| {
+        if !run.results.scalings.iter().any(is_curve) {
+            blocks(run, out);
+        }
+    })
+    .beside();
+
+/// Whether a series is long enough to say where it stops scaling.
+pub(crate) fn is_curve(series: &Scaling) -> bool {
+    series.points.len() >= CURVE_POINTS
+}
+
+fn blocks(run: &Run<'_>, out: &mut Blocks) {
     let found = &run.results.scalings;
     if found.is_empty() {
         return;
@@ -23,8 +48,7 @@ pub(super) const SECTION: Section = Section::result("scaling", "Scaling", |run, 
         );
         out.table(figures(run, &all));
     }
-})
-.not_brief();
+}
 
 fn how_to_read(axis: ScalingAxis) -> &'static str {
     match axis.adds() {

@@ -58,7 +58,8 @@ fn the_summary_comes_first_and_is_a_table_of_many_devices() {
     assert!(summary.contains("gotatun: No figure: "), "{summary}");
     let findings = select(&page, "#summary .findings li");
     assert!(
-        text(findings[0]).starts_with("TCP, MTU 1400 B, 1 core: fastest AES-256-GCM, "),
+        text(findings[0])
+            .starts_with("Payload throughput, TCP, MTU 1400 B, 1 core: cipherbench is best, "),
         "{}",
         text(findings[0])
     );

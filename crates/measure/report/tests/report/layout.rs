@@ -16,18 +16,6 @@ const WIDTHS: [u32; 2] = [400, 1300];
 const SCREEN: f64 = 1000.0;
 const SCREENS_MAX: f64 = 6.0;
 
-/// Pages with charts whose labels and legends have no room for so many devices yet.
-const CROWDED: [&str; 8] = [
-    "peers",
-    "scaling",
-    "suites",
-    "device",
-    "shipped-ipsec",
-    "shipped-keys",
-    "shipped-peers",
-    "shipped-suites",
-];
-
 /// Measures the page that it is put into, first folded and then unfolded, and reports to the page
 /// around it.
 const MEASURE: &str = include_str!("layout/measure.js");
@@ -154,9 +142,7 @@ fn pages_are_laid_out_without_a_fault() {
             let place = format!("{name} at {} px", page.width);
             let mut put = |fault: String| faults.push(format!("{place}: {fault}"));
             page.faults.into_iter().for_each(&mut put);
-            if !CROWDED.contains(&name) {
-                page.drawings.into_iter().for_each(&mut put);
-            }
+            page.drawings.into_iter().for_each(&mut put);
             if page.sideways > 0.0 {
                 put(format!("scrolls sideways by {} px", page.sideways));
             }
