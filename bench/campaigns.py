@@ -54,6 +54,8 @@ def shortened(text):
         line = re.sub(r"\bbursts: \d+", "bursts: 2", line)
         line = re.sub(r"\bstep: \d+ %", "step: 50 %", line)
         line = re.sub(r"\bwarmup: [\d.]+ s", "warmup: 0 s", line)
+        line = re.sub(r"\bdrain: \d+ s", "drain: 200 ms", line)
+        line = line.replace("tune: true", "tune: false")
         line = re.sub(r"\bprofile: rfc2544", "profile: fast", line)
         line = re.sub(r"\b(throughput|latency): \{ (?!.*profile:)", r"\1: { profile: fast, ", line)
         line = re.sub(r"\bloss-curve: \{ (?!.*step:)", "loss-curve: { step: 50 %, ", line)
