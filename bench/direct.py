@@ -55,13 +55,15 @@ def cores_of_tools():
     return cores
 
 
-def with_checks(program, folder, campaign, cores):
+def start(program, folder, campaign):
+    """Starts a run; the process, and the folder of its results."""
     out = os.path.join(folder, f"runs-{time.monotonic_ns()}")
-    run = subprocess.Popen(
-        [program, "run", campaign, "--out", out, "--quiet"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    words = [program, "run", campaign, "--out", out, "--quiet"]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), out
+
+
+def with_checks(program, folder, campaign, cores):
+    run, out = start(program, folder, campaign)
     while run.poll() is None:
         if len(cores) < 2:
             cores.update(cores_of_tools())
@@ -76,12 +78,7 @@ def with_checks(program, folder, campaign, cores):
 
 
 def by_hand(program, folder, campaign, cores):
-    out = os.path.join(folder, f"runs-{time.monotonic_ns()}")
-    run = subprocess.Popen(
-        [program, "run", campaign, "--out", out, "--quiet"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    run, _ = start(program, folder, campaign)
     try:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -117,6 +114,8 @@ def iperf3(a, b, cores):
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+    if rounds < 2:
+        sys.exit("ROUNDS: 2 or more, since one pair has no standard error")
     program = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else "target/release/cipherbench")
     with tempfile.TemporaryDirectory() as folder:
         checked = write_campaign(folder, "checked", TCP)

@@ -27,7 +27,8 @@ pub(crate) fn a_full_disk_ends_the_run_and_it_can_be_resumed() {
     const SCRIPT: &str = "
         mkdir disk && mount -t tmpfs -o size=4m none disk || exit 99
         \"$0\" run campaign.yaml --lab lab.yaml --out disk & run=$!
-        until grep -q '\"record\":\"trial\"' disk/*/journal.jsonl 2>/dev/null; do sleep 0.01; done
+        until grep -q '\"record\":\"trial\"' disk/*/journal.jsonl 2>/dev/null || ! kill -0 $run
+        do sleep 0.01; done
         cat /dev/zero >disk/ballast 2>/dev/null
         wait $run; echo \"run $?\"
         \"$0\" report disk/*-long; echo \"report $?\"
