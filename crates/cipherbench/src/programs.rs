@@ -43,7 +43,7 @@ pub(crate) fn require(
 ) -> Result<BTreeMap<String, String>, Failure> {
     let is_left = |cell: &&Cell| {
         let mut repeats = 1..=plan.repeats;
-        repeats.any(|repeat| !done.trials.contains(&(cell.id.clone(), repeat)))
+        repeats.any(|repeat| !done.has(cell, repeat))
     };
     let cells: Vec<&Cell> = plan.cells.iter().filter(is_left).collect();
     let missing = missing(&plan.lab, cells.iter().copied());

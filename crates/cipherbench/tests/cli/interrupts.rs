@@ -177,11 +177,10 @@ pub(crate) fn a_truncated_last_line_is_dropped_with_a_warning() {
     file.write_all(br#"{"record":"trial","cell":"ping/mtu=15"#)
         .expect("it can be written");
     let folder = folder.to_str().expect("a plain name");
-    let ended = end(&mut sandbox.program(&["report", folder]));
-    if ended.code == Some(1) {
-        sandbox.repeat_if_busy(|outcome| outcome["kind"] == "measured");
-    }
-    ended.exits(5).says("warning: ").says("unfinished");
+    sandbox
+        .measured_with(end(&mut sandbox.program(&["report", folder])), 5)
+        .says("warning: ")
+        .says("unfinished");
     sandbox
         .measures(&mut sandbox.program(&["resume", folder]))
         .says("warning: ");

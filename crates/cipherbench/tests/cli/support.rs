@@ -113,10 +113,16 @@ impl Sandbox {
     /// tested here.
     #[track_caller]
     pub(crate) fn measured(&self, ended: Ended) -> Ended {
+        self.measured_with(ended, 0)
+    }
+
+    /// The same for a command that exits with this code where no trial is invalid.
+    #[track_caller]
+    pub(crate) fn measured_with(&self, ended: Ended, code: i32) -> Ended {
         if ended.code == Some(1) {
             self.repeat_if_busy(|outcome| outcome["kind"] == "measured");
         }
-        ended.exits(0)
+        ended.exits(code)
     }
 
     /// Ends the attempt at the test if some trials are invalid because the machine was busy, and

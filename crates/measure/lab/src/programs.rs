@@ -12,67 +12,91 @@ pub(crate) use needs::of_wireguard;
 pub use needs::{Missing, missing};
 pub(crate) use places::{command, find, search_path};
 
+use Source::{Crate, Packages, Peer};
+
 /// Packages of strongSwan: the daemon, its control program, and their plugins.
 const STRONGSWAN: &str = "strongswan-charon strongswan-swanctl libcharon-extra-plugins \
                           libstrongswan-standard-plugins libstrongswan-extra-plugins";
 
 /// The programs that campaigns may need, in the order in which the doctor lists them.
 pub(crate) const KNOWN: &[Known] = &[
-    always(
+    program(
         "ip",
         "-V",
         "joins the stations and sets their routes",
-        "iproute2",
-    ),
-    always(
+        Packages("iproute2"),
+    )
+    .always_needed(),
+    program(
         "ethtool",
         "--version",
         "sets and reads the links' offloads",
-        "ethtool",
-    ),
-    always(
+        Packages("ethtool"),
+    )
+    .always_needed(),
+    program(
         "ping",
         "-V",
         "latency, and whether a DUT forwards",
-        "iputils-ping",
+        Packages("iputils-ping"),
+    )
+    .always_needed(),
+    program(
+        "iperf3",
+        "--version",
+        "TCP and UDP throughput",
+        Packages("iperf3"),
+    )
+    .always_needed(),
+    program("tc", "-V", "line rates of links", Packages("iproute2")),
+    program(
+        "nft",
+        "--version",
+        "a router with NAT as a DUT",
+        Packages("nftables"),
     ),
-    always("iperf3", "--version", "TCP and UDP throughput", "iperf3"),
-    packaged("tc", "-V", "line rates of links", "iproute2"),
-    packaged("nft", "--version", "a router with NAT as a DUT", "nftables"),
-    packaged("bridge", "-V", "a switch as a DUT", "iproute2"),
-    peer("iperf", "-v", "cross-check of iperf3", "iperf"),
-    peer(
+    program("bridge", "-V", "a switch as a DUT", Packages("iproute2")),
+    program("iperf", "-v", "cross-check of iperf3", Peer("iperf")),
+    program(
         "openssl",
         "version",
         "certificates of OpenVPN and strongSwan",
-        "openssl",
+        Peer("openssl"),
     ),
-    peer("wg", "--version", "WireGuard as a DUT", "wireguard-tools"),
+    program(
+        "wg",
+        "--version",
+        "WireGuard as a DUT",
+        Peer("wireguard-tools"),
+    ),
     Known {
         variable: Some("WIREGUARD_GO"),
         // As `go install` names it.
         alias: Some("wireguard"),
-        ..peer(
+        ..program(
             "wireguard-go",
             "--version",
             "WireGuard in Go as a DUT",
-            "wireguard-go",
+            Peer("wireguard-go"),
         )
     },
     Known {
         variable: Some("BORINGTUN"),
-        source: Source::Crate("boringtun-cli"),
-        ..peer(
+        ..program(
             "boringtun-cli",
             "--version",
             "WireGuard in Rust as a DUT",
-            "",
+            Crate("boringtun-cli"),
         )
     },
     Known {
         variable: Some("GOTATUN"),
-        source: Source::Crate("gotatun-cli"),
-        ..peer("gotatun", "--version", "WireGuard in Rust as a DUT", "")
+        ..program(
+            "gotatun",
+            "--version",
+            "WireGuard in Rust as a DUT",
+            Crate("gotatun-cli"),
+        )
     },
     Known {
         variable: Some("CHARON"),
@@ -83,16 +107,21 @@ pub(crate) const KNOWN: &[Known] = &[
             "/usr/libexec/strongswan",
             "/usr/local/libexec/ipsec",
         ],
-        ..peer("charon", "--version", "strongSwan as a DUT", STRONGSWAN)
+        ..program(
+            "charon",
+            "--version",
+            "strongSwan as a DUT",
+            Peer(STRONGSWAN),
+        )
     },
     // Its `--version` asks the daemon.
-    peer("swanctl", "--help", "strongSwan as a DUT", STRONGSWAN),
-    peer("openvpn", "--version", "OpenVPN as a DUT", "openvpn"),
-    packaged(
+    program("swanctl", "--help", "strongSwan as a DUT", Peer(STRONGSWAN)),
+    program("openvpn", "--version", "OpenVPN as a DUT", Peer("openvpn")),
+    program(
         "softhsm2-util",
         "--version",
         "SoftHSM2 as a crypto device",
-        "softhsm2",
+        Packages("softhsm2"),
     ),
 ];
 
@@ -127,11 +156,11 @@ enum Source {
     Crate(&'static str),
 }
 
-const fn packaged(
+const fn program(
     name: &'static str,
     version: &'static str,
     purpose: &'static str,
-    packages: &'static str,
+    source: Source,
 ) -> Known {
     Known {
         name,
@@ -141,31 +170,16 @@ const fn packaged(
         version,
         alias: None,
         folders: &[],
-        source: Source::Packages(packages),
+        source,
     }
 }
 
-const fn always(
-    name: &'static str,
-    version: &'static str,
-    purpose: &'static str,
-    packages: &'static str,
-) -> Known {
-    Known {
-        needed: true,
-        ..packaged(name, version, purpose, packages)
-    }
-}
-
-const fn peer(
-    name: &'static str,
-    version: &'static str,
-    purpose: &'static str,
-    packages: &'static str,
-) -> Known {
-    Known {
-        source: Source::Peer(packages),
-        ..packaged(name, version, purpose, packages)
+impl Known {
+    const fn always_needed(self) -> Self {
+        Self {
+            needed: true,
+            ..self
+        }
     }
 }
 
@@ -177,9 +191,9 @@ fn known(name: &str) -> Option<&'static Known> {
 /// Returns the commands that install a program; `None` where that is unknown.
 fn install(program: &str) -> Option<String> {
     Some(match known(program)?.source {
-        Source::Packages(packages) => format!("sudo apt install {packages}"),
-        Source::Peer(packages) => format!("make peers, or sudo apt install {packages}"),
-        Source::Crate(name) => format!("make peers, or cargo install {name}"),
+        Packages(packages) => format!("sudo apt install {packages}"),
+        Peer(packages) => format!("make peers, or sudo apt install {packages}"),
+        Crate(name) => format!("make peers, or cargo install {name}"),
     })
 }
 

@@ -136,31 +136,28 @@ const TITLES_MAX: usize = 3;
 
 /// What a fold holds: `Details: 4 charts, 3 tables: Over time; CPU by role; …`.
 fn contents(blocks: &[&Block]) -> Markup {
-    let charts = blocks
-        .iter()
-        .filter(|block| matches!(block, Block::Chart { .. }));
     let mut titles: Vec<&str> = Vec::new();
-    let mut tables = 0;
+    let (mut charts, mut tables) = (0, 0);
     for block in blocks {
         match block {
-            Block::Chart { title, .. } => titles.push(title),
+            Block::Chart { title, .. } => {
+                charts += 1;
+                titles.push(title);
+            }
             Block::Table(table) => {
                 tables += 1;
                 titles.push(&table.caption);
             }
             Block::Details { title, tables: own } => {
-                tables += own.len();
+                tables += own.len() as u64;
                 titles.push(title);
             }
             _ => {}
         }
     }
-    let charts = match charts.count() {
-        0 => None,
-        count => Some(counted(count as u64, "chart")),
-    };
-    let tables = (tables > 0).then(|| counted(tables as u64, "table"));
-    let counts: Vec<String> = charts.into_iter().chain(tables).collect();
+    let counts = [(charts, "chart"), (tables, "table")].into_iter();
+    let counts = counts.filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, what)| counted(count, what)).collect();
     let left = titles.len().saturating_sub(TITLES_MAX);
     titles.truncate(TITLES_MAX);
     html! {

@@ -3,6 +3,7 @@
 mod joined;
 
 use crate::format::time_ns;
+use crate::order::grouped;
 use journal::record::Explanation;
 use std::borrow::Cow;
 
@@ -162,15 +163,10 @@ impl Table {
             cells.all(|cell| cell == first && cell.kind == Kind::Missing)
         };
         let columns: Vec<usize> = (self.labels..self.columns.len()).filter(lacking).collect();
-        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for column in &columns {
-            let text = &self.rows[0].cells[*column].text;
-            let heading = self.columns[*column].heading();
-            match reasons.iter_mut().find(|(known, _)| known == text) {
-                Some((_, headings)) => headings.push(heading),
-                None => reasons.push((text.clone(), vec![heading])),
-            }
-        }
+        let reasons = grouped(columns.iter().map(|&column| {
+            let text = self.rows[0].cells[column].text.clone();
+            (text, self.columns[column].heading())
+        }));
         for column in columns.into_iter().rev() {
             self.columns.remove(column);
             for row in &mut self.rows {

@@ -53,7 +53,9 @@ impl From<&Journal> for Done {
 }
 
 impl Done {
-    fn has(&self, cell: &Cell, repeat: u32) -> bool {
+    /// Whether this repeat of the cell has a trial that need not be made again.
+    #[must_use]
+    pub fn has(&self, cell: &Cell, repeat: u32) -> bool {
         self.trials.contains(&(cell.id.clone(), repeat))
     }
 }

@@ -6,6 +6,7 @@ use campaign::plan::{
     WireGuardProgram,
 };
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A program that a plan needs and that this host lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,6 +37,14 @@ fn missing_where(
     is_missing: impl Fn(&str) -> bool,
 ) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
+    // A plan has thousands of cells and a handful of programs: each is searched once.
+    let mut known: BTreeMap<String, bool> = BTreeMap::new();
+    let mut is_missing = |program: &str| match known.get(program) {
+        Some(is_missing) => *is_missing,
+        None => *known
+            .entry(program.to_owned())
+            .or_insert(is_missing(program)),
+    };
     let mut add = |program: &str, needed_by: String, cell: &Cell, of_lab: bool| {
         let index = all.iter().position(|known| known.program == program);
         let index = index.unwrap_or_else(|| {
@@ -57,9 +66,12 @@ fn missing_where(
         }
         entry.lab |= of_lab;
     };
+    let of_lab = of_lab(lab);
     for cell in cells {
-        for program in of_lab(lab).into_iter().filter(|it| is_missing(it)) {
-            add(program, "the lab".to_owned(), cell, true);
+        for program in &of_lab {
+            if is_missing(program) {
+                add(program, "the lab".to_owned(), cell, true);
+            }
         }
         for program in of_dut(lab, &cell.dut.adapter) {
             if is_missing(program) {

@@ -5,7 +5,7 @@ use crate::layout::Run;
 use crate::order::grouped;
 use crate::sections::is_curve;
 use crate::tables::ranking::{self, Ranked};
-use crate::tables::suites::entry_name;
+use crate::tables::suites::{entry_name, rate_of};
 use stats::{ClaimVerdict, Estimate, SuiteMatrix};
 
 /// Sentences about one kind of comparison; the sections have all.
@@ -78,23 +78,26 @@ fn claims(run: &Run<'_>) -> Vec<String> {
 }
 
 fn keys(run: &Run<'_>) -> Option<String> {
-    let costs = &run.results.key_costs;
-    let ratios = costs.iter().map(|cost| (&cost.ratio, cost.differs));
-    let range = range(ratios.clone())?;
-    Some(format!(
-        "Sources of keys beside static keys: {} ({range}).",
-        differences(ratios.map(|(_, differs)| differs))
-    ))
+    let costs = run.results.key_costs.iter();
+    let ratios = costs.map(|cost| (&cost.ratio, cost.differs));
+    compared("Sources of keys beside static keys", ratios)
 }
 
 fn hybrids(run: &Run<'_>) -> Option<String> {
-    let gains = &run.results.hybrid_gains;
-    let ratios = gains.iter().map(|gain| (&gain.ratio, gain.differs));
+    let gains = run.results.hybrid_gains.iter();
+    let ratios = gains.map(|gain| (&gain.ratio, gain.differs));
+    compared("Hybrids beside each engine alone", ratios)
+}
+
+/// What comparisons of one kind show together, from their ratios and whether each shows a
+/// difference; `None` without any.
+fn compared<'e>(
+    what: &str,
+    ratios: impl Iterator<Item = (&'e Estimate, Option<bool>)> + Clone,
+) -> Option<String> {
     let range = range(ratios.clone())?;
-    Some(format!(
-        "Hybrids beside each engine alone: {} ({range}).",
-        differences(ratios.map(|(_, differs)| differs))
-    ))
+    let differences = differences(ratios.map(|(_, differs)| differs));
+    Some(format!("{what}: {differences} ({range})."))
 }
 
 /// `no difference shown in 16 comparisons`.
@@ -189,8 +192,7 @@ fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
 fn suites(run: &Run<'_>, matrix: &SuiteMatrix) -> Option<String> {
     let figures = matrix.entries.iter().filter_map(|entry| {
         let cell = run.cell(&entry.cell)?;
-        let bits = cell.throughput_bps().map(|found| (found, "bit/s"));
-        let (found, unit) = bits.or_else(|| Some((cell.frame_rate()?, "pps")))?;
+        let (found, unit) = rate_of(cell)?;
         Some((entry, found, unit))
     });
     let by_mean = |a: &(_, &Estimate, _), b: &(_, &Estimate, _)| a.1.mean.total_cmp(&b.1.mean);

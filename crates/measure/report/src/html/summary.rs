@@ -78,57 +78,50 @@ fn table(headlines: &[Headline]) -> Markup {
         let fact = found.facts.iter().find(|fact| fact.label == label);
         cell(fact)
     };
-    html! {
-        div.table {
-            table.grid {
-                @if is_turned {
+    // A heading for each column, and the rows, each with its heading and its facts.
+    let grid = |corner: &str, columns: Vec<Markup>, rows: Vec<(Markup, Vec<Markup>)>| {
+        html! {
+            div.table {
+                table.grid {
                     thead { tr {
-                        th.first scope="col" { "Figure" }
-                        @for found in &with_facts { th scope="col" { (name(found)) } }
+                        th.first scope="col" { (corner) }
+                        @for heading in columns { th scope="col" { (heading) } }
                     } }
                     tbody {
-                        @for label in &labels {
+                        @for (heading, facts) in rows {
                             tr {
-                                th.first scope="row" { (label) }
-                                @for found in &with_facts { (of(found, label)) }
-                            }
-                        }
-                    }
-                } @else {
-                    thead { tr {
-                        th.first scope="col" { "Device" }
-                        @for label in &labels { th scope="col" { (label) } }
-                    } }
-                    tbody {
-                        @for found in with_facts.iter().take(ROWS_MAX) {
-                            tr {
-                                th.first scope="row" { (name(found)) }
-                                @for label in &labels { (of(found, label)) }
+                                th.first scope="row" { (heading) }
+                                @for fact in facts { (fact) }
                             }
                         }
                     }
                 }
             }
         }
-        @if !is_turned && with_facts.len() > ROWS_MAX {
+    };
+    let by_figure = || {
+        let columns = with_facts.iter().map(|found| name(found)).collect();
+        let row = |label: &&str| {
+            let facts = with_facts.iter().map(|found| of(found, label));
+            (html! { (label) }, facts.collect())
+        };
+        grid("Figure", columns, labels.iter().map(row).collect())
+    };
+    let by_device = |devices: &[&Headline]| {
+        let columns = labels.iter().map(|label| html! { (label) }).collect();
+        let row = |found: &&Headline| {
+            let facts = labels.iter().map(|label| of(found, label));
+            (name(found), facts.collect())
+        };
+        grid("Device", columns, devices.iter().map(row).collect())
+    };
+    let (first, others) = with_facts.split_at(ROWS_MAX.min(with_facts.len()));
+    html! {
+        @if is_turned { (by_figure()) } @else { (by_device(first)) }
+        @if !is_turned && !others.is_empty() {
             details.more {
-                summary { (counted((with_facts.len() - ROWS_MAX) as u64, "more device")) }
-                div.table {
-                    table.grid {
-                        thead { tr {
-                            th.first scope="col" { "Device" }
-                            @for label in &labels { th scope="col" { (label) } }
-                        } }
-                        tbody {
-                            @for found in with_facts.iter().skip(ROWS_MAX) {
-                                tr {
-                                    th.first scope="row" { (name(found)) }
-                                    @for label in &labels { (of(found, label)) }
-                                }
-                            }
-                        }
-                    }
-                }
+                summary { (counted(others.len() as u64, "more device")) }
+                (by_device(others))
             }
         }
         @for found in headlines.iter() {

@@ -7,7 +7,7 @@ use crate::layout::groups::{GroupWords, words_of};
 use crate::layout::{Run, marked};
 use crate::order::{grouped, unique};
 use crate::table::{Cell, Table};
-use stats::{CeilingBasis, CellResult, SuiteEntry, SuiteMatrix};
+use stats::{CeilingBasis, CellResult, Estimate, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
 
 /// Heading of the suites that have no hash of their own.
@@ -90,11 +90,10 @@ fn side_by_side(
 
 /// `2.67 Gbit/s (51.3 %)`.
 fn mean_of_ceiling(cell: &CellResult) -> Cell {
-    let value = match (cell.throughput_bps(), cell.frame_rate()) {
-        (Some(found), _) => Scale::si(found.mean, "bit/s").value(found.mean),
-        (None, Some(found)) => Scale::si(found.mean, "pps").value(found.mean),
-        (None, None) => return reason_cell(cell),
+    let Some((found, unit)) = rate_of(cell) else {
+        return reason_cell(cell);
     };
+    let value = Scale::si(found.mean, unit).value(found.mean);
     let share = cell.ceiling.as_ref().and_then(|found| found.reached);
     Cell::plain(match share {
         Some(share) => format!("{value} ({})", format::percent(100.0 * share)),
@@ -238,12 +237,17 @@ pub(crate) fn basis_words(run: &Run<'_>, ceiling: &stats::Ceiling) -> String {
 }
 
 fn figure(cell: &CellResult) -> Cell {
-    let text = match (cell.throughput_bps(), cell.frame_rate()) {
-        (Some(found), _) => format::bit_rate(found),
-        (None, Some(found)) => Scale::si(found.mean, "pps").estimate(found),
-        (None, None) => return reason_cell(cell),
+    let Some((found, unit)) = rate_of(cell) else {
+        return reason_cell(cell);
     };
+    let text = Scale::si(found.mean, unit).estimate(found);
     Cell::plain(with_repeats(text, cell))
+}
+
+/// The throughput of a cell with its unit: payload, or frames where frames are measured.
+pub(crate) fn rate_of(cell: &CellResult) -> Option<(&Estimate, &'static str)> {
+    let payload = cell.throughput_bps().map(|found| (found, "bit/s"));
+    payload.or_else(|| Some((cell.frame_rate()?, "pps")))
 }
 
 fn overhead(cell: &CellResult) -> Cell {

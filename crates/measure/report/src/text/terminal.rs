@@ -213,7 +213,7 @@ impl Page {
         }
     }
 
-    /// A paragraph of at most so many lines; of a longer one the rest is left out.
+    /// Prints a paragraph in at most `lines` lines; `…` stands for what does not fit.
     pub(super) fn cut(&mut self, lines: usize, text: &str, style: fn(Style, &str) -> String) {
         let room = self.width.saturating_sub(INDENT.width());
         let mut found = wrap(&visible(text), room);

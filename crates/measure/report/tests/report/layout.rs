@@ -20,7 +20,7 @@ const SCREENS_MAX: f64 = 6.0;
 /// around it.
 const MEASURE: &str = include_str!("layout/measure.js");
 
-/// What one page comes to at one width.
+/// The measurements of one page at one width.
 #[derive(Debug, Deserialize)]
 struct Measured {
     width: u32,

@@ -8,7 +8,7 @@ use journal::record::Resumed;
 const HOUR_NS: u64 = 3_600_000_000_000;
 const FOOTNOTE: &str = "†: with repeats that were measured after a resume";
 
-/// The third repeat of every TCP cell of a device, made again three hours after the run.
+/// A run whose third repeat of every TCP cell of a device was measured again three hours later.
 fn made_again(device: &str) -> Journal {
     let mut journal = fixture::peers(5);
     let again: Vec<_> = journal

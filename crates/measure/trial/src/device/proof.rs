@@ -116,9 +116,9 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
                 difference,
                 "the trial is too short for all of them to start, or they waited for cores or for the device",
                 then_repeat_or(
-"stop what else uses this machine",
-"raise `duration` in a new run",
-),
+                    "stop what else uses this machine",
+                    "raise `duration` in a new run",
+                ),
             )
         });
         let detail = match idle {

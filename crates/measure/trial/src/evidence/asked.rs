@@ -69,9 +69,9 @@ pub(crate) fn dut_as_asked(
             first_of(&wrong),
             "the encryptor lacks what was asked for and fell back to something else, or a part of it failed",
             then_repeat_or(
-"look in its log for the reason, and remove it",
-"ask for what it has, in a new run",
-),
+                "look in its log for the reason, and remove it",
+                "ask for what it has, in a new run",
+            ),
         )
     });
     check("dut-as-asked", failure, detail)

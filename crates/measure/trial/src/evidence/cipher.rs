@@ -166,9 +166,9 @@ impl CipherSeen<'_> {
                 difference,
                 "the encryptor uses other keys than it was given, or something else sends packets of this form",
                 then_repeat_or(
-"stop other programs that use the lab's links",
-"look how the encryptor got its keys",
-),
+                    "stop other programs that use the lab's links",
+                    "look how the encryptor got its keys",
+                ),
             )
         });
         check("samples-opened", failure, detail)

@@ -275,9 +275,9 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
             ),
             "it waited for a core that something else used, or is too slow for this load: this loss is not the DUT's",
             then_repeat_or(
-"stop what else uses this machine",
-"ask for less or give the stations more cores, in a new run",
-),
+                "stop what else uses this machine",
+                "ask for less or give the stations more cores, in a new run",
+            ),
         )
     });
     check("receiver-kept-up", failure, detail)

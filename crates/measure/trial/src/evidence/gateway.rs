@@ -51,9 +51,9 @@ pub(super) fn counted_wrong(differences: &[String]) -> Option<Explanation> {
             "the encryptor lost packets without naming a reason, passed traffic beside its cipher, or was \
              restarted during the trial",
             then_repeat_or(
-"look in its log whether it was restarted, and stop what restarts it",
-"report it as a fault of the encryptor",
-),
+                "look in its log whether it was restarted, and stop what restarts it",
+                "report it as a fault of the encryptor",
+            ),
         )
     })
 }

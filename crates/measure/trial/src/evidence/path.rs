@@ -85,9 +85,9 @@ impl ObservedPath<'_> {
                 format!("{}, and is to be {wanted}", first_of(&wrong)),
                 "something changed the interface's features during the run, or its driver cannot switch them",
                 then_repeat_or(
-"look at them with `ethtool -k`, and stop what changes them",
-"measure with the other `offloads`, in a new run",
-),
+                    "look at them with `ethtool -k`, and stop what changes them",
+                    "measure with the other `offloads`, in a new run",
+                ),
             )
         });
         check("offloads-as-asked", failure, detail)

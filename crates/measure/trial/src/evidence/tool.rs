@@ -205,9 +205,9 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
                 ),
                 "it lacks CPU time for this rate, or other programs took it",
                 then_repeat_or(
-"stop what else uses this machine",
-"ask for less, give the stations more cores or streams, or leave the rate open, in a new run",
-),
+                    "stop what else uses this machine",
+                    "ask for less, give the stations more cores or streams, or leave the rate open, in a new run",
+                ),
             ),
             // iperf3 sends later what it was kept from sending in time.
             false => Explanation::new(
@@ -218,9 +218,9 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
                 ),
                 "it stalled before the measured time and caught up in it",
                 then_repeat_or(
-"stop what else uses this machine",
-"measure for longer in a new run",
-),
+                    "stop what else uses this machine",
+                    "measure for longer in a new run",
+                ),
             ),
         }
     });
@@ -252,9 +252,9 @@ pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
             ),
             "its receive buffer is too small, or it waited for a core: this loss is not the DUT's",
             then_repeat_or(
-"raise net.core.rmem_max (`cipherbench doctor --apply`) and stop what else uses this machine",
-"ask for less or give the stations more cores, in a new run",
-),
+                "raise net.core.rmem_max (`cipherbench doctor --apply`) and stop what else uses this machine",
+                "ask for less or give the stations more cores, in a new run",
+            ),
         )
     });
     check("station-kept-up", failure, detail)

@@ -43,9 +43,9 @@ pub(super) fn throughput_confirmed(observed: &FrameObserved<'_>) -> Option<Check
             "the device or the machine was slower than during the search, because other programs ran or its clock \
              fell; or the device's capacity varies",
             then_repeat_or(
-"stop what else uses this machine",
-"use longer trials or a goal that allows some loss, in a new run",
-),
+                "stop what else uses this machine",
+                "use longer trials or a goal that allows some loss, in a new run",
+            ),
         )
     });
     check("throughput-confirmed", failure, detail)

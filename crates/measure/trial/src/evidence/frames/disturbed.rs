@@ -164,9 +164,9 @@ fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option
             ),
             "the device or the machine took so long for one that the load was over before the others",
             then_repeat_or(
-"stop what else uses this machine",
-"ask for fewer events or a longer load, in a new run",
-),
+                "stop what else uses this machine",
+                "ask for fewer events or a longer load, in a new run",
+            ),
         )
     });
     check("events-carried-out", failure, detail)

@@ -428,9 +428,9 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
             difference,
             "part of the traffic did not pass the encryptor, others used it too, or it counts wrong",
             then_repeat_or(
-"stop other programs that use the lab's links",
-"report it as a fault of the encryptor",
-),
+                "stop other programs that use the lab's links",
+                "report it as a fault of the encryptor",
+            ),
         )
     });
     check("trials-sealed", failure, detail)
