@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""What our checks cost `direct`: its TCP beside iperf3 by hand over the same path, on the same cores.
+"""What our checks cost `direct`: its TCP beside bare iperf3 over a path of the same shape, on the same cores.
 
-In turn, a campaign measures `direct` with all its checks, and iperf3 runs by hand in the namespaces
-of a lab that the program has set up, where it pings once a second meanwhile. Needs root and
-an otherwise idle machine.
+In turn, a campaign measures `direct` with all its checks, and iperf3 runs in namespaces that `ip`
+alone made, with the same links, MTUs and addresses, where nothing of the program runs. What is
+compared is pairs that lie seconds apart, since machines drift by more than checks cost: the median
+of their ratios, and the interval of 95 % that signs give it, whatever the distribution. Needs root
+and an otherwise idle machine.
 
-usage: direct.py [ROUNDS] [PROGRAM]
+usage: direct.py [PAIRS] [PROGRAM]
 """
 
 import json
 import math
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -19,122 +20,147 @@ import tempfile
 import time
 
 SECONDS = 2
-# Of each kind in a lab before the other's turn.
-TESTS = 5
+# Of each kind before the other's turn.
+TESTS = 2
 STREAMS = 2
-TCP = f"tcp: {{ mtu: 1500 B, streams: {STREAMS}, duration: {SECONDS} s, warmup: 0 s }}"
-IDLE = "ping: { mtu: 1500 B, count: 60, interval: 1 s }"
+# With fewer, signs give no interval of 95 %.
+PAIRS_LEAST = 6
+CAMPAIGN = f"""campaign: checked
+repeats: {TESTS}
+calibrate: false
+duts: [direct]
+trials: [tcp: {{ mtu: 1500 B, streams: {STREAMS}, duration: {SECONDS} s, warmup: 0 s }}]
+"""
+
+# The ends of each link with their addresses; the stations' routes lead over the gateways.
+LINKS = [
+    (("a", "a0", "10.1.0.2"), ("gw1", "a1", "10.1.0.1"), 1500),
+    (("gw1", "w0", "192.0.2.1"), ("gw2", "w1", "192.0.2.2"), 1700),
+    (("gw2", "b1", "10.2.0.1"), ("b", "b0", "10.2.0.2"), 1500),
+]
+ROUTES = [
+    ("a", "10.2.0.0/24", "10.1.0.1"),
+    ("gw1", "10.2.0.0/24", "192.0.2.2"),
+    ("gw2", "10.1.0.0/24", "192.0.2.1"),
+    ("b", "10.1.0.0/24", "10.2.0.1"),
+]
+NODES = ["a", "gw1", "gw2", "b"]
 
 
-def write_campaign(folder, name, trial):
-    path = os.path.join(folder, f"{name}.yaml")
-    with open(path, "w") as file:
-        file.write(
-            f"campaign: {name}\nrepeats: {TESTS}\ncalibrate: false\nduts: [direct]\ntrials: [{trial}]\n"
-        )
-    return path
+def sh(*words):
+    subprocess.run(words, check=True, capture_output=True)
 
 
-def of_children(pid, field):
-    """The process of a station below the program, by a part of its command line."""
-    words = ["pgrep", "-P", str(pid), "-f", field]
-    return subprocess.run(words, capture_output=True, text=True).stdout.split()
+def name(node):
+    return f"by-hand-{os.getpid()}-{node}"
 
 
-def cores_of_tools():
+def make_path():
+    for node in NODES:
+        sh("ip", "netns", "add", name(node))
+        sh("ip", "-n", name(node), "link", "set", "lo", "up")
+        sh("ip", "netns", "exec", name(node), "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    for near, far, mtu in LINKS:
+        words = ["ip", "link", "add", near[1], "mtu", str(mtu), "netns", name(near[0]), "type", "veth"]
+        sh(*words, "peer", "name", far[1], "mtu", str(mtu), "netns", name(far[0]))
+        for node, interface, address in (near, far):
+            sh("ip", "-n", name(node), "address", "add", f"{address}/24", "dev", interface)
+            sh("ip", "-n", name(node), "link", "set", interface, "up")
+    for node, network, gateway in ROUTES:
+        sh("ip", "-n", name(node), "route", "add", network, "via", gateway)
+    sh("ip", "netns", "exec", name("a"), "ping", "-c", "3", "-i", "0.2", "-W", "2", "-q", "10.2.0.2")
+
+
+def remove_path():
+    for node in NODES:
+        subprocess.run(["ip", "netns", "delete", name(node)], capture_output=True)
+
+
+def cores_of_tools(cores):
     """The cores that the program gives to the server and the client of iperf3, from outside."""
-    cores = {}
     for pid in subprocess.run(["pgrep", "-x", "iperf3"], capture_output=True, text=True).stdout.split():
         try:
             words = open(f"/proc/{pid}/cmdline").read().split("\0")
             status = open(f"/proc/{pid}/status").read()
         except OSError:
             continue
-        allowed = next(l for l in status.splitlines() if l.startswith("Cpus_allowed_list"))
+        allowed = next(line for line in status.splitlines() if line.startswith("Cpus_allowed_list"))
         cores["client" if "-c" in words else "server"] = allowed.split()[1]
-    return cores
 
 
-def start(program, folder, campaign):
-    """Starts a run; the process, and the folder of its results."""
-    out = os.path.join(folder, f"runs-{time.monotonic_ns()}")
-    words = [program, "run", campaign, "--out", out, "--quiet"]
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), out
-
-
-def with_checks(program, folder, campaign, cores):
-    run, out = start(program, folder, campaign)
-    while run.poll() is None:
-        if len(cores) < 2:
-            cores.update(cores_of_tools())
-        time.sleep(0.5)
-    results = [os.path.join(out, one, "results.json") for one in os.listdir(out)]
-    with open(results[0]) as file:
-        (cell,) = json.load(file)["cells"]
-    if cell["repeats"]["measured"] != TESTS:
+def with_checks(program, folder, cores):
+    """The median of a run's tests, in bit/s; a run with an invalid test is made again."""
+    campaign = os.path.join(folder, "checked.yaml")
+    with open(campaign, "w") as file:
+        file.write(CAMPAIGN)
+    while True:
+        out = os.path.join(folder, f"runs-{time.monotonic_ns()}")
+        words = [program, "run", campaign, "--out", out, "--quiet"]
+        run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while run.poll() is None:
+            if len(cores) < 2:
+                cores_of_tools(cores)
+            time.sleep(0.1)
+        with open(os.path.join(out, os.listdir(out)[0], "results.json")) as file:
+            (cell,) = json.load(file)["cells"]
+        if cell["repeats"]["measured"] == TESTS:
+            return cell["bulk"]["payload_throughput_bps"]["median"]
         print(f"again: {cell['reasons'][0]['text']}", flush=True)
-        return with_checks(program, folder, campaign, cores)
-    return cell["bulk"]["payload_throughput_bps"]["median"]
 
 
-def by_hand(program, folder, campaign, cores):
-    run, _ = start(program, folder, campaign)
-    try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            stations = [of_children(run.pid, f"station --node {node}") for node in "ab"]
-            if all(stations) and reaches(stations[0][0]):
-                break
-            time.sleep(0.2)
-        else:
-            sys.exit("the lab did not come up")
-        time.sleep(1)
-        a, b = stations[0][0], stations[1][0]
-        return statistics.median(iperf3(a, b, cores) for _ in range(TESTS))
-    finally:
-        run.send_signal(signal.SIGINT)
-        run.wait()
+def by_hand(cores):
+    return statistics.median(iperf3(cores) for _ in range(TESTS))
 
 
-def reaches(station):
-    words = ["nsenter", "-t", station, "-n", "ping", "-c", "1", "-W", "1", "-q", "10.2.0.2"]
-    return subprocess.run(words, capture_output=True).returncode == 0
-
-
-def iperf3(a, b, cores):
-    server = ["nsenter", "-t", b, "-n", "taskset", "-c", cores["server"], "iperf3", "-s", "-1"]
-    client = ["nsenter", "-t", a, "-n", "taskset", "-c", cores["client"]]
+def iperf3(cores):
+    server = ["ip", "netns", "exec", name("b"), "taskset", "-c", cores["server"], "iperf3", "-s", "-1"]
+    client = ["ip", "netns", "exec", name("a"), "taskset", "-c", cores["client"]]
     client += ["iperf3", "-c", "10.2.0.2", "-t", str(SECONDS), "-P", str(STREAMS), "-J"]
     serving = subprocess.Popen(server, stdout=subprocess.DEVNULL)
-    time.sleep(0.3)
+    listening = ["ip", "netns", "exec", name("b"), "ss", "-Hltn", "sport", "=", ":5201"]
+    while not subprocess.run(listening, capture_output=True, text=True).stdout:
+        time.sleep(0.02)
     said = subprocess.run(client, capture_output=True, text=True)
     serving.wait()
     return json.loads(said.stdout)["end"]["sum_received"]["bits_per_second"]
 
 
+def interval_of_median(values):
+    """The narrowest pair of order statistics that holds the median with 95 %, by signs."""
+    ordered, n = sorted(values), len(values)
+    below = 0.0
+    for rank in range(n // 2):
+        below += math.comb(n, rank) / 2**n
+        if 2 * below > 0.05:
+            break
+    else:
+        rank = n // 2
+    return ordered[rank - 1], ordered[n - rank]
+
+
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 12
-    if rounds < 2:
-        sys.exit("ROUNDS: 2 or more, since one pair has no standard error")
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    if pairs < PAIRS_LEAST:
+        sys.exit(f"PAIRS: {PAIRS_LEAST} or more; fewer give no interval of 95 %")
     program = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else "target/release/cipherbench")
     with tempfile.TemporaryDirectory() as folder:
-        checked = write_campaign(folder, "checked", TCP)
-        idle = write_campaign(folder, "idle", IDLE)
-        cores, logs, ours, bare = {}, [], [], []
-        with_checks(program, folder, checked, cores)
-        for number in range(rounds):
-            steps = [
-                lambda: ours.append(with_checks(program, folder, checked, cores)),
-                lambda: bare.append(by_hand(program, folder, idle, cores)),
-            ]
-            for step in steps if number % 2 == 0 else reversed(steps):
-                step()
-            logs.append(math.log(ours[-1] / bare[-1]))
-            print(f"{ours[-1] / 1e9:.2f} Gbit/s with checks, {bare[-1] / 1e9:.2f} by hand", flush=True)
-    error = statistics.stdev(logs) / len(logs) ** 0.5
+        try:
+            make_path()
+            cores, ratios = {}, []
+            with_checks(program, folder, cores)
+            for number in range(pairs):
+                if number % 2 == 0:
+                    ours, bare = with_checks(program, folder, cores), by_hand(cores)
+                else:
+                    bare, ours = by_hand(cores), with_checks(program, folder, cores)
+                ratios.append(ours / bare)
+                print(f"{ours / 1e9:.2f} Gbit/s with checks, {bare / 1e9:.2f} by hand: {ours / bare:.3f}", flush=True)
+        finally:
+            remove_path()
+    low, high = interval_of_median(ratios)
     print(
-        f"with checks {math.exp(statistics.mean(logs)):.3f} times iperf3 by hand, standard error "
-        f"{100 * error:.1f} % ({rounds} pairs of medians of {TESTS} tests of {SECONDS} s, {STREAMS} streams, cores {cores})"
+        f"with checks {statistics.median(ratios):.3f} times iperf3 by hand, 95 % interval {low:.3f} to {high:.3f} "
+        f"({pairs} pairs of {TESTS} tests of {SECONDS} s each, {STREAMS} streams, cores {cores})"
     )
 
 

@@ -386,8 +386,8 @@ pub(crate) fn offloads_switched() {
 }
 
 /// How long tools stand still. It may begin just after an interval of 0.2 s did, which then is only
-/// so much longer than this less 0.2 s; the check `tools-kept-time` allows 250 ms.
-const STANDSTILL: Duration = Duration::from_millis(650);
+/// 0.1 s too long; the check `tools-kept-time` allows 80 ms.
+const STANDSTILL: Duration = Duration::from_millis(300);
 
 /// Stops the tools of a station for a time, or what is left of the trial.
 fn stop_tools(interface: &'static str) -> BTreeMap<String, Came> {

@@ -49,6 +49,11 @@ fn a_single_tool_that_ran_too_long_too_short_or_stood_still_is_an_objection() {
     fixture.transfer.duration_ns = 1400 * MS;
     assert_eq!(fixture.failing(), [check]);
     let mut fixture = good();
+    fixture.totals.longest_step_ns = 180 * MS;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    // Of an interval of 200 ms, a standstill of 300 ms leaves 100 at the least.
+    fixture.totals.longest_step_ns = 181 * MS;
+    assert_eq!(fixture.failing(), [check]);
     fixture.totals.longest_step_ns = 400 * MS;
     assert_eq!(fixture.failing(), [check], "it stood still for 300 ms");
     let detail = fixture.detail(check);

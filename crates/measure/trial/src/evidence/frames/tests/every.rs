@@ -280,6 +280,25 @@ fn a_throughput_whose_load_is_not_carried_again_is_none() {
     assert_eq!(fixture.failing(), ["throughput-confirmed"]);
 }
 
+#[test]
+fn a_throughput_that_the_tester_could_not_offer_again_says_how_long_it_took() {
+    let mut fixture = searched(0);
+    let trial = &mut fixture.result.trials[1];
+    trial.elapsed_ns = trial.duration_ns / 100 * 115;
+    assert_eq!(fixture.failing(), ["throughput-confirmed"]);
+    let detail = fixture.detail("throughput-confirmed");
+    assert!(detail.contains(": 0 of 100000 lost (sent in "), "{detail}");
+    let found = fixture.explanation("throughput-confirmed");
+    assert!(
+        found.difference.starts_with("the tester took "),
+        "{found:?}"
+    );
+    assert!(
+        found.cause.starts_with("the tester lacked CPU time"),
+        "{found:?}"
+    );
+}
+
 /// What a soak finds at its load is its verdict.
 #[test]
 fn a_soak_at_a_load_that_is_not_carried_any_more_is_judged_by_the_soak() {
