@@ -35,7 +35,7 @@ trials: [tcp: {{ mtu: 1500 B, streams: {STREAMS}, duration: {SECONDS} s, warmup:
 # The ends of each link with their addresses; the stations' routes lead over the gateways.
 LINKS = [
     (("a", "a0", "10.1.0.2"), ("gw1", "a1", "10.1.0.1"), 1500),
-    (("gw1", "w0", "192.0.2.1"), ("gw2", "w1", "192.0.2.2"), 1700),
+    (("gw1", "w0", "192.0.2.1"), ("gw2", "w1", "192.0.2.2"), 1500),
     (("gw2", "b1", "10.2.0.1"), ("b", "b0", "10.2.0.2"), 1500),
 ]
 ROUTES = [
