@@ -415,4 +415,10 @@ pub(crate) struct Station {
     /// Enter new namespaces first, as this place of the built-in lab: a, gw1, gw2 or b
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
+    /// Serve a host: end when the caller is silent for some seconds
+    #[arg(long, conflicts_with = "node")]
+    pub(crate) host: bool,
+    /// Remove this program's own file, which was sent here, and its folder
+    #[arg(long, requires = "host")]
+    pub(crate) sent: bool,
 }

@@ -8,12 +8,13 @@ use campaign::plan::{LabKind, LabPlan};
 use engine::EngineInfo;
 use journal::record::Environment;
 use journal::{Journal, Writer};
-use lab::{Interrupt, NamespaceLab, Privilege, Setup, privilege};
+use lab::{Interrupt, LabError, NamespaceLab, Privilege, Setup, privilege};
 use report::Folders;
 use stats::Results;
 use std::env;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use trial::{Conclusion, Done, InMemory, Measurer, OnBench, OnDevices};
 
 /// A lab that is up, with its privilege and interrupt.
@@ -24,11 +25,16 @@ pub(crate) struct Session {
     place: Place,
 }
 
+/// Between two attempts to reach hosts that went away.
+const RECONNECT_STEP: Duration = Duration::from_secs(1);
+
 /// The place where trials run.
 enum Place {
     Namespaces(Box<NamespaceLab>),
     Memory(InMemory),
     Devices(OnDevices),
+    /// While hosts that went away are awaited.
+    Nowhere,
 }
 
 impl Session {
@@ -55,15 +61,25 @@ impl Session {
                 place: Place::Devices(OnDevices::new(worker)),
             });
         }
-        let privilege = privilege::acquire()?;
-        let lab = NamespaceLab::build(plan, &Setup::new(privilege, interrupt.clone())?)?;
+        // Where all of a lab is elsewhere, this machine need not be root's, and a user's ssh must
+        // run as the user.
+        let elsewhere = plan
+            .hosts
+            .as_ref()
+            .filter(|hosts| !hosts.include_this_machine());
+        let privilege = match elsewhere {
+            Some(_) => privilege::current(),
+            None => Some(privilege::acquire()?),
+        };
+        let setup = Setup::new(privilege, interrupt.clone())?;
+        let lab = NamespaceLab::build(plan, &setup)?;
         if !options.quiet {
             for sentence in lab.swept() {
                 output::stderr(&format!("{sentence}\n"));
             }
         }
         Ok(Self {
-            privilege: Some(privilege),
+            privilege,
             interrupt,
             place: Place::Namespaces(Box::new(lab)),
         })
@@ -89,6 +105,50 @@ impl Session {
         dir: &Path,
         options: &cli::Output,
     ) -> Result<Exit, Failure> {
+        let mut done = done.clone();
+        let conclusion = loop {
+            let conclusion = self.measure(plan, &done, &mut writer, options)?;
+            let Conclusion::LabLost { reason, trial } = &conclusion else {
+                break conclusion;
+            };
+            if !self.reconnect(&plan.lab, reason)? {
+                break conclusion;
+            }
+            let left_out = std::mem::take(&mut done.left_out);
+            done = Done {
+                left_out,
+                ..Done::from(&journal::read(dir)?)
+            };
+            // The host, not the device, failed it: it is made again.
+            if let Some(trial) = trial {
+                done.trials.remove(trial);
+            }
+        };
+        drop(self.place);
+        let journal = journal::read(dir)?;
+        match conclusion {
+            Conclusion::Finished { .. } => conclude(within(dir), &journal, options.form),
+            Conclusion::Interrupted => {
+                report::build(&journal).write_all(dir)?;
+                Err(interrupted(dir, &journal))
+            }
+            Conclusion::LabLost { reason, .. } => {
+                report::build(&journal).write_all(dir)?;
+                Err(lab_lost(dir, &journal, &reason))
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Makes the trials that are not `done`, as long as the lab can.
+    fn measure(
+        &mut self,
+        plan: &Plan,
+        done: &Done,
+        writer: &mut Writer,
+        options: &cli::Output,
+    ) -> Result<Conclusion, Failure> {
         let mut watch = Watch::new(options.quiet);
         let mut on_bench;
         let measurer: &mut dyn Measurer = match &mut self.place {
@@ -98,6 +158,7 @@ impl Session {
             }
             Place::Memory(in_memory) => in_memory,
             Place::Devices(on_devices) => on_devices,
+            Place::Nowhere => unreachable!("trials are made once the lab is up"),
         };
         let conclusion = trial::run(
             plan,
@@ -107,20 +168,42 @@ impl Session {
             &mut |progress| watch.show(progress),
             &self.interrupt,
         );
-        drop(watch);
-        drop(self.place);
         // The run ends if the journal cannot be written. Recorded trials are kept.
-        let conclusion = conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))?;
-        let journal = journal::read(dir)?;
-        match conclusion {
-            Conclusion::Finished { .. } => conclude(within(dir), &journal, options.form),
-            Conclusion::Interrupted => {
-                report::build(&journal).write_all(dir)?;
-                Err(interrupted(dir, &journal))
-            }
-            Conclusion::LabLost { reason } => {
-                report::build(&journal).write_all(dir)?;
-                Err(lab_lost(dir, &journal, &reason))
+        conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))
+    }
+
+    /// Waits for hosts that went away, as long as the lab says, and builds the lab again. Returns
+    /// whether it is up.
+    fn reconnect(&mut self, plan: &LabPlan, reason: &str) -> Result<bool, Failure> {
+        let Some(hosts) = &plan.hosts else {
+            return Ok(false);
+        };
+        let limit = Duration::from_nanos(hosts.reconnect_ns);
+        if limit.is_zero() {
+            return Ok(false);
+        }
+        let seconds = limit.as_secs_f64();
+        output::stderr(&format!(
+            "{reason}\nthe trial is recorded as failed; waiting for the host, {seconds:.0} s at most\n"
+        ));
+        // Its names must be free on the hosts.
+        self.place = Place::Nowhere;
+        let lost = Instant::now();
+        loop {
+            let setup = Setup::new(self.privilege, self.interrupt.clone())?;
+            match NamespaceLab::build(plan, &setup) {
+                Ok(lab) => {
+                    self.place = Place::Namespaces(Box::new(lab));
+                    let waited = lost.elapsed().as_secs_f64();
+                    output::stderr(&format!("the lab is up again after {waited:.0} s\n"));
+                    return Ok(true);
+                }
+                Err(LabError::Interrupted) => return Ok(false),
+                Err(_) if lost.elapsed() < limit => thread::sleep(RECONNECT_STEP),
+                Err(error) => {
+                    output::stderr(&format!("{error}\n"));
+                    return Ok(false);
+                }
             }
         }
     }

@@ -3,14 +3,33 @@
 use crate::cli::Station;
 use crate::exit::{Exit, Failure};
 use lab::NodeId;
-use std::io;
+use std::{env, fs, io};
 
 /// Serves until end of file. Termination signals have their default action: the kernel then kills
 /// everything that it started.
 pub(crate) fn station(arguments: &Station) -> Result<Exit, Failure> {
+    if arguments.sent {
+        remove_own_file();
+    }
+    if arguments.host {
+        lab::station::serve_host(io::stdin(), io::stdout())?;
+        return Ok(Exit::Done);
+    }
     let node = arguments.node.as_deref().map(node).transpose()?;
     lab::station::serve(node, io::stdin(), io::stdout())?;
     Ok(Exit::Done)
+}
+
+/// Removes the file of this program and its folder, so that nothing stays behind whatever ends the
+/// process. A running program keeps its file's content.
+fn remove_own_file() {
+    if let Ok(program) = env::current_exe()
+        && let Some(folder) = program.parent()
+        && fs::remove_file(&program).is_ok()
+    {
+        // If it cannot be removed, something else is in it.
+        let _ = fs::remove_dir(folder);
+    }
 }
 
 fn node(name: &str) -> Result<NodeId, Failure> {

@@ -9,6 +9,7 @@ mod devices;
 mod encrypt;
 mod faults;
 mod frames;
+mod hosts;
 mod interrupts;
 mod kme;
 mod programs;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
             eprintln!("SKIPPED: tests that need {what}: {reason}");
         }
     }
+    let no_hosts = no_lab.clone().or_else(hosts::missing);
     let tests = [
         tests!(None, texts:
             help_is_as_recorded,
@@ -72,6 +74,17 @@ fn main() -> ExitCode {
             a_run_without_its_programs_is_refused_before_anything_is_made,
             a_device_without_its_programs_is_refused,
             what_make_peers_installs_is_found_without_a_variable,
+        ),
+        tests!(no_hosts, hosts:
+            two_hosts_measure_as_one_machine_does,
+            stamps_of_two_clocks_are_not_compared,
+            a_host_is_sent_the_program_and_keeps_nothing,
+            a_killed_ssh_session_frees_the_host,
+            a_host_that_is_cut_off_frees_itself,
+            a_run_waits_for_a_host_and_goes_on,
+            a_tester_that_sleeps_frees_its_hosts,
+            a_host_that_cannot_be_used_is_refused_in_words,
+            two_runs_of_one_lab_exclude_each_other_on_its_hosts,
         ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
         tests!(None, kme:

@@ -60,6 +60,7 @@ impl Draft {
                 return Some(self.trial.mistake(what, help));
             }
             (false, LabKind::Namespaces) => return None,
+            (false, LabKind::Hosts) => return self.check_between_hosts(),
             (false, LabKind::Memory) => {}
         }
         let help = "use a lab of kind `namespaces`: `--lab namespaces`";
@@ -81,12 +82,30 @@ impl Draft {
         Some(self.dut.mistake(what, help))
     }
 
+    /// No link leads past the gateways.
+    fn check_between_hosts(&self) -> Option<Mistake> {
+        (self.cell.dut.adapter == Adapter::Straight && !self.cell.calibration).then(|| {
+            let what = format!(
+                "`{}` needs a link past the gateways, and a cable joins these hosts",
+                self.cell.dut.name
+            );
+            self.dut
+                .mistake(what, "use `direct`, or a lab of kind `namespaces`")
+        })
+    }
+
     /// Boxes need cables, of IPv4 only, and a tap where their link is to be cut.
     fn check_external(&self, lab: &LabFile) -> Option<Mistake> {
         let name = &self.cell.dut.name;
         self.cell.dut.adapter.external()?;
         if lab.plan().kind == LabKind::Memory {
             return None;
+        }
+        if lab.plan().kind == LabKind::Hosts {
+            let what = format!("`{name}` is no program that could run on these hosts");
+            let help =
+                "use a lab of kind `namespaces` with `external`, as labs/external.yaml has it";
+            return Some(self.dut.mistake(what, help));
         }
         let Some(cables) = &lab.plan().external else {
             let what =

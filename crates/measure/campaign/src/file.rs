@@ -6,7 +6,7 @@ use crate::estimate;
 use crate::expand::{self, Draft};
 use crate::host::HostFacts;
 use crate::lab::{self, LabFile};
-use crate::plan::{Claim, Measurement, Order, Plan, Published};
+use crate::plan::{Claim, LabKind, Measurement, Order, Plan, Published};
 use crate::published;
 use crate::trial::{self, Kind};
 use std::path::Path;
@@ -338,7 +338,7 @@ impl Campaign {
                 mistakes.push(mistake);
             }
         };
-        let by_overhead = self.by_overhead();
+        let by_overhead = self.by_overhead(lab);
         let longest = by_overhead
             .first()
             .map_or(0, |draft| draft.cipher_packet_bytes());
@@ -353,7 +353,7 @@ impl Campaign {
         if let Some(mistakes) = Mistakes::new(mistakes) {
             return Err(mistakes);
         }
-        let cells = self.drafts.iter().map(|draft| {
+        let cells = self.drafts_in(lab).map(|draft| {
             let mut cell = draft.cell.clone();
             cell.estimate_ns = estimate::trial_ns(&draft.cell, self.repeats);
             cell
@@ -371,10 +371,18 @@ impl Campaign {
     }
 
     /// The cells whose packets grow most first: the MTU that fits them fits the others.
-    fn by_overhead(&self) -> Vec<&Draft> {
-        let mut drafts: Vec<_> = self.drafts.iter().collect();
+    fn by_overhead(&self, lab: &LabFile) -> Vec<&Draft> {
+        let mut drafts: Vec<_> = self.drafts_in(lab).collect();
         drafts.sort_by_key(|draft| std::cmp::Reverse(draft.cipher_packet_bytes()));
         drafts
+    }
+
+    /// The cells that a lab measures. Between hosts no link leads past the gateways, so the tester
+    /// itself is not measured there.
+    fn drafts_in(&self, lab: &LabFile) -> impl Iterator<Item = &Draft> {
+        let between_hosts = lab.plan().kind == LabKind::Hosts;
+        let drafts = self.drafts.iter();
+        drafts.filter(move |draft| !(between_hosts && draft.cell.calibration))
     }
 
     fn too_long(&self) -> Option<Mistake> {

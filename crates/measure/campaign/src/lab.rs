@@ -1,6 +1,7 @@
 //! Lab files: where a campaign is measured.
 
 mod cables;
+mod hosts;
 
 use crate::axis;
 use crate::plan::{Addresses, Element, LabKind, LabPlan};
@@ -18,8 +19,9 @@ const CIPHER_MTU_MAX: u64 = 9600;
 const LINK_BPS_MIN: u64 = 1_000_000;
 const LINK_BPS_MAX: u64 = 1_000_000_000_000;
 
-const KINDS: [(&str, LabKind); 3] = [
+const KINDS: [(&str, LabKind); 4] = [
     ("namespaces", LabKind::Namespaces),
+    ("hosts", LabKind::Hosts),
     ("memory", LabKind::Memory),
     ("device", LabKind::Device),
 ];
@@ -166,9 +168,11 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
             }
         })
     });
+    let hosts = map.with_default("hosts", None, |node| node.map(hosts::read).map(Some));
     let kind = kind?;
     match kind {
-        LabKind::Namespaces => {}
+        LabKind::Namespaces => no_hosts(map)?,
+        LabKind::Hosts => only_a_cable(map)?,
         LabKind::Memory => no_links(map, "a lab in memory has none")?,
         LabKind::Device => no_links(map, "crypto devices need none")?,
     }
@@ -180,6 +184,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         path: path?,
         addresses: addresses?,
         external: external?,
+        hosts: hosts?,
     })
 }
 
@@ -196,13 +201,47 @@ fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
 
 /// Rings and crypto devices have no MTU, no rate and no addresses, and no elements between them.
 fn no_links(map: &Map<'_>, why: &str) -> Result<(), Reported> {
-    let given = ["cipher_mtu", "link_rate", "path", "addresses", "external"]
-        .into_iter()
-        .filter_map(|key| Some((key, map.optional(key)?)));
+    let keys = [
+        "cipher_mtu",
+        "link_rate",
+        "path",
+        "addresses",
+        "external",
+        "hosts",
+    ];
+    refuse(map, &keys, |key| format!("`{key}` is of links, and {why}"))
+}
+
+/// In a lab of namespaces all is on this machine.
+fn no_hosts(map: &Map<'_>) -> Result<(), Reported> {
+    let Some(node) = map.optional("hosts") else {
+        return Ok(());
+    };
+    let what = "a lab of namespaces is all on this machine";
+    Err(node.mistake(what, "write `kind: hosts`, or remove `hosts`"))
+}
+
+/// Between two hosts is what joins them, and nothing that the lab makes.
+fn only_a_cable(map: &Map<'_>) -> Result<(), Reported> {
+    let hosts = map.required("hosts").map(drop);
+    let keys = ["link_rate", "path", "external"];
+    let others = refuse(map, &keys, |key| {
+        format!("`{key}` is of links that the lab makes, and a cable joins these hosts")
+    });
+    hosts.and(others)
+}
+
+/// Reports every one of these keys that is given.
+fn refuse(
+    map: &Map<'_>,
+    keys: &[&'static str],
+    why: impl Fn(&str) -> String,
+) -> Result<(), Reported> {
     let mut result = Ok(());
-    for (key, node) in given {
-        let what = format!("`{key}` is of links, and {why}");
-        result = Err(node.mistake(what, "remove it, or write `kind: namespaces`"));
+    for &key in keys {
+        if let Some(node) = map.optional(key) {
+            result = Err(node.mistake(why(key), "remove it, or write `kind: namespaces`"));
+        }
     }
     result
 }

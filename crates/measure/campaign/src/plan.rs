@@ -11,6 +11,7 @@ mod claim;
 mod device;
 mod disturbed;
 mod frames;
+mod hosts;
 pub(crate) mod keys;
 mod mrr;
 mod order;
@@ -32,6 +33,7 @@ pub use device::{
     Workers,
 };
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
+pub use hosts::{Host, Hosts};
 pub use keys::KeySource;
 pub use mrr::Mrr;
 pub use order::Order;
@@ -160,6 +162,9 @@ pub struct LabPlan {
     /// The interfaces that lead to boxes which Cipherbench does not run, for [`Adapter::External`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Cables>,
+    /// The hosts that the stations are on; `None`: all are on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
 }
 
 /// A box between the gateways that is no DUT of the campaign.
@@ -172,12 +177,14 @@ pub enum Element {
     Router,
 }
 
-/// How a lab is built. Open: remote labs follow.
+/// How a lab is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabKind {
     /// Four network namespaces on this machine, A – gw1 – gw2 – B, joined by veth pairs.
     Namespaces,
+    /// The same on two hosts that a cable joins: A – gw1 on one, gw2 – B on the other.
+    Hosts,
     /// Stations and encryptors in this process, joined by rings. Frame tests only; needs no
     /// privilege.
     Memory,

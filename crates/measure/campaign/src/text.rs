@@ -3,7 +3,9 @@
 mod device;
 mod frames;
 
-use crate::plan::{Cables, Cell, Element, LabKind, LabPlan, Measurement, Order, Plan, Tool};
+use crate::plan::{
+    Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
+};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human;
@@ -182,6 +184,9 @@ fn heading(plan: &Plan) -> String {
     if let Some(cables) = &plan.lab.external {
         line(&mut text, &format!("cables: {}", cables_in_words(cables)));
     }
+    if let Some(hosts) = &plan.lab.hosts {
+        line(&mut text, &format!("hosts: {}", hosts_in_words(hosts)));
+    }
     let cells = plan.cells.len() as u64;
     let total = human::duration_ns(plan.estimate_ns() as f64);
     line(
@@ -240,6 +245,16 @@ fn path_in_words(lab: &LabPlan) -> String {
     });
     let stops = ["A", "gw1"].into_iter().chain(elements);
     stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
+}
+
+/// The hosts with what is on each.
+fn hosts_in_words(hosts: &Hosts) -> String {
+    let of = |host: &Host| format!("{} at {}", host.describe(), host.interface);
+    format!(
+        "A and gw1 on {}, gw2 and B on {}; the tester's own limit is not measured: no link leads past the gateways",
+        of(&hosts.a),
+        of(&hosts.b)
+    )
 }
 
 /// The interfaces of this machine and what they lead to.

@@ -5,8 +5,10 @@
 //! 3. Only then is it moved. However the run ends in between, the owner returns what it has.
 //!
 //! An interface keeps its name: when station and run are killed together, the kernel returns a
-//! physical interface under its current name.
+//! physical interface under its current name. At the cable between two hosts it gets the name of
+//! the link's end, and its own as a second one, by which it is found then.
 
+use crate::hosts::Seat;
 use crate::offloads;
 use crate::on_node::{ip, run_tool};
 use crate::protocol::{Lent, Program, Request, Response};
@@ -73,35 +75,18 @@ impl Outside {
         cables: &Cables,
         host: Station,
         interrupt: Interrupt,
-        station: impl Fn(NodeId) -> &'a Station,
+        station: impl Fn(NodeId) -> &'a Seat,
     ) -> Result<Self> {
-        let uplinks = default_routes(&host)?;
         let mut found = Vec::new();
         for (key, name) in cables.interfaces() {
-            let interface = look_at(&host, key, name)?;
-            let wireless = is_wireless(&host, name)?;
-            let uplink = uplinks.iter().any(|uplink| uplink == name);
-            if let Some((what, help)) = objection(&interface, name, wireless, uplink) {
-                return Err(refused(key, what, help));
-            }
-            found.push((owner(key), interface));
+            found.push((owner(key), free_interface(&host, key, name)?));
         }
-        let mac = |index: usize| {
-            let (_, interface): &(NodeId, Found) = &found[index];
-            parse_mac(&interface.address).ok_or_else(|| {
-                let what = format!(
-                    "`{}` has no Ethernet address: {}",
-                    interface.ifname, interface.address
-                );
-                refused("external", what, "take an Ethernet interface".to_owned())
-            })
-        };
-        let macs = [mac(0)?, mac(1)?];
+        let macs = [mac_of(&found[0].1)?, mac_of(&found[1].1)?];
         for id in [NodeId::A, NodeId::B, NodeId::Tap] {
             let own = found.iter().filter(|(owner, _)| *owner == id);
             let own: Vec<&Found> = own.map(|(_, interface)| interface).collect();
             if !own.is_empty() {
-                lend(&host, station(id), &own)?;
+                lend(&host, station(id), &own, None)?;
             }
         }
         if let Some([first, second]) = &cables.tap {
@@ -139,6 +124,62 @@ impl Outside {
         }
         ip(node, batch)
     }
+}
+
+/// Moves a host's interface at the cable to its gateway, which gives it this name, and returns its
+/// MAC address. `key` names it in messages.
+pub(crate) fn lend_cable(
+    host: &dyn Node,
+    gateway: &Seat,
+    (key, name): (&str, &str),
+    renamed: &str,
+) -> Result<[u8; 6]> {
+    recover(host, name, renamed)?;
+    let found = free_interface(host, key, name)?;
+    let mac = mac_of(&found)?;
+    lend(host, gateway, &[&found], Some(renamed))?;
+    Ok(mac)
+}
+
+/// Gives an interface its name back that the kernel returned under the name it had in a lab: agent
+/// and station were killed together.
+fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
+    let Some(text) = read(host, &["ip", "-json", "address", "show", "dev", name])? else {
+        return Ok(());
+    };
+    let found: Vec<Found> = parse("ip address", &text)?;
+    if found.iter().any(|found| found.ifname == renamed) {
+        ip(
+            host,
+            format!(
+                "link set {renamed} down\n\
+                 link property del dev {renamed} altname {name}\n\
+                 link set {renamed} name {name}\n"
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+/// Looks at an interface, and refuses one that somebody needs.
+fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
+    let found = look_at(host, key, name)?;
+    let wireless = is_wireless(host, name)?;
+    let uplink = default_routes(host)?.iter().any(|uplink| uplink == name);
+    match objection(&found, name, wireless, uplink) {
+        Some((what, help)) => Err(refused(key, what, help)),
+        None => Ok(found),
+    }
+}
+
+fn mac_of(interface: &Found) -> Result<[u8; 6]> {
+    parse_mac(&interface.address).ok_or_else(|| {
+        let Found {
+            ifname, address, ..
+        } = interface;
+        let what = format!("`{ifname}` has no Ethernet address: {address}");
+        refused("external", what, "take an Ethernet interface".to_owned())
+    })
 }
 
 /// Returns the owner of the interface under a key of the lab file.
@@ -248,11 +289,12 @@ fn objection(found: &Found, name: &str, wireless: bool, uplink: bool) -> Option<
 }
 
 /// Moves a station's interfaces to it, once it has recorded their settings.
-fn lend(host: &Station, station: &Station, found: &[&Found]) -> Result<()> {
+fn lend(host: &dyn Node, station: &Seat, found: &[&Found], renamed: Option<&str>) -> Result<()> {
     let mut lent = Vec::new();
     for found in found {
         lent.push(Lent {
             interface: found.ifname.clone(),
+            renamed: renamed.map(str::to_owned),
             mtu: found.mtu,
             up: found.flags.iter().any(|flag| flag == "UP"),
             offloads: offloads_of(host, &found.ifname)?,
@@ -269,10 +311,23 @@ fn lend(host: &Station, station: &Station, found: &[&Found]) -> Result<()> {
             let what = format!("`{ifname}` cannot be taken into the lab: {error}");
             LabError::cannot_build(
                 what,
-                "external boxes need root on this machine: run with sudo",
+                "moving an interface needs root on its machine: run with sudo there",
             )
         })?;
-        ip(station, format!("link set {ifname} up\n"))?;
+        let mut name = ifname.as_str();
+        if let Some(renamed) = renamed {
+            ip(
+                station,
+                format!("link set {name} down\nlink set {name} name {renamed}\n"),
+            )?;
+            // Kernels before 5.5 have no second names.
+            let argv = [
+                "ip", "link", "property", "add", "dev", renamed, "altname", name,
+            ];
+            (station as &dyn Node).run(Program::new(argv), TOOL_LIMIT)?;
+            name = renamed;
+        }
+        ip(station, format!("link set {name} up\n"))?;
     }
     Ok(())
 }

@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Interval at which a pending call checks the interrupt.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How long a host may take to sweep what a killed run left, and to start its stations.
+const TAKE_LIMIT: Duration = Duration::from_secs(90);
+
 /// How long an answer may be overdue before the call fails.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -53,6 +56,8 @@ struct Calls {
     pending: BTreeMap<u64, mpsc::Sender<Result<Response, String>>>,
     /// Whether no more answers will come.
     hung_up: bool,
+    /// Why, if its end is not what ended it.
+    lost: Option<String>,
 }
 
 /// The last lines of a station's standard error.
@@ -137,6 +142,19 @@ impl Station {
         })
     }
 
+    /// Gives the station up: pending and later calls fail with this reason. Its process, which may
+    /// lead to another host, is killed.
+    pub(crate) fn lose(&self, reason: &str) {
+        {
+            let mut calls = lock(&self.calls);
+            calls.lost.get_or_insert_with(|| reason.to_owned());
+            calls.hung_up = true;
+            calls.pending.clear();
+        }
+        // It may have ended by itself.
+        let _ = lock(&self.child).kill();
+    }
+
     /// Its process id.
     #[must_use]
     pub const fn pid(&self) -> u32 {
@@ -195,6 +213,9 @@ impl Station {
 
     /// The error for a station that has ended by itself, with its last words.
     fn gone(&self) -> LabError {
+        if let Some(reason) = lock(&self.calls).lost.clone() {
+            return self.error(reason);
+        }
         let deadline = Deadline::after(LAST_WORDS_LIMIT);
         // Its output closes shortly before its errors are read and it can be reaped.
         let mut status = None;
@@ -215,8 +236,25 @@ impl Node for Station {
     }
 
     fn call(&self, request: Request) -> Result<Response> {
-        self.interrupt.check()?;
+        self.call_unless(request, &self.interrupt)
+    }
+}
+
+impl Station {
+    /// As [`Node::call`], ended by another interrupt than the station's own.
+    pub(crate) fn call_unless(&self, request: Request, interrupt: &Interrupt) -> Result<Response> {
         let limit = limit(&request).saturating_add(PATIENCE);
+        self.call_within(request, limit, interrupt)
+    }
+
+    /// As [`Node::call`], with a limit for the answer.
+    pub(crate) fn call_within(
+        &self,
+        request: Request,
+        limit: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Response> {
+        interrupt.check()?;
         let deadline = Deadline::after(limit);
         let id = self.last_call.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = mpsc::channel();
@@ -233,7 +271,7 @@ impl Node for Station {
                 match receiver.recv_timeout(INTERRUPT_INTERVAL) {
                     Ok(result) => break result.map_err(|reason| self.error(reason)),
                     Err(RecvTimeoutError::Disconnected) => break Err(self.gone()),
-                    Err(RecvTimeoutError::Timeout) => self.interrupt.check()?,
+                    Err(RecvTimeoutError::Timeout) => interrupt.check()?,
                 }
                 if deadline.is_over() {
                     break Err(self.error(format!("no answer within {} s", limit.as_secs())));
@@ -275,6 +313,10 @@ fn limit(request: &Request) -> Duration {
         | Request::Wait { limit_ms, .. }
         | Request::Sample { limit_ms, .. } => Duration::from_millis(*limit_ms),
         Request::Stop { grace_ms, .. } => Duration::from_millis(*grace_ms),
+        // An earlier run's stations may have to give something back first.
+        Request::TakePart { .. } => TAKE_LIMIT,
+        // The host waits as long, and then answers.
+        Request::On { request, .. } => limit(request).saturating_add(PATIENCE),
         _ => Duration::ZERO,
     }
 }

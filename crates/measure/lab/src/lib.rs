@@ -34,6 +34,7 @@ mod caller;
 mod cut;
 mod dut;
 pub mod host;
+mod hosts;
 mod http;
 mod interrupt;
 mod kill;

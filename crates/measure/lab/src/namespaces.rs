@@ -1,28 +1,34 @@
 //! The built-in lab: four stations in namespaces of their own on this machine, one more for each
-//! element of the path, and the DUT between them.
+//! element of the path, and the DUT between them. In a lab of two hosts, each has two of the four.
 
-use crate::cables::Outside;
+use crate::cables::{Outside, lend_cable};
 use crate::cut::Cut;
 use crate::dut::{self, Site};
-use crate::mark::MARK;
+use crate::hosts::part::Part;
+use crate::hosts::{RemoteHost, Seat};
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
-use crate::protocol::{THIS_PROGRAM, THIS_PROGRAM_NAME};
-use crate::remains::Remains;
-use crate::state::{self, Hold};
+use crate::protocol::Program;
+use crate::state;
 use crate::switch;
-use crate::topology::{CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES};
+use crate::topology::{CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side};
 use crate::{
     Bench, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, Result,
     RunningDut, Station,
 };
-use campaign::plan::{Cables, Direction, Dut, Element, IpVersion, LabPlan};
+use campaign::plan::{Cables, Direction, Dut, Element, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// How long a cable may take until both ends are up and frames pass: a link is negotiated anew.
+const CABLE_LIMIT: Duration = Duration::from_secs(15);
+/// How long setting an offload may take.
+const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Settings of a lab beside its plan. Stations run this program as `station --node NAME`, and the
 /// built-in encryptor as `encrypt --config FILE`.
@@ -35,13 +41,13 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// With the state folder that the privilege gives.
+    /// With the state folder that the privilege gives; without one, the user's.
     ///
     /// # Errors
     /// When the state folder cannot be made.
-    pub fn new(privilege: Privilege, interrupt: Interrupt) -> Result<Self> {
+    pub fn new(privilege: Option<Privilege>, interrupt: Interrupt) -> Result<Self> {
         Ok(Self {
-            state_folder: state::folder(privilege)?,
+            state_folder: state::folder(privilege.unwrap_or_else(Privilege::of_nobody))?,
             interrupt,
         })
     }
@@ -52,9 +58,8 @@ pub struct NamespaceLab {
     // Dropped in this order: the name is released last.
     dut: Option<Up>,
     /// As [`NodeId::ALL`], then the elements in the order of the path, then the tap.
-    stations: Vec<Station>,
+    stations: Vec<Seat>,
     outside: Option<Outside>,
-    _remains: Vec<Remains>,
     map: Map,
     links: Option<Links>,
     /// Whether the links may have shapers.
@@ -62,7 +67,25 @@ pub struct NamespaceLab {
     /// The link between the gateways.
     cut: Cut,
     swept: Vec<String>,
-    hold: Hold,
+    /// Where programs run on the two hosts themselves, A's first; empty on one machine.
+    hosts: Vec<LabHost>,
+    /// The lab's name here.
+    part: Part,
+}
+
+/// One of the two hosts of a lab.
+enum LabHost {
+    Here(Station),
+    There(Arc<RemoteHost>),
+}
+
+impl LabHost {
+    fn node(&self) -> &dyn Node {
+        match self {
+            Self::Here(station) => station,
+            Self::There(host) => host.node(),
+        }
+    }
 }
 
 /// A DUT that is up.
@@ -98,49 +121,33 @@ impl NamespaceLab {
             ));
         }
         let map = Map::new(plan, procfs::has_ipv6());
-        let (mut hold, swept) = Hold::take(&setup.state_folder, &plan.name)?;
-        if plan.external.is_some() {
-            hold.expect_returns()?;
-        }
-        let start = |id: NodeId| {
-            let mut command = station_command(&hold);
-            command.args(["--node", id.name()]);
-            Station::start(id, command, &setup.interrupt)
+        let (mut part, mut swept) = Part::take(&setup.state_folder, &plan.name)?;
+        let mut lab = match &plan.hosts {
+            None => {
+                if plan.external.is_some() {
+                    part.expect_returns()?;
+                }
+                // Started together: each takes some time to get ready.
+                let elements = map.elements().iter().copied().map(NodeId::Element);
+                let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
+                let tap = tap.map(|_| NodeId::Tap);
+                let nodes: Vec<_> = NodeId::ALL.into_iter().chain(elements).chain(tap).collect();
+                let stations = part.start(&nodes, &setup.interrupt).map_err(cannot_build)?;
+                let stations = stations.into_iter().map(Seat::Here).collect();
+                Self::with(map, part, stations, Vec::new(), swept)
+            }
+            Some(hosts) => {
+                let opened = open_hosts(hosts, plan, &mut part, setup)?;
+                let (mut stations, mut both) = (Vec::new(), Vec::new());
+                for (host, seats, found) in opened {
+                    stations.extend(seats);
+                    both.push(host);
+                    swept.extend(found);
+                }
+                Self::with(map, part, stations, both, swept)
+            }
         };
-        // Started together: each takes some time to get ready.
-        let elements = map.elements().iter().copied().map(NodeId::Element);
-        let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
-        let tap = tap.map(|_| NodeId::Tap);
-        let stations = NodeId::ALL
-            .into_iter()
-            .chain(elements)
-            .chain(tap)
-            .map(start)
-            .collect::<Result<Vec<_>, _>>()?;
-        for station in &stations {
-            hold.record(station.id(), station.pid())?;
-        }
-        for station in &stations {
-            station.hello().map_err(cannot_build)?;
-        }
-        let remains = stations
-            .iter()
-            .map(Remains::of)
-            .collect::<Result<_, _>>()
-            .map_err(cannot_build)?;
-        let mut lab = Self {
-            dut: None,
-            stations,
-            outside: None,
-            _remains: remains,
-            map,
-            links: None,
-            shaped: false,
-            cut: Cut::default(),
-            swept,
-            hold,
-        };
-        lab.join().map_err(cannot_build)?;
+        lab.join(plan.hosts.as_ref()).map_err(cannot_build)?;
         if let Some(cables) = &plan.external {
             let outside = lab.connect(cables, setup).map_err(cannot_build)?;
             lab.outside = Some(outside);
@@ -148,15 +155,32 @@ impl NamespaceLab {
         Ok(lab)
     }
 
+    fn with(
+        map: Map,
+        part: Part,
+        stations: Vec<Seat>,
+        hosts: Vec<LabHost>,
+        swept: Vec<String>,
+    ) -> Self {
+        Self {
+            dut: None,
+            stations,
+            outside: None,
+            map,
+            links: None,
+            shaped: false,
+            cut: Cut::default(),
+            swept,
+            hosts,
+            part,
+        }
+    }
+
     /// Takes the cables to external boxes.
     fn connect(&mut self, cables: &Cables, setup: &Setup) -> Result<Outside> {
-        // The commands that take the boxes down run after an interrupt too.
-        let command = station_command(&self.hold);
-        let host = Station::start(NodeId::Host, command, &Interrupt::new())?;
-        self.hold.record(NodeId::Host, host.pid())?;
-        host.hello()?;
+        let host = self.part.start_host()?;
         let interrupt = setup.interrupt.clone();
-        Outside::connect(cables, host, interrupt, |id| self.station(id))
+        Outside::connect(cables, host, interrupt, |id| self.seat(id))
     }
 
     /// Whether the DUT that is up is outside.
@@ -174,19 +198,26 @@ impl NamespaceLab {
     /// Process id of a station.
     #[must_use]
     pub fn station_pid(&self, id: NodeId) -> u32 {
-        self.station(id).pid()
+        self.seat(id).pid()
     }
 
-    fn station(&self, id: NodeId) -> &Station {
+    fn seat(&self, id: NodeId) -> &Seat {
         self.stations
             .iter()
             .find(|station| station.id() == id)
             .unwrap_or_else(|| panic!("this lab has no {}", id.name()))
     }
 
-    fn join(&self) -> Result<()> {
-        let pid = |id| self.station(id).pid();
+    fn station(&self, id: NodeId) -> &dyn Node {
+        self.seat(id)
+    }
+
+    fn join(&mut self, hosts: Option<&Hosts>) -> Result<()> {
+        let pid = |id| self.seat(id).pid();
         self.on_all(|node| ip(node, self.map.make_links(node.id(), pid)))?;
+        if let Some(hosts) = hosts {
+            self.take_cable(hosts)?;
+        }
         self.on_all(|node| match bridge(node.id()) {
             Some(element) => switch::make(node, &self.map.ports(element)),
             None => ip(node, self.map.address_node(node.id())),
@@ -198,7 +229,52 @@ impl NamespaceLab {
                 switch::READY_LIMIT.as_secs()
             ))),
             _ => Ok(()),
-        })
+        })?;
+        match hosts {
+            Some(hosts) => self.await_cable(hosts),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the interfaces at the cable between two hosts to the gateways.
+    fn take_cable(&mut self, hosts: &Hosts) -> Result<()> {
+        let ends = [
+            (NodeId::Gw1, CIPHER_INTERFACES.0),
+            (NodeId::Gw2, CIPHER_INTERFACES.1),
+        ];
+        let mut macs = [[0; 6]; 2];
+        for (((at, (id, renamed)), (key, host)), mac) in
+            self.hosts.iter().zip(ends).zip(hosts.each()).zip(&mut macs)
+        {
+            let named = (&*format!("hosts.{key}"), &*host.interface);
+            *mac = lend_cable(at.node(), self.seat(id), named, renamed)?;
+        }
+        self.map.set_cable_macs(macs);
+        Ok(())
+    }
+
+    /// Waits until frames pass the cable: its link may be negotiated anew.
+    fn await_cable(&self, hosts: &Hosts) -> Result<()> {
+        let (gw1, target) = (self.station(NodeId::Gw1), self.map.cipher_end(Side::B));
+        let ping = format!(
+            "ping -n -q -c 1 -i 0.2 -w {} {target}",
+            CABLE_LIMIT.as_secs()
+        );
+        let ended = gw1.run(Program::new(ping.split(' ')), CABLE_LIMIT * 2)?;
+        if ended.code == Some(0) {
+            return Ok(());
+        }
+        let Hosts { a, b, .. } = hosts;
+        let what = format!(
+            "no frame passes from {} at {} to {} at {} within {} s",
+            a.interface,
+            a.describe(),
+            b.interface,
+            b.describe(),
+            CABLE_LIMIT.as_secs()
+        );
+        let help = "see whether a cable, or a switch in one VLAN, joins these two interfaces, and whether both are up";
+        Err(LabError::cannot_build(what, help))
     }
 
     /// Runs an action on all nodes concurrently.
@@ -221,7 +297,7 @@ impl NamespaceLab {
         }
     }
 
-    fn tap(&self) -> Option<&Station> {
+    fn tap(&self) -> Option<&Seat> {
         self.stations
             .iter()
             .find(|station| station.id() == NodeId::Tap)
@@ -294,7 +370,12 @@ impl Bench for NamespaceLab {
                 .chain(own)
                 .filter(|_| !same_offloads)
             {
-                run_tool(node, offloads::set(interface, links.offloads))?;
+                let set = offloads::set(interface, links.offloads);
+                match self.map.is_over_cable() && is_cipher_end(interface) {
+                    // Hardware may lack an offload: every trial reads those in force.
+                    true => node.run(set, TOOL_LIMIT).map(drop)?,
+                    false => run_tool(node, set)?,
+                }
             }
             if shape {
                 tc(node, self.map.shape(id, links))?;
@@ -440,18 +521,55 @@ impl Drop for NamespaceLab {
             let _ = adapter.stop(&site, RunningDut::default());
         }
         // All concurrently; each is awaited when it is dropped.
-        self.stations.iter().for_each(Station::hang_up);
+        self.stations.iter().for_each(Seat::hang_up);
     }
 }
 
-/// A station of this lab: this program, with the lab's mark in its environment.
-fn station_command(hold: &Hold) -> Command {
-    let mut command = Command::new(THIS_PROGRAM);
-    command
-        .arg0(THIS_PROGRAM_NAME)
-        .arg("station")
-        .env(MARK, hold.mark());
-    command
+type Opened = (LabHost, Vec<Seat>, Vec<String>);
+
+/// Reaches both hosts at once, and starts the two nodes of each.
+fn open_hosts(
+    hosts: &Hosts,
+    plan: &LabPlan,
+    part: &mut Part,
+    setup: &Setup,
+) -> Result<Vec<Opened>> {
+    let nodes = [[NodeId::A, NodeId::Gw1], [NodeId::Gw2, NodeId::B]];
+    let interrupt = &setup.interrupt;
+    let sides: Vec<_> = hosts.each().into_iter().zip(nodes).collect();
+    thread::scope(|scope| {
+        let reached = sides.iter().map(|&((key, host), nodes)| {
+            let there = !host.is_this_machine();
+            there.then(|| {
+                scope.spawn(move || RemoteHost::open(key, host, &plan.name, &nodes, interrupt))
+            })
+        });
+        let reached: Vec<_> = reached.collect();
+        let mut opened = Vec::new();
+        for (reached, (_, nodes)) in reached.into_iter().zip(&sides) {
+            opened.push(match reached {
+                Some(reached) => {
+                    let (host, seats, swept) = dut::join(reached)?;
+                    (LabHost::There(host), seats, swept)
+                }
+                None => open_here(part, nodes, interrupt).map_err(cannot_build)?,
+            });
+        }
+        Ok(opened)
+    })
+}
+
+/// The same on this machine.
+fn open_here(part: &mut Part, nodes: &[NodeId], interrupt: &Interrupt) -> Result<Opened> {
+    part.expect_returns()?;
+    let stations = part.start(nodes, interrupt)?;
+    let seats = stations.into_iter().map(Seat::Here).collect();
+    Ok((LabHost::Here(part.start_host()?), seats, Vec::new()))
+}
+
+/// Whether it is an interface of the link between the gateways.
+fn is_cipher_end(interface: &str) -> bool {
+    [CIPHER_INTERFACES.0, CIPHER_INTERFACES.1].contains(&interface)
 }
 
 /// The element that a node is, if that is a bridge.

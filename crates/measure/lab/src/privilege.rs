@@ -26,6 +26,13 @@ pub enum Privilege {
 }
 
 impl Privilege {
+    /// What a process without privilege would get.
+    pub(crate) fn of_nobody() -> Self {
+        Self::UserNamespace {
+            uid: geteuid().as_raw(),
+        }
+    }
+
     /// Returns the text for a journal's environment.
     #[must_use]
     pub const fn describe(self) -> &'static str {

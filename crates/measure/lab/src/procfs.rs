@@ -335,6 +335,13 @@ pub(crate) fn has_ipv6() -> bool {
     fs::exists("/proc/sys/net/ipv6/conf/all").unwrap_or(false)
 }
 
+/// Identifies the CLOCK_MONOTONIC that this process reads: the machine's boot, and the time
+/// namespace where the kernel has them (`time_namespaces(7)`).
+pub(crate) fn clock_id() -> String {
+    let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    format!("{} {}", boot_id(), namespace.display())
+}
+
 /// Identifies this boot of this machine.
 pub(crate) fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();

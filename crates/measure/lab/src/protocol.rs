@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -133,8 +133,12 @@ pub struct ControlPort {
 /// An interface of the machine that a station borrows for a run, with its former settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lent {
-    /// Its name, which it keeps: what the kernel gives back by itself keeps its name too.
+    /// Its name.
     pub interface: String,
+    /// Its name at the station; `None`: the same, which then also what the kernel gives back by
+    /// itself has.
+    #[serde(default)]
+    pub renamed: Option<String>,
     /// Its MTU in bytes.
     pub mtu: u32,
     /// Whether it was up.
@@ -159,6 +163,23 @@ pub struct Sample {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
+    /// The caller lives. Without a word from it for some seconds, a host takes its stations down.
+    Alive,
+    /// Take the lab's name on this host, remove what a killed run of that name has left, and start
+    /// stations. Of a station that serves a host, and once.
+    TakePart {
+        /// The lab's name.
+        lab: String,
+        /// The nodes to start, by their names.
+        nodes: Vec<String>,
+    },
+    /// Pass a request on to a station that `TakePart` started; its answer is the answer.
+    On {
+        /// The node's name.
+        node: String,
+        /// The request.
+        request: Box<Self>,
+    },
     /// Identify the station.
     Hello {
         /// [`PROTOCOL_VERSION`] of the caller.
@@ -348,6 +369,9 @@ pub enum Response {
         pid: u32,
         /// Identifies the machine: stations with equal ids share their cores.
         boot_id: String,
+        /// Identifies its clock: stations with equal ones read the same CLOCK_MONOTONIC.
+        #[serde(default)]
+        clock: String,
         /// Logical CPUs that the station may use.
         cores: u16,
         /// The same in the order in which [`Program::cores`] counts them, with their cores and NUMA
@@ -363,6 +387,13 @@ pub enum Response {
         /// `net.core.wmem_max`, read the same way: the largest send buffer.
         #[serde(default)]
         wmem_max_bytes: Option<u64>,
+    },
+    /// To `TakePart`.
+    PartTaken {
+        /// A sentence for all that was removed of an earlier run.
+        swept: Vec<String>,
+        /// Process ids of the stations on the host, by their nodes' names.
+        pids: BTreeMap<String, u32>,
     },
     /// To `Start`.
     Started {
@@ -430,7 +461,7 @@ pub enum Response {
         /// Where.
         path: String,
     },
-    /// To `GiveBack` and `AtEnd`.
+    /// To `GiveBack`, `AtEnd` and `Alive`.
     Noted,
 }
 

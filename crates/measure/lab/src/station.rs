@@ -14,14 +14,18 @@ mod processes;
 mod pump;
 mod requests;
 
+use crate::hosts::SILENCE;
+use crate::hosts::attentive::Attentive;
 use crate::protocol::{Call, Reply, Request, Response};
 use crate::sync::lock;
-use crate::{LabError, NodeId, Result};
+use crate::{LabError, NodeId, Result, privilege, state};
 use ending::Ending;
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
 use requests::{BufferLimits, Requests};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -46,6 +50,27 @@ pub fn serve(
     input: impl Read,
     output: impl Write + Send + 'static,
 ) -> Result<()> {
+    serve_as(node, None, input, output)
+}
+
+/// Serves a host: as [`serve`] without a node, and for the stations of a lab that requests start
+/// there. Silence of some seconds is the end of the input.
+///
+/// # Errors
+/// As [`serve`], and when this user may not build a lab here.
+pub fn serve_host(input: impl Read + AsFd, output: impl Write + Send + 'static) -> Result<()> {
+    let privilege = privilege::acquire()?;
+    let folder = state::folder(privilege)?;
+    serve_as(None, Some(folder), Attentive::new(input, SILENCE), output)
+}
+
+/// `state_folder` is that of a host's stations.
+fn serve_as(
+    node: Option<NodeId>,
+    state_folder: Option<PathBuf>,
+    input: impl Read,
+    output: impl Write + Send + 'static,
+) -> Result<()> {
     let cannot_build = |error: std::io::Error| {
         let help = "see whether the machine has processes, descriptors and disk space left";
         LabError::cannot_build(format!("the station cannot be set up: {error}"), help)
@@ -66,6 +91,7 @@ pub fn serve(
         &folder_for_files,
         buffer_limits,
         ending,
+        state_folder,
     )
     .map_err(cannot_build)?;
     let server = Arc::new(Server {
@@ -75,6 +101,8 @@ pub fn serve(
         pending: AtomicUsize::new(0),
     });
     let result = server.read_requests(BufReader::new(input));
+    // They end in order, by themselves: what they have is given back.
+    server.requests.leave_part();
     end_all();
     server.requests.come_to_the_end();
     // Programs of the last actions.

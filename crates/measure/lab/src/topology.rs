@@ -23,6 +23,9 @@
 //!   .1                                 .2   .1              .2
 //!   [            cipher/24              ]   [ 198.51.100.0/24 ]
 //! ```
+//!
+//! Between two hosts, w0 and w1 are the interfaces at a cable, with the MAC addresses that they
+//! have, and there is no link past the gateways.
 
 mod path;
 mod shaping;
@@ -122,10 +125,13 @@ impl Link {
         }
     }
 
+    fn is_past_the_gateways(self) -> bool {
+        self.near.node == NodeId::A && self.far.node == NodeId::B
+    }
+
     fn mtu(self, links: Links) -> u16 {
         // Past the gateways the stations may seal what they send.
-        let past_the_gateways = self.near.node == NodeId::A && self.far.node == NodeId::B;
-        if self.cipher || past_the_gateways {
+        if self.cipher || self.is_past_the_gateways() {
             links.cipher_mtu
         } else {
             links.mtu
@@ -141,6 +147,10 @@ pub(crate) struct Map {
     links: Vec<Link>,
     /// The cipher link's, from gw1 to gw2.
     networks: Vec<Ipv4Addr>,
+    /// Whether the cipher link is a cable between two hosts.
+    over_cable: bool,
+    /// MAC addresses of the interfaces at that cable, gw1's first, once they are known.
+    cable_macs: Option<[[u8; 6]; 2]>,
     /// Whether this kernel has IPv6.
     ipv6: bool,
 }
@@ -148,9 +158,14 @@ pub(crate) struct Map {
 impl Map {
     pub(crate) fn new(plan: &LabPlan, ipv6: bool) -> Self {
         let elements: Vec<_> = ElementId::of_path(&plan.path).collect();
+        let over_cable = plan.hosts.is_some();
+        let mut links = path::links(&elements);
+        links.retain(|link| !(over_cable && link.is_past_the_gateways()));
         Self {
             addresses: plan.addresses.clone(),
-            links: path::links(&elements),
+            links,
+            over_cable,
+            cable_macs: None,
             networks: path::networks(&plan.addresses, &elements),
             elements,
             ipv6,
@@ -164,6 +179,41 @@ impl Map {
             .iter()
             .flat_map(|&link| [(link.near, link.far, link), (link.far, link.near, link)]);
         both.filter(move |(own, ..)| own.node == node)
+    }
+
+    /// Whether there is a link past the gateways.
+    pub(crate) const fn has_link_past_the_gateways(&self) -> bool {
+        !self.over_cable
+    }
+
+    /// Whether the cipher link is a cable between two hosts.
+    pub(crate) const fn is_over_cable(&self) -> bool {
+        self.over_cable
+    }
+
+    /// Sets the MAC addresses of the interfaces at the cable, gw1's first.
+    pub(crate) const fn set_cable_macs(&mut self, macs: [[u8; 6]; 2]) {
+        self.cable_macs = Some(macs);
+    }
+
+    /// MAC address of a link's end.
+    pub(crate) fn mac_of(&self, end: End) -> [u8; 6] {
+        self.cable_mac(end).unwrap_or(end.mac)
+    }
+
+    /// Destination of test frames to a station at a link's end. At a cable it is the interface's
+    /// own address: a network card and a switch pass no other one on.
+    pub(crate) fn test_mac_of(&self, end: End) -> [u8; 6] {
+        self.cable_mac(end).unwrap_or(end.test_mac)
+    }
+
+    fn cable_mac(&self, end: End) -> Option<[u8; 6]> {
+        let [gw1, gw2] = self.cable_macs?;
+        match end {
+            W0 => Some(gw1),
+            W1 => Some(gw2),
+            _ => None,
+        }
     }
 
     /// A node's interfaces at ends of links.
@@ -279,7 +329,7 @@ impl Map {
         batch += &format!("route replace {address}/32 dev {interface} scope link\n");
         batch += &format!(
             "neigh replace {address} lladdr {} dev {interface} nud permanent\n",
-            mac(other.mac)
+            mac(self.mac_of(other))
         );
         batch
     }
@@ -304,13 +354,13 @@ impl Map {
         let next_hop_mac = match end {
             C0 => C1.test_mac,
             C1 => C0.test_mac,
-            _ => self.next_hop(end).mac,
+            _ => self.mac_of(self.next_hop(end)),
         };
         let side = Side::of(end);
         FrameEnd {
             node: end.node,
             interface: end.interface.to_owned(),
-            mac: end.mac,
+            mac: self.mac_of(end),
             next_hop_mac,
             address: self.address(end),
             test_address: side.first_ipv4(),
@@ -319,11 +369,12 @@ impl Map {
         }
     }
 
-    /// Creates the links that start at a node; `pid` returns the process whose namespace gets the
-    /// far end.
+    /// Creates the links that start at a node, but no cable; `pid` returns the process whose
+    /// namespace gets the far end.
     pub(crate) fn make_links(&self, node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
         let mut batch = "link set lo up\n".to_owned();
-        for Link { near, far, .. } in self.links.iter().filter(|link| link.near.node == node) {
+        let own = |link: &&Link| link.near.node == node && !(link.cipher && self.over_cable);
+        for Link { near, far, .. } in self.links.iter().filter(own) {
             batch += &format!(
                 "link add {} address {} type veth peer name {} address {} netns {}\n",
                 near.interface,
@@ -344,7 +395,7 @@ impl Map {
             let other = self.next_hop(own);
             let (interface, prefix) = (own.interface, prefix_length(own));
             let (address, neighbour) = (self.address(own), self.address(other));
-            let neighbour_mac = mac(other.mac);
+            let neighbour_mac = mac(self.mac_of(other));
             batch += &format!("address add {address}/{prefix} dev {interface}\n");
             batch += &format!("link set {interface} up\n");
             batch += &format!(

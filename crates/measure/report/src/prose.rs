@@ -16,7 +16,8 @@ pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
     let lab = match run.plan().lab.kind {
         LabKind::Memory => MEMORY,
         LabKind::Device => DEVICE_LAB,
-        _ => NAMESPACES,
+        LabKind::Namespaces => NAMESPACES,
+        LabKind::Hosts => HOSTS,
     };
     let sets = run.frame_sets();
     let when = |has: bool, text: &'static [Paragraph]| if has { text } else { &[] };
@@ -98,6 +99,13 @@ const NAMESPACES: Paragraph = (
     "Four network namespaces on one machine, station A – gateway 1 – gateway 2 – station B, joined \
      by veth pairs. The device under test sits on the gateways; `direct` is the same path with \
      plain forwarding.",
+);
+
+const HOSTS: Paragraph = (
+    "Lab",
+    "Station A and gateway 1 on one host, gateway 2 and station B on the other, joined by a cable; on \
+     each host the two are network namespaces joined by a veth pair. The device under test sits on the \
+     gateways; `direct` is the same path with plain forwarding.",
 );
 
 const MEMORY: Paragraph = (

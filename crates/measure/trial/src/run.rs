@@ -75,10 +75,13 @@ pub enum Conclusion {
     /// It was interrupted; finished trials are recorded, and a later start can resume it.
     Interrupted,
     /// A station is lost and the lab cannot measure any more; finished trials are recorded, and a
-    /// later start can resume it.
+    /// later start can resume it. Between hosts the trial that was being made is recorded as failed
+    /// with the reason.
     LabLost {
         /// The station and its last output.
         reason: String,
+        /// Cell and repeat of the trial that was recorded as failed by it.
+        trial: Option<(String, u32)>,
     },
 }
 
@@ -109,12 +112,14 @@ pub fn run<E>(
         tuned,
         checkpoints: &done.checkpoints,
         trial: 0,
+        lost: None,
     };
     match runner.run(done) {
         Ok(counts) => Ok(counts),
         Err(Stop::Lab(LabError::Interrupted)) => Ok(Conclusion::Interrupted),
         Err(Stop::Lab(error)) => Ok(Conclusion::LabLost {
             reason: error.to_string(),
+            trial: runner.lost,
         }),
         Err(Stop::Sink(error)) => Err(error),
     }
@@ -164,6 +169,8 @@ struct Runner<'a, E> {
     checkpoints: &'a [Checkpoint],
     /// Number of the current trial, from 1.
     trial: usize,
+    /// Cell and repeat of the trial during which a host went away.
+    lost: Option<(String, u32)>,
 }
 
 impl<E> Runner<'_, E> {
@@ -209,13 +216,27 @@ impl<E> Runner<'_, E> {
         let earlier = self.checkpoints.iter();
         let checkpoints: Vec<Checkpoint> =
             earlier.filter(|one| one.is_of(trial)).cloned().collect();
-        let mut record = self.measure(&Trial {
+        let started_unix_ns = unix_ns();
+        let measured = self.measure(&Trial {
             cell,
             repeat,
             links: links(self.plan, cell),
             parameters,
             checkpoints: &checkpoints,
-        })?;
+        });
+        if let Err(Stop::Lab(error)) = &measured
+            && !matches!(error, LabError::Interrupted)
+            && self.plan.lab.hosts.is_some()
+        {
+            let record = TrialRecord {
+                started_unix_ns,
+                duration_ns: unix_ns().saturating_sub(started_unix_ns),
+                ..left_out(trial, &error.to_string())
+            };
+            self.record(&Record::Trial(Box::new(record)))?;
+            self.lost = Some((cell.id.clone(), repeat));
+        }
+        let mut record = measured?;
         record.refuse_the_impossible(cell);
         self.record(&Record::Trial(Box::new(record.clone())))?;
         let estimated_ns = trial_ns(cell, self.plan.repeats);

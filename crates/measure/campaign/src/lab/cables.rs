@@ -64,7 +64,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Given, Reported> {
     })
 }
 
-fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
+pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
     let name = node.text()?;
     let fits = |c: char| c.is_ascii_graphic() && !"/:".contains(c);
     if name.is_empty() || name.len() > INTERFACE_CHARS_MAX || !name.chars().all(fits) {

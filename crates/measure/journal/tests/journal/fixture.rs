@@ -31,6 +31,7 @@ pub(crate) fn header() -> Header {
                 link_bps: None,
                 path: Vec::new(),
                 external: None,
+                hosts: None,
                 addresses: Addresses {
                     station_a: [10, 1, 0, 0].into(),
                     cipher: [10, 2, 0, 0].into(),

@@ -67,7 +67,7 @@ impl Adapter for Bridge {
 fn frame_path(site: &Site<'_>) -> FramePath {
     let mut path = site.frame_path();
     if site.routers().is_empty() {
-        path.source.next_hop_mac = W1.test_mac;
+        path.source.next_hop_mac = site.map.test_mac_of(W1);
         path.sink.next_hop_mac = A0.test_mac;
     } else {
         path.source.next_hop_mac = site.map.frame_end(W0).next_hop_mac;

@@ -2,11 +2,12 @@
 
 use super::{PATH_INTERVAL, PATH_LIMIT, join};
 use crate::cables::Outside;
+use crate::hosts::Seat;
 use crate::on_node::ip;
 use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
-use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result, Station};
+use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result};
 use campaign::plan::Direction;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -24,7 +25,7 @@ pub(crate) struct Site<'a> {
     /// gw1 and gw2.
     pub(crate) gateways: [&'a dyn Node; 2],
     /// The elements between them, in order.
-    pub(crate) elements: &'a [Station],
+    pub(crate) elements: &'a [Seat],
     /// A and B.
     pub(crate) stations: [&'a dyn Node; 2],
     pub(crate) map: &'a Map,

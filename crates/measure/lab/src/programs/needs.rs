@@ -89,6 +89,7 @@ fn missing_where(
 
 /// The programs that build the lab.
 fn of_lab(lab: &LabPlan) -> Vec<&'static str> {
+    // Those of other hosts are theirs to say.
     if lab.kind != LabKind::Namespaces {
         return Vec::new();
     }
@@ -102,7 +103,7 @@ fn of_lab(lab: &LabPlan) -> Vec<&'static str> {
 fn of_dut<'a>(lab: &LabPlan, adapter: &'a Adapter) -> Vec<&'a str> {
     match adapter {
         // In memory it is part of this process.
-        _ if lab.kind == LabKind::Memory => Vec::new(),
+        _ if matches!(lab.kind, LabKind::Memory | LabKind::Hosts) => Vec::new(),
         Adapter::Router { nat: true } => vec!["nft"],
         Adapter::Bridge | Adapter::L2tpv3(_) => vec!["bridge"],
         Adapter::WireGuard(tunnel) => {

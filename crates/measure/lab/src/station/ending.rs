@@ -49,24 +49,34 @@ impl Ending {
         let here = procfs::interface_counters().unwrap_or_default();
         let Lent {
             interface,
+            renamed,
             mtu,
             up,
             offloads,
         } = lent;
-        if !here.contains_key(interface) {
+        // It may have been moved here and not yet renamed.
+        let names = renamed.iter().chain([interface]);
+        let Some(name) = names.into_iter().find(|name| here.contains_key(*name)) else {
             return;
-        }
+        };
         let home = format!("/proc/{}/fd/{}", std::process::id(), self.home.as_raw_fd());
         if !offloads.is_empty() {
             let words = offloads.iter().flat_map(|(name, state)| [name, state]);
-            let argv = ["ethtool", "-K", interface].into_iter();
+            let argv = ["ethtool", "-K", name].into_iter();
             let argv = argv.chain(words.map(String::as_str));
             run(&Program::new(argv), TOOL_LIMIT, processes);
         }
+        let rename = match name == interface {
+            true => String::new(),
+            false => format!(
+                "link property del dev {name} altname {interface}\n\
+                 link set {name} name {interface}\n"
+            ),
+        };
         // A failure does not stop the commands after it.
         let leave = Program {
             stdin: format!(
-                "link set {interface} down\nlink set {interface} mtu {mtu}\n\
+                "link set {name} down\nlink set {name} mtu {mtu}\n{rename}\
                  link set {interface} netns {home}\n"
             ),
             ..Program::new(["ip", "-force", "-batch", "-"])

@@ -3,24 +3,31 @@
 use super::ending::Ending;
 use super::process::Process;
 use super::processes::Processes;
+use crate::hosts::part::Part;
 use crate::perf::Counting;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
 use crate::sample::{self, Expected, Watch};
 use crate::settings::SettingsWatch;
+use crate::sync::await_true;
 use crate::sync::lock;
-use crate::{host, http, offloads, procfs, reading};
+use crate::{Interrupt, LabError, Node, NodeId, Station, host, http, offloads, procfs, reading};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long `ethtool` may take for one interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long calls to a host's stations may take to end after the stations.
+const LEAVE_LIMIT: Duration = Duration::from_secs(6);
+const LEAVE_STEP: Duration = Duration::from_millis(1);
 
 /// Most concurrent watches of one station.
 const WATCHES_MAX: usize = 16;
@@ -36,6 +43,17 @@ pub(super) struct Requests {
     ending: Mutex<Ending>,
     /// Counters that run now.
     counting: Mutex<Option<Counting>>,
+    /// Of a host's labs; `None` for a station that serves no host.
+    state_folder: Option<PathBuf>,
+    /// The host's stations.
+    part: Mutex<Option<Arc<HostPart>>>,
+}
+
+/// A host's part of a lab.
+struct HostPart {
+    // Dropped in this order.
+    stations: Vec<Station>,
+    _part: Part,
 }
 
 /// Largest socket buffers of the machine, in bytes.
@@ -69,6 +87,7 @@ impl Requests {
         parent: &Path,
         buffer_limits: BufferLimits,
         ending: Ending,
+        state_folder: Option<PathBuf>,
     ) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("cipherbench-")
@@ -82,6 +101,8 @@ impl Requests {
             settings: Mutex::default(),
             ending: Mutex::new(ending),
             counting: Mutex::default(),
+            state_folder,
+            part: Mutex::default(),
         })
     }
 
@@ -89,6 +110,17 @@ impl Requests {
     /// programs.
     pub(super) fn come_to_the_end(&self) {
         lock(&self.ending).come(&self.processes);
+    }
+
+    /// Ends the stations of a host and waits for them.
+    pub(super) fn leave_part(&self) {
+        let Some(part) = lock(&self.part).take() else {
+            return;
+        };
+        part.stations.iter().for_each(Station::hang_up);
+        // Calls that are being passed on end as their stations do.
+        let is_alone = || Ok::<_, Infallible>(Arc::strong_count(&part) == 1);
+        let Ok(_) = await_true(LEAVE_LIMIT, LEAVE_STEP, is_alone);
     }
 
     pub(super) fn remove_folder(&self) {
@@ -123,6 +155,9 @@ impl Requests {
         let millis = Duration::from_millis;
         match request {
             Request::Hello { protocol } => self.hello(protocol),
+            Request::Alive => Ok(Response::Noted),
+            Request::TakePart { lab, nodes } => self.take_part(&lab, &nodes),
+            Request::On { node, request } => self.pass_on(&node, *request),
             Request::Start { program, .. } => Err(format!(
                 "`{:?}` must be started by the reading thread",
                 program.argv
@@ -261,10 +296,52 @@ impl Requests {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             boot_id: procfs::boot_id(),
+            clock: procfs::clock_id(),
             cores: u16::try_from(self.processes.cores().len()).unwrap_or(u16::MAX),
             cpus: host::logical_cpus(self.processes.cores()),
             rmem_max_bytes: self.buffer_limits.receive,
             wmem_max_bytes: self.buffer_limits.send,
+        })
+    }
+
+    fn take_part(&self, lab: &str, nodes: &[String]) -> Result<Response, String> {
+        let folder = self
+            .state_folder
+            .as_ref()
+            .ok_or("this station serves no host")?;
+        let mut part = lock(&self.part);
+        if part.is_some() {
+            return Err("this host has its part of a lab already".to_owned());
+        }
+        let unknown = |name: &String| format!("there is no node `{name}` in a lab");
+        let nodes = nodes
+            .iter()
+            .map(|name| NodeId::from_name(name).ok_or_else(|| unknown(name)));
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+        let words = |error: LabError| error.to_string();
+        let (mut own, swept) = Part::take(folder, lab).map_err(words)?;
+        own.expect_returns().map_err(words)?;
+        let stations = own.start(&nodes, &Interrupt::new()).map_err(words)?;
+        let pids = stations.iter();
+        let pids = pids.map(|station| (station.id().name().to_owned(), station.pid()));
+        let pids = pids.collect();
+        *part = Some(Arc::new(HostPart {
+            stations,
+            _part: own,
+        }));
+        Ok(Response::PartTaken { swept, pids })
+    }
+
+    /// Passes a request on to a station of this host.
+    fn pass_on(&self, node: &str, request: Request) -> Result<Response, String> {
+        let part = lock(&self.part).clone();
+        let part = part.ok_or("this host has no part of a lab")?;
+        let station = part.stations.iter().find(|its| its.id().name() == node);
+        let station =
+            station.ok_or_else(|| format!("there is no station `{node}` on this host"))?;
+        station.call(request).map_err(|error| match error {
+            LabError::Node { reason, .. } => reason,
+            other => other.to_string(),
         })
     }
 

@@ -74,7 +74,7 @@ impl Map {
         Hop {
             ipv4: self.address(end),
             ipv6: self.hop_ipv6(end, 0),
-            mac: end.mac,
+            mac: self.mac_of(end),
         }
     }
 
@@ -84,7 +84,7 @@ impl Map {
         Hop {
             ipv4: Ipv4Addr::new(a, b, c, number + 2),
             ipv6: self.hop_ipv6(end, 2),
-            mac: end.test_mac,
+            mac: self.test_mac_of(end),
         }
     }
 

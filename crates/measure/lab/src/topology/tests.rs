@@ -25,6 +25,7 @@ fn plan(path: &[Element]) -> LabPlan {
         link_bps: None,
         path: path.to_vec(),
         external: None,
+        hosts: None,
         addresses: addresses(),
     }
 }

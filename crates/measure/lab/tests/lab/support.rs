@@ -131,6 +131,7 @@ pub(crate) fn plan_with_path(name: &str, path: &[Element]) -> LabPlan {
         link_bps: None,
         path: path.to_vec(),
         external: None,
+        hosts: None,
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),

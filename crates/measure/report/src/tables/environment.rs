@@ -61,6 +61,7 @@ fn lab(run: &Run<'_>) -> String {
     let lab = &run.plan().lab;
     let kind = match lab.kind {
         LabKind::Namespaces => "namespaces on this machine",
+        LabKind::Hosts => "two hosts that a cable joins",
         LabKind::Memory => "rings in memory, in one process",
         LabKind::Device => return format!("{}: crypto devices on this machine", lab.name),
     };

@@ -349,6 +349,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
             link_bps: None,
             path: Vec::new(),
             external: None,
+            hosts: None,
             addresses: Addresses {
                 station_a: [10, 77, 1, 0].into(),
                 cipher: [10, 77, 0, 0].into(),

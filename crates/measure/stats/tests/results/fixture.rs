@@ -19,6 +19,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
         link_bps: None,
         path: Vec::new(),
         external: None,
+        hosts: None,
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [10, 2, 0, 0].into(),

@@ -26,6 +26,7 @@ use crate::settings::SettingsWatch;
 use crate::watch::WatchPoint;
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
+use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
 /// Makes a frame test.
@@ -73,6 +74,26 @@ fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result
         })
 }
 
+/// Checks that both ends of a path read one clock: receivers subtract the senders' time stamps from
+/// their own time.
+fn expect_one_clock(bench: &dyn Bench, path: &FramePath) -> Result<(), TrialError> {
+    let clock = |id| {
+        let node = bench.node(id);
+        let protocol = PROTOCOL_VERSION;
+        match node.call(Request::Hello { protocol })? {
+            Response::Hello { clock, .. } => Ok(clock),
+            other => Err(node.unexpected(&other)),
+        }
+    };
+    if clock(path.source.node)? == clock(path.sink.node)? {
+        return Ok(());
+    }
+    Err(TrialError::frames(
+        "test frames carry time stamps of one clock, and the stations are on hosts with two: measure with `tcp`, `udp` and \
+         `ping` between these hosts",
+    ))
+}
+
 /// Checks the addresses of sockets: their headers come from the kernel, with the addresses of the
 /// lab's interfaces.
 fn expect_addresses(traffic: &Traffic) -> Result<(), TrialError> {
@@ -115,6 +136,7 @@ impl Attempt<'_> {
         events: EventSink<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
+        expect_one_clock(self.bench, &self.path)?;
         let offloads_before = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let marker = self.marker();

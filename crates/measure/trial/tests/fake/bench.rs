@@ -434,6 +434,7 @@ impl Node for FakeNode {
                 program: "fake".to_owned(),
                 pid: 1,
                 boot_id: "fake".to_owned(),
+                clock: String::new(),
                 cores: 2,
                 cpus: Vec::new(),
                 rmem_max_bytes: None,
@@ -442,10 +443,8 @@ impl Node for FakeNode {
             Request::Start { program, .. } => self.start(&mut world, program)?,
             Request::Wait { process, .. } => Response::Ended(self.wait(&mut world, process)?),
             Request::Stop { process, .. } => {
-                world
-                    .running
-                    .remove(&process)
-                    .ok_or_else(|| self.error("no such process"))?;
+                let found = world.running.remove(&process);
+                found.ok_or_else(|| self.error("no such process"))?;
                 Response::Ended(Ended {
                     signal: Some(15),
                     ..Ended::default()
@@ -585,6 +584,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
             link_bps: None,
             path: Vec::new(),
             external: None,
+            hosts: None,
             addresses: Addresses {
                 station_a: Ipv4Addr::new(10, 1, 0, 0),
                 cipher: Ipv4Addr::new(192, 0, 2, 0),

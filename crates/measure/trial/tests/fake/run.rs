@@ -364,7 +364,13 @@ fn a_station_that_is_gone_ends_the_run_and_its_trial_is_not_recorded() {
         };
         let (ended, records) = records(&mut FakeBench::new(script), &two_duts(2), &Done::default());
         let reason = format!("{}: the station ended (signal: 9)", id.name());
-        assert_eq!(ended, Conclusion::LabLost { reason });
+        assert_eq!(
+            ended,
+            Conclusion::LabLost {
+                reason,
+                trial: None
+            }
+        );
         assert_eq!(trials(&records), [(DIRECT, 1)]);
         assert_eq!(records.len(), 1, "no end is recorded");
     }

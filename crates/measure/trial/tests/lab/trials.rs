@@ -171,6 +171,7 @@ pub(crate) fn lab_plan() -> LabPlan {
         link_bps: None,
         path: Vec::new(),
         external: None,
+        hosts: None,
         addresses: Addresses {
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),

@@ -239,6 +239,7 @@ impl Node for StationNode {
                 program: "fake".to_owned(),
                 pid: 1,
                 boot_id: "fake".to_owned(),
+                clock: String::new(),
                 cores: 2,
                 cpus: Vec::new(),
                 rmem_max_bytes: None,

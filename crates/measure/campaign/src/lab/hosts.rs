@@ -1,0 +1,64 @@
+//! The hosts of a lab whose stations are not all on this machine.
+
+use super::cables::interface;
+use crate::plan::{Host, Hosts};
+use std::time::Duration;
+use yaml::{Map, Node, Reported};
+
+/// How long a run waits for a host that went away, unless the lab says so.
+const RECONNECT: Duration = Duration::from_secs(120);
+/// The longest such time: a weekend.
+const RECONNECT_MAX: Duration = Duration::from_secs(72 * 3600);
+
+/// `{ a: { reach: ssh root@left, interface: eth1 }, b: … }`.
+pub(super) fn read(map: &Map<'_>) -> Result<Hosts, Reported> {
+    let a = map.required("a").and_then(|node| node.map(read_host));
+    let b = map.required("b").and_then(|node| node.map(read_host));
+    let reconnect = map.with_default("reconnect", RECONNECT, |node| {
+        node.duration(Duration::ZERO..=RECONNECT_MAX)
+    });
+    let (a, b) = (a?, b?);
+    if a.reach == b.reach {
+        let what = format!("both hosts are {}", a.describe());
+        let help =
+            "write `reach` of the other host; for one machine alone, write `kind: namespaces`";
+        return Err(map.node().mistake(what, help));
+    }
+    let reconnect_ns = u64::try_from(reconnect?.as_nanos()).unwrap_or(u64::MAX);
+    Ok(Hosts { a, b, reconnect_ns })
+}
+
+fn read_host(map: &Map<'_>) -> Result<Host, Reported> {
+    let reach = map.with_default("reach", Vec::new(), read_reach);
+    let interface = map.required("interface").and_then(interface);
+    let program = map.with_default("program", None, read_program);
+    Ok(Host {
+        reach: reach?,
+        interface: interface?.value,
+        program: program?,
+    })
+}
+
+/// The words in front of a command.
+fn read_reach(node: Node<'_>) -> Result<Vec<String>, Reported> {
+    let words: Vec<String> = node.text()?.split_whitespace().map(str::to_owned).collect();
+    let Some(program) = words.first() else {
+        let help = "for example `ssh root@192.0.2.1`; leave it out for this machine";
+        return Err(node.mistake("`reach` is empty", help));
+    };
+    if program.ends_with("sshpass") {
+        let help = "let ssh use a key or an agent: `reach: ssh root@192.0.2.1`";
+        return Err(node.mistake("a password has no place in a lab", help));
+    }
+    Ok(words)
+}
+
+fn read_program(node: Node<'_>) -> Result<Option<String>, Reported> {
+    let path = node.text()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    if !path.starts_with('/') || !path.chars().all(is_plain) {
+        let help = "write its whole path on the host, without spaces: `/usr/local/bin/cipherbench`";
+        return Err(node.mistake("this cannot be the path of a program", help));
+    }
+    Ok(Some(path.to_owned()))
+}

@@ -1,0 +1,61 @@
+//! The hosts of a lab whose stations are not all on this machine.
+
+use serde::{Deserialize, Serialize};
+
+/// Two hosts, joined by a cable: station A and gateway gw1 on one, gateway gw2 and station B on the
+/// other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hosts {
+    /// Of A and gw1.
+    pub a: Host,
+    /// Of gw2 and B.
+    pub b: Host,
+    /// How long a run waits for a host that went away, in nanoseconds.
+    pub reconnect_ns: u64,
+}
+
+impl Hosts {
+    /// Both, A's first, each with the key that names it.
+    #[must_use]
+    pub const fn each(&self) -> [(&'static str, &Host); 2] {
+        [("a", &self.a), ("b", &self.b)]
+    }
+
+    /// Whether one of them is this machine.
+    #[must_use]
+    pub fn include_this_machine(&self) -> bool {
+        self.each().iter().any(|(_, host)| host.is_this_machine())
+    }
+}
+
+/// A host and its end of the cable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// The words in front of a command that runs it on the host: `ssh`, `root@left`. Empty: the
+    /// host is this machine.
+    pub reach: Vec<String>,
+    /// The interface at the cable to the other host, which gateway gw1 or gw2 has while a run
+    /// lasts.
+    pub interface: String,
+    /// Path of the program on the host; `None`: the one in its search path if that is the same,
+    /// else this program is sent there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+impl Host {
+    /// Whether it is the machine that the run is on.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        self.reach.is_empty()
+    }
+
+    /// Its `reach` as one text, or `this machine`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self.is_this_machine() {
+            true => "this machine".to_owned(),
+            false => self.reach.join(" "),
+        }
+    }
+}

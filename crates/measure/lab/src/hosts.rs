@@ -1,0 +1,227 @@
+//! Hosts: other machines that have stations of a lab.
+//!
+//! ```text
+//!  run ── ssh host cipherbench station --host ──┬── station --node a
+//!                                               └── station --node gw1
+//! ```
+//!
+//! 1. A shell on the host says what it is, and whether it has this very program; else the program
+//!    is sent there ([`reach`]).
+//! 2. The program takes the lab's name on the host, sweeps what a killed run left there, and starts
+//!    the host's stations, as a run does on its own machine ([`part`]). It passes requests on to
+//!    them over the one connection.
+//! 3. Each side says every second that it is alive. After [`SILENCE`] without a word the host takes
+//!    all of it down, and the run fails with that reason. So a cut cable, a killed `ssh` and a
+//!    machine that sleeps leave nothing behind.
+
+pub(crate) mod attentive;
+pub(crate) mod part;
+mod reach;
+
+use crate::caller::Station;
+use crate::protocol::{PROTOCOL_VERSION, Request, Response};
+use crate::{Interrupt, LabError, Node, NodeId, Result};
+use campaign::plan::Host;
+use reach::Reach;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a run tells its hosts that it is alive.
+const BEAT: Duration = Duration::from_secs(1);
+/// How long the other side may be silent. With what ending takes, a host is free after 5 s.
+pub(crate) const SILENCE: Duration = Duration::from_secs(4);
+
+/// A station of a lab, wherever it is.
+#[derive(Debug)]
+pub(crate) enum Seat {
+    /// A child of this process.
+    Here(Station),
+    /// On another host.
+    There(RemoteStation),
+}
+
+/// A station on another host.
+#[derive(Debug)]
+pub(crate) struct RemoteStation {
+    id: NodeId,
+    /// On its host.
+    pid: u32,
+    host: Arc<RemoteHost>,
+    interrupt: Interrupt,
+}
+
+/// Another host, reached.
+#[derive(Debug)]
+pub(crate) struct RemoteHost {
+    /// For messages: `host a (ssh root@left)`.
+    name: String,
+    agent: Arc<Station>,
+    /// Ends the thread that beats.
+    stop: Option<Sender<()>>,
+    beats: Option<JoinHandle<()>>,
+}
+
+impl Seat {
+    /// Its process id on its host.
+    pub(crate) const fn pid(&self) -> u32 {
+        match self {
+            Self::Here(station) => station.pid(),
+            Self::There(station) => station.pid,
+        }
+    }
+
+    /// Ends its input, upon which it ends; does not wait for that.
+    pub(crate) fn hang_up(&self) {
+        match self {
+            Self::Here(station) => station.hang_up(),
+            Self::There(station) => station.host.agent.hang_up(),
+        }
+    }
+}
+
+impl Node for Seat {
+    fn id(&self) -> NodeId {
+        match self {
+            Self::Here(station) => station.id(),
+            Self::There(station) => station.id,
+        }
+    }
+
+    fn call(&self, request: Request) -> Result<Response> {
+        match self {
+            Self::Here(station) => station.call(request),
+            Self::There(station) => station.call(request),
+        }
+    }
+}
+
+impl RemoteStation {
+    fn call(&self, request: Request) -> Result<Response> {
+        let node = self.id.name();
+        let request = Request::On {
+            node: node.to_owned(),
+            request: Box::new(request),
+        };
+        let answer = self.host.agent.call_unless(request, &self.interrupt);
+        answer.map_err(|error| match error {
+            LabError::Node { reason, .. } => LabError::Node { node, reason },
+            other => other,
+        })
+    }
+}
+
+impl RemoteHost {
+    /// Reaches a host and has it take the lab's name and start these nodes. Returns its stations,
+    /// and a sentence for all that an earlier run had left there.
+    ///
+    /// # Errors
+    /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do. Nothing is left
+    /// on it then.
+    pub(crate) fn open(
+        key: &str,
+        host: &Host,
+        lab: &str,
+        nodes: &[NodeId],
+        interrupt: &Interrupt,
+    ) -> Result<(Arc<Self>, Vec<Seat>, Vec<String>)> {
+        let name = format!("host `{key}` ({})", host.describe());
+        let reach = Reach::new(&name, host, interrupt);
+        let command = reach.agent()?;
+        // Ctrl-C does not silence the beats: stations are ended in order.
+        let agent = Station::start(NodeId::Host, command, &Interrupt::new())?;
+        let opened = (|| {
+            let hello = Request::Hello {
+                protocol: PROTOCOL_VERSION,
+            };
+            agent.call_unless(hello, interrupt)?;
+            let names = nodes.iter().map(|node| node.name().to_owned());
+            let take = Request::TakePart {
+                lab: lab.to_owned(),
+                nodes: names.collect(),
+            };
+            agent.call_unless(take, interrupt)
+        })();
+        let opened = opened.map_err(|error| cannot_use(&name, error))?;
+        let Response::PartTaken { swept, pids } = opened else {
+            return Err((&agent as &dyn Node).unexpected(&opened));
+        };
+        let host = Arc::new(Self::beating(name, agent)?);
+        let seat = |&id: &NodeId| {
+            Seat::There(RemoteStation {
+                id,
+                pid: pids.get(id.name()).copied().unwrap_or(0),
+                host: Arc::clone(&host),
+                interrupt: interrupt.clone(),
+            })
+        };
+        let seats = nodes.iter().map(seat).collect();
+        let swept = swept
+            .into_iter()
+            .map(|what| format!("{}: {what}", host.name));
+        Ok((Arc::clone(&host), seats, swept.collect()))
+    }
+
+    fn beating(name: String, agent: Station) -> Result<Self> {
+        let agent = Arc::new(agent);
+        let (stop, stopped) = mpsc::channel();
+        let (beating, whose) = (Arc::clone(&agent), name.clone());
+        let thread = std::thread::Builder::new().name(format!("beats of {name}"));
+        let beats = thread.spawn(move || {
+            while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                if beating
+                    .call_within(Request::Alive, SILENCE, &Interrupt::new())
+                    .is_err()
+                {
+                    let limit = SILENCE.as_secs();
+                    beating.lose(&format!(
+                        "{whose} went away: it did not answer within {limit} s"
+                    ));
+                    return;
+                }
+            }
+        });
+        let beats = beats.map_err(|error| {
+            let what = format!("cannot start a thread for {name}: {error}");
+            LabError::cannot_build(what, "see whether this machine has processes left")
+        })?;
+        Ok(Self {
+            name,
+            agent,
+            stop: Some(stop),
+            beats: Some(beats),
+        })
+    }
+
+    /// Where programs run on the host itself, outside of the stations' namespaces.
+    pub(crate) fn node(&self) -> &dyn Node {
+        &*self.agent
+    }
+}
+
+impl Drop for RemoteHost {
+    fn drop(&mut self) {
+        self.agent.hang_up();
+        drop(self.stop.take());
+        if let Some(beats) = self.beats.take() {
+            // A panic there is no reason for another here.
+            let _ = beats.join();
+        }
+        // The agent is this one's alone now: it is awaited as it is dropped.
+    }
+}
+
+/// The error for a host whose stations do not start.
+fn cannot_use(name: &str, error: LabError) -> LabError {
+    match error {
+        LabError::Node { reason, .. } => {
+            let (what, help) = reason.rsplit_once("\nhelp: ").unwrap_or((
+                &reason,
+                "`cipherbench doctor` on that host lists what it lacks",
+            ));
+            LabError::cannot_build(format!("{name}: {what}"), help)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,86 @@
+//! The part of a lab that one machine has: the lab's name there, and what its stations leave.
+
+use crate::caller::Station;
+use crate::mark::MARK;
+use crate::protocol::{THIS_PROGRAM, THIS_PROGRAM_NAME};
+use crate::remains::Remains;
+use crate::state::Hold;
+use crate::{Interrupt, Node, NodeId, Result};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// What of a lab is on this machine, beside the stations. Drop it after them.
+pub(crate) struct Part {
+    // Dropped in this order: the name is released last.
+    remains: Vec<Remains>,
+    hold: Hold,
+}
+
+impl Part {
+    /// Takes the lab's name on this machine and removes what a killed run of that name has left.
+    /// Returns a sentence for each removal.
+    ///
+    /// # Errors
+    /// [`crate::LabError::Taken`] when another run has the name.
+    pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>)> {
+        let (hold, swept) = Hold::take(folder, lab)?;
+        let part = Self {
+            remains: Vec::new(),
+            hold,
+        };
+        Ok((part, swept))
+    }
+
+    /// Records that stations will hold interfaces of the machine, or external boxes to take down.
+    pub(crate) fn expect_returns(&mut self) -> Result<()> {
+        self.hold.expect_returns()
+    }
+
+    /// Starts stations together, since each takes some time to get ready, and waits until all
+    /// answer.
+    ///
+    /// # Errors
+    /// What a station said instead.
+    pub(crate) fn start(
+        &mut self,
+        nodes: &[NodeId],
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Station>> {
+        let start = |&id: &NodeId| {
+            let mut command = self.station_command();
+            command.args(["--node", id.name()]);
+            Station::start(id, command, interrupt)
+        };
+        let stations: Vec<_> = nodes.iter().map(start).collect::<Result<_, _>>()?;
+        for station in &stations {
+            self.hold.record(station.id(), station.pid())?;
+        }
+        for station in &stations {
+            station.hello()?;
+        }
+        for station in &stations {
+            self.remains.push(Remains::of(station)?);
+        }
+        Ok(stations)
+    }
+
+    /// Starts a station in the namespace of this process, which is not one of the lab's nodes.
+    pub(crate) fn start_host(&mut self) -> Result<Station> {
+        // What gives back and takes down runs after an interrupt too.
+        let host = Station::start(NodeId::Host, self.station_command(), &Interrupt::new())?;
+        self.hold.record(NodeId::Host, host.pid())?;
+        host.hello()?;
+        Ok(host)
+    }
+
+    /// This program as a station, with the lab's mark in its environment.
+    fn station_command(&self) -> Command {
+        let mut command = Command::new(THIS_PROGRAM);
+        command
+            .arg0(THIS_PROGRAM_NAME)
+            .arg("station")
+            .env(MARK, self.hold.mark());
+        command
+    }
+}
