@@ -120,8 +120,13 @@ if [ "$mode" = test ]; then
     have softhsm2-util || wanted="$wanted softhsm2"
     # An independent HTTP and TLS client, for the tests of KMEs.
     have curl || wanted="$wanted curl"
+    # Hosts that are reached by ssh only.
+    [ -x /usr/sbin/sshd ] || wanted="$wanted openssh-server"
     # A browser, for the layout of the report's pages.
     have chromium || have chromium-browser || have google-chrome || wanted="$wanted chromium"
+    # The metrics that the charts reckon with.
+    ls /usr/share/fonts/truetype/liberation*/LiberationSans-Regular.ttf >/dev/null 2>&1 ||
+        wanted="$wanted fonts-liberation"
 fi
 
 if [ -n "$needed$wanted$install_packages" ]; then
