@@ -142,12 +142,14 @@ impl Station {
         })
     }
 
-    /// Gives the station up: pending and later calls fail with this reason. Its process, which may
-    /// lead to another host, is killed.
+    /// Gives the station up: pending and later calls fail with this reason, unless it has ended by
+    /// itself. Its process, which may lead to another host, is killed.
     pub(crate) fn lose(&self, reason: &str) {
         {
             let mut calls = lock(&self.calls);
-            calls.lost.get_or_insert_with(|| reason.to_owned());
+            if !calls.hung_up {
+                calls.lost = Some(reason.to_owned());
+            }
             calls.hung_up = true;
             calls.pending.clear();
         }
