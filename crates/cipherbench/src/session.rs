@@ -119,7 +119,7 @@ impl Session {
                 left_out,
                 ..Done::from(&journal::read(dir)?)
             };
-            // The host, not the device, failed it: it is made again.
+            // The host failed, and not the device: the trial is made again.
             if let Some(trial) = trial {
                 done.trials.remove(trial);
             }
@@ -138,9 +138,7 @@ impl Session {
             }
         }
     }
-}
 
-impl Session {
     /// Makes the trials that are not `done`, as long as the lab can.
     fn measure(
         &mut self,
@@ -188,9 +186,9 @@ impl Session {
         ));
         // Its names must be free on the hosts.
         self.place = Place::Nowhere;
+        let setup = Setup::new(self.privilege, self.interrupt.clone())?;
         let lost = Instant::now();
         loop {
-            let setup = Setup::new(self.privilege, self.interrupt.clone())?;
             match NamespaceLab::build(plan, &setup) {
                 Ok(lab) => {
                     self.place = Place::Namespaces(Box::new(lab));

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
-use nix::sys::signal::{SIGKILL, SIGSTOP, kill};
+use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -232,6 +232,15 @@ impl Hosts {
         self.program(sandbox, &["run", "campaign.yaml", "--lab", "lab.yaml"])
     }
 
+    /// Sends a signal to the run at the tester.
+    fn signal_run(&self, signal: Signal) {
+        for (pid, words) in self.tester.processes() {
+            if words.contains("campaign.yaml") && !words.starts_with("nsenter") {
+                kill(Pid::from_raw(pid), signal).expect("the run lives");
+            }
+        }
+    }
+
     /// Whether a host has its interface as it was, and no process of ours.
     fn is_free(&self, sandbox: &Sandbox, number: usize) -> bool {
         let host = &self.hosts[number];
@@ -413,11 +422,7 @@ pub(crate) fn a_tester_that_sleeps_frees_its_hosts() {
     let mut run = start(&mut hosts.run(&sandbox, LONG_PING));
     wait_for_ping(&sandbox);
     let began = Instant::now();
-    for (pid, words) in hosts.tester.processes() {
-        if words.contains("campaign.yaml") && !words.starts_with("nsenter") {
-            kill(Pid::from_raw(pid), SIGSTOP).expect("the tester can be stopped");
-        }
-    }
+    hosts.signal_run(SIGSTOP);
     for number in 0..2 {
         wait_for("a host that is free again", || {
             hosts.is_free(&sandbox, number).then_some(())
@@ -425,12 +430,7 @@ pub(crate) fn a_tester_that_sleeps_frees_its_hosts() {
     }
     let took = began.elapsed();
     assert!(took <= FREE_LIMIT, "{took:?}");
-    for (pid, words) in hosts.tester.processes() {
-        if words.contains("campaign.yaml") {
-            // It may have ended meanwhile.
-            let _ = kill(Pid::from_raw(pid), SIGKILL);
-        }
-    }
+    hosts.signal_run(SIGKILL);
     run.wait().expect("a child can be waited for");
 }
 
@@ -500,11 +500,7 @@ pub(crate) fn two_runs_of_one_lab_exclude_each_other_on_its_hosts() {
     end(&mut other)
         .exits(3)
         .says(&format!("lab `{lab}` is in use"));
-    for (pid, words) in hosts.tester.processes() {
-        if words.contains("campaign.yaml") && !words.starts_with("nsenter") {
-            kill(Pid::from_raw(pid), nix::sys::signal::SIGINT).expect("the run can be interrupted");
-        }
-    }
+    hosts.signal_run(SIGINT);
     finish(first).exits(4);
     hosts.assert_free(&sandbox);
 }

@@ -2,6 +2,26 @@
 
 use std::fmt::Display;
 use std::time::Duration;
+use yaml::{Node, Reported};
+
+/// The program and its arguments in front of a command, under that key. `example` is one, `without`
+/// what it means to leave it out, and `place` what the file is.
+pub(crate) fn command_prefix(
+    node: Node<'_>,
+    key: &str,
+    (example, without, place): (&str, &str, &str),
+) -> Result<Vec<String>, Reported> {
+    let words: Vec<String> = node.text()?.split_whitespace().map(str::to_owned).collect();
+    let Some(program) = words.first() else {
+        let help = format!("for example `{example}`; leave it out for {without}");
+        return Err(node.mistake(format!("`{key}` is empty"), help));
+    };
+    if program.ends_with("sshpass") {
+        let help = format!("let ssh use a key or an agent: `{key}: {example}`");
+        return Err(node.mistake(format!("a password has no place in {place}"), help));
+    }
+    Ok(words)
+}
 
 /// `on` or `off`.
 pub(crate) fn on_off(on: bool) -> &'static str {

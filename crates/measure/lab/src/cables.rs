@@ -77,11 +77,13 @@ impl Outside {
         interrupt: Interrupt,
         station: impl Fn(NodeId) -> &'a Seat,
     ) -> Result<Self> {
+        let uplinks = default_routes(&host)?;
         let mut found = Vec::new();
         for (key, name) in cables.interfaces() {
-            found.push((owner(key), free_interface(&host, key, name)?));
+            found.push((owner(key), free_interface(&host, key, name, &uplinks)?));
         }
-        let macs = [mac_of(&found[0].1)?, mac_of(&found[1].1)?];
+        let mac = |index: usize| mac_of("external", &found[index].1);
+        let macs = [mac(0)?, mac(1)?];
         for id in [NodeId::A, NodeId::B, NodeId::Tap] {
             let own = found.iter().filter(|(owner, _)| *owner == id);
             let own: Vec<&Found> = own.map(|(_, interface)| interface).collect();
@@ -135,8 +137,8 @@ pub(crate) fn lend_cable(
     renamed: &str,
 ) -> Result<[u8; 6]> {
     recover(host, name, renamed)?;
-    let found = free_interface(host, key, name)?;
-    let mac = mac_of(&found)?;
+    let found = free_interface(host, key, name, &default_routes(host)?)?;
+    let mac = mac_of(key, &found)?;
     lend(host, gateway, &[&found], Some(renamed))?;
     Ok(mac)
 }
@@ -144,11 +146,7 @@ pub(crate) fn lend_cable(
 /// Gives an interface its name back that the kernel returned under the name it had in a lab: agent
 /// and station were killed together.
 fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
-    let Some(text) = read(host, &["ip", "-json", "address", "show", "dev", name])? else {
-        return Ok(());
-    };
-    let found: Vec<Found> = parse("ip address", &text)?;
-    if found.iter().any(|found| found.ifname == renamed) {
+    if shown(host, name)?.is_some_and(|found| found.ifname == renamed) {
         ip(
             host,
             format!(
@@ -161,24 +159,26 @@ fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
     Ok(())
 }
 
-/// Looks at an interface, and refuses one that somebody needs.
-fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
+/// Looks at an interface, and refuses one that somebody needs; `uplinks` are those that default
+/// routes lead to.
+fn free_interface(host: &dyn Node, key: &str, name: &str, uplinks: &[String]) -> Result<Found> {
     let found = look_at(host, key, name)?;
     let wireless = is_wireless(host, name)?;
-    let uplink = default_routes(host)?.iter().any(|uplink| uplink == name);
+    let uplink = uplinks.iter().any(|uplink| uplink == name);
     match objection(&found, name, wireless, uplink) {
         Some((what, help)) => Err(refused(key, what, help)),
         None => Ok(found),
     }
 }
 
-fn mac_of(interface: &Found) -> Result<[u8; 6]> {
+/// Returns its MAC address; `key` names it in messages.
+fn mac_of(key: &str, interface: &Found) -> Result<[u8; 6]> {
     parse_mac(&interface.address).ok_or_else(|| {
         let Found {
             ifname, address, ..
         } = interface;
         let what = format!("`{ifname}` has no Ethernet address: {address}");
-        refused("external", what, "take an Ethernet interface".to_owned())
+        refused(key, what, "take an Ethernet interface".to_owned())
     })
 }
 
@@ -223,13 +223,19 @@ fn default_routes(host: &dyn Node) -> Result<Vec<String>> {
     Ok(uplinks)
 }
 
-fn look_at(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
+/// The interface of that name, or of that second name; `None` if there is none.
+fn shown(host: &dyn Node, name: &str) -> Result<Option<Found>> {
     let argv = ["ip", "-json", "address", "show", "dev", name];
-    if let Some(text) = read(host, &argv)? {
-        let found: Vec<Found> = parse("ip address", &text)?;
-        if let Some(found) = found.into_iter().find(|found| !found.ifname.is_empty()) {
-            return Ok(found);
-        }
+    let Some(text) = read(host, &argv)? else {
+        return Ok(None);
+    };
+    let found: Vec<Found> = parse("ip address", &text)?;
+    Ok(found.into_iter().find(|found| !found.ifname.is_empty()))
+}
+
+fn look_at(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
+    if let Some(found) = shown(host, name)? {
+        return Ok(found);
     }
     let all = read(host, &["ip", "-json", "address", "show"])?.unwrap_or_default();
     let all: Vec<Found> = parse("ip address", &all)?;

@@ -86,17 +86,7 @@ impl Station {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // A session of its own: Ctrl-C and hang-up reach only the run, which ends its stations in
-        // order; and the kernel sends the station no SIGHUP when the run dies while the station is
-        // stopped.
-        //
-        // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
-        unsafe {
-            command.pre_exec(|| {
-                setsid()?;
-                Ok(())
-            });
-        }
+        give_own_session(&mut command);
         let mut child = command.spawn().map_err(&cannot_start)?;
         let (input, output, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -298,6 +288,19 @@ impl Drop for Station {
         }
         // A station that hangs in the kernel is abandoned.
         reap(child, LAST_WORDS_LIMIT);
+    }
+}
+
+/// Lets a command run in a session of its own: Ctrl-C and hang-up reach only the run, which ends
+/// its stations in order; nothing asks on the run's terminal; and the kernel sends a station no
+/// SIGHUP when the run dies while the station is stopped.
+pub(crate) fn give_own_session(command: &mut Command) {
+    // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
+    unsafe {
+        command.pre_exec(|| {
+            setsid()?;
+            Ok(())
+        });
     }
 }
 

@@ -28,7 +28,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a run tells its hosts that it is alive.
+/// Interval at which a run tells its hosts that it is alive.
 const BEAT: Duration = Duration::from_secs(1);
 /// How long the other side may be silent. With what ending takes, a host is free after 5 s.
 pub(crate) const SILENCE: Duration = Duration::from_secs(4);
@@ -143,7 +143,10 @@ impl RemoteHost {
             };
             agent.call_unless(take, interrupt)
         })();
-        let opened = opened.map_err(|error| cannot_use(&name, error))?;
+        let opened = opened.map_err(|error| {
+            let help = "`cipherbench doctor` on that host lists what it lacks";
+            error.into_cannot_build(|_| name.clone(), help)
+        })?;
         let Response::PartTaken { swept, pids } = opened else {
             return Err((&agent as &dyn Node).unexpected(&opened));
         };
@@ -209,19 +212,5 @@ impl Drop for RemoteHost {
             let _ = beats.join();
         }
         // The agent is this one's alone now: it is awaited as it is dropped.
-    }
-}
-
-/// The error for a host whose stations do not start.
-fn cannot_use(name: &str, error: LabError) -> LabError {
-    match error {
-        LabError::Node { reason, .. } => {
-            let (what, help) = reason.rsplit_once("\nhelp: ").unwrap_or((
-                &reason,
-                "`cipherbench doctor` on that host lists what it lacks",
-            ));
-            LabError::cannot_build(format!("{name}: {what}"), help)
-        }
-        other => other,
     }
 }

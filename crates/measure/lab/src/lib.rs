@@ -143,6 +143,19 @@ impl LabError {
         self
     }
 
+    /// Turns a station's error, while a lab is built, into the reason why the lab cannot be built.
+    /// `whose` gets the station's name, and returns what stands before its reason; `help` is for a
+    /// reason without its own.
+    pub(crate) fn into_cannot_build(self, whose: impl FnOnce(&str) -> String, help: &str) -> Self {
+        match self {
+            Self::Node { node, reason } => {
+                let (what, help) = reason.rsplit_once("\nhelp: ").unwrap_or((&reason, help));
+                Self::cannot_build(format!("{}: {what}", whose(node)), help)
+            }
+            error => error,
+        }
+    }
+
     /// Turns a station's error into the DUT's; `reason` gets the station's name and its reason.
     pub(crate) fn into_dut(self, dut: &str, reason: impl FnOnce(&str, &str) -> String) -> Self {
         match self {

@@ -122,47 +122,25 @@ impl NamespaceLab {
         }
         let map = Map::new(plan, procfs::has_ipv6());
         let (mut part, mut swept) = Part::take(&setup.state_folder, &plan.name)?;
-        let mut lab = match &plan.hosts {
-            None => {
-                if plan.external.is_some() {
-                    part.expect_returns()?;
-                }
-                // Started together: each takes some time to get ready.
-                let elements = map.elements().iter().copied().map(NodeId::Element);
-                let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
-                let tap = tap.map(|_| NodeId::Tap);
-                let nodes: Vec<_> = NodeId::ALL.into_iter().chain(elements).chain(tap).collect();
-                let stations = part.start(&nodes, &setup.interrupt).map_err(cannot_build)?;
-                let stations = stations.into_iter().map(Seat::Here).collect();
-                Self::with(map, part, stations, Vec::new(), swept)
+        let (mut stations, mut both) = (Vec::new(), Vec::new());
+        if let Some(hosts) = &plan.hosts {
+            for (host, seats, found) in open_hosts(hosts, plan, &mut part, setup)? {
+                stations.extend(seats);
+                both.push(host);
+                swept.extend(found);
             }
-            Some(hosts) => {
-                let opened = open_hosts(hosts, plan, &mut part, setup)?;
-                let (mut stations, mut both) = (Vec::new(), Vec::new());
-                for (host, seats, found) in opened {
-                    stations.extend(seats);
-                    both.push(host);
-                    swept.extend(found);
-                }
-                Self::with(map, part, stations, both, swept)
+        } else {
+            if plan.external.is_some() {
+                part.expect_returns()?;
             }
-        };
-        lab.join(plan.hosts.as_ref()).map_err(cannot_build)?;
-        if let Some(cables) = &plan.external {
-            let outside = lab.connect(cables, setup).map_err(cannot_build)?;
-            lab.outside = Some(outside);
+            let elements = map.elements().iter().copied().map(NodeId::Element);
+            let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
+            let tap = tap.map(|_| NodeId::Tap);
+            let nodes: Vec<_> = NodeId::ALL.into_iter().chain(elements).chain(tap).collect();
+            let started = part.start(&nodes, &setup.interrupt).map_err(cannot_build)?;
+            stations.extend(started.into_iter().map(Seat::Here));
         }
-        Ok(lab)
-    }
-
-    fn with(
-        map: Map,
-        part: Part,
-        stations: Vec<Seat>,
-        hosts: Vec<LabHost>,
-        swept: Vec<String>,
-    ) -> Self {
-        Self {
+        let mut lab = Self {
             dut: None,
             stations,
             outside: None,
@@ -171,9 +149,15 @@ impl NamespaceLab {
             shaped: false,
             cut: Cut::default(),
             swept,
-            hosts,
+            hosts: both,
             part,
+        };
+        lab.join(plan.hosts.as_ref()).map_err(cannot_build)?;
+        if let Some(cables) = &plan.external {
+            let outside = lab.connect(cables, setup).map_err(cannot_build)?;
+            lab.outside = Some(outside);
         }
+        Ok(lab)
     }
 
     /// Takes the cables to external boxes.
@@ -582,12 +566,6 @@ fn bridge(node: NodeId) -> Option<ElementId> {
 
 /// Turns the error of a station, while a lab is built, into the reason why the lab cannot be built.
 fn cannot_build(error: LabError) -> LabError {
-    match error {
-        LabError::Node { node, reason } => {
-            let help = "`cipherbench doctor` lists what this machine lacks";
-            let (what, help) = reason.rsplit_once("\nhelp: ").unwrap_or((&reason, help));
-            LabError::cannot_build(format!("station {node}: {what}"), help)
-        }
-        error => error,
-    }
+    let help = "`cipherbench doctor` lists what this machine lacks";
+    error.into_cannot_build(|node| format!("station {node}"), help)
 }

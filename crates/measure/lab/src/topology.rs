@@ -181,12 +181,7 @@ impl Map {
         both.filter(move |(own, ..)| own.node == node)
     }
 
-    /// Whether there is a link past the gateways.
-    pub(crate) const fn has_link_past_the_gateways(&self) -> bool {
-        !self.over_cable
-    }
-
-    /// Whether the cipher link is a cable between two hosts.
+    /// Whether the cipher link is a cable between two hosts. Then no link leads past the gateways.
     pub(crate) const fn is_over_cable(&self) -> bool {
         self.over_cable
     }

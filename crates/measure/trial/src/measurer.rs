@@ -9,7 +9,7 @@ use crate::{command, evidence};
 use campaign::plan::{Cell, Direction};
 use journal::record::{Measured, Outcome, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
-use lab::{Bench, Interrupt, LabError, Links, NodeId, RunningDut};
+use lab::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A trial to make.
@@ -80,12 +80,17 @@ pub(crate) fn unix_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Has a station identify itself.
+pub(crate) fn hello(station: &dyn Node) -> Result<Response, LabError> {
+    station.call(Request::Hello {
+        protocol: PROTOCOL_VERSION,
+    })
+}
+
 /// The CPUs that the stations may use.
 pub(crate) fn machine(bench: &dyn Bench) -> Result<Machine, LabError> {
     let station = bench.node(NodeId::A);
-    match station.call(Request::Hello {
-        protocol: PROTOCOL_VERSION,
-    })? {
+    match hello(station)? {
         Response::Hello { cpus, .. } if !cpus.is_empty() => Ok(Machine::of(&cpus)),
         Response::Hello { cores, .. } => Ok(cores.into()),
         other => Err(station.unexpected(&other)),

@@ -3,11 +3,10 @@
 use crate::event::EventSink;
 use crate::frames;
 use crate::measure::attempt;
-use crate::measurer::{Measurer, Trial, record};
+use crate::measurer::{Measurer, Trial, hello, record};
 use crate::reading::nodes;
 use campaign::plan::Measurement;
 use journal::record::{Outcome, TrialRecord};
-use lab::protocol::{PROTOCOL_VERSION, Request};
 use lab::{Bench, Interrupt, LabError};
 
 /// Measures on a lab of stations, for example `NamespaceLab`.
@@ -51,9 +50,7 @@ pub fn measure(
 /// Checks that every station responds.
 fn expect_stations(bench: &dyn Bench) -> Result<(), LabError> {
     for id in nodes(bench) {
-        bench.node(id).call(Request::Hello {
-            protocol: PROTOCOL_VERSION,
-        })?;
+        hello(bench.node(id))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::cables::interface;
 use crate::plan::{Host, Hosts};
+use crate::words::command_prefix;
 use std::time::Duration;
 use yaml::{Map, Node, Reported};
 
@@ -41,16 +42,11 @@ fn read_host(map: &Map<'_>) -> Result<Host, Reported> {
 
 /// The words in front of a command.
 fn read_reach(node: Node<'_>) -> Result<Vec<String>, Reported> {
-    let words: Vec<String> = node.text()?.split_whitespace().map(str::to_owned).collect();
-    let Some(program) = words.first() else {
-        let help = "for example `ssh root@192.0.2.1`; leave it out for this machine";
-        return Err(node.mistake("`reach` is empty", help));
-    };
-    if program.ends_with("sshpass") {
-        let help = "let ssh use a key or an agent: `reach: ssh root@192.0.2.1`";
-        return Err(node.mistake("a password has no place in a lab", help));
-    }
-    Ok(words)
+    command_prefix(
+        node,
+        "reach",
+        ("ssh root@192.0.2.1", "this machine", "a lab"),
+    )
 }
 
 fn read_program(node: Node<'_>) -> Result<Option<String>, Reported> {

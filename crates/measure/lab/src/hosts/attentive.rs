@@ -1,4 +1,4 @@
-//! An input that ends when nobody has said anything for a time.
+//! An input that counts as closed once nothing has come for a time.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -4,17 +4,18 @@
 //! (`ssh host`). So no word sent has a character that a shell would take for its own, and scripts
 //! go over standard input.
 
+use crate::caller::give_own_session;
 use crate::protocol::THIS_PROGRAM;
 use crate::sync::Deadline;
 use crate::{Interrupt, LabError, Result};
 use campaign::plan::Host;
-use nix::unistd::setsid;
 use sha2::{Digest, Sha256};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
@@ -28,6 +29,10 @@ const STEP: Duration = Duration::from_millis(10);
 const MARK: &str = "cipherbench-reach";
 /// Name of the program in the folder that it is sent to.
 const NAME: &str = "cipherbench";
+
+/// SHA-256 of this program, in hexadecimal, or why it cannot be read.
+static OWN_HASH: LazyLock<Result<String, String>> =
+    LazyLock::new(|| own_hash().map_err(|error| error.to_string()));
 
 /// Options of ssh: it must never ask, and accept no unknown key.
 const SSH_OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
@@ -47,6 +52,15 @@ struct Ended {
     stderr: String,
 }
 
+/// The program that a host is to have.
+#[derive(Debug, Clone, Copy)]
+enum Wanted<'a> {
+    /// This very program, by its hash.
+    This(&'a str),
+    /// The one that the lab names.
+    At(&'a str),
+}
+
 /// What the host's shell said.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
@@ -54,7 +68,7 @@ struct Found {
     machine: String,
     /// As `uname -s` prints it.
     system: String,
-    /// The same program, where it is installed.
+    /// The wanted program, where it is installed.
     program: Option<String>,
     /// A private folder that can hold a program.
     folder: Option<String>,
@@ -72,13 +86,20 @@ impl<'a> Reach<'a> {
     /// The command that starts this program's agent on the host, where it was sent if it is not
     /// there.
     pub(super) fn agent(&self) -> Result<Command> {
-        let own = own_hash().map_err(|error| {
-            let what = format!("cannot read this program itself: {error}");
-            LabError::cannot_build(what, "see whether its file is still there")
-        })?;
-        let found = self.look(&own)?;
+        let agent = |program: &str| self.command(&[program, "station", "--host"]);
+        if let Some(program) = &self.host.program {
+            if self.look(Wanted::At(program))?.program.is_none() {
+                let what = format!("there is no program {program} that can be executed");
+                let help =
+                    "correct `program` in the lab, or leave it out: this program is sent then";
+                return Err(self.error(&what, help));
+            }
+            return Ok(agent(program));
+        }
+        let own = OWN_HASH.as_ref().map_err(cannot_read_itself)?;
+        let found = self.look(Wanted::This(own))?;
         if let Some(program) = &found.program {
-            return Ok(self.command(&[program, "station", "--host"]));
+            return Ok(agent(program));
         }
         let arch = std::env::consts::ARCH;
         if found.system != "Linux" || found.machine != arch {
@@ -97,7 +118,7 @@ impl<'a> Reach<'a> {
             return Err(self.error(what, help));
         };
         let program = format!("{folder}/{NAME}");
-        let sent = self.send(&program, &own);
+        let sent = self.send(&program, own);
         if sent.is_err() {
             // A host that is gone keeps the folder; there is no more to do.
             let _ = self.run(&["rm", "-rf", &folder], Stdio::null(), ANSWER_LIMIT);
@@ -107,27 +128,14 @@ impl<'a> Reach<'a> {
     }
 
     /// Asks the host's shell what is there.
-    fn look(&self, own: &str) -> Result<Found> {
-        let ended = self.shell(&script(own, self.host.program.as_deref()))?;
-        let Some(found) = Found::read(&ended.stdout) else {
-            return Err(self.not_reached(&ended));
-        };
-        if let (Some(program), None) = (&self.host.program, &found.program) {
-            let what = format!("there is no program {program} that can be executed");
-            return Err(self.error(
-                &what,
-                "correct `program` in the lab, or leave it out: this program is sent then",
-            ));
-        }
-        Ok(found)
+    fn look(&self, wanted: Wanted<'_>) -> Result<Found> {
+        let ended = self.shell(&script(wanted))?;
+        Found::read(&ended.stdout).ok_or_else(|| self.not_reached(&ended))
     }
 
     /// Sends this program, and sees whether it arrived whole.
     fn send(&self, program: &str, own: &str) -> Result<()> {
-        let file = File::open(THIS_PROGRAM).map_err(|error| {
-            let what = format!("cannot read this program itself: {error}");
-            LabError::cannot_build(what, "see whether its file is still there")
-        })?;
+        let file = File::open(THIS_PROGRAM).map_err(cannot_read_itself)?;
         let to = format!("of={program}");
         let sent = self.run(&["dd", &to, "bs=65536"], file.into(), SEND_LIMIT)?;
         let seen = self.shell(&format!(
@@ -151,8 +159,7 @@ impl<'a> Reach<'a> {
         self.run(&["sh"], reader.into(), ANSWER_LIMIT)
     }
 
-    /// A command that runs these words on the host, in a session of its own: nothing there asks a
-    /// terminal, and Ctrl-C reaches the run alone.
+    /// A command that runs these words on the host.
     fn command(&self, words: &[&str]) -> Command {
         let (program, prefix) = self
             .host
@@ -181,14 +188,9 @@ impl<'a> Reach<'a> {
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
-        unsafe {
-            command.pre_exec(|| {
-                setsid()?;
-                Ok(())
-            });
-        }
+        give_own_session(&mut command);
         let mut child = command.spawn().map_err(|error| self.cannot_start(&error))?;
+        // It holds its end of the input: whoever writes to that must see when the child is gone.
         drop(command);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let read = |stream: Option<Box<dyn Read + Send>>| {
@@ -265,6 +267,11 @@ impl<'a> Reach<'a> {
         );
         self.error(&what, &help)
     }
+}
+
+fn cannot_read_itself(error: impl Display) -> LabError {
+    let what = format!("cannot read this program itself: {error}");
+    LabError::cannot_build(what, "see whether its file is still there")
 }
 
 /// What to do about the words with which a prefix failed.
@@ -344,16 +351,16 @@ impl Found {
     }
 }
 
-/// The script that says what the host is, whether it has a program of that hash or the one named,
-/// and else makes a folder for it.
-fn script(own: &str, program: Option<&str>) -> String {
+/// The script that says what the host is and whether it has the program; if this one is missing, it
+/// makes a folder for it.
+fn script(wanted: Wanted<'_>) -> String {
     let say_machine =
         format!("echo \"{MARK} system $(uname -s)\"\necho \"{MARK} machine $(uname -m)\"\n");
-    let rest = match program {
-        Some(program) => {
+    let rest = match wanted {
+        Wanted::At(program) => {
             format!("if [ -x {program} ]; then echo \"{MARK} program {program}\"; fi\n")
         }
-        None => format!(
+        Wanted::This(own) => format!(
             "f=$(command -v {NAME}) && set -- $(sha256sum \"$f\") && [ \"$1\" = {own} ] && {{\n\
              echo \"{MARK} program $f\"\nexit 0\n}}\n\
              for d in \"${{TMPDIR:-/tmp}}\" /tmp /var/tmp /dev/shm; do\n\
@@ -367,7 +374,6 @@ fn script(own: &str, program: Option<&str>) -> String {
     say_machine + &rest
 }
 
-/// SHA-256 of this program, in hexadecimal.
 fn own_hash() -> io::Result<String> {
     let mut file = File::open(THIS_PROGRAM)?;
     let mut hasher = Sha256::new();
@@ -408,7 +414,7 @@ mod tests {
     fn the_script_finds_this_very_program_or_makes_a_folder() {
         let folder = tempfile::tempdir().unwrap();
         let own = own_hash().unwrap();
-        let said = run(&script(&own, None), folder.path());
+        let said = run(&script(Wanted::This(&own)), folder.path());
         let found = Found::read(&format!("Welcome to this host!\n{said}")).unwrap();
         assert_eq!(
             (found.system.as_str(), found.machine.as_str()),
@@ -420,16 +426,16 @@ mod tests {
 
         let installed = folder.path().join(NAME);
         std::fs::copy(THIS_PROGRAM, &installed).unwrap();
-        let said = run(&script(&own, None), folder.path());
+        let said = run(&script(Wanted::This(&own)), folder.path());
         let program = Found::read(&said).unwrap().program;
         assert_eq!(program.as_deref(), installed.to_str());
 
-        let said = run(&script(&own, Some("/bin/sh")), folder.path());
+        let said = run(&script(Wanted::At("/bin/sh")), folder.path());
         assert_eq!(
             Found::read(&said).unwrap().program.as_deref(),
             Some("/bin/sh")
         );
-        let said = run(&script(&own, Some("/nowhere")), folder.path());
+        let said = run(&script(Wanted::At("/nowhere")), folder.path());
         assert_eq!(Found::read(&said).unwrap().program, None);
     }
 

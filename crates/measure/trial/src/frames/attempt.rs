@@ -18,7 +18,7 @@ use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
-use crate::measurer::{Trial, machine, with_dut};
+use crate::measurer::{Trial, hello, machine, with_dut};
 use crate::quiet;
 use crate::reading::offloads;
 use crate::readings::PathReadings;
@@ -26,7 +26,7 @@ use crate::settings::SettingsWatch;
 use crate::watch::WatchPoint;
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
-use lab::protocol::{PROTOCOL_VERSION, Request, Response};
+use lab::protocol::Response;
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
 /// Makes a frame test.
@@ -79,8 +79,7 @@ fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result
 fn expect_one_clock(bench: &dyn Bench, path: &FramePath) -> Result<(), TrialError> {
     let clock = |id| {
         let node = bench.node(id);
-        let protocol = PROTOCOL_VERSION;
-        match node.call(Request::Hello { protocol })? {
+        match hello(node)? {
             Response::Hello { clock, .. } => Ok(clock),
             other => Err(node.unexpected(&other)),
         }

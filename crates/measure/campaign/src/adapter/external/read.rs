@@ -4,6 +4,7 @@ use super::settings::{External, ExternalBox, Placeholder, fill_in};
 use crate::adapter::carrier::{Carrier, Form};
 use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
 use crate::axis::nanos;
+use crate::words::command_prefix;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::Suite;
@@ -171,16 +172,8 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
 
 /// A program with its arguments, which takes a command as one more.
 fn read_via(node: Node<'_>) -> Result<Vec<String>, Reported> {
-    let words: Vec<String> = node.text()?.split_whitespace().map(str::to_owned).collect();
-    let Some(program) = words.first() else {
-        let help = "for example `ssh admin@192.0.2.1`; leave it out for a shell on this machine";
-        return Err(node.mistake("`via` is empty", help));
-    };
-    if program.ends_with("sshpass") {
-        let help = "let ssh use a key or an agent: `via: ssh admin@192.0.2.1`";
-        return Err(node.mistake("a password has no place in a campaign", help));
-    }
-    Ok(words)
+    let without = "a shell on this machine";
+    command_prefix(node, "via", ("ssh admin@192.0.2.1", without, "a campaign"))
 }
 
 fn read_commands(node: Node<'_>) -> Result<Vec<String>, Reported> {

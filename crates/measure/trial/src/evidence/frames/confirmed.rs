@@ -52,7 +52,7 @@ const TESTER_SLOWER: &str = "the tester lacked CPU time for this load: other pro
 
 /// Counts of a trial, and what else kept it from meeting the goal.
 fn outcome(trial: &FrameTrial) -> String {
-    let lost = trial.intended.saturating_sub(trial.received);
+    let lost = missing(trial);
     let mut words = format!("{lost} of {} lost", trial.intended);
     let queued = trial.queued();
     if trial.took_too_long() {
@@ -67,7 +67,7 @@ fn outcome(trial: &FrameTrial) -> String {
 /// How a trial contradicts the throughput found, and the likely cause.
 fn contradiction(trial: &FrameTrial) -> (String, &'static str) {
     let rate = frame_rate(trial.load as f64);
-    let lost = trial.intended.saturating_sub(trial.received);
+    let lost = missing(trial);
     let share = |frames| percent(frames, trial.intended);
     if trial.took_too_long() && lost.saturating_mul(2) <= trial.counts().lost() {
         let [took, planned] = sending_times(trial);
@@ -86,6 +86,11 @@ fn contradiction(trial: &FrameTrial) -> (String, &'static str) {
         false => format!("{} of the frames were lost {again}", share(lost)),
     };
     (what, SLOWER)
+}
+
+/// Intended frames that were not received.
+const fn missing(trial: &FrameTrial) -> u64 {
+    trial.intended.saturating_sub(trial.received)
 }
 
 /// The longest time that sending took in a direction, and the planned time.
