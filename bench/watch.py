@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Cost of the watch on the cipher link, in CPU time a frame.
 
-A load of frames passes the bare path of a lab. On gw1's end of the cipher link filtering packet
-sockets like the watch's (every frame passes a classic BPF program, none is delivered) are opened
+A load of frames passes the bare path of a lab. On gw2's end of the cipher link filtering packet
+sockets like the watch's (every received frame passes a classic BPF program, none is delivered) are opened
 and closed in turn, and the busy time of all cores is read from /proc/stat each time. Many sockets
 at once make the difference visible; the cost of one is that part of it. Needs root and an otherwise
 idle machine.
@@ -27,6 +27,8 @@ STEP_S = 1.2
 RATE = 60_000
 CLONE_NEWNET = 0x40000000
 SO_ATTACH_FILTER = 26
+SOL_PACKET = 263
+PACKET_IGNORE_OUTGOING = 23
 ETH_P_ALL = 3
 
 CAMPAIGN = f"""
@@ -93,6 +95,7 @@ def open_sockets(interface):
     for _ in range(SOCKETS):
         one = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         one.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, attached)
+        one.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         one.bind((interface, ETH_P_ALL))
         opened.append(one)
     return opened
@@ -110,15 +113,15 @@ def frames(interface):
         for line in table:
             name, _, counters = line.partition(":")
             if name.strip() == interface:
-                return int(counters.split()[9])
+                return int(counters.split()[1])
     sys.exit(f"there is no interface {interface}")
 
 
 def ns_per_frame(interface):
     time.sleep(0.2)
-    busy, sent = busy_ns(), frames(interface)
+    busy, received = busy_ns(), frames(interface)
     time.sleep(STEP_S)
-    return (busy_ns() - busy) / max(1, frames(interface) - sent)
+    return (busy_ns() - busy) / max(1, frames(interface) - received)
 
 
 def enter(path):
@@ -152,13 +155,13 @@ def main():
         )
         try:
             time.sleep(6)
-            words = ["pgrep", "-P", str(run.pid), "-f", "station --node gw1"]
+            words = ["pgrep", "-P", str(run.pid), "-f", "station --node gw2"]
             gateway = subprocess.run(words, capture_output=True, text=True).stdout.strip()
             if not gateway:
                 sys.exit("the lab did not come up")
             with open("/proc/self/ns/net") as own:
                 enter(f"/proc/{gateway}/ns/net")
-                without, within = measure("w0")
+                without, within = measure("w1")
                 # The lab ends whatever is in its namespaces.
                 enter(f"/proc/self/fd/{own.fileno()}")
         finally:

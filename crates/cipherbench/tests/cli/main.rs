@@ -147,6 +147,7 @@ fn main() -> ExitCode {
             loss_on_the_link_of_station_b,
             copies_in_clear_on_the_cipher_link,
             a_route_past_the_tunnel,
+            frames_in_clear_past_the_queue,
             offloads_switched,
             the_sender_stands_still,
             the_receiver_stands_still,

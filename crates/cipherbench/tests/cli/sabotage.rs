@@ -344,6 +344,26 @@ pub(crate) fn copies_in_clear_on_the_cipher_link() {
     assert_not_plain(&came, &[]);
 }
 
+/// Frames that leave a gateway past its kernel's queue are not shown to packet sockets there.
+pub(crate) fn frames_in_clear_past_the_queue() {
+    let begin = |lab: &Lab<'_>| {
+        lab.script("w0", &format!("python3 -c '{PAST_THE_QUEUE}'"));
+    };
+    let came = sabotage(&begin, NOTHING);
+    assert_not_plain(&came, &[]);
+}
+
+/// Sends a few frames of what looks like the stations' traffic with `PACKET_QDISC_BYPASS`.
+const PAST_THE_QUEUE: &str = "\
+import socket
+sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+sender.setsockopt(263, 20, 1)
+sender.bind((\"w0\", 0))
+ip = bytes.fromhex(\"4500041c00004000401100000a0100020a020002\")
+for _ in range(20):
+    sender.send(b\"\\x02\\xcb\\0\\0\\0\\xc1\\x02\\xcb\\0\\0\\0\\xc0\\x08\\0\" + ip + b\"0\" * 1032)
+";
+
 pub(crate) fn a_route_past_the_tunnel() {
     let past = |gateway: &'static str, clear: &'static str, next: &'static str| {
         move |lab: &Lab<'_>, add: &str| {

@@ -353,6 +353,14 @@ pub trait Bench {
         Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)])
     }
 
+    /// The other end of the link that a gateway's end of the cipher link, or a tap's, belongs to.
+    /// Between them both ends receive every frame of the link, and their kernels show all of them.
+    /// `None` where that is not sure, as on a cable.
+    fn far_end(&self, gateway: NodeId) -> Option<(NodeId, &str)> {
+        let _ = gateway;
+        None
+    }
+
     /// Names of A's and B's interfaces towards the running DUT.
     fn station_interfaces(&self) -> (&str, &str);
 

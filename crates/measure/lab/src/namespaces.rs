@@ -324,6 +324,19 @@ impl Bench for NamespaceLab {
         Some([(NodeId::Tap, second), (NodeId::Tap, first)])
     }
 
+    fn far_end(&self, gateway: NodeId) -> Option<(NodeId, &str)> {
+        if self.is_outside().is_some() {
+            let [first, second] = self.cipher_ends()?;
+            return Some(if gateway == NodeId::Gw2 {
+                first
+            } else {
+                second
+            });
+        }
+        let far = || self.map.far_end(gateway);
+        (!self.map.is_over_cable()).then(far)
+    }
+
     fn station_interfaces(&self) -> (&str, &str) {
         match self.is_outside() {
             Some(Outside { cables, .. }) => (&cables.station_a, &cables.station_b),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 9;
+pub const PROTOCOL_VERSION: u32 = 10;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -281,11 +281,15 @@ pub enum Request {
         /// TCP ports of the DUT's own.
         control_ports: Vec<ControlPort>,
     },
-    /// Watch every frame of an interface, both directions, until `WatchEnd`: the kernel hands over
-    /// and counts only what is foreign, see [`journal::record::CipherWatch`].
+    /// Watch every frame of an interface until `WatchEnd`: the kernel hands over and counts only
+    /// what is foreign, see [`journal::record::CipherWatch`].
     Watch {
         /// Interface name.
         interface: String,
+        /// Whether only frames that the interface receives are watched, or also those it sends.
+        /// The kernel does not show a frame that was sent past the queue (`PACKET_QDISC_BYPASS`,
+        /// AF_XDP) where it is sent.
+        received_only: bool,
         /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected.
         /// Beside ports of other forms only, bare ESP is foreign.
         sealed_ports: Vec<SealedPort>,

@@ -260,7 +260,7 @@ impl Attempt<'_> {
 
     /// Returns the watched end of the cipher link; `None` where the lab cannot watch it.
     fn look(&self) -> Option<WatchPoint<'_>> {
-        WatchPoint::at(self.bench, NodeId::Gw1, &self.commands.marker)
+        WatchPoint::at(self.bench, NodeId::Gw1, false, &self.commands.marker)
     }
 
     fn interfaces(&self) -> Interfaces {

@@ -30,6 +30,9 @@ const MANY_SAMPLES_FROM: Duration = Duration::from_millis(500);
 /// CPU time is last read this long before the tools end, while all of them run.
 const END_MARGIN: Duration = Duration::from_millis(50);
 
+/// Most examples of foreign frames of several watches.
+const EXAMPLES_MAX: usize = 3;
+
 /// Readings while the tools ran.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WatchResult {
@@ -56,9 +59,13 @@ impl WatchResult {
 }
 
 /// A watch on the cipher link, from its start to [`Self::end`]; ended without a result on drop.
+///
+/// Where it can be, the link is watched at both ends, each for what it receives: that costs less
+/// than both directions at one end, and the kernel shows frames that were sent past its queue to
+/// the receiving end only.
 pub(crate) struct CipherLinkWatch<'a> {
-    gateway: &'a dyn Node,
-    watch: Option<u64>,
+    /// Handles of what is still watched, with their nodes.
+    watches: Vec<(&'a dyn Node, u64)>,
 }
 
 /// The watched end of the cipher link.
@@ -67,6 +74,8 @@ pub(crate) struct WatchPoint<'a> {
     /// The gateway at this end.
     pub(crate) gateway: NodeId,
     pub(crate) interface: &'a str,
+    /// The link's other end, where frames that leave this one are watched, if they can be there.
+    far: Option<(NodeId, &'a str)>,
     /// Whether this end sends what comes from A's side, or receives it.
     pub(crate) sends: bool,
     /// Bytes that the stations' traffic has in clear; may be empty.
@@ -75,14 +84,25 @@ pub(crate) struct WatchPoint<'a> {
 
 impl<'a> WatchPoint<'a> {
     /// Returns gw1's end, or gw2's where a station is in gw1's place; between external boxes the
-    /// tap, if there is one.
-    pub(crate) fn at(bench: &'a dyn Bench, gateway: NodeId, marker: &'a [u8]) -> Option<Self> {
+    /// tap, if there is one. A station in a gateway's place takes frames in before its kernel shows
+    /// them: then all is watched at the other end.
+    pub(crate) fn at(
+        bench: &'a dyn Bench,
+        gateway: NodeId,
+        is_beside_station: bool,
+        marker: &'a [u8],
+    ) -> Option<Self> {
         let [first, second] = bench.cipher_ends()?;
         let sends = gateway != NodeId::Gw2;
+        let far = match is_beside_station {
+            true => None,
+            false => bench.far_end(gateway),
+        };
         let (gateway, interface) = if sends { first } else { second };
         Some(Self {
             gateway,
             interface,
+            far,
             sends,
             marker,
         })
@@ -96,51 +116,73 @@ impl<'a> CipherLinkWatch<'a> {
         dut: &RunningDut,
         look: WatchPoint<'_>,
     ) -> Result<Self, LabError> {
-        let gateway = bench.node(look.gateway);
-        let request = Request::Watch {
-            interface: look.interface.to_owned(),
-            sealed_ports: dut.sealed_ports.clone(),
-            control_ports: dut.control_ports.clone(),
-            marker: look.marker.to_vec(),
-            inside: !dut.readable,
+        let near = (look.gateway, look.interface);
+        let mut started = Self {
+            watches: Vec::new(),
         };
-        match gateway.call(request)? {
-            Response::Watching { watch } => Ok(Self {
-                gateway,
-                watch: Some(watch),
-            }),
-            other => Err(gateway.unexpected(&other)),
+        for (node, interface) in [near].into_iter().chain(look.far) {
+            let node = bench.node(node);
+            let request = Request::Watch {
+                interface: interface.to_owned(),
+                received_only: look.far.is_some(),
+                sealed_ports: dut.sealed_ports.clone(),
+                control_ports: dut.control_ports.clone(),
+                marker: look.marker.to_vec(),
+                inside: !dut.readable,
+            };
+            match node.call(request)? {
+                Response::Watching { watch } => started.watches.push((node, watch)),
+                other => return Err(node.unexpected(&other)),
+            }
         }
+        Ok(started)
     }
 
     /// Returns the foreign frames since the start or the last reading.
     pub(crate) fn read(&self) -> Result<CipherWatch, LabError> {
-        let Some(watch) = self.watch else {
-            return Ok(CipherWatch::default());
-        };
-        match self.gateway.call(Request::WatchRead { watch })? {
-            Response::Watched(found) => Ok(found),
-            other => Err(self.gateway.unexpected(&other)),
+        let mut sum = CipherWatch::default();
+        for &(node, watch) in &self.watches {
+            add_foreign(&mut sum, &watched(node, Request::WatchRead { watch })?);
         }
+        Ok(sum)
     }
 
     /// Ends the watch. Returns the foreign frames.
     pub(crate) fn end(mut self) -> Result<CipherWatch, LabError> {
-        let Some(watch) = self.watch.take() else {
-            return Ok(CipherWatch::default());
-        };
-        match self.gateway.call(Request::WatchEnd { watch })? {
-            Response::Watched(found) => Ok(found),
-            other => Err(self.gateway.unexpected(&other)),
+        let mut sum = CipherWatch::default();
+        while let Some((node, watch)) = self.watches.pop() {
+            add_foreign(&mut sum, &watched(node, Request::WatchEnd { watch })?);
         }
+        Ok(sum)
+    }
+}
+
+/// Adds the foreign frames of another end, or of another trial.
+pub(crate) fn add_foreign(sum: &mut CipherWatch, more: &CipherWatch) {
+    sum.foreign_frames += more.foreign_frames;
+    sum.marker_frames += more.marker_frames;
+    sum.clear_sealed_frames += more.clear_sealed_frames;
+    sum.foreign_bytes += more.foreign_bytes;
+    sum.interrupted |= more.interrupted;
+    for example in &more.examples {
+        if sum.examples.len() < EXAMPLES_MAX && !sum.examples.contains(example) {
+            sum.examples.push(example.clone());
+        }
+    }
+}
+
+fn watched(node: &dyn Node, request: Request) -> Result<CipherWatch, LabError> {
+    match node.call(request)? {
+        Response::Watched(found) => Ok(found),
+        other => Err(node.unexpected(&other)),
     }
 }
 
 impl Drop for CipherLinkWatch<'_> {
     fn drop(&mut self) {
-        if let Some(watch) = self.watch.take() {
+        for &(node, watch) in &self.watches {
             // The trial has failed already; a lost station has no watch either.
-            let _ = self.gateway.call(Request::WatchEnd { watch });
+            let _ = node.call(Request::WatchEnd { watch });
         }
     }
 }

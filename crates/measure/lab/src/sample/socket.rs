@@ -1,5 +1,5 @@
-//! A packet socket (packet(7)) on one interface: both directions, every frame or those that pass a
-//! filter.
+//! A packet socket (packet(7)) on one interface: every frame or those that pass a filter, in both
+//! directions or only received ones.
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
@@ -14,7 +14,11 @@ use std::time::Duration;
 /// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
 pub(super) const FRAME_BYTES_MAX: usize = 65_536 + 18;
 
-/// An open socket that receives what the interface sends and receives.
+/// `PACKET_IGNORE_OUTGOING` of linux/if_packet.h, since Linux 4.20: frames that the interface sends
+/// are neither copied nor filtered for the socket.
+const IGNORE_OUTGOING: libc::c_int = 23;
+
+/// An open socket that receives what the interface receives, and mostly what it sends as well.
 ///
 /// Frames that do not fit its buffer are dropped, at no cost to the traffic.
 pub(super) struct PacketSocket(OwnedFd);
@@ -33,18 +37,7 @@ impl PacketSocket {
     pub(super) fn open_with_headers(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = Self::unbound()?;
-        let on: libc::c_int = 1;
-        // SAFETY: the pointer is to a live `c_int`, and the length is its own.
-        let result = unsafe {
-            libc::setsockopt(
-                socket.0.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_VNET_HDR,
-                (&raw const on).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
-            )
-        };
-        Errno::result(result)?;
+        socket.turn_on(libc::PACKET_VNET_HDR)?;
         socket.bind(index)?;
         Ok(socket)
     }
@@ -52,12 +45,16 @@ impl PacketSocket {
     /// Opens a socket for the frames that pass the filter. No other frame ever enters.
     pub(super) fn open_filtered(
         interface: &str,
+        received_only: bool,
         filter: &[libc::sock_filter],
         buffer_bytes: usize,
     ) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = Self::unbound()?;
         attach(&socket.0, filter)?;
+        if received_only {
+            socket.turn_on(IGNORE_OUTGOING)?;
+        }
         setsockopt(&socket.0, sockopt::RcvBuf, &buffer_bytes)?;
         socket.bind(index)?;
         Ok(socket)
@@ -72,6 +69,23 @@ impl PacketSocket {
             None,
         )?;
         Ok(Self(fd))
+    }
+
+    /// Turns on an option of packet sockets.
+    fn turn_on(&self, option: libc::c_int) -> io::Result<()> {
+        let on: libc::c_int = 1;
+        // SAFETY: the pointer is to a live `c_int`, and the length is its own.
+        let result = unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_PACKET,
+                option,
+                (&raw const on).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        Errno::result(result)?;
+        Ok(())
     }
 
     fn bind(&self, index: libc::c_uint) -> io::Result<()> {

@@ -39,14 +39,14 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts to watch an interface in both directions. With `inside`, sealed packets that show the
-    /// marker are foreign too.
+    /// Starts to watch an interface: what it receives, and unless `received_only` what it sends.
+    /// With `inside`, sealed packets that show the marker are foreign too.
     ///
     /// # Errors
     /// When the interface does not exist, the kernel refuses a packet socket, or there are more
     /// than about a thousand ports, eight of them of TCP.
     pub(crate) fn start(
-        interface: &str,
+        (interface, received_only): (&str, bool),
         expected: Expected<'_>,
         marker: Vec<u8>,
         inside: bool,
@@ -58,7 +58,7 @@ impl Watch {
         let looked_for = if inside { &marker[..] } else { &[] };
         let program = filter::foreign_only(expected, looked_for);
         let index = if_nametoindex(interface)?;
-        let socket = PacketSocket::open_filtered(interface, &program, BUFFER_BYTES)?;
+        let socket = PacketSocket::open_filtered(interface, received_only, &program, BUFFER_BYTES)?;
         Ok(Self {
             socket,
             interface: interface.to_owned(),

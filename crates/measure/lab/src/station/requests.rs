@@ -246,6 +246,7 @@ impl Requests {
             }
             Request::Watch {
                 interface,
+                received_only,
                 sealed_ports,
                 control_ports,
                 marker,
@@ -255,7 +256,7 @@ impl Requests {
                     sealed: &sealed_ports,
                     control: &control_ports,
                 };
-                self.watch(&interface, expected, (marker, inside))
+                self.watch((&interface, received_only), expected, (marker, inside))
             }
             Request::WatchEnd { watch } => self.end_watch(watch),
             Request::WatchRead { watch } => self.read_watch(watch),
@@ -347,7 +348,7 @@ impl Requests {
 
     fn watch(
         &self,
-        interface: &str,
+        (interface, received_only): (&str, bool),
         expected: Expected<'_>,
         (marker, inside): (Vec<u8>, bool),
     ) -> Result<Response, String> {
@@ -357,7 +358,7 @@ impl Requests {
                 "{WATCHES_MAX} watches are the most that one station keeps"
             ));
         }
-        let watch = Watch::start(interface, expected, marker, inside)
+        let watch = Watch::start((interface, received_only), expected, marker, inside)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
         watches.last_handle += 1;
         let handle = watches.last_handle;

@@ -3,7 +3,7 @@
 //! Without elements it is one link and one network. A bridge adds a link; a router a link and a
 //! network.
 
-use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, end, host};
+use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, cipher_ends, end, host};
 use crate::node_id::{ElementId, NodeId};
 use crate::switch::Port;
 use campaign::plan::{Addresses, Element};
@@ -118,6 +118,12 @@ impl Map {
             next = self.other_end(if next == near { far } else { near });
         }
         next
+    }
+
+    /// The other end of the link of a gateway's end of the cipher link.
+    pub(crate) fn far_end(&self, gateway: NodeId) -> (NodeId, &'static str) {
+        let far = self.other_end(cipher_ends(gateway).0);
+        (far.node, far.interface)
     }
 
     fn other_end(&self, own: End) -> End {

@@ -74,6 +74,7 @@ pub(crate) fn counters(lab: &TestLab, end: &FrameEnd) -> InterfaceCounters {
 fn start_watch(lab: &TestLab, end: &FrameEnd, sealed_ports: &[SealedPort]) -> u64 {
     let request = Request::Watch {
         interface: end.interface.clone(),
+        received_only: false,
         sealed_ports: sealed_ports.to_vec(),
         control_ports: Vec::new(),
         marker: MARKER.to_vec(),

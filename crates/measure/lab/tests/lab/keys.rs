@@ -97,6 +97,7 @@ fn fault(lab: &TestLab, method: &str, body: &str) {
 fn watch(lab: &TestLab, dut: &RunningDut) -> u64 {
     let request = Request::Watch {
         interface: "w0".to_owned(),
+        received_only: false,
         sealed_ports: dut.sealed_ports.clone(),
         control_ports: dut.control_ports.clone(),
         marker: b"Cipherbench".to_vec(),

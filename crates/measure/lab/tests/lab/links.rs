@@ -196,6 +196,7 @@ pub(crate) fn a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only() 
     assert!(again.to_string().contains("is unknown here"));
     let nowhere = Request::Watch {
         interface: "nothing0".to_owned(),
+        received_only: false,
         sealed_ports: Vec::new(),
         control_ports: Vec::new(),
         marker: Vec::new(),

@@ -76,6 +76,7 @@ pub(crate) fn watch(gateway: &dyn Node, sealed_ports: &[SealedPort]) -> u64 {
     };
     let request = Request::Watch {
         interface: interface.to_owned(),
+        received_only: false,
         sealed_ports: sealed_ports.to_vec(),
         control_ports: Vec::new(),
         marker: b"Cipherbench".to_vec(),

@@ -139,9 +139,12 @@ impl Attempt<'_> {
         let offloads_before = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let marker = self.marker();
+        let beside_station = [&self.path.source, &self.path.sink]
+            .iter()
+            .any(|end| matches!(end.node, NodeId::Gw1 | NodeId::Gw2));
         let look = self
             .watched_gateway()
-            .and_then(|gateway| WatchPoint::at(self.bench, gateway, &marker));
+            .and_then(|gateway| WatchPoint::at(self.bench, gateway, beside_station, &marker));
         // A disturbance is a change.
         let is_disturbed = matches!(self.test.procedure, Procedure::Disturbed(_));
         let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench));

@@ -24,7 +24,7 @@ use crate::disturbance::{HostileLoad, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
 use crate::tools::{STOP_GRACE, Tools, sleep_until, tool_error};
-use crate::watch::WatchPoint;
+use crate::watch::{WatchPoint, add_foreign};
 use campaign::plan::{Cell, Traffic};
 use journal::record::{CipherWatch, Disturbance};
 use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
@@ -262,7 +262,7 @@ impl<'a> StationRig<'a> {
         let tools = running.tools.running();
         let readings = self.reader.after(self.dut, tools, &sum.trial)?;
         if let Some(watch) = &readings.watch {
-            add_watch(self.watched.get_or_insert_default(), watch);
+            add_foreign(self.watched.get_or_insert_default(), watch);
         }
         sum.trial.readings = Some(Box::new(readings));
         self.leaving.take_over(running.tools);
@@ -351,23 +351,6 @@ impl Rig for StationRig<'_> {
         };
         let rates = self.ways.iter().map(rate);
         rates.min()
-    }
-}
-
-/// Most examples of foreign frames over all trials.
-const EXAMPLES_MAX: usize = 3;
-
-/// Adds the foreign frames of another trial.
-fn add_watch(sum: &mut CipherWatch, more: &CipherWatch) {
-    sum.foreign_frames += more.foreign_frames;
-    sum.marker_frames += more.marker_frames;
-    sum.clear_sealed_frames += more.clear_sealed_frames;
-    sum.foreign_bytes += more.foreign_bytes;
-    sum.interrupted |= more.interrupted;
-    for example in &more.examples {
-        if sum.examples.len() < EXAMPLES_MAX && !sum.examples.contains(example) {
-            sum.examples.push(example.clone());
-        }
     }
 }
 

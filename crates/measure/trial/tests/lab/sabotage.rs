@@ -282,6 +282,10 @@ impl Bench for NullLab {
         self.0.cipher_interfaces()
     }
 
+    fn far_end(&self, gateway: NodeId) -> Option<(NodeId, &str)> {
+        self.0.far_end(gateway)
+    }
+
     fn station_interfaces(&self) -> (&str, &str) {
         self.0.station_interfaces()
     }
