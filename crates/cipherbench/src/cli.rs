@@ -184,9 +184,15 @@ pub(crate) struct Doctor {
     /// Restore what `--apply` changed
     #[arg(long)]
     pub(crate) revert: bool,
+    /// Look at (or tune) every host of a lab, and the interfaces that it uses there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lab: Option<PathBuf>,
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// An interface that a lab uses on this host
+    #[arg(long, hide = true, conflicts_with = "lab")]
+    pub(crate) interface: Vec<String>,
 }
 
 #[derive(Debug, Args)]

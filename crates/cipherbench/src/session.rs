@@ -11,6 +11,7 @@ use journal::{Journal, Writer};
 use lab::{Interrupt, LabError, NamespaceLab, Privilege, Setup, privilege};
 use report::Folders;
 use stats::Results;
+use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
 use std::thread;
@@ -86,13 +87,18 @@ impl Session {
     }
 
     /// The machine, its tools and the usable engines.
-    pub(crate) fn environment(&self) -> Environment {
+    pub(crate) fn environment(&self) -> Result<Environment, Failure> {
         let usable =
             |engine: &EngineInfo| Some((engine.name.to_owned(), engine.version.clone().ok()?));
-        Environment {
+        let hosts = match &self.place {
+            Place::Namespaces(lab) => lab.host_environments()?,
+            _ => BTreeMap::new(),
+        };
+        Ok(Environment {
             engines: engine::engines().iter().filter_map(usable).collect(),
+            hosts,
             ..lab::host::environment(self.privilege)
-        }
+        })
     }
 
     /// Runs the trials that are not `done`, takes the lab down, and writes the documents into

@@ -12,33 +12,44 @@ const SET_NS: u64 = 1_000_000;
 /// Converts the kernel's arrival times to CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    offset: Offset,
+    offset: ClockOffset,
     /// The last offset before the clock was set.
-    before: Option<Offset>,
+    before: Option<ClockOffset>,
 }
 
-/// The offset of CLOCK_REALTIME from CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy)]
-struct Offset {
-    ahead_ns: i64,
+/// The offset of CLOCK_REALTIME from CLOCK_MONOTONIC, which changes only when the former is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// By how many nanoseconds CLOCK_REALTIME is ahead.
+    pub ahead_ns: i64,
+    /// By how many nanoseconds that may be wrong, either way.
+    pub within_ns: u64,
     /// When it was read, by CLOCK_MONOTONIC.
-    at_ns: i64,
+    pub at_ns: i64,
+}
+
+impl ClockOffset {
+    /// Reads both clocks, again where the reading was interrupted.
+    #[must_use]
+    pub fn read() -> Self {
+        tightest(read)
+    }
 }
 
 impl Arrivals {
     pub(crate) fn new() -> Self {
         Self {
-            offset: tightest(read),
+            offset: ClockOffset::read(),
             before: None,
         }
     }
 
     /// Reads the clocks. Must be called when frames have arrived, before their times are converted.
     pub(crate) fn update(&mut self) {
-        self.note(tightest(read));
+        self.note(ClockOffset::read());
     }
 
-    fn note(&mut self, offset: Offset) {
+    fn note(&mut self, offset: ClockOffset) {
         if offset.ahead_ns.abs_diff(self.offset.ahead_ns) > SET_NS {
             self.before = Some(self.offset);
         }
@@ -93,7 +104,7 @@ impl Reading {
 
 /// The offset by the first reading that is tight enough, or the tightest of a few: a reading is
 /// wrong by half of any preemption during it.
-fn tightest(mut read: impl FnMut() -> Reading) -> Offset {
+fn tightest(mut read: impl FnMut() -> Reading) -> ClockOffset {
     let mut best = read();
     for _ in 1..READINGS_MAX {
         if best.spread_ns() < TIGHT_NS {
@@ -104,8 +115,9 @@ fn tightest(mut read: impl FnMut() -> Reading) -> Offset {
             best = next;
         }
     }
-    Offset {
+    ClockOffset {
         ahead_ns: best.real_ns - best.before_ns.midpoint(best.after_ns),
+        within_ns: best.spread_ns().unsigned_abs().div_ceil(2),
         at_ns: best.after_ns,
     }
 }
@@ -136,6 +148,7 @@ mod tests {
             reading(77, before_ns, after_ns)
         });
         assert_eq!((offset.ahead_ns, offset.at_ns), (AHEAD_NS, 77 + 40));
+        assert_eq!(offset.within_ns, 20);
         assert_eq!(readings.len(), 1, "the third was tight enough");
     }
 
@@ -154,8 +167,9 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_does_not_move_arrivals() {
         for step_ns in [HOUR_NS, -HOUR_NS, 200 * MS, -200 * MS] {
-            let at = |ms: i64, ahead_ns| Offset {
+            let at = |ms: i64, ahead_ns| ClockOffset {
                 ahead_ns,
+                within_ns: 0,
                 at_ns: ms * MS,
             };
             let mut arrivals = Arrivals {

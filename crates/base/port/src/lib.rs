@@ -24,6 +24,7 @@ mod tun;
 mod udp;
 mod wait;
 
+pub use arrivals::ClockOffset;
 pub use frame::{
     AnyReceiver, AnySender, FRAME_SLOT_BYTES, FrameClearPort, FramePortError, FramePortKind,
     FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver, MemoryFrameSender, OpenFrames,

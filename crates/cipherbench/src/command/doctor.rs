@@ -1,39 +1,166 @@
-//! `cipherbench doctor`: what this host can measure, and which settings to tune.
+//! `cipherbench doctor`: what this host, or every host of a lab, can measure, and which settings to
+//! tune.
 
 use crate::cli::Doctor;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{output, planning, signals};
+use campaign::plan::{Cables, Host};
 use engine::EngineInfo;
 use lab::host::tuning::{Change, RECORD, Tuning};
 use lab::host::{self, Finding, Status};
-use lab::privilege;
-use serde::Serialize;
+use lab::{Interrupt, LabError, Visit, privilege};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a host may take to look at itself: it tries out what a lab needs.
+const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn doctor(arguments: &Doctor) -> Result<Exit, Failure> {
+    match &arguments.lab {
+        Some(lab) => of_lab(lab, arguments),
+        None => {
+            let answer = here(arguments, &arguments.interface)?;
+            output::stdout(&answer.text(arguments.json))?;
+            Ok(answer.exit())
+        }
+    }
+}
+
+/// What a host says of itself, or what was changed there.
+enum Answer {
+    Findings(Vec<Finding>),
+    Changes(Vec<Change>),
+}
+
+/// Looks at this host, or tunes it.
+fn here(arguments: &Doctor, interfaces: &[String]) -> Result<Answer, Failure> {
     let tuning = Tuning::of_this_machine(RECORD);
     let refused = |error| Failure::new(Exit::CannotBuild, error);
-    match arguments {
-        Doctor {
-            apply: true, json, ..
-        } => show_changes(&tuning.apply().map_err(refused)?, *json),
-        Doctor {
-            revert: true, json, ..
-        } => show_changes(&tuning.revert().map_err(refused)?, *json),
-        Doctor { json, .. } => {
-            let mut findings = host::doctor(privilege::acquire());
+    Ok(match arguments {
+        Doctor { apply: true, .. } => Answer::Changes(tuning.apply().map_err(refused)?),
+        Doctor { revert: true, .. } => Answer::Changes(tuning.revert().map_err(refused)?),
+        _ => {
+            let mut findings = host::doctor(privilege::acquire(), interfaces);
             findings.extend(engine::engines().iter().map(engine));
-            let text = if *json {
-                as_json("findings", &findings)
-            } else {
-                host::render(&findings)
-            };
-            output::stdout(&text)?;
-            let missing = |finding: &Finding| finding.needed && finding.status == Status::Missing;
-            Ok(if findings.iter().any(missing) {
-                Exit::CannotBuild
-            } else {
-                Exit::Done
-            })
+            Answer::Findings(findings)
+        }
+    })
+}
+
+/// Asks every host of a lab. One that cannot be reached does not keep the others from answering.
+fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
+    let lab = planning::load_lab(lab)?;
+    let plan = lab.plan();
+    let Some(hosts) = &plan.hosts else {
+        let cables = plan.external.iter().flat_map(Cables::interfaces);
+        let interfaces: Vec<_> = cables.map(|(_, name)| name.to_owned()).collect();
+        let answer = here(arguments, &interfaces)?;
+        output::stdout(&answer.text(arguments.json))?;
+        return Ok(answer.exit());
+    };
+    let interrupt = signals::interrupt()?;
+    let mut exit = Exit::Done;
+    let mut all = serde_json::Map::new();
+    let mut text = String::new();
+    for (key, host) in hosts.each() {
+        text += &format!("host `{key}` ({})\n", host.describe());
+        let answer = match host.is_this_machine() {
+            true => here(arguments, std::slice::from_ref(&host.interface)),
+            false => there(key, host, arguments, &interrupt),
+        };
+        match answer {
+            Ok(answer) => {
+                all.insert(key.to_owned(), answer.value());
+                text += &(answer.text(false) + "\n");
+                if answer.exit() != Exit::Done {
+                    exit = answer.exit();
+                }
+            }
+            Err(failure) => {
+                let words = failure.to_string();
+                text += &format!("error: {words}\n\n");
+                all.insert(key.to_owned(), json!({ "error": words }));
+                exit = Exit::CannotBuild;
+            }
+        }
+    }
+    match arguments.json {
+        true => output::stdout(&pretty(&json!({ "hosts": all })))?,
+        false => output::stdout(&(text.trim_end().to_owned() + "\n"))?,
+    }
+    Ok(exit)
+}
+
+/// Has another host look at itself, or tune itself.
+fn there(
+    key: &str,
+    host: &Host,
+    arguments: &Doctor,
+    interrupt: &Interrupt,
+) -> Result<Answer, Failure> {
+    let failed = |error: LabError| Failure::new(Exit::CannotBuild, error);
+    let visit = Visit::open(key, host, interrupt).map_err(failed)?;
+    let action = match arguments {
+        Doctor { apply: true, .. } => vec!["--apply"],
+        Doctor { revert: true, .. } => vec!["--revert"],
+        _ => vec!["--interface", &host.interface],
+    };
+    let words = ["doctor", "--json"].into_iter().chain(action);
+    let words: Vec<_> = words.map(str::to_owned).collect();
+    let ended = visit.run(&words, LIMIT).map_err(failed)?;
+    Answer::read(&ended.stdout).ok_or_else(|| {
+        let text = format!(
+            "{}: `cipherbench doctor` there failed: {}\nhelp: run it on that host",
+            visit.name(),
+            ended.stderr.trim()
+        );
+        Failure::new(Exit::CannotBuild, text)
+    })
+}
+
+impl Answer {
+    /// From the JSON of [`value`](Self::value).
+    fn read(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let list = |key: &str| value.get(key).cloned();
+        match (list("findings"), list("changes")) {
+            (Some(findings), _) => serde_json::from_value(findings).ok().map(Self::Findings),
+            (_, Some(changes)) => serde_json::from_value(changes).ok().map(Self::Changes),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::Findings(findings) => json!({ "findings": findings }),
+            Self::Changes(changes) => json!({ "changes": changes }),
+        }
+    }
+
+    fn text(&self, as_json: bool) -> String {
+        match self {
+            _ if as_json => pretty(&self.value()),
+            Self::Findings(findings) => host::render(findings),
+            Self::Changes(changes) if changes.is_empty() => {
+                "nothing to restore: nothing was tuned\n".to_owned()
+            }
+            Self::Changes(changes) => changes
+                .iter()
+                .map(|change| in_words(change) + "\n")
+                .collect(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        let missing = |finding: &Finding| finding.needed && finding.status == Status::Missing;
+        let failed = match self {
+            Self::Findings(findings) => findings.iter().any(missing),
+            Self::Changes(changes) => changes.iter().any(|change| change.refused.is_some()),
+        };
+        match failed {
+            true => Exit::CannotBuild,
+            false => Exit::Done,
         }
     }
 }
@@ -57,24 +184,6 @@ fn engine(engine: &EngineInfo) -> Finding {
     }
 }
 
-fn show_changes(changes: &[Change], json: bool) -> Result<Exit, Failure> {
-    let text = match (json, changes) {
-        (true, _) => as_json("changes", changes),
-        (false, []) => "nothing to restore: nothing was tuned\n".to_owned(),
-        (false, _) => changes
-            .iter()
-            .map(|change| in_words(change) + "\n")
-            .collect(),
-    };
-    output::stdout(&text)?;
-    let refused = changes.iter().any(|change| change.refused.is_some());
-    Ok(if refused {
-        Exit::CannotBuild
-    } else {
-        Exit::Done
-    })
-}
-
 fn in_words(change: &Change) -> String {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not there".to_owned());
     let Change {
@@ -91,8 +200,7 @@ fn in_words(change: &Change) -> String {
     }
 }
 
-fn as_json<T: Serialize>(key: &str, list: &[T]) -> String {
+fn pretty(value: &Value) -> String {
     // Plain data with string keys always has a JSON form.
-    let text = serde_json::to_string_pretty(&serde_json::json!({ key: list }));
-    text.expect("a list can be written as JSON") + "\n"
+    serde_json::to_string_pretty(value).expect("a value can be written as JSON") + "\n"
 }

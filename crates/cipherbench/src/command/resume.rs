@@ -43,7 +43,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     writer.append(&Record::Resumed(Box::new(Resumed {
         at_unix_ns: unix_ns(),
         program: version::short().to_owned(),
-        environment: session.environment(),
+        environment: session.environment()?,
     })))?;
     session.carry_out(plan, &done, writer, dir, options)
 }

@@ -67,7 +67,7 @@ pub(crate) fn carry_out(
             .map(|word| word.to_string_lossy().into_owned())
             .collect(),
         program: version::short().to_owned(),
-        environment: session.environment(),
+        environment: session.environment()?,
         plan,
     };
     let (dir, writer) = begin(out, &header)?;

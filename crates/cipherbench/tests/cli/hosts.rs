@@ -8,6 +8,13 @@
 //!          cable0  <- one cable ->
 //! ```
 
+mod clocks;
+
+pub(crate) use clocks::{
+    an_unequal_way_widens_the_bound_and_no_latency_is_stated, doctor_looks_at_both_hosts,
+    latency_between_two_clocks_has_a_bound_that_holds,
+};
+
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};
 use nix::unistd::Pid;
@@ -125,7 +132,8 @@ impl Drop for Place {
 struct Hosts {
     tester: Place,
     hosts: [Place; 2],
-    sshds: Vec<Child>,
+    /// `sshd` of each host, and what a test adds.
+    daemons: Vec<Child>,
 }
 
 impl Hosts {
@@ -146,7 +154,7 @@ impl Hosts {
         let host_key = fs::read_to_string(sandbox.path("host.pub")).expect("a key");
         let mut known = String::new();
         let mut config = String::new();
-        let mut sshds = Vec::new();
+        let mut daemons = Vec::new();
         for (number, host) in hosts.iter().enumerate() {
             let pid = host.pid();
             tester.run(&format!(
@@ -172,7 +180,7 @@ impl Hosts {
             daemon.args(words).args([SSHD, "-D", "-e", "-f"]);
             daemon.arg(sandbox.path(&format!("sshd{number}")));
             let log = fs::File::create(sandbox.path(&format!("sshd{number}.log"))).expect("a file");
-            sshds.push(daemon.stderr(log).spawn().expect("sshd can be started"));
+            daemons.push(daemon.stderr(log).spawn().expect("sshd can be started"));
             wait_for("sshd", || {
                 host.run("ss -Hltn").contains(":22 ").then_some(())
             });
@@ -188,7 +196,7 @@ impl Hosts {
         let hosts = Self {
             tester,
             hosts,
-            sshds,
+            daemons,
         };
         sandbox.write(
             "lab.yaml",
@@ -269,7 +277,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        for sshd in &mut self.sshds {
+        for sshd in &mut self.daemons {
             // It may have been killed.
             let _ = sshd.kill();
             let _ = sshd.wait();
@@ -295,22 +303,6 @@ pub(crate) fn two_hosts_measure_as_one_machine_does() {
     assert!(ended.stdout.contains("cipherbench"), "{}", ended.stdout);
     let measured = sandbox.trials();
     assert_eq!(measured.len(), 6, "{measured:?}");
-    hosts.assert_free(&sandbox);
-}
-
-/// The second host's clock is a quarter of an hour ahead.
-pub(crate) fn stamps_of_two_clocks_are_not_compared() {
-    let sandbox = Sandbox::new();
-    let hosts = Hosts::with(&sandbox, &["--time", "--monotonic", "900"]);
-    let campaign = CAMPAIGN.replace("[direct, cipherbench]", "[direct]");
-    end(&mut hosts.run(&sandbox, &campaign)).exits(1);
-    for ((cell, _), outcome) in sandbox.trials() {
-        let is_of_frames = cell.starts_with("load");
-        let kind = outcome["kind"].as_str();
-        assert_eq!(kind == Some("failed"), is_of_frames, "{cell}: {outcome}");
-        let reason = outcome["reason"].as_str().unwrap_or_default();
-        assert_eq!(reason.contains("hosts with two"), is_of_frames, "{reason}");
-    }
     hosts.assert_free(&sandbox);
 }
 

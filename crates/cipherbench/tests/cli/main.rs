@@ -77,7 +77,9 @@ fn main() -> ExitCode {
         ),
         tests!(no_hosts, hosts:
             two_hosts_measure_as_one_machine_does,
-            stamps_of_two_clocks_are_not_compared,
+            doctor_looks_at_both_hosts,
+            latency_between_two_clocks_has_a_bound_that_holds,
+            an_unequal_way_widens_the_bound_and_no_latency_is_stated,
             a_host_is_sent_the_program_and_keeps_nothing,
             a_killed_ssh_session_frees_the_host,
             a_host_that_is_cut_off_frees_itself,

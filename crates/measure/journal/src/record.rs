@@ -29,7 +29,7 @@ pub use frame_trial::{
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
-pub use readings::{DutWork, LinkTraffic, MachineTime, QueueDrops, TrialReadings};
+pub use readings::{ClockAgreement, DutWork, LinkTraffic, MachineTime, QueueDrops, TrialReadings};
 pub use service::ServiceTrial;
 pub use settings::{PathSettings, SettingChange};
 pub use soak::{DevicePoint, SoakPoint, SoakProbe, SoakProgress, SoakSegment};
@@ -136,6 +136,13 @@ pub struct Environment {
     /// journals.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hardware_counters: String,
+    /// What corrects the kernel's clock, and how well it takes itself to be right; empty in older
+    /// journals.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub clock_discipline: String,
+    /// Of a lab of two hosts: both, by the names that the lab gives them, without engines.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, Environment>,
     /// Sysctls that bear on results.
     pub sysctls: BTreeMap<String, String>,
     /// Tools: name to version.
@@ -480,7 +487,8 @@ pub struct OpenedPackets {
 ///
 /// Frames are foreign unless they are sealed in the device's form (ESP, bare or in UDP with a
 /// non-zero SPI; WireGuard's or OpenVPN's data on its ports), a key exchange by UDP or TCP where
-/// the device has one, a NAT keepalive (RFC 3948 §2.3), ARP or IPv6 neighbour discovery. A later
+/// the device has one, a NAT keepalive (RFC 3948 §2.3), ARP, IPv6 neighbour discovery, or the lab's
+/// own probes that compare the clocks of two hosts. A later
 /// fragment of ESP or UDP counts as its packet's first one. A frame in the device's form is foreign
 /// too if the stations' data is readable at the offsets where NULL encryption leaves it. Without
 /// encryption all traffic is foreign.

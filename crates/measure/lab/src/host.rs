@@ -3,6 +3,8 @@
 //! Reading ([`environment`], [`Probes`]), judging ([`judge`]) and rendering ([`render`]) are
 //! separate; the latter two are pure.
 
+mod cards;
+mod discipline;
 mod findings;
 mod machine;
 mod probes;
@@ -11,6 +13,8 @@ pub mod tuning;
 mod verdicts;
 mod versions;
 
+pub use cards::Card;
+pub use discipline::Discipline;
 pub use findings::{Facts, Finding, Status, render};
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub(crate) use topology::{logical_cpus, online_cpus};
@@ -46,14 +50,17 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
 
 /// What this machine can and cannot measure, and what to do about it. `privilege` is the result of
 /// [`privilege::acquire`](crate::privilege::acquire): with the privilege, kernel features are tried
-/// in a namespace of their own.
+/// in a namespace of their own. `interfaces` are those that a lab uses.
 #[must_use]
-pub fn doctor(privilege: Result<Privilege>) -> Vec<Finding> {
+pub fn doctor(privilege: Result<Privilege>, interfaces: &[String]) -> Vec<Finding> {
     let probes = privilege.is_ok().then(Probes::try_out).transpose();
     judge(&Facts {
         privilege,
         machine: machine::read(),
         clock_source: machine::clock_source(),
+        discipline: Discipline::read(),
+        threads_share_cores: machine::threads_share_cores(),
+        cards: interfaces.iter().map(|name| Card::read(name)).collect(),
         tools: versions::installed(),
         counters: perf::probe(),
         probes: probes.map_err(|error| error.to_string()),

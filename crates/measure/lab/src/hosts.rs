@@ -19,7 +19,7 @@ pub(crate) mod part;
 mod reach;
 
 use crate::caller::Station;
-use crate::protocol::{PROTOCOL_VERSION, Request, Response};
+use crate::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response, THIS_PROGRAM};
 use crate::{Interrupt, LabError, Node, NodeId, Result};
 use campaign::plan::Host;
 use reach::Reach;
@@ -50,6 +50,59 @@ pub(crate) struct RemoteStation {
     pid: u32,
     host: Arc<RemoteHost>,
     interrupt: Interrupt,
+}
+
+/// A host, reached to look at it or to tune it: no lab's name is taken there.
+#[derive(Debug)]
+pub struct Visit(RemoteHost);
+
+impl Visit {
+    /// Reaches the host; `key` is its name in the lab.
+    ///
+    /// # Errors
+    /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do.
+    pub fn open(key: &str, host: &Host, interrupt: &Interrupt) -> Result<Self> {
+        let (name, agent) = start_agent(key, host, interrupt)?;
+        agent
+            .call_unless(hello(), interrupt)
+            .map_err(|error| error.into_cannot_build(|_| name.clone(), HELP))?;
+        Ok(Self(RemoteHost::beating(name, agent)?))
+    }
+
+    /// Its name, for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Runs this program there.
+    ///
+    /// # Errors
+    /// When the host goes away, or the program cannot be started.
+    pub fn run(&self, words: &[String], limit: Duration) -> Result<Ended> {
+        let argv = [THIS_PROGRAM.to_owned()]
+            .into_iter()
+            .chain(words.iter().cloned());
+        self.0.node().run(Program::new(argv), limit)
+    }
+}
+
+/// What to do where a host answers and cannot take part.
+const HELP: &str = "`cipherbench doctor` on that host lists what it lacks";
+
+fn hello() -> Request {
+    Request::Hello {
+        protocol: PROTOCOL_VERSION,
+    }
+}
+
+/// Starts this program's agent on a host. Returns it with the host's name, for messages.
+fn start_agent(key: &str, host: &Host, interrupt: &Interrupt) -> Result<(String, Station)> {
+    let name = format!("host `{key}` ({})", host.describe());
+    let command = Reach::new(&name, host, interrupt).agent()?;
+    // Ctrl-C does not silence the beats: stations are ended in order.
+    let agent = Station::start(NodeId::Host, command, &Interrupt::new())?;
+    Ok((name, agent))
 }
 
 /// Another host, reached.
@@ -126,16 +179,9 @@ impl RemoteHost {
         nodes: &[NodeId],
         interrupt: &Interrupt,
     ) -> Result<(Arc<Self>, Vec<Seat>, Vec<String>)> {
-        let name = format!("host `{key}` ({})", host.describe());
-        let reach = Reach::new(&name, host, interrupt);
-        let command = reach.agent()?;
-        // Ctrl-C does not silence the beats: stations are ended in order.
-        let agent = Station::start(NodeId::Host, command, &Interrupt::new())?;
+        let (name, agent) = start_agent(key, host, interrupt)?;
         let opened = (|| {
-            let hello = Request::Hello {
-                protocol: PROTOCOL_VERSION,
-            };
-            agent.call_unless(hello, interrupt)?;
+            agent.call_unless(hello(), interrupt)?;
             let names = nodes.iter().map(|node| node.name().to_owned());
             let take = Request::TakePart {
                 lab: lab.to_owned(),
@@ -143,10 +189,7 @@ impl RemoteHost {
             };
             agent.call_unless(take, interrupt)
         })();
-        let opened = opened.map_err(|error| {
-            let help = "`cipherbench doctor` on that host lists what it lacks";
-            error.into_cannot_build(|_| name.clone(), help)
-        })?;
+        let opened = opened.map_err(|error| error.into_cannot_build(|_| name.clone(), HELP))?;
         let Response::PartTaken { swept, pids } = opened else {
             return Err((&agent as &dyn Node).unexpected(&opened));
         };

@@ -31,6 +31,7 @@
 
 mod cables;
 mod caller;
+pub mod clocks;
 mod cut;
 mod dut;
 pub mod host;
@@ -43,6 +44,7 @@ mod namespaces;
 mod node_id;
 mod offloads;
 mod on_node;
+mod packet_socket;
 mod perf;
 pub mod privilege;
 mod procfs;
@@ -60,6 +62,7 @@ mod topology;
 mod tunnel_keys;
 
 pub use caller::Station;
+pub use hosts::Visit;
 pub use interrupt::Interrupt;
 pub use namespaces::{NamespaceLab, Setup};
 pub use node_id::{ElementId, NodeId};
@@ -326,6 +329,17 @@ pub fn direct_interfaces() -> [String; 2] {
     topology::PAST_THE_GATEWAYS.map(topology::End::name)
 }
 
+/// An end of a link on which clocks are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct ClockEnd<'a> {
+    /// Its node.
+    pub node: NodeId,
+    /// Interface.
+    pub interface: &'a str,
+    /// Its MAC address.
+    pub mac: [u8; 6],
+}
+
 /// A lab as `trial` needs it. Implemented by `NamespaceLab`, and by fakes in tests.
 pub trait Bench {
     /// One of its places.
@@ -358,6 +372,12 @@ pub trait Bench {
     /// `None` where that is not sure, as on a cable.
     fn far_end(&self, gateway: NodeId) -> Option<(NodeId, &str)> {
         let _ = gateway;
+        None
+    }
+
+    /// Both ends of a link between the hosts of A and B, on which clocks can be compared: A's
+    /// first, on nodes of those hosts. `None` on one host, or without such a link.
+    fn clock_ends(&self) -> Option<[ClockEnd<'_>; 2]> {
         None
     }
 

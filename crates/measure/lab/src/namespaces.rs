@@ -1,29 +1,33 @@
 //! The built-in lab: four stations in namespaces of their own on this machine, one more for each
 //! element of the path, and the DUT between them. In a lab of two hosts, each has two of the four.
 
+mod two_hosts;
+
 use crate::cables::{Outside, lend_cable};
 use crate::cut::Cut;
 use crate::dut::{self, Site};
+use crate::hosts::Seat;
 use crate::hosts::part::Part;
-use crate::hosts::{RemoteHost, Seat};
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
 use crate::protocol::Program;
 use crate::state;
 use crate::switch;
-use crate::topology::{CIPHER_INTERFACES, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side};
+use crate::topology::{
+    CIPHER_INTERFACES, End, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side, W0, W1,
+};
 use crate::{
-    Bench, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege, Result,
-    RunningDut, Station,
+    Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege,
+    Result, RunningDut,
 };
 use campaign::plan::{Cables, Direction, Dut, Element, Hosts, IpVersion, LabPlan};
+use journal::record::Environment;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use two_hosts::{LabHost, open_hosts};
 
 /// How long a cable may take until both ends are up and frames pass: a link is negotiated anew.
 const CABLE_LIMIT: Duration = Duration::from_secs(15);
@@ -71,21 +75,6 @@ pub struct NamespaceLab {
     hosts: Vec<LabHost>,
     /// The lab's name here.
     part: Part,
-}
-
-/// One of the two hosts of a lab.
-enum LabHost {
-    Here(Station),
-    There(Arc<RemoteHost>),
-}
-
-impl LabHost {
-    fn node(&self) -> &dyn Node {
-        match self {
-            Self::Here(station) => station,
-            Self::There(host) => host.node(),
-        }
-    }
 }
 
 /// A DUT that is up.
@@ -177,6 +166,14 @@ impl NamespaceLab {
     #[must_use]
     pub fn swept(&self) -> &[String] {
         &self.swept
+    }
+
+    /// The machines of the lab's hosts, by the names that the lab gives them; empty on one machine.
+    ///
+    /// # Errors
+    /// When a host went away.
+    pub fn host_environments(&self) -> Result<BTreeMap<String, Environment>> {
+        two_hosts::environments(&self.hosts)
     }
 
     /// Process id of a station.
@@ -335,6 +332,15 @@ impl Bench for NamespaceLab {
         }
         let far = || self.map.far_end(gateway);
         (!self.map.is_over_cable()).then(far)
+    }
+
+    fn clock_ends(&self) -> Option<[ClockEnd<'_>; 2]> {
+        let end = |end: End| ClockEnd {
+            node: end.node,
+            interface: end.interface,
+            mac: self.map.mac_of(end),
+        };
+        (self.map.is_over_cable()).then(|| [W0, W1].map(end))
     }
 
     fn station_interfaces(&self) -> (&str, &str) {
@@ -520,48 +526,6 @@ impl Drop for NamespaceLab {
         // All concurrently; each is awaited when it is dropped.
         self.stations.iter().for_each(Seat::hang_up);
     }
-}
-
-type Opened = (LabHost, Vec<Seat>, Vec<String>);
-
-/// Reaches both hosts at once, and starts the two nodes of each.
-fn open_hosts(
-    hosts: &Hosts,
-    plan: &LabPlan,
-    part: &mut Part,
-    setup: &Setup,
-) -> Result<Vec<Opened>> {
-    let nodes = [[NodeId::A, NodeId::Gw1], [NodeId::Gw2, NodeId::B]];
-    let interrupt = &setup.interrupt;
-    let sides: Vec<_> = hosts.each().into_iter().zip(nodes).collect();
-    thread::scope(|scope| {
-        let reached = sides.iter().map(|&((key, host), nodes)| {
-            let there = !host.is_this_machine();
-            there.then(|| {
-                scope.spawn(move || RemoteHost::open(key, host, &plan.name, &nodes, interrupt))
-            })
-        });
-        let reached: Vec<_> = reached.collect();
-        let mut opened = Vec::new();
-        for (reached, (_, nodes)) in reached.into_iter().zip(&sides) {
-            opened.push(match reached {
-                Some(reached) => {
-                    let (host, seats, swept) = dut::join(reached)?;
-                    (LabHost::There(host), seats, swept)
-                }
-                None => open_here(part, nodes, interrupt).map_err(cannot_build)?,
-            });
-        }
-        Ok(opened)
-    })
-}
-
-/// The same on this machine.
-fn open_here(part: &mut Part, nodes: &[NodeId], interrupt: &Interrupt) -> Result<Opened> {
-    part.expect_returns()?;
-    let stations = part.start(nodes, interrupt)?;
-    let seats = stations.into_iter().map(Seat::Here).collect();
-    Ok((LabHost::Here(part.start_host()?), seats, Vec::new()))
 }
 
 /// Whether it is an interface of the link between the gateways.

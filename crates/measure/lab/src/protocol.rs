@@ -6,8 +6,9 @@
 //! file kills every process it started and exits: the process that started it can die at any moment
 //! and nothing stays behind.
 
+use crate::clocks::{Ask, Exchanges};
 use campaign::plan::Form;
-use journal::record::{CipherLink, InterfaceCounters, LogicalCpu};
+use journal::record::{CipherLink, Environment, InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -316,6 +317,18 @@ pub enum Request {
         /// included.
         processes: Vec<u64>,
     },
+    /// Say what machine this is.
+    Environment,
+    /// Answer probes that compare clocks on an interface, instead of what was answered before;
+    /// see [`crate::clocks`].
+    ClockAnswer {
+        /// Interface; `None`: answer no more.
+        interface: Option<String>,
+        /// Its MAC address.
+        own: [u8; 6],
+    },
+    /// Send such probes.
+    ClockAsk(Ask),
     /// Watch the settings of the station's network namespace until `SettingsWatchEnd`; see
     /// [`journal::record::PathSettings`].
     SettingsWatch,
@@ -445,6 +458,10 @@ pub enum Response {
         /// Handle for `WatchEnd` or `SettingsWatchEnd`.
         watch: u64,
     },
+    /// To `Environment`; the engines are left to the caller.
+    Environment(Box<Environment>),
+    /// To `ClockAsk`.
+    Clocks(Exchanges),
     /// To `WatchEnd` and `WatchRead`.
     Watched(journal::record::CipherWatch),
     /// To `Readings`.

@@ -10,19 +10,18 @@ mod expected;
 mod filter;
 mod forms;
 mod packets;
-mod socket;
 mod watch;
 
 pub(crate) use expected::Expected;
 pub(crate) use watch::Watch;
 
+use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
 use crate::protocol::Sample;
 use classify::{Classifier, Kind};
 use expected::finder;
 use journal::record::CipherLink;
 use memchr::memmem::Finder;
 use packets::PacketTap;
-use socket::{FRAME_BYTES_MAX, PacketSocket};
 use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};

@@ -106,6 +106,7 @@ fn run(case: &Case) -> f64 {
         esp: esp(&a),
         keep_rate: false,
         then: None,
+        start_ns: None,
     };
     let receive = Receive {
         frames: send.frames.clone(),
@@ -115,6 +116,7 @@ fn run(case: &Case) -> f64 {
         bins: None,
         periods: None,
         variation: false,
+        sender_clock: None,
     };
     let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
 

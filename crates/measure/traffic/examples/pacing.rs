@@ -122,5 +122,6 @@ fn send(frames_per_s: u64) -> Send {
         esp: None,
         keep_rate: false,
         then: None,
+        start_ns: None,
     }
 }

@@ -156,6 +156,7 @@ fn send(frames_per_s: Option<u64>) -> Send {
         esp: None,
         keep_rate: false,
         then: None,
+        start_ns: None,
     }
 }
 
@@ -168,6 +169,7 @@ fn receive(frames_per_s: Option<u64>) -> Receive {
         bins: None,
         periods: None,
         variation: false,
+        sender_clock: None,
     }
 }
 

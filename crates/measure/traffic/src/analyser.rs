@@ -7,7 +7,7 @@ use crate::open::Opener;
 use crate::parse::{datagram, ip_packet};
 use crate::report::Received;
 use crate::sequences::{Arrival, Sequences};
-use crate::spec::{self, test_ports};
+use crate::spec::{self, SenderClock, test_ports};
 use crate::tally::Tally;
 use port::{FrameReceiver, Stop, wait_readable};
 use std::io;
@@ -53,6 +53,7 @@ pub struct Analyser<'k> {
     flows: u64,
     /// Number of frames in the sender's first part.
     first_frames: u64,
+    sender_clock: Option<SenderClock>,
 }
 
 impl<'k> Analyser<'k> {
@@ -87,6 +88,7 @@ impl<'k> Analyser<'k> {
             ports: test_ports(receive.frames.contents),
             flows: u64::from(receive.frames.flows),
             first_frames: receive.first_frames.unwrap_or(u64::MAX),
+            sender_clock: receive.sender_clock,
         })
     }
 
@@ -184,6 +186,10 @@ impl<'k> Analyser<'k> {
         let Some(sequence) = self.sequences.infer(stamp.flow, stamp.sequence) else {
             tally.counts.stale += 1;
             return;
+        };
+        let now_ns = match &self.sender_clock {
+            None => now_ns,
+            Some(clock) => clock.at(now_ns),
         };
         let age_ns = stamp.age_ns(now_ns);
         let intended_ns = now_ns.saturating_add_signed(-age_ns);

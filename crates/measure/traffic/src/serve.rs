@@ -85,7 +85,7 @@ fn serve_send(
     let keys = send.esp.as_ref().map(Keys::open).transpose()?;
     let generators = generators(send, spec.tag, ports.len(), keys.as_ref())?;
     print_line(output, READY)?;
-    let sent = send_all(generators, &mut ports, stop)?;
+    let sent = send_all_at(send.start_ns, generators, &mut ports, stop)?;
     let report = Report {
         port: ports.first().map(|port| port.kind()),
         passed_over,
@@ -207,9 +207,20 @@ pub fn send_all<P: FrameSender>(
     ports: &mut [P],
     stop: &Stop,
 ) -> Result<Sent, TrafficError> {
+    send_all_at(None, generators, ports, stop)
+}
+
+/// As [`send_all`], from a time of the clock on, or at once if it has passed.
+fn send_all_at<P: FrameSender>(
+    start_ns: Option<u64>,
+    generators: Vec<Generator>,
+    ports: &mut [P],
+    stop: &Stop,
+) -> Result<Sent, TrafficError> {
     let clock = Monotonic::new();
     clock.settle();
-    let start_ns = clock.now_ns() + LEAD_NS;
+    let soon_ns = clock.now_ns() + LEAD_NS;
+    let start_ns = start_ns.map_or(soon_ns, |start_ns| start_ns.max(soon_ns));
     let work = |(mut generator, port): (Generator, &mut P)| {
         generator.begin_at(start_ns);
         drive(generator, port, &clock, stop)

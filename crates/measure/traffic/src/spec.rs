@@ -76,6 +76,10 @@ pub struct Send {
     /// continue.
     #[serde(default)]
     pub then: Option<Then>,
+    /// When to begin, by the sender's clock, so that several senders begin together; `None`, or a
+    /// time that has passed: at once.
+    #[serde(default)]
+    pub start_ns: Option<u64>,
 }
 
 /// The second part of a sender's load.
@@ -151,6 +155,33 @@ pub struct Receive {
     /// costs a second histogram entry per frame and 16 bytes per flow.
     #[serde(default)]
     pub variation: bool,
+    /// How the sender's clock differs, if it is another one; all times in the report are then the
+    /// sender's.
+    #[serde(default)]
+    pub sender_clock: Option<SenderClock>,
+}
+
+/// How the sender's CLOCK_MONOTONIC differs from the receiver's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderClock {
+    /// Time of the receiver's clock at which they were compared.
+    pub at_ns: i64,
+    /// By how much the sender's was ahead then.
+    pub ahead_ns: i64,
+    /// How much faster it is, in parts of 10^9.
+    pub faster_ppb: i64,
+}
+
+impl SenderClock {
+    /// Returns the time of the sender's clock at a time of the receiver's.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, receiver_ns: u64) -> u64 {
+        let since_ns = receiver_ns.cast_signed() - self.at_ns;
+        // Exact to a nanosecond for days, and faster than a division of 128 bits.
+        let gained_ns = (since_ns as f64 * self.faster_ppb as f64 * 1e-9) as i64;
+        receiver_ns.saturating_add_signed(self.ahead_ns + gained_ns)
+    }
 }
 
 /// A grid of intervals for counting frames.

@@ -8,16 +8,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::time::clock_gettime;
+use port::ClockOffset;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Changes of the clock by less are not worth a word: a time server corrects them now and then.
 const LEAST_NS: u64 = 100_000_000;
-/// A reading of two clocks that takes longer was interrupted, and is repeated.
-const TIGHT_NS: i64 = 1_000_000;
-const READINGS_MAX: u32 = 8;
 /// In the year 2255, nearly the latest time that fits in nanoseconds.
 const NEVER_UNIX_S: i64 = 9_000_000_000;
 
@@ -104,23 +101,7 @@ fn largest_step(timer: &TimerFd, stop: &EventFd, before_ns: i64) -> i64 {
 
 /// Returns by how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
 fn ahead_ns() -> i64 {
-    let read = |clock| {
-        // Both clocks exist on every Linux.
-        clock_gettime(clock).map_or(0, |now| {
-            now.tv_sec()
-                .saturating_mul(1_000_000_000)
-                .saturating_add(now.tv_nsec())
-        })
-    };
-    let mut ahead_ns = 0;
-    for _ in 0..READINGS_MAX {
-        let before_ns = read(nix::time::ClockId::CLOCK_MONOTONIC);
-        ahead_ns = read(nix::time::ClockId::CLOCK_REALTIME) - before_ns;
-        if read(nix::time::ClockId::CLOCK_MONOTONIC) - before_ns < TIGHT_NS {
-            break;
-        }
-    }
-    ahead_ns
+    ClockOffset::read().ahead_ns
 }
 
 #[cfg(test)]

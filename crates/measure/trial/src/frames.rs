@@ -11,6 +11,7 @@
 
 mod attempt;
 mod basis;
+mod clocks;
 mod confirm;
 mod disturbed;
 mod mrr;

@@ -27,6 +27,34 @@ pub struct TrialReadings {
     /// What others took of the machine.
     #[serde(default)]
     pub machine: MachineTime,
+    /// How the clocks of the stations' hosts agreed; `None` on one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<ClockAgreement>,
+}
+
+/// How the clocks of two hosts agreed over a trial: compared before it and after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockAgreement {
+    /// By how much the clock of B's host was ahead of that of A's after the trial (CLOCK_MONOTONIC
+    /// of each).
+    pub ahead_ns: i64,
+    /// How much faster it was, in parts of 10^9, as receivers reckoned in the trial.
+    pub faster_ppb: i64,
+    /// By how much a time may be wrong, either way, that a receiver converted to the sender's
+    /// clock.
+    pub within_ns: u64,
+}
+
+impl ClockAgreement {
+    /// What times between two hosts may be wrong by whatever they are, in nanoseconds.
+    const EXACT_NS: u64 = 1000;
+
+    /// Whether a latency between the hosts can be stated: it is wrong by a tenth of it at most, or
+    /// by a microsecond.
+    #[must_use]
+    pub const fn is_exact_for(&self, latency_ns: u64) -> bool {
+        self.within_ns <= Self::EXACT_NS || self.within_ns <= latency_ns / 10
+    }
 }
 
 /// Counters of an interface in the loaded directions.

@@ -56,6 +56,7 @@ fn readings() -> TrialReadings {
             foreign_ns: Some(1),
             pressure_ns: Some(1),
         },
+        clocks: Some(ClockAgreement::default()),
         ..TrialReadings::default()
     }
 }

@@ -1,11 +1,13 @@
 //! The facts about a machine, the findings derived from them, and their text.
 
+use super::cards::Card;
+use super::discipline::Discipline;
 use super::probes::Probes;
 use super::tuning::Change;
 use super::versions::Installed;
 use crate::{Privilege, Result};
 use journal::record::Environment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
@@ -19,6 +21,12 @@ pub struct Facts {
     pub machine: Environment,
     /// The kernel's clock source.
     pub clock_source: String,
+    /// What corrects the kernel's clock.
+    pub discipline: Discipline,
+    /// Whether two hardware threads share a core (SMT); `None` when unknown.
+    pub threads_share_cores: Option<bool>,
+    /// Interfaces that a lab uses.
+    pub cards: Vec<Card>,
     /// The installed programs, by name.
     pub tools: BTreeMap<String, Installed>,
     /// Whether the processor's counters can be read; an error is the kernel's refusal.
@@ -31,7 +39,7 @@ pub struct Facts {
 }
 
 /// Grade of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// No limitation.
@@ -55,7 +63,7 @@ impl Status {
 }
 
 /// One finding about this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The subject.
     pub name: String,

@@ -1,5 +1,6 @@
 //! Reads the machine: processor, memory, kernel and the settings that bear on results.
 
+use super::discipline::Discipline;
 use super::topology;
 use journal::record::Environment;
 use nix::sys::utsname::uname;
@@ -80,8 +81,18 @@ pub(super) fn read() -> Environment {
         kernel,
         os: os_name(&text("/etc/os-release")),
         hypervisor: hypervisor(&cpuinfo),
+        clock_discipline: Discipline::read().describe(),
         sysctls: SYSCTLS.iter().filter_map(sysctl).collect(),
         ..Environment::default()
+    }
+}
+
+/// Whether two hardware threads share a core; `None` when the kernel does not say.
+pub(super) fn threads_share_cores() -> Option<bool> {
+    match text("/sys/devices/system/cpu/smt/active").trim() {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ => None,
     }
 }
 

@@ -64,7 +64,7 @@ pub enum TuneError {
 }
 
 /// One parameter and its change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Name with dots.
     pub name: String,

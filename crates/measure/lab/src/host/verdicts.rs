@@ -3,6 +3,7 @@
 //!
 //! How to add one: a fact in [`Facts`] or its parts, and a finding here.
 
+use super::cards::Card;
 use super::findings::{Facts, Finding, Status};
 use super::probes::{Attempt, Probes};
 use super::tuning::WANTED;
@@ -45,6 +46,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             )
         }),
     }
+    findings.extend(facts.cards.iter().map(card));
     findings.extend(machine(facts));
     let tuning = facts.tuning.iter().zip(WANTED);
     findings.extend(tuning.map(|(change, wanted)| {
@@ -62,11 +64,13 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
             good(&change.name, &found, &change.reason)
         }
     }));
-    findings.push(good(
-        "offloads",
-        "nothing to set on this machine",
-        "a run sets those of its own links, and no traffic takes another interface",
-    ));
+    if facts.cards.is_empty() {
+        findings.push(good(
+            "offloads",
+            "nothing to set on this machine",
+            "a run sets those of its own links, and no traffic takes another interface",
+        ));
+    }
     findings
 }
 
@@ -283,8 +287,48 @@ fn machine(facts: &Facts) -> Vec<Finding> {
             "see /sys/devices/system/clocksource/clocksource0",
         )
     });
+    let discipline = facts.discipline.describe();
+    let why =
+        "labs of two hosts compare their clocks, which a discipline keeps from drifting apart";
+    findings.push(good("clock discipline", &discipline, why));
+    let threads = match facts.threads_share_cores {
+        Some(true) => "on: stations are not given two threads of a core while there are others",
+        Some(false) => "off",
+        None => "unknown",
+    };
+    findings.push(good("SMT", threads, ""));
     findings.push(counters(&facts.counters));
     findings
+}
+
+/// An interface that a lab uses.
+fn card(card: &Card) -> Finding {
+    let name = format!("interface {}", card.interface);
+    let found = card.describe();
+    let finding = match card.receive_ring {
+        _ if !card.exists => missing(
+            &name,
+            "there is no such interface",
+            "the lab's cable is plugged in there",
+            "correct the lab; `ip link` lists the interfaces",
+        ),
+        Some([now, most]) if now < most => {
+            let why = "a short ring loses bursts while a core is busy: the tester's loss, not the device's";
+            let advice = format!("sudo ethtool -G {} rx {most}", card.interface);
+            warning(&name, &found, why, &advice)
+        }
+        _ if card.queues > 1 && card.is_on_one_cpu() => warning(
+            &name,
+            &found,
+            "one core receives what several queues bring",
+            "spread them: start irqbalance, or write to /proc/irq/*/smp_affinity_list",
+        ),
+        _ => good(&name, &found, ""),
+    };
+    Finding {
+        needed: true,
+        ..finding
+    }
 }
 
 fn counters(counters: &io::Result<()>) -> Finding {

@@ -5,6 +5,7 @@ use super::forms::{
     self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
+use crate::clocks;
 use crate::protocol::{ControlPort, SealedPort};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,8 +35,8 @@ pub(super) enum Kind {
     /// A sealed packet of any form, with what names its keys: an SPI, a receiver's index. A later
     /// fragment shows none.
     Sealed { id: Option<u32> },
-    /// ARP, IPv6 neighbour and group discovery, a NAT keepalive, and the key exchange that shares a
-    /// sealed port.
+    /// ARP, IPv6 neighbour and group discovery, a NAT keepalive, the lab's own probes of clocks,
+    /// and the key exchange that shares a sealed port.
     Control,
     /// The DUT's own TCP.
     Channel,
@@ -65,6 +66,7 @@ impl<'a> Classifier<'a> {
         };
         let kind = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
             ETHERTYPE_ARP => Some(Kind::Control),
+            clocks::ETHERTYPE if clocks::is_probe(frame) => Some(Kind::Control),
             ETHERTYPE_IPV4 => self.ipv4(packet),
             ETHERTYPE_IPV6 => self.ipv6(packet),
             _ => None,

@@ -7,7 +7,7 @@
 
 use super::classify::{Classifier, Kind};
 use super::expected::Expected;
-use super::socket::{FRAME_BYTES_MAX, PacketSocket};
+use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
 use std::io;
 use std::time::Duration;
 use wire::checksum::portable;

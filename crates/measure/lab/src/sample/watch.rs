@@ -8,7 +8,7 @@
 use super::classify::{Classifier, Kind, words};
 use super::expected::{Expected, finder};
 use super::filter;
-use super::socket::{FRAME_BYTES_MAX, PacketSocket};
+use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
 use crate::protocol::{ControlPort, SealedPort};
 use journal::record::CipherWatch;
 use nix::errno::Errno;

@@ -3,6 +3,7 @@
 use super::ending::Ending;
 use super::process::Process;
 use super::processes::Processes;
+use crate::clocks::{self, Answerer};
 use crate::hosts::part::Part;
 use crate::perf::Counting;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
@@ -10,7 +11,9 @@ use crate::sample::{self, Expected, Watch};
 use crate::settings::SettingsWatch;
 use crate::sync::await_true;
 use crate::sync::lock;
-use crate::{Interrupt, LabError, Node, NodeId, Station, host, http, offloads, procfs, reading};
+use crate::{
+    Interrupt, LabError, Node, NodeId, Station, host, http, offloads, privilege, procfs, reading,
+};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -41,6 +44,8 @@ pub(super) struct Requests {
     watches: Mutex<Watches>,
     settings: Mutex<BTreeMap<u64, SettingsWatch>>,
     ending: Mutex<Ending>,
+    /// Answers the other host's probes.
+    clocks: Mutex<Option<Answerer>>,
     /// Counters that run now.
     counting: Mutex<Option<Counting>>,
     /// Of a host's labs; `None` for a station that serves no host.
@@ -100,6 +105,7 @@ impl Requests {
             watches: Mutex::default(),
             settings: Mutex::default(),
             ending: Mutex::new(ending),
+            clocks: Mutex::default(),
             counting: Mutex::default(),
             state_folder,
             part: Mutex::default(),
@@ -261,6 +267,23 @@ impl Requests {
             Request::WatchEnd { watch } => self.end_watch(watch),
             Request::WatchRead { watch } => self.read_watch(watch),
             Request::Readings { processes } => self.readings(&processes),
+            Request::Environment => {
+                let environment = host::environment(privilege::current());
+                Ok(Response::Environment(Box::new(environment)))
+            }
+            Request::ClockAnswer { interface, own } => {
+                let mut answerer = lock(&self.clocks);
+                // The one before ends first.
+                *answerer = None;
+                let started = interface.as_deref().map(|name| Answerer::start(name, own));
+                *answerer = started
+                    .transpose()
+                    .map_err(|error| format!("cannot answer on `{interface:?}`: {error}"))?;
+                Ok(Response::Noted)
+            }
+            Request::ClockAsk(ask) => clocks::ask(&ask)
+                .map(Response::Clocks)
+                .map_err(|error| format!("cannot compare clocks on `{}`: {error}", ask.interface)),
             Request::SettingsWatch => self.watch_settings(),
             Request::SettingsWatchEnd { watch } => self.end_settings(watch),
             Request::UdpErrors => {

@@ -24,7 +24,7 @@ pub(crate) fn the_environment_of_a_journal_is_filled() {
 pub(crate) fn the_doctor_tries_what_a_lab_needs() {
     let privilege = lab::privilege::current().unwrap();
     let before = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
-    let findings = host::doctor(Ok(privilege));
+    let findings = host::doctor(Ok(privilege), &[]);
     for name in [
         "privilege",
         "ip",

@@ -3,6 +3,7 @@
 use crate::layout::{Run, shown};
 use crate::table::{Cell, Table};
 use campaign::plan::{Adapter, Element, LabKind};
+use journal::record::Environment;
 
 /// Name and value of all that is known; what could not be read is left out.
 pub(crate) fn environment(run: &Run<'_>) -> Table {
@@ -40,7 +41,11 @@ pub(crate) fn environment(run: &Run<'_>) -> Table {
     push("Kernel", machine.kernel.clone());
     push("System", machine.os.clone());
     push("Hypervisor", machine.hypervisor.clone());
+    push("Clock discipline", machine.clock_discipline.clone());
     push("Privilege", machine.privilege.clone());
+    for (name, host) in &machine.hosts {
+        push(&format!("Host {name}"), of_host(host));
+    }
     push("Lab", lab(run));
     for (name, settings) in devices(run) {
         push(&format!("Device {name}"), settings);
@@ -55,6 +60,29 @@ pub(crate) fn environment(run: &Run<'_>) -> Table {
         }
     }
     table
+}
+
+/// Another host, in one line.
+fn of_host(host: &Environment) -> String {
+    let cpus = match host.cpus {
+        0 => String::new(),
+        cpus => format!("{cpus} logical CPUs"),
+    };
+    let clock = format!("clock discipline: {}", host.clock_discipline);
+    let hypervisor = match host.hypervisor.as_str() {
+        "" => String::new(),
+        name => format!("hypervisor {name}"),
+    };
+    let parts = [
+        &host.cpu_model,
+        &cpus,
+        &host.kernel,
+        &host.os,
+        &hypervisor,
+        &clock,
+    ];
+    let known = parts.into_iter().filter(|part| !part.is_empty());
+    known.map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 fn lab(run: &Run<'_>) -> String {

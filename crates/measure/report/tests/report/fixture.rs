@@ -385,6 +385,8 @@ fn environment() -> Environment {
         hypervisor: "KVM".into(),
         privilege: "root".into(),
         hardware_counters: String::new(),
+        clock_discipline: String::new(),
+        hosts: std::collections::BTreeMap::new(),
         sysctls: map(&[
             ("net.core.rmem_max", "212992"),
             ("net.core.wmem_max", "212992"),

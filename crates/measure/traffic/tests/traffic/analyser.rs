@@ -578,6 +578,7 @@ fn delay_variation_counts_each_frame_once_against_the_one_before_it() {
     }
     let spec = Receive {
         variation: true,
+        sender_clock: None,
         ..receive(2)
     };
     let found = analyse(&spec, arrivals.clone()).variation.unwrap();

@@ -132,6 +132,7 @@ pub(crate) fn send(ipv6: bool, mix: FrameMix) -> Send {
         esp: None,
         keep_rate: false,
         then: None,
+        start_ns: None,
     }
 }
 
@@ -150,6 +151,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
         bins: None,
         periods: None,
         variation: false,
+        sender_clock: None,
     }
 }
 

@@ -11,6 +11,7 @@
 //! 4. Stop the DUT and make every check.
 
 use super::carry_out;
+use super::clocks::HostClocks;
 use super::confirm::take_evidence;
 use super::spec::Way;
 use super::station::{Sampled, StationRig};
@@ -18,15 +19,14 @@ use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
-use crate::measurer::{Trial, hello, machine, with_dut};
+use crate::measurer::{Trial, machine, with_dut};
 use crate::quiet;
 use crate::reading::offloads;
 use crate::readings::PathReadings;
 use crate::settings::SettingsWatch;
 use crate::watch::WatchPoint;
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
-use journal::record::{Figures, Measured, Outcome};
-use lab::protocol::Response;
+use journal::record::{Figures, FrameResult, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
 /// Makes a frame test.
@@ -74,23 +74,15 @@ fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result
         })
 }
 
-/// Checks that both ends of a path read one clock: receivers subtract the senders' time stamps from
-/// their own time.
-fn expect_one_clock(bench: &dyn Bench, path: &FramePath) -> Result<(), TrialError> {
-    let clock = |id| {
-        let node = bench.node(id);
-        match hello(node)? {
-            Response::Hello { clock, .. } => Ok(clock),
-            other => Err(node.unexpected(&other)),
-        }
-    };
-    if clock(path.source.node)? == clock(path.sink.node)? {
-        return Ok(());
+/// Leaves out latencies between two hosts whose clocks did not agree well enough for them.
+fn leave_out_inexact(result: &mut FrameResult) {
+    let is_inexact = result.least_latency_ns().is_some_and(|least_ns| {
+        let agreement = result.clocks_at_latency();
+        agreement.is_some_and(|agreement| !agreement.is_exact_for(least_ns))
+    });
+    if is_inexact {
+        result.latency.clear();
     }
-    Err(TrialError::frames(
-        "test frames carry time stamps of one clock, and the stations are on hosts with two: measure with `tcp`, `udp` and \
-         `ping` between these hosts",
-    ))
 }
 
 /// Checks the addresses of sockets: their headers come from the kernel, with the addresses of the
@@ -135,7 +127,8 @@ impl Attempt<'_> {
         events: EventSink<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
-        expect_one_clock(self.bench, &self.path)?;
+        let clocks = HostClocks::of(self.bench, &self.path)?;
+        self.expect_one_clock_with(clocks.is_some())?;
         let offloads_before = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let marker = self.marker();
@@ -156,9 +149,13 @@ impl Attempt<'_> {
             &self.path,
             (self.cores.clone(), self.trial.links.rate_bps),
             look,
+            clocks,
         )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
         take_evidence(&mut found, self.test, &mut rig, self.interrupt)?;
+        if !matches!(self.test.procedure, Procedure::Latency(_)) {
+            leave_out_inexact(&mut found.result);
+        }
         words.extend(rig.commands(&found.evidence_load));
         let sampled = rig.sampled.take();
         let Sampled {
@@ -198,6 +195,21 @@ impl Attempt<'_> {
             evidence,
         };
         Ok((measured, found.objection))
+    }
+
+    /// A disturbance and a soak set what this program does beside what the stations see.
+    fn expect_one_clock_with(&self, has_two: bool) -> Result<(), TrialError> {
+        let compares_times = matches!(
+            self.test.procedure,
+            Procedure::Disturbed(_) | Procedure::Soak(_)
+        );
+        match has_two && compares_times {
+            false => Ok(()),
+            true => Err(TrialError::frames(
+                "this trial compares the times of events with those of frames, and the stations are on hosts with two \
+                 clocks: measure it with both stations on one host",
+            )),
+        }
     }
 
     /// Bytes that the frames of the first tunnel show in clear.

@@ -90,7 +90,7 @@ pub(crate) fn bins_of(
     width_ns: u64,
     (sender, receiver): (&Report, &Report),
 ) -> Option<Bins> {
-    let Role::Send(send) = way.sender(load, 0).role else {
+    let Role::Send(send) = way.sender(load, 0, None).role else {
         return None;
     };
     let sent = sender.sent.unwrap_or_default();

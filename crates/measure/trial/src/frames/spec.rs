@@ -9,7 +9,7 @@ use search::{DelaySlice, DelayTrend};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
-use traffic::spec::{Addresses, Esp, Receive, Role, Send, Spec, TEST_PORT};
+use traffic::spec::{Addresses, Esp, Receive, Role, Send, SenderClock, Spec, TEST_PORT};
 use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Interval of the generator's schedule. The frames of an interval leave in one batch at its start,
@@ -29,7 +29,7 @@ pub(crate) struct Way<'a> {
 
 impl Way<'_> {
     /// Returns the sender's spec.
-    pub(crate) fn sender(&self, load: &RigLoad, tag: u16) -> Spec {
+    pub(crate) fn sender(&self, load: &RigLoad, tag: u16, start_ns: Option<u64>) -> Spec {
         let source = &self.path.source;
         let (from, to) = self.addresses();
         let send = Send {
@@ -47,12 +47,18 @@ impl Way<'_> {
             // Bins count by the time at which frames were to leave when the trial began.
             keep_rate: !load.catches_up && load.bins.is_none(),
             then: load.then,
+            start_ns,
         };
         self.spec(source, self.traffic.ports.tx, tag, Role::Send(send))
     }
 
     /// Returns the receiver's spec.
-    pub(crate) fn receiver(&self, load: &RigLoad, tag: u16) -> Spec {
+    pub(crate) fn receiver(
+        &self,
+        load: &RigLoad,
+        tag: u16,
+        sender_clock: Option<SenderClock>,
+    ) -> Spec {
         let sink = &self.path.sink;
         let receive = Receive {
             frames: self.traffic.frames.clone(),
@@ -62,6 +68,7 @@ impl Way<'_> {
             bins: load.bins,
             periods: load.periods,
             variation: load.variation,
+            sender_clock,
         };
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
     }

@@ -16,6 +16,7 @@ mod readings;
 mod sampled;
 mod soak;
 
+use super::clocks::HostClocks;
 use super::rig::Soaked;
 use super::spec::Way;
 use super::{FrameRun, Rig, RigLoad};
@@ -65,6 +66,8 @@ pub(crate) struct StationRig<'a> {
     /// Whether receivers of the next trial can start before those have ended.
     shares_ports: bool,
     reader: PathReader<'a>,
+    /// Where the ends of the path have two clocks.
+    clocks: Option<HostClocks<'a>>,
     look: Option<WatchPoint<'a>>,
     /// What was read during the last trial with samples.
     pub(super) sampled: Option<Sampled>,
@@ -94,6 +97,7 @@ impl<'a> StationRig<'a> {
         path: &FramePath,
         (cores, line_bps): (Cores, Option<u64>),
         look: Option<WatchPoint<'a>>,
+        clocks: Option<HostClocks<'a>>,
     ) -> Result<Self, LabError> {
         let way = |path| Way {
             cell,
@@ -115,6 +119,7 @@ impl<'a> StationRig<'a> {
             leaving: Tools::new(bench),
             shares_ports: false,
             reader,
+            clocks,
             look,
             sampled: None,
             watched: None,
@@ -133,11 +138,19 @@ impl<'a> StationRig<'a> {
         let ways = self.ways.iter().zip([self.tag, self.tag + 1]);
         let receivers = ways.clone().map(|(way, tag)| {
             let node = way.path.sink.node;
-            (node, self.program(node, &way.receiver(load, tag)))
+            let clocks = self.clocks.as_ref();
+            let clock = clocks.map(|clocks| clocks.sender_clock(tag == self.tag));
+            (node, self.program(node, &way.receiver(load, tag, clock)))
         });
+        // Senders on one host start together by themselves.
+        let clocks = self.clocks.as_ref().filter(|_| self.ways.len() > 1);
+        let [first_ns, second_ns] = clocks
+            .map(HostClocks::start_ns)
+            .map_or([None; 2], |starts_ns| starts_ns.map(Some));
         let senders = ways.map(|(way, tag)| {
             let node = way.path.source.node;
-            (node, self.program(node, &way.sender(load, tag)))
+            let start_ns = if tag == self.tag { first_ns } else { second_ns };
+            (node, self.program(node, &way.sender(load, tag, start_ns)))
         });
         receivers.chain(senders).collect()
     }
@@ -260,9 +273,12 @@ impl<'a> StationRig<'a> {
             self.reader.forget_dut();
         }
         let tools = running.tools.running();
-        let readings = self.reader.after(self.dut, tools, &sum.trial)?;
+        let mut readings = self.reader.after(self.dut, tools, &sum.trial)?;
         if let Some(watch) = &readings.watch {
             add_foreign(self.watched.get_or_insert_default(), watch);
+        }
+        if let Some(clocks) = &mut self.clocks {
+            readings.clocks = Some(clocks.compare()?);
         }
         sum.trial.readings = Some(Box::new(readings));
         self.leaving.take_over(running.tools);

@@ -67,8 +67,8 @@ impl MemoryRig<'_> {
             ..*load
         };
         let (Role::Send(sending), Role::Receive(receiving)) = (
-            self.way.sender(load, self.tag).role,
-            self.way.receiver(load, self.tag).role,
+            self.way.sender(load, self.tag, None).role,
+            self.way.receiver(load, self.tag, None).role,
         ) else {
             unreachable!("a sender sends, and a receiver receives")
         };

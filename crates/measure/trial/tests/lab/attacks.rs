@@ -101,6 +101,7 @@ fn sender(path: &FramePath) -> Role {
         esp: None,
         keep_rate: false,
         then: None,
+        start_ns: None,
     })
 }
 
@@ -172,6 +173,7 @@ fn attack(
         bins: None,
         periods: None,
         variation: false,
+        sender_clock: None,
     });
     let receiver = start(path.sink.node, spec(&path.sink.interface, receive));
     let attacker = start(NodeId::Gw1, spec("w0", attacker(kind, running)));

@@ -10,8 +10,9 @@ pub(super) fn readings() -> impl Strategy<Value = TrialReadings> {
     let pair = || any::<Option<[u64; 2]>>();
     let work = any::<Option<(Option<u64>, Option<u64>, u64)>>();
     let machine = (any::<[u64; 2]>(), any::<[Option<u64>; 2]>());
-    (pair(), watch, work, any::<[u64; 5]>(), machine).prop_map(
-        |(cipher, watch, dut, drops, ([wall_ns, steal_ns], [foreign_ns, pressure_ns]))| {
+    let clocks = any::<Option<(i64, i64, u64)>>();
+    (pair(), watch, work, any::<[u64; 5]>(), machine, clocks).prop_map(
+        |(cipher, watch, dut, drops, ([wall_ns, steal_ns], [foreign_ns, pressure_ns]), clocks)| {
             let [
                 station,
                 device,
@@ -50,6 +51,11 @@ pub(super) fn readings() -> impl Strategy<Value = TrialReadings> {
                     foreign_ns,
                     pressure_ns,
                 },
+                clocks: clocks.map(|(ahead_ns, faster_ppb, within_ns)| ClockAgreement {
+                    ahead_ns,
+                    faster_ppb,
+                    within_ns,
+                }),
             }
         },
     )

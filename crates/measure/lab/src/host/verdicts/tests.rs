@@ -1,5 +1,6 @@
 use super::*;
 use crate::Privilege;
+use crate::host::Discipline;
 use crate::host::findings::render;
 use crate::host::probes::TunSuperPackets;
 use crate::host::tuning::Change;
@@ -17,6 +18,9 @@ fn good_facts() -> Facts {
             ..Environment::default()
         },
         clock_source: "tsc".to_owned(),
+        discipline: Discipline::default(),
+        threads_share_cores: None,
+        cards: Vec::new(),
         tools: KNOWN
             .iter()
             .map(|known| {
@@ -146,4 +150,45 @@ fn missing_counters_are_one_line_with_the_reason_and_no_obstacle() {
             "{found:?}"
         );
     }
+}
+
+#[test]
+fn a_cards_ring_and_interrupts_are_judged() {
+    let card = Card {
+        interface: "eth2".to_owned(),
+        exists: true,
+        driver: "ixgbe".to_owned(),
+        speed_mbps: Some(10_000),
+        receive_ring: Some([512, 4096]),
+        queues: 2,
+        numa_node: Some(1),
+        interrupts: ["0", "1"].map(str::to_owned).into(),
+    };
+    let judged = |card: Card| {
+        let mut facts = good_facts();
+        facts.cards.push(card);
+        find(&judge(&facts), "interface eth2").clone()
+    };
+    let short = judged(card.clone());
+    assert_eq!((short.status, short.needed), (Status::Warning, true));
+    assert_eq!(
+        short.found,
+        "ixgbe, 10000 Mbit/s, receive ring 512 of 4096, 2 queues, NUMA node 1, interrupts on CPUs 0, 1"
+    );
+    assert_eq!(short.advice, "sudo ethtool -G eth2 rx 4096");
+    let long = Card {
+        receive_ring: Some([4096; 2]),
+        ..card
+    };
+    assert_eq!(judged(long.clone()).status, Status::Good);
+    let on_one = Card {
+        interrupts: ["3".to_owned()].into(),
+        ..long.clone()
+    };
+    assert_eq!(judged(on_one).status, Status::Warning);
+    let gone = Card {
+        exists: false,
+        ..long
+    };
+    assert_eq!(judged(gone).status, Status::Missing);
 }

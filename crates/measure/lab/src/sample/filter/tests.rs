@@ -88,6 +88,13 @@ fn arp_and_neighbour_discovery_are_expected_and_other_protocols_are_not() {
     };
     assert!(!is_foreign(&frame(0x0806, 42)));
     assert!(is_foreign(&frame(0x88cc, 60)));
+    let probe = |magic: &[u8], length| {
+        let mut frame = frame(0x88b5, length);
+        frame[14..14 + magic.len()].copy_from_slice(magic);
+        frame
+    };
+    assert!(!is_foreign(&probe(b"CBclocks", 60)));
+    assert!(is_foreign(&probe(b"CBclocks", 61)) && is_foreign(&probe(b"CBclockz", 60)));
     let icmpv6 = |kind: u8| {
         let mut frame = frame(0x86dd, 60);
         (frame[20], frame[54]) = (58, kind);

@@ -10,6 +10,7 @@ use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, then_repeat, then_repeat_or
 use campaign::plan::{Adapter, Role};
 use journal::record::{Check, Cpu, Explanation, FrameTrial, LinkTraffic, TrialReadings};
 use units::human;
+use units::human::duration_ns;
 
 /// Ethernet header. Virtual links do not count the FCS.
 const ETHERNET_BYTES: u64 = 14;
@@ -40,6 +41,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
         counts_work.then(|| trials_sealed(observed, seen)).flatten(),
         losses_attributed(observed),
         machine_in_trials(observed),
+        clocks_compared(observed),
     ]
 }
 
@@ -321,6 +323,35 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
         failed(&failures)
     );
     check("trials-watched", first.or(uncovered), detail)
+}
+
+/// Times across two hosts rest on their clocks, which were compared around every trial.
+fn clocks_compared(observed: &FrameObserved<'_>) -> Option<Check> {
+    let result = observed.result;
+    let agreements = read(observed).filter_map(|read| read.2.clocks);
+    let trials = agreements.count();
+    let agreement = result.clocks_at_latency()?;
+    let within = duration_ns(agreement.within_ns as f64);
+    let least_ns = result.least_latency_ns();
+    let latency = match least_ns {
+        Some(least_ns) => format!("the smallest latency is {}", duration_ns(least_ns as f64)),
+        None => "no latency is stated".to_owned(),
+    };
+    let inexact = least_ns.filter(|&least_ns| !agreement.is_exact_for(least_ns));
+    let failure = inexact.map(|_| {
+        Explanation::new(
+            format!("the clocks of the two hosts are known to {within} only, and {latency}"),
+            "probes between the hosts take long, or a clock is being corrected",
+            then_repeat("let chrony or ptp4l discipline both clocks, and keep the hosts idle"),
+        )
+    });
+    let detail = format!(
+        "the clocks of the two hosts were compared before and after each of {trials} trials: times of one are known by the \
+         other to {within} or better, {latency}; a tenth of it is allowed, or 1 us; B's clock was {} ns ahead and {} ppb \
+         faster",
+        agreement.ahead_ns, agreement.faster_ppb
+    );
+    check("clocks-compared", failure, detail)
 }
 
 /// Explains frames between the gateways that were not sealed.

@@ -148,6 +148,7 @@ impl<'a> PathReader<'a> {
             dut: counted.and_then(|counted| self.work(&counted)),
             drops: self.drops(before),
             machine: machine(before, now),
+            clocks: None,
         }
     }
 

@@ -8,11 +8,11 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, getsockopt, recv, setsockopt, socket, sockopt,
 };
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
-pub(super) const FRAME_BYTES_MAX: usize = 65_536 + 18;
+pub(crate) const FRAME_BYTES_MAX: usize = 65_536 + 18;
 
 /// `PACKET_IGNORE_OUTGOING` of linux/if_packet.h, since Linux 4.20: frames that the interface sends
 /// are neither copied nor filtered for the socket.
@@ -21,11 +21,11 @@ const IGNORE_OUTGOING: libc::c_int = 23;
 /// An open socket that receives what the interface receives, and mostly what it sends as well.
 ///
 /// Frames that do not fit its buffer are dropped, at no cost to the traffic.
-pub(super) struct PacketSocket(OwnedFd);
+pub(crate) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
     /// Opens a socket for every frame, with the system's default buffer.
-    pub(super) fn open(interface: &str) -> io::Result<Self> {
+    pub(crate) fn open(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = Self::unbound()?;
         socket.bind(index)?;
@@ -34,7 +34,7 @@ impl PacketSocket {
 
     /// Opens a socket for every frame, each behind a [`wire::vnet::VnetHeader`] that describes
     /// super-packets.
-    pub(super) fn open_with_headers(interface: &str) -> io::Result<Self> {
+    pub(crate) fn open_with_headers(interface: &str) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = Self::unbound()?;
         socket.turn_on(libc::PACKET_VNET_HDR)?;
@@ -42,8 +42,16 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// Opens a socket for received frames of one EtherType, which also sends.
+    pub(crate) fn open_for(interface: &str, ethertype: u16) -> io::Result<Self> {
+        let index = if_nametoindex(interface)?;
+        let socket = Self::unbound()?;
+        socket.bind_to(index, ethertype)?;
+        Ok(socket)
+    }
+
     /// Opens a socket for the frames that pass the filter. No other frame ever enters.
-    pub(super) fn open_filtered(
+    pub(crate) fn open_filtered(
         interface: &str,
         received_only: bool,
         filter: &[libc::sock_filter],
@@ -89,10 +97,14 @@ impl PacketSocket {
     }
 
     fn bind(&self, index: libc::c_uint) -> io::Result<()> {
+        self.bind_to(index, libc::ETH_P_ALL as u16)
+    }
+
+    fn bind_to(&self, index: libc::c_uint, protocol: u16) -> io::Result<()> {
         // SAFETY: all-zero is a valid value of this plain C structure.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index.cast_signed();
         // SAFETY: the pointer is to a live `sockaddr_ll`, and the length is its own.
         let result = unsafe {
@@ -108,7 +120,7 @@ impl PacketSocket {
 
     /// Frames that passed the filter since the socket was opened or last queried, including those
     /// that its buffer had no room for.
-    pub(super) fn frames(&self) -> io::Result<u64> {
+    pub(crate) fn frames(&self) -> io::Result<u64> {
         let mut statistics = libc::tpacket_stats {
             tp_packets: 0,
             tp_drops: 0,
@@ -129,13 +141,13 @@ impl PacketSocket {
     }
 
     /// Returns and clears the socket's pending error: ENETDOWN after its interface went down.
-    pub(super) fn take_error(&self) -> io::Result<Option<Errno>> {
+    pub(crate) fn take_error(&self) -> io::Result<Option<Errno>> {
         let code = getsockopt(&self.0, sockopt::SocketError)?;
         Ok((code != 0).then(|| Errno::from_raw(code)))
     }
 
     /// Receives one frame, truncated to the buffer; `None` if none came within `limit`.
-    pub(super) fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Option<usize>> {
+    pub(crate) fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Option<usize>> {
         let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         loop {
@@ -154,8 +166,14 @@ impl PacketSocket {
     }
 }
 
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Sets a socket's filter.
-pub(super) fn attach(socket: &impl AsRawFd, filter: &[libc::sock_filter]) -> io::Result<()> {
+pub(crate) fn attach(socket: &impl AsRawFd, filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
         filter: filter.as_ptr().cast_mut(),

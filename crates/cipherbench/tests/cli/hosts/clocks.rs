@@ -1,0 +1,162 @@
+//! Two hosts looked at, and their clocks compared.
+
+use super::Hosts;
+use crate::support::{Sandbox, end};
+
+impl Hosts {
+    /// Puts [`DELAY`] into the cable, at the tester's place.
+    fn join_by_delay(&mut self, sandbox: &Sandbox) {
+        self.hosts[0].run("ip link delete cable0");
+        for (number, host) in self.hosts.iter().enumerate() {
+            let pid = host.pid();
+            self.tester.run(&format!(
+                "ip link add p{number} mtu 1480 type veth peer name cable0 mtu 1480 netns {pid}; \
+                 ethtool -K p{number} tso off gso off gro off tx off; ip link set p{number} up"
+            ));
+        }
+        self.hosts[1].run("ip link set cable0 up");
+        sandbox.write("delay.py", DELAY);
+        let [program, words @ ..] = self.tester.enter();
+        let mut delay = sandbox.command(&program);
+        delay
+            .args(words)
+            .arg("python3")
+            .arg(sandbox.path("delay.py"));
+        self.daemons
+            .push(delay.spawn().expect("python3 can be started"));
+    }
+}
+
+pub(crate) fn doctor_looks_at_both_hosts() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    let doctor = |words: &[&str]| {
+        let words: Vec<_> = ["doctor", "--lab", "lab.yaml"]
+            .iter()
+            .chain(words)
+            .copied()
+            .collect();
+        end(&mut hosts.program(&sandbox, &words))
+    };
+    let ended = doctor(&[]).exits(0);
+    for words in [
+        "host `a` (ssh",
+        "host `b` (ssh",
+        "interface cable0",
+        "clock discipline",
+        "SMT",
+    ] {
+        assert!(ended.stdout.contains(words), "{words}:\n{}", ended.stdout);
+    }
+    let found: serde_json::Value = serde_json::from_str(&doctor(&["--json"]).stdout).expect("JSON");
+    for key in ["a", "b"] {
+        let findings = found["hosts"][key]["findings"]
+            .as_array()
+            .expect("findings");
+        let card = findings
+            .iter()
+            .find(|finding| finding["name"] == "interface cable0");
+        let found = card.expect("a finding")["found"].as_str().expect("words");
+        assert!(found.starts_with("veth, "), "{found}");
+    }
+
+    // A host that cannot be reached, and an interface that is not there.
+    let wrong = hosts
+        .lab(&sandbox, "")
+        .replacen("cable0", "cable7", 1)
+        .replace("ssh_config right", "ssh_config nowhere");
+    sandbox.write("lab.yaml", &wrong);
+    let ended = doctor(&[]).exits(3);
+    assert!(
+        ended.stdout.contains("there is no such interface"),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("error: host `b`"), "{}", ended.stdout);
+    hosts.assert_free(&sandbox);
+}
+
+/// By how far the second host's clock is ahead, in seconds and nanoseconds.
+const AHEAD_S: &str = "900";
+const AHEAD_NS: i64 = 900_000_000_000;
+
+/// Frames both ways between two hosts of two clocks, of which the truth is known.
+const OF_TWO_CLOCKS: &str = "\
+campaign: clocks
+repeats: 1
+duts: [direct]
+trials:
+  - load: { frame: 512 B, rate: 500 frames/s, duration: 1 s, duplex: [false, true] }
+";
+
+/// Asserts that each trial's bound holds the truth. Returns the bounds, and whether the trials have
+/// latencies.
+fn bounds_of_clocks(sandbox: &Sandbox) -> Vec<(u64, bool)> {
+    let trials = sandbox.trials();
+    assert_eq!(trials.len(), 2, "{trials:?}");
+    let bound = |(cell, outcome): (&(String, u64), &serde_json::Value)| {
+        assert_eq!(outcome["kind"], "measured", "{cell:?}: {outcome}");
+        let frames = &outcome["frames"];
+        let of_trials = frames["trials"].as_array().expect("frame trials");
+        let bounds = of_trials.iter().map(|trial| {
+            let clocks = &trial["readings"]["clocks"];
+            let ahead_ns = clocks["ahead_ns"].as_i64().expect("an offset");
+            let within_ns = clocks["within_ns"].as_u64().expect("a bound");
+            let off_ns = ahead_ns.abs_diff(AHEAD_NS);
+            assert!(off_ns <= within_ns, "{off_ns} of {within_ns}");
+            within_ns
+        });
+        let has_latency = frames["latency"]
+            .as_array()
+            .is_some_and(|of| !of.is_empty());
+        (bounds.max().expect("a trial"), has_latency)
+    };
+    trials.iter().map(bound).collect()
+}
+
+pub(crate) fn latency_between_two_clocks_has_a_bound_that_holds() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::with(&sandbox, &["--time", "--monotonic", AHEAD_S]);
+    end(&mut hosts.run(&sandbox, OF_TWO_CLOCKS));
+    for (within_ns, _) in bounds_of_clocks(&sandbox) {
+        eprintln!("clocks are known to {within_ns} ns");
+        // On an idle machine 20 us; a busy one delays probes.
+        assert!(within_ns < 1_000_000, "{within_ns}");
+    }
+    hosts.assert_free(&sandbox);
+}
+
+/// Frames from the right host take a millisecond longer than those from the left one.
+pub(crate) fn an_unequal_way_widens_the_bound_and_no_latency_is_stated() {
+    let sandbox = Sandbox::new();
+    let mut hosts = Hosts::with(&sandbox, &["--time", "--monotonic", AHEAD_S]);
+    hosts.join_by_delay(&sandbox);
+    end(&mut hosts.run(&sandbox, OF_TWO_CLOCKS));
+    for (within_ns, has_latency) in bounds_of_clocks(&sandbox) {
+        assert!(within_ns > 400_000, "{within_ns}");
+        assert!(!has_latency, "{within_ns}");
+    }
+    hosts.assert_free(&sandbox);
+}
+
+/// Joins two interfaces: what enters `p1` leaves `p0` a millisecond later, the other way at once.
+const DELAY: &str = "\
+import collections, select, socket, time
+def port(name):
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    opened.setsockopt(263, 23, 1)
+    opened.bind((name, 3))
+    return opened
+left, right = port('p0'), port('p1')
+waiting = collections.deque()
+while True:
+    limit = max(0, waiting[0][0] - time.monotonic()) if waiting else None
+    for ready in select.select([left, right], [], [], limit)[0]:
+        frame = ready.recv(65536)
+        if ready is left:
+            right.send(frame)
+        else:
+            waiting.append((time.monotonic() + 0.001, frame))
+    while waiting and waiting[0][0] <= time.monotonic():
+        left.send(waiting.popleft()[1])
+";

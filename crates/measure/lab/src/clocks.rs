@@ -1,0 +1,397 @@
+//! Comparison of the clocks of two hosts: probes over the link between them, with the kernel's time
+//! stamps.
+//!
+//! ```text
+//!  asks     sent_ns ────────► received_ns   answers
+//!           returned_ns ◄──── answered_ns
+//! ```
+//!
+//! Sent and answered are stamped as the driver takes the frame, received and returned as the kernel
+//! does: no frame travels for less than no time. So the answering clock is ahead by at most
+//! `received_ns - sent_ns` and by at least `answered_ns - returned_ns`, however unequal the delays
+//! are there and back. The kernel stamps by CLOCK_REALTIME; each side converts to its own
+//! CLOCK_MONOTONIC.
+
+use crate::packet_socket::PacketSocket;
+use nix::cmsg_space;
+use nix::sys::socket::sockopt::Timestamping;
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, TimestampingFlag, Timestamps, recvmsg, send, setsockopt,
+};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use port::{ClockOffset, Stop, wait_readable};
+use serde::{Deserialize, Serialize};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Local experimental EtherType 1 (IEEE Std 802): no protocol that passes gateways.
+pub(crate) const ETHERTYPE: u16 = 0x88b5;
+/// First bytes of every probe, in two words.
+pub(crate) const MAGIC: [u32; 2] = [0x4342_636c, 0x6f63_6b73];
+/// Length of a probe: the shortest of Ethernet, without FCS.
+pub(crate) const PROBE_BYTES: usize = 60;
+
+/// How long an answer may take.
+const ANSWER_LIMIT: Duration = Duration::from_millis(20);
+/// How long a driver may take to stamp what it sends.
+const STAMP_LIMIT: Duration = Duration::from_millis(1);
+/// Unanswered probes in a row after which no more are sent.
+const UNANSWERED_MAX: u32 = 5;
+
+/// The four times of a probe, in nanoseconds, each by the CLOCK_MONOTONIC of its side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// The probe left, or a little earlier.
+    pub sent_ns: i64,
+    /// It arrived, or a little later.
+    pub received_ns: i64,
+    /// The answer left, or a little earlier.
+    pub answered_ns: i64,
+    /// It arrived, or a little later.
+    pub returned_ns: i64,
+}
+
+/// Probes that were answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchanges {
+    /// In order.
+    pub exchanges: Vec<Exchange>,
+    /// By how much the conversion of each side's stamps may be wrong, both together.
+    pub within_ns: u64,
+}
+
+/// Probes to send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Interface.
+    pub interface: String,
+    /// Its MAC address.
+    pub own: [u8; 6],
+    /// That of the interface that answers.
+    pub target: [u8; 6],
+    /// Number.
+    pub probes: u32,
+}
+
+/// What a probe, or its answer, carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Probe {
+    is_answer: bool,
+    number: u32,
+    /// Of an answer: when the probe arrived, and when the answer to the one before left, by
+    /// CLOCK_REALTIME; 0 if that one was not answered.
+    received_ns: i64,
+    last_answered_ns: i64,
+    /// Of an answer: how far that clock is ahead of the answering side's CLOCK_MONOTONIC.
+    ahead_ns: i64,
+    within_ns: u64,
+}
+
+impl Probe {
+    fn write(self, target: [u8; 6], source: [u8; 6]) -> [u8; PROBE_BYTES] {
+        let mut frame = [0; PROBE_BYTES];
+        let fields: [&[u8]; 11] = [
+            &target,
+            &source,
+            &ETHERTYPE.to_be_bytes(),
+            &MAGIC[0].to_be_bytes(),
+            &MAGIC[1].to_be_bytes(),
+            &[u8::from(self.is_answer)],
+            &self.number.to_be_bytes(),
+            &self.received_ns.to_be_bytes(),
+            &self.last_answered_ns.to_be_bytes(),
+            &self.ahead_ns.to_be_bytes(),
+            &self.within_ns.to_be_bytes(),
+        ];
+        let mut rest = &mut frame[..];
+        for field in fields {
+            let (here, behind) = rest.split_at_mut(field.len());
+            here.copy_from_slice(field);
+            rest = behind;
+        }
+        frame
+    }
+
+    /// Reads a frame, with the source's MAC address; `None` if it is no probe.
+    fn read(frame: &[u8]) -> Option<(Self, [u8; 6])> {
+        fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+            let (field, behind) = rest.split_first_chunk::<N>()?;
+            *rest = behind;
+            Some(*field)
+        }
+        let mut rest = (frame.len() == PROBE_BYTES).then_some(frame)?;
+        let _target: [u8; 6] = take(&mut rest)?;
+        let source = take(&mut rest)?;
+        let ethertype = u16::from_be_bytes(take(&mut rest)?);
+        let magic = [take(&mut rest)?, take(&mut rest)?].map(u32::from_be_bytes);
+        let [is_answer] = take(&mut rest)?;
+        let is_answer = is_answer != 0;
+        let probe = Self {
+            is_answer,
+            number: u32::from_be_bytes(take(&mut rest)?),
+            received_ns: i64::from_be_bytes(take(&mut rest)?),
+            last_answered_ns: i64::from_be_bytes(take(&mut rest)?),
+            ahead_ns: i64::from_be_bytes(take(&mut rest)?),
+            within_ns: u64::from_be_bytes(take(&mut rest)?),
+        };
+        (ethertype == ETHERTYPE && magic == MAGIC).then_some((probe, source))
+    }
+}
+
+/// Whether a frame is a probe or its answer.
+pub(crate) fn is_probe(frame: &[u8]) -> bool {
+    Probe::read(frame).is_some()
+}
+
+/// A socket for probes.
+struct ProbeSocket(PacketSocket);
+
+impl ProbeSocket {
+    fn open(interface: &str) -> io::Result<Self> {
+        let socket = PacketSocket::open_for(interface, ETHERTYPE)?;
+        let stamps = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
+        setsockopt(&socket, Timestamping, &stamps)?;
+        Ok(Self(socket))
+    }
+
+    /// Sends a frame. Returns when it left, by CLOCK_REALTIME, or a little earlier.
+    fn send(&self, frame: &[u8]) -> io::Result<i64> {
+        let before_ns = real_ns();
+        send(self.0.as_fd().as_raw_fd(), frame, MsgFlags::empty())?;
+        // Drivers that stamp do it before they return; a queue may hold the frame.
+        let until = Instant::now() + STAMP_LIMIT;
+        while Instant::now() < until {
+            let mut copy = [0; PROBE_BYTES];
+            match self.receive_from(&mut copy, MsgFlags::MSG_ERRQUEUE)? {
+                Some((bytes, Some(stamp_ns))) if copy[..bytes] == *frame => return Ok(stamp_ns),
+                Some(_) => {}
+                None => std::thread::yield_now(),
+            }
+        }
+        Ok(before_ns)
+    }
+
+    /// Receives a probe that waits: with its source, and when it arrived, by CLOCK_REALTIME, or a
+    /// little later.
+    fn receive(&self) -> io::Result<Option<(Probe, [u8; 6], i64)>> {
+        let mut frame = [0; PROBE_BYTES];
+        // A stamp that came too late would wake up every wait.
+        while self
+            .receive_from(&mut frame, MsgFlags::MSG_ERRQUEUE)?
+            .is_some()
+        {}
+        while let Some((bytes, stamp_ns)) = self.receive_from(&mut frame, MsgFlags::empty())? {
+            if let Some((probe, source)) = Probe::read(&frame[..bytes]) {
+                return Ok(Some((probe, source, stamp_ns.unwrap_or_else(real_ns))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Receives a frame, or a copy of one that was sent, with its stamp.
+    fn receive_from(
+        &self,
+        frame: &mut [u8; PROBE_BYTES],
+        from: MsgFlags,
+    ) -> io::Result<Option<(usize, Option<i64>)>> {
+        let mut vectors = [IoSliceMut::new(frame)];
+        // The second is the kernel's word that it is a stamp, with an address.
+        let mut control = cmsg_space!(Timestamps, [u8; 64]);
+        let flags = from | MsgFlags::MSG_DONTWAIT;
+        let fd = self.0.as_fd().as_raw_fd();
+        let message = match recvmsg::<()>(fd, &mut vectors, Some(&mut control), flags) {
+            Ok(message) => message,
+            Err(nix::Error::EAGAIN | nix::Error::EINTR) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let stamp = message.cmsgs()?.find_map(|control| match control {
+            ControlMessageOwned::ScmTimestampsns(stamps) => Some(nanoseconds(stamps.system)),
+            _ => None,
+        });
+        // Zero: the driver does not stamp.
+        Ok(Some((
+            message.bytes,
+            stamp.filter(|&stamp_ns| stamp_ns > 0),
+        )))
+    }
+}
+
+/// Answers probes on an interface, from its start until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Answerer {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Answerer {
+    /// # Errors
+    /// When the interface does not exist, or the kernel refuses a packet socket.
+    pub(crate) fn start(interface: &str, own: [u8; 6]) -> io::Result<Self> {
+        let socket = ProbeSocket::open(interface)?;
+        let stop = Arc::new(Stop::new()?);
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("clocks".to_owned());
+        let thread = thread.spawn(move || {
+            // An error is that the interface is gone: then no answer is its sign.
+            let _ = answer(&socket, own, &stopped);
+        })?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Answerer {
+    fn drop(&mut self) {
+        self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic: it counts and copies.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
+    let mut last = None;
+    while !stop.is_raised() {
+        wait_readable(&[socket.0.as_fd(), stop.as_fd()], None)?;
+        while let Some((probe, target, received_ns)) = socket.receive()? {
+            if probe.is_answer {
+                continue;
+            }
+            let before = probe.number.wrapping_sub(1);
+            let last_answered_ns = match last {
+                Some((number, answered_ns)) if number == before => answered_ns,
+                _ => 0,
+            };
+            let ClockOffset {
+                ahead_ns,
+                within_ns,
+                ..
+            } = ClockOffset::read();
+            let answer = Probe {
+                is_answer: true,
+                number: probe.number,
+                received_ns,
+                last_answered_ns,
+                ahead_ns,
+                within_ns,
+            };
+            let answered_ns = socket.send(&answer.write(target, own))?;
+            last = Some((probe.number, answered_ns));
+        }
+    }
+    Ok(())
+}
+
+/// Sends probes one after the other. Returns those that were answered, without the last one: the
+/// time of an answer comes with the next.
+///
+/// # Errors
+/// When nothing answers, or a clock was set meanwhile.
+pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
+    let socket = ProbeSocket::open(&ask.interface)?;
+    let own = ClockOffset::read();
+    let mut peer: Option<ClockOffset> = None;
+    let mut found = Exchanges::default();
+    let mut last: Option<Half> = None;
+    let mut unanswered = 0;
+    // Numbers of an earlier call are not answered in this one.
+    let first = own.at_ns as u32;
+    for number in (0..=ask.probes).map(|index| first.wrapping_add(index)) {
+        let probe = Probe {
+            is_answer: false,
+            number,
+            received_ns: 0,
+            last_answered_ns: 0,
+            ahead_ns: 0,
+            within_ns: 0,
+        };
+        let sent_ns = socket.send(&probe.write(ask.target, ask.own))?;
+        let Some((answer, returned_ns)) = await_answer(&socket, number)? else {
+            last = None;
+            unanswered += 1;
+            if unanswered == UNANSWERED_MAX && found.exchanges.is_empty() {
+                let what = format!("nothing answered {unanswered} probes there");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
+            continue;
+        };
+        let now = ClockOffset {
+            ahead_ns: answer.ahead_ns,
+            within_ns: answer.within_ns,
+            at_ns: 0,
+        };
+        let there = *peer.get_or_insert(now);
+        expect_not_set(there, now)?;
+        found.within_ns = found.within_ns.max(own.within_ns + now.within_ns);
+        if let Some(half) = last.filter(|_| answer.last_answered_ns != 0) {
+            found.exchanges.push(Exchange {
+                sent_ns: half.sent_ns - own.ahead_ns,
+                received_ns: half.received_ns - there.ahead_ns,
+                answered_ns: answer.last_answered_ns - there.ahead_ns,
+                returned_ns: half.returned_ns - own.ahead_ns,
+            });
+        }
+        last = Some(Half {
+            sent_ns,
+            received_ns: answer.received_ns,
+            returned_ns,
+        });
+    }
+    expect_not_set(own, ClockOffset::read())?;
+    Ok(found)
+}
+
+/// The times of a probe that are known with its answer, by CLOCK_REALTIME.
+#[derive(Debug, Clone, Copy)]
+struct Half {
+    sent_ns: i64,
+    received_ns: i64,
+    returned_ns: i64,
+}
+
+fn await_answer(socket: &ProbeSocket, number: u32) -> io::Result<Option<(Probe, i64)>> {
+    let until = Instant::now() + ANSWER_LIMIT;
+    loop {
+        while let Some((probe, _, returned_ns)) = socket.receive()? {
+            if probe.is_answer && probe.number == number {
+                return Ok(Some((probe, returned_ns)));
+            }
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        wait_readable(&[socket.0.as_fd()], Some(left))?;
+    }
+}
+
+/// CLOCK_REALTIME was not set between two readings.
+fn expect_not_set(before: ClockOffset, after: ClockOffset) -> io::Result<()> {
+    let most_ns = before.within_ns + after.within_ns;
+    if before.ahead_ns.abs_diff(after.ahead_ns) <= most_ns {
+        return Ok(());
+    }
+    let what = "the clock of one side was set meanwhile";
+    Err(io::Error::new(io::ErrorKind::Interrupted, what))
+}
+
+fn real_ns() -> i64 {
+    // It exists on every Linux.
+    clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, nanoseconds)
+}
+
+fn nanoseconds(time: TimeSpec) -> i64 {
+    time.tv_sec() * 1_000_000_000 + time.tv_nsec()
+}
+
+#[cfg(test)]
+mod tests;

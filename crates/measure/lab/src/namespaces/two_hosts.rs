@@ -1,0 +1,80 @@
+//! The two hosts of a lab whose stations are not all on this machine.
+
+use super::{Setup, cannot_build};
+use crate::hosts::part::Part;
+use crate::hosts::{RemoteHost, Seat};
+use crate::protocol::{Request, Response};
+use crate::{Interrupt, Node, NodeId, Result, Station, dut};
+use campaign::plan::{Hosts, LabPlan};
+use journal::record::Environment;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+
+/// One of the two hosts of a lab.
+pub(super) enum LabHost {
+    Here(Station),
+    There(Arc<RemoteHost>),
+}
+
+impl LabHost {
+    pub(super) fn node(&self) -> &dyn Node {
+        match self {
+            Self::Here(station) => station,
+            Self::There(host) => host.node(),
+        }
+    }
+}
+
+/// What the hosts are, by the names that a lab gives them.
+pub(super) fn environments(hosts: &[LabHost]) -> Result<BTreeMap<String, Environment>> {
+    let named = ["a", "b"].into_iter().zip(hosts);
+    let environment =
+        |(key, host): (&str, &LabHost)| match host.node().call(Request::Environment)? {
+            Response::Environment(found) => Ok((key.to_owned(), *found)),
+            other => Err(host.node().unexpected(&other)),
+        };
+    named.map(environment).collect()
+}
+
+pub(super) type Opened = (LabHost, Vec<Seat>, Vec<String>);
+
+/// Reaches both hosts at once, and starts the two nodes of each.
+pub(super) fn open_hosts(
+    hosts: &Hosts,
+    plan: &LabPlan,
+    part: &mut Part,
+    setup: &Setup,
+) -> Result<Vec<Opened>> {
+    let nodes = [[NodeId::A, NodeId::Gw1], [NodeId::Gw2, NodeId::B]];
+    let interrupt = &setup.interrupt;
+    let sides: Vec<_> = hosts.each().into_iter().zip(nodes).collect();
+    thread::scope(|scope| {
+        let reached = sides.iter().map(|&((key, host), nodes)| {
+            let there = !host.is_this_machine();
+            there.then(|| {
+                scope.spawn(move || RemoteHost::open(key, host, &plan.name, &nodes, interrupt))
+            })
+        });
+        let reached: Vec<_> = reached.collect();
+        let mut opened = Vec::new();
+        for (reached, (_, nodes)) in reached.into_iter().zip(&sides) {
+            opened.push(match reached {
+                Some(reached) => {
+                    let (host, seats, swept) = dut::join(reached)?;
+                    (LabHost::There(host), seats, swept)
+                }
+                None => open_here(part, nodes, interrupt).map_err(cannot_build)?,
+            });
+        }
+        Ok(opened)
+    })
+}
+
+/// The same on this machine.
+fn open_here(part: &mut Part, nodes: &[NodeId], interrupt: &Interrupt) -> Result<Opened> {
+    part.expect_returns()?;
+    let stations = part.start(nodes, interrupt)?;
+    let seats = stations.into_iter().map(Seat::Here).collect();
+    Ok((LabHost::Here(part.start_host()?), seats, Vec::new()))
+}
