@@ -100,10 +100,11 @@ def without_figure(results):
 
 def main():
     wanted = sys.argv[1:]
-    sources = sorted(pathlib.Path("campaigns").glob("*.yaml"))
-    sources = [one for one in sources if (one.stem in wanted if wanted else not one.stem.startswith("external-"))]
-    if not sources:
-        sys.exit(f"no shipped campaign is called {' or '.join(wanted)}: see campaigns/")
+    shipped = {one.stem: one for one in sorted(pathlib.Path("campaigns").glob("*.yaml"))}
+    unknown = [name for name in wanted if name not in shipped]
+    if unknown:
+        sys.exit(f"no shipped campaign is called {' or '.join(unknown)}: see campaigns/")
+    sources = [shipped[name] for name in wanted or shipped if wanted or not name.startswith("external-")]
     broken = []
     print("| Campaign | Time | Cells | Measured | Exit |\n| --- | --: | --: | --: | --: |")
     notes = []

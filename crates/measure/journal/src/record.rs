@@ -142,7 +142,7 @@ pub struct Environment {
     pub clock_discipline: String,
     /// Of a lab of two hosts: both, by the names that the lab gives them, without engines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub hosts: BTreeMap<String, Environment>,
+    pub hosts: BTreeMap<String, Self>,
     /// Sysctls that bear on results.
     pub sysctls: BTreeMap<String, String>,
     /// Tools: name to version.
