@@ -9,11 +9,13 @@
 //! ```
 
 mod clocks;
+mod pods;
 
 pub(crate) use clocks::{
     an_unequal_way_widens_the_bound_and_no_latency_is_stated, doctor_looks_at_both_hosts,
     latency_between_two_clocks_has_a_bound_that_holds,
 };
+pub(crate) use pods::pods_are_reached_by_kubectl;
 
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};

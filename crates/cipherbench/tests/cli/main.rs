@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         ),
         tests!(no_hosts, hosts:
             two_hosts_measure_as_one_machine_does,
+            pods_are_reached_by_kubectl,
             doctor_looks_at_both_hosts,
             latency_between_two_clocks_has_a_bound_that_holds,
             an_unequal_way_widens_the_bound_and_no_latency_is_stated,

@@ -37,6 +37,9 @@ pub struct LoadLatency {
     /// Latency and delay variation with each trial as one value; `null` where delay variation was
     /// not measured.
     pub by_trial: Option<LatencyByTrial>,
+    /// By how much all of these times may be wrong, either way, where the stations are on two hosts
+    /// whose clocks were compared; `null` on one host.
+    pub clocks_within_ns: Option<u64>,
     /// 99th percentile less median: the spread of latency towards long ones. It is no jitter of a
     /// standard, which compares successive frames or the shortest latency.
     pub p99_less_p50_ns: Option<u64>,
@@ -64,7 +67,16 @@ pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
             }
         }
     }
-    let result = |(percent, trials): (Option<u8>, Vec<_>)| result(percent, &trials);
+    let agreements = repeats
+        .iter()
+        .filter_map(|(_, found)| found.clocks_at_latency());
+    let clocks_within_ns = agreements.map(|agreement| agreement.within_ns).max();
+    let result = |(percent, trials): (Option<u8>, Vec<_>)| {
+        Some(LoadLatency {
+            clocks_within_ns,
+            ..result(percent, &trials)?
+        })
+    };
     shares.into_iter().filter_map(result).collect()
 }
 
@@ -101,6 +113,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
         p99_ns,
         p99_9_ns: percentile(&all, 999),
         max_ns: all.last()?.0,
+        clocks_within_ns: None,
         p99_less_p50_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
         by_trial: LatencyByTrial::of(&timed.collect::<Vec<_>>()),
         p50_each_ns: each(&|trials| percentile(&of_all(trials), 500))?,

@@ -19,8 +19,9 @@ pub(crate) fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table
         return None;
     }
     let note = format!(
-        "{}; one way, from the intended send time; load: per cent of the throughput of each device; all repeats pooled",
-        set.common
+        "{}; one way, from the intended send time; load: per cent of the throughput of each device; all repeats pooled{}",
+        set.common,
+        across_hosts(set)
     );
     let caption = super::caption(set, "Latency by load");
     let mut table = head(set, Table::new(caption, note));
@@ -49,13 +50,26 @@ pub(crate) fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table
     Some(table)
 }
 
+/// How wrong latencies between two hosts may be, as the end of a note; empty on one host.
+pub(super) fn across_hosts(set: &FrameSet<'_>) -> String {
+    let latencies = set.rows().filter_map(|(_, cell)| Some(&cell.frames()?.latency));
+    let bounds = latencies
+        .flatten()
+        .filter_map(|latency| latency.clocks_within_ns);
+    bounds.max().map_or_else(String::new, |within_ns| {
+        let within = time_ns(within_ns as f64);
+        format!("; between two hosts, whose clocks were known to {within} or better either way")
+    })
+}
+
 /// Percentiles by share of the throughput.
 pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; one way, from the intended send time; load: per cent of the throughput found, 0 being \
          the lowest load; percentiles are of all repeats pooled; p50 by repeat: mean ± largest \
-         distance of the repeats' own medians",
-        set.common
+         distance of the repeats' own medians{}",
+        set.common,
+        across_hosts(set)
     );
     let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
         .label("Load")
