@@ -8,7 +8,7 @@ use campaign::plan::{Cables, Host};
 use engine::EngineInfo;
 use lab::host::tuning::{Change, RECORD, Tuning};
 use lab::host::{self, Finding, Status};
-use lab::{Interrupt, LabError, Visit, privilege};
+use lab::{Interrupt, Visit, privilege};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -77,6 +77,7 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
                     exit = answer.exit();
                 }
             }
+            Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
             Err(failure) => {
                 let words = failure.to_string();
                 text += &format!("error: {words}\n\n");
@@ -99,8 +100,7 @@ fn there(
     arguments: &Doctor,
     interrupt: &Interrupt,
 ) -> Result<Answer, Failure> {
-    let failed = |error: LabError| Failure::new(Exit::CannotBuild, error);
-    let visit = Visit::open(key, host, interrupt).map_err(failed)?;
+    let visit = Visit::open(key, host, interrupt)?;
     let action = match arguments {
         Doctor { apply: true, .. } => vec!["--apply"],
         Doctor { revert: true, .. } => vec!["--revert"],
@@ -108,7 +108,7 @@ fn there(
     };
     let words = ["doctor", "--json"].into_iter().chain(action);
     let words: Vec<_> = words.map(str::to_owned).collect();
-    let ended = visit.run(&words, LIMIT).map_err(failed)?;
+    let ended = visit.run(&words, LIMIT)?;
     Answer::read(&ended.stdout).ok_or_else(|| {
         let text = format!(
             "{}: `cipherbench doctor` there failed: {}\nhelp: run it on that host",

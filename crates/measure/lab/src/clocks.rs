@@ -11,8 +11,13 @@
 //! `received_ns - sent_ns` and by at least `answered_ns - returned_ns`, however unequal the delays
 //! are there and back. The kernel stamps by CLOCK_REALTIME; each side converts to its own
 //! CLOCK_MONOTONIC.
+//!
+//! What comes from the link is not believed: a forged answer may spoil a comparison, and nothing
+//! else.
 
+use crate::host::corrected_ppb;
 use crate::packet_socket::PacketSocket;
+use crate::sample::filter;
 use nix::cmsg_space;
 use nix::sys::socket::sockopt::Timestamping;
 use nix::sys::socket::{
@@ -32,13 +37,15 @@ use std::time::{Duration, Instant};
 pub(crate) const ETHERTYPE: u16 = 0x88b5;
 /// First bytes of every probe, in two words.
 pub(crate) const MAGIC: [u32; 2] = [0x4342_636c, 0x6f63_6b73];
-/// Length of a probe: the shortest of Ethernet, without FCS.
-pub(crate) const PROBE_BYTES: usize = 60;
+/// Length of a probe, without FCS.
+pub(crate) const PROBE_BYTES: usize = 72;
 
 /// How long an answer may take.
 const ANSWER_LIMIT: Duration = Duration::from_millis(20);
 /// How long a driver may take to stamp what it sends.
 const STAMP_LIMIT: Duration = Duration::from_millis(1);
+/// Room for the answers to all probes; the kernel doubles it.
+const BUFFER_BYTES: usize = 64 << 10;
 /// Unanswered probes in a row after which no more are sent.
 const UNANSWERED_MAX: u32 = 5;
 
@@ -62,6 +69,9 @@ pub struct Exchanges {
     pub exchanges: Vec<Exchange>,
     /// By how much the conversion of each side's stamps may be wrong, both together.
     pub within_ns: u64,
+    /// By how much the kernels of the asking and of the answering side correct the rates of their
+    /// clocks, in parts of 10^9 (adjtimex(2)).
+    pub corrected_ppb: [i64; 2],
 }
 
 /// Probes to send.
@@ -89,12 +99,19 @@ struct Probe {
     /// Of an answer: how far that clock is ahead of the answering side's CLOCK_MONOTONIC.
     ahead_ns: i64,
     within_ns: u64,
+    corrected_ppb: i64,
 }
+
+/// Most that a conversion can be wrong by, and a rate be corrected by: a tenth (adjtimex(2)).
+const WITHIN_NS_MAX: u64 = 1_000_000_000;
+const CORRECTED_PPB_MAX: i64 = 200_000_000;
+/// Times of day until the year 2067 fit, and differences of two leave room for a third.
+const TIME_NS_MAX: i64 = i64::MAX / 3;
 
 impl Probe {
     fn write(self, target: [u8; 6], source: [u8; 6]) -> [u8; PROBE_BYTES] {
         let mut frame = [0; PROBE_BYTES];
-        let fields: [&[u8]; 11] = [
+        let fields: [&[u8]; 12] = [
             &target,
             &source,
             &ETHERTYPE.to_be_bytes(),
@@ -106,6 +123,7 @@ impl Probe {
             &self.last_answered_ns.to_be_bytes(),
             &self.ahead_ns.to_be_bytes(),
             &self.within_ns.to_be_bytes(),
+            &self.corrected_ppb.to_be_bytes(),
         ];
         let mut rest = &mut frame[..];
         for field in fields {
@@ -137,8 +155,20 @@ impl Probe {
             last_answered_ns: i64::from_be_bytes(take(&mut rest)?),
             ahead_ns: i64::from_be_bytes(take(&mut rest)?),
             within_ns: u64::from_be_bytes(take(&mut rest)?),
+            corrected_ppb: i64::from_be_bytes(take(&mut rest)?),
         };
         (ethertype == ETHERTYPE && magic == MAGIC).then_some((probe, source))
+    }
+}
+
+impl Probe {
+    /// Whether times and rates are possible.
+    fn is_plausible(&self) -> bool {
+        let times = [self.received_ns, self.last_answered_ns];
+        times.iter().all(|time| (0..TIME_NS_MAX).contains(time))
+            && self.ahead_ns.unsigned_abs() < TIME_NS_MAX.unsigned_abs()
+            && self.within_ns <= WITHIN_NS_MAX
+            && self.corrected_ppb.abs() <= CORRECTED_PPB_MAX
     }
 }
 
@@ -152,7 +182,8 @@ struct ProbeSocket(PacketSocket);
 
 impl ProbeSocket {
     fn open(interface: &str) -> io::Result<Self> {
-        let socket = PacketSocket::open_for(interface, ETHERTYPE)?;
+        // Of all protocols: where the interface is a bridge's port, those of one see nothing.
+        let socket = PacketSocket::open_filtered(interface, true, &filter::probes(), BUFFER_BYTES)?;
         let stamps = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
             | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
             | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
@@ -259,43 +290,45 @@ impl Drop for Answerer {
 }
 
 fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
-    let mut last = None;
+    let mut last: Option<(u32, i64)> = None;
     while !stop.is_raised() {
         wait_readable(&[socket.0.as_fd(), stop.as_fd()], None)?;
-        while let Some((probe, target, received_ns)) = socket.receive()? {
-            if probe.is_answer {
-                continue;
-            }
+        // A flood must not keep it from stopping.
+        while !stop.is_raised()
+            && let Some((probe, target, received_ns)) = socket.receive()?
+        {
             let before = probe.number.wrapping_sub(1);
             let last_answered_ns = match last {
+                // A copy: the first one is what counts.
+                Some((number, _)) if number == probe.number => continue,
                 Some((number, answered_ns)) if number == before => answered_ns,
                 _ => 0,
             };
-            let ClockOffset {
-                ahead_ns,
-                within_ns,
-                ..
-            } = ClockOffset::read();
+            if probe.is_answer {
+                continue;
+            }
+            let offset = ClockOffset::read();
             let answer = Probe {
                 is_answer: true,
                 number: probe.number,
                 received_ns,
                 last_answered_ns,
-                ahead_ns,
-                within_ns,
+                ahead_ns: offset.ahead_ns,
+                within_ns: offset.within_ns,
+                corrected_ppb: corrected_ppb(),
             };
-            let answered_ns = socket.send(&answer.write(target, own))?;
-            last = Some((probe.number, answered_ns));
+            // What cannot be sent is not answered.
+            let answered = socket.send(&answer.write(target, own));
+            last = answered.ok().map(|answered_ns| (probe.number, answered_ns));
         }
     }
     Ok(())
 }
 
-/// Sends probes one after the other. Returns those that were answered, without the last one: the
-/// time of an answer comes with the next.
+/// Sends probes one after the other. Returns those that were answered; none if nothing answers.
 ///
 /// # Errors
-/// When nothing answers, or a clock was set meanwhile.
+/// When the interface does not exist, or a clock was set meanwhile.
 pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
     let socket = ProbeSocket::open(&ask.interface)?;
     let own = ClockOffset::read();
@@ -305,6 +338,7 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
     let mut unanswered = 0;
     // Numbers of an earlier call are not answered in this one.
     let first = own.at_ns as u32;
+    // The time of an answer comes with the next, so there is one probe more.
     for number in (0..=ask.probes).map(|index| first.wrapping_add(index)) {
         let probe = Probe {
             is_answer: false,
@@ -313,17 +347,18 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
             last_answered_ns: 0,
             ahead_ns: 0,
             within_ns: 0,
+            corrected_ppb: 0,
         };
         let sent_ns = socket.send(&probe.write(ask.target, ask.own))?;
-        let Some((answer, returned_ns)) = await_answer(&socket, number)? else {
+        let Some((answer, returned_ns)) = await_answer(&socket, (ask.target, number))? else {
             last = None;
             unanswered += 1;
-            if unanswered == UNANSWERED_MAX && found.exchanges.is_empty() {
-                let what = format!("nothing answered {unanswered} probes there");
-                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            if unanswered == UNANSWERED_MAX {
+                break;
             }
             continue;
         };
+        unanswered = 0;
         let now = ClockOffset {
             ahead_ns: answer.ahead_ns,
             within_ns: answer.within_ns,
@@ -332,6 +367,7 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
         let there = *peer.get_or_insert(now);
         expect_not_set(there, now)?;
         found.within_ns = found.within_ns.max(own.within_ns + now.within_ns);
+        found.corrected_ppb = [corrected_ppb(), answer.corrected_ppb];
         if let Some(half) = last.filter(|_| answer.last_answered_ns != 0) {
             found.exchanges.push(Exchange {
                 sent_ns: half.sent_ns - own.ahead_ns,
@@ -358,11 +394,16 @@ struct Half {
     returned_ns: i64,
 }
 
-fn await_answer(socket: &ProbeSocket, number: u32) -> io::Result<Option<(Probe, i64)>> {
+/// Waits for the answer of that interface to that probe.
+fn await_answer(
+    socket: &ProbeSocket,
+    (from, number): ([u8; 6], u32),
+) -> io::Result<Option<(Probe, i64)>> {
     let until = Instant::now() + ANSWER_LIMIT;
     loop {
-        while let Some((probe, _, returned_ns)) = socket.receive()? {
-            if probe.is_answer && probe.number == number {
+        while let Some((probe, source, returned_ns)) = socket.receive()? {
+            let is_it = probe.is_answer && probe.number == number && source == from;
+            if is_it && probe.is_plausible() {
                 return Ok(Some((probe, returned_ns)));
             }
         }

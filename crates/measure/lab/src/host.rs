@@ -15,6 +15,7 @@ mod versions;
 
 pub use cards::Card;
 pub use discipline::Discipline;
+pub(crate) use discipline::corrected_ppb;
 pub use findings::{Facts, Finding, Status, render};
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub(crate) use topology::{logical_cpus, online_cpus};
@@ -32,7 +33,7 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
     let (machine, tools) = thread::scope(|scope| {
         // Starting the tools takes longest.
         let tools = scope.spawn(versions::installed);
-        (machine::read(), crate::dut::join(tools))
+        (machine::read(&Discipline::read()), crate::dut::join(tools))
     });
     let versions = tools.into_iter().map(|(name, tool)| (name, tool.version));
     Environment {
@@ -54,11 +55,12 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
 #[must_use]
 pub fn doctor(privilege: Result<Privilege>, interfaces: &[String]) -> Vec<Finding> {
     let probes = privilege.is_ok().then(Probes::try_out).transpose();
+    let discipline = Discipline::read();
     judge(&Facts {
         privilege,
-        machine: machine::read(),
+        machine: machine::read(&discipline),
         clock_source: machine::clock_source(),
-        discipline: Discipline::read(),
+        discipline,
         threads_share_cores: machine::threads_share_cores(),
         cards: interfaces.iter().map(|name| Card::read(name)).collect(),
         tools: versions::installed(),

@@ -62,7 +62,7 @@ impl Visit {
     /// # Errors
     /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do.
     pub fn open(key: &str, host: &Host, interrupt: &Interrupt) -> Result<Self> {
-        let (name, agent) = start_agent(key, host, interrupt)?;
+        let (name, agent) = start_agent(key, host, interrupt, interrupt)?;
         agent
             .call_unless(hello(), interrupt)
             .map_err(|error| error.into_cannot_build(|_| name.clone(), HELP))?;
@@ -96,12 +96,17 @@ fn hello() -> Request {
     }
 }
 
-/// Starts this program's agent on a host. Returns it with the host's name, for messages.
-fn start_agent(key: &str, host: &Host, interrupt: &Interrupt) -> Result<(String, Station)> {
+/// Starts this program's agent on a host, whose calls end by `of_calls`. Returns it with the host's
+/// name, for messages.
+fn start_agent(
+    key: &str,
+    host: &Host,
+    interrupt: &Interrupt,
+    of_calls: &Interrupt,
+) -> Result<(String, Station)> {
     let name = format!("host `{key}` ({})", host.describe());
     let command = Reach::new(&name, host, interrupt).agent()?;
-    // Ctrl-C does not silence the beats: stations are ended in order.
-    let agent = Station::start(NodeId::Host, command, &Interrupt::new())?;
+    let agent = Station::start(NodeId::Host, command, of_calls)?;
     Ok((name, agent))
 }
 
@@ -179,7 +184,8 @@ impl RemoteHost {
         nodes: &[NodeId],
         interrupt: &Interrupt,
     ) -> Result<(Arc<Self>, Vec<Seat>, Vec<String>)> {
-        let (name, agent) = start_agent(key, host, interrupt)?;
+        // Ctrl-C does not silence the beats: stations are ended in order.
+        let (name, agent) = start_agent(key, host, interrupt, &Interrupt::new())?;
         let opened = (|| {
             agent.call_unless(hello(), interrupt)?;
             let names = nodes.iter().map(|node| node.name().to_owned());

@@ -42,14 +42,6 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Opens a socket for received frames of one EtherType, which also sends.
-    pub(crate) fn open_for(interface: &str, ethertype: u16) -> io::Result<Self> {
-        let index = if_nametoindex(interface)?;
-        let socket = Self::unbound()?;
-        socket.bind_to(index, ethertype)?;
-        Ok(socket)
-    }
-
     /// Opens a socket for the frames that pass the filter. No other frame ever enters.
     pub(crate) fn open_filtered(
         interface: &str,
@@ -97,14 +89,10 @@ impl PacketSocket {
     }
 
     fn bind(&self, index: libc::c_uint) -> io::Result<()> {
-        self.bind_to(index, libc::ETH_P_ALL as u16)
-    }
-
-    fn bind_to(&self, index: libc::c_uint, protocol: u16) -> io::Result<()> {
         // SAFETY: all-zero is a valid value of this plain C structure.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
-        address.sll_protocol = protocol.to_be();
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index.cast_signed();
         // SAFETY: the pointer is to a live `sockaddr_ll`, and the length is its own.
         let result = unsafe {

@@ -7,7 +7,7 @@
 
 mod classify;
 mod expected;
-mod filter;
+pub(crate) mod filter;
 mod forms;
 mod packets;
 mod watch;

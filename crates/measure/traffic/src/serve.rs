@@ -210,7 +210,7 @@ pub fn send_all<P: FrameSender>(
     send_all_at(None, generators, ports, stop)
 }
 
-/// As [`send_all`], from a time of the clock on, or at once if it has passed.
+/// As [`send_all`], from a time of the clock on. Where it has passed, the first frames are late.
 fn send_all_at<P: FrameSender>(
     start_ns: Option<u64>,
     generators: Vec<Generator>,
@@ -220,7 +220,7 @@ fn send_all_at<P: FrameSender>(
     let clock = Monotonic::new();
     clock.settle();
     let soon_ns = clock.now_ns() + LEAD_NS;
-    let start_ns = start_ns.map_or(soon_ns, |start_ns| start_ns.max(soon_ns));
+    let start_ns = start_ns.unwrap_or(soon_ns);
     let work = |(mut generator, port): (Generator, &mut P)| {
         generator.begin_at(start_ns);
         drive(generator, port, &clock, stop)

@@ -76,8 +76,8 @@ pub struct Send {
     /// continue.
     #[serde(default)]
     pub then: Option<Then>,
-    /// When to begin, by the sender's clock, so that several senders begin together; `None`, or a
-    /// time that has passed: at once.
+    /// When to begin, by the sender's clock, so that several senders begin together; `None`:
+    /// at once. Where it has passed, the first frames are late.
     #[serde(default)]
     pub start_ns: Option<u64>,
 }

@@ -84,7 +84,7 @@ const AHEAD_NS: i64 = 900_000_000_000;
 const OF_TWO_CLOCKS: &str = "\
 campaign: clocks
 repeats: 1
-duts: [direct]
+duts: [direct, bridge]
 trials:
   - load: { frame: 512 B, rate: 500 frames/s, duration: 1 s, duplex: [false, true] }
 ";
@@ -93,7 +93,7 @@ trials:
 /// latencies.
 fn bounds_of_clocks(sandbox: &Sandbox) -> Vec<(u64, bool)> {
     let trials = sandbox.trials();
-    assert_eq!(trials.len(), 2, "{trials:?}");
+    assert_eq!(trials.len(), 4, "{trials:?}");
     let bound = |(cell, outcome): (&(String, u64), &serde_json::Value)| {
         assert_eq!(outcome["kind"], "measured", "{cell:?}: {outcome}");
         let frames = &outcome["frames"];
@@ -109,6 +109,12 @@ fn bounds_of_clocks(sandbox: &Sandbox) -> Vec<(u64, bool)> {
         let has_latency = frames["latency"]
             .as_array()
             .is_some_and(|of| !of.is_empty());
+        for latency in frames["latency"].as_array().into_iter().flatten() {
+            let histogram = latency["histogram"].as_array().expect("buckets");
+            // They are those of an idle cable, and not the difference of the clocks.
+            let least_ns = histogram[0]["upto_ns"].as_u64().expect("a latency");
+            assert!((500..100_000_000).contains(&least_ns), "{least_ns}");
+        }
         (bounds.max().expect("a trial"), has_latency)
     };
     trials.iter().map(bound).collect()
@@ -118,8 +124,9 @@ pub(crate) fn latency_between_two_clocks_has_a_bound_that_holds() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::with(&sandbox, &["--time", "--monotonic", AHEAD_S]);
     end(&mut hosts.run(&sandbox, OF_TWO_CLOCKS));
-    for (within_ns, _) in bounds_of_clocks(&sandbox) {
+    for (within_ns, has_latency) in bounds_of_clocks(&sandbox) {
         eprintln!("clocks are known to {within_ns} ns");
+        assert!(has_latency || within_ns > 1000, "{within_ns}");
         // On an idle machine 20 us; a busy one delays probes.
         assert!(within_ns < 1_000_000, "{within_ns}");
     }

@@ -34,7 +34,10 @@ pub(crate) fn pods_are_reached_by_kubectl() {
     let lab = fs::read_to_string(shipped).expect("the shipped lab");
     let lab = lab
         .replace("lab: kubernetes", &format!("lab: {}", sandbox.lab()))
-        .replace("interface: net1", &format!("interface: cable0, program: {PROGRAM}"));
+        .replace(
+            "interface: net1",
+            &format!("interface: cable0, program: {PROGRAM}"),
+        );
     sandbox.write("lab.yaml", &lab);
     let path = std::env::var("PATH").unwrap_or_default();
     let mut run = hosts.run(&sandbox, CAMPAIGN);

@@ -2,7 +2,7 @@
 //!
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
-use super::{DelayVariation, TrialReadings};
+use super::{ClockAgreement, DelayVariation, TrialReadings};
 use campaign::plan::PortKind;
 use search::Counts;
 pub use search::{DelayTrend, Outcome as GoalOutcome};
@@ -262,6 +262,23 @@ pub struct LatencyTrial {
     /// Delay variation of each loaded direction; empty where it was not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variation: Vec<DelayVariation>,
+    /// How the clocks of the stations' hosts agreed meanwhile; `None` on one host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<ClockAgreement>,
+}
+
+impl LatencyTrial {
+    /// Whether the clocks of two hosts agreed too little for these latencies: for the smallest one,
+    /// so for none of them.
+    #[must_use]
+    pub fn is_inexact(&self) -> bool {
+        let buckets = self.histogram.iter().filter(|bucket| bucket.frames > 0);
+        let least_ns = buckets.map(|bucket| bucket.upto_ns).min();
+        match (self.clocks, least_ns) {
+            (Some(clocks), Some(least_ns)) => !clocks.is_exact_for(least_ns),
+            _ => false,
+        }
+    }
 }
 
 /// Frames with a latency of at most `upto_ns`, and above the bucket before.

@@ -3,8 +3,8 @@
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
 use super::{
-    BurstTrial, ClockAgreement, Disturbance, FramePort, FrameTrial, LatencyTrial, RecoveryTrial,
-    ServiceTrial, SoakSegment, ThroughputFound, at_most_one, is_empty,
+    BurstTrial, Disturbance, FramePort, FrameTrial, LatencyTrial, RecoveryTrial, ServiceTrial,
+    SoakSegment, ThroughputFound, at_most_one, is_empty,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -61,20 +61,10 @@ pub struct DisturbedTrials {
 }
 
 impl FrameResult {
-    /// The smallest latency; `None` where none was measured.
-    #[must_use]
-    pub fn least_latency_ns(&self) -> Option<u64> {
-        let buckets = self.latency.iter().flat_map(|trial| &trial.histogram);
-        buckets.map(|bucket| bucket.upto_ns).min()
-    }
-
-    /// How the hosts' clocks agreed in the trials that latencies are of, in the worst of them;
-    /// `None` on one host. Those trials are the last ones.
-    #[must_use]
-    pub fn clocks_at_latency(&self) -> Option<ClockAgreement> {
-        let trials = self.trials.iter().rev().take(self.latency.len() + 1);
-        let agreements = trials.filter_map(|trial| trial.readings.as_ref()?.clocks);
-        agreements.max_by_key(|agreement| agreement.within_ns)
+    /// Every latency: of the loads, and of the steps of a service.
+    pub fn latencies(&self) -> impl Iterator<Item = &LatencyTrial> {
+        let of_steps = self.service().iter().map(|step| &step.latency);
+        self.latency.iter().chain(of_steps)
     }
 
     /// The bursts of `back-to-back`; empty for others.

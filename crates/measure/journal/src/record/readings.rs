@@ -41,13 +41,16 @@ pub struct ClockAgreement {
     /// How much faster it was, in parts of 10^9, as receivers reckoned in the trial.
     pub faster_ppb: i64,
     /// By how much a time may be wrong, either way, that a receiver converted to the sender's
-    /// clock.
+    /// clock, as long as neither clock's rate changed and changed back within the trial;
+    /// [`Self::UNKNOWN_NS`] where they could not be compared after it.
     pub within_ns: u64,
 }
 
 impl ClockAgreement {
     /// What times between two hosts may be wrong by whatever they are, in nanoseconds.
     const EXACT_NS: u64 = 1000;
+    /// Nothing is known of how they agree.
+    pub const UNKNOWN_NS: u64 = u64::MAX;
 
     /// Whether a latency between the hosts can be stated: it is wrong by a tenth of it at most, or
     /// by a microsecond.

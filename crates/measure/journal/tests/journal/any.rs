@@ -561,6 +561,7 @@ fn frame_latency() -> impl Strategy<Value = LatencyTrial> {
                 frames,
                 histogram,
                 variation,
+                clocks: None,
             },
         )
 }

@@ -4,16 +4,16 @@ use proptest::prelude::*;
 const SIDES: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
 fn probe() -> impl Strategy<Value = Probe> {
-    (any::<bool>(), any::<u32>(), any::<[i64; 3]>(), any::<u64>()).prop_map(
-        |(is_answer, number, times, within_ns)| Probe {
-            is_answer,
-            number,
-            received_ns: times[0],
-            last_answered_ns: times[1],
-            ahead_ns: times[2],
-            within_ns,
-        },
-    )
+    let values = (any::<bool>(), any::<u32>(), any::<[i64; 4]>(), any::<u64>());
+    values.prop_map(|(is_answer, number, signed, within_ns)| Probe {
+        is_answer,
+        number,
+        received_ns: signed[0],
+        last_answered_ns: signed[1],
+        ahead_ns: signed[2],
+        within_ns,
+        corrected_ppb: signed[3],
+    })
 }
 
 proptest! {
@@ -22,6 +22,15 @@ proptest! {
         let frame = probe.write(SIDES[0], SIDES[1]);
         prop_assert_eq!(Probe::read(&frame), Some((probe, SIDES[1])));
         prop_assert!(is_probe(&frame));
+    }
+
+    /// No sum or difference of what is taken from the link overflows.
+    #[test]
+    fn what_is_plausible_can_be_reckoned_with(probe in probe()) {
+        if probe.is_plausible() {
+            prop_assert!(probe.received_ns.checked_sub(probe.ahead_ns).is_some());
+            prop_assert!(probe.last_answered_ns.checked_sub(probe.ahead_ns).is_some());
+        }
     }
 
     #[test]

@@ -27,11 +27,8 @@ impl Discipline {
     /// Reads it.
     #[must_use]
     pub fn read() -> Self {
-        // SAFETY: all-zero is a valid value of this plain C structure: nothing is to be changed.
-        let mut state: libc::timex = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a live `timex`, which the kernel fills.
-        let result = unsafe { libc::adjtimex(&raw mut state) };
-        let is_synchronised = result >= 0 && state.status & libc::STA_UNSYNC == 0;
+        let state = state();
+        let is_synchronised = state.status & libc::STA_UNSYNC == 0;
         let names: Vec<String> = fs::read_dir("/proc")
             .into_iter()
             .flatten()
@@ -55,7 +52,8 @@ impl Discipline {
     #[must_use]
     pub fn describe(&self) -> String {
         let programs = match &self.programs[..] {
-            [] => "none".to_owned(),
+            // The namespace of a pod does not show those of its node.
+            [] => "no program seen here".to_owned(),
             programs => programs.join(" and "),
         };
         match self.is_synchronised {
@@ -68,6 +66,23 @@ impl Discipline {
     }
 }
 
+/// By how much the kernel corrects the rate of its clock, in parts of 10^9.
+pub(crate) fn corrected_ppb() -> i64 {
+    let libc::timex { tick, freq, .. } = state();
+    // Microseconds in each of 100 ticks a second, whatever the kernel's own number of them; and
+    // parts of 10^6 with 16 binary places (adjtimex(2)).
+    (tick - 10_000) * 100_000 + freq * 1000 / 65_536
+}
+
+/// The state of the kernel's clock.
+fn state() -> libc::timex {
+    // SAFETY: all-zero is a valid value of this plain C structure: nothing is to be changed.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live `timex`, which the kernel fills.
+    unsafe { libc::adjtimex(&raw mut state) };
+    state
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,7 +92,7 @@ mod tests {
         let free = Discipline::default();
         assert_eq!(
             free.describe(),
-            "none; the kernel takes it as not synchronised"
+            "no program seen here; the kernel takes it as not synchronised"
         );
         let kept = Discipline {
             programs: vec!["ptp4l", "phc2sys"],
@@ -90,5 +105,6 @@ mod tests {
         );
         // The kernel counts in microseconds.
         assert_eq!(Discipline::read().within_ns % 1000, 0);
+        assert!(corrected_ppb().abs() <= 100_000_000, "a tenth is the most");
     }
 }

@@ -56,7 +56,7 @@ const SYSCTLS: &[&str] = &[
 
 /// Reads all but privilege, tools and engines. Empty texts and maps, and zeros, mean "could not be
 /// read here".
-pub(super) fn read() -> Environment {
+pub(super) fn read(discipline: &Discipline) -> Environment {
     let cpuinfo = text("/proc/cpuinfo");
     let kernel = uname().map_or_else(
         |_| String::new(),
@@ -81,7 +81,7 @@ pub(super) fn read() -> Environment {
         kernel,
         os: os_name(&text("/etc/os-release")),
         hypervisor: hypervisor(&cpuinfo),
-        clock_discipline: Discipline::read().describe(),
+        clock_discipline: discipline.describe(),
         sysctls: SYSCTLS.iter().filter_map(sysctl).collect(),
         ..Environment::default()
     }

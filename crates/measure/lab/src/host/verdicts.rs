@@ -290,7 +290,15 @@ fn machine(facts: &Facts) -> Vec<Finding> {
     let discipline = facts.discipline.describe();
     let why =
         "labs of two hosts compare their clocks, which a discipline keeps from drifting apart";
-    findings.push(good("clock discipline", &discipline, why));
+    findings.push(
+        match facts.discipline.is_synchronised || facts.cards.is_empty() {
+            true => good("clock discipline", &discipline, why),
+            false => {
+                let advice = "let chrony or ptp4l discipline the clock of each host";
+                warning("clock discipline", &discipline, why, advice)
+            }
+        },
+    );
     let threads = match facts.threads_share_cores {
         Some(true) => "on: stations are not given two threads of a core while there are others",
         Some(false) => "off",

@@ -136,6 +136,17 @@ fn packet(port: &SealedPort, shape: &Shape, marker: &[u8]) -> Assembler {
     program
 }
 
+/// The filter that passes only the lab's own probes between hosts.
+pub(crate) fn probes() -> Vec<sock_filter> {
+    let mut program = Assembler::default();
+    program.load(BPF_W | BPF_LEN, 0);
+    program.unless(BPF_JEQ, clocks::PROBE_BYTES as u32, EXPECTED);
+    program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
+    program.unless(BPF_JEQ, clocks::ETHERTYPE.into(), EXPECTED);
+    program.push(BPF_RET | BPF_K, FOREIGN);
+    program.0
+}
+
 /// The lab's own probes between hosts, which are short.
 fn clock_probe() -> Assembler {
     let mut program = Assembler::default();

@@ -235,6 +235,7 @@ fn timed(found: &Trial<'_>) -> LatencyTrial {
         frames: histogram.iter().map(|bucket| bucket.frames).sum(),
         histogram,
         variation: Vec::new(),
+        clocks: None,
     }
 }
 

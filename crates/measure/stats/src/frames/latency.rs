@@ -67,16 +67,7 @@ pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
             }
         }
     }
-    let agreements = repeats
-        .iter()
-        .filter_map(|(_, found)| found.clocks_at_latency());
-    let clocks_within_ns = agreements.map(|agreement| agreement.within_ns).max();
-    let result = |(percent, trials): (Option<u8>, Vec<_>)| {
-        Some(LoadLatency {
-            clocks_within_ns,
-            ..result(percent, &trials)?
-        })
-    };
+    let result = |(percent, trials): (Option<u8>, Vec<_>)| result(percent, &trials);
     shares.into_iter().filter_map(result).collect()
 }
 
@@ -99,6 +90,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
     };
     let all = of_all(trials);
     let (p50_ns, p99_ns) = (percentile(&all, 500)?, percentile(&all, 990));
+    let clocks = trials.iter().filter_map(|(_, trial)| trial.clocks);
     let timed = trials.iter().map(|(_, trial)| {
         let own = pooled(&trial.histogram);
         (*trial, percentile(&own, 500), percentile(&own, 999))
@@ -113,7 +105,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
         p99_ns,
         p99_9_ns: percentile(&all, 999),
         max_ns: all.last()?.0,
-        clocks_within_ns: None,
+        clocks_within_ns: clocks.map(|clocks| clocks.within_ns).max(),
         p99_less_p50_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
         by_trial: LatencyByTrial::of(&timed.collect::<Vec<_>>()),
         p50_each_ns: each(&|trials| percentile(&of_all(trials), 500))?,
@@ -161,6 +153,7 @@ mod tests {
             frames: buckets.iter().map(|(_, frames)| frames).sum(),
             histogram: buckets.iter().map(bucket).collect(),
             variation: Vec::new(),
+            clocks: None,
         }
     }
 

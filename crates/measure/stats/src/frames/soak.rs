@@ -276,6 +276,7 @@ impl<'a> Segments<'a> {
                 .map(|(upto_ns, frames)| LatencyBucket { upto_ns, frames })
                 .collect(),
             variation: Vec::new(),
+            clocks: None,
         }
     }
 

@@ -11,7 +11,7 @@
 //! 4. Stop the DUT and make every check.
 
 use super::carry_out;
-use super::clocks::HostClocks;
+use super::clocks::{self, HostClocks};
 use super::confirm::take_evidence;
 use super::spec::Way;
 use super::station::{Sampled, StationRig};
@@ -26,7 +26,7 @@ use crate::readings::PathReadings;
 use crate::settings::SettingsWatch;
 use crate::watch::WatchPoint;
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
-use journal::record::{Figures, FrameResult, Measured, Outcome};
+use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
 
 /// Makes a frame test.
@@ -74,17 +74,6 @@ fn expect_ip(bench: &dyn Bench, trial: &Trial<'_>, version: IpVersion) -> Result
         })
 }
 
-/// Leaves out latencies between two hosts whose clocks did not agree well enough for them.
-fn leave_out_inexact(result: &mut FrameResult) {
-    let is_inexact = result.least_latency_ns().is_some_and(|least_ns| {
-        let agreement = result.clocks_at_latency();
-        agreement.is_some_and(|agreement| !agreement.is_exact_for(least_ns))
-    });
-    if is_inexact {
-        result.latency.clear();
-    }
-}
-
 /// Checks the addresses of sockets: their headers come from the kernel, with the addresses of the
 /// lab's interfaces.
 fn expect_addresses(traffic: &Traffic) -> Result<(), TrialError> {
@@ -127,10 +116,12 @@ impl Attempt<'_> {
         events: EventSink<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
-        let clocks = HostClocks::of(self.bench, &self.path)?;
-        self.expect_one_clock_with(clocks.is_some())?;
         let offloads_before = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
+        let has_two_clocks = clocks::are_two(self.bench, &self.path)?;
+        self.expect_one_clock_where_needed(has_two_clocks)?;
+        let clocks = has_two_clocks.then(|| HostClocks::compared(self.bench, self.interrupt));
+        let clocks = clocks.transpose()?;
         let marker = self.marker();
         let beside_station = [&self.path.source, &self.path.sink]
             .iter()
@@ -153,10 +144,15 @@ impl Attempt<'_> {
         )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
         take_evidence(&mut found, self.test, &mut rig, self.interrupt)?;
-        if !matches!(self.test.procedure, Procedure::Latency(_)) {
-            leave_out_inexact(&mut found.result);
+        // A procedure that asks for latency has no figure without it.
+        let asks = matches!(
+            self.test.procedure,
+            Procedure::Latency(_) | Procedure::Service(_)
+        );
+        if !asks {
+            found.result.latency.retain(|latency| !latency.is_inexact());
         }
-        words.extend(rig.commands(&found.evidence_load));
+        words.extend(rig.commands());
         let sampled = rig.sampled.take();
         let Sampled {
             before,
@@ -198,7 +194,7 @@ impl Attempt<'_> {
     }
 
     /// A disturbance and a soak set what this program does beside what the stations see.
-    fn expect_one_clock_with(&self, has_two: bool) -> Result<(), TrialError> {
+    fn expect_one_clock_where_needed(&self, has_two: bool) -> Result<(), TrialError> {
         let compares_times = matches!(
             self.test.procedure,
             Procedure::Disturbed(_) | Procedure::Soak(_)

@@ -8,11 +8,12 @@
 
 use crate::error::TrialError;
 use crate::measurer::hello;
+use crate::tools::sleep_until;
 use journal::record::ClockAgreement;
 use lab::clocks::{Ask, Exchanges};
 use lab::protocol::{Request, Response};
-use lab::{Bench, ClockEnd, FramePath, LabError};
-use std::thread::sleep;
+use lab::{Bench, ClockEnd, FramePath, Interrupt, LabError, Node};
+use std::iter;
 use std::time::{Duration, Instant};
 use traffic::spec::SenderClock;
 
@@ -20,41 +21,65 @@ use traffic::spec::SenderClock;
 const PROBES: u32 = 64;
 /// Comparisons to try: a clock may be set in one, and a link may lose probes.
 const TRIES: u32 = 3;
-/// How much faster one clock can be than the other, in parts of 10^9: the kernel lets each be
-/// slewed by 500 ppm (adjtimex(2)), and an oscillator is wrong by up to 100 ppm by itself.
-const FASTER_PPB_MAX: i64 = 1_200_000;
+/// How much faster one clock can be than the other by itself, in parts of 10^9: an oscillator is
+/// wrong by up to 100 ppm. What the kernel corrects of each comes on top.
+const FASTER_PPB: u64 = 200_000;
 /// Time between the first two comparisons, which tell the drift in the first trial.
-const SETTLE: Duration = Duration::from_millis(500);
+const SETTLE: Duration = Duration::from_secs(1);
 /// Time from the word to start until senders start together: programs start within it.
-const LEAD: Duration = Duration::from_millis(100);
+const LEAD: Duration = Duration::from_millis(250);
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// How far the answering host's clock is ahead of the asking one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Comparison {
+struct Comparison {
     /// When, by the asking host's clock.
     at_ns: i64,
     ahead_ns: i64,
     /// By how much that may be wrong, either way.
     within_ns: u64,
+    /// By how much the kernels correct the rates of the asking and of the answering host's clock.
+    corrected_ppb: [i64; 2],
 }
 
-/// Compares two clocks by probes of one moment; `None` if there are none, or if they contradict
-/// each other: then a clock jumped.
-pub(super) fn compare(found: &Exchanges) -> Option<Comparison> {
-    let (first, last) = (found.exchanges.first()?, found.exchanges.last()?);
+/// Why clocks could not be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Incomparable {
+    TooFew,
+    /// The probes contradict each other.
+    Jumped,
+}
+
+/// Compares two clocks by probes of one moment.
+fn compare(found: &Exchanges) -> Result<Comparison, Incomparable> {
+    let (Some(first), Some(last)) = (found.exchanges.first(), found.exchanges.last()) else {
+        return Err(Incomparable::TooFew);
+    };
     let at_ns = first.sent_ns.midpoint(last.returned_ns);
+    let corrected = found.corrected_ppb.map(i64::unsigned_abs);
+    let faster_ppb = FASTER_PPB + corrected[0] + corrected[1];
+    let drifted = |at: i64| {
+        let drifted_ns = u128::from(at.abs_diff(at_ns)) * u128::from(faster_ppb) / 1_000_000_000;
+        // Rounded up; no longer than the probes took.
+        drifted_ns as i64 + 1
+    };
     let (mut least, mut most) = (i64::MIN, i64::MAX);
     for exchange in &found.exchanges {
-        let drifted = |at: i64| (at - at_ns).abs() * (FASTER_PPB_MAX / 1000) / 1_000_000 + 1;
         let (there, back) = (drifted(exchange.sent_ns), drifted(exchange.returned_ns));
         most = most.min(exchange.received_ns - exchange.sent_ns + there);
         least = least.max(exchange.answered_ns - exchange.returned_ns - back);
     }
-    (least <= most).then(|| Comparison {
+    if least > most {
+        return Err(Incomparable::Jumped);
+    }
+    Ok(Comparison {
         at_ns,
         ahead_ns: least.midpoint(most),
-        within_ns: least.abs_diff(most).div_ceil(2) + found.within_ns,
+        within_ns: least
+            .abs_diff(most)
+            .div_ceil(2)
+            .saturating_add(found.within_ns),
+        corrected_ppb: found.corrected_ppb,
     })
 }
 
@@ -70,10 +95,10 @@ impl Course {
     /// Through two comparisons.
     fn through(first: Comparison, last: Comparison) -> Self {
         let passed_ns = i128::from(last.at_ns - first.at_ns);
-        let gained_ns = i128::from(last.ahead_ns - first.ahead_ns);
+        let gained_ns = i128::from(last.ahead_ns) - i128::from(first.ahead_ns);
         let faster = (gained_ns * i128::from(SECOND_NS)).checked_div(passed_ns);
-        let most = i128::from(FASTER_PPB_MAX);
-        // Clamped to what fits.
+        // A tenth is more than any kernel corrects.
+        let most = i128::from(SECOND_NS / 10);
         let faster_ppb = faster.unwrap_or(0).clamp(-most, most) as i64;
         Self { last, faster_ppb }
     }
@@ -83,23 +108,39 @@ impl Course {
         let passed_ns = i128::from(at_ns - self.last.at_ns);
         let gained_ns = passed_ns * i128::from(self.faster_ppb) / i128::from(SECOND_NS);
         // At most a thousandth of a time that fits.
-        self.last.ahead_ns + gained_ns as i64
+        self.last.ahead_ns.saturating_add(gained_ns as i64)
     }
 
-    /// How wrong times were that rested on this course until the next comparison.
+    /// How wrong times were that rested on this course until the next comparison. Where a kernel
+    /// changed a rate once meanwhile, the difference left the straight line between both by a
+    /// quarter at most of what the change makes over all of the time.
     fn agreement(&self, next: Comparison) -> ClockAgreement {
         let off_ns = next.ahead_ns.abs_diff(self.ahead_ns(next.at_ns));
+        let passed_ns = u128::from(next.at_ns.abs_diff(self.last.at_ns));
+        let rates = self.last.corrected_ppb.iter().zip(next.corrected_ppb);
+        let changed_ppb: u64 = rates.map(|(before, after)| before.abs_diff(after)).sum();
+        let bent_ns = passed_ns * u128::from(changed_ppb) / 4 / 1_000_000_000;
+        let known_ns = off_ns.saturating_add(self.last.within_ns.max(next.within_ns));
         ClockAgreement {
             ahead_ns: next.ahead_ns,
             faster_ppb: self.faster_ppb,
-            within_ns: off_ns + self.last.within_ns.max(next.within_ns),
+            within_ns: known_ns.saturating_add(u64::try_from(bent_ns).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// Where the clocks could not be compared after a trial.
+    const fn unknown(&self) -> ClockAgreement {
+        ClockAgreement {
+            ahead_ns: self.last.ahead_ns,
+            faster_ppb: self.faster_ppb,
+            within_ns: ClockAgreement::UNKNOWN_NS,
         }
     }
 
     /// What a receiver on the answering host needs to count by the asking host's clock.
     fn asking_for_answering(&self) -> SenderClock {
         SenderClock {
-            at_ns: self.last.at_ns + self.last.ahead_ns,
+            at_ns: self.last.at_ns.saturating_add(self.last.ahead_ns),
             ahead_ns: -self.last.ahead_ns,
             // By the answering host's seconds, which are not quite as long.
             faster_ppb: -self.faster_ppb * SECOND_NS / (SECOND_NS + self.faster_ppb),
@@ -126,43 +167,48 @@ pub(super) struct HostClocks<'a> {
     compared: Instant,
 }
 
-impl<'a> HostClocks<'a> {
-    /// Compares the clocks; `None` where both ends of the path have the same.
-    pub(super) fn of(bench: &'a dyn Bench, path: &FramePath) -> Result<Option<Self>, TrialError> {
-        let clock = |id| {
-            let node = bench.node(id);
-            match hello(node)? {
-                Response::Hello { clock, .. } => Ok(clock),
-                other => Err(node.unexpected(&other)),
-            }
-        };
-        if clock(path.source.node)? == clock(path.sink.node)? {
-            return Ok(None);
+/// Whether the ends of a path read two clocks.
+pub(super) fn are_two(bench: &dyn Bench, path: &FramePath) -> Result<bool, LabError> {
+    let clock = |id| {
+        let node = bench.node(id);
+        match hello(node)? {
+            Response::Hello { clock, .. } => Ok(clock),
+            other => Err(node.unexpected(&other)),
         }
+    };
+    Ok(clock(path.source.node)? != clock(path.sink.node)?)
+}
+
+impl<'a> HostClocks<'a> {
+    /// Compares the clocks twice, for their drift.
+    pub(super) fn compared(
+        bench: &'a dyn Bench,
+        interrupt: &Interrupt,
+    ) -> Result<Self, TrialError> {
         let ends = bench.clock_ends().ok_or_else(|| {
             TrialError::frames(
                 "test frames carry time stamps of one clock, the stations are on hosts with two, and there is no \
                  cable between the hosts on which those can be compared: measure with `tcp`, `udp` and `ping`",
             )
         })?;
-        let [_, answering] = &ends;
-        answer(bench, answering, true)?;
-        let first = compare_now(bench, &ends)?;
-        let mut clocks = Self {
+        let now = || compare_now(bench, &ends)?.map_err(|why| TrialError::frames(why.describe()));
+        let first = now()?;
+        sleep_until(bench, iter::empty(), Instant::now() + SETTLE, interrupt)?;
+        let second = now()?;
+        Ok(Self {
             bench,
             ends,
             first,
-            course: Course::through(first, first),
+            course: Course::through(first, second),
             compared: Instant::now(),
-        };
-        sleep(SETTLE);
-        clocks.compare()?;
-        Ok(Some(clocks))
+        })
     }
 
     /// Compares the clocks after a trial. Returns how far they agreed during it.
     pub(super) fn compare(&mut self) -> Result<ClockAgreement, TrialError> {
-        let next = compare_now(self.bench, &self.ends)?;
+        let Ok(next) = compare_now(self.bench, &self.ends)? else {
+            return Ok(self.course.unknown());
+        };
         self.compared = Instant::now();
         let agreement = self.course.agreement(next);
         self.course = Course::through(self.first, next);
@@ -170,75 +216,101 @@ impl<'a> HostClocks<'a> {
     }
 
     /// For the receiver of a way: the sender's clock. The first way's sender is on the asking host.
-    pub(super) fn sender_clock(&self, is_first_way: bool) -> SenderClock {
+    pub(super) const fn sender_clock(&self, is_first_way: bool) -> SenderClock {
         match is_first_way {
             true => self.course.asking_for_answering(),
             false => self.course.answering_for_asking(),
         }
     }
 
-    /// An instant shortly from now, by the clock of each way's sender.
-    pub(super) fn start_ns(&self) -> [u64; 2] {
-        let passed = self.compared.elapsed() + LEAD;
+    /// An instant shortly from now, and what the clock of each way's sender shows then.
+    pub(super) fn start(&self) -> (Instant, [u64; 2]) {
+        let start = Instant::now() + LEAD;
+        let passed = start.saturating_duration_since(self.compared);
         let passed_ns = i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX);
         let at_ns = self.course.last.at_ns.saturating_add(passed_ns);
-        [at_ns, at_ns + self.course.ahead_ns(at_ns)].map(|at_ns| at_ns.max(0).cast_unsigned())
+        let starts_ns = [at_ns, at_ns.saturating_add(self.course.ahead_ns(at_ns))];
+        (start, starts_ns.map(|at_ns| at_ns.max(0).cast_unsigned()))
     }
 }
 
-impl Drop for HostClocks<'_> {
+impl Incomparable {
+    const fn describe(self) -> &'static str {
+        match self {
+            Self::TooFew => {
+                "the clocks of the two hosts cannot be compared: no probes (EtherType 0x88B5) are answered on the cable; \
+                 let its switch pass them"
+            }
+            Self::Jumped => {
+                "the clock of one host jumped while it was compared with the other's: repeat"
+            }
+        }
+    }
+}
+
+/// Answers probes on an end until it is dropped.
+struct Answering<'a> {
+    node: &'a dyn Node,
+    own: [u8; 6],
+}
+
+impl<'a> Answering<'a> {
+    fn start(bench: &'a dyn Bench, end: &ClockEnd<'_>) -> Result<Self, LabError> {
+        let answering = Self {
+            node: bench.node(end.node),
+            own: end.mac,
+        };
+        answering.set(Some(end.interface))?;
+        Ok(answering)
+    }
+
+    fn set(&self, interface: Option<&str>) -> Result<(), LabError> {
+        let request = Request::ClockAnswer {
+            interface: interface.map(str::to_owned),
+            own: self.own,
+        };
+        match self.node.call(request)? {
+            Response::Noted => Ok(()),
+            other => Err(self.node.unexpected(&other)),
+        }
+    }
+}
+
+impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        let [_, answering] = &self.ends;
         // A station that is gone does not answer either.
-        let _ = answer(self.bench, answering, false);
+        let _ = self.set(None);
     }
 }
 
-fn answer(bench: &dyn Bench, end: &ClockEnd<'_>, is_on: bool) -> Result<(), LabError> {
-    let node = bench.node(end.node);
-    let request = Request::ClockAnswer {
-        interface: is_on.then(|| end.interface.to_owned()),
-        own: end.mac,
-    };
-    match node.call(request)? {
-        Response::Noted => Ok(()),
-        other => Err(node.unexpected(&other)),
-    }
-}
-
+/// Compares the clocks now. Nobody listens for probes during a trial, which would cost its frames
+/// time.
 fn compare_now(
     bench: &dyn Bench,
     [asking, answering]: &[ClockEnd<'_>; 2],
-) -> Result<Comparison, TrialError> {
+) -> Result<Result<Comparison, Incomparable>, TrialError> {
+    let _answering = Answering::start(bench, answering)?;
     let node = bench.node(asking.node);
-    let request = || {
-        Request::ClockAsk(Ask {
+    let mut found = Err(Incomparable::TooFew);
+    for _ in 0..TRIES {
+        let request = Request::ClockAsk(Ask {
             interface: asking.interface.to_owned(),
             own: asking.mac,
             target: answering.mac,
             probes: PROBES,
-        })
-    };
-    let mut last = None;
-    for _ in 0..TRIES {
-        match node.call(request()) {
-            Ok(Response::Clocks(found)) => {
-                if let Some(comparison) = compare(&found) {
-                    return Ok(comparison);
-                }
-            }
+        });
+        found = match node.call(request) {
+            Ok(Response::Clocks(exchanges)) => compare(&exchanges),
             Ok(other) => return Err(node.unexpected(&other).into()),
-            Err(error) => last = Some(error),
+            // A clock was set meanwhile.
+            Err(LabError::Node { .. }) => Err(Incomparable::Jumped),
+            Err(error) => return Err(error.into()),
+        };
+        if found.is_ok() {
+            break;
         }
     }
-    Err(last.map_or_else(
-        || {
-            TrialError::frames(
-                "the clock of one host jumped while it was compared with the other's",
-            )
-        },
-        TrialError::from,
-    ))
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -278,19 +350,21 @@ mod tests {
             });
             Exchanges {
                 exchanges: exchanges.collect(),
-                within_ns: 0,
+                ..Exchanges::default()
             }
         }
     }
 
     fn truth() -> impl Strategy<Value = Truth> {
         let year_ns = 365 * 86_400 * SECOND_NS;
-        (-year_ns..year_ns, -FASTER_PPB_MAX..=FASTER_PPB_MAX).prop_map(|(ahead_ns, faster_ppb)| {
-            Truth {
+        (
+            -year_ns..year_ns,
+            -FASTER_PPB.cast_signed()..=FASTER_PPB.cast_signed(),
+        )
+            .prop_map(|(ahead_ns, faster_ppb)| Truth {
                 ahead_ns,
                 faster_ppb,
-            }
-        })
+            })
     }
 
     fn delays() -> impl Strategy<Value = Vec<[i64; 3]>> {
@@ -354,8 +428,38 @@ mod tests {
         found
             .exchanges
             .extend(after.probed(500_000, &delays).exchanges);
-        assert_eq!(compare(&found), None);
-        assert_eq!(compare(&Exchanges::default()), None);
+        assert_eq!(compare(&found), Err(Incomparable::Jumped));
+        assert_eq!(compare(&Exchanges::default()), Err(Incomparable::TooFew));
+    }
+
+    proptest! {
+        /// The kernel changes the rate of one clock once within a trial.
+        #[test]
+        fn a_rate_that_changes_within_a_trial_is_in_its_bound(
+            rates_ppb in [-500_000_i64..500_000, -500_000..500_000],
+            took_ns in SECOND_NS / 10..100 * SECOND_NS,
+            changed in 0.0..1.0,
+            asked in 0.0..1.0,
+        ) {
+            let part = |share: f64| (took_ns as f64 * share) as i64;
+            let gained = |ns: i64, rate: i64| (i128::from(ns) * i128::from(rate) / i128::from(SECOND_NS)) as i64;
+            let ahead_at = |at_ns: i64| {
+                let before_ns = at_ns.min(part(changed));
+                gained(before_ns, rates_ppb[0]) + gained(at_ns - before_ns, rates_ppb[1])
+            };
+            let at = |at_ns: i64, rate_ppb| Comparison {
+                at_ns,
+                ahead_ns: ahead_at(at_ns),
+                within_ns: 0,
+                corrected_ppb: [0, rate_ppb],
+            };
+            let before = at(-SECOND_NS, rates_ppb[0]);
+            let course = Course::through(before, at(0, rates_ppb[0]));
+            let within_ns = course.agreement(at(took_ns, rates_ppb[1])).within_ns;
+            let asked_ns = part(asked);
+            let off_ns = course.ahead_ns(asked_ns).abs_diff(ahead_at(asked_ns));
+            prop_assert!(off_ns <= within_ns + 200, "{off_ns} of {within_ns}");
+        }
     }
 
     #[test]
@@ -364,13 +468,21 @@ mod tests {
             at_ns: 0,
             ahead_ns: 7,
             within_ns: 2_000,
+            corrected_ppb: [0; 2],
         };
         let course = Course::through(still, still);
         let jumped = Comparison {
             at_ns: SECOND_NS,
             ahead_ns: 7 + 300_000,
             within_ns: 3_000,
+            ..still
         };
         assert_eq!(course.agreement(jumped).within_ns, 303_000);
+        // The kernel slews one of them by 40 ppm now, since some time in this second.
+        let slewed = Comparison {
+            corrected_ppb: [0, 40_000],
+            ..jumped
+        };
+        assert_eq!(course.agreement(slewed).within_ns, 303_000 + 10_000);
     }
 }

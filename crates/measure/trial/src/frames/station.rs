@@ -61,6 +61,10 @@ pub(crate) struct StationRig<'a> {
     line_bps: Option<u64>,
     /// Tag of the first way; even, so that the second way has the next tag.
     tag: u16,
+    /// Of the last trial: receivers, then senders.
+    programs: Vec<(NodeId, Program)>,
+    /// The same of the last trial with samples.
+    sampled_programs: Vec<(NodeId, Program)>,
     /// Programs of the last trial, which have reported and are ending.
     leaving: Tools<'a>,
     /// Whether receivers of the next trial can start before those have ended.
@@ -80,7 +84,7 @@ pub(super) struct Running<'a> {
     tools: Tools<'a>,
     load: RigLoad,
     began: Instant,
-    /// When the senders were ready.
+    /// When the senders were ready, or began together.
     pub(super) started: Instant,
     senders: Vec<(NodeId, u64)>,
     receivers: Vec<(NodeId, u64)>,
@@ -116,6 +120,8 @@ impl<'a> StationRig<'a> {
             cores,
             line_bps,
             tag: first_tag(),
+            programs: Vec::new(),
+            sampled_programs: Vec::new(),
             leaving: Tools::new(bench),
             shares_ports: false,
             reader,
@@ -131,33 +137,35 @@ impl<'a> StationRig<'a> {
         self.dut
     }
 
-    /// The programs of a trial in the order of their start.
-    pub(super) fn programs(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
-        // Each way has its own tag, so that frames that a device sends back are not counted for the
-        // other way.
-        let ways = self.ways.iter().zip([self.tag, self.tag + 1]);
-        let receivers = ways.clone().map(|(way, tag)| {
+    /// The ways, each with its tag: frames that a device sends back are not counted for the other
+    /// way.
+    fn tagged(&self) -> impl Iterator<Item = (&Way<'a>, u16)> {
+        self.ways.iter().zip([self.tag, self.tag + 1])
+    }
+
+    fn receivers(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
+        let program = |(way, tag): (&Way<'a>, u16)| {
             let node = way.path.sink.node;
             let clocks = self.clocks.as_ref();
             let clock = clocks.map(|clocks| clocks.sender_clock(tag == self.tag));
             (node, self.program(node, &way.receiver(load, tag, clock)))
-        });
-        // Senders on one host start together by themselves.
-        let clocks = self.clocks.as_ref().filter(|_| self.ways.len() > 1);
-        let [first_ns, second_ns] = clocks
-            .map(HostClocks::start_ns)
-            .map_or([None; 2], |starts_ns| starts_ns.map(Some));
-        let senders = ways.map(|(way, tag)| {
-            let node = way.path.source.node;
-            let start_ns = if tag == self.tag { first_ns } else { second_ns };
-            (node, self.program(node, &way.sender(load, tag, start_ns)))
-        });
-        receivers.chain(senders).collect()
+        };
+        self.tagged().map(program).collect()
     }
 
-    /// The programs of the last trial as shell commands; the last word is their standard input.
-    pub(super) fn commands(&self, load: &RigLoad) -> Vec<Vec<String>> {
-        let programs = self.programs(load).into_iter();
+    /// `starts_ns` are those of the ways; `None`: at once.
+    fn senders(&self, load: &RigLoad, starts_ns: [Option<u64>; 2]) -> Vec<(NodeId, Program)> {
+        let program = |((way, tag), start_ns): ((&Way<'a>, u16), Option<u64>)| {
+            let node = way.path.source.node;
+            (node, self.program(node, &way.sender(load, tag, start_ns)))
+        };
+        self.tagged().zip(starts_ns).map(program).collect()
+    }
+
+    /// The programs of the last trial with samples as shell commands; the last word is their
+    /// standard input.
+    pub(super) fn commands(&self) -> Vec<Vec<String>> {
+        let programs = self.sampled_programs.iter();
         programs
             .map(|(_, program)| {
                 let spec = program.stdin.trim_end();
@@ -166,6 +174,14 @@ impl<'a> StationRig<'a> {
                     .to_vec()
             })
             .collect()
+    }
+
+    /// Compares the clocks of two hosts after a trial.
+    fn compare_clocks(&mut self, run: &mut FrameRun) -> Result<(), TrialError> {
+        if let (Some(clocks), Some(readings)) = (&mut self.clocks, &mut run.trial.readings) {
+            readings.clocks = Some(clocks.compare()?);
+        }
+        Ok(())
     }
 
     fn program(&self, node: NodeId, spec: &Spec) -> Program {
@@ -179,8 +195,8 @@ impl<'a> StationRig<'a> {
         }
     }
 
-    /// Starts a trial: frames are being sent when this returns. The program that sends hostile
-    /// packets waits for them.
+    /// Starts a trial: frames are being sent when this returns, or at [`Running::started`]. The
+    /// program that sends hostile packets waits for them.
     pub(super) fn start(
         &mut self,
         load: &RigLoad,
@@ -189,13 +205,12 @@ impl<'a> StationRig<'a> {
         let began = Instant::now();
         self.reader.before(self.dut)?;
         self.tag = self.tag.wrapping_add(WAYS_MAX);
-        let programs = self.programs(load);
-        let (receivers, senders) = programs.split_at(self.ways.len());
+        self.programs = self.receivers(load);
         let mut tools = Tools::new(self.bench);
         if !self.shares_ports {
             self.await_leaving()?;
         }
-        let receivers = tools.start_together(receivers)?;
+        let receivers = tools.start_together(&self.programs)?;
         self.await_leaving()?;
         let attacker = hostile.map(|hostile| self.attacker(load, hostile));
         let attacker = attacker.transpose()?.map(|(node, program)| {
@@ -203,12 +218,19 @@ impl<'a> StationRig<'a> {
             Ok::<_, LabError>((node, process))
         });
         let attacker = attacker.transpose()?;
-        let senders = tools.start_together(senders)?;
+        // Senders on one host start together by themselves.
+        let clocks = self.clocks.as_ref().filter(|_| self.ways.len() > 1);
+        let (start, starts_ns) = clocks.map(HostClocks::start).unzip();
+        let starts_ns = starts_ns.map_or([None; 2], |starts_ns| starts_ns.map(Some));
+        let senders = self.senders(load, starts_ns);
+        self.programs.extend(senders.iter().cloned());
+        let senders = tools.start_together(&senders)?;
+        let now = Instant::now();
         Ok(Running {
             tools,
             load: *load,
             began,
-            started: Instant::now(),
+            started: start.map_or(now, |start| now.max(start)),
             senders,
             receivers,
             attacker,
@@ -273,12 +295,9 @@ impl<'a> StationRig<'a> {
             self.reader.forget_dut();
         }
         let tools = running.tools.running();
-        let mut readings = self.reader.after(self.dut, tools, &sum.trial)?;
+        let readings = self.reader.after(self.dut, tools, &sum.trial)?;
         if let Some(watch) = &readings.watch {
             add_foreign(self.watched.get_or_insert_default(), watch);
-        }
-        if let Some(clocks) = &mut self.clocks {
-            readings.clocks = Some(clocks.compare()?);
         }
         sum.trial.readings = Some(Box::new(readings));
         self.leaving.take_over(running.tools);
@@ -334,7 +353,9 @@ impl Rig for StationRig<'_> {
             return self.run_sampled(load, interrupt);
         }
         let running = self.start(load, None)?;
-        self.finish(running, interrupt)
+        let mut run = self.finish(running, interrupt)?;
+        self.compare_clocks(&mut run)?;
+        Ok(run)
     }
 
     fn run_disturbed(

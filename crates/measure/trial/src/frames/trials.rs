@@ -217,5 +217,10 @@ pub(super) fn latency_trial(percent: Option<u8>, run: &FrameRun) -> LatencyTrial
         frames: run.latency.iter().map(|bucket| bucket.frames).sum(),
         histogram: run.latency.clone(),
         variation: run.variation.clone(),
+        clocks: run
+            .trial
+            .readings
+            .as_ref()
+            .and_then(|readings| readings.clocks),
     }
 }

@@ -93,8 +93,8 @@ fn arp_and_neighbour_discovery_are_expected_and_other_protocols_are_not() {
         frame[14..14 + magic.len()].copy_from_slice(magic);
         frame
     };
-    assert!(!is_foreign(&probe(b"CBclocks", 60)));
-    assert!(is_foreign(&probe(b"CBclocks", 61)) && is_foreign(&probe(b"CBclockz", 60)));
+    assert!(!is_foreign(&probe(b"CBclocks", 72)));
+    assert!(is_foreign(&probe(b"CBclocks", 73)) && is_foreign(&probe(b"CBclockz", 72)));
     let icmpv6 = |kind: u8| {
         let mut frame = frame(0x86dd, 60);
         (frame[20], frame[54]) = (58, kind);

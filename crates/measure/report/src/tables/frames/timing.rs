@@ -52,7 +52,9 @@ pub(crate) fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table
 
 /// How wrong latencies between two hosts may be, as the end of a note; empty on one host.
 pub(super) fn across_hosts(set: &FrameSet<'_>) -> String {
-    let latencies = set.rows().filter_map(|(_, cell)| Some(&cell.frames()?.latency));
+    let latencies = set
+        .rows()
+        .filter_map(|(_, cell)| Some(&cell.frames()?.latency));
     let bounds = latencies
         .flatten()
         .filter_map(|latency| latency.clocks_within_ns);

@@ -33,8 +33,11 @@ impl StationRig<'_> {
             interrupt,
         };
         let mut seen = watch.follow(running.started, running.programs())?;
-        let run = self.finish(running, interrupt)?;
+        let mut run = self.finish(running, interrupt)?;
         let after = Counters::read(self.bench, self.dut)?;
+        // Its probes are not of the trial.
+        self.compare_clocks(&mut run)?;
+        self.sampled_programs = self.programs.clone();
         seen.open_samples(self.dut)?;
         self.sampled = Some(Sampled {
             before,

@@ -2,7 +2,9 @@
 //! with the samples.
 
 use super::*;
-use journal::record::{Disturbance, DutEvent, GoalBounds, ThroughputFound};
+use journal::record::{
+    ClockAgreement, Disturbance, DutEvent, GoalBounds, LatencyBucket, LatencyTrial, ThroughputFound,
+};
 
 fn fixture(engine: &str) -> Fixture {
     Fixture::new(encrypting(engine), Direction::Both, false)
@@ -323,4 +325,37 @@ fn a_soak_at_a_load_that_is_not_carried_any_more_is_judged_by_the_soak() {
     });
     lose(&mut fixture.result.trials[1], 100);
     assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+#[test]
+fn latencies_between_two_hosts_need_clocks_that_agree() {
+    let clocks = |within_ns| ClockAgreement {
+        within_ns,
+        ..ClockAgreement::default()
+    };
+    let with = |within_ns, least_ns| {
+        let mut fixture = fixture("auto");
+        fixture.first().clocks = Some(clocks(within_ns));
+        fixture.result.latency = vec![LatencyTrial {
+            histogram: vec![LatencyBucket {
+                upto_ns: least_ns,
+                frames: 10,
+            }],
+            clocks: Some(clocks(within_ns)),
+            ..LatencyTrial::default()
+        }];
+        fixture
+    };
+    for (within_ns, least_ns) in [(4000, 40_000), (1000, 200)] {
+        assert!(with(within_ns, least_ns).failing().is_empty());
+    }
+    let fixture = with(4001, 40_000);
+    assert_eq!(fixture.failing(), ["clocks-compared"]);
+    let words = fixture.explanation("clocks-compared").difference;
+    assert!(
+        words.contains("known to 4 µs, and the smallest latency is 40 µs"),
+        "{words}"
+    );
+    let detail = with(ClockAgreement::UNKNOWN_NS, 40_000).detail("clocks-compared");
+    assert!(detail.contains("not known"), "{detail}");
 }
