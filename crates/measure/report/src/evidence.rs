@@ -142,5 +142,6 @@ pub(crate) const fn key_name(form: Form) -> &'static str {
         Form::Esp => "SPI",
         Form::WireGuard => "receiver index",
         Form::OpenVpn => "key",
+        Form::MacSec => "association number",
     }
 }

@@ -27,6 +27,9 @@ pub enum Form {
     /// OpenVPN's data channel, in UDP.
     #[serde(rename = "openvpn")]
     OpenVpn,
+    /// MACsec (IEEE 802.1AE): Ethernet frames whose payload is sealed.
+    #[serde(rename = "macsec")]
+    MacSec,
 }
 
 impl Form {
@@ -37,6 +40,7 @@ impl Form {
             Self::Esp => "ESP",
             Self::WireGuard => "WireGuard",
             Self::OpenVpn => "OpenVPN",
+            Self::MacSec => "MACsec",
         }
     }
 }
@@ -49,6 +53,10 @@ const WIREGUARD_PAD_TO_BYTES: usize = 16;
 const OPENVPN_BYTES: usize = 4 + 4 + 16;
 /// Peer id of `P_DATA_V2`: `P_DATA_V1` is shorter by it.
 const OPENVPN_PEER_BYTES: usize = 3;
+/// SecTAG behind its EtherType, with the SCI, the frame's own EtherType, and the tag behind (IEEE
+/// Std 802.1AE §9.3); between two stations the SCI may be left out.
+const MACSEC_BYTES: usize = 6 + MACSEC_SCI_BYTES + 2 + 16;
+const MACSEC_SCI_BYTES: usize = 8;
 /// No suite or program pads to more.
 const PAD_TO_BYTES_MAX: usize = 16;
 
@@ -62,10 +70,19 @@ impl Carrier {
         }
     }
 
+    /// Length of those headers; MACsec has none.
+    #[must_use]
+    pub const fn outer_header_bytes(self) -> usize {
+        match self.form {
+            Form::MacSec => 0,
+            _ => self.outer().header_bytes(),
+        }
+    }
+
     /// The longest that an IP packet of `packet_bytes` gets on the cipher link.
     #[must_use]
     pub const fn cipher_packet_bytes(self, packet_bytes: usize) -> usize {
-        let outer = self.outer().header_bytes();
+        let outer = self.outer_header_bytes();
         match self.form {
             Form::Esp => outer_bytes(self.suite, self.outer(), packet_bytes),
             Form::WireGuard => {
@@ -73,6 +90,7 @@ impl Carrier {
                 outer + WIREGUARD_BYTES + padded
             }
             Form::OpenVpn => outer + OPENVPN_BYTES + packet_bytes,
+            Form::MacSec => MACSEC_BYTES + packet_bytes,
         }
     }
 
@@ -80,11 +98,12 @@ impl Carrier {
     /// where the packet's length is known.
     #[must_use]
     pub(super) fn added_bytes_least(self, packet_bytes: Option<usize>) -> usize {
-        let outer = self.outer().header_bytes();
+        let outer = self.outer_header_bytes();
         let added = |inner: usize| self.cipher_packet_bytes(inner) - inner - outer;
         match (self.form, packet_bytes) {
             (Form::Esp, Some(bytes)) => added(bytes),
             (Form::OpenVpn, _) => added(0) - OPENVPN_PEER_BYTES,
+            (Form::MacSec, _) => added(0) - MACSEC_SCI_BYTES,
             _ => (0..PAD_TO_BYTES_MAX).map(added).min().unwrap_or(0),
         }
     }
@@ -93,7 +112,7 @@ impl Carrier {
     #[must_use]
     pub fn clear_mtu(self, cipher_mtu: u16) -> Option<usize> {
         let cipher_mtu = usize::from(cipher_mtu);
-        let outer = self.outer().header_bytes();
+        let outer = self.outer_header_bytes();
         match self.form {
             Form::Esp => inner_mtu(self.suite, self.outer(), cipher_mtu),
             Form::WireGuard => {
@@ -101,6 +120,7 @@ impl Carrier {
                 Some(room - room % WIREGUARD_PAD_TO_BYTES)
             }
             Form::OpenVpn => cipher_mtu.checked_sub(outer + OPENVPN_BYTES),
+            Form::MacSec => cipher_mtu.checked_sub(MACSEC_BYTES),
         }
     }
 }
@@ -116,6 +136,7 @@ mod tests {
             (Form::Esp, false),
             (Form::WireGuard, true),
             (Form::OpenVpn, true),
+            (Form::MacSec, false),
         ] {
             let carrier = Carrier {
                 form,

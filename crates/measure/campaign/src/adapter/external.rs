@@ -27,7 +27,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
         // It may send ESP with or without UDP.
         outer_bytes: match form {
             Form::Esp => IPV4_HEADER_BYTES,
-            _ => external.carrier.outer().header_bytes(),
+            _ => external.carrier.outer_header_bytes(),
         },
         gateway_traffic: GatewayTraffic::Keepalives,
         // Boxes report in their own words.
@@ -61,8 +61,12 @@ fn in_words(external: &External) -> String {
         0 => "as they are configured".to_owned(),
         commands => format!("configured by {}", counted(commands, "command")),
     };
+    let place = match external.bump {
+        true => ", bumps in the wire",
+        false => "",
+    };
     format!(
-        "{} {suite} by {boxes} outside of this machine, {up}",
+        "{} {suite} by {boxes} outside of this machine{place}, {up}",
         form.name()
     )
 }

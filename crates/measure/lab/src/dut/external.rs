@@ -18,7 +18,7 @@ use crate::cables::Outside;
 use crate::protocol::SealedPort;
 use crate::switch;
 use crate::{DutAction, NodeId, Result, RunningDut};
-use campaign::plan::{self, ExternalBox, Reset};
+use campaign::plan::{self, ExternalBox, Form, Reset};
 use commands::CommandRunner;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -81,10 +81,14 @@ impl External {
                 runner.run(id, &its.via, command)?;
             }
         }
-        stations::attach(site, outside)?;
+        let at = stations::Cabling {
+            outside,
+            bump: self.plan.bump,
+        };
+        at.attach(site)?;
         tap_forwards(site, outside)?;
         let ready = Duration::from_nanos(self.plan.ready_ns);
-        dut.frame_path = Some(stations::frame_path(site, outside, ready)?);
+        dut.frame_path = Some(at.frame_path(site, ready)?);
         site.await_path_within(ready, &outside.interrupt)?;
         for (id, its) in self.boxes() {
             let mut fact = |key: &str, value: String| {
@@ -128,8 +132,13 @@ impl Adapter for External {
             form,
             control: true,
         };
+        let sealed_ports = match form {
+            // It is no protocol of UDP.
+            Form::MacSec => vec![sealed(&0)],
+            _ => self.plan.ports.iter().map(sealed).collect(),
+        };
         let mut dut = RunningDut {
-            sealed_ports: self.plan.ports.iter().map(sealed).collect(),
+            sealed_ports,
             elsewhere: true,
             ..RunningDut::default()
         };
@@ -195,7 +204,11 @@ impl Adapter for External {
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let runner = self.runner(site)?;
         // The stations of an interrupted run refuse calls and are about to end.
-        let detached = stations::detach(site, runner.outside);
+        let at = stations::Cabling {
+            outside: runner.outside,
+            bump: self.plan.bump,
+        };
+        let detached = at.detach(site);
         let mut taken_down = Ok(());
         for (id, its) in self.boxes() {
             for command in &its.down {

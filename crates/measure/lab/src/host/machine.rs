@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_processor_memory_and_a_kernel() {
-        let machine = read();
+        let machine = read(&Discipline::default());
         assert!(machine.cpus > 0 && machine.memory_bytes > 0);
         assert!(machine.kernel.starts_with("Linux "));
         assert!(machine.sysctls.contains_key("net.core.rmem_max"));

@@ -44,6 +44,16 @@ pub(super) enum Kind {
     Other,
 }
 
+/// A whole MACsec frame that is encrypted, with the number of its key.
+fn macsec(frame: &[u8]) -> Option<Kind> {
+    let is_whole = frame.len() >= usize::from(forms::MACSEC_FRAME_BYTES_LEAST);
+    let tci = frame.get(ETHERNET_HEADER_BYTES).filter(|_| is_whole)?;
+    let is_encrypted = tci & forms::MACSEC_TCI_MASK == forms::MACSEC_TCI;
+    is_encrypted.then(|| Kind::Sealed {
+        id: Some(u32::from(tci & forms::MACSEC_AN_MASK)),
+    })
+}
+
 /// Classifies frames; remembers the kind of first fragments.
 pub(super) struct Classifier<'a> {
     sealed_ports: &'a [SealedPort],
@@ -67,6 +77,8 @@ impl<'a> Classifier<'a> {
         let kind = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
             ETHERTYPE_ARP => Some(Kind::Control),
             clocks::ETHERTYPE if clocks::is_probe(frame) => Some(Kind::Control),
+            forms::EAPOL_ETHERTYPE if forms::has_macsec(self.sealed_ports) => Some(Kind::Control),
+            forms::MACSEC_ETHERTYPE if forms::has_macsec(self.sealed_ports) => macsec(frame),
             ETHERTYPE_IPV4 => self.ipv4(packet),
             ETHERTYPE_IPV6 => self.ipv6(packet),
             _ => None,

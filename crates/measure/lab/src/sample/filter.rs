@@ -71,6 +71,10 @@ pub(super) fn foreign_only(expected: Expected<'_>, marker: &[u8]) -> Vec<sock_fi
     program.when(BPF_JEQ, ETHERTYPE_ARP, EXPECTED);
     program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &neighbour_discovery());
     program.skip_unless(BPF_JEQ, clocks::ETHERTYPE.into(), &clock_probe());
+    if forms::has_macsec(sealed_ports) {
+        program.when(BPF_JEQ, forms::EAPOL_ETHERTYPE.into(), EXPECTED);
+        program.skip_unless(BPF_JEQ, forms::MACSEC_ETHERTYPE.into(), &macsec());
+    }
     program.unless(BPF_JEQ, ETHERTYPE_IPV4, FOREIGN);
     program.load(BPF_B | BPF_ABS, PROTOCOL_AT);
     match forms::has_bare_esp(sealed_ports) {
@@ -145,6 +149,18 @@ pub(crate) fn probes() -> Vec<sock_filter> {
     program.unless(BPF_JEQ, clocks::ETHERTYPE.into(), EXPECTED);
     program.push(BPF_RET | BPF_K, FOREIGN);
     program.0
+}
+
+/// MACsec frames that are encrypted.
+fn macsec() -> Assembler {
+    let mut program = Assembler::default();
+    program.load(BPF_W | BPF_LEN, 0);
+    program.unless(BPF_JGE, forms::MACSEC_FRAME_BYTES_LEAST.into(), FOREIGN);
+    program.load(BPF_B | BPF_ABS, ETHERNET_BYTES);
+    program.push(BPF_ALU | BPF_AND | BPF_K, forms::MACSEC_TCI_MASK.into());
+    program.unless(BPF_JEQ, forms::MACSEC_TCI.into(), FOREIGN);
+    program.push(BPF_RET | BPF_K, EXPECTED);
+    program
 }
 
 /// The lab's own probes between hosts, which are short.

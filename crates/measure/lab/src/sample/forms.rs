@@ -144,6 +144,8 @@ pub(super) const fn shapes(port: &SealedPort) -> &'static [Shape] {
         Form::Esp => ESP,
         Form::WireGuard => WIREGUARD,
         Form::OpenVpn => OPENVPN,
+        // It is no protocol of UDP.
+        Form::MacSec => &[],
     }
 }
 
@@ -156,6 +158,23 @@ pub(super) const fn has_keepalives(port: &SealedPort) -> bool {
 pub(super) fn has_bare_esp(ports: &[SealedPort]) -> bool {
     ports.is_empty() || ports.iter().any(|port| port.form == Form::Esp)
 }
+
+/// Whether MACsec is expected.
+pub(super) fn has_macsec(ports: &[SealedPort]) -> bool {
+    ports.iter().any(|port| port.form == Form::MacSec)
+}
+
+/// EtherTypes of MACsec and of its key agreement (IEEE Std 802.1AE §9.3, 802.1X §11.1.4).
+pub(super) const MACSEC_ETHERTYPE: u16 = 0x88e5;
+pub(super) const EAPOL_ETHERTYPE: u16 = 0x888e;
+/// The SecTAG's first byte behind the EtherType: version 0, encrypted and changed; of a frame that
+/// is only authenticated the last two are not set (§9.5).
+pub(super) const MACSEC_TCI_MASK: u8 = 0x8c;
+pub(super) const MACSEC_TCI: u8 = 0x0c;
+/// The number of the key, in the same byte.
+pub(super) const MACSEC_AN_MASK: u8 = 0x03;
+/// Ethernet header with the EtherType, SecTAG without SCI, the EtherType inside, and the tag.
+pub(super) const MACSEC_FRAME_BYTES_LEAST: u16 = 14 + 6 + 2 + 16;
 
 impl Shape {
     /// Returns the first of a list that matches a packet's first four bytes.

@@ -355,6 +355,7 @@ const fn ids(form: Form) -> &'static str {
         Form::Esp => "SPIs",
         Form::WireGuard => "receiver indices",
         Form::OpenVpn => "keys",
+        Form::MacSec => "association numbers",
     }
 }
 

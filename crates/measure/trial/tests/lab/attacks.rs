@@ -110,6 +110,7 @@ fn attacker(kind: AttackKind, running: &RunningDut) -> Role {
         Form::Esp => SealedForm::Esp,
         Form::WireGuard => SealedForm::WireGuard,
         Form::OpenVpn => SealedForm::OpenVpn,
+        Form::MacSec => unreachable!("these devices seal packets"),
     };
     let ports = running.sealed_ports.iter().map(|sealed| sealed.port);
     Role::Attack(Attack {

@@ -25,8 +25,12 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 8] = [
+pub(crate) const ALL: [(&str, fn()); 9] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
+    (
+        "bumps_in_the_wire_that_seal_frames_pass_every_check",
+        || outside("bump"),
+    ),
     ("boxes_in_clear_are_found_out_at_the_tap", || {
         outside("clear")
     }),
@@ -74,6 +78,7 @@ const BUSY: u8 = 77;
 pub(crate) fn play(scenario: &str) -> ExitCode {
     let play = || match scenario {
         "seal" => seal(),
+        "bump" => bump(),
         "clear" => clear(),
         "reset" => reset(),
         "untapped" => untapped(),
@@ -135,6 +140,43 @@ fn seal() {
     assert_eq!(Rack::addresses(), before);
 }
 
+/// Ethernet frames of one network cross in the form of MACsec; signed only, they are found out.
+fn bump() {
+    let rack = Rack::build(true);
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let device = rack.device(Does::SealFrames);
+    let tools = ping_cell(device.clone());
+    assert_sealed(&lab.measured(&tools));
+    let mut traffic = short(Direction::Both);
+    traffic.duplex = true;
+    let of_frames = |device| frames(adapter(device), traffic.clone(), load(200));
+    let measured = lab.measured(&of_frames(device));
+    assert_all_came(&measured, 200, 2);
+    assert_sealed(&measured);
+
+    let signing = rack.device(Does::SignFrames);
+    for cell in [ping_cell(signing.clone()), of_frames(signing)] {
+        assert_found_in_clear(&lab.record(&cell).outcome);
+    }
+    assert_eq!(rack.times_down(), [4, 4]);
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+fn assert_found_in_clear(outcome: &Outcome) {
+    let Outcome::Invalid { reasons, .. } = outcome else {
+        panic!("{outcome:#?}");
+    };
+    for check in [
+        "cipher-link-encrypted",
+        "no-clear-text",
+        "no-foreign-frames",
+    ] {
+        let found = reasons.iter().any(|reason| reason.starts_with(check));
+        assert!(found, "{check} is not among {reasons:#?}");
+    }
+}
+
 fn assert_sealed(measured: &Measured) {
     for check in [
         "cipher-link-encrypted",
@@ -191,19 +233,7 @@ fn clear() {
     let tools = ping_cell(device.clone());
     let frames = frames(adapter(device), short(Direction::Both), load(200));
     for cell in [tools, frames] {
-        match lab.record(&cell).outcome {
-            Outcome::Invalid { reasons, .. } => {
-                for check in [
-                    "cipher-link-encrypted",
-                    "no-clear-text",
-                    "no-foreign-frames",
-                ] {
-                    let found = reasons.iter().any(|reason| reason.starts_with(check));
-                    assert!(found, "{check} is not among {reasons:#?}");
-                }
-            }
-            other => panic!("{other:#?}"),
-        }
+        assert_found_in_clear(&lab.record(&cell).outcome);
     }
     assert_eq!(rack.times_down(), [2, 2]);
     drop(lab);

@@ -23,8 +23,9 @@ const READY_DEFAULT: Duration = Duration::from_secs(60);
 const LIMIT_MIN: Duration = Duration::from_secs(1);
 const LIMIT_MAX: Duration = Duration::from_secs(600);
 
-const FORMS: [(&str, Form); 3] = [
+const FORMS: [(&str, Form); 4] = [
     ("esp", Form::Esp),
+    ("macsec", Form::MacSec),
     ("wireguard", Form::WireGuard),
     ("openvpn", Form::OpenVpn),
 ];
@@ -34,6 +35,7 @@ const fn form_suites(form: Form) -> &'static [Suite] {
     match form {
         Form::WireGuard => &[Suite::ChaCha20Poly1305],
         Form::OpenVpn => &Suite::AEADS,
+        Form::MacSec => &[Suite::Aes256Gcm, Suite::Aes128Gcm],
         Form::Esp => &[],
     }
 }
@@ -44,6 +46,7 @@ const fn ports(form: Form) -> &'static [u16] {
         Form::Esp => &[500, 4500],
         Form::WireGuard => &[51820],
         Form::OpenVpn => &[1194],
+        Form::MacSec => &[],
     }
 }
 
@@ -58,7 +61,12 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
         of_form(node, suite(node, &Suite::ALL, allowed)?, known)
     });
     let words = map.with_default("suite_words", BTreeMap::new(), read_words);
-    let given_ports = map.with_default("ports", None, |node| read_ports(node).map(Some));
+    let bump = map.with_default("bump", false, Node::bool);
+    let has_ports = !matches!(form, Ok(Form::MacSec));
+    let given_ports = map.with_default("ports", None, |node| match has_ports {
+        true => read_ports(node).map(Some),
+        false => Err(node.mistake("MACsec has no ports", "leave `ports` out")),
+    });
     let limit = map.with_default("limit", LIMIT_DEFAULT, read_limit);
     let ready = map.with_default("ready", READY_DEFAULT, read_limit);
     let boxes = map.required("boxes").and_then(read_boxes);
@@ -68,8 +76,9 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
         carrier: Carrier {
             form,
             suite: usual,
-            udp: true,
+            udp: form != Form::MacSec,
         },
+        bump: bump?,
         ports: given_ports.unwrap_or_else(|| ports(form).to_vec()),
         suite_word: None,
         limit_ns: nanos(limit?),

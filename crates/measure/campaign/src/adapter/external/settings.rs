@@ -18,6 +18,10 @@ pub struct External {
     /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected
     /// too.
     pub ports: Vec<u16>,
+    /// Whether they pass Ethernet frames on between the stations, which are in one network then
+    /// (bumps in the wire), or route packets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bump: bool,
     /// The boxes' name of the suite, if it differs.
     pub suite_word: Option<String>,
     /// Timeout of one command, in nanoseconds.

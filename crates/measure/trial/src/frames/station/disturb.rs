@@ -159,6 +159,9 @@ impl StationRig<'_> {
                 Form::Esp => SealedForm::Esp,
                 Form::WireGuard => SealedForm::WireGuard,
                 Form::OpenVpn => SealedForm::OpenVpn,
+                Form::MacSec => {
+                    return Err(TrialError::frames("hostile packets are of UDP or ESP"));
+                }
             },
             ports: self
                 .dut

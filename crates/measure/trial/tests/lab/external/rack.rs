@@ -28,7 +28,54 @@ pub(super) const IDLE_MTU: &str = "1496";
 pub(super) enum Does {
     Seal,
     ForwardInClear,
+    /// Passes frames on, sealed in the form of MACsec.
+    SealFrames,
+    /// The same, only authenticated.
+    SignFrames,
 }
+
+impl Does {
+    const fn is_bump(self) -> bool {
+        matches!(self, Self::SealFrames | Self::SignFrames)
+    }
+}
+
+/// A bump in the wire, by hand: what enters one port leaves the other in the form of MACsec, and
+/// back. Its cipher is none that is in use.
+const BUMP: &str = r"
+import hashlib, select, socket, struct, sys
+sealing, key = sys.argv[1] == 'seal', b'a key of the test'
+def port(name):
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    opened.setsockopt(263, 23, 1)
+    opened.bind((name, 3))
+    return opened
+def crypt(number, text):
+    stream = hashlib.shake_128(key + number).digest(len(text))
+    mixed = int.from_bytes(text, 'big') ^ int.from_bytes(stream, 'big')
+    return mixed.to_bytes(len(text), 'big') if sealing else text
+def tag(number, body):
+    return hashlib.blake2b(number + body, key=key, digest_size=16).digest()
+inside, outside = port('eth0'), port('wan')
+tci = b'\x0c' if sealing else b'\x00'
+sent = 0
+print('ready version=1 suite=shake128-blake2', flush=True)
+while True:
+    for ready in select.select([inside, outside], [], [])[0]:
+        frame = ready.recv(65536)
+        try:
+            if ready is inside:
+                sent += 1
+                number = frame[6:12] + struct.pack('>I', sent)
+                body = crypt(number, frame[12:])
+                outside.send(frame[:12] + b'\x88\xe5' + tci + b'\x00' + number[6:] + body + tag(number, body))
+            elif frame[12:14] == b'\x88\xe5':
+                number, body = frame[6:12] + frame[16:20], frame[20:-16]
+                if tag(number, body) == frame[-16:]:
+                    inside.send(frame[:12] + crypt(number, body))
+        except OSError as error:
+            print(error, flush=True)
+";
 
 /// The boxes, as long as this lives.
 pub(super) struct Rack {
@@ -99,6 +146,7 @@ impl Rack {
             tapped,
         };
         rack.write_keys();
+        fs::write(rack.path("bump.py"), BUMP).unwrap();
         rack
     }
 
@@ -129,27 +177,31 @@ impl Rack {
 
     /// The device under test, with the commands of external boxes.
     pub(super) fn device(&self, does: Does) -> External {
+        let bump = does.is_bump();
         External {
             boxes: vec![self.box_of(1, does), self.box_of(2, does)],
             carrier: Carrier {
-                form: Form::Esp,
+                form: if bump { Form::MacSec } else { Form::Esp },
                 suite: Suite::Aes256Gcm,
-                udp: true,
+                udp: !bump,
             },
-            ports: vec![4500],
-            suite_word: None,
+            ports: if bump { Vec::new() } else { vec![4500] },
+            bump,
+            suite_word: bump.then(|| "shake128-blake2".to_owned()),
             limit_ns: 20_000_000_000,
             ready_ns: 10_000_000_000,
         }
     }
 
     fn box_of(&self, number: usize, does: Does) -> ExternalBox {
-        let pid = self.boxes[number - 1].id();
         let folder = self.folder.path().display();
         let ([own, peer], [near, far]) = match number {
             1 => (["a", "b"], ["{cipher_a}", "{cipher_b}"]),
             _ => (["b", "a"], ["{cipher_b}", "{cipher_a}"]),
         };
+        if does.is_bump() {
+            return self.bump(number, does);
+        }
         let mut up = vec![
             // What a kernel says by itself of IPv6, or of the port of a program that restarts, is
             // foreign between the boxes.
@@ -165,10 +217,7 @@ impl Rack {
             "for port in eth0 wan; do ethtool -K $port tso off gso off tx-udp-segmentation off; done".to_owned(),
         ];
         let mut its = ExternalBox {
-            via: format!("nsenter --net=/proc/{pid}/ns/net sh -c")
-                .split(' ')
-                .map(str::to_owned)
-                .collect(),
+            via: self.via(number),
             counter_lines: vec![
                 "awk '$1 == \"wan:\" {print \"wan_rx_bytes\", $2}' /proc/net/dev".to_owned(),
             ],
@@ -179,6 +228,7 @@ impl Rack {
             ..ExternalBox::default()
         };
         match does {
+            Does::SealFrames | Does::SignFrames => {}
             Does::ForwardInClear => {
                 for network in ["network", "test_network"] {
                     up.push(format!("ip route replace {{{network}_{peer}}} via {far}"));
@@ -220,6 +270,54 @@ impl Rack {
         }
         its.up = up;
         its
+    }
+
+    fn bump(&self, number: usize, does: Does) -> ExternalBox {
+        let folder = self.folder.path().display();
+        let named = format!("{folder}/box{number}");
+        let how = if does == Does::SealFrames {
+            "seal"
+        } else {
+            "sign"
+        };
+        let up = [
+            "sysctl -qw net.ipv6.conf.all.disable_ipv6=1".to_owned(),
+            "ip link set eth0 mtu {mtu} up; ip link set wan mtu {cipher_mtu} up".to_owned(),
+            "for port in eth0 wan; do ethtool -K $port tso off gso off tx-udp-segmentation off; done".to_owned(),
+            format!(
+                "python3 {folder}/bump.py {how} > {named}.log 2>&1 & echo $! > {named}.pid\n\
+                 until grep -q ^ready {named}.log\n\
+                 do kill -0 $! || {{ cat {named}.log >&2; exit 1; }}; sleep 0.01; done"
+            ),
+        ];
+        let line = |name: &str, sum: &str| format!("awk '/{name}:/ {{print {sum}}}' /proc/net/dev");
+        ExternalBox {
+            via: self.via(number),
+            up: up.into(),
+            down: vec![
+                format!(
+                    "pid=$(cat {named}.pid); kill $pid; while kill -0 $pid; do sleep 0.01; done 2>&-"
+                ),
+                format!("echo x >> {named}.down"),
+            ],
+            version: Some(format!("grep -o 'version=[^ ]*' {named}.log")),
+            suite_told: Some(format!("grep -o 'suite=[^ ]*' {named}.log")),
+            counters: [
+                ("clear_bytes".to_owned(), line("eth0", "$2 + $10")),
+                ("wan_rx_bytes".to_owned(), line("wan", "$2")),
+            ]
+            .into(),
+            ..ExternalBox::default()
+        }
+    }
+
+    /// What runs a command in a box.
+    fn via(&self, number: usize) -> Vec<String> {
+        let pid = self.boxes[number - 1].id();
+        format!("nsenter --net=/proc/{pid}/ns/net sh -c")
+            .split(' ')
+            .map(str::to_owned)
+            .collect()
     }
 
     /// How often the commands that take a box down have run.
