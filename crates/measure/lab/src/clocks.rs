@@ -15,6 +15,11 @@
 //! What comes from the link is not believed: a forged answer may spoil a comparison, and nothing
 //! else.
 
+mod exchange;
+pub(crate) mod probe;
+
+pub use exchange::{Ask, Exchange, Exchanges};
+
 use crate::host::corrected_ppb;
 use crate::packet_socket::PacketSocket;
 use crate::sample::filter;
@@ -26,19 +31,12 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use port::{ClockOffset, Stop, wait_readable};
-use serde::{Deserialize, Serialize};
+use probe::{PROBE_BYTES, Probe};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Local experimental EtherType 1 (IEEE Std 802): no protocol that passes gateways.
-pub(crate) const ETHERTYPE: u16 = 0x88b5;
-/// First bytes of every probe, in two words.
-pub(crate) const MAGIC: [u32; 2] = [0x4342_636c, 0x6f63_6b73];
-/// Length of a probe, without FCS.
-pub(crate) const PROBE_BYTES: usize = 72;
 
 /// How long an answer may take.
 const ANSWER_LIMIT: Duration = Duration::from_millis(20);
@@ -48,134 +46,6 @@ const STAMP_LIMIT: Duration = Duration::from_millis(1);
 const BUFFER_BYTES: usize = 64 << 10;
 /// Unanswered probes in a row after which no more are sent.
 const UNANSWERED_MAX: u32 = 5;
-
-/// The four times of a probe, in nanoseconds, each by the CLOCK_MONOTONIC of its side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
-    /// The probe left, or a little earlier.
-    pub sent_ns: i64,
-    /// It arrived, or a little later.
-    pub received_ns: i64,
-    /// The answer left, or a little earlier.
-    pub answered_ns: i64,
-    /// It arrived, or a little later.
-    pub returned_ns: i64,
-}
-
-/// Probes that were answered.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchanges {
-    /// In order.
-    pub exchanges: Vec<Exchange>,
-    /// By how much the conversion of each side's stamps may be wrong, both together.
-    pub within_ns: u64,
-    /// By how much the kernels of the asking and of the answering side correct the rates of their
-    /// clocks, in parts of 10^9 (adjtimex(2)).
-    pub corrected_ppb: [i64; 2],
-}
-
-/// Probes to send.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
-    /// Interface.
-    pub interface: String,
-    /// Its MAC address.
-    pub own: [u8; 6],
-    /// That of the interface that answers.
-    pub target: [u8; 6],
-    /// Number.
-    pub probes: u32,
-}
-
-/// What a probe, or its answer, carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Probe {
-    is_answer: bool,
-    number: u32,
-    /// Of an answer: when the probe arrived, and when the answer to the one before left, by
-    /// CLOCK_REALTIME; 0 if that one was not answered.
-    received_ns: i64,
-    last_answered_ns: i64,
-    /// Of an answer: how far that clock is ahead of the answering side's CLOCK_MONOTONIC.
-    ahead_ns: i64,
-    within_ns: u64,
-    corrected_ppb: i64,
-}
-
-/// Most that a conversion can be wrong by, and a rate be corrected by: a tenth (adjtimex(2)).
-const WITHIN_NS_MAX: u64 = 1_000_000_000;
-const CORRECTED_PPB_MAX: i64 = 200_000_000;
-/// Times of day until the year 2067 fit, and differences of two leave room for a third.
-const TIME_NS_MAX: i64 = i64::MAX / 3;
-
-impl Probe {
-    fn write(self, target: [u8; 6], source: [u8; 6]) -> [u8; PROBE_BYTES] {
-        let mut frame = [0; PROBE_BYTES];
-        let fields: [&[u8]; 12] = [
-            &target,
-            &source,
-            &ETHERTYPE.to_be_bytes(),
-            &MAGIC[0].to_be_bytes(),
-            &MAGIC[1].to_be_bytes(),
-            &[u8::from(self.is_answer)],
-            &self.number.to_be_bytes(),
-            &self.received_ns.to_be_bytes(),
-            &self.last_answered_ns.to_be_bytes(),
-            &self.ahead_ns.to_be_bytes(),
-            &self.within_ns.to_be_bytes(),
-            &self.corrected_ppb.to_be_bytes(),
-        ];
-        let mut rest = &mut frame[..];
-        for field in fields {
-            let (here, behind) = rest.split_at_mut(field.len());
-            here.copy_from_slice(field);
-            rest = behind;
-        }
-        frame
-    }
-
-    /// Reads a frame, with the source's MAC address; `None` if it is no probe.
-    fn read(frame: &[u8]) -> Option<(Self, [u8; 6])> {
-        fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-            let (field, behind) = rest.split_first_chunk::<N>()?;
-            *rest = behind;
-            Some(*field)
-        }
-        let mut rest = (frame.len() == PROBE_BYTES).then_some(frame)?;
-        let _target: [u8; 6] = take(&mut rest)?;
-        let source = take(&mut rest)?;
-        let ethertype = u16::from_be_bytes(take(&mut rest)?);
-        let magic = [take(&mut rest)?, take(&mut rest)?].map(u32::from_be_bytes);
-        let [is_answer] = take(&mut rest)?;
-        let is_answer = is_answer != 0;
-        let probe = Self {
-            is_answer,
-            number: u32::from_be_bytes(take(&mut rest)?),
-            received_ns: i64::from_be_bytes(take(&mut rest)?),
-            last_answered_ns: i64::from_be_bytes(take(&mut rest)?),
-            ahead_ns: i64::from_be_bytes(take(&mut rest)?),
-            within_ns: u64::from_be_bytes(take(&mut rest)?),
-            corrected_ppb: i64::from_be_bytes(take(&mut rest)?),
-        };
-        (ethertype == ETHERTYPE && magic == MAGIC).then_some((probe, source))
-    }
-}
-
-impl Probe {
-    /// Whether times and rates are possible.
-    fn is_plausible(&self) -> bool {
-        let times = [self.received_ns, self.last_answered_ns];
-        times.iter().all(|time| (0..TIME_NS_MAX).contains(time))
-            && self.ahead_ns.unsigned_abs() < TIME_NS_MAX.unsigned_abs()
-            && self.within_ns <= WITHIN_NS_MAX
-            && self.corrected_ppb.abs() <= CORRECTED_PPB_MAX
-    }
-}
-
-/// Whether a frame is a probe or its answer.
-pub(crate) fn is_probe(frame: &[u8]) -> bool {
-    Probe::read(frame).is_some()
-}
 
 /// A socket for probes.
 struct ProbeSocket(PacketSocket);
@@ -433,6 +303,3 @@ fn real_ns() -> i64 {
 fn nanoseconds(time: TimeSpec) -> i64 {
     time.tv_sec() * 1_000_000_000 + time.tv_nsec()
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,7 @@ use super::forms::{
     self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
-use crate::clocks;
+use crate::clocks::probe;
 use crate::protocol::{ControlPort, SealedPort};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -76,7 +76,7 @@ impl<'a> Classifier<'a> {
         };
         let kind = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
             ETHERTYPE_ARP => Some(Kind::Control),
-            clocks::ETHERTYPE if clocks::is_probe(frame) => Some(Kind::Control),
+            probe::ETHERTYPE if probe::is_probe(frame) => Some(Kind::Control),
             forms::EAPOL_ETHERTYPE if forms::has_macsec(self.sealed_ports) => Some(Kind::Control),
             forms::MACSEC_ETHERTYPE if forms::has_macsec(self.sealed_ports) => macsec(frame),
             ETHERTYPE_IPV4 => self.ipv4(packet),

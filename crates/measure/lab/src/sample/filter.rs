@@ -11,7 +11,7 @@ use super::forms::{
     self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
-use crate::clocks;
+use crate::clocks::probe;
 use crate::protocol::{ControlPort, SealedPort};
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP,
@@ -70,7 +70,7 @@ pub(super) fn foreign_only(expected: Expected<'_>, marker: &[u8]) -> Vec<sock_fi
     program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
     program.when(BPF_JEQ, ETHERTYPE_ARP, EXPECTED);
     program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &neighbour_discovery());
-    program.skip_unless(BPF_JEQ, clocks::ETHERTYPE.into(), &clock_probe());
+    program.skip_unless(BPF_JEQ, probe::ETHERTYPE.into(), &clock_probe());
     if forms::has_macsec(sealed_ports) {
         program.when(BPF_JEQ, forms::EAPOL_ETHERTYPE.into(), EXPECTED);
         program.skip_unless(BPF_JEQ, forms::MACSEC_ETHERTYPE.into(), &macsec());
@@ -144,9 +144,9 @@ fn packet(port: &SealedPort, shape: &Shape, marker: &[u8]) -> Assembler {
 pub(crate) fn probes() -> Vec<sock_filter> {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
-    program.unless(BPF_JEQ, clocks::PROBE_BYTES as u32, EXPECTED);
+    program.unless(BPF_JEQ, probe::PROBE_BYTES as u32, EXPECTED);
     program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
-    program.unless(BPF_JEQ, clocks::ETHERTYPE.into(), EXPECTED);
+    program.unless(BPF_JEQ, probe::ETHERTYPE.into(), EXPECTED);
     program.push(BPF_RET | BPF_K, FOREIGN);
     program.0
 }
@@ -167,8 +167,8 @@ fn macsec() -> Assembler {
 fn clock_probe() -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
-    program.unless(BPF_JEQ, clocks::PROBE_BYTES as u32, FOREIGN);
-    for (at, word) in (ETHERNET_BYTES..).step_by(4).zip(clocks::MAGIC) {
+    program.unless(BPF_JEQ, probe::PROBE_BYTES as u32, FOREIGN);
+    for (at, word) in (ETHERNET_BYTES..).step_by(4).zip(probe::MAGIC) {
         program.load(BPF_W | BPF_ABS, at);
         program.unless(BPF_JEQ, word, FOREIGN);
     }

@@ -1,6 +1,7 @@
 //! Checks of frame tests: of every frame trial of a procedure, and of the links and the DUT during
 //! the one whose evidence is read.
 
+mod clocks;
 mod confirmed;
 mod disturbed;
 mod every;
@@ -59,6 +60,7 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     if let Some(seen) = &observed.seen {
         checks.extend(path::checks(observed, seen));
         checks.extend(every::checks(observed, seen));
+        checks.push(clocks::clocks_compared(observed));
     }
     checks.into_iter().flatten().collect()
 }

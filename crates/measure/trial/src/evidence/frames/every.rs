@@ -8,11 +8,8 @@ use crate::evidence::failure::{count, size};
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, then_repeat, then_repeat_or};
 use campaign::plan::{Adapter, Role};
-use journal::record::{
-    Check, ClockAgreement, Cpu, Explanation, FrameTrial, LinkTraffic, TrialReadings,
-};
+use journal::record::{Check, Cpu, Explanation, FrameTrial, LinkTraffic, TrialReadings};
 use units::human;
-use units::human::duration_ns;
 
 /// Ethernet header. Virtual links do not count the FCS.
 const ETHERNET_BYTES: u64 = 14;
@@ -43,11 +40,10 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
         counts_work.then(|| trials_sealed(observed, seen)).flatten(),
         losses_attributed(observed),
         machine_in_trials(observed),
-        clocks_compared(observed),
     ]
 }
 
-fn read<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = Read<'a>> {
+pub(super) fn read<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = Read<'a>> {
     let trials = (1..).zip(&observed.result.trials);
     trials.filter_map(|(number, trial)| Some((number, trial, trial.readings.as_deref()?)))
 }
@@ -325,45 +321,6 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
         failed(&failures)
     );
     check("trials-watched", first.or(uncovered), detail)
-}
-
-/// Latencies across two hosts rest on their clocks, which were compared around every trial.
-fn clocks_compared(observed: &FrameObserved<'_>) -> Option<Check> {
-    let agreements: Vec<_> = read(observed).filter_map(|read| read.2.clocks).collect();
-    let worst = agreements.iter().max_by_key(|clocks| clocks.within_ns)?;
-    let latencies = || observed.result.latencies();
-    let inexact = latencies().find(|latency| latency.is_inexact());
-    let failure = inexact.and_then(|latency| {
-        let within = known_to(latency.clocks?);
-        let least = latency.histogram.first()?;
-        Some(Explanation::new(
-            format!(
-                "the clocks of the two hosts were {within}, and the smallest latency is {}",
-                duration_ns(least.upto_ns as f64)
-            ),
-            "probes between the hosts take long, or a clock is being corrected",
-            then_repeat("let chrony or ptp4l discipline both clocks, and keep the hosts idle"),
-        ))
-    });
-    let detail = format!(
-        "the clocks of the two hosts were compared before and after each of {} trials, and were {} at worst, {} at the latencies \
-         that are stated ({}); a tenth of the smallest latency is allowed, or 1 us",
-        agreements.len(),
-        known_to(*worst),
-        latencies()
-            .filter_map(|latency| latency.clocks)
-            .max_by_key(|clocks| clocks.within_ns)
-            .map_or_else(|| "not needed".to_owned(), known_to),
-        latencies().count()
-    );
-    check("clocks-compared", failure, detail)
-}
-
-fn known_to(clocks: ClockAgreement) -> String {
-    match clocks.within_ns {
-        ClockAgreement::UNKNOWN_NS => "not known".to_owned(),
-        within_ns => format!("known to {}", duration_ns(within_ns as f64)),
-    }
 }
 
 /// Explains frames between the gateways that were not sealed.

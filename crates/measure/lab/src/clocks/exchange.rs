@@ -1,0 +1,41 @@
+//! What is asked of an end of the link, and what it returns.
+
+use serde::{Deserialize, Serialize};
+
+/// The four times of a probe, in nanoseconds, each by the CLOCK_MONOTONIC of its side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// The probe left, or a little earlier.
+    pub sent_ns: i64,
+    /// It arrived, or a little later.
+    pub received_ns: i64,
+    /// The answer left, or a little earlier.
+    pub answered_ns: i64,
+    /// It arrived, or a little later.
+    pub returned_ns: i64,
+}
+
+/// Probes that were answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchanges {
+    /// In order.
+    pub exchanges: Vec<Exchange>,
+    /// By how much the conversion of each side's stamps may be wrong, both together.
+    pub within_ns: u64,
+    /// By how much the kernels of the asking and of the answering side correct the rates of their
+    /// clocks, in parts of 10^9 (adjtimex(2)).
+    pub corrected_ppb: [i64; 2],
+}
+
+/// Probes to send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Interface.
+    pub interface: String,
+    /// Its MAC address.
+    pub own: [u8; 6],
+    /// That of the interface that answers.
+    pub target: [u8; 6],
+    /// Number.
+    pub probes: u32,
+}
