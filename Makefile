@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search bench-watch campaigns truth emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-lane bench-memory bench-peers bench-search campaigns truth emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,9 +62,6 @@ campaigns: build ## Run every shipped campaign, shortened, and list the cells wi
 
 truth: ## Bias, coverage, false verdicts, lies found and time on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)
-
-bench-watch: build ## CPU time a frame that the watch on the cipher link costs (root)
-	bench/watch.py $(ARGS)
 
 emulate: ## Run the tests of AVX-512 and GFNI on an emulated processor (Bochs 2.8 or later; ARGS="magma" for some)
 	@scripts/emulate.sh $(ARGS)
