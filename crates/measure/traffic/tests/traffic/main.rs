@@ -6,5 +6,6 @@ mod golden;
 mod hostile;
 mod sealed;
 mod stations;
+mod two_clocks;
 mod wire_tap;
 mod witness;
