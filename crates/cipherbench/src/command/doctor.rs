@@ -19,12 +19,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) fn doctor(arguments: &Doctor) -> Result<Exit, Failure> {
     match &arguments.lab {
         Some(lab) => of_lab(lab, arguments),
-        None => {
-            let answer = here(arguments, &arguments.interface)?;
-            output::stdout(&answer.text(arguments.json))?;
-            Ok(answer.exit())
-        }
+        None => of_this_host(arguments, &arguments.interface),
     }
+}
+
+fn of_this_host(arguments: &Doctor, interfaces: &[String]) -> Result<Exit, Failure> {
+    let answer = here(arguments, interfaces)?;
+    output::stdout(&answer.text(arguments.json))?;
+    Ok(answer.exit())
 }
 
 /// What a host says of itself, or what was changed there.
@@ -55,9 +57,7 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
     let Some(hosts) = &plan.hosts else {
         let cables = plan.external.iter().flat_map(Cables::interfaces);
         let interfaces: Vec<_> = cables.map(|(_, name)| name.to_owned()).collect();
-        let answer = here(arguments, &interfaces)?;
-        output::stdout(&answer.text(arguments.json))?;
-        return Ok(answer.exit());
+        return of_this_host(arguments, &interfaces);
     };
     let interrupt = signals::interrupt()?;
     let mut exit = Exit::Done;

@@ -211,13 +211,8 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
     // The time of an answer comes with the next, so there is one probe more.
     for number in (0..=ask.probes).map(|index| first.wrapping_add(index)) {
         let probe = Probe {
-            is_answer: false,
             number,
-            received_ns: 0,
-            last_answered_ns: 0,
-            ahead_ns: 0,
-            within_ns: 0,
-            corrected_ppb: 0,
+            ..Probe::default()
         };
         let sent_ns = socket.send(&probe.write(ask.target, ask.own))?;
         let Some((answer, returned_ns)) = await_answer(&socket, (ask.target, number))? else {

@@ -8,7 +8,7 @@ pub(crate) const MAGIC: [u32; 2] = [0x4342_636c, 0x6f63_6b73];
 pub(crate) const PROBE_BYTES: usize = 72;
 
 /// What a probe, or its answer, carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Probe {
     pub(super) is_answer: bool,
     pub(super) number: u32,
@@ -16,15 +16,18 @@ pub(super) struct Probe {
     /// CLOCK_REALTIME; 0 if that one was not answered.
     pub(super) received_ns: i64,
     pub(super) last_answered_ns: i64,
-    /// Of an answer: how far that clock is ahead of the answering side's CLOCK_MONOTONIC.
+    /// Of an answer: how far that clock is ahead of the answering side's CLOCK_MONOTONIC, and by
+    /// how much that may be wrong.
     pub(super) ahead_ns: i64,
     pub(super) within_ns: u64,
+    /// Of an answer: by how much the kernel corrects the clock's rate, in parts of 10^9.
     pub(super) corrected_ppb: i64,
 }
 
-/// Most that a conversion can be wrong by, and a rate be corrected by: a tenth (adjtimex(2)).
+/// More than two readings of a clock are apart.
 const WITHIN_NS_MAX: u64 = 1_000_000_000;
-const CORRECTED_PPB_MAX: i64 = 200_000_000;
+/// More than a kernel corrects: a tenth and 500 ppm (adjtimex(2)).
+const CORRECTED_PPB_MAX: u64 = 200_000_000;
 /// Times of day until the year 2067 fit, and differences of two leave room for a third.
 const TIME_NS_MAX: i64 = i64::MAX / 3;
 
@@ -79,16 +82,14 @@ impl Probe {
         };
         (ethertype == ETHERTYPE && magic == MAGIC).then_some((probe, source))
     }
-}
 
-impl Probe {
     /// Whether times and rates are possible.
     pub(super) fn is_plausible(&self) -> bool {
         let times = [self.received_ns, self.last_answered_ns];
         times.iter().all(|time| (0..TIME_NS_MAX).contains(time))
             && self.ahead_ns.unsigned_abs() < TIME_NS_MAX.unsigned_abs()
             && self.within_ns <= WITHIN_NS_MAX
-            && self.corrected_ppb.abs() <= CORRECTED_PPB_MAX
+            && self.corrected_ppb.unsigned_abs() <= CORRECTED_PPB_MAX
     }
 }
 

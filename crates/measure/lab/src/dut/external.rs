@@ -20,6 +20,7 @@ use crate::switch;
 use crate::{DutAction, NodeId, Result, RunningDut};
 use campaign::plan::{self, ExternalBox, Form, Reset};
 use commands::CommandRunner;
+use stations::Cabling;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -71,6 +72,13 @@ impl External {
         Ok(CommandRunner::new(site, outside, &self.plan))
     }
 
+    const fn cabling<'a>(&self, outside: &'a Outside) -> Cabling<'a> {
+        Cabling {
+            outside,
+            bump: self.plan.bump,
+        }
+    }
+
     /// Starts the boxes and fills in `dut`.
     fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let runner = self.runner(site)?;
@@ -81,10 +89,7 @@ impl External {
                 runner.run(id, &its.via, command)?;
             }
         }
-        let at = stations::Cabling {
-            outside,
-            bump: self.plan.bump,
-        };
+        let at = self.cabling(outside);
         at.attach(site)?;
         tap_forwards(site, outside)?;
         let ready = Duration::from_nanos(self.plan.ready_ns);
@@ -204,11 +209,7 @@ impl Adapter for External {
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let runner = self.runner(site)?;
         // The stations of an interrupted run refuse calls and are about to end.
-        let at = stations::Cabling {
-            outside: runner.outside,
-            bump: self.plan.bump,
-        };
-        let detached = at.detach(site);
+        let detached = self.cabling(runner.outside).detach(site);
         let mut taken_down = Ok(());
         for (id, its) in self.boxes() {
             for command in &its.down {

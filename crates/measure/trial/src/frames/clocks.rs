@@ -24,9 +24,9 @@ const TRIES: u32 = 3;
 /// How much faster one clock can be than the other by itself, in parts of 10^9: an oscillator is
 /// wrong by up to 100 ppm. What the kernel corrects of each comes on top.
 const FASTER_PPB: u64 = 200_000;
-/// Time between the first two comparisons, which tell the drift in the first trial.
+/// The drift during the first trial is known from two comparisons that are this far apart.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Time from the word to start until senders start together: programs start within it.
+/// Senders that begin together do so this long after they are told: their programs start meanwhile.
 const LEAD: Duration = Duration::from_millis(250);
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -107,7 +107,7 @@ impl Course {
     fn ahead_ns(&self, at_ns: i64) -> i64 {
         let passed_ns = i128::from(at_ns - self.last.at_ns);
         let gained_ns = passed_ns * i128::from(self.faster_ppb) / i128::from(SECOND_NS);
-        // At most a thousandth of a time that fits.
+        // At most a tenth of a time that fits.
         self.last.ahead_ns.saturating_add(gained_ns as i64)
     }
 
@@ -191,10 +191,9 @@ impl<'a> HostClocks<'a> {
                  cable between the hosts on which those can be compared: measure with `tcp`, `udp` and `ping`",
             )
         })?;
-        let now = || compare_now(bench, &ends)?.map_err(|why| TrialError::frames(why.describe()));
-        let first = now()?;
+        let first = compare_now(bench, &ends)??;
         sleep_until(bench, iter::empty(), Instant::now() + SETTLE, interrupt)?;
-        let second = now()?;
+        let second = compare_now(bench, &ends)??;
         Ok(Self {
             bench,
             ends,
@@ -283,34 +282,36 @@ impl Drop for Answering<'_> {
     }
 }
 
-/// Compares the clocks now. Nobody listens for probes during a trial, which would cost its frames
-/// time.
+/// Compares the clocks now; the inner error is why that is not possible. Probes are answered only
+/// meanwhile: a socket that waits for them would slow the frames of a trial.
 fn compare_now(
     bench: &dyn Bench,
     [asking, answering]: &[ClockEnd<'_>; 2],
-) -> Result<Result<Comparison, Incomparable>, TrialError> {
+) -> Result<Result<Comparison, TrialError>, TrialError> {
     let _answering = Answering::start(bench, answering)?;
     let node = bench.node(asking.node);
-    let mut found = Err(Incomparable::TooFew);
-    for _ in 0..TRIES {
+    let mut tries = 0;
+    loop {
+        tries += 1;
         let request = Request::ClockAsk(Ask {
             interface: asking.interface.to_owned(),
             own: asking.mac,
             target: answering.mac,
             probes: PROBES,
         });
-        found = match node.call(request) {
-            Ok(Response::Clocks(exchanges)) => compare(&exchanges),
+        let found = match node.call(request) {
+            Ok(Response::Clocks(exchanges)) => {
+                compare(&exchanges).map_err(|why| TrialError::frames(why.describe()))
+            }
             Ok(other) => return Err(node.unexpected(&other).into()),
-            // A clock was set meanwhile.
-            Err(LabError::Node { .. }) => Err(Incomparable::Jumped),
+            // Its reason: a clock was set meanwhile, or there is no such interface.
+            Err(error @ LabError::Node { .. }) => Err(error.into()),
             Err(error) => return Err(error.into()),
         };
-        if found.is_ok() {
-            break;
+        if found.is_ok() || tries == TRIES {
+            return Ok(found);
         }
     }
-    Ok(found)
 }
 
 #[cfg(test)]

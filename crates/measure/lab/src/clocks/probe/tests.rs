@@ -34,6 +34,18 @@ proptest! {
     }
 
     #[test]
+    fn extreme_values_are_refused_and_not_reckoned_with(value in prop_oneof![Just(i64::MIN), Just(i64::MAX)]) {
+        let extreme = |set: fn(&mut Probe, i64)| {
+            let mut probe = Probe::default();
+            set(&mut probe, value);
+            probe.is_plausible()
+        };
+        prop_assert!(!extreme(|probe, value| probe.ahead_ns = value));
+        prop_assert!(!extreme(|probe, value| probe.received_ns = value));
+        prop_assert!(!extreme(|probe, value| probe.corrected_ppb = value));
+    }
+
+    #[test]
     fn nothing_else_is_a_probe(probe in probe(), at in 12_usize..22, change in 1_u8.., cut in 0..PROBE_BYTES) {
         let mut frame = probe.write(SIDES[0], SIDES[1]);
         prop_assert!(!is_probe(&frame[..cut]));
