@@ -47,8 +47,8 @@ static bool run(IMB_MGR *library, const struct chacha *chacha, IMB_CIPHER_DIRECT
         uint8_t *packet = buffer + packets[i].at;
         uint8_t *text = packet + AEAD_PREFIX_BYTES;
         size_t len = packets[i].bytes - AEAD_PREFIX_BYTES - TAG_BYTES;
-        cb_nonce_and_aad(packet, packets[i].sequence_high, chacha->salt, nonces[i], aads[i]);
-        fill(jobs[i], chacha, direction, nonces[i], aads[i], AAD_BYTES, text, len, text,
+        cb_nonce_and_aad(&chacha->sa, packet, packets[i].sequence_high, chacha->salt, nonces[i], aads[i]);
+        fill(jobs[i], chacha, direction, nonces[i], aads[i], cb_aad_bytes(&chacha->sa), text, len, text,
              direction == IMB_DIR_ENCRYPT ? text + len : tags[i]);
     }
     /* These jobs complete when they are submitted. */
@@ -95,8 +95,8 @@ static bool seal_from(struct cb_manager *manager, struct cb_sa *sa, uint32_t seq
 {
     struct chacha *chacha = (struct chacha *)sa;
     uint8_t nonce[16], aad[16];
-    cb_nonce_and_aad(packet, sequence_high, chacha->salt, nonce, aad);
-    return run_one(manager->library, chacha, IMB_DIR_ENCRYPT, nonce, aad, AAD_BYTES, text,
+    cb_nonce_and_aad(sa, packet, sequence_high, chacha->salt, nonce, aad);
+    return run_one(manager->library, chacha, IMB_DIR_ENCRYPT, nonce, aad, cb_aad_bytes(sa), text,
                    bytes - AEAD_PREFIX_BYTES - TAG_BYTES, packet + AEAD_PREFIX_BYTES, packet + bytes - TAG_BYTES);
 }
 
@@ -118,10 +118,10 @@ static bool aead_open(struct cb_manager *manager, struct cb_sa *sa, const uint8_
 }
 
 /* An SA with a key of 32 bytes; NULL when there is no memory. */
-struct cb_sa *cb_imb_chacha_new(const uint8_t key[32], const uint8_t salt[4])
+struct cb_sa *cb_imb_chacha_new(const uint8_t key[32], const uint8_t salt[4], bool extended)
 {
     static const struct cb_operations operations = {seal, open, seal_from, aead_seal, aead_open};
-    struct chacha *chacha = (struct chacha *)cb_sa_new(sizeof *chacha, &operations);
+    struct chacha *chacha = (struct chacha *)cb_sa_new(sizeof *chacha, &operations, extended);
     if (chacha == NULL)
         return NULL;
     memcpy(chacha->key, key, sizeof chacha->key);

@@ -1,6 +1,6 @@
 /*
- * A cipher and an HMAC over header, IV, ciphertext and the high half of the sequence number, which is not sent
- * (RFC 4303 section 3.3.2.1).
+ * A cipher and an HMAC over header, IV, ciphertext and the high half of an extended sequence number, which is not
+ * sent (RFC 4303 section 3.3.2.1).
  *
  * CBC sealing and hashing cannot be parallelized within a packet: the library processes 16 packets in parallel. A
  * chunk makes two passes, each of which fills the lanes by itself: cipher, then hash, or the other way round. So
@@ -12,7 +12,7 @@
  * the time.
  *
  * During the hash the high half of the sequence number is in the place of the ICV, so that the authenticated data is
- * contiguous.
+ * contiguous. Where numbers are not extended it lies there too, and is not hashed.
  */
 #define _GNU_SOURCE
 #include "ipsec_mb.h"
@@ -66,7 +66,7 @@ static void fill(IMB_JOB *job, const struct encrypt_then_mac *etm, uint8_t *pack
     job->cipher_start_src_offset_in_bytes = prefix;
     job->msg_len_to_cipher_in_bytes = sealed - prefix;
     job->hash_start_src_offset_in_bytes = 0;
-    job->msg_len_to_hash_in_bytes = sealed + SEQUENCE_HIGH_BYTES;
+    job->msg_len_to_hash_in_bytes = sealed + (etm->sa.extended ? SEQUENCE_HIGH_BYTES : 0);
     job->u.HMAC._hashed_auth_key_xor_ipad = etm->inner;
     job->u.HMAC._hashed_auth_key_xor_opad = etm->outer;
     job->auth_tag_output = icv;
@@ -304,10 +304,10 @@ static void set_cipher(struct encrypt_then_mac *etm, IMB_MGR *library, enum ciph
 
 /* An SA with keys of the suite's lengths; NULL when there is no memory. */
 struct cb_sa *cb_imb_encrypt_then_mac_new(struct cb_manager *manager, uint32_t cipher, uint32_t hmac,
-                                          const uint8_t *cipher_key, const uint8_t *hmac_key)
+                                          const uint8_t *cipher_key, const uint8_t *hmac_key, bool extended)
 {
     static const struct cb_operations operations = {.seal = seal, .open = open, .seal_from = seal_from};
-    struct encrypt_then_mac *etm = (struct encrypt_then_mac *)cb_sa_new(sizeof *etm, &operations);
+    struct encrypt_then_mac *etm = (struct encrypt_then_mac *)cb_sa_new(sizeof *etm, &operations, extended);
     if (etm == NULL)
         return NULL;
     set_cipher(etm, manager->library, (enum cipher)cipher, cipher_key);

@@ -34,15 +34,16 @@ static bool seal(struct cb_manager *manager, struct cb_sa *sa, uint8_t *buffer, 
 {
     struct gcm *gcm = (struct gcm *)sa;
     aes_gcm_enc_dec_t encrypt = encryption(manager, gcm);
+    size_t aad_bytes = cb_aad_bytes(sa);
     uint8_t nonces[CHUNK][16], aads[CHUNK][16];
     for (size_t n; count > 0; packets += n, count -= n) {
         n = count < CHUNK ? count : CHUNK;
         for (size_t i = 0; i < n; i++)
-            cb_nonce_and_aad(buffer + packets[i].at, packets[i].sequence_high, gcm->salt, nonces[i], aads[i]);
+            cb_nonce_and_aad(sa, buffer + packets[i].at, packets[i].sequence_high, gcm->salt, nonces[i], aads[i]);
         for (size_t i = 0; i < n; i++) {
             uint8_t *text = buffer + packets[i].at + AEAD_PREFIX_BYTES;
             size_t len = packets[i].bytes - AEAD_PREFIX_BYTES - TAG_BYTES;
-            encrypt(&gcm->key, &gcm->context, text, text, len, nonces[i], aads[i], AAD_BYTES, text + len,
+            encrypt(&gcm->key, &gcm->context, text, text, len, nonces[i], aads[i], aad_bytes, text + len,
                     TAG_BYTES);
         }
     }
@@ -54,15 +55,16 @@ static bool open(struct cb_manager *manager, struct cb_sa *sa, uint8_t *buffer, 
 {
     struct gcm *gcm = (struct gcm *)sa;
     aes_gcm_enc_dec_t decrypt = decryption(manager, gcm);
+    size_t aad_bytes = cb_aad_bytes(sa);
     uint8_t nonces[CHUNK][16], aads[CHUNK][16], tags[CHUNK][TAG_BYTES];
     for (size_t n; count > 0; packets += n, authentic += n, count -= n) {
         n = count < CHUNK ? count : CHUNK;
         for (size_t i = 0; i < n; i++)
-            cb_nonce_and_aad(buffer + packets[i].at, packets[i].sequence_high, gcm->salt, nonces[i], aads[i]);
+            cb_nonce_and_aad(sa, buffer + packets[i].at, packets[i].sequence_high, gcm->salt, nonces[i], aads[i]);
         for (size_t i = 0; i < n; i++) {
             uint8_t *text = buffer + packets[i].at + AEAD_PREFIX_BYTES;
             size_t len = packets[i].bytes - AEAD_PREFIX_BYTES - TAG_BYTES;
-            decrypt(&gcm->key, &gcm->context, text, text, len, nonces[i], aads[i], AAD_BYTES, tags[i], TAG_BYTES);
+            decrypt(&gcm->key, &gcm->context, text, text, len, nonces[i], aads[i], aad_bytes, tags[i], TAG_BYTES);
         }
         cb_settle(buffer, packets, n, tags, authentic);
     }
@@ -74,10 +76,10 @@ static bool seal_from(struct cb_manager *manager, struct cb_sa *sa, uint32_t seq
 {
     struct gcm *gcm = (struct gcm *)sa;
     uint8_t nonce[16], aad[16];
-    cb_nonce_and_aad(packet, sequence_high, gcm->salt, nonce, aad);
+    cb_nonce_and_aad(sa, packet, sequence_high, gcm->salt, nonce, aad);
     size_t len = bytes - AEAD_PREFIX_BYTES - TAG_BYTES;
     encryption(manager, gcm)(&gcm->key, &gcm->context, packet + AEAD_PREFIX_BYTES, text, len, nonce, aad,
-                             AAD_BYTES, packet + bytes - TAG_BYTES, TAG_BYTES);
+                             cb_aad_bytes(sa), packet + bytes - TAG_BYTES, TAG_BYTES);
     return true;
 }
 
@@ -100,10 +102,10 @@ static bool aead_open(struct cb_manager *manager, struct cb_sa *sa, const uint8_
 
 /* An SA with a key of 16 or 32 bytes; NULL when there is no memory. */
 struct cb_sa *cb_imb_gcm_new(struct cb_manager *manager, const uint8_t *key, size_t key_bytes,
-                             const uint8_t salt[4])
+                             const uint8_t salt[4], bool extended)
 {
     static const struct cb_operations operations = {seal, open, seal_from, aead_seal, aead_open};
-    struct gcm *gcm = (struct gcm *)cb_sa_new(sizeof *gcm, &operations);
+    struct gcm *gcm = (struct gcm *)cb_sa_new(sizeof *gcm, &operations, extended);
     if (gcm == NULL)
         return NULL;
     memcpy(&gcm->salt, salt, sizeof gcm->salt);

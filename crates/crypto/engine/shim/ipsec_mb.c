@@ -162,7 +162,7 @@ const char *cb_imb_load(size_t threads, const char **version)
     return NULL;
 }
 
-struct cb_sa *cb_sa_new(size_t bytes, const struct cb_operations *operations)
+struct cb_sa *cb_sa_new(size_t bytes, const struct cb_operations *operations, bool extended)
 {
     void *place;
     if (posix_memalign(&place, 64, bytes) != 0)
@@ -170,6 +170,7 @@ struct cb_sa *cb_sa_new(size_t bytes, const struct cb_operations *operations)
     struct cb_sa *sa = memset(place, 0, bytes);
     sa->operations = operations;
     sa->bytes = bytes;
+    sa->extended = extended;
     return sa;
 }
 

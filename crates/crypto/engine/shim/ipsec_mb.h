@@ -19,7 +19,6 @@
 
 #define NONCE_BYTES 12
 #define TAG_BYTES 16
-#define AAD_BYTES 12
 #define ESP_HEADER_BYTES 8
 /* ESP header and IV of an AEAD. */
 #define AEAD_PREFIX_BYTES 16
@@ -51,6 +50,8 @@ struct cb_manager {
 struct cb_sa {
     const struct cb_operations *operations;
     size_t bytes;
+    /* Whether sequence numbers are extended: then their high half is authenticated too. */
+    bool extended;
 } __attribute__((aligned(64)));
 
 /* The functions of a kind of SA. Each returns false if the library left work undone, which it never does. */
@@ -77,7 +78,13 @@ struct cb_operations {
 };
 
 /* An SA of that many zeroed bytes, or NULL when there is no memory. */
-struct cb_sa *cb_sa_new(size_t bytes, const struct cb_operations *operations);
+struct cb_sa *cb_sa_new(size_t bytes, const struct cb_operations *operations, bool extended);
+
+/* Length of an AEAD's additional data: SPI and sequence number. */
+static inline size_t cb_aad_bytes(const struct cb_sa *sa)
+{
+    return sa->extended ? 12 : 8;
+}
 
 /*
  * Nonce and additional data of an AEAD's packet (RFC 4106 section 3.1, 5; RFC 7634 section 2, 2.1).
@@ -85,8 +92,8 @@ struct cb_sa *cb_sa_new(size_t bytes, const struct cb_operations *operations);
  * Each is written by one store of 16 bytes: the library reads them by wide loads, which would wait some 20 ns
  * for smaller stores to reach the cache. On 64-byte packets that doubles the rate.
  */
-static inline void cb_nonce_and_aad(const uint8_t *packet, uint32_t sequence_high, uint32_t salt,
-                                    uint8_t nonce[16], uint8_t aad[16])
+static inline void cb_nonce_and_aad(const struct cb_sa *sa, const uint8_t *packet, uint32_t sequence_high,
+                                    uint32_t salt, uint8_t nonce[16], uint8_t aad[16])
 {
     uint64_t header, iv;
     memcpy(&header, packet, sizeof header);
@@ -94,7 +101,8 @@ static inline void cb_nonce_and_aad(const uint8_t *packet, uint32_t sequence_hig
     uint64_t spi = header & 0xffffffff, sequence_low = header >> 32;
     uint64_t high = __builtin_bswap32(sequence_high);
     _mm_storeu_si128((__m128i *)nonce, _mm_set_epi64x((int64_t)(iv >> 32), (int64_t)(iv << 32 | salt)));
-    _mm_storeu_si128((__m128i *)aad, _mm_set_epi64x((int64_t)sequence_low, (int64_t)(high << 32 | spi)));
+    int64_t front = (int64_t)(sa->extended ? high << 32 | spi : header);
+    _mm_storeu_si128((__m128i *)aad, _mm_set_epi64x((int64_t)sequence_low, front));
 }
 
 /* Whether two ICVs of that many bytes, a multiple of 4, are equal; takes the same time wherever they differ. */

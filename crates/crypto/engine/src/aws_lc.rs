@@ -5,7 +5,7 @@
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
 use crate::engine::Engine;
-use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch, Transform};
+use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch, Transform};
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
@@ -49,6 +49,7 @@ impl Engine for AwsLc {
         hmac: Hmac,
         cipher_key: &[u8],
         hmac_key: &[u8],
+        numbers: SequenceNumbers,
     ) -> Box<dyn Transform> {
         let suite = Suite::EncryptThenMac(cipher, hmac);
         let cbc: Option<Box<dyn Cbc>> = match cipher {
@@ -58,7 +59,7 @@ impl Engine for AwsLc {
         let algorithm =
             hmac_algorithm(hmac).unwrap_or_else(|| unreachable!("{suite} is not served"));
         let mac = HmacKey(hmac::Key::new(algorithm, hmac_key));
-        Box::new(EncryptThenMac::new(suite, cbc, Box::new(mac)))
+        Box::new(EncryptThenMac::new(suite, cbc, Box::new(mac), numbers))
     }
 }
 

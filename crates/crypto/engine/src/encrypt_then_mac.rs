@@ -1,10 +1,10 @@
 //! Suites with an HMAC. An engine adds implementations of CBC and MAC.
 //!
-//! To seal: encrypt the text, then authenticate header, IV, ciphertext and the high half of the
-//! sequence number, which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the ICV in
-//! constant time, and decrypt only what is authentic.
+//! To seal: encrypt the text, then authenticate header, IV, ciphertext and the high half of an
+//! extended sequence number, which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the
+//! ICV in constant time, and decrypt only what is authentic.
 
-use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
+use crate::transform::{EngineFailed, Packet, SequenceNumbers, Transform, one_by_one};
 use ctutils::CtEq;
 use std::ops::Range;
 use wire::overhead::ESP_HEADER_BYTES;
@@ -49,16 +49,27 @@ pub(crate) struct EncryptThenMac {
     /// `None` if the suite does not encrypt.
     cbc: Option<Box<dyn Cbc>>,
     mac: Box<dyn Mac>,
+    numbers: SequenceNumbers,
 }
 
 impl EncryptThenMac {
-    pub(crate) fn new(suite: Suite, cbc: Option<Box<dyn Cbc>>, mac: Box<dyn Mac>) -> Self {
+    pub(crate) fn new(
+        suite: Suite,
+        cbc: Option<Box<dyn Cbc>>,
+        mac: Box<dyn Mac>,
+        numbers: SequenceNumbers,
+    ) -> Self {
         assert_eq!(
             cbc.is_some(),
             suite.iv_bytes() > 0,
             "{suite} and its cipher"
         );
-        Self { suite, cbc, mac }
+        Self {
+            suite,
+            cbc,
+            mac,
+            numbers,
+        }
     }
 
     fn encrypt(&mut self, packet: &mut [u8]) {
@@ -72,8 +83,9 @@ impl EncryptThenMac {
     fn authenticate(&mut self, sequence_high: u32, packet: &mut [u8]) {
         let text = text_of(self.suite, packet.len());
         let (sealed, icv) = packet.split_at_mut(text.end);
-        self.mac
-            .authenticate([sealed, &sequence_high.to_be_bytes()], icv);
+        let high = sequence_high.to_be_bytes();
+        let high = &high[..self.numbers.unsent_bytes()];
+        self.mac.authenticate([sealed, high], icv);
     }
 
     fn open_in_place(&mut self, sequence_high: u32, packet: &mut [u8]) -> bool {
@@ -81,8 +93,9 @@ impl EncryptThenMac {
         let (sealed, icv) = packet.split_at_mut(text.end);
         let mut expected = [0; ICV_BYTES_MAX];
         let expected = &mut expected[..icv.len()];
-        self.mac
-            .authenticate([sealed, &sequence_high.to_be_bytes()], expected);
+        let high = sequence_high.to_be_bytes();
+        let high = &high[..self.numbers.unsent_bytes()];
+        self.mac.authenticate([sealed, high], expected);
         let authentic = bool::from((*expected).ct_eq(icv));
         let (prefix, text) = sealed.split_at_mut(text.start);
         if !authentic {
@@ -119,6 +132,10 @@ pub(crate) fn text_of(suite: Suite, packet_bytes: usize) -> Range<usize> {
 impl Transform for EncryptThenMac {
     fn suite(&self) -> Suite {
         self.suite
+    }
+
+    fn numbers(&self) -> SequenceNumbers {
+        self.numbers
     }
 
     fn seal_from(

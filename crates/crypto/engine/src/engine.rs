@@ -1,7 +1,7 @@
 //! The interface of an engine.
 
 use crate::transform::EspAead;
-use crate::{Aead, Transform};
+use crate::{Aead, SequenceNumbers, Transform};
 use wire::{Cipher, Hmac, Suite};
 
 /// An implementation of suites.
@@ -35,20 +35,26 @@ pub(crate) trait Engine: Sync {
         hmac: Hmac,
         _cipher_key: &[u8],
         _hmac_key: &[u8],
+        _numbers: SequenceNumbers,
     ) -> Box<dyn Transform> {
         unreachable!("{} is not served", Suite::EncryptThenMac(cipher, hmac))
     }
 
     /// Prepares the keying material of an SA. Called like [`aead`](Self::aead), for any suite that
     /// the engine has, with [`Suite::keymat_bytes`].
-    fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
+    fn transform(
+        &self,
+        suite: Suite,
+        keymat: &[u8],
+        numbers: SequenceNumbers,
+    ) -> Box<dyn Transform> {
         let (key, rest) = keymat.split_at(suite.key_bytes());
         if let Suite::EncryptThenMac(cipher, hmac) = suite {
-            return self.encrypt_then_mac(cipher, hmac, key, rest);
+            return self.encrypt_then_mac(cipher, hmac, key, rest, numbers);
         }
         let salt = rest
             .try_into()
             .expect("an AEAD's keying material ends in its salt");
-        Box::new(EspAead::new(self.aead(suite, key), salt))
+        Box::new(EspAead::new(self.aead(suite, key), salt, numbers))
     }
 }

@@ -12,7 +12,7 @@ mod tests;
 mod tree;
 
 use crate::engine::Engine;
-use crate::{Aead, Transform};
+use crate::{Aead, SequenceNumbers, Transform};
 use ::gost::kuznyechik::Kuznyechik;
 use ::gost::magma::Magma;
 use ::gost::{BlockCipher, KEY_BYTES, Kernel};
@@ -62,7 +62,14 @@ impl Engine for Gost {
         unreachable!("{suite} is not an AEAD with a single key")
     }
 
-    fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
+    fn transform(
+        &self,
+        suite: Suite,
+        keymat: &[u8],
+        numbers: SequenceNumbers,
+    ) -> Box<dyn Transform> {
+        // `Selection` makes no others.
+        assert!(numbers.are_extended(), "{suite} has extended numbers");
         let Suite::Gost(suite) = suite else {
             unreachable!("{suite} is not served")
         };

@@ -14,7 +14,7 @@ mod transform;
 mod tests;
 
 use crate::engine::Engine;
-use crate::{Aead, Transform};
+use crate::{Aead, SequenceNumbers, Transform};
 use aead::AeadKey;
 use transform::Sa;
 use wire::{Cipher, Suite};
@@ -44,8 +44,13 @@ impl Engine for IpsecMb {
         Box::new(AeadKey::new(suite, key))
     }
 
-    fn transform(&self, suite: Suite, keymat: &[u8]) -> Box<dyn Transform> {
-        Box::new(Sa::new(suite, keymat))
+    fn transform(
+        &self,
+        suite: Suite,
+        keymat: &[u8],
+        numbers: SequenceNumbers,
+    ) -> Box<dyn Transform> {
+        Box::new(Sa::new(suite, keymat, numbers))
     }
 }
 

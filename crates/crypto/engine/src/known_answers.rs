@@ -7,6 +7,7 @@
 mod aead;
 mod packet;
 
+use crate::SequenceNumbers;
 use crate::engine::Engine;
 use crate::vectors::{self, Vector, VectorError};
 use std::sync::OnceLock;
@@ -68,7 +69,8 @@ pub(crate) fn check(engine: &dyn Engine, suite: Suite) -> Result<(), Failure> {
             aead_answers += 1;
         }
         if let Some(answer) = packet::Answer::of(suite, vector).map_err(unreadable)? {
-            answer.check(&mut *engine.transform(suite, answer.keymat()))?;
+            let numbers = SequenceNumbers::Extended;
+            answer.check(&mut *engine.transform(suite, answer.keymat(), numbers))?;
             packets += 1;
         }
     }

@@ -27,7 +27,7 @@ pub mod vectors;
 pub use choice::{CpuChoice, NULL};
 pub use known_answers::Failure;
 pub use selection::{EngineError, EngineInfo, PassedOver, Selection, engines, select};
-pub use transform::{EngineFailed, Packet, Transform};
+pub use transform::{EngineFailed, Packet, SequenceNumbers, Transform};
 
 use wire::Suite;
 

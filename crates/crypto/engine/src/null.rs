@@ -7,7 +7,9 @@
 use crate::encrypt_then_mac::text_of;
 use crate::engine::Engine;
 use crate::transform::one_by_one;
-use crate::{Aead, EngineFailed, NONCE_BYTES, Packet, TAG_BYTES, TagMismatch, Transform};
+use crate::{
+    Aead, EngineFailed, NONCE_BYTES, Packet, SequenceNumbers, TAG_BYTES, TagMismatch, Transform,
+};
 use wire::Suite;
 
 /// A constant ICV, truncated to the suite's length. It only detects a peer that really seals.
@@ -27,20 +29,29 @@ impl Engine for Null {
     }
 
     fn aead(&self, suite: Suite, _key: &[u8]) -> Box<dyn Aead> {
-        Box::new(Key(suite))
+        Box::new(Key(suite, SequenceNumbers::Extended))
     }
 
-    fn transform(&self, suite: Suite, _keymat: &[u8]) -> Box<dyn Transform> {
-        Box::new(Key(suite))
+    fn transform(
+        &self,
+        suite: Suite,
+        _keymat: &[u8],
+        numbers: SequenceNumbers,
+    ) -> Box<dyn Transform> {
+        Box::new(Key(suite, numbers))
     }
 }
 
-/// The part of a key that it needs: the suite, for the lengths of packets.
-struct Key(Suite);
+/// The part of a key that it needs: the suite, for the lengths of packets, and the numbers.
+struct Key(Suite, SequenceNumbers);
 
 impl Transform for Key {
     fn suite(&self) -> Suite {
         self.0
+    }
+
+    fn numbers(&self) -> SequenceNumbers {
+        self.1
     }
 
     fn seal_from(

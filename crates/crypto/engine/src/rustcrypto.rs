@@ -9,7 +9,7 @@
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac, Place};
 use crate::engine::Engine;
-use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch, Transform};
+use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch, Transform};
 use aes::{Aes128, Aes256};
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::aead::{AeadInOut, consts};
@@ -61,6 +61,7 @@ impl Engine for RustCrypto {
         hmac: Hmac,
         cipher_key: &[u8],
         hmac_key: &[u8],
+        numbers: SequenceNumbers,
     ) -> Box<dyn Transform> {
         let cbc: Option<Box<dyn Cbc>> = match cipher {
             Cipher::Null => None,
@@ -76,7 +77,7 @@ impl Engine for RustCrypto {
             Hmac::Sha512 => Box::new(HmacKey::<HmacReset<Sha512>>::new(hmac_key)),
         };
         let suite = Suite::EncryptThenMac(cipher, hmac);
-        Box::new(EncryptThenMac::new(suite, cbc, mac))
+        Box::new(EncryptThenMac::new(suite, cbc, mac, numbers))
     }
 }
 

@@ -4,8 +4,6 @@
 //! the table in crate `choice`, ordered by speed. The tests then check it against every vector and
 //! the other engines.
 
-use crate::Aead;
-use crate::Transform;
 use crate::aws_lc::AwsLc;
 use crate::engine::Engine;
 use crate::gost;
@@ -13,6 +11,7 @@ use crate::ipsec_mb::IpsecMb;
 use crate::known_answers::{self, Failure};
 use crate::null::Null;
 use crate::rustcrypto::RustCrypto;
+use crate::{Aead, SequenceNumbers, Transform};
 use choice::{CpuChoice, UnknownEngine};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -162,13 +161,27 @@ impl Selection {
     /// If the length of `keymat` is not [`Suite::keymat_bytes`].
     #[must_use]
     pub fn transform(&self, keymat: &[u8]) -> Box<dyn Transform> {
+        self.transform_with(keymat, SequenceNumbers::Extended)
+    }
+
+    /// As [`transform`](Self::transform), for a peer with these sequence numbers.
+    ///
+    /// # Panics
+    /// Also if they are short and the suite is not one of [`Suite::COMMON`].
+    #[must_use]
+    pub fn transform_with(&self, keymat: &[u8], numbers: SequenceNumbers) -> Box<dyn Transform> {
+        assert!(
+            numbers.are_extended() || Suite::COMMON.contains(&self.suite),
+            "{} has no short sequence numbers",
+            self.suite
+        );
         assert_eq!(
             keymat.len(),
             self.suite.keymat_bytes(),
             "length of the keying material of {}",
             self.suite
         );
-        self.engine.transform(self.suite, keymat)
+        self.engine.transform(self.suite, keymat, numbers)
     }
 
     /// Prepares an AEAD's key, without salt.

@@ -19,9 +19,37 @@ pub struct Packet {
     pub at: usize,
     /// Length from the SPI to the end of the ICV.
     pub bytes: usize,
-    /// High half of the extended sequence number, which is authenticated and not sent (RFC 4303
-    /// §2.2.1).
+    /// High half of an extended sequence number, which is authenticated and not sent (RFC 4303
+    /// §2.2.1); 0 if numbers are short.
     pub sequence_high: u32,
+}
+
+/// Length of the sequence numbers that both ends of an SA have agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SequenceNumbers {
+    /// 64 bits (ESN, RFC 4303 §2.2.1): the high half is authenticated and not sent.
+    #[default]
+    Extended,
+    /// 32 bits, all of which are sent.
+    Short,
+}
+
+impl SequenceNumbers {
+    /// Whether they have 64 bits.
+    #[inline]
+    #[must_use]
+    pub const fn are_extended(self) -> bool {
+        matches!(self, Self::Extended)
+    }
+
+    /// Length of the part that is authenticated and not sent.
+    #[inline]
+    pub(crate) const fn unsent_bytes(self) -> usize {
+        match self {
+            Self::Extended => 4,
+            Self::Short => 0,
+        }
+    }
 }
 
 /// A failure of the engine: a device is absent or reports an error. The batch is unchanged.
@@ -43,6 +71,11 @@ pub struct EngineFailed {
 pub trait Transform: Send {
     /// Returns the suite of the SA.
     fn suite(&self) -> Suite;
+
+    /// Returns what sequence numbers the SA has.
+    fn numbers(&self) -> SequenceNumbers {
+        SequenceNumbers::Extended
+    }
 
     /// Seals `text` into `packet`, which already has header and IV: ciphertext, then ICV. For long
     /// packets, where a copy would cost more than a batch gains.
@@ -75,8 +108,8 @@ pub trait Transform: Send {
     ) -> Result<(), EngineFailed>;
 }
 
-/// Length of the additional authenticated data: SPI and the whole sequence number.
-const AAD_BYTES: usize = 12;
+/// Length of the longest additional authenticated data: SPI and the whole sequence number.
+const AAD_BYTES_MAX: usize = 12;
 /// Length of an AEAD's IV.
 const IV_BYTES: usize = NONCE_BYTES - SALT_BYTES;
 /// Length of the shortest text: all AEADs pad to 4 bytes.
@@ -88,35 +121,49 @@ const PREFIX_BYTES: usize = ESP_HEADER_BYTES + IV_BYTES;
 pub(crate) struct EspAead {
     aead: Box<dyn Aead>,
     salt: [u8; SALT_BYTES],
+    numbers: SequenceNumbers,
 }
 
 impl EspAead {
-    pub(crate) const fn new(aead: Box<dyn Aead>, salt: [u8; SALT_BYTES]) -> Self {
-        Self { aead, salt }
+    pub(crate) const fn new(
+        aead: Box<dyn Aead>,
+        salt: [u8; SALT_BYTES],
+        numbers: SequenceNumbers,
+    ) -> Self {
+        Self {
+            aead,
+            salt,
+            numbers,
+        }
     }
-}
 
-/// Returns additional data and nonce of a packet with this prefix (RFC 4106 §3.1, §5; RFC 7634 §2,
-/// §2.1).
-#[inline]
-pub(crate) fn aad_and_nonce(
-    prefix: &[u8; PREFIX_BYTES],
-    sequence_high: u32,
-    salt: [u8; SALT_BYTES],
-) -> ([u8; AAD_BYTES], [u8; NONCE_BYTES]) {
-    let mut aad = [0; AAD_BYTES];
-    aad[..4].copy_from_slice(&prefix[..4]);
-    aad[4..8].copy_from_slice(&sequence_high.to_be_bytes());
-    aad[8..].copy_from_slice(&prefix[4..8]);
-    let mut nonce = [0; NONCE_BYTES];
-    nonce[..SALT_BYTES].copy_from_slice(&salt);
-    nonce[SALT_BYTES..].copy_from_slice(&prefix[ESP_HEADER_BYTES..]);
-    (aad, nonce)
+    /// Returns additional data, with its length, and nonce of a packet with this prefix (RFC 4106
+    /// §3.1, §5; RFC 7634 §2, §2.1).
+    #[inline]
+    fn aad_and_nonce(
+        &self,
+        prefix: &[u8; PREFIX_BYTES],
+        sequence_high: u32,
+    ) -> ([u8; AAD_BYTES_MAX], usize, [u8; NONCE_BYTES]) {
+        let unsent = self.numbers.unsent_bytes();
+        let mut aad = [0; AAD_BYTES_MAX];
+        aad[..4].copy_from_slice(&prefix[..4]);
+        aad[4..8].copy_from_slice(&sequence_high.to_be_bytes());
+        aad[4 + unsent..8 + unsent].copy_from_slice(&prefix[4..8]);
+        let mut nonce = [0; NONCE_BYTES];
+        nonce[..SALT_BYTES].copy_from_slice(&self.salt);
+        nonce[SALT_BYTES..].copy_from_slice(&prefix[ESP_HEADER_BYTES..]);
+        (aad, ESP_HEADER_BYTES + unsent, nonce)
+    }
 }
 
 impl Transform for EspAead {
     fn suite(&self) -> Suite {
         self.aead.suite()
+    }
+
+    fn numbers(&self) -> SequenceNumbers {
+        self.numbers
     }
 
     #[inline]
@@ -127,16 +174,16 @@ impl Transform for EspAead {
         packet: &mut [u8],
     ) -> Result<(), EngineFailed> {
         let (prefix, sealed) = split(packet);
-        let (aad, nonce) = aad_and_nonce(prefix, sequence_high, self.salt);
-        self.aead.seal(&nonce, &aad, text, sealed);
+        let (aad, aad_bytes, nonce) = self.aad_and_nonce(prefix, sequence_high);
+        self.aead.seal(&nonce, &aad[..aad_bytes], text, sealed);
         Ok(())
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
         for (packet, sequence_high) in one_by_one(buffer, packets) {
             let (prefix, sealed) = split(packet);
-            let (aad, nonce) = aad_and_nonce(prefix, sequence_high, self.salt);
-            self.aead.seal_in_place(&nonce, &aad, sealed);
+            let (aad, aad_bytes, nonce) = self.aad_and_nonce(prefix, sequence_high);
+            self.aead.seal_in_place(&nonce, &aad[..aad_bytes], sealed);
         }
         Ok(())
     }
@@ -150,8 +197,8 @@ impl Transform for EspAead {
         assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
             let (prefix, sealed) = split(packet);
-            let (aad, nonce) = aad_and_nonce(prefix, sequence_high, self.salt);
-            *authentic = self.aead.open(&nonce, &aad, sealed).is_ok();
+            let (aad, aad_bytes, nonce) = self.aad_and_nonce(prefix, sequence_high);
+            *authentic = self.aead.open(&nonce, &aad[..aad_bytes], sealed).is_ok();
         }
         Ok(())
     }

@@ -68,6 +68,8 @@ pub struct InboundSa {
     transform: Box<dyn Transform>,
     suite: Suite,
     shape: Shape,
+    /// Whether the high half of a number is to be inferred.
+    is_extended: bool,
     window: Window,
 }
 
@@ -78,6 +80,7 @@ impl InboundSa {
         let suite = transform.suite();
         Self {
             spi,
+            is_extended: transform.numbers().are_extended(),
             transform,
             suite,
             shape: Shape::of(suite),
@@ -99,8 +102,8 @@ impl InboundSa {
 
     /// Opens an ESP packet in place, from its SPI to the end of its ICV.
     ///
-    /// 1. The high half of the sequence number is inferred, and the number checked against the
-    ///    window.
+    /// 1. The high half of an extended sequence number is inferred, and the number checked against
+    ///    the window.
     /// 2. The ICV is verified over SPI and that number too; the packet is decrypted.
     /// 3. Only now the number is marked in the window (RFC 4303 §3.4.3).
     /// 4. Padding and trailer are checked and removed.
@@ -152,7 +155,11 @@ impl InboundSa {
         if u32::from_be_bytes([p0, p1, p2, p3]) != self.spi || !self.shape.is_aligned(more) {
             return Err(OpenError::IntegrityFailed);
         }
-        let sequence = self.window.infer(u32::from_be_bytes([s0, s1, s2, s3]))?;
+        let low = u32::from_be_bytes([s0, s1, s2, s3]);
+        let sequence = match self.is_extended {
+            true => self.window.infer(low)?,
+            false => low.into(),
+        };
         self.window.check(sequence)?;
         Ok(sequence)
     }

@@ -2,8 +2,9 @@
 //!
 //! An SA is one direction of one lane. [`OutboundSa`] and [`InboundSa`] work on packets in the
 //! caller's buffers, singly or in batches, without allocation; the caller decides which SA a packet
-//! belongs to, and when keys change. Sequence numbers always have 64 bits (ESN), of which the low
-//! half is sent; an AEAD's IV is the full sequence number, so a nonce cannot repeat under one key.
+//! belongs to, and when keys change. Sequence numbers have 64 bits (ESN), of which the low half is
+//! sent, unless the transform is for a peer with 32 bits; an AEAD's IV is the full sequence number,
+//! so a nonce cannot repeat under one key.
 //! The IVs of CBC are unpredictable.
 //!
 //! A batch takes three steps in either direction, so that an engine processes all its packets at

@@ -1,6 +1,7 @@
 //! Limits of one SA.
 
 use crate::iv::KEY_BITS;
+use engine::SequenceNumbers;
 use wire::{Cipher, Gost, Suite};
 
 /// What an SA may seal under one key; it stops at the limit reached first.
@@ -71,15 +72,15 @@ impl Limits {
         }
     }
 
-    /// These limits, reduced to the suite's maximum.
-    pub(crate) const fn within(self, suite: Suite) -> Self {
-        let most = Self::packets_max(suite);
+    /// These limits, reduced to the suite's maximum, and to that of short sequence numbers, which
+    /// never wrap (RFC 4303 §3.3.3).
+    pub(crate) fn within(self, suite: Suite, numbers: SequenceNumbers) -> Self {
+        let most = match numbers {
+            SequenceNumbers::Extended => Self::packets_max(suite),
+            SequenceNumbers::Short => Self::packets_max(suite).min(u32::MAX.into()),
+        };
         Self {
-            packets: if self.packets < most {
-                self.packets
-            } else {
-                most
-            },
+            packets: self.packets.min(most),
             ..self
         }
     }

@@ -50,15 +50,17 @@ pub struct OutboundSa {
 }
 
 impl OutboundSa {
-    /// An SA that has sealed nothing yet, and stops at the suite's [`Limits::of`]. `transform`'s
-    /// keying material must never have been used for sealing.
+    /// An SA that has sealed nothing yet, and stops at the suite's [`Limits::of`], or at the last
+    /// of short sequence numbers. `transform`'s keying material must never have been used for
+    /// sealing.
     ///
     /// # Panics
     /// If the suite uses CBC, and the operating system provides no random bytes.
     #[must_use]
     pub fn new(spi: u32, transform: Box<dyn Transform>) -> Self {
         let suite = transform.suite();
-        let limits = Limits::of(suite).within(suite);
+        let numbers = transform.numbers();
+        let limits = Limits::of(suite).within(suite, numbers);
         Self {
             spi,
             transform,
@@ -75,7 +77,7 @@ impl OutboundSa {
     /// Replaces the limits; [`Limits::packets_max`] still applies.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
-        let limits = limits.within(self.suite);
+        let limits = limits.within(self.suite, self.transform.numbers());
         Self {
             limits,
             due: limits.due(),
@@ -92,6 +94,16 @@ impl OutboundSa {
             bytes: self.due.bytes.min(lifetime.bytes),
         };
         Self { due, ..self }
+    }
+
+    /// Continues behind this sequence number: the keying material has sealed packets up to it, or
+    /// they are set aside for another sender.
+    #[must_use]
+    pub fn after(self, sequence: u64) -> Self {
+        Self {
+            sequence: sequence.max(self.sequence),
+            ..self
+        }
     }
 
     /// The SA's SPI.

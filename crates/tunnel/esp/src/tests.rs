@@ -11,7 +11,7 @@ mod scapy;
 mod tshark;
 
 use crate::{InboundSa, Limits, OutboundSa, TRAILER_ROOM, WindowSize};
-use engine::{CpuChoice, EngineError, Selection, Transform, engines, select};
+use engine::{CpuChoice, EngineError, Selection, SequenceNumbers, Transform, engines, select};
 use wire::{SALT_BYTES, Suite};
 
 const SPI: u32 = 0x1001;

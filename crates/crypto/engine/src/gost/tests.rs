@@ -3,7 +3,7 @@
 mod examples;
 
 use super::*;
-use crate::Packet;
+use crate::{Packet, SequenceNumbers};
 use ::magma::cipher::{BlockCipherEncrypt, KeyInit};
 use ::mgm::aead::{AeadInPlace, NewAead};
 use hmac::{Hmac, Mac};
@@ -51,7 +51,6 @@ fn seal_mgm<M: NewAead + AeadInPlace>(
 ) -> Vec<u8> {
     let cipher = M::new_from_slice(key).unwrap();
     let mut sealed = text.to_vec();
-    #[expect(deprecated, reason = "the crate's generation of arrays")]
     let nonce = ::mgm::aead::Nonce::<M>::from_slice(nonce);
     let tag = cipher
         .encrypt_in_place_detached(nonce, aad, &mut sealed)
@@ -277,7 +276,7 @@ proptest! {
                 texts.push((prefix.len(), text));
             }
             for engine in engines() {
-                let mut transform = engine.transform(shape, &keymat);
+                let mut transform = engine.transform(shape, &keymat, SequenceNumbers::Extended);
                 let (mut buffer, places) = batch(&plain, &highs);
                 transform.seal(&mut buffer, &places).unwrap();
                 let (expected, _) = batch(&sealed, &highs);
@@ -285,7 +284,7 @@ proptest! {
 
                 // The sealing transform already has keys of the last leaves; a new receiver has
                 // none.
-                let mut transform = engine.transform(shape, &keymat);
+                let mut transform = engine.transform(shape, &keymat, SequenceNumbers::Extended);
                 let mut authentic = vec![false; places.len()];
                 let forged = forged.index(places.len());
                 let is_forged = shape.icv_bytes() > 0;
@@ -327,7 +326,11 @@ fn packet_of(keymat: &[u8], sequence: u64) -> Vec<u8> {
 const KEYMAT: [u8; 36] = [7; 36];
 
 fn magma_mgm() -> Box<dyn Transform> {
-    PORTABLE.transform(Suite::Gost(Suites::MagmaMgm), &KEYMAT)
+    PORTABLE.transform(
+        Suite::Gost(Suites::MagmaMgm),
+        &KEYMAT,
+        SequenceNumbers::Extended,
+    )
 }
 
 /// Opens packets in one batch. Returns which are authentic, and how many keys were derived.

@@ -2,7 +2,7 @@
 
 use super::ffi;
 use super::manager::{Keys, with_manager};
-use crate::{Aead, NONCE_BYTES, TAG_BYTES, TagMismatch};
+use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch};
 use wire::{SALT_BYTES, Suite};
 
 /// Calls pass the whole nonce, so the salt is empty.
@@ -21,8 +21,10 @@ impl AeadKey {
     pub(super) fn new(suite: Suite, key: &[u8]) -> Self {
         assert_eq!(key.len(), suite.key_bytes(), "key length of {suite}");
         let keys = match suite {
-            Suite::Aes128Gcm | Suite::Aes256Gcm => Keys::gcm(key, NO_SALT),
-            Suite::ChaCha20Poly1305 => Keys::chacha(key, NO_SALT),
+            Suite::Aes128Gcm | Suite::Aes256Gcm => {
+                Keys::gcm(key, NO_SALT, SequenceNumbers::Extended)
+            }
+            Suite::ChaCha20Poly1305 => Keys::chacha(key, NO_SALT, SequenceNumbers::Extended),
             Suite::EncryptThenMac(..) | Suite::Gost(_) => unreachable!("{suite} is no AEAD"),
         };
         Self { suite, keys }

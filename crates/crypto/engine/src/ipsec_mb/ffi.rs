@@ -25,14 +25,16 @@ unsafe extern "C" {
         key: *const u8,
         key_bytes: usize,
         salt: *const u8,
+        extended: bool,
     ) -> *mut Sa;
-    pub(super) fn cb_imb_chacha_new(key: *const u8, salt: *const u8) -> *mut Sa;
+    pub(super) fn cb_imb_chacha_new(key: *const u8, salt: *const u8, extended: bool) -> *mut Sa;
     pub(super) fn cb_imb_encrypt_then_mac_new(
         manager: *mut Manager,
         cipher: u32,
         hmac: u32,
         cipher_key: *const u8,
         hmac_key: *const u8,
+        extended: bool,
     ) -> *mut Sa;
     pub(super) fn cb_imb_sa_free(sa: *mut Sa);
 

@@ -1,6 +1,7 @@
 //! Loading the library, its job managers, and its keying material.
 
 use super::ffi;
+use crate::SequenceNumbers;
 use std::ffi::{CStr, c_char};
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
@@ -82,20 +83,30 @@ unsafe impl Send for Keys {}
 
 impl Keys {
     /// Makes keying material for AES-GCM with a key of 16 or 32 bytes.
-    pub(super) fn gcm(key: &[u8], salt: [u8; SALT_BYTES]) -> Self {
+    pub(super) fn gcm(key: &[u8], salt: [u8; SALT_BYTES], numbers: SequenceNumbers) -> Self {
         assert!(matches!(key.len(), 16 | 32), "key length of AES-GCM");
         Self::made(with_manager(|manager| {
             // SAFETY: the manager belongs to this thread; `key` has a length that the shim accepts,
             // `salt` has 4 bytes.
-            unsafe { ffi::cb_imb_gcm_new(manager, key.as_ptr(), key.len(), salt.as_ptr()) }
+            unsafe {
+                ffi::cb_imb_gcm_new(
+                    manager,
+                    key.as_ptr(),
+                    key.len(),
+                    salt.as_ptr(),
+                    numbers.are_extended(),
+                )
+            }
         }))
     }
 
     /// Makes keying material for ChaCha20-Poly1305.
-    pub(super) fn chacha(key: &[u8], salt: [u8; SALT_BYTES]) -> Self {
+    pub(super) fn chacha(key: &[u8], salt: [u8; SALT_BYTES], numbers: SequenceNumbers) -> Self {
         assert_eq!(key.len(), 32, "key length of ChaCha20-Poly1305");
         // SAFETY: `key` and `salt` are valid for the 32 and 4 bytes that are read.
-        Self::made(unsafe { ffi::cb_imb_chacha_new(key.as_ptr(), salt.as_ptr()) })
+        Self::made(unsafe {
+            ffi::cb_imb_chacha_new(key.as_ptr(), salt.as_ptr(), numbers.are_extended())
+        })
     }
 
     /// Makes keying material for a cipher with an HMAC.
@@ -104,6 +115,7 @@ impl Keys {
         hmac: Hmac,
         cipher_key: &[u8],
         hmac_key: &[u8],
+        numbers: SequenceNumbers,
     ) -> Self {
         // The numbering of the shim.
         const { assert!(Cipher::Null as u32 == 0 && Cipher::DesCbc as u32 == 1) };
@@ -123,6 +135,7 @@ impl Keys {
                     hmac as u32,
                     cipher_key.as_ptr(),
                     hmac_key.as_ptr(),
+                    numbers.are_extended(),
                 )
             }
         }))

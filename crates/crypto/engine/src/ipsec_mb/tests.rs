@@ -3,7 +3,7 @@
 
 use super::IpsecMb;
 use crate::engine::Engine;
-use crate::{Packet, Transform};
+use crate::{Packet, SequenceNumbers, Transform};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use wire::overhead::ESP_HEADER_BYTES;
@@ -12,7 +12,11 @@ use wire::{Cipher, Hmac, Suite};
 /// Returns the transform of a suite, if the library is on this host.
 fn transform(suite: Suite) -> Option<Box<dyn Transform>> {
     match IpsecMb.probe() {
-        Ok(_) => Some(IpsecMb.transform(suite, &noise(suite.keymat_bytes(), 1))),
+        Ok(_) => Some(IpsecMb.transform(
+            suite,
+            &noise(suite.keymat_bytes(), 1),
+            SequenceNumbers::Extended,
+        )),
         Err(reason) => {
             eprintln!("SKIPPED: engine ipsec-mb: {reason}");
             None

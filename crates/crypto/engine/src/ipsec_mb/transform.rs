@@ -4,7 +4,7 @@ use super::NAME;
 use super::batch::Shape;
 use super::ffi;
 use super::manager::{Keys, with_manager};
-use crate::{EngineFailed, Packet, Transform};
+use crate::{EngineFailed, Packet, SequenceNumbers, Transform};
 use wire::{SALT_BYTES, Suite};
 
 /// Length of the longest text in a lane: lanes count bytes in 16 bits, and the highest count marks
@@ -18,20 +18,23 @@ pub(super) struct Sa {
     suite: Suite,
     shape: Shape,
     packet_bytes_max: usize,
+    numbers: SequenceNumbers,
     keys: Keys,
 }
 
 impl Sa {
-    pub(super) fn new(suite: Suite, keymat: &[u8]) -> Self {
+    pub(super) fn new(suite: Suite, keymat: &[u8], numbers: SequenceNumbers) -> Self {
         let (key, rest) = keymat.split_at(suite.key_bytes());
         let salt = || -> [u8; SALT_BYTES] {
             rest.try_into()
                 .expect("an AEAD's keying material ends in its salt")
         };
         let keys = match suite {
-            Suite::Aes128Gcm | Suite::Aes256Gcm => Keys::gcm(key, salt()),
-            Suite::ChaCha20Poly1305 => Keys::chacha(key, salt()),
-            Suite::EncryptThenMac(cipher, hmac) => Keys::encrypt_then_mac(cipher, hmac, key, rest),
+            Suite::Aes128Gcm | Suite::Aes256Gcm => Keys::gcm(key, salt(), numbers),
+            Suite::ChaCha20Poly1305 => Keys::chacha(key, salt(), numbers),
+            Suite::EncryptThenMac(cipher, hmac) => {
+                Keys::encrypt_then_mac(cipher, hmac, key, rest, numbers)
+            }
             Suite::Gost(_) => unreachable!("{suite} is not served"),
         };
         let shape = Shape::of(suite);
@@ -43,6 +46,7 @@ impl Sa {
             suite,
             shape,
             packet_bytes_max,
+            numbers,
             keys,
         }
     }
@@ -60,6 +64,10 @@ impl Sa {
 impl Transform for Sa {
     fn suite(&self) -> Suite {
         self.suite
+    }
+
+    fn numbers(&self) -> SequenceNumbers {
+        self.numbers
     }
 
     #[inline]

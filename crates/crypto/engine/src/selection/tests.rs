@@ -1,7 +1,7 @@
 //! Selection among engines that are absent, wrong or lack a suite.
 
 use super::*;
-use crate::{EngineFailed, NONCE_BYTES, Packet, TagMismatch};
+use crate::{EngineFailed, NONCE_BYTES, Packet, SequenceNumbers, TagMismatch};
 use wire::{Cipher, Hmac};
 
 /// AWS-LC with one fault.
@@ -61,9 +61,10 @@ impl Engine for Faulty {
         hmac: Hmac,
         cipher_key: &[u8],
         hmac_key: &[u8],
+        numbers: SequenceNumbers,
     ) -> Box<dyn Transform> {
         Box::new(FaultyTransform {
-            inner: AwsLc.encrypt_then_mac(cipher, hmac, cipher_key, hmac_key),
+            inner: AwsLc.encrypt_then_mac(cipher, hmac, cipher_key, hmac_key, numbers),
             fault: self.fault,
         })
     }

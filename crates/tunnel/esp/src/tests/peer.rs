@@ -4,6 +4,9 @@ use super::*;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+/// What both ends of an SA have agreed on, beside the keys of [`keymat`].
+pub(super) type Sa = (Suite, SequenceNumbers);
+
 /// A Python process that runs `scapy_peer.py`.
 pub(super) struct Scapy {
     child: Child,
@@ -43,19 +46,23 @@ impl Scapy {
     }
 
     /// The inner packet of an ESP packet that we sealed.
-    pub(super) fn open(&mut self, suite: Suite, sequence: u64, packet: &[u8]) -> Vec<u8> {
-        self.ask("open", suite, sequence, &hex(packet))
+    pub(super) fn open(&mut self, sa: Sa, sequence: u64, packet: &[u8]) -> Vec<u8> {
+        self.ask("open", sa, sequence, &hex(packet))
     }
 
     /// An ESP packet for us to open.
-    pub(super) fn seal(&mut self, suite: Suite, sequence: u64, iv: &[u8], inner: &[u8]) -> Vec<u8> {
+    pub(super) fn seal(&mut self, sa: Sa, sequence: u64, iv: &[u8], inner: &[u8]) -> Vec<u8> {
         let low = sequence as u32;
         let rest = format!("{low} {} {}", hex(iv), hex(inner));
-        self.ask("seal", suite, sequence, &rest)
+        self.ask("seal", sa, sequence, &rest)
     }
 
-    fn ask(&mut self, verb: &str, suite: Suite, sequence: u64, rest: &str) -> Vec<u8> {
-        let (keymat, key_bytes, high) = (hex(&keymat(suite)), suite.key_bytes(), sequence >> 32);
+    fn ask(&mut self, verb: &str, (suite, numbers): Sa, sequence: u64, rest: &str) -> Vec<u8> {
+        let (keymat, key_bytes) = (hex(&keymat(suite)), suite.key_bytes());
+        let high = match numbers {
+            SequenceNumbers::Extended => (sequence >> 32).to_string(),
+            SequenceNumbers::Short => "-".to_owned(),
+        };
         let request = format!("{verb} {suite} {keymat} {key_bytes} {SPI} {high} {rest}");
         writeln!(self.requests, "{request}").unwrap();
         let mut answer = String::new();

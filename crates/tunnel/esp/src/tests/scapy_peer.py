@@ -3,7 +3,8 @@
     open SUITE KEYMAT KEY-BYTES SPI HIGH ESP-PACKET               -> inner packet
     seal SUITE KEYMAT KEY-BYTES SPI HIGH LOW IV INNER-PACKET      -> ESP packet
 
-Numbers are decimal, bytes hexadecimal, `-` is no bytes; HIGH and LOW are the halves of the extended sequence number.
+Numbers are decimal, bytes hexadecimal, `-` is no bytes; HIGH and LOW are the halves of the extended sequence number,
+and HIGH is `-` for a short one.
 KEY-BYTES of the keying material are the cipher's; the rest is the AEAD's salt or the HMAC's key.
 
 scapy supports extended sequence numbers for AEADs. For HMACs its ESP omits the high half in older versions (2.5.0) and
@@ -68,7 +69,7 @@ class ExtendedAuth(AuthAlgo):
 
 
 def association(suite, keymat, key_bytes, spi, high):
-    common = {"spi": spi, "tunnel_header": OUTER, "esn_en": True, "esn": high}
+    common = {"spi": spi, "tunnel_header": OUTER, "esn_en": high is not None, "esn": high or 0}
     if suite in AEADS:
         return SecurityAssociation(ESP, crypt_algo=AEADS[suite], crypt_key=keymat, **common)
     cipher, hmac = suite.split("-hmac-")
@@ -80,7 +81,8 @@ def association(suite, keymat, key_bytes, spi, high):
         auth_key=keymat[key_bytes:],
         **common,
     )
-    sa.auth_algo = ExtendedAuth(AUTH_ALGOS[HMACS[hmac]], high)
+    if high is not None:
+        sa.auth_algo = ExtendedAuth(AUTH_ALGOS[HMACS[hmac]], high)
     return sa
 
 
@@ -89,7 +91,8 @@ def octets(text):
 
 
 def answer(verb, suite, keymat, key_bytes, spi, high, *rest):
-    sa = association(suite, octets(keymat), int(key_bytes), int(spi), int(high))
+    high = None if high == "-" else int(high)
+    sa = association(suite, octets(keymat), int(key_bytes), int(spi), high)
     if verb == "open":
         (packet,) = rest
         return bytes(sa.decrypt(OUTER / ESP(octets(packet))))

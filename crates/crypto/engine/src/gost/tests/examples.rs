@@ -186,7 +186,11 @@ fn no_engine_opens_a_packet_without_an_extended_sequence_number() {
         let sealed = [hex(example.prefix), hex(ciphertext), hex(example.icv)].concat();
         let keymat = [hex(example.root), hex(example.salt)].concat();
         for engine in engines() {
-            let mut transform = engine.transform(Suite::Gost(example.suite), &keymat);
+            let mut transform = engine.transform(
+                Suite::Gost(example.suite),
+                &keymat,
+                SequenceNumbers::Extended,
+            );
             let (mut buffer, places) = batch(std::slice::from_ref(&sealed), &[0]);
             let mut authentic = [true];
             transform
