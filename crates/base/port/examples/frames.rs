@@ -65,6 +65,7 @@ fn over_veth(
         max_frame_bytes: bytes,
         threads: 1,
         udp_ports: &[UDP_PORT],
+        beside: None,
     };
     if bytes <= 1514 {
         // In the driver, XDP accepts only frames that fit a page.

@@ -12,18 +12,19 @@ mod open;
 mod packet;
 mod socket;
 mod swallow;
+mod wanted;
 mod xdp;
 
 pub(crate) use bpf::DropCaptured;
 pub use clear::FrameClearPort;
 pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
 pub use open::{
-    AnyReceiver, AnySender, FramePortError, OpenFrames, Opened, open_outgoing, open_receivers,
-    open_senders,
+    AnyReceiver, AnySender, FramePortError, Opened, open_outgoing, open_receivers, open_senders,
 };
 pub use packet::{OutgoingReceiver, PacketReceiver, PacketSender};
 pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
+pub use wanted::{Beside, OpenFrames};
 pub use xdp::{XdpReceiver, XdpSender};
 
 use serde::{Deserialize, Serialize};

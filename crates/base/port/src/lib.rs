@@ -26,10 +26,11 @@ mod wait;
 
 pub use arrivals::ClockOffset;
 pub use frame::{
-    AnyReceiver, AnySender, FRAME_SLOT_BYTES, FrameClearPort, FramePortError, FramePortKind,
-    FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver, MemoryFrameSender, OpenFrames,
-    Opened, OutgoingReceiver, PacketReceiver, PacketSender, SocketReceiver, SocketSender, Swallow,
-    XdpReceiver, XdpSender, memory_frame_pair, open_outgoing, open_receivers, open_senders,
+    AnyReceiver, AnySender, Beside, FRAME_SLOT_BYTES, FrameClearPort, FramePortError,
+    FramePortKind, FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver,
+    MemoryFrameSender, OpenFrames, Opened, OutgoingReceiver, PacketReceiver, PacketSender,
+    SocketReceiver, SocketSender, Swallow, XdpReceiver, XdpSender, memory_frame_pair,
+    open_outgoing, open_receivers, open_senders,
 };
 pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};

@@ -1,11 +1,12 @@
 //! Two kernel programs: one redirects test frames to AF_XDP, one drops them after they are
 //! captured.
 //!
-//! Both recognise a test frame by its UDP target port, in IPv4 without options or fragments and in
-//! IPv6 without extension headers; every other frame (ARP, neighbour discovery, control traffic)
-//! passes. A program is attached by a link that the kernel removes when its descriptor closes,
-//! however the process ends.
+//! Both recognise a test frame by its UDP target port, beside a key exchange also by the first word
+//! behind it, in IPv4 without options or fragments and in IPv6 without extension headers; every
+//! other frame (ARP, neighbour discovery, control traffic) passes. A program is attached by a link
+//! that the kernel removes when its descriptor closes, however the process ends.
 
+use super::wanted::{Beside, OpenFrames};
 use crate::bpf::{
     self, ADD, AND, Assembly, CALL, COPY, EXIT, IF_ABOVE, IF_EQUAL, IF_NOT_ABOVE,
     IF_NOT_ABOVE_VALUE, IF_NOT_EQUAL, Instruction, JUMP, LOAD_64, LOAD_U8, LOAD_U16, LOAD_U32, SET,
@@ -49,10 +50,10 @@ impl XdpRedirect {
         interface: u32,
         mode: XdpMode,
         queues: u32,
-        udp_ports: &[u16],
+        wanted: &OpenFrames<'_>,
     ) -> io::Result<Self> {
         let sockets = bpf::new_map(MAP_TYPE_XSKMAP, queues)?;
-        let program = bpf::load(PROG_TYPE_XDP, ATTACH_XDP, &redirect(&sockets, udp_ports))?;
+        let program = bpf::load(PROG_TYPE_XDP, ATTACH_XDP, &redirect(&sockets, wanted))?;
         let flags = match mode {
             XdpMode::Native => 1 << 2,
             XdpMode::Generic => 1 << 1,
@@ -79,8 +80,8 @@ pub(crate) struct DropCaptured {
 impl DropCaptured {
     /// Drops an interface's test frames, for which the stack would look for a socket and, without
     /// one, reply with ICMP. Needs Linux 6.6.
-    pub(super) fn to_ports(interface: u32, udp_ports: &[u16]) -> io::Result<Self> {
-        Self::attach(interface, &drop_program(udp_ports))
+    pub(super) fn test_frames(interface: u32, wanted: &OpenFrames<'_>) -> io::Result<Self> {
+        Self::attach(interface, &drop_program(wanted))
     }
 
     /// Drops every frame of an interface: the stack sees nothing of the link. Needs Linux 6.6.
@@ -111,6 +112,10 @@ enum Place {
 /// Headers up to the end of UDP's, which the programs read.
 const IPV4_HEADERS_BYTES: i32 = 14 + 20 + 8;
 const IPV6_HEADERS_BYTES: i32 = 14 + 40 + 8;
+/// SPI, or WireGuard's type and three zeroes.
+const WORD_BYTES: i32 = 4;
+/// The word of WireGuard's transport data as this machine loads it.
+const TRANSPORT: i32 = i32::from_ne_bytes([4, 0, 0, 0]);
 
 impl Assembly<Place> {
     /// Loads r2 and r3 with the frame's start and end, from the context in r6.
@@ -126,8 +131,16 @@ impl Assembly<Place> {
         self.jump(code, 4, 3, 0, to);
     }
 
+    /// Loads r8 with the first word behind headers of that length, or with 0 from a shorter frame,
+    /// and continues at `Ports`.
+    fn load_word(&mut self, headers_bytes: i32) {
+        self.add(SET, 8, 0, 0, 0);
+        self.jump_by_length(IF_ABOVE, headers_bytes + WORD_BYTES, Place::Ports);
+        self.add(LOAD_U32, 8, 2, headers_bytes as i16, 0);
+    }
+
     /// Classifies the frame (r2 to r3); jumps to `Hit` if it is a test frame.
-    fn classify(&mut self, udp_ports: &[u16]) {
+    fn classify(&mut self, wanted: &OpenFrames<'_>) {
         let udp = i32::from(wire::headers::UDP);
         self.jump_by_length(IF_ABOVE, IPV4_HEADERS_BYTES, Place::Miss);
         self.add(LOAD_U16, 5, 2, 12, 0);
@@ -141,17 +154,31 @@ impl Assembly<Place> {
         self.add(LOAD_U8, 5, 2, 23, 0);
         self.jump(IF_NOT_EQUAL, 5, 0, udp, Place::Miss);
         self.add(LOAD_U16, 5, 2, 36, 0);
+        if wanted.beside.is_some() {
+            self.load_word(IPV4_HEADERS_BYTES);
+        }
         self.jump(JUMP, 0, 0, 0, Place::Ports);
         self.place(Place::Ipv6);
         self.jump_by_length(IF_ABOVE, IPV6_HEADERS_BYTES, Place::Miss);
         self.add(LOAD_U8, 5, 2, 20, 0);
         self.jump(IF_NOT_EQUAL, 5, 0, udp, Place::Miss);
         self.add(LOAD_U16, 5, 2, 56, 0);
+        if wanted.beside.is_some() {
+            self.load_word(IPV6_HEADERS_BYTES);
+        }
         self.place(Place::Ports);
+        match wanted.beside {
+            None => {}
+            Some(Beside::Ike) => self.jump(IF_EQUAL, 8, 0, 0, Place::Miss),
+            Some(Beside::WireGuard) => self.jump(IF_NOT_EQUAL, 8, 0, TRANSPORT, Place::Miss),
+        }
         self.add(TO_BIG_ENDIAN, 5, 0, 0, 16);
         // Consecutive ports, as lanes have, need one comparison of the distance from the first: a
         // port below it wraps to a huge distance.
-        for ports in udp_ports.chunk_by(|port, next| port.checked_add(1) == Some(*next)) {
+        for ports in wanted
+            .udp_ports
+            .chunk_by(|port, next| port.checked_add(1) == Some(*next))
+        {
             self.add(COPY, 4, 5, 0, 0);
             self.add(ADD, 4, 0, 0, -i32::from(ports[0]));
             let last = ports.len() as i32 - 1;
@@ -167,12 +194,12 @@ fn network(field: u16) -> i32 {
 }
 
 /// `return classify(frame) ? redirect(sockets[queue]) : XDP_PASS`.
-fn redirect(sockets: &OwnedFd, udp_ports: &[u16]) -> Vec<Instruction> {
+fn redirect(sockets: &OwnedFd, wanted: &OpenFrames<'_>) -> Vec<Instruction> {
     let mut code = Assembly::new();
     code.add(COPY, 6, 1, 0, 0);
     // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index.
     code.load_bounds(0, 4);
-    code.classify(udp_ports);
+    code.classify(wanted);
     code.add(SET, 0, 0, 0, XDP_PASS);
     code.add(EXIT, 0, 0, 0, 0);
     code.place(Place::Hit);
@@ -187,19 +214,19 @@ fn redirect(sockets: &OwnedFd, udp_ports: &[u16]) -> Vec<Instruction> {
 }
 
 /// `return classify(frame) ? TCX_DROP : TCX_NEXT`.
-fn drop_program(udp_ports: &[u16]) -> Vec<Instruction> {
+fn drop_program(wanted: &OpenFrames<'_>) -> Vec<Instruction> {
     let mut code = Assembly::new();
     code.add(COPY, 6, 1, 0, 0);
     // struct __sk_buff: data and data_end. A long frame may have its headers elsewhere, so they are
     // pulled in.
     code.load_bounds(76, 80);
-    code.jump_by_length(IF_NOT_ABOVE, IPV4_HEADERS_BYTES, Place::Parse);
+    code.jump_by_length(IF_NOT_ABOVE, IPV4_HEADERS_BYTES + WORD_BYTES, Place::Parse);
     code.add(COPY, 1, 6, 0, 0);
-    code.add(SET, 2, 0, 0, IPV6_HEADERS_BYTES);
+    code.add(SET, 2, 0, 0, IPV6_HEADERS_BYTES + WORD_BYTES);
     code.add(CALL, 0, 0, 0, HELPER_SKB_PULL_DATA);
     code.load_bounds(76, 80);
     code.place(Place::Parse);
-    code.classify(udp_ports);
+    code.classify(wanted);
     code.add(SET, 0, 0, 0, TCX_NEXT);
     code.add(EXIT, 0, 0, 0, 0);
     code.place(Place::Hit);
@@ -215,8 +242,19 @@ mod tests {
     #[test]
     fn consecutive_ports_cost_no_more_than_one() {
         let lanes: Vec<u16> = (4500..4500 + 4096).collect();
-        let one = drop_program(&lanes[..1]).len();
-        assert_eq!(drop_program(&lanes).len(), one);
-        assert!(drop_program(&[4500, 4502, 65_535]).len() > one);
+        let length = |udp_ports: &[u16]| {
+            let wanted = OpenFrames {
+                interface: "",
+                kind: None,
+                max_frame_bytes: 0,
+                threads: 1,
+                udp_ports,
+                beside: None,
+            };
+            drop_program(&wanted).len()
+        };
+        let one = length(&lanes[..1]);
+        assert_eq!(length(&lanes), one);
+        assert!(length(&[4500, 4502, 65_535]) > one);
     }
 }

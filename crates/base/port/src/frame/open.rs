@@ -18,6 +18,7 @@ use super::bpf::XdpMode;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
 use super::packet::{OutgoingReceiver, PacketReceiver, PacketSender};
 use super::socket::{SocketReceiver, SocketSender};
+use super::wanted::OpenFrames;
 use super::xdp::{self, XdpReceiver, XdpSender};
 use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
 use crate::kernel::Interface;
@@ -36,21 +37,6 @@ const RECEIVERS: [FramePortKind; 3] = [
     FramePortKind::Xdp,
     FramePortKind::Socket,
 ];
-
-/// Requirements on frame ports.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenFrames<'a> {
-    /// Interface of this network namespace.
-    pub interface: &'a str,
-    /// The kind to use; `None`: the fastest that works.
-    pub kind: Option<FramePortKind>,
-    /// Length of the longest frame expected, without FCS.
-    pub max_frame_bytes: usize,
-    /// Number of ports to open, one per thread; at least 1. Receivers divide the flows among them.
-    pub threads: usize,
-    /// UDP target ports of the frames to receive; senders ignore it.
-    pub udp_ports: &'a [u16],
-}
 
 /// Ports of one kind, and the faster kinds that were rejected, each with the reason.
 pub type Opened<P> = (Vec<P>, Vec<(FramePortKind, String)>);
@@ -121,6 +107,7 @@ pub enum FramePortError {
 }
 
 const ETHERNET_HEADER_BYTES: usize = 14;
+const PORTS_ARE_TAKEN: &str = "those ports are the key exchange's: use AF_PACKET or AF_XDP";
 
 fn list(reasons: &[(FramePortKind, String)]) -> String {
     let line = |(kind, reason): &(FramePortKind, String)| format!("\n  {kind}: {reason}");
@@ -169,10 +156,11 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
 pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, FramePortError> {
     let interface = interface(wanted)?;
     first_that_works(wanted, &RECEIVERS, |kind| match kind {
-        FramePortKind::Packet => PacketReceiver::open(&interface, wanted.threads, wanted.udp_ports)
+        FramePortKind::Packet => PacketReceiver::open(&interface, wanted)
             .map(|receivers| receivers.into_iter().map(AnyReceiver::Packet).collect())
             .map_err(|error| packet_reason(&error)),
         FramePortKind::Xdp => open_xdp_receivers(&interface, wanted),
+        FramePortKind::Socket if wanted.beside.is_some() => Err(PORTS_ARE_TAKEN.to_owned()),
         FramePortKind::Socket => SocketReceiver::open(&interface, wanted.threads, wanted.udp_ports)
             .map(|receivers| receivers.into_iter().map(AnyReceiver::Socket).collect())
             .map_err(|error| socket_reason(&error)),
@@ -260,7 +248,7 @@ fn open_xdp_receivers(
             wanted.threads, interface.name, wanted.threads
         ));
     }
-    let open = |mode| XdpReceiver::open(interface, mode, max_frame_bytes, wanted.udp_ports);
+    let open = |mode| XdpReceiver::open(interface, mode, max_frame_bytes, wanted);
     open(XdpMode::Native)
         .or_else(|native| {
             open(XdpMode::Generic)

@@ -22,6 +22,7 @@ pub(crate) fn wanted(
         max_frame_bytes,
         threads: 1,
         udp_ports: &[UDP_PORT],
+        beside: None,
     }
 }
 

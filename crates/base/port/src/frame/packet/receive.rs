@@ -8,6 +8,7 @@
 
 use crate::arrivals::Arrivals;
 use crate::frame::bpf::DropCaptured;
+use crate::frame::wanted::OpenFrames;
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
 use crate::kernel::{self, ErrorWatch, Interface, Mapping};
 use std::cell::Cell;
@@ -54,11 +55,15 @@ enum End {
 impl End {
     /// A program where the kernel permits one, else sockets, which cost the path through the stack.
     /// Where the ports are already in use, nothing is answered anyway.
-    fn of(interface: &Interface, udp_ports: &[u16]) -> io::Result<Option<Self>> {
-        if let Ok(program) = DropCaptured::to_ports(interface.index, udp_ports) {
+    fn of(interface: &Interface, wanted: &OpenFrames<'_>) -> io::Result<Option<Self>> {
+        if let Ok(program) = DropCaptured::test_frames(interface.index, wanted) {
             return Ok(Some(Self::Drop(program)));
         }
-        match Swallow::bind(&interface.name, udp_ports) {
+        if wanted.beside.is_some() {
+            // Their owner has bound them.
+            return Ok(None);
+        }
+        match Swallow::bind(&interface.name, wanted.udp_ports) {
             Ok(sockets) => Ok(Some(Self::Swallow(sockets))),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
             Err(error) => Err(error),
@@ -68,16 +73,16 @@ impl End {
 
 impl PacketReceiver {
     /// Opens the interface for receiving by `threads` receivers, among which flows are divided by a
-    /// hash of their addresses and ports. The stack sees no frame to `udp_ports` until the first of
-    /// them is dropped.
+    /// hash of their addresses and ports. The stack sees none of the wanted frames until the first
+    /// of them is dropped.
     ///
     /// # Errors
     /// The kernel's error: EPERM without CAP_NET_RAW, ENOMEM.
     pub(in crate::frame) fn open(
         interface: &Interface,
-        threads: usize,
-        udp_ports: &[u16],
+        wanted: &OpenFrames<'_>,
     ) -> io::Result<Vec<Self>> {
+        let threads = wanted.threads;
         let mut receivers = Vec::with_capacity(threads);
         let mut group = None;
         for _ in 0..threads {
@@ -88,7 +93,7 @@ impl PacketReceiver {
             receivers.push(receiver);
         }
         if let Some(first) = receivers.first_mut() {
-            first.end = End::of(interface, udp_ports)?;
+            first.end = End::of(interface, wanted)?;
         }
         Ok(receivers)
     }

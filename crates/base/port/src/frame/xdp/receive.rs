@@ -3,6 +3,7 @@
 use super::ring::{Ring, Which};
 use super::{HEADROOM_BYTES, bind, socket};
 use crate::frame::bpf::{XdpMode, XdpRedirect};
+use crate::frame::wanted::OpenFrames;
 use crate::frame::{FramePortStats, FrameReceiver};
 use crate::kernel::{self, ErrorWatch, Interface, Mapping};
 use std::io;
@@ -37,15 +38,10 @@ impl XdpReceiver {
         interface: &Interface,
         mode: XdpMode,
         max_frame_bytes: usize,
-        udp_ports: &[u16],
+        wanted: &OpenFrames<'_>,
     ) -> io::Result<Vec<Self>> {
         let queues = interface.receive_queues;
-        let redirect = Arc::new(XdpRedirect::attach(
-            interface.index,
-            mode,
-            queues,
-            udp_ports,
-        )?);
+        let redirect = Arc::new(XdpRedirect::attach(interface.index, mode, queues, wanted)?);
         let open = |queue| {
             let chunk_bytes = (max_frame_bytes + HEADROOM_BYTES)
                 .next_power_of_two()
