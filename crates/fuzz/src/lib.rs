@@ -18,6 +18,7 @@
 mod aggfrag;
 mod coalesce;
 mod control;
+mod daemon_log;
 mod esp;
 mod gost;
 mod handshake;
@@ -48,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     target("cmsg", control::cmsg),
     target("coalesce", coalesce::body),
     target("config", text::config),
+    target("daemon_log", daemon_log::body),
     target("ecn", inner::ecn),
     target("esp_open", esp::body),
     target("ethernet", link::ethernet),

@@ -341,8 +341,8 @@ impl Draft {
             return Vec::new();
         };
         let sealed = test.traffic.sealed_by_station(&self.cell.dut.adapter);
-        let sealed = sealed.map_or_else(String::new, |suite| {
-            format!(" that the station sends as ESP ({suite})")
+        let sealed = sealed.map_or_else(String::new, |carrier| {
+            format!(" that the station sends as {}", carrier.in_words())
         });
         let above = given.loads.iter().filter(|load| load.value > line_rate);
         let mistakes = above.map(|load| {

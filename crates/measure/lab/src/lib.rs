@@ -34,6 +34,7 @@ mod caller;
 pub mod clocks;
 mod cut;
 mod dut;
+mod frame_path;
 pub mod host;
 mod hosts;
 mod http;
@@ -62,6 +63,7 @@ mod topology;
 mod tunnel_keys;
 
 pub use caller::Station;
+pub use frame_path::{FrameEnd, FramePath, StationKeys, StationPeer};
 pub use hosts::Visit;
 pub use interrupt::Interrupt;
 pub use namespaces::{NamespaceLab, Setup};
@@ -246,73 +248,6 @@ pub enum DutAction {
     CutLink,
     /// Takes the link up again.
     JoinLink,
-}
-
-/// Where test frames enter and leave the path.
-///
-/// The other direction (`duplex`) is [`FramePath::reversed`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FramePath {
-    /// Sends.
-    pub source: FrameEnd,
-    /// Receives.
-    pub sink: FrameEnd,
-}
-
-impl FramePath {
-    /// From the sink to the source.
-    #[must_use]
-    pub fn reversed(&self) -> Self {
-        Self {
-            source: self.sink.clone(),
-            sink: self.source.clone(),
-        }
-    }
-}
-
-/// A station's end of the path of test frames.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FrameEnd {
-    /// The network namespace: of A or B, or of the gateway that the station replaces.
-    pub node: NodeId,
-    /// Its interface.
-    pub interface: String,
-    /// MAC address of that interface.
-    pub mac: [u8; 6],
-    /// Destination MAC address of frames from here: the DUT's, or, where nothing routes, one that
-    /// leads to the other end and belongs to no interface, so that the kernel there drops them at
-    /// once.
-    pub next_hop_mac: [u8; 6],
-    /// The interface's own address, for which the kernel answers.
-    pub address: std::net::Ipv4Addr,
-    /// First address of the test network on this side: a /16 of 198.18.0.0/15 (RFC 2544 §C.2.2),
-    /// routed here but assigned to no interface, so that no kernel answers or looks for a socket.
-    /// Tunnel t has the t-th address after it.
-    pub test_address: std::net::Ipv4Addr,
-    /// The same for IPv6: a /64 of 2001:2::/48 (RFC 5180 §8).
-    pub test_address_v6: std::net::Ipv6Addr,
-    /// Set if the station replaces the DUT's peer here: it seals what it sends and opens what it
-    /// receives.
-    pub esp: Option<StationEsp>,
-}
-
-/// What a station needs to replace the DUT's peer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StationEsp {
-    /// Static key file of the peer, on the station, with its epoch file beside it.
-    pub key_file: String,
-    /// Suite.
-    pub suite: wire::Suite,
-    /// Outer address of the station.
-    pub local: std::net::Ipv4Addr,
-    /// Outer address of the DUT.
-    pub remote: std::net::Ipv4Addr,
-    /// UDP port of lane 0.
-    pub port: u16,
-    /// Lanes.
-    pub lanes: u16,
-    /// Tunnels, each with SAs of its own: lane l of tunnel t has slot t × `lanes` + l.
-    pub tunnels: u16,
 }
 
 /// The interfaces of the built-in lab's path in the order in which traffic from A crosses them, by

@@ -360,7 +360,7 @@ impl Map {
             address: self.address(end),
             test_address: side.first_ipv4(),
             test_address_v6: side.first_ipv6(),
-            esp: None,
+            peer: None,
         }
     }
 

@@ -10,8 +10,8 @@
 use port::memory_frame_pair;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use traffic::spec::{Addresses, Esp, Receive, Send};
-use traffic::{Analyser, Clock, Generator, Keys, Monotonic, Part, Step};
+use traffic::spec::{Addresses, KeySource, Peer, Receive, Send};
+use traffic::{Analyser, Clock, Generator, KeyUse, Keys, Monotonic, Part, Step};
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
@@ -72,8 +72,8 @@ fn run(case: &Case) -> f64 {
     let [a, b] = ["a.key", "b.key"].map(|name| folder.path().join(name));
     keying::create_pair(&a, &b).expect("key files in a new folder");
     let esp = |key_file: &Path| {
-        case.lanes.map(|lanes| Esp {
-            key_file: key_file.display().to_string(),
+        case.lanes.map(|lanes| Peer {
+            keys: KeySource::File(key_file.display().to_string()),
             suite: Suite::Aes256Gcm,
             engine: "auto".to_owned(),
             local: Ipv4Addr::new(192, 0, 2, 1).into(),
@@ -83,9 +83,9 @@ fn run(case: &Case) -> f64 {
             tunnels: 1,
         })
     };
-    let open = |esp: &Option<Esp>| {
+    let open = |esp: &Option<Peer>| {
         esp.as_ref()
-            .map(|esp| Keys::open(esp).expect("the keys are new"))
+            .map(|esp| Keys::open(esp, KeyUse::Seal).expect("the keys are new"))
     };
     let send = Send {
         addresses: Addresses {
@@ -103,7 +103,7 @@ fn run(case: &Case) -> f64 {
         frames_per_s: None,
         duration_ns: ROUND_NS,
         burst_ns: 0,
-        esp: esp(&a),
+        peer: esp(&a),
         keep_rate: false,
         then: None,
         start_ns: None,
@@ -111,14 +111,14 @@ fn run(case: &Case) -> f64 {
     let receive = Receive {
         frames: send.frames.clone(),
         expected: None,
-        esp: esp(&b),
+        peer: esp(&b),
         first_frames: None,
         bins: None,
         periods: None,
         variation: false,
         sender_clock: None,
     };
-    let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
+    let (send_keys, receive_keys) = (open(&send.peer), open(&receive.peer));
 
     let clock = Monotonic::new();
     let (mut sender, mut receiver) = memory_frame_pair(RING_FRAMES);

@@ -55,6 +55,7 @@ fn trial(frames_per_s: u64) {
         max_frame_bytes: 60,
         threads: 1,
         udp_ports: &[],
+        beside: None,
     };
     let (mut ports, _) = open_senders(&wanted).unwrap_or_else(|error| panic!("{error}"));
     let port = &mut ports[0];
@@ -119,7 +120,7 @@ fn send(frames_per_s: u64) -> Send {
         frames_per_s: Some(frames_per_s),
         duration_ns: DURATION_NS,
         burst_ns: 50_000,
-        esp: None,
+        peer: None,
         keep_rate: false,
         then: None,
         start_ns: None,

@@ -153,7 +153,7 @@ fn send(frames_per_s: Option<u64>) -> Send {
         frames_per_s,
         duration_ns: DURATION_NS,
         burst_ns: 50_000,
-        esp: None,
+        peer: None,
         keep_rate: false,
         then: None,
         start_ns: None,
@@ -164,7 +164,7 @@ fn receive(frames_per_s: Option<u64>) -> Receive {
     Receive {
         frames: send(frames_per_s).frames,
         expected: frames_per_s.map(|rate| rate * DURATION_NS / 1_000_000_000),
-        esp: None,
+        peer: None,
         first_frames: None,
         bins: None,
         periods: None,

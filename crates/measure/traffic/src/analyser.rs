@@ -2,8 +2,8 @@
 
 use crate::clock::Clock;
 use crate::error::TrafficError;
-use crate::keys::Keys;
-use crate::open::Opener;
+use crate::keys::{KeyUse, Keys, open_keys};
+use crate::open::{Opener, Refusal};
 use crate::parse::{datagram, ip_packet};
 use crate::report::Received;
 use crate::sequences::{Arrival, Sequences};
@@ -57,7 +57,7 @@ pub struct Analyser<'k> {
 }
 
 impl<'k> Analyser<'k> {
-    /// An analyser without counts. `keys` are those of `receive.esp`, if set.
+    /// An analyser without counts. `keys` are those of `receive.peer`, if set.
     ///
     /// # Errors
     /// [`TrafficError::Flows`].
@@ -75,7 +75,7 @@ impl<'k> Analyser<'k> {
                 tunnels: receive.frames.tunnels,
             });
         }
-        let opener = receive.esp.as_ref().map(|esp| {
+        let opener = receive.peer.as_ref().map(|esp| {
             let keys = keys.expect("a receiver of ESP has keys");
             Opener::new(esp, keys)
         });
@@ -158,6 +158,8 @@ impl<'k> Analyser<'k> {
         let esp = &mut packet[found.payload.unwrap_or(0..0)];
         match opener.open(lane, esp) {
             Ok(inner) => self.check(inner, now_ns),
+            // What peers say to one another is no part of the traffic.
+            Err(Refusal::KeyExchange | Refusal::Keepalive) if opener.is_beside_key_exchange() => {}
             Err(refusal) => self.tally.refused.add(refusal),
         }
     }
@@ -253,7 +255,7 @@ pub fn receive(
     clock: &impl Clock,
     stop: &Stop,
 ) -> Result<Received, TrafficError> {
-    let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
+    let keys = open_keys(receive.peer.as_ref(), KeyUse::Open)?;
     let analyser = Analyser::new(receive, tag, keys.as_ref())?;
     let goal = Goal::new(receive.expected)?;
     let reached = goal.run_to_goal(analyser, port, clock, stop);

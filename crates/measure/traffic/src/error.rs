@@ -3,6 +3,7 @@
 use port::FramePortKind;
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// Why a station could not do its part, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -89,10 +90,74 @@ pub enum TrafficError {
     /// The keys cannot be used.
     #[error(transparent)]
     Keys(#[from] keying::KeyError),
+    /// The log of the station's IKE daemon, or the file of used sequence numbers, fails.
+    #[error("cannot use {}: {error}\nhelp: does the station's IKE daemon run?", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// The system's error, or that its content is damaged.
+        error: io::Error,
+    },
+    /// The station's IKE daemon has no SA for these packets.
+    #[error(
+        "the station and the device have agreed on no SA for packets from {source_address} to {target_address}\n\
+         help: {} shows which networks their SAs are for", log.display()
+    )]
+    NoSa {
+        /// Where packets come from.
+        source_address: IpAddr,
+        /// Where they go.
+        target_address: IpAddr,
+        /// The daemon's log.
+        log: PathBuf,
+    },
+    /// The keys of an SA have another length than its suite's.
+    #[error(
+        "the station and the device have agreed on keys of {bytes} B, and those of {suite} have {expected} B\n\
+         help: does the device propose another suite?"
+    )]
+    KeyLength {
+        /// The suite of the trial.
+        suite: wire::Suite,
+        /// Its keying material, in bytes.
+        expected: usize,
+        /// That of the SA, in bytes.
+        bytes: usize,
+    },
+    /// A device did not become the station's WireGuard peer.
+    #[error(
+        "no WireGuard handshake with {remote}: {reason}\n\
+         help: does the device run, and does it have the station's key?"
+    )]
+    Handshake {
+        /// The device.
+        remote: IpAddr,
+        /// What failed.
+        reason: String,
+    },
+    /// The caller's mistake: a second generator for one WireGuard session.
+    #[error("a WireGuard session has one generator, and this one has another already")]
+    SessionTaken,
+    /// No sequence number is left.
+    #[error(
+        "the SA with SPI {spi:#010x} has no sequence numbers left for a station\n\
+         help: renew its keys: `swanctl --rekey` on the device, or a shorter lifetime there"
+    )]
+    Exhausted {
+        /// Its SPI.
+        spi: u32,
+    },
     /// The port went away.
     #[error("the port is gone: {0}\nhelp: was its interface removed or set down?")]
     PortGone(#[source] io::Error),
     /// A thread could not be started, or an event descriptor not be created.
     #[error("the system provides no thread or descriptor: {0}")]
     Resources(#[source] io::Error),
+}
+
+impl TrafficError {
+    /// The error of a thread that sends or receives: its own, or that of its port.
+    pub(crate) fn of_work(error: io::Error) -> Self {
+        error.downcast().unwrap_or_else(Self::PortGone)
+    }
 }

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::error::TrafficError;
 use crate::flows::FlowCursor;
 use crate::frames::{FrameSize, Headers};
-use crate::keys::Keys;
+use crate::keys::{KeyUse, Keys, open_keys};
 use crate::report::Sent;
 use crate::schedule::{Load, Part, Schedule};
 use crate::seal::Sealer;
@@ -80,7 +80,7 @@ impl Lateness {
 
 impl Generator {
     /// A generator that begins at time 0, unless [`begin_at`](Self::begin_at) sets another. `keys`
-    /// are those of `send.esp`, if set.
+    /// are those of `send.peer`, if set.
     ///
     /// # Errors
     /// [`TrafficError`] when `send` requests impossible frames.
@@ -157,9 +157,14 @@ impl Generator {
     /// Hands the port what is due at `now_ns`, up to one batch.
     ///
     /// # Errors
-    /// When the port is gone.
+    /// When the port is gone, or keys are used up.
     #[inline]
     pub fn step(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
+        if let Some(sealer) = &mut self.frames.sealer {
+            sealer
+                .renew(BATCH as u64, now_ns)
+                .map_err(io::Error::other)?;
+        }
         match &mut self.pace {
             Pace::Scheduled(schedule) => match schedule.next_ns() {
                 Some(next_ns) if next_ns > now_ns => Ok(Step::Early(next_ns)),
@@ -276,8 +281,8 @@ impl Frames {
     ) -> Result<Self, TrafficError> {
         let headers = Headers::new(&send.addresses, &send.frames)?;
         let sizes = FrameSize::all(&send.frames, headers.is_ipv6())?;
-        let lanes = send.esp.as_ref().map_or(1, |esp| esp.lanes);
-        let key_tunnels = send.esp.as_ref().map_or(1, |esp| esp.tunnels);
+        let lanes = send.peer.as_ref().map_or(1, |esp| esp.lanes);
+        let key_tunnels = send.peer.as_ref().map_or(1, |esp| esp.tunnels);
         if key_tunnels != 1 && u32::from(key_tunnels) != send.frames.tunnels {
             return Err(TrafficError::TunnelKeys {
                 flow_tunnels: send.frames.tunnels,
@@ -285,10 +290,11 @@ impl Frames {
             });
         }
         let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
-        let sealer = send.esp.as_ref().map(|esp| {
+        let sealer = send.peer.as_ref().map(|esp| {
             let keys = keys.expect("a sender of ESP has keys");
             Sealer::new(esp, &send.addresses, part, keys, head)
         });
+        let sealer = sealer.transpose()?;
         Ok(Self {
             headers,
             sizes,
@@ -320,9 +326,9 @@ impl Frames {
             }
             Some(sealer) => {
                 self.headers.write_head(sealer.inner(), size, place, stamp);
-                sealer
-                    .seal(slot, slot_bytes, place)
-                    .expect("a slot has room for ESP, and no trial lasts for 2^42 packets")
+                sealer.seal(slot, slot_bytes, place).expect(
+                    "a slot has room for ESP, no trial lasts for 2^42 packets, and `renew` counts",
+                )
             }
         }
     }
@@ -339,11 +345,11 @@ pub fn send(
     clock: &impl Clock,
     stop: &Stop,
 ) -> Result<Sent, TrafficError> {
-    let keys = send.esp.as_ref().map(Keys::open).transpose()?;
+    let keys = open_keys(send.peer.as_ref(), KeyUse::Seal)?;
     let mut generator = Generator::new(send, tag, Part::WHOLE, keys.as_ref())?;
     clock.settle();
     generator.begin_at(clock.now_ns());
-    drive(generator, port, clock, stop).map_err(TrafficError::PortGone)
+    drive(generator, port, clock, stop).map_err(TrafficError::of_work)
 }
 
 /// Runs a generator to its end, or until `stop` is raised.
@@ -363,5 +369,9 @@ pub(crate) fn drive(
         }
     }
     port.flush()?;
-    Ok(generator.finish(clock.now_ns()))
+    let sent = generator.finish(clock.now_ns());
+    if let Some(sealer) = &generator.frames.sealer {
+        sealer.give_back().map_err(io::Error::other)?;
+    }
+    Ok(sent)
 }

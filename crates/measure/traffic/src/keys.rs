@@ -1,50 +1,89 @@
 //! The keys of the DUT's peer, which a station replaces when it seals or opens.
 
+pub(crate) mod agreed;
+pub(crate) mod charon;
+pub(crate) mod wireguard;
+
 use crate::error::TrafficError;
-use crate::spec::Esp;
+use crate::spec::{KeySource, Peer};
+use agreed::AgreedKeys;
 use engine::{CpuChoice, EngineError, Selection};
 use esp::{InboundSa, Limits, OutboundSa, WindowSize};
 use keying::{KeyFile, LANES_MAX, StaticKeys};
+use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::Suite;
+use wireguard::WireGuardKeys;
 
-/// An engine and an epoch of a key file, shared by all threads of a station.
+/// An engine and keys, shared by all threads of a station.
 pub struct Keys {
     selection: Selection,
-    suite: Suite,
-    keys: Mutex<StaticKeys>,
+    source: Source,
+}
+
+enum Source {
+    /// An epoch of a key file.
+    Static(Mutex<StaticKeys>),
+    Agreed(Arc<AgreedKeys>),
+    WireGuard(Arc<WireGuardKeys>),
+}
+
+/// What a station does with keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    /// It seals what it sends.
+    Seal,
+    /// It opens what it receives.
+    Open,
 }
 
 impl Keys {
-    /// Selects the engine, locks the key file and draws an epoch, in this order.
+    /// Selects the engine, then locks the key file and draws an epoch, or reads what an IKE daemon
+    /// has agreed on, or makes a WireGuard handshake.
     ///
     /// # Errors
-    /// [`TrafficError`] when any of that fails, or `esp` is invalid.
-    pub fn open(esp: &Esp) -> Result<Self, TrafficError> {
-        let last_port = u32::from(esp.port) + u32::from(esp.lanes.max(1)) - 1;
-        let slots = u32::from(esp.lanes) * u32::from(esp.tunnels);
-        if slots == 0 || slots > u32::from(LANES_MAX) || last_port > u32::from(u16::MAX) {
+    /// [`TrafficError`] when any of that fails, or `peer` is invalid.
+    pub fn open(peer: &Peer, key_use: KeyUse) -> Result<Self, TrafficError> {
+        let last_port = u32::from(peer.port) + u32::from(peer.lanes.max(1)) - 1;
+        let slots = u32::from(peer.lanes) * u32::from(peer.tunnels);
+        let lanes_max = match peer.keys {
+            KeySource::File(_) => LANES_MAX,
+            KeySource::Ike(_) | KeySource::WireGuard(_) => 1,
+        };
+        let is_too_wide = slots > u32::from(LANES_MAX) || peer.lanes > lanes_max;
+        if slots == 0 || is_too_wide || last_port > u32::from(u16::MAX) {
             return Err(TrafficError::Lanes {
-                lanes: esp.lanes,
-                tunnels: esp.tunnels,
-                port: esp.port,
+                lanes: peer.lanes,
+                tunnels: peer.tunnels,
+                port: peer.port,
             });
         }
-        if esp.local.is_ipv4() != esp.remote.is_ipv4() {
+        if peer.local.is_ipv4() != peer.remote.is_ipv4() {
             return Err(TrafficError::MixedVersions {
-                source_address: esp.local,
-                target_address: esp.remote,
+                source_address: peer.local,
+                target_address: peer.remote,
             });
         }
-        let choice: CpuChoice = esp.engine.parse().map_err(EngineError::from)?;
-        let selection = engine::select(&choice, esp.suite)?;
-        let keys = KeyFile::open(Path::new(&esp.key_file))?.draw_epoch()?;
-        Ok(Self {
-            selection,
-            suite: esp.suite,
-            keys: Mutex::new(keys),
-        })
+        let choice: CpuChoice = peer.engine.parse().map_err(EngineError::from)?;
+        let selection = engine::select(&choice, peer.suite)?;
+        let source = match &peer.keys {
+            KeySource::File(path) => {
+                let keys = KeyFile::open(Path::new(path))?.draw_epoch()?;
+                Source::Static(Mutex::new(keys))
+            }
+            KeySource::Ike(ike) => {
+                let keys = AgreedKeys::open(selection.clone(), &ike.log, &ike.sequences)?;
+                Source::Agreed(Arc::new(keys))
+            }
+            KeySource::WireGuard(path) => {
+                let ends = (peer.local, peer.remote);
+                let (file, seals) = (Path::new(path), key_use == KeyUse::Seal);
+                let keys = WireGuardKeys::open(selection.clone(), file, ends, peer.port, seals)?;
+                Source::WireGuard(Arc::new(keys))
+            }
+        };
+        Ok(Self { selection, source })
     }
 
     /// Name of the engine.
@@ -53,23 +92,60 @@ impl Keys {
         self.selection.engine()
     }
 
-    /// The SA to seal with in a lane of a tunnel. Panics on a second call for a slot, which would
-    /// repeat nonces.
-    pub(crate) fn outbound(&self, slot: u16) -> OutboundSa {
-        let sa = self.lock().outbound(self.suite, slot);
+    /// The SA to seal with in a lane of a tunnel, for packets between these addresses. Panics on a
+    /// second call for a slot of static keys, which would repeat nonces.
+    ///
+    /// # Errors
+    /// [`TrafficError`] when no SA has been agreed on.
+    pub(crate) fn outbound(
+        &self,
+        slot: u16,
+        (source, target): (IpAddr, IpAddr),
+    ) -> Result<OutboundSa, TrafficError> {
+        let keys = match &self.source {
+            Source::Static(keys) => keys,
+            Source::Agreed(keys) => return keys.outbound(source, target),
+            Source::WireGuard(_) => return Err(TrafficError::SessionTaken),
+        };
+        let sa = lock(keys).outbound(self.suite(), slot);
         // Test frames hold no secrets: a trial may exceed a weak cipher's limit.
         let limits = Limits {
             packets: Limits::PACKETS,
             bytes: u64::MAX,
         };
-        OutboundSa::new(sa.spi, self.selection.transform(&sa.keymat)).with_limits(limits)
+        let transform = self.selection.transform(&sa.keymat);
+        Ok(OutboundSa::new(sa.spi, transform).with_limits(limits))
     }
 
     /// An SA to open with, if the SPI can be the peer's in this slot; nothing is proven yet.
     pub(crate) fn candidate(&self, spi: u32, slot: u16) -> Option<InboundSa> {
-        let sa = self.lock().inbound(self.suite, spi, slot)?;
+        let keys = match &self.source {
+            Source::Static(keys) => keys,
+            Source::Agreed(keys) => {
+                keys.look().ok()?;
+                return keys.inbound(spi);
+            }
+            Source::WireGuard(_) => return None,
+        };
+        let sa = lock(keys).inbound(self.suite(), spi, slot)?;
         let transform = self.selection.transform(&sa.keymat);
         Some(InboundSa::new(sa.spi, transform, WindowSize::DEFAULT))
+    }
+
+    /// Keys of an IKE daemon, if they are.
+    pub(crate) fn agreed(&self) -> Option<&Arc<AgreedKeys>> {
+        match &self.source {
+            Source::Agreed(keys) => Some(keys),
+            _ => None,
+        }
+    }
+
+    /// WireGuard's sessions, if they are.
+    pub(crate) fn wireguard(&self) -> Option<&Arc<WireGuardKeys>> {
+        match &self.source {
+            Source::WireGuard(keys) => Some(keys),
+            _ => None,
+        }
     }
 
     /// Records an epoch that packets have proven. Writes to disk, so it is not called while packets
@@ -78,10 +154,25 @@ impl Keys {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn note_peer_epoch(&self, epoch: u32) -> Result<(), TrafficError> {
-        Ok(self.lock().note_peer_epoch(epoch)?)
+        match &self.source {
+            Source::Static(keys) => Ok(lock(keys).note_peer_epoch(epoch)?),
+            Source::Agreed(_) | Source::WireGuard(_) => Ok(()),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, StaticKeys> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    fn suite(&self) -> Suite {
+        self.selection.suite()
     }
+}
+
+/// The keys of a peer that a station stands for, if it does.
+pub(crate) fn open_keys(
+    peer: Option<&Peer>,
+    key_use: KeyUse,
+) -> Result<Option<Keys>, TrafficError> {
+    peer.map(|peer| Keys::open(peer, key_use)).transpose()
+}
+
+fn lock(keys: &Mutex<StaticKeys>) -> MutexGuard<'_, StaticKeys> {
+    keys.lock().unwrap_or_else(PoisonError::into_inner)
 }

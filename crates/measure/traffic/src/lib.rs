@@ -10,7 +10,8 @@
 //!
 //! [`Witness`] opens frames that were sampled on a link, with the keys of both its ends.
 //!
-//! It uses ports only: no lab, and no files except a key file when a station itself seals or opens.
+//! It uses ports only: no lab, and no files except those of keys when a station itself seals or
+//! opens: a key file, or the log of the station's IKE daemon.
 //! One [`spec::Spec`] is one station's part in one trial; the binary serves it as `cipherbench
 //! frames`, the memory lab calls it directly.
 
@@ -48,7 +49,8 @@ pub use delays::DELAY_SLICES;
 pub use error::TrafficError;
 pub use flows::{RANDOM_SOURCE_PORT_MIN, SOURCE_PORT_MIN};
 pub use generator::{Generator, Step, send};
-pub use keys::Keys;
+pub use keys::charon::Log as DaemonLog;
+pub use keys::{KeyUse, Keys};
 pub use open::Refusal;
 pub use schedule::{Load, Part, Schedule};
 pub use serve::{ServeError, analysers, generators, receive_all, send_all, sender_threads, serve};

@@ -1,10 +1,13 @@
-//! Opening as the DUT's peer would: ESP packets by lane and SPI.
+//! Opening as the DUT's peer would: ESP packets by lane and SPI, WireGuard's by the receiver's
+//! index.
 
 use crate::keys::Keys;
-use crate::spec::Esp;
+use crate::keys::wireguard::{self, TRANSPORT};
+use crate::spec::Peer;
+use engine::{Aead, TAG_BYTES};
 use esp::{InboundSa, OpenError, Opened};
 use keying::{epoch_of, lane_of};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
 /// Maximum number of forged packets with unknown SPIs for which keys are derived per batch: a flood
@@ -18,8 +21,10 @@ const KEEPALIVE: &[u8] = &[0xff];
 pub enum Refusal {
     /// Shorter than the shortest ESP packet, or cut off.
     Runt,
-    /// A NAT keepalive.
+    /// A keepalive, of NAT or of WireGuard.
     Keepalive,
+    /// A message of the key exchange that shares the port.
+    KeyExchange,
     /// The SPI is none of the tunnels', or not of those between these addresses and ports.
     NoSa,
     /// Received before.
@@ -45,9 +50,10 @@ impl Refusal {
         Self::ALL[self as usize].1
     }
 
-    const ALL: [(Self, &'static str); 10] = [
+    const ALL: [(Self, &'static str); 11] = [
         (Self::Runt, "runt"),
         (Self::Keepalive, "keepalive"),
+        (Self::KeyExchange, "key_exchange"),
         (Self::NoSa, "no_sa"),
         (Self::Replayed, "replayed"),
         (Self::TooOld, "too_old"),
@@ -99,28 +105,47 @@ impl Refused {
     }
 }
 
-/// The inbound SAs of all tunnels' lanes, created when packets need them.
+/// The inbound SAs of all tunnels, created when packets need them.
 pub(crate) struct Opener<'k> {
     keys: &'k Keys,
     port: u16,
     lanes: u16,
-    /// By slot, the SA of the newest epoch that a packet has proven.
-    sas: Vec<Option<InboundSa>>,
+    sas: Sas,
     forgeries_left: u32,
     /// The highest epoch that a packet has proven; 0: none.
     pub(crate) proven_epoch: u32,
 }
 
+/// SAs that a packet has proven.
+enum Sas {
+    /// Of static keys: by slot, the SA of the newest epoch.
+    Slots(Vec<Option<InboundSa>>),
+    /// Of agreed keys, old ones too: packets sealed before a rekey may be late.
+    Spis(HashMap<u32, InboundSa>),
+    /// WireGuard's sessions, the newest last.
+    Sessions(Vec<(u32, Box<dyn Aead>)>),
+}
+
 impl<'k> Opener<'k> {
-    pub(crate) fn new(esp: &Esp, keys: &'k Keys) -> Self {
+    pub(crate) fn new(peer: &Peer, keys: &'k Keys) -> Self {
         Self {
             keys,
-            port: esp.port,
-            lanes: esp.lanes,
-            sas: (0..esp.lanes * esp.tunnels).map(|_| None).collect(),
+            port: peer.port,
+            lanes: peer.lanes,
+            sas: match (keys.agreed(), keys.wireguard()) {
+                (Some(_), _) => Sas::Spis(HashMap::new()),
+                (_, Some(_)) => Sas::Sessions(Vec::new()),
+                _ => Sas::Slots((0..peer.lanes * peer.tunnels).map(|_| None).collect()),
+            },
             forgeries_left: FORGERIES_PER_BATCH,
             proven_epoch: 0,
         }
+    }
+
+    /// Whether the peers' key exchange uses the same port.
+    #[inline]
+    pub(crate) const fn is_beside_key_exchange(&self) -> bool {
+        !matches!(self.sas, Sas::Slots(_))
     }
 
     /// Must be called before each batch.
@@ -128,37 +153,50 @@ impl<'k> Opener<'k> {
         self.forgeries_left = FORGERIES_PER_BATCH;
     }
 
-    /// The lane of a UDP destination port; `None` when it is not ESP's.
+    /// The lane of a UDP destination port; `None` when it is not the tunnels'.
     #[inline]
     pub(crate) fn lane(&self, port: u16) -> Option<u16> {
         let lane = port.checked_sub(self.port)?;
         (lane < self.lanes).then_some(lane)
     }
 
-    /// Opens an ESP packet in place and returns the inner IP packet.
+    /// Opens a packet in place and returns the inner IP packet, which padding may follow.
     #[inline]
     pub(crate) fn open<'p>(
         &mut self,
         lane: u16,
         packet: &'p mut [u8],
     ) -> Result<&'p mut [u8], Refusal> {
+        if let Sas::Sessions(sessions) = &mut self.sas {
+            return open_in_session(sessions, self.keys, &mut self.forgeries_left, packet);
+        }
         let spi = spi(packet)?;
         let slot = lane_of(spi);
-        let opened = match self.sas.get_mut(usize::from(slot)) {
-            // Each lane of a tunnel has its own UDP port.
-            Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
-            Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
-            Some(_) => self.open_with_candidate(slot, spi, packet)?,
-            None => return Err(Refusal::NoSa),
+        let opened = match &mut self.sas {
+            Sas::Slots(sas) => match sas.get_mut(usize::from(slot)) {
+                // Each lane of a tunnel has its own UDP port.
+                Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
+                Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
+                Some(_) if epoch_of(spi) < self.proven_epoch => return Err(Refusal::NoSa),
+                Some(_) => self.open_with_candidate(slot, spi, packet)?,
+                None => return Err(Refusal::NoSa),
+            },
+            // IKE's messages begin so (RFC 3948 §2.2).
+            Sas::Spis(_) if spi == 0 => return Err(Refusal::KeyExchange),
+            Sas::Spis(sas) => match sas.get_mut(&spi) {
+                Some(sa) => sa.open(packet)?,
+                None => self.open_with_candidate(slot, spi, packet)?,
+            },
+            Sas::Sessions(_) => return Err(Refusal::NoSa),
         };
         let inner = &mut packet[opened.inner];
         expect_ip(opened.next_header, inner)?;
         Ok(inner)
     }
 
-    /// Tries a packet of an unknown SPI with keys derived for it; the SA is kept if the packet is
-    /// authentic. Epochs older than the newest one proven are rejected: a replayed packet of theirs
-    /// would meet an empty window.
+    /// Tries a packet of an unknown SPI with keys found for it; the SA is kept if the packet is
+    /// authentic. Epochs older than the newest one proven are not tried: a replayed packet of
+    /// theirs would meet an empty window.
     #[cold]
     fn open_with_candidate(
         &mut self,
@@ -166,16 +204,62 @@ impl<'k> Opener<'k> {
         spi: u32,
         packet: &mut [u8],
     ) -> Result<Opened, Refusal> {
-        if self.forgeries_left == 0 || epoch_of(spi) < self.proven_epoch {
+        if self.forgeries_left == 0 {
             return Err(Refusal::NoSa);
         }
         let mut sa = self.keys.candidate(spi, slot).ok_or(Refusal::NoSa)?;
         self.forgeries_left -= 1;
         let opened = sa.open(packet)?;
         self.forgeries_left += 1;
-        self.proven_epoch = self.proven_epoch.max(epoch_of(spi));
-        self.sas[usize::from(slot)] = Some(sa);
+        match &mut self.sas {
+            Sas::Slots(sas) => {
+                self.proven_epoch = self.proven_epoch.max(epoch_of(spi));
+                sas[usize::from(slot)] = Some(sa);
+            }
+            Sas::Spis(sas) => {
+                sas.insert(spi, sa);
+            }
+            Sas::Sessions(_) => {}
+        }
         Ok(opened)
+    }
+}
+
+/// Opens WireGuard's transport data (whitepaper §5.4.6): type, index, counter, what is sealed. A
+/// counter that was received before is not refused: the stamp inside tells a duplicate.
+#[inline]
+fn open_in_session<'p>(
+    sessions: &mut Vec<(u32, Box<dyn Aead>)>,
+    keys: &Keys,
+    forgeries_left: &mut u32,
+    packet: &'p mut [u8],
+) -> Result<&'p mut [u8], Refusal> {
+    let Some((header, sealed)) = packet.split_first_chunk_mut::<{ wireguard::HEADER_BYTES }>()
+    else {
+        return Err(Refusal::Runt);
+    };
+    let [TRANSPORT, 0, 0, 0, i0, i1, i2, i3, counter @ ..] = *header else {
+        return Err(Refusal::KeyExchange);
+    };
+    let index = u32::from_le_bytes([i0, i1, i2, i3]);
+    let nonce = wireguard::nonce(u64::from_le_bytes(counter));
+    if let Some((_, aead)) = sessions.iter_mut().rev().find(|(it, _)| *it == index) {
+        aead.open(&nonce, &[], sealed)
+            .map_err(|_| Refusal::IntegrityFailed)?;
+    } else {
+        let known = keys.wireguard().and_then(|keys| keys.opening(index));
+        let mut aead = known.filter(|_| *forgeries_left > 0).ok_or(Refusal::NoSa)?;
+        *forgeries_left -= 1;
+        aead.open(&nonce, &[], sealed)
+            .map_err(|_| Refusal::IntegrityFailed)?;
+        *forgeries_left += 1;
+        sessions.push((index, aead));
+    }
+    let inner_bytes = sealed.len() - TAG_BYTES;
+    match sealed[..inner_bytes].first() {
+        None => Err(Refusal::Keepalive),
+        Some(byte) if matches!(byte >> 4, 4 | 6) => Ok(&mut sealed[..inner_bytes]),
+        Some(_) => Err(Refusal::BadPayload),
     }
 }
 

@@ -1,15 +1,22 @@
-//! Sealing as the DUT's peer would: ESP in UDP (RFC 3948) around the inner packet of a test frame.
+//! Sealing as the DUT's peer would, in UDP: ESP (RFC 3948) or WireGuard's transport data around the
+//! inner packet of a test frame.
 
+use crate::error::TrafficError;
 use crate::flows::Place;
 use crate::frames::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, address_sum, as_ipv6, put_ethernet, put_ipv4, put_ipv6,
     udp_checksum,
 };
 use crate::keys::Keys;
+use crate::keys::agreed::AgreedKeys;
+use crate::keys::wireguard::{Sealing, WireGuardKeys};
 use crate::schedule::Part;
-use crate::spec::{Addresses, Esp};
+use crate::spec::{Addresses, Peer};
 use esp::{OutboundSa, TRAILER_ROOM};
+use std::iter::once;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
 use wire::checksum::{Sum, finish, portable, word};
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, UDP, put16};
 use wire::mix::{ETHERNET_HEADER_BYTES, FRAME_BYTES_MAX};
@@ -20,48 +27,107 @@ const IP: usize = ETHERNET_HEADER_BYTES;
 /// Longest outer headers.
 const OUTER_MAX: usize = IP + IPV6_HEADER_BYTES + UDP_HEADER_BYTES;
 
-/// The SAs of a sender's lanes, and the headers around them.
+/// Interval at which a sender looks for new keys, in nanoseconds. A device keeps old ones for late
+/// packets, strongSwan for 5 s.
+const LOOK_NS: u64 = 5_000_000;
+/// The interval as a multiple of what the last look took: many SAs take a while to search.
+const LOOK_SHARE: u64 = 20;
+
+/// What seals the packets of a sender, and the headers around them.
 pub(crate) struct Sealer {
+    seals: Seals,
+    outer: Outer,
+    /// The inner packet behind its Ethernet header. The pattern is in its place and never changes.
+    inner: Box<[u8]>,
+}
+
+enum Seals {
+    Esp(Esp),
+    WireGuard(WireGuard),
+}
+
+/// The SAs of a sender's lanes.
+struct Esp {
     /// By slot; without those of other threads' lanes.
     sas: Vec<Option<OutboundSa>>,
     lanes: u32,
     tunnels: u32,
-    outer: Outer,
     next_header: u8,
-    /// The inner packet behind its Ethernet header. The pattern is in its place and never changes.
-    inner: Box<[u8]>,
+    /// Where keys change while frames are sent.
+    renewal: Option<Renewal>,
+}
+
+/// The newest session with the device.
+struct WireGuard {
+    keys: Arc<WireGuardKeys>,
+    /// Handshakes when it was taken.
+    made: u64,
+    sealing: Sealing,
+}
+
+/// Looks for keys that the station's IKE daemon has renewed.
+struct Renewal {
+    keys: Arc<AgreedKeys>,
+    /// Of each slot's packets, source and target.
+    addresses: Vec<(IpAddr, IpAddr)>,
+    next_look_ns: u64,
+    /// Packets that every SA can seal before the next look.
+    spare: u64,
 }
 
 impl Sealer {
     /// A sealer for the flows of `part`. `head` is the length of everything in front of the
     /// pattern.
+    ///
+    /// # Errors
+    /// [`TrafficError`] when no keys have been agreed on.
     pub(crate) fn new(
-        esp: &Esp,
-        addresses: &Addresses,
+        peer: &Peer,
+        wrapped: &Addresses,
         part: Part,
         keys: &Keys,
         head: usize,
-    ) -> Self {
-        // Flow i has lane i mod lanes and part i mod parts.
-        assert_eq!(u32::from(esp.lanes) % part.of, 0, "parts divide lanes");
-        let own = |slot: &u16| u32::from(*slot % esp.lanes) % part.of == part.index;
-        let sas = (0..esp.lanes * esp.tunnels)
-            .map(|slot| own(&slot).then(|| keys.outbound(slot)))
-            .collect();
+    ) -> Result<Self, TrafficError> {
         let mut inner = vec![0; usize::from(FRAME_BYTES_MAX) + TRAILER_ROOM].into_boxed_slice();
         let room = usize::from(FRAME_BYTES_MAX) - head;
         inner[head..head + room].copy_from_slice(pattern(room));
-        Self {
-            sas,
-            lanes: esp.lanes.into(),
-            tunnels: esp.tunnels.into(),
-            outer: Outer::new(esp, addresses),
-            next_header: if addresses.source.is_ipv4() {
-                IPV4_IN_IP
-            } else {
-                IPV6_IN_IP
+        Ok(Self {
+            seals: match keys.wireguard() {
+                None => Seals::Esp(Esp::new(peer, wrapped, part, keys)?),
+                Some(keys) => Seals::WireGuard(WireGuard::new(keys, part)?),
             },
+            outer: Outer::new(peer, wrapped),
             inner,
+        })
+    }
+
+    /// Changes to keys that have been renewed; to be called before up to `packets` are sealed.
+    ///
+    /// # Errors
+    /// [`TrafficError`] when an SA has fewer sequence numbers left.
+    #[inline]
+    pub(crate) fn renew(&mut self, packets: u64, now_ns: u64) -> Result<(), TrafficError> {
+        match &mut self.seals {
+            Seals::Esp(esp) => esp.renew(packets, now_ns),
+            Seals::WireGuard(session) => {
+                session.renew();
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the use of keys that the next sender continues with.
+    ///
+    /// # Errors
+    /// [`TrafficError::Log`].
+    pub(crate) fn give_back(&self) -> Result<(), TrafficError> {
+        match &self.seals {
+            Seals::Esp(Esp {
+                renewal: Some(renewal),
+                sas,
+                ..
+            }) => renewal.keys.give_back(sas.iter().flatten()),
+            _ => Ok(()),
         }
     }
 
@@ -82,25 +148,157 @@ impl Sealer {
         inner_bytes: usize,
         place: Place,
     ) -> Result<usize, esp::SealError> {
-        let tunnel = if self.tunnels > 1 { place.tunnel } else { 0 };
-        let slot_number = tunnel * self.lanes + place.lane;
-        let sa = self.sas[slot_number as usize]
-            .as_mut()
-            .expect("a part's flows go by its own lanes");
         let at = self.outer.head_bytes;
         let dst = slot.get_mut(at..).ok_or(esp::SealError::NoRoom)?;
-        let sealed = sa.seal(
-            &mut self.inner[IP..],
-            inner_bytes - IP,
-            self.next_header,
-            dst,
-        )?;
+        let inner = &mut self.inner[IP..];
+        let sealed = match &mut self.seals {
+            Seals::Esp(esp) => esp.seal(inner, inner_bytes - IP, dst, place)?,
+            Seals::WireGuard(session) => session.sealing.seal(inner, inner_bytes - IP, dst),
+        };
         self.outer.write(slot, sealed, place.lane as u16);
         Ok(at + sealed)
     }
 }
 
-/// Ethernet, IP and UDP headers in front of ESP.
+impl Esp {
+    fn new(
+        peer: &Peer,
+        wrapped: &Addresses,
+        part: Part,
+        keys: &Keys,
+    ) -> Result<Self, TrafficError> {
+        // Flow i has lane i mod lanes and part i mod parts.
+        assert_eq!(u32::from(peer.lanes) % part.of, 0, "parts divide lanes");
+        let own = |slot: &u16| u32::from(*slot % peer.lanes) % part.of == part.index;
+        let addresses = |slot: u16| {
+            let tunnel = slot / peer.lanes;
+            <(IpAddr, IpAddr)>::from([wrapped.source, wrapped.target].map(|it| nth(it, tunnel)))
+        };
+        let slots = 0..peer.lanes * peer.tunnels;
+        let sas = slots
+            .clone()
+            .map(|slot| {
+                let sa = own(&slot).then(|| keys.outbound(slot, addresses(slot)));
+                sa.transpose()
+            })
+            .collect::<Result<_, _>>()?;
+        let renewal = keys.agreed().map(|keys| Renewal {
+            keys: Arc::clone(keys),
+            addresses: slots.map(addresses).collect(),
+            next_look_ns: 0,
+            spare: 0,
+        });
+        Ok(Self {
+            sas,
+            lanes: peer.lanes.into(),
+            tunnels: peer.tunnels.into(),
+            next_header: match wrapped.source {
+                IpAddr::V4(_) => IPV4_IN_IP,
+                IpAddr::V6(_) => IPV6_IN_IP,
+            },
+            renewal,
+        })
+    }
+
+    #[inline]
+    fn renew(&mut self, packets: u64, now_ns: u64) -> Result<(), TrafficError> {
+        match &mut self.renewal {
+            None => Ok(()),
+            Some(renewal) if now_ns < renewal.next_look_ns && renewal.spare >= packets => {
+                renewal.spare -= packets;
+                Ok(())
+            }
+            Some(renewal) => renewal.look(&mut self.sas, packets, now_ns),
+        }
+    }
+
+    #[inline]
+    fn seal(
+        &mut self,
+        inner: &mut [u8],
+        bytes: usize,
+        dst: &mut [u8],
+        place: Place,
+    ) -> Result<usize, esp::SealError> {
+        let tunnel = if self.tunnels > 1 { place.tunnel } else { 0 };
+        let slot = tunnel * self.lanes + place.lane;
+        let sa = self.sas[slot as usize]
+            .as_mut()
+            .expect("a part's flows go by its own lanes");
+        sa.seal(inner, bytes, self.next_header, dst)
+    }
+}
+
+impl WireGuard {
+    fn new(keys: &Arc<WireGuardKeys>, part: Part) -> Result<Self, TrafficError> {
+        assert_eq!(
+            part.of, 1,
+            "one thread seals, so that no counter is used twice"
+        );
+        let made = keys.made();
+        let sealing = keys.sealing().ok_or(TrafficError::SessionTaken)?;
+        Ok(Self {
+            sealing,
+            keys: Arc::clone(keys),
+            made,
+        })
+    }
+
+    /// Takes the session that has replaced its own.
+    #[inline]
+    fn renew(&mut self) {
+        let made = self.keys.made();
+        if made != self.made {
+            self.made = made;
+            if let Some(sealing) = self.keys.sealing() {
+                self.sealing = sealing;
+            }
+        }
+    }
+}
+
+impl Renewal {
+    #[cold]
+    fn look(
+        &mut self,
+        sas: &mut [Option<OutboundSa>],
+        packets: u64,
+        now_ns: u64,
+    ) -> Result<(), TrafficError> {
+        let begun = Instant::now();
+        if self.keys.look()? {
+            for (sa, &(source, target)) in sas.iter_mut().zip(&self.addresses) {
+                let Some(sa) = sa else { continue };
+                let spi = self.keys.outbound_spi(source, target);
+                // Without another, the old one shows what the device makes of it.
+                if spi.is_some_and(|spi| spi != sa.spi()) {
+                    let old = std::mem::replace(sa, self.keys.outbound(source, target)?);
+                    self.keys.give_back(once(&old))?;
+                }
+            }
+        }
+        for sa in sas.iter().flatten() {
+            if sa.remaining().packets < packets {
+                return Err(TrafficError::Exhausted { spi: sa.spi() });
+            }
+        }
+        let left = sas.iter().flatten().map(|sa| sa.remaining().packets);
+        self.spare = left.min().unwrap_or(u64::MAX) - packets;
+        let took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.next_look_ns = now_ns + LOOK_NS.max(took_ns.saturating_mul(LOOK_SHARE));
+        Ok(())
+    }
+}
+
+/// The n-th address after one.
+fn nth(first: IpAddr, n: u16) -> IpAddr {
+    match first {
+        IpAddr::V4(first) => IpAddr::V4((u32::from(first) + u32::from(n)).into()),
+        IpAddr::V6(first) => IpAddr::V6((u128::from(first) + u128::from(n)).into()),
+    }
+}
+
+/// Ethernet, IP and UDP headers in front of what is sealed.
 struct Outer {
     head: [u8; OUTER_MAX],
     head_bytes: usize,
@@ -112,9 +310,9 @@ struct Outer {
 }
 
 impl Outer {
-    fn new(esp: &Esp, addresses: &Addresses) -> Self {
+    fn new(peer: &Peer, addresses: &Addresses) -> Self {
         let mut head = [0; OUTER_MAX];
-        let (head_bytes, sum) = match (esp.local, esp.remote) {
+        let (head_bytes, sum) = match (peer.local, peer.remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
                 put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
                 put_ipv4(&mut head[IP..]);
@@ -135,14 +333,14 @@ impl Outer {
         Self {
             head,
             head_bytes,
-            ipv6: esp.local.is_ipv6(),
+            ipv6: peer.local.is_ipv6(),
             sum,
-            port: esp.port,
+            port: peer.port,
             checksum: engine::checksum::fastest(),
         }
     }
 
-    /// Writes the headers around `sealed` bytes of ESP, which are already in `slot`.
+    /// Writes the headers around `sealed` bytes, which are already in `slot`.
     #[inline]
     fn write(&self, slot: &mut [u8], sealed: usize, lane: u16) {
         let (head, esp) = slot.split_at_mut(self.head_bytes);

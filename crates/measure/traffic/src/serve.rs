@@ -5,10 +5,10 @@ use crate::attack;
 use crate::clock::{Clock, Monotonic};
 use crate::error::TrafficError;
 use crate::generator::{Generator, drive};
-use crate::keys::Keys;
+use crate::keys::{KeyUse, Keys, open_keys};
 use crate::report::{READY, Received, Report, Sent};
 use crate::schedule::Part;
-use crate::spec::{Attack, Esp, Receive, Role, Send, Spec, test_ports};
+use crate::spec::{Attack, Peer, Receive, Role, Send, Spec, test_ports};
 use crate::tally::Tally;
 use port::{
     FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop,
@@ -19,7 +19,6 @@ use std::mem::forget;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
-use wire::overhead::{Outer, outer_bytes};
 
 /// Time for threads to start before the first frame is due.
 const LEAD_NS: u64 = 1_000_000;
@@ -77,12 +76,13 @@ fn serve_send(
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
-        max_frame_bytes: slot_bytes(send.frames.mix.largest_bytes(), send.esp.as_ref()),
+        max_frame_bytes: slot_bytes(send.frames.mix.largest_bytes(), send.peer.as_ref()),
         threads: sender_threads(send, spec.threads),
         udp_ports: &[],
+        beside: None,
     };
     let (mut ports, passed_over) = open_senders(&wanted)?;
-    let keys = send.esp.as_ref().map(Keys::open).transpose()?;
+    let keys = open_keys(send.peer.as_ref(), KeyUse::Seal)?;
     let generators = generators(send, spec.tag, ports.len(), keys.as_ref())?;
     print_line(output, READY)?;
     let sent = send_all_at(send.start_ns, generators, &mut ports, stop)?;
@@ -108,12 +108,13 @@ fn serve_receive(
     let wanted = OpenFrames {
         interface: &spec.interface,
         kind: spec.port,
-        max_frame_bytes: slot_bytes(receive.frames.mix.largest_bytes(), receive.esp.as_ref()),
+        max_frame_bytes: slot_bytes(receive.frames.mix.largest_bytes(), receive.peer.as_ref()),
         threads: usize::from(spec.threads.max(1)),
         udp_ports: &udp_ports,
+        beside: receive.peer.as_ref().and_then(Peer::beside),
     };
     let (mut ports, passed_over) = open_receivers(&wanted)?;
-    let keys = receive.esp.as_ref().map(Keys::open).transpose()?;
+    let keys = open_keys(receive.peer.as_ref(), KeyUse::Open)?;
     let analysers = analysers(receive, spec.tag, ports.len(), keys.as_ref())?;
     print_line(output, READY)?;
     let received = receive_all(receive, analysers, &mut ports, keys.as_ref(), stop)?;
@@ -150,6 +151,7 @@ fn serve_attack(
         max_frame_bytes: 0,
         threads: 1,
         udp_ports: &[],
+        beside: None,
     };
     let (mut ports, passed_over) = open_senders(&wanted)?;
     print_line(output, READY)?;
@@ -174,7 +176,7 @@ fn serve_attack(
 #[must_use]
 pub fn sender_threads(send: &Send, threads: u16) -> usize {
     let most = u32::from(threads).clamp(1, send.frames.flows.max(1));
-    let divides = |threads: &u32| match &send.esp {
+    let divides = |threads: &u32| match &send.peer {
         Some(esp) => u32::from(esp.lanes) % threads == 0,
         None => true,
     };
@@ -304,7 +306,7 @@ fn on_threads<T: std::marker::Send, R: std::marker::Send>(
         let threads: Vec<_> = tasks.enumerate().map(start).collect::<Result<_, _>>()?;
         let join = |thread: ScopedJoinHandle<'_, io::Result<R>>| {
             let result = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-            result.map_err(TrafficError::PortGone)
+            result.map_err(TrafficError::of_work)
         };
         threads.into_iter().map(join).collect()
     })
@@ -320,24 +322,20 @@ impl<C: Fn()> Drop for CancelOnDrop<C> {
 }
 
 /// Length in a port's slot, without FCS, of a frame that has `frame_bytes` on the clear side.
-fn slot_bytes(frame_bytes: u16, esp: Option<&Esp>) -> usize {
+fn slot_bytes(frame_bytes: u16, peer: Option<&Peer>) -> usize {
     let clear = usize::from(frame_bytes.saturating_sub(FCS_BYTES));
-    match esp {
+    match peer {
         None => clear,
-        Some(esp) => {
-            let outer = Outer {
-                ipv6: esp.local.is_ipv6(),
-                udp: true,
-            };
+        Some(peer) => {
             let inner = clear.saturating_sub(ETHERNET_HEADER_BYTES);
-            ETHERNET_HEADER_BYTES + outer_bytes(esp.suite, outer, inner)
+            ETHERNET_HEADER_BYTES + peer.outer_bytes(inner)
         }
     }
 }
 
 /// UDP destination ports of the received packets.
 fn udp_ports(receive: &Receive) -> Vec<u16> {
-    match &receive.esp {
+    match &receive.peer {
         None => test_ports(receive.frames.contents).collect(),
         Some(esp) => (esp.port..=u16::MAX).take(usize::from(esp.lanes)).collect(),
     }

@@ -1,11 +1,13 @@
 //! The specification of one station's part in one trial.
 
-use port::FramePortKind;
+use crate::keys::wireguard;
+use port::{Beside, FramePortKind};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use wire::Suite;
 use wire::mix::{Contents, TestFrames};
+use wire::overhead::{Outer, outer_bytes};
 
 /// UDP destination port of test frames with fixed contents, by which the analyser recognises them.
 pub const TEST_PORT: u16 = 0xCB0E;
@@ -66,7 +68,7 @@ pub struct Send {
     /// frame has its own time.
     pub burst_ns: u64,
     /// Seal each frame as the DUT's peer would.
-    pub esp: Option<Esp>,
+    pub peer: Option<Peer>,
     /// Never offer more than the rate: after a stall the rest of the schedule moves, and the trial
     /// takes longer. Without it late frames leave as fast as the port accepts them, at their
     /// original intended time.
@@ -105,11 +107,34 @@ pub struct Addresses {
     pub target: IpAddr,
 }
 
-/// ESP in UDP by the station itself, with the keys of the DUT's peer.
+/// Where a station that stands for the DUT's peer has its keys from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Esp {
+#[serde(rename_all = "kebab-case")]
+pub enum KeySource {
     /// Static key file of the peer that the station replaces, with its epoch file beside it.
-    pub key_file: String,
+    File(String),
+    /// An IKE daemon on the station.
+    Ike(IkeKeys),
+    /// WireGuard handshakes of the station with the keys of this file, which is as `wg setconf`
+    /// reads it. Packets are WireGuard's then, and not ESP.
+    WireGuard(String),
+}
+
+/// Keys that an IKE daemon on the station agrees on with the DUT. Its SAs have short sequence
+/// numbers, and one lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IkeKeys {
+    /// The log of a strongSwan daemon, at level 4 for `chd` and 1 for `ike`.
+    pub log: String,
+    /// File of the sequence numbers used so far; it need not exist.
+    pub sequences: String,
+}
+
+/// The DUT's peer, which a station stands for: it seals ESP in UDP, or WireGuard's packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Where the keys are from.
+    pub keys: KeySource,
     /// Suite.
     pub suite: Suite,
     /// Engine by name, or `auto`.
@@ -120,11 +145,37 @@ pub struct Esp {
     pub remote: IpAddr,
     /// UDP port of lane 0 on both ends; lane i has the i-th after it.
     pub port: u16,
-    /// Number of lanes. Each tunnel's flows are spread over them: flow i uses lane i mod `lanes`.
+    /// Number of lanes, of keys from a file; others have one. Each tunnel's flows are spread over
+    /// them: flow i uses lane i mod `lanes`.
     pub lanes: u16,
     /// Number of tunnels with their own SAs: 1, or that of the flows. Lane l of tunnel t has the
     /// keys of slot t × `lanes` + l.
     pub tunnels: u16,
+}
+
+impl Peer {
+    /// What else of the station's uses the same UDP ports.
+    #[must_use]
+    pub const fn beside(&self) -> Option<Beside> {
+        match self.keys {
+            KeySource::File(_) => None,
+            KeySource::Ike(_) => Some(Beside::Ike),
+            KeySource::WireGuard(_) => Some(Beside::WireGuard),
+        }
+    }
+
+    /// Length of an IP packet of `inner` bytes once it is sealed, with its outer headers.
+    #[must_use]
+    pub const fn outer_bytes(&self, inner: usize) -> usize {
+        let outer = Outer {
+            ipv6: self.local.is_ipv6(),
+            udp: true,
+        };
+        match self.keys {
+            KeySource::WireGuard(_) => outer.header_bytes() + wireguard::sealed_bytes(inner),
+            _ => outer_bytes(self.suite, outer, inner),
+        }
+    }
 }
 
 /// The frames that a receiver expects.
@@ -138,7 +189,7 @@ pub struct Receive {
     /// not counted.
     pub expected: Option<u64>,
     /// Open each packet as the DUT's peer would; anything but ESP is then foreign.
-    pub esp: Option<Esp>,
+    pub peer: Option<Peer>,
     /// Number of frames in the sender's first part, if it has a second one ([`Send::then`]): later
     /// ones are also counted in [`Received::then_frames`](crate::report::Received::then_frames).
     /// Flows take turns, so frame n is that of flow n mod `flows` with sequence number n / `flows`.

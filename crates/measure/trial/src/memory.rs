@@ -115,7 +115,7 @@ fn with_evidence(
 
 /// Returns the path with the addresses in frames, which no interface has.
 fn path(gateways: &Gateways) -> FramePath {
-    let end = |node, side: usize, esp| {
+    let end = |node, side: usize, peer| {
         let (test_address, test_address_v6) = test_addresses(side);
         let number = side as u8 + 1;
         FrameEnd {
@@ -126,11 +126,11 @@ fn path(gateways: &Gateways) -> FramePath {
             address: test_address,
             test_address,
             test_address_v6,
-            esp,
+            peer,
         }
     };
     FramePath {
-        source: end(NodeId::A, 0, gateways.source_esp.clone()),
-        sink: end(NodeId::B, 1, gateways.sink_esp.clone()),
+        source: end(NodeId::A, 0, gateways.source_peer.clone()),
+        sink: end(NodeId::B, 1, gateways.sink_peer.clone()),
     }
 }

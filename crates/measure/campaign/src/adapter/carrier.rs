@@ -61,6 +61,12 @@ const MACSEC_SCI_BYTES: usize = 8;
 const PAD_TO_BYTES_MAX: usize = 16;
 
 impl Carrier {
+    /// Form and suite, for people: `ESP (aes-256-gcm)`.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        format!("{} ({})", self.form.name(), self.suite)
+    }
+
     /// Headers in front of the sealed packet.
     #[must_use]
     pub const fn outer(self) -> Outer {

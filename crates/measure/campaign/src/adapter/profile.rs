@@ -164,13 +164,13 @@ impl DutProfile {
         }
     }
 
-    /// A tunnel that another program or the kernel runs: loaded in both directions together, since
-    /// the station does not speak its key exchange.
+    /// A tunnel that another program or the kernel runs: loaded in both directions together, unless
+    /// the station speaks its key exchange.
     pub(crate) fn tunnel(carrier: Carrier, settings: String) -> Self {
         let insecure = carrier.suite.insecure();
         Self {
             carrier: Some(carrier),
-            carried_in: Some(format!("{} ({})", carrier.form.name(), carrier.suite)),
+            carried_in: Some(carrier.in_words()),
             insecure,
             is_readable: !carrier.suite.encrypts(),
             outer_bytes: carrier.outer().header_bytes(),

@@ -2,7 +2,7 @@
 
 use super::carrier::{Carrier, Form};
 use super::entry::{Entry, Variants, WeakAllowed, common_suite, name, suites};
-use super::profile::{Ability, DutProfile, GatewayTraffic, PacketLimit};
+use super::profile::{Ability, Direction, DutProfile, GatewayTraffic, PacketLimit};
 use crate::axis::axis;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -103,6 +103,11 @@ impl StrongSwan {
     pub(super) fn profile(&self) -> DutProfile {
         let mut profile = DutProfile::tunnel(self.carrier(), self.in_words());
         profile.tunnels = self.tunnels.into();
+        profile.directions = match self.data_path {
+            DataPath::Libipsec => &Direction::ALL,
+            // Its ESP is bare, and stations seal and open ESP in UDP.
+            DataPath::Kernel => &[Direction::Both],
+        };
         profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile.set_up = TUNNEL_SET_UP * u32::from(self.tunnels.saturating_sub(1));
         profile.abilities.extend([

@@ -1,7 +1,7 @@
 //! WireGuard tunnels: by the kernel or by a program in user space.
 
 use super::carrier::{Carrier, Form};
-use super::profile::{Ability, DutProfile, GatewayTraffic};
+use super::profile::{Ability, Direction, DutProfile, GatewayTraffic};
 use serde::{Deserialize, Serialize};
 use wire::Suite;
 
@@ -44,12 +44,15 @@ impl WireGuardProgram {
 }
 
 impl WireGuard {
+    /// How its packets look between the gateways.
+    pub const CARRIER: Carrier = Carrier {
+        form: Form::WireGuard,
+        suite: Suite::ChaCha20Poly1305,
+        udp: true,
+    };
+
     pub(super) fn profile(self) -> DutProfile {
-        let carrier = Carrier {
-            form: Form::WireGuard,
-            suite: Suite::ChaCha20Poly1305,
-            udp: true,
-        };
+        let carrier = Self::CARRIER;
         let program = match self.program {
             WireGuardProgram::Kernel => "the kernel",
             program => program.name(),
@@ -58,6 +61,7 @@ impl WireGuard {
         let mut profile = DutProfile::tunnel(carrier, settings);
         profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile.pads_to_mtu = true;
+        profile.directions = &Direction::ALL;
         profile.abilities.extend([Ability::Attack, Ability::SetUp]);
         // The kernel has no process that could die.
         if self.program != WireGuardProgram::Kernel {

@@ -2,13 +2,11 @@
 //!
 //! Loads are frames per second in one direction, whole numbers. Sizes include the FCS.
 
-use crate::adapter::{Adapter, Direction};
+use crate::adapter::{Adapter, Carrier, Direction};
 use crate::plan::{Disturbed, Mrr, ServiceTest, Soak, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use wire::Suite;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, LINE_GAP_BYTES, TestFrames};
-use wire::overhead::{Outer, outer_bytes};
 
 /// Traffic of our own generator, and its procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,14 +55,12 @@ impl Traffic {
 
     /// The same for a known suite of the frames when they enter the line.
     #[must_use]
-    pub fn line_rate_as(&self, line_bps: u64, sealed: Option<Suite>) -> u64 {
+    pub fn line_rate_as(&self, line_bps: u64, sealed: Option<Carrier>) -> u64 {
         let on_the_line = |frame_bytes: u16| {
             let frame = usize::from(frame_bytes);
             let around = ETHERNET_HEADER_BYTES + usize::from(FCS_BYTES);
             let frame = match sealed {
-                Some(suite) => {
-                    around + outer_bytes(suite, Outer::UDP_IPV4, frame.saturating_sub(around))
-                }
+                Some(carrier) => around + carrier.cipher_packet_bytes(frame.saturating_sub(around)),
                 None => frame,
             };
             (frame + usize::from(LINE_GAP_BYTES)) as u128
@@ -76,13 +72,11 @@ impl Traffic {
         u64::try_from(frames).unwrap_or(u64::MAX)
     }
 
-    /// The suite in which a station seals its frames; `None` if they leave it in clear.
+    /// What a station seals its frames in; `None` if they leave it in clear.
     #[must_use]
-    pub const fn sealed_by_station(&self, adapter: &Adapter) -> Option<Suite> {
-        match (self.direction, adapter) {
-            (Direction::Decrypt, Adapter::Cipherbench(encryptor)) => Some(encryptor.suite),
-            _ => None,
-        }
+    pub fn sealed_by_station(&self, adapter: &Adapter) -> Option<Carrier> {
+        let carrier = adapter.profile().carrier;
+        carrier.filter(|_| self.direction == Direction::Decrypt)
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn details(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<St
     lines
 }
 
-/// The line rate in clear, then those where the station sends ESP.
+/// The line rate in clear, then those where the station seals.
 fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
     let mut lines = Vec::new();
     for cell in group {
@@ -51,7 +51,7 @@ fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
             continue;
         };
         let line = match test.traffic.sealed_by_station(&cell.dut.adapter) {
-            Some(suite) => format!("line rate {line_rate} frames/s in ESP ({suite})"),
+            Some(carrier) => format!("line rate {line_rate} frames/s in {}", carrier.in_words()),
             None => format!("line rate {line_rate} frames/s"),
         };
         if !lines.contains(&line) {

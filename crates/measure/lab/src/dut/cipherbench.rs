@@ -19,7 +19,8 @@ use crate::protocol::{ControlPort, SealedPort, THIS_PROGRAM};
 use crate::sync::await_true;
 use crate::topology::{Side, W0, W1, cipher_ends};
 use crate::{
-    DutAction, FramePath, Network, Node, NodeId, Result, RunningDut, StationEsp, TunnelKeys,
+    DutAction, FramePath, Network, Node, NodeId, Result, RunningDut, StationKeys, StationPeer,
+    TunnelKeys,
 };
 use campaign::plan::Encryptor;
 use metrics::read_counters;
@@ -248,8 +249,8 @@ impl Cipherbench {
             return Err(site.error(reason));
         };
         let (own, peer) = cipher_ends(node.id());
-        let esp = StationEsp {
-            key_file: write_keys(node, keys)?,
+        let esp = StationPeer {
+            keys: StationKeys::File(write_keys(node, keys)?),
             suite: self.encryptor.suite,
             local: site.map.address(own),
             remote: site.map.address(peer),
@@ -257,12 +258,7 @@ impl Cipherbench {
             lanes: self.encryptor.workers,
             tunnels: self.encryptor.tunnels,
         };
-        let station = if path.source.node == node.id() {
-            &mut path.source
-        } else {
-            &mut path.sink
-        };
-        station.esp = Some(esp);
+        path.end_at(node.id()).peer = Some(esp);
         Ok(path)
     }
 }

@@ -210,7 +210,7 @@ fn taken_any<'a>(
 pub(crate) fn stop_all(site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
     let stopped = running(site, dut);
     dut.processes.clear();
-    all(on_each(site.loaded(), |node| {
+    all(on_each(&site.gateways, |node| {
         let here = stopped.iter().filter(|it| it.node.id() == node.id());
         here.map(Daemon::stop).fold(Ok(()), Result::and)
     }))

@@ -4,7 +4,7 @@
 use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};
 use crate::topology::{C0, C1};
-use crate::{FrameEnd, FramePath, Result, RunningDut, StationEsp};
+use crate::{FrameEnd, FramePath, Result, RunningDut, StationKeys, StationPeer};
 use campaign::plan::Direction;
 use wire::Suite;
 
@@ -57,8 +57,8 @@ impl Adapter for Straight {
 
 /// The outer addresses, like the inner ones, are assigned to no interface.
 fn stand_for_peer(end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Addr) {
-    end.esp = Some(StationEsp {
-        key_file,
+    end.peer = Some(StationPeer {
+        keys: StationKeys::File(key_file),
         suite: SUITE,
         local: end.test_address,
         remote,

@@ -8,6 +8,11 @@
 //!    has its configuration; both gateways' SAs must have the requested suite, carrier (UDP or
 //!    bare) and secrets.
 //!
+//! Where one gateway is loaded alone, the station in the other's place runs a daemon too, which
+//! agrees on keys with the device and writes them to a file; the station's generator and analyser
+//! take ESP from and to the link themselves. Nothing but the generator may seal with those keys: so
+//! nothing is routed into the daemon, and its counters must stay at zero.
+//!
 //! Neither IKE nor SAs are renewed by themselves while a trial runs. The kernel's ESP is bare, as
 //! usual without NAT; that of kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B
 //! at most: the path MTU behind it is that of its TUN device.
@@ -24,10 +29,11 @@ use super::keys::write_file;
 use super::site::{all, by_node, on_each};
 use super::xfrm::{add_interface, flush, missing_esp, remove_interface};
 use super::{Adapter, Daemon, Site, daemon};
-use crate::on_node::ip;
+use crate::on_node::{ip, run_tool};
 use crate::programs::{self, how_to_get};
 use crate::protocol::{Program, SealedPort};
-use crate::{DutAction, Node, NodeId, Result, RunningDut};
+use crate::topology::cipher_ends;
+use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
 use campaign::plan::{DataPath, Form, StrongSwan};
 use config::{Half, INITIATOR};
 use gateway::{Gateway, TOOL_LIMIT};
@@ -58,11 +64,20 @@ const TUN_QUEUE: u32 = 5000;
 /// The socket and the process number that a daemon leaves when it is killed.
 const LEFT_BY_DAEMON: &str = "charon.vici /run/charon.pid";
 
+/// Log of a station's daemon, with the keys of its SAs, and the numbers used with them.
+const KEYS_LOG: &str = "keys.log";
+const SEQUENCES: &str = "sequences";
+
+/// Start of the names of its counters of sealed packets.
+const OUTBOUND: &str = "sa_out_";
+
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
     plan: StrongSwan,
     /// One for each gateway that it was started on.
     places: Vec<Place>,
+    /// Its processes on a station in a gateway's place.
+    on_station: Vec<(NodeId, u64)>,
 }
 
 /// Its files on a gateway.
@@ -79,17 +94,18 @@ impl Strongswan {
         Self {
             plan,
             places: Vec::new(),
+            on_station: Vec::new(),
         }
     }
 
     /// Starts everything, up to and including the check of the SAs.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let mut programs = Vec::new();
-        for node in site.loaded() {
+        for node in &site.gateways {
             programs.push(self.check_node(site, *node)?);
         }
         let secrets = Secrets::fresh(&self.plan, site)?;
-        for (node, program) in site.loaded().iter().zip(programs) {
+        for (node, program) in site.gateways.iter().zip(programs) {
             let folder = self.write_files(site, *node, &secrets)?;
             self.places.push(Place {
                 id: node.id(),
@@ -98,15 +114,22 @@ impl Strongswan {
             });
         }
         let this = &*self;
-        daemon::start_all(site.loaded(), dut, |node| {
+        let start = |node: &dyn Node| {
             tunnels::prepare(&this.plan, site, node)?;
             Ok((this.start_on(site, node)?, ()))
-        })?;
-        let checked = on_each(site.loaded(), |node| this.check_daemon(site, node));
-        for (place, facts) in this.places.iter().zip(checked) {
+        };
+        let mut station = RunningDut::default();
+        let started = daemon::start_all(site.loaded(), dut, start)
+            .and_then(|_| daemon::start_all(site.stand_in().as_slice(), &mut station, start));
+        self.on_station = station.processes;
+        started?;
+        let checked = on_each(&site.gateways, |node| self.check_daemon(site, node));
+        for (place, facts) in self.places.iter().zip(checked) {
             let program = ("program", place.program.clone());
             let facts = facts?.into_iter().chain([program]);
-            dut.facts.extend(by_node(place.id, facts));
+            if is_loaded(site, place.id) {
+                dut.facts.extend(by_node(place.id, facts));
+            }
         }
         // The initiator last: its peer has its configuration by then.
         let [responder, initiator] = self.roles(site)?;
@@ -114,9 +137,67 @@ impl Strongswan {
         let start = Instant::now();
         self.load(&initiator, site)?;
         let gateways = [responder, initiator];
-        dut.facts
-            .extend(tunnels::await_up(&self.plan, site, &gateways, start)?);
-        self.prove(site, &gateways, dut)
+        let facts = tunnels::await_up(&self.plan, site, &gateways, start)?;
+        if is_loaded(site, INITIATOR) {
+            dut.facts.extend(facts);
+        }
+        self.prove(site, &gateways, dut)?;
+        dut.frame_path = Some(self.frame_path(site)?);
+        Ok(())
+    }
+
+    /// Returns the path of test frames; a station in a gateway's place seals and opens with what
+    /// its daemon has agreed on.
+    fn frame_path(&self, site: &Site<'_>) -> Result<FramePath> {
+        let mut path = site.frame_path();
+        let Some(node) = site.stand_in() else {
+            return Ok(path);
+        };
+        // Whatever its kernel sends, the daemon must not seal it.
+        for family in ["-4", "-6"] {
+            let words = ["ip", family, "route", "flush", "dev", TUN];
+            run_tool(node, Program::new(words))?;
+        }
+        let folder = self.gateway(site, node)?.folder;
+        let (own, peer) = cipher_ends(node.id());
+        let esp = StationPeer {
+            keys: StationKeys::Ike {
+                log: format!("{folder}/{KEYS_LOG}"),
+                sequences: format!("{folder}/{SEQUENCES}"),
+            },
+            suite: self.plan.suite,
+            local: site.map.address(own),
+            remote: site.map.address(peer),
+            port: NAT_PORT,
+            lanes: 1,
+            tunnels: self.plan.tunnels,
+        };
+        path.end_at(node.id()).peer = Some(esp);
+        Ok(path)
+    }
+
+    /// # Errors
+    /// When the station's daemon has died, or has sealed packets with the keys that the generator
+    /// uses.
+    fn check_station(&self, site: &Site<'_>) -> Result<()> {
+        let Some(node) = site.stand_in() else {
+            return Ok(());
+        };
+        for (_, process) in &self.on_station {
+            let (dut, process) = (site.dut, *process);
+            Daemon { dut, node, process }.check_alive()?;
+        }
+        let counted = proof::counters(&self.gateway(site, node)?)?;
+        match counted
+            .iter()
+            .find(|(name, count)| name.starts_with(OUTBOUND) && *count > 0)
+        {
+            None => Ok(()),
+            Some((_, packets)) => Err(site.error(format!(
+                "is not the only one that seals for it: the station's IKE daemon has sealed \
+                 {packets} packets or bytes with the generator's keys"
+            ))),
+        }
     }
 
     /// Checks that all SAs match the request and adds their facts to `dut`.
@@ -124,7 +205,9 @@ impl Strongswan {
         for gateway in gateways {
             let expected = Half::of(&self.plan, site, gateway.node).sas();
             let facts = proof::look(gateway, &self.plan, expected)?;
-            dut.facts.extend(by_node(gateway.node.id(), facts));
+            if is_loaded(site, gateway.node.id()) {
+                dut.facts.extend(by_node(gateway.node.id(), facts));
+            }
         }
         Ok(())
     }
@@ -208,10 +291,12 @@ impl Strongswan {
             folder,
             program: "",
         };
-        let text = config::daemon(&self.plan, &gateway.uri());
+        let is_station = !is_loaded(site, node.id());
+        let keys_log = is_station.then(|| format!("{folder}/{KEYS_LOG}"));
+        let text = config::daemon(&self.plan, &gateway.uri(), keys_log.as_deref());
         write_file(node, "strongswan.conf", &text, false)?;
         gateway.in_folder(&format!(
-            "rm -f {LEFT_BY_DAEMON}; mkdir -p private x509 x509ca"
+            "rm -f {LEFT_BY_DAEMON} {KEYS_LOG} {SEQUENCES}; mkdir -p private x509 x509ca"
         ))?;
         for (name, content) in secrets.files(node.id()) {
             write_file(node, name, content, true)?;
@@ -238,7 +323,7 @@ impl Strongswan {
             add_interface(site, node)?;
         }
         // Reads the log from standard error, the only unbuffered stream.
-        let script = "STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
+        let script = "umask 077; STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
         let (folder, program) = (gateway.folder, gateway.program);
         let argv = ["sh", "-c", script, "sh", folder, program].map(str::to_owned);
         let (daemon, _) = Daemon::start(site.dut, node, argv.to_vec(), READY, READY_LIMIT)?;
@@ -365,7 +450,7 @@ impl Strongswan {
         if let Ok(gateway) = self.gateway(site, node) {
             cleaned.push(gateway.in_folder(&format!(
                 "rm -rf private x509 x509ca swanctl.conf strongswan.conf ca.crt own.key own.crt \
-                 {LEFT_BY_DAEMON}"
+                 {KEYS_LOG} {SEQUENCES} {LEFT_BY_DAEMON}"
             )));
         }
         all(cleaned)
@@ -376,7 +461,6 @@ impl Adapter for Strongswan {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let mut dut = RunningDut {
             sealed_ports: self.sealed_ports(),
-            frame_path: Some(site.frame_path()),
             ..RunningDut::default()
         };
         match self.bring_up(site, &mut dut) {
@@ -393,6 +477,7 @@ impl Adapter for Strongswan {
     }
 
     fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
+        self.check_station(site)?;
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
             let found = proof::counters(&self.gateway(site, daemon.node)?);
@@ -426,9 +511,15 @@ impl Adapter for Strongswan {
     }
 
     fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
+        dut.processes.append(&mut self.on_station);
         let stopped = daemon::stop_all(site, &mut dut);
-        let cleaned = all(on_each(site.loaded(), |node| self.clean(site, node)));
+        let cleaned = all(on_each(&site.gateways, |node| self.clean(site, node)));
         self.places.clear();
         stopped.and(cleaned)
     }
+}
+
+/// Whether the DUT runs there, and not a station in its peer's place.
+fn is_loaded(site: &Site<'_>, id: NodeId) -> bool {
+    site.stand_in().is_none_or(|node| node.id() != id)
 }

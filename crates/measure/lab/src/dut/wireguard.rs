@@ -8,8 +8,8 @@
 //! Two gateways may have interfaces and sockets of the same names: each station has a `/run` of its
 //! own.
 //!
-//! What this deliberately does not do: load one gateway alone, since no station speaks the
-//! handshake.
+//! Where one gateway is loaded alone, the station's generator and analyser are its peer: each gets
+//! the keys of the other gateway, and makes handshakes of its own.
 
 mod conf;
 mod implementation;
@@ -22,7 +22,7 @@ use crate::on_node::{ip, run_tool};
 use crate::protocol::{Program, SealedPort};
 use crate::sync::Deadline;
 use crate::topology::{Side, cipher_ends};
-use crate::{DutAction, Node, NodeId, Result, RunningDut};
+use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
 use campaign::plan::{Form, WireGuardProgram};
 use conf::{Conf, KeyPair, Peer};
 use implementation::Implementation;
@@ -36,6 +36,9 @@ const INTERFACE: &str = "wg0";
 
 /// Control socket of a program in user space, the same for all.
 const SOCKET: &str = "/var/run/wireguard/wg0.sock";
+
+/// The keys of a station in a gateway's place.
+const STATION_FILE: &str = "station.conf";
 
 /// The port of WireGuard's own documents.
 const PORT: u16 = 51820;
@@ -119,21 +122,8 @@ impl WireGuard {
 
     /// Configures an interface that answers, and checks that it took over all settings.
     fn configure(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-        let (_, peer) = cipher_ends(node.id());
-        let (Some(own_keys), Some(peer_keys)) =
-            (self.keys.get(&node.id()), self.keys.get(&peer.node))
-        else {
-            return Err(site.error(format!("got no keys for {} and its peer", node.name())));
-        };
-        let conf = Conf {
-            keys: own_keys,
-            port: PORT,
-            peer: Peer {
-                public_key: peer_keys.public(),
-                endpoint: (site.map.address(peer), PORT).into(),
-                networks: &site.map.networks_behind(Side::of(peer), site.links),
-            },
-        };
+        let networks = site.map.networks_behind(peer_side(node), site.links);
+        let conf = self.conf(site, node, &networks)?;
         let path = write_file(node, &format!("{INTERFACE}.conf"), &conf.text(), true)?;
         wg(site.dut, node, &["setconf", INTERFACE, &path])?;
         let shown = wg(site.dut, node, &["showconf", INTERFACE])?;
@@ -143,6 +133,51 @@ impl WireGuard {
                 "is not configured as requested on {node}: {difference}"
             ))
         })
+    }
+
+    /// A node's configuration, for those networks behind its peer.
+    fn conf<'c>(
+        &'c self,
+        site: &Site<'_>,
+        node: &dyn Node,
+        networks: &'c [String],
+    ) -> Result<Conf<'c>> {
+        let (_, peer) = cipher_ends(node.id());
+        let (Some(own_keys), Some(peer_keys)) =
+            (self.keys.get(&node.id()), self.keys.get(&peer.node))
+        else {
+            return Err(site.error(format!("got no keys for {} and its peer", node.name())));
+        };
+        Ok(Conf {
+            keys: own_keys,
+            port: PORT,
+            peer: Peer {
+                public_key: peer_keys.public(),
+                endpoint: (site.map.address(peer), PORT).into(),
+                networks,
+            },
+        })
+    }
+
+    /// Returns the path of test frames; a station in a gateway's place gets that gateway's keys.
+    fn frame_path(&self, site: &Site<'_>) -> Result<FramePath> {
+        let mut path = site.frame_path();
+        let Some(node) = site.stand_in() else {
+            return Ok(path);
+        };
+        let networks = site.map.networks_behind(peer_side(node), site.links);
+        let text = self.conf(site, node, &networks)?.text();
+        let (own, peer) = cipher_ends(node.id());
+        path.end_at(node.id()).peer = Some(StationPeer {
+            keys: StationKeys::WireGuard(write_file(node, STATION_FILE, &text, true)?),
+            suite: campaign::plan::WireGuard::CARRIER.suite,
+            local: site.map.address(own),
+            remote: site.map.address(peer),
+            port: PORT,
+            lanes: 1,
+            tunnels: 1,
+        });
+        Ok(path)
     }
 
     /// Removes the peer from a gateway's configuration, and its session keys with it.
@@ -163,7 +198,7 @@ impl WireGuard {
 
 impl Adapter for WireGuard {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
-        for node in site.loaded() {
+        for node in &site.gateways {
             let keys = KeyPair::generate(site.dut, *node)?;
             self.keys.insert(node.id(), keys);
         }
@@ -173,7 +208,7 @@ impl Adapter for WireGuard {
                 form: Form::WireGuard,
                 control: true,
             }],
-            frame_path: Some(site.frame_path()),
+            frame_path: Some(self.frame_path(site)?),
             ..RunningDut::default()
         };
         let (mut up, mut failure) = (Vec::new(), None);
@@ -254,10 +289,31 @@ impl Adapter for WireGuard {
             .iter()
             .map(|node| (node.id(), daemon::taken(site, &mut dut, node.id())))
             .collect();
-        all(on_each(site.loaded(), |node| {
+        let down = all(on_each(site.loaded(), |node| {
             self.take_down(node, &running[&node.id()])
-        }))
+        }));
+        let removed = match (site.stand_in(), keys_of_station(&dut)) {
+            (Some(node), Some(file)) => run_tool(node, Program::new(["rm", "-f", file])),
+            _ => Ok(()),
+        };
+        down.and(removed)
     }
+}
+
+/// The file with the keys of a station in a gateway's place.
+fn keys_of_station(dut: &RunningDut) -> Option<&str> {
+    let path = dut.frame_path.as_ref()?;
+    let mut ends = [&path.source, &path.sink].into_iter();
+    ends.find_map(|end| match &end.peer.as_ref()?.keys {
+        StationKeys::WireGuard(file) => Some(file.as_str()),
+        _ => None,
+    })
+}
+
+/// The side that a node's peer is on.
+fn peer_side(node: &dyn Node) -> Side {
+    let (_, peer) = cipher_ends(node.id());
+    Side::of(peer)
 }
 
 /// Sets the interface up and routes into it.

@@ -219,7 +219,7 @@ pub(crate) fn one_encryptor_alone_seals_what_the_station_opens_and_the_other_way
                     Direction::Encrypt => (&path.source, &path.sink),
                     _ => (&path.sink, &path.source),
                 };
-                assert_eq!(clear.esp, None);
+                assert_eq!(clear.peer, None);
                 for version in [IpVersion::V4, IpVersion::V6] {
                     seal_and_open(lab, clear, cipher, version);
                 }
@@ -235,7 +235,7 @@ pub(crate) fn seal_and_open(
     cipher: &FrameEnd,
     version: IpVersion,
 ) {
-    let esp = cipher.esp.as_ref().unwrap();
+    let esp = cipher.peer.as_ref().unwrap();
     let (near, far) = (lab.lab.node(clear.node), lab.lab.node(cipher.node));
     let forth = FramePath {
         source: clear.clone(),
@@ -329,7 +329,7 @@ pub(crate) fn stations_joined_straight_seal_and_open_each_others_packets() {
                 let (source, target) = addresses(&path, IpVersion::V4);
                 let inner = packet(source, target);
                 let ends = [&path.source, &path.sink];
-                let [sealer, opener] = ends.map(|end| end.esp.as_ref().unwrap());
+                let [sealer, opener] = ends.map(|end| end.peer.as_ref().unwrap());
                 let [from, to] = ends.map(|end| lab.lab.node(end.node));
                 assert_eq!((sealer.local, sealer.remote), (opener.remote, opener.local));
                 let sealed = seal(from, sealer, &inner);

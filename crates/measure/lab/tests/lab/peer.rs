@@ -5,7 +5,7 @@ use engine::CpuChoice;
 use esp::{InboundSa, OutboundSa, TRAILER_ROOM, WindowSize};
 use keying::StaticKeys;
 use lab::protocol::{Ended, Program, Ready};
-use lab::{FrameEnd, Node, StationEsp};
+use lab::{FrameEnd, Node, StationKeys, StationPeer};
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socket};
 use std::net::{IpAddr, UdpSocket};
@@ -88,20 +88,20 @@ pub(crate) fn send_frames(node: &dyn Node, end: &FrameEnd, packet: &[u8], count:
 }
 
 /// The ESP packet that carries an inner one, sealed by the station that has these keys.
-pub(crate) fn seal(node: &dyn Node, esp: &StationEsp, packet: &[u8]) -> Vec<u8> {
+pub(crate) fn seal(node: &dyn Node, esp: &StationPeer, packet: &[u8]) -> Vec<u8> {
     let ended = run(
         node,
-        &["seal", &esp.key_file, esp.suite.name(), &hex(packet)],
+        &["seal", key_file(esp), esp.suite.name(), &hex(packet)],
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     unhex(ended.stdout.trim())
 }
 
 /// The inner packet of an ESP packet, opened by the station that has these keys.
-pub(crate) fn open(node: &dyn Node, esp: &StationEsp, packet: &[u8]) -> Vec<u8> {
+pub(crate) fn open(node: &dyn Node, esp: &StationPeer, packet: &[u8]) -> Vec<u8> {
     let ended = run(
         node,
-        &["open", &esp.key_file, esp.suite.name(), &hex(packet)],
+        &["open", key_file(esp), esp.suite.name(), &hex(packet)],
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
     unhex(ended.stdout.trim())
@@ -233,4 +233,12 @@ fn unhex(text: &str) -> Vec<u8> {
     digits
         .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
         .collect()
+}
+
+/// The key file of a station in our own encryptor's place.
+fn key_file(esp: &StationPeer) -> &str {
+    match &esp.keys {
+        StationKeys::File(path) => path,
+        StationKeys::Ike { .. } | StationKeys::WireGuard(_) => panic!("{esp:?}"),
+    }
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use traffic::spec::{Send, TEST_PORT};
-use traffic::{Keys, Part, SOURCE_PORT_MIN};
+use traffic::{KeyUse, Keys, Part, SOURCE_PORT_MIN};
 use wire::Suite;
 use wire::mix::{FrameMix, Share};
 
@@ -34,7 +34,10 @@ fn spec(ipv6: bool) -> Send {
 }
 
 fn frames(spec: &Send) -> Vec<Vec<u8>> {
-    let keys = spec.esp.as_ref().map(|esp| Keys::open(esp).unwrap());
+    let keys = spec
+        .peer
+        .as_ref()
+        .map(|esp| Keys::open(esp, KeyUse::Seal).unwrap());
     let frames = all_frames(spec, 0xabcd, Part::WHOLE, keys.as_ref());
     frames.into_iter().map(|(frame, _)| frame).collect()
 }
@@ -140,7 +143,7 @@ fn tshark_finds_esp_in_udp_in_sealed_frames() {
     for outer_ipv6 in [false, true] {
         let keys = KeyPair::new();
         let mut spec = spec(!outer_ipv6);
-        spec.esp = Some(esp(&keys.a, outer_ipv6, LANES));
+        spec.peer = Some(esp(&keys.a, outer_ipv6, LANES));
         let frames = frames(&spec);
         let mut fields = vec!["udp.srcport", "udp.dstport", "udp.length"];
         fields.extend(["udp.checksum.status", "esp.spi", "esp.sequence"]);
@@ -274,7 +277,7 @@ for line in sys.stdin.read().splitlines():
         let pair = KeyPair::new();
         let mut spec = spec(inner_ipv6);
         let clear = frames(&spec);
-        spec.esp = Some(esp(&pair.a, false, LANES));
+        spec.peer = Some(esp(&pair.a, false, LANES));
         let sealed = frames(&spec);
         // The peer's keys.
         let peer = StaticKeys::open(&pair.b).unwrap();

@@ -1,10 +1,13 @@
 //! Frames that the station seals and opens by itself.
 
-use crate::wire_tap::{KeyPair, Player, Still, all_frames, esp, receive, send};
+use crate::wire_tap::{KeyPair, Player, Still, Tap, all_frames, esp, receive, send};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Write;
+use tempfile::TempDir;
 use traffic::report::Received;
-use traffic::spec::{Esp, Receive, Send};
-use traffic::{Analyser, Keys, Part, TrafficError, sender_threads};
+use traffic::spec::{IkeKeys, KeySource, Peer, Receive, Send};
+use traffic::{Analyser, Generator, KeyUse, Keys, Part, Step, TrafficError, sender_threads};
 use wire::mix::FrameMix;
 
 const TAG: u16 = 3;
@@ -13,19 +16,19 @@ fn sealing(keys: &KeyPair, outer_ipv6: bool, inner_ipv6: bool, lanes: u16) -> Se
     let mut spec = send(inner_ipv6, FrameMix::named("imix2").unwrap());
     spec.frames.flows = 12;
     spec.frames.tunnels = 5;
-    spec.esp = Some(esp(&keys.a, outer_ipv6, lanes));
+    spec.peer = Some(esp(&keys.a, outer_ipv6, lanes));
     spec
 }
 
 fn opening(keys: &KeyPair, outer_ipv6: bool, lanes: u16) -> Receive {
     Receive {
-        esp: Some(esp(&keys.b, outer_ipv6, lanes)),
+        peer: Some(esp(&keys.b, outer_ipv6, lanes)),
         ..receive(12)
     }
 }
 
-fn open_keys(esp: &Option<Esp>) -> Keys {
-    Keys::open(esp.as_ref().unwrap()).unwrap()
+fn open_keys(esp: &Option<Peer>) -> Keys {
+    Keys::open(esp.as_ref().unwrap(), KeyUse::Seal).unwrap()
 }
 
 fn analyse(spec: &Receive, keys: &Keys, frames: Vec<(Vec<u8>, u64)>) -> Received {
@@ -49,8 +52,8 @@ fn what_is_sealed_is_opened_over_any_ip_version_and_number_of_lanes() {
                 sealing(&keys, outer, inner, lanes),
                 opening(&keys, outer, lanes),
             );
-            let frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
-            let received = analyse(&receive, &open_keys(&receive.esp), frames);
+            let frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
+            let received = analyse(&receive, &open_keys(&receive.peer), frames);
             assert_eq!(received.frames, 1000, "{outer} {inner} {lanes}");
             // Sizes are those of the clear side: ten rounds of the mix.
             assert_eq!(received.frame_bytes, 10 * send.frames.mix.round_bytes());
@@ -68,10 +71,10 @@ fn each_lane_of_each_tunnel_has_keys_of_its_own() {
             sealing(&keys, false, false, lanes),
             opening(&keys, false, lanes),
         );
-        for esp in [&mut send.esp, &mut receive.esp] {
+        for esp in [&mut send.peer, &mut receive.peer] {
             esp.as_mut().unwrap().tunnels = 5;
         }
-        let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+        let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
         // Behind 42 bytes the SPI, whose low bits are the slot; flow i has tunnel i mod 5 and lane
         // i mod `lanes`.
         let slots = frames.iter().map(|(frame, _)| frame[45]).take(12);
@@ -82,7 +85,7 @@ fn each_lane_of_each_tunnel_has_keys_of_its_own() {
         if lanes > 1 {
             frames[102].0[37] ^= 1;
         }
-        let received = analyse(&receive, &open_keys(&receive.esp), frames);
+        let received = analyse(&receive, &open_keys(&receive.peer), frames);
         let lost = if lanes > 1 { 2 } else { 1 };
         assert_eq!(received.frames, 1000 - lost);
         assert_eq!(received.refused, refused(&[("no_sa", lost)]));
@@ -93,7 +96,7 @@ fn each_lane_of_each_tunnel_has_keys_of_its_own() {
 fn refused_packets_are_counted_by_reason() {
     let keys = KeyPair::new();
     let (send, receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
-    let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+    let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
     // ESP begins behind 42 bytes: damaged ciphertext, a replay, another lane's SPI, a runt, a
     // keepalive.
     frames[10].0[70] ^= 1;
@@ -117,7 +120,7 @@ fn refused_packets_are_counted_by_reason() {
     )
     .swap_remove(0);
     frames[70].0[37] ^= 0x40;
-    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    let received = analyse(&receive, &open_keys(&receive.peer), frames);
     let reasons = [
         ("integrity_failed", 1),
         ("keepalive", 1),
@@ -133,7 +136,7 @@ fn refused_packets_are_counted_by_reason() {
 fn a_flood_of_forged_spis_does_not_keep_the_peer_out() {
     let keys = KeyPair::new();
     let (send, receive) = (sealing(&keys, false, false, 40), opening(&keys, false, 40));
-    let good = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+    let good = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
     let mut frames = Vec::new();
     for (index, frame) in good.into_iter().enumerate() {
         let mut forged = frame.clone();
@@ -142,7 +145,7 @@ fn a_flood_of_forged_spis_does_not_keep_the_peer_out() {
         frames.push(frame);
         frames.push(forged);
     }
-    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    let received = analyse(&receive, &open_keys(&receive.peer), frames);
     // Seven frames make a batch, and two forgeries are tried in each: the peer's frames are never
     // refused twice.
     assert!(received.frames > 950, "{received:?}");
@@ -157,11 +160,11 @@ fn copies_of_an_epoch_that_is_over_are_not_opened() {
     let keys = KeyPair::new();
     let (send, receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
     // Keys are opened twice, as by a restarted peer.
-    let epoch = || all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.esp)));
+    let epoch = || all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
     let (mut old, new) = (epoch(), epoch());
     old.truncate(300);
     let frames = [old.clone(), new, old].concat();
-    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    let received = analyse(&receive, &open_keys(&receive.peer), frames);
     // The new epoch's first frames repeat the old one's, which is distinguished from a replay.
     assert_eq!((received.frames, received.duplicated), (1000, 300));
     assert_eq!(received.refused, refused(&[("no_sa", 300)]));
@@ -174,7 +177,7 @@ fn each_lane_belongs_to_one_thread() {
     for (asked, used) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 3), (6, 6), (200, 6)] {
         assert_eq!(sender_threads(&spec, asked), used);
     }
-    let opened = open_keys(&spec.esp);
+    let opened = open_keys(&spec.peer);
     let mut frames = Vec::new();
     let mut owners = BTreeSet::new();
     for index in 0..3 {
@@ -186,7 +189,7 @@ fn each_lane_belongs_to_one_thread() {
     }
     assert_eq!(owners.len(), 6);
     let receive = opening(&keys, false, 6);
-    let received = analyse(&receive, &open_keys(&receive.esp), frames);
+    let received = analyse(&receive, &open_keys(&receive.peer), frames);
     assert_eq!((received.frames, received.refused), (1000, BTreeMap::new()));
 }
 
@@ -194,30 +197,34 @@ fn each_lane_belongs_to_one_thread() {
 fn what_cannot_be_sealed_is_refused_with_a_reason() {
     let keys = KeyPair::new();
     let good = esp(&keys.a, false, 1);
-    let error = |esp: Esp| Keys::open(&esp).err().expect("it must be refused");
-    let lanes = Esp {
+    let error = |esp: Peer| {
+        Keys::open(&esp, KeyUse::Seal)
+            .err()
+            .expect("it must be refused")
+    };
+    let lanes = Peer {
         lanes: 4096,
         tunnels: 2,
         ..good.clone()
     };
     assert!(matches!(error(lanes), TrafficError::Lanes { .. }));
-    let ports = Esp {
+    let ports = Peer {
         lanes: 2,
         port: 65_535,
         ..good.clone()
     };
     assert!(matches!(error(ports), TrafficError::Lanes { .. }));
-    let engine = Esp {
+    let engine = Peer {
         engine: "abacus".to_owned(),
         ..good.clone()
     };
     assert!(matches!(error(engine), TrafficError::Engine(_)));
-    let file = Esp {
-        key_file: "/nowhere/a.key".to_owned(),
+    let file = Peer {
+        keys: KeySource::File("/nowhere/a.key".to_owned()),
         ..good.clone()
     };
     assert!(matches!(error(file), TrafficError::Keys(_)));
-    let versions = Esp {
+    let versions = Peer {
         remote: "2001:db8::1".parse().unwrap(),
         ..good
     };
@@ -239,6 +246,75 @@ fn nothing_leaves_in_clear_that_should_be_sealed() {
 fn no_lane_is_shared_by_two_threads() {
     let keys = KeyPair::new();
     let spec = sealing(&keys, false, false, 3);
-    let opened = open_keys(&spec.esp);
+    let opened = open_keys(&spec.peer);
     let _ = all_frames(&spec, TAG, Part { index: 0, of: 2 }, Some(&opened));
+}
+
+/// Logs of two strongSwan daemons with four pairs of SAs, two of which replace the others.
+const IKE_LOGS: [&str; 2] = [
+    include_str!("../../src/keys/fixtures/gw1-rekeys.log"),
+    include_str!("../../src/keys/fixtures/gw2-rekeys.log"),
+];
+
+fn ike(folder: &TempDir, gateway: &str, log: &str) -> Peer {
+    let path = |name: &str| folder.path().join(format!("{gateway}.{name}"));
+    fs::write(path("log"), log).unwrap();
+    let ike = IkeKeys {
+        log: path("log").display().to_string(),
+        sequences: path("sequences").display().to_string(),
+    };
+    Peer {
+        keys: KeySource::Ike(ike),
+        ..esp(&path("none"), false, 1)
+    }
+}
+
+#[test]
+fn nothing_is_lost_when_agreed_keys_change_in_mid_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let [peer_log, log] = IKE_LOGS;
+    let renewal = log.find("establishing CHILD_SA c0{3}").unwrap() - "14[IKE] ".len();
+    let end = log.find("INSTALLED => DESTROYING").unwrap()
+        - "00[CHD] CHILD_SA c1{4} state change: ".len();
+    let mut sending = send(false, FrameMix::named("imix2").unwrap());
+    sending.addresses.source = [198, 18, 1, 2].into();
+    sending.addresses.target = [198, 18, 1, 1].into();
+    sending.peer = Some(ike(&folder, "gw2", &log[..renewal]));
+    let receiving = Receive {
+        peer: Some(ike(&folder, "gw1", peer_log)),
+        ..receive(1)
+    };
+    let keys = open_keys(&sending.peer);
+    let mut generator = Generator::new(&sending, TAG, Part::WHOLE, Some(&keys)).unwrap();
+    let mut tap = Tap::new();
+    let mut now_ns = 0;
+    let mut renewed = false;
+    loop {
+        match generator.step(&mut tap, now_ns).unwrap() {
+            Step::Early(time_ns) => now_ns = time_ns,
+            Step::Done => break,
+            _ => {}
+        }
+        if now_ns > 300_000_000 && !renewed {
+            let Some(KeySource::Ike(ike)) = sending.peer.as_ref().map(|esp| &esp.keys) else {
+                panic!()
+            };
+            let mut file = File::options().append(true).open(&ike.log).unwrap();
+            file.write_all(&log.as_bytes()[renewal..end]).unwrap();
+            renewed = true;
+        }
+    }
+    let word = |frame: &[u8], at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+    let numbers: BTreeSet<_> = tap
+        .frames
+        .iter()
+        .map(|it| (word(it, 42), word(it, 46)))
+        .collect();
+    assert_eq!(numbers.len(), 1000, "no number is used twice");
+    let of = |spi| numbers.iter().filter(|(it, _)| *it == spi).count();
+    let (old, new) = (of(0x9740_f3b7), of(0xf7a1_ef9a));
+    assert!(old > 290 && new > 650 && old + new == 1000, "{old} {new}");
+    let frames = tap.frames.into_iter().map(|frame| (frame, 0)).collect();
+    let received = analyse(&receiving, &open_keys(&receiving.peer), frames);
+    assert_eq!((received.frames, received.refused), (1000, BTreeMap::new()));
 }

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use traffic::report::{Attacked, READY, Report};
 use traffic::spec::{Attack, AttackKind, Bins, Receive, Role, SealedForm, Send, Spec};
 use traffic::{
-    Keys, ServeError, TrafficError, analysers, generators, intended_by_bin, receive_all, send_all,
-    sender_threads, serve,
+    KeyUse, Keys, ServeError, TrafficError, analysers, generators, intended_by_bin, receive_all,
+    send_all, sender_threads, serve,
 };
 use wire::mix::FrameMix;
 
@@ -36,10 +36,10 @@ fn several_threads_send_and_receive_over_memory() {
         send.frames.flows = 9;
         send.frames_per_s = Some(200_000);
         send.duration_ns = 100_000_000;
-        send.esp = lanes.map(|lanes| esp(&keys.a, false, lanes));
+        send.peer = lanes.map(|lanes| esp(&keys.a, false, lanes));
         let receive = Receive {
             expected: Some(20_000),
-            esp: lanes.map(|lanes| esp(&keys.b, false, lanes)),
+            peer: lanes.map(|lanes| esp(&keys.b, false, lanes)),
             first_frames: Some(5000),
             bins: Some(Bins {
                 width_ns: BIN_NS,
@@ -51,8 +51,11 @@ fn several_threads_send_and_receive_over_memory() {
         assert_eq!(threads, 2);
         let (mut senders, mut receivers): (Vec<_>, Vec<_>) =
             (0..threads).map(|_| memory_frame_pair(256)).unzip();
-        let open = |esp: &Option<_>| esp.as_ref().map(|esp| Keys::open(esp).unwrap());
-        let (send_keys, receive_keys) = (open(&send.esp), open(&receive.esp));
+        let open = |esp: &Option<_>| {
+            esp.as_ref()
+                .map(|esp| Keys::open(esp, KeyUse::Seal).unwrap())
+        };
+        let (send_keys, receive_keys) = (open(&send.peer), open(&receive.peer));
         let generators = generators(&send, TAG, threads, send_keys.as_ref()).unwrap();
         let analysers = analysers(&receive, TAG, threads, receive_keys.as_ref()).unwrap();
         let stop = Stop::new().unwrap();
@@ -250,12 +253,12 @@ fn two_stations_agree_about_a_veth_pair() {
         let keys = KeyPair::new();
         for lanes in [None, Some(3)] {
             let send = Send {
-                esp: lanes.map(|lanes| esp(&keys.a, false, lanes)),
+                peer: lanes.map(|lanes| esp(&keys.a, false, lanes)),
                 ..paced(40_000)
             };
             let receive = Receive {
                 expected: Some(12_000),
-                esp: lanes.map(|lanes| esp(&keys.b, false, lanes)),
+                peer: lanes.map(|lanes| esp(&keys.b, false, lanes)),
                 ..receive(50)
             };
             let receiver = Station::start("p1", None, 1, Role::Receive(receive));
@@ -408,6 +411,7 @@ fn an_attacker_sends_what_it_captured_and_captures_nothing_that_it_sent() {
             max_frame_bytes: 1514,
             threads: 1,
             udp_ports: &[4500],
+            beside: None,
         };
         let (mut sink, _) = open_receivers(&wanted).unwrap();
         let attacker = Station::start("p0", None, 1, Role::Attack(attack.clone()));

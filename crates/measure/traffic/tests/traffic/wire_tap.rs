@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use traffic::spec::{Addresses, Esp, Receive, Send};
+use traffic::spec::{Addresses, KeySource, Peer, Receive, Send};
 use traffic::{Clock, Generator, Keys, Part, Step};
 use wire::Suite;
 use wire::mix::{Contents, FRAME_BYTES_MAX, FrameMix, TestFrames};
@@ -129,7 +129,7 @@ pub(crate) fn send(ipv6: bool, mix: FrameMix) -> Send {
         frames_per_s: Some(1000),
         duration_ns: 1_000_000_000,
         burst_ns: 0,
-        esp: None,
+        peer: None,
         keep_rate: false,
         then: None,
         start_ns: None,
@@ -146,7 +146,7 @@ pub(crate) fn receive(flows: u32) -> Receive {
             contents: Contents::Fixed,
         },
         expected: None,
-        esp: None,
+        peer: None,
         first_frames: None,
         bins: None,
         periods: None,
@@ -190,7 +190,7 @@ impl KeyPair {
     }
 }
 
-pub(crate) fn esp(key_file: &Path, ipv6: bool, lanes: u16) -> Esp {
+pub(crate) fn esp(key_file: &Path, ipv6: bool, lanes: u16) -> Peer {
     let (local, remote) = if ipv6 {
         let address = |last| Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, last).into();
         (address(1), address(2))
@@ -198,8 +198,8 @@ pub(crate) fn esp(key_file: &Path, ipv6: bool, lanes: u16) -> Esp {
         let address = |last| Ipv4Addr::new(192, 0, 2, last).into();
         (address(1), address(2))
     };
-    Esp {
-        key_file: key_file.display().to_string(),
+    Peer {
+        keys: KeySource::File(key_file.display().to_string()),
         suite: Suite::Aes256Gcm,
         engine: "auto".to_owned(),
         local,

@@ -143,8 +143,12 @@ impl ObservedPath<'_> {
             }
         }
         match ends {
-            Ends::Frames(ends) if forward => line.stations(ends, &names),
-            Ends::Frames(_) => {}
+            Ends::Frames(ends) => {
+                line.end_at_stations(ends, &names);
+                if forward {
+                    line.stations(ends, &names);
+                }
+            }
             Ends::Tools(tools) => line.kernels(self.settings, tools, &names),
         }
         line
@@ -223,6 +227,21 @@ impl Line {
             at: name.to_owned(),
             packets,
         });
+    }
+
+    /// Leaves out the interfaces beyond a station that stands in a gateway's place: no frame gets
+    /// there.
+    fn end_at_stations(&mut self, ends: &FrameEnds<'_>, names: &[String]) {
+        let place = |end: &String| names.iter().position(|name| name == end);
+        let (Some(one), Some(other)) = (place(&ends.source), place(&ends.sink)) else {
+            return;
+        };
+        let path = one.min(other)..=one.max(other);
+        for (number, gate) in INTERFACES.into_iter().enumerate() {
+            if !path.contains(&number) {
+                self.gates[gate] = None;
+            }
+        }
     }
 
     /// Adds generator and analyser, where they stand at the ends of the path and their counts are

@@ -3,13 +3,15 @@
 use super::{FrameRun, Relief, RigLoad, Strays};
 use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
 use journal::record::{FramePort, FrameTrial, LatencyBucket};
-use lab::{FrameEnd, FramePath, StationEsp};
+use lab::{FrameEnd, FramePath, StationKeys, StationPeer};
 use port::FramePortKind;
 use search::{DelaySlice, DelayTrend};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
-use traffic::spec::{Addresses, Esp, Receive, Role, Send, SenderClock, Spec, TEST_PORT};
+use traffic::spec::{
+    Addresses, IkeKeys, KeySource, Peer, Receive, Role, Send, SenderClock, Spec, TEST_PORT,
+};
 use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Interval of the generator's schedule. The frames of an interval leave in one batch at its start,
@@ -43,7 +45,7 @@ impl Way<'_> {
             frames_per_s: load.frames_per_s,
             duration_ns: load.duration_ns,
             burst_ns: BURST_NS,
-            esp: self.esp(source),
+            peer: self.peer(source),
             // Bins count by the time at which frames were to leave when the trial began.
             keep_rate: !load.catches_up && load.bins.is_none(),
             then: load.then,
@@ -63,7 +65,7 @@ impl Way<'_> {
         let receive = Receive {
             frames: self.traffic.frames.clone(),
             expected: load.frames_per_s.map(|_| load.intended()),
-            esp: self.esp(sink),
+            peer: self.peer(sink),
             first_frames: load.then.map(|_| load.first_intended()),
             bins: load.bins,
             periods: load.periods,
@@ -93,18 +95,23 @@ impl Way<'_> {
         }
     }
 
-    fn esp(&self, end: &FrameEnd) -> Option<Esp> {
-        let StationEsp {
-            key_file,
+    fn peer(&self, end: &FrameEnd) -> Option<Peer> {
+        let StationPeer {
+            keys,
             suite,
             local,
             remote,
             port,
             lanes,
             tunnels,
-        } = end.esp.clone()?;
-        Some(Esp {
-            key_file,
+        } = end.peer.clone()?;
+        let keys = match keys {
+            StationKeys::File(path) => KeySource::File(path),
+            StationKeys::Ike { log, sequences } => KeySource::Ike(IkeKeys { log, sequences }),
+            StationKeys::WireGuard(file) => KeySource::WireGuard(file),
+        };
+        Some(Peer {
+            keys,
             suite,
             engine: peer_engine(&self.cell.dut.adapter).to_owned(),
             local: local.into(),

@@ -383,7 +383,7 @@ impl Rig for StationRig<'_> {
     fn line_rate(&self) -> Option<u64> {
         let line_bps = self.line_bps?;
         let rate = |way: &Way<'_>| {
-            let sealed = way.path.source.esp.as_ref().map(|esp| esp.suite);
+            let sealed = way.path.source.peer.as_ref().map(lab::StationPeer::carrier);
             way.traffic.line_rate_as(line_bps, sealed)
         };
         let rates = self.ways.iter().map(rate);

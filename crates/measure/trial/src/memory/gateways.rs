@@ -24,7 +24,7 @@ use encryptor::renewal::Renewer;
 use encryptor::worker::Worker;
 use esp::{Limits, WindowSize};
 use keying::StaticKeys;
-use lab::StationEsp;
+use lab::{StationKeys, StationPeer};
 use port::{
     FrameClearPort, FrameReceiver as _, FrameSender as _, MemoryCipherPort, MemoryFrameReceiver,
     MemoryFrameSender, Stop, memory_cipher_pair, memory_frame_pair, wait_readable,
@@ -60,9 +60,9 @@ pub(super) struct Gateways {
     pub(super) entrance: Entrance,
     pub(super) exit: Exit,
     /// ESP of a source in gw1's place.
-    pub(super) source_esp: Option<StationEsp>,
+    pub(super) source_peer: Option<StationPeer>,
     /// ESP of a sink in gw2's place.
-    pub(super) sink_esp: Option<StationEsp>,
+    pub(super) sink_peer: Option<StationPeer>,
     /// The device's facts, by `gateway/key`.
     pub(super) facts: BTreeMap<String, String>,
     threads: Vec<Thread<io::Result<()>>>,
@@ -177,8 +177,8 @@ impl Builder<'_> {
         if self.direction != Direction::Both {
             // The calibration includes the stations' own sealing and opening.
             let (keys, alone) = (self.keys()?, Encryptor::new(Suite::Aes256Gcm));
-            gateways.source_esp = Some(keys.station_esp(0, &alone));
-            gateways.sink_esp = Some(keys.station_esp(1, &alone));
+            gateways.source_peer = Some(keys.station_peer(0, &alone));
+            gateways.sink_peer = Some(keys.station_peer(1, &alone));
             gateways._keys = Some(keys);
         }
         Ok(gateways)
@@ -223,8 +223,8 @@ impl Builder<'_> {
                 far.push((nothing, clear, far_cipher));
             }
         }
-        let source_esp = (!source.is_empty()).then(|| keys.station_esp(0, encryptor));
-        let sink_esp = (!sink.is_empty()).then(|| keys.station_esp(1, encryptor));
+        let source_peer = (!source.is_empty()).then(|| keys.station_peer(0, encryptor));
+        let sink_peer = (!sink.is_empty()).then(|| keys.station_peer(1, encryptor));
         let entrance = match source.is_empty() {
             true => Entrance::clear(entering),
             false => Entrance::cipher(source, ESP_PORT),
@@ -234,7 +234,7 @@ impl Builder<'_> {
             false => Exit::cipher(sink, ESP_PORT),
         };
         let mut gateways = self.gateways(entrance, exit);
-        (gateways.source_esp, gateways.sink_esp) = (source_esp, sink_esp);
+        (gateways.source_peer, gateways.sink_peer) = (source_peer, sink_peer);
         for (side, lanes) in [(0, near), (1, far)] {
             if !lanes.is_empty() {
                 self.add(&mut gateways, &keys, encryptor, mtu, side, lanes)?;
@@ -321,8 +321,8 @@ impl Builder<'_> {
         Gateways {
             entrance,
             exit,
-            source_esp: None,
-            sink_esp: None,
+            source_peer: None,
+            sink_peer: None,
             facts: BTreeMap::new(),
             threads: Vec::new(),
             counters: Vec::new(),
@@ -398,10 +398,10 @@ impl Keys {
     }
 
     /// Returns the ESP settings of a station in a gateway's place.
-    fn station_esp(&self, side: usize, encryptor: &Encryptor) -> StationEsp {
+    fn station_peer(&self, side: usize, encryptor: &Encryptor) -> StationPeer {
         let hosts = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
-        StationEsp {
-            key_file: self.path(side).display().to_string(),
+        StationPeer {
+            keys: StationKeys::File(self.path(side).display().to_string()),
             suite: encryptor.suite,
             local: hosts[side],
             remote: hosts[1 - side],

@@ -115,10 +115,10 @@ impl MemoryRig<'_> {
         });
         interrupt.check()?;
         self.stations_cpu_ns = (sent.1, received.1);
-        let report = |has_esp: bool, port_stats| Report {
+        let report = |has_peer: bool, port_stats| Report {
             port: Some(FramePortKind::Memory),
             threads: 1,
-            engine: has_esp.then(|| peer_engine(&self.way.cell.dut.adapter).to_owned()),
+            engine: has_peer.then(|| peer_engine(&self.way.cell.dut.adapter).to_owned()),
             port_stats,
             ..Report::default()
         };
@@ -132,11 +132,11 @@ impl MemoryRig<'_> {
         };
         let sender = Report {
             sent: Some(sent.0.map_err(problem)?),
-            ..report(sending.esp.is_some(), sender_stats)
+            ..report(sending.peer.is_some(), sender_stats)
         };
         let receiver = Report {
             received: Some(received.0.map_err(problem)?),
-            ..report(receiving.esp.is_some(), receiver_stats)
+            ..report(receiving.peer.is_some(), receiver_stats)
         };
         Ok((sender, receiver))
     }

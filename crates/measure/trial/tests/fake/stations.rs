@@ -147,7 +147,7 @@ pub(crate) fn end(node: NodeId, interface: &str, network: u8) -> FrameEnd {
         address: Ipv4Addr::new(10, network, 0, 2),
         test_address: Ipv4Addr::new(198, network, 0, 1),
         test_address_v6: format!("2001:2:0:{network:x}::1").parse().unwrap(),
-        esp: None,
+        peer: None,
     }
 }
 

@@ -98,7 +98,7 @@ fn sender(path: &FramePath) -> Role {
         frames_per_s: Some(PER_SECOND),
         duration_ns: SECONDS * SECOND_NS,
         burst_ns: 0,
-        esp: None,
+        peer: None,
         keep_rate: false,
         then: None,
         start_ns: None,
@@ -169,7 +169,7 @@ fn attack(
     let receive = Role::Receive(Receive {
         frames: test_frames(),
         expected: None,
-        esp: None,
+        peer: None,
         first_frames: None,
         bins: None,
         periods: None,

@@ -120,6 +120,14 @@ pub(crate) fn passes(measured: &Measured, check: &str) -> bool {
     checks.any(|found| found.name == check && found.passed)
 }
 
+/// Counters along the path tell of no loss, nor of one where no frame was to get.
+pub(crate) fn assert_nothing_was_lost_on_the_way(measured: &Measured) {
+    let mut checks = measured.evidence.checks.iter();
+    let lossless = checks.find(|check| check.name == "links-lossless").unwrap();
+    let tells = lossless.detail.contains("packets were lost");
+    assert!(lossless.passed && !tells, "{}", lossless.detail);
+}
+
 fn frames_in_clear() {
     let mut lab = TestLab::build();
     let imix = || FrameMix::named("imix").unwrap();
@@ -192,6 +200,7 @@ fn frames_through_the_encryptor_in_each_direction() {
             let link = &measured.evidence.cipher_link;
             assert!(link.esp_frames > 0 && link.other_frames == 0, "{link:?}");
             assert_eq!(link.marker_frames > 0, is_null, "{link:?}");
+            assert_nothing_was_lost_on_the_way(&measured);
             for check in ["no-clear-text", "no-foreign-frames", "dut-counters"] {
                 assert!(passes(&measured, check), "{check}");
             }

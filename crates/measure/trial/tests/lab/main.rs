@@ -16,6 +16,7 @@ mod encryptors;
 mod external;
 mod frames;
 mod known;
+mod one_gateway;
 mod past;
 mod sabotage;
 mod trials;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         ("external", &external::ALL[..]),
         ("sabotage", &sabotage::ALL[..]),
         ("known", &known::ALL[..]),
+        ("one_gateway", &one_gateway::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
         let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);

@@ -231,7 +231,7 @@ fn end(node: NodeId, interface: &str) -> FrameEnd {
         address,
         test_address: address,
         test_address_v6: address.to_ipv6_mapped(),
-        esp: None,
+        peer: None,
     }
 }
 

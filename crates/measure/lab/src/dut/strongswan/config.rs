@@ -236,11 +236,18 @@ pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
 }
 
 /// `strongswan.conf`: the plugins above, a socket of its own, routes in the main table (which go
-/// with the TUN device and need no rule), and an unbuffered log.
-pub(super) fn daemon(plan: &StrongSwan, socket: &str) -> String {
+/// with the TUN device and need no rule), and an unbuffered log; of a station's daemon also a log
+/// with the keys of its SAs.
+pub(super) fn daemon(plan: &StrongSwan, socket: &str, keys_log: Option<&str>) -> String {
+    let keys_log = keys_log.map_or_else(String::new, |path| {
+        format!(
+            "    keys {{\n      path = {path}\n      append = no\n      flush_line = yes\n      \
+             default = -1\n      ike = 1\n      chd = 4\n    }}\n"
+        )
+    });
     format!(
         "charon {{\n  load = {}\n  install_virtual_ip = no\n  routing_table = 0\n  \
-         filelog {{\n    stderr {{\n      default = 1\n      enc = 0\n    }}\n  }}\n  \
+         filelog {{\n    stderr {{\n      default = 1\n      enc = 0\n    }}\n{keys_log}  }}\n  \
          plugins {{\n    vici {{\n      socket = {socket}\n    }}\n  }}\n}}\n",
         plugins(plan).join(" ")
     )
@@ -333,12 +340,14 @@ mod tests {
         );
         assert!(all.contains("ppk_required = yes\n"), "{all}");
         assert_eq!(half(&plan).expected()["t/ppk_id"], PPK_ID);
-        assert!(daemon(&plan, "unix:///run/x").contains(" ml kernel-libipsec kernel-netlink "));
+        assert!(
+            daemon(&plan, "unix:///run/x", None).contains(" ml kernel-libipsec kernel-netlink ")
+        );
         let plan = StrongSwan {
             data_path: DataPath::Kernel,
             ..PLAN
         };
-        assert!(!daemon(&plan, "unix:///run/x").contains("libipsec"));
+        assert!(!daemon(&plan, "unix:///run/x", None).contains("libipsec"));
         let bare = half(&plan).connections(&secrets);
         assert!(
             bare.contains("encap = no\n") && bare.contains("if_id_in = 1\n"),

@@ -218,7 +218,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
 }
 
 fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {
-    match (end.node, &end.esp) {
+    match (end.node, &end.peer) {
         (NodeId::A, None) => Some(NodeId::Gw1.name()),
         (NodeId::B, None) => Some(NodeId::Gw2.name()),
         _ => None,

@@ -12,7 +12,7 @@ use journal::record::{
     CipherLink, CipherWatch, Cpu, DutWork, InterfaceCounters, LinkTraffic, OpenedPackets,
     PathSettings, TrialReadings,
 };
-use lab::{FrameEnd, Links, NodeId, StationEsp};
+use lab::{FrameEnd, Links, NodeId, StationPeer};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
@@ -51,8 +51,8 @@ fn end(node: NodeId, interface: &str, stands_in: bool) -> FrameEnd {
         address,
         test_address: address,
         test_address_v6: address.to_ipv6_mapped(),
-        esp: stands_in.then(|| StationEsp {
-            key_file: String::new(),
+        peer: stands_in.then(|| StationPeer {
+            keys: lab::StationKeys::File(String::new()),
             suite: Suite::Aes256Gcm,
             local: address,
             remote: address,

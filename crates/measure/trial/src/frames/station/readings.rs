@@ -278,7 +278,7 @@ const fn is_station(node: NodeId) -> bool {
 }
 
 fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {
-    match (end.node, &end.esp) {
+    match (end.node, &end.peer) {
         (NodeId::A, None) => Some(NodeId::Gw1.name()),
         (NodeId::B, None) => Some(NodeId::Gw2.name()),
         _ => None,

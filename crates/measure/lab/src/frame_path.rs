@@ -1,0 +1,111 @@
+//! Where test frames enter and leave, and what a station needs that stands for the DUT's peer.
+
+use crate::NodeId;
+use campaign::plan::{Carrier, Form};
+
+/// Where test frames enter and leave the path.
+///
+/// The other direction (`duplex`) is [`FramePath::reversed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FramePath {
+    /// Sends.
+    pub source: FrameEnd,
+    /// Receives.
+    pub sink: FrameEnd,
+}
+
+impl FramePath {
+    /// The end on that node: the source, or else the sink.
+    pub(crate) fn end_at(&mut self, node: NodeId) -> &mut FrameEnd {
+        match self.source.node == node {
+            true => &mut self.source,
+            false => &mut self.sink,
+        }
+    }
+
+    /// From the sink to the source.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self {
+            source: self.sink.clone(),
+            sink: self.source.clone(),
+        }
+    }
+}
+
+/// A station's end of the path of test frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameEnd {
+    /// The network namespace: of A or B, or of the gateway that the station replaces.
+    pub node: NodeId,
+    /// Its interface.
+    pub interface: String,
+    /// MAC address of that interface.
+    pub mac: [u8; 6],
+    /// Destination MAC address of frames from here: the DUT's, or, where nothing routes, one that
+    /// leads to the other end and belongs to no interface, so that the kernel there drops them at
+    /// once.
+    pub next_hop_mac: [u8; 6],
+    /// The interface's own address, for which the kernel answers.
+    pub address: std::net::Ipv4Addr,
+    /// First address of the test network on this side: a /16 of 198.18.0.0/15 (RFC 2544 §C.2.2),
+    /// routed here but assigned to no interface, so that no kernel answers or looks for a socket.
+    /// Tunnel t has the t-th address after it.
+    pub test_address: std::net::Ipv4Addr,
+    /// The same for IPv6: a /64 of 2001:2::/48 (RFC 5180 §8).
+    pub test_address_v6: std::net::Ipv6Addr,
+    /// Set if the station replaces the DUT's peer here: it seals what it sends and opens what it
+    /// receives.
+    pub peer: Option<StationPeer>,
+}
+
+/// What a station needs to replace the DUT's peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StationPeer {
+    /// Where the keys are, on the station.
+    pub keys: StationKeys,
+    /// Suite.
+    pub suite: wire::Suite,
+    /// Outer address of the station.
+    pub local: std::net::Ipv4Addr,
+    /// Outer address of the DUT.
+    pub remote: std::net::Ipv4Addr,
+    /// UDP port of lane 0.
+    pub port: u16,
+    /// Lanes.
+    pub lanes: u16,
+    /// Tunnels, each with SAs of its own: lane l of tunnel t has slot t × `lanes` + l.
+    pub tunnels: u16,
+}
+
+/// The keys of a station that replaces the DUT's peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StationKeys {
+    /// Static key file of the peer, with its epoch file beside it.
+    File(String),
+    /// What an IKE daemon on the station has agreed on with the DUT.
+    Ike {
+        /// The daemon's log, with the keys of its SAs.
+        log: String,
+        /// File of the sequence numbers used so far.
+        sequences: String,
+    },
+    /// File of the keys with which the station makes WireGuard handshakes, as `wg setconf` reads
+    /// it.
+    WireGuard(String),
+}
+
+impl StationPeer {
+    /// How the packets look that it seals.
+    #[must_use]
+    pub const fn carrier(&self) -> Carrier {
+        Carrier {
+            form: match self.keys {
+                StationKeys::WireGuard(_) => Form::WireGuard,
+                StationKeys::File(_) | StationKeys::Ike { .. } => Form::Esp,
+            },
+            suite: self.suite,
+            udp: true,
+        }
+    }
+}

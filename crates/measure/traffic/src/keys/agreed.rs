@@ -1,0 +1,209 @@
+//! Keys that an IKE daemon on the station has agreed on with the DUT: the daemon's log has them,
+//! and is followed while frames are sent and received, so a rekey needs no pause.
+
+use super::charon::Log;
+use crate::error::TrafficError;
+use engine::{Selection, SequenceNumbers};
+use esp::{InboundSa, Limits, OutboundSa, WindowSize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use zeroize::Zeroizing;
+
+/// Sequence number that is set aside for a running sender: the last. One that was killed has used
+/// an unknown part of them, so nothing may be sealed with these keys again.
+const ALL: u64 = u32::MAX as u64;
+
+/// The SAs of a station's IKE daemon.
+pub(crate) struct AgreedKeys {
+    selection: Selection,
+    log_path: PathBuf,
+    /// The last sequence number used with each outbound SPI, in lines of SPI and number. Senders of
+    /// one DUT follow one another, and none repeats a number.
+    sequences: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: File,
+    /// The start of a line whose end is not written yet.
+    rest: Zeroizing<Vec<u8>>,
+    log: Log,
+}
+
+impl AgreedKeys {
+    /// Reads a daemon's log.
+    ///
+    /// # Errors
+    /// [`TrafficError::Log`].
+    pub(crate) fn open(
+        selection: Selection,
+        log: &str,
+        sequences: &str,
+    ) -> Result<Self, TrafficError> {
+        let log_path = PathBuf::from(log);
+        let opened = File::open(&log_path);
+        let file = opened.map_err(|error| unreadable(&log_path, error))?;
+        let keys = Self {
+            selection,
+            log_path,
+            sequences: sequences.into(),
+            state: Mutex::new(State {
+                file,
+                rest: Zeroizing::default(),
+                log: Log::default(),
+            }),
+        };
+        keys.look()?;
+        Ok(keys)
+    }
+
+    /// Reads what the daemon has written since; returns whether there was anything.
+    ///
+    /// # Errors
+    /// [`TrafficError::Log`].
+    pub(crate) fn look(&self) -> Result<bool, TrafficError> {
+        let read = self.lock().read_more();
+        read.map_err(|error| unreadable(&self.log_path, error))
+    }
+
+    /// SPI of the SA that seals packets between these addresses now.
+    pub(crate) fn outbound_spi(&self, source: IpAddr, target: IpAddr) -> Option<u32> {
+        let state = self.lock();
+        state.log.sealing(source, target).map(|sa| sa.outbound)
+    }
+
+    /// The SA that seals packets between these addresses now, behind every number used before. It
+    /// must be [given back](Self::give_back).
+    ///
+    /// # Errors
+    /// [`TrafficError`].
+    pub(crate) fn outbound(
+        &self,
+        source: IpAddr,
+        target: IpAddr,
+    ) -> Result<OutboundSa, TrafficError> {
+        let state = self.lock();
+        let sa = state.log.sealing(source, target);
+        let sa = sa.ok_or_else(|| TrafficError::NoSa {
+            source_address: source,
+            target_address: target,
+            log: self.log_path.clone(),
+        })?;
+        let mut used = self.used()?;
+        let last = used.insert(sa.outbound, ALL).unwrap_or(0);
+        if last >= ALL {
+            return Err(TrafficError::Exhausted { spi: sa.outbound });
+        }
+        self.write(&used)?;
+        let transform = self.transform(&sa.outbound_keymat)?;
+        // Test frames hold no secrets: a trial may exceed a weak cipher's limit.
+        let limits = Limits {
+            packets: ALL,
+            bytes: u64::MAX,
+        };
+        let outbound = OutboundSa::new(sa.outbound, transform);
+        Ok(outbound.with_limits(limits).after(last))
+    }
+
+    /// Notes the last sequence number that each of these SAs has used.
+    ///
+    /// # Errors
+    /// [`TrafficError::Log`]: then none of them can be used again.
+    pub(crate) fn give_back<'s>(
+        &self,
+        sas: impl Iterator<Item = &'s OutboundSa>,
+    ) -> Result<(), TrafficError> {
+        let _one_by_one = self.lock();
+        let mut used = self.used()?;
+        used.extend(sas.map(|sa| (sa.spi(), sa.sealed().packets)));
+        self.write(&used)
+    }
+
+    /// The SA of that inbound SPI, if the daemon has it.
+    pub(crate) fn inbound(&self, spi: u32) -> Option<InboundSa> {
+        let state = self.lock();
+        let sa = state.log.opening(spi)?;
+        let transform = self.transform(&sa.inbound_keymat).ok()?;
+        Some(InboundSa::new(spi, transform, WindowSize::DEFAULT))
+    }
+
+    fn transform(&self, keymat: &[u8]) -> Result<Box<dyn engine::Transform>, TrafficError> {
+        let suite = self.selection.suite();
+        if keymat.len() != suite.keymat_bytes() {
+            return Err(TrafficError::KeyLength {
+                suite,
+                expected: suite.keymat_bytes(),
+                bytes: keymat.len(),
+            });
+        }
+        // What daemons agree on where nobody asks for more (RFC 7296 §3.3.2).
+        Ok(self
+            .selection
+            .transform_with(keymat, SequenceNumbers::Short))
+    }
+
+    fn used(&self) -> Result<BTreeMap<u32, u64>, TrafficError> {
+        let text = match fs::read_to_string(&self.sequences) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(unreadable(&self.sequences, error)),
+        };
+        let pair = |line: &str| {
+            let (spi, last) = line.split_once(' ')?;
+            Some((u32::from_str_radix(spi, 16).ok()?, last.parse().ok()?))
+        };
+        let used: Option<_> = text.lines().map(pair).collect();
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is damaged");
+        used.ok_or_else(|| unreadable(&self.sequences, damaged()))
+    }
+
+    /// Whole or not at all. It need not survive the host's end: the SAs do not either.
+    fn write(&self, used: &BTreeMap<u32, u64>) -> Result<(), TrafficError> {
+        let mut text = String::new();
+        for (spi, last) in used {
+            // Writing to a string succeeds.
+            let _ = writeln!(text, "{spi:08x} {last}");
+        }
+        let new = self.sequences.with_extension("new");
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.sequences));
+        written.map_err(|error| unreadable(&self.sequences, error))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn read_more(&mut self) -> io::Result<bool> {
+        let mut more = Zeroizing::new(Vec::new());
+        self.file.read_to_end(&mut more)?;
+        self.rest.extend_from_slice(&more);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
+            return Ok(false);
+        };
+        for line in self.rest[..end].split(|byte| *byte == b'\n') {
+            // A daemon's names may be of any bytes; those lines have no keys.
+            if let Ok(line) = std::str::from_utf8(line) {
+                self.log.read_line(line);
+            }
+        }
+        self.rest.drain(..=end);
+        Ok(true)
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> TrafficError {
+    TrafficError::Log {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+#[cfg(test)]
+mod tests;

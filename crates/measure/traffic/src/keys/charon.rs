@@ -1,0 +1,407 @@
+//! The SAs in the log of a strongSwan daemon that writes keys: `filelog { … chd = 4, ike = 1 }`.
+//!
+//! ```text
+//! 14[IKE] establishing CHILD_SA c0{3} reqid 1
+//! 10[CHD] CHILD_SA c0{3} state change: CREATED => INSTALLING
+//! 10[CHD] encryption initiator key => 36 bytes @ 0x7f0ae4000bd0
+//! 10[CHD]    0: ED 1F E3 E5 C1 BF 65 F3 2E 6B DA 2B 24 1B B9 B2  ......e..k.+$...
+//! …
+//! 10[CHD] adding inbound ESP SA
+//! 10[CHD]   SPI 0xe7a0fb1b, src 192.0.2.1 dst 192.0.2.2
+//! 10[CHD] registering outbound ESP SA
+//! 10[CHD]   SPI 0xbc3c123f, src 192.0.2.2 dst 192.0.2.1
+//! 10[IKE] inbound CHILD_SA c0{3} established with SPIs … and TS 198.18.0.0/16 === 198.19.0.0/16
+//! 10[CHD] adding outbound ESP SA
+//! 10[CHD]   SPI 0xbc3c123f, src 192.0.2.2 dst 192.0.2.1
+//! ```
+//!
+//! Lines of one thread, whose number comes first, belong together; those of several threads mix.
+//! Only the side that began an exchange logs that it establishes its SA, and only that tells whose
+//! the initiator's keys are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use zeroize::Zeroizing;
+
+/// Longest key of a suite, in bytes: more is no key.
+const KEY_BYTES_MAX: usize = 128;
+/// Bytes of a key in one line.
+const LINE_BYTES: usize = 16;
+/// Most SAs that are kept, newest last: far more than a daemon has at one time.
+const SAS_MAX: usize = 1 << 14;
+
+/// A pair of SAs. Deliberately not `Debug`: it has their keys.
+pub(crate) struct ChildSa {
+    name: String,
+    number: u32,
+    /// SPI of packets that arrive.
+    pub(crate) inbound: u32,
+    /// SPI of packets to send.
+    pub(crate) outbound: u32,
+    /// Keying material of both, as the suite has it: cipher key, then salt or HMAC key.
+    pub(crate) inbound_keymat: Zeroizing<Vec<u8>>,
+    pub(crate) outbound_keymat: Zeroizing<Vec<u8>>,
+    local: Vec<Network>,
+    remote: Vec<Network>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// The peer may not open yet what is sealed.
+    Registered,
+    Sends,
+    /// It is being deleted; the peer opens late packets still.
+    Closing,
+    Gone,
+}
+
+impl ChildSa {
+    /// Whether it is for packets between these addresses.
+    fn covers(&self, source: IpAddr, target: IpAddr) -> bool {
+        let holds = |networks: &[Network], address| networks.iter().any(|it| it.holds(address));
+        holds(&self.local, source) && holds(&self.remote, target)
+    }
+}
+
+/// What a daemon's log has shown so far.
+#[derive(Default)]
+pub struct Log {
+    sas: Vec<ChildSa>,
+    /// SAs whose exchange this side began.
+    begun: BTreeSet<(String, u32)>,
+    threads: BTreeMap<u32, Thread>,
+}
+
+/// What the lines of one thread have begun.
+#[derive(Default)]
+struct Thread {
+    draft: Option<Draft>,
+    /// The key whose bytes follow, and their number.
+    key: Option<(Key, usize)>,
+    /// The SA whose SPI follows.
+    adding: Option<Adding>,
+}
+
+/// An SA without an end.
+#[derive(Default)]
+struct Draft {
+    name: String,
+    number: u32,
+    keys: BTreeMap<Key, Zeroizing<Vec<u8>>>,
+    inbound: Option<u32>,
+    outbound: Option<u32>,
+    sends: bool,
+}
+
+/// By whom it is used to send, then what it does: in that order both make keying material.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    initiator: bool,
+    integrity: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Adding {
+    Inbound,
+    /// Its keys are known, and not used yet.
+    Registered,
+    Outbound,
+}
+
+impl Log {
+    /// The SA that packets between these addresses are to be sealed with now. The daemon deletes an
+    /// SA a moment before it names the next one.
+    pub(crate) fn sealing(&self, source: IpAddr, target: IpAddr) -> Option<&ChildSa> {
+        let newest = |state| {
+            let mut sas = self.sas.iter().rev();
+            sas.find(|sa| sa.state == state && sa.covers(source, target))
+        };
+        newest(State::Sends).or_else(|| newest(State::Closing))
+    }
+
+    /// The SA of packets that arrive with that SPI.
+    pub(crate) fn opening(&self, spi: u32) -> Option<&ChildSa> {
+        self.sas.iter().rev().find(|sa| sa.inbound == spi)
+    }
+
+    /// Lengths of the keying material of each SA, inbound and outbound, newest last.
+    pub fn key_bytes(&self) -> impl Iterator<Item = [usize; 2]> {
+        let bytes = |sa: &ChildSa| [sa.inbound_keymat.len(), sa.outbound_keymat.len()];
+        self.sas.iter().map(bytes)
+    }
+
+    /// Reads one line; what is none of the known ones changes nothing.
+    pub fn read_line(&mut self, line: &str) {
+        let Some((thread, group, text)) = split(line) else {
+            return;
+        };
+        match group {
+            "CHD" => self.read_child(thread, text),
+            "IKE" => self.read_ike(thread, text),
+            _ => {}
+        }
+    }
+
+    fn read_child(&mut self, id: u32, text: &str) {
+        if let Some((name, number, change)) = state_change(text) {
+            return self.changed(id, name, number, change);
+        }
+        let thread = self.threads.entry(id).or_default();
+        if let Some((key, bytes)) = key_header(text) {
+            thread.key = Some((key, bytes));
+            return;
+        }
+        if let Some(bytes) = dumped(text) {
+            return thread.take_bytes(&bytes);
+        }
+        thread.key = None;
+        let adding = match text {
+            "adding inbound ESP SA" => Some(Adding::Inbound),
+            "registering outbound ESP SA" => Some(Adding::Registered),
+            "adding outbound ESP SA" => Some(Adding::Outbound),
+            _ => None,
+        };
+        if adding.is_some() {
+            thread.adding = adding;
+        } else if let Some(spi) = spi(text) {
+            self.take_spi(id, spi);
+        }
+    }
+
+    fn read_ike(&mut self, thread: u32, text: &str) {
+        if let Some(rest) = text.strip_prefix("establishing CHILD_SA ") {
+            self.begun
+                .extend(named(rest).map(|(name, number, _)| (name.to_owned(), number)));
+            return;
+        }
+        let Some((before, rest)) = text.split_once("CHILD_SA ") else {
+            return;
+        };
+        let Some((name, number, rest)) = named(rest) else {
+            return;
+        };
+        if !rest.starts_with(" established with SPIs ") {
+            return;
+        }
+        match before {
+            "" | "inbound " => self.finish(thread, (name, number), rest),
+            // That the peer opens what is sealed: known before, where this side asked for it.
+            "outbound " => {
+                self.set_state(State::Sends, |sa| sa.name == name && sa.number == number);
+            }
+            _ => {}
+        }
+    }
+
+    fn changed(&mut self, thread: u32, name: &str, number: u32, change: &str) {
+        if change == "CREATED => INSTALLING" {
+            let draft = Draft {
+                name: name.to_owned(),
+                number,
+                ..Draft::default()
+            };
+            self.threads.entry(thread).or_default().draft = Some(draft);
+            return;
+        }
+        let is_it = |sa: &ChildSa| sa.name == name && sa.number == number;
+        match change.rsplit(' ').next() {
+            Some("DELETING" | "DELETED") => self.set_state(State::Closing, is_it),
+            Some("DESTROYING") => self.set_state(State::Gone, is_it),
+            _ => {}
+        }
+    }
+
+    /// States follow one another in their order only.
+    fn set_state(&mut self, state: State, is_it: impl Fn(&ChildSa) -> bool) {
+        let sas = self.sas.iter_mut().filter(|sa| is_it(sa));
+        sas.for_each(|sa| sa.state = sa.state.max(state));
+    }
+
+    fn take_spi(&mut self, thread: u32, spi: u32) {
+        let thread = self.threads.entry(thread).or_default();
+        match (thread.adding.take(), &mut thread.draft) {
+            (Some(Adding::Inbound), Some(draft)) => draft.inbound = Some(spi),
+            (Some(Adding::Registered), Some(draft)) => draft.outbound = Some(spi),
+            (Some(Adding::Outbound), Some(draft)) => {
+                draft.outbound = Some(spi);
+                draft.sends = true;
+            }
+            (Some(Adding::Outbound), None) => {
+                self.set_state(State::Sends, |sa| sa.outbound == spi);
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, thread: u32, (name, number): (&str, u32), rest: &str) {
+        let thread = self.threads.entry(thread).or_default();
+        let is_it = |draft: &mut Draft| draft.name == name && draft.number == number;
+        let Some(mut draft) = thread.draft.take_if(is_it) else {
+            return;
+        };
+        let begun = self.begun.remove(&(draft.name.clone(), number));
+        let (Some(inbound), Some(outbound)) = (draft.inbound, draft.outbound) else {
+            return;
+        };
+        let (local, remote) = selectors(rest);
+        if self.sas.len() == SAS_MAX {
+            self.sas.remove(0);
+        }
+        self.sas.push(ChildSa {
+            inbound,
+            outbound,
+            outbound_keymat: draft.keymat(begun),
+            inbound_keymat: draft.keymat(!begun),
+            local,
+            remote,
+            state: match draft.sends {
+                true => State::Sends,
+                false => State::Registered,
+            },
+            name: draft.name,
+            number,
+        });
+    }
+}
+
+impl Thread {
+    /// Takes the next bytes of a key, as many as its first line has announced.
+    fn take_bytes(&mut self, bytes: &[u8]) {
+        let (Some((key, announced)), Some(draft)) = (self.key, &mut self.draft) else {
+            return;
+        };
+        let room = || Zeroizing::new(Vec::with_capacity(KEY_BYTES_MAX));
+        let taken = draft.keys.entry(key).or_insert_with(room);
+        let left = announced.saturating_sub(taken.len());
+        taken.extend(bytes.iter().take(left));
+    }
+}
+
+impl Draft {
+    /// The keying material with which the exchange's initiator, or its responder, sends.
+    fn keymat(&mut self, initiator: bool) -> Zeroizing<Vec<u8>> {
+        let mut keymat = Zeroizing::new(Vec::with_capacity(2 * KEY_BYTES_MAX));
+        for integrity in [false, true] {
+            let key = self.keys.remove(&Key {
+                initiator,
+                integrity,
+            });
+            keymat.extend(key.iter().flat_map(|key| key.iter()));
+        }
+        keymat
+    }
+}
+
+/// Thread, group and text of a line: `10[CHD] text`.
+fn split(line: &str) -> Option<(u32, &str, &str)> {
+    let (thread, rest) = line.split_once('[')?;
+    let (group, text) = rest.split_once("] ")?;
+    Some((thread.parse().ok()?, group, text))
+}
+
+/// Name and number at the start of a text, and what follows: `c0{3} established`.
+fn named(text: &str) -> Option<(&str, u32, &str)> {
+    let (name, rest) = text.split_once('{')?;
+    let (number, rest) = rest.split_once('}')?;
+    Some((name, number.parse().ok()?, rest))
+}
+
+fn state_change(text: &str) -> Option<(&str, u32, &str)> {
+    let (name, number, rest) = named(text.strip_prefix("CHILD_SA ")?)?;
+    Some((name, number, rest.strip_prefix(" state change: ")?))
+}
+
+/// `encryption initiator key => 36 bytes @ 0x7f0ae4000bd0`.
+fn key_header(text: &str) -> Option<(Key, usize)> {
+    let (what, rest) = text.split_once(" key => ")?;
+    let (purpose, side) = what.split_once(' ')?;
+    let integrity = match purpose {
+        "encryption" => false,
+        "integrity" => true,
+        _ => return None,
+    };
+    let initiator = match side {
+        "initiator" => true,
+        "responder" => false,
+        _ => return None,
+    };
+    let (bytes, _) = rest.split_once(" bytes")?;
+    let bytes: usize = bytes.parse().ok()?;
+    let key = Key {
+        initiator,
+        integrity,
+    };
+    (1..=KEY_BYTES_MAX).contains(&bytes).then_some((key, bytes))
+}
+
+/// The bytes of a line of a dump: offset, up to 16 bytes, the same as text.
+fn dumped(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let (offset, rest) = text.split_once(": ")?;
+    offset.trim_start().parse::<usize>().ok()?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(LINE_BYTES));
+    // Two digits and a space each; then the column of text begins.
+    for pair in rest.as_bytes().chunks(3).take(LINE_BYTES) {
+        let [high, low, ..] = *pair else { break };
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        let (Some(high), Some(low)) = (digit(high), digit(low)) else {
+            break;
+        };
+        bytes.push((16 * high + low) as u8);
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+/// `  SPI 0xe7a0fb1b, src 192.0.2.1 dst 192.0.2.2`.
+fn spi(text: &str) -> Option<u32> {
+    let (spi, _) = text.trim_start().strip_prefix("SPI 0x")?.split_once(',')?;
+    u32::from_str_radix(spi, 16).ok()
+}
+
+/// The networks behind ` and TS `: this side's, then the peer's.
+fn selectors(text: &str) -> (Vec<Network>, Vec<Network>) {
+    let Some((_, both)) = text.split_once(" and TS ") else {
+        return Default::default();
+    };
+    let (local, remote) = both.split_once(" === ").unwrap_or((both, ""));
+    let networks = |text: &str| text.split(' ').filter_map(Network::parse).collect();
+    (networks(local), networks(remote))
+}
+
+/// A network of all protocols and ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Network {
+    address: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/')?;
+        let (address, bits) = (address.parse().ok()?, bits.parse().ok()?);
+        (bits <= width(address)).then_some(Self { address, bits })
+    }
+
+    fn holds(&self, address: IpAddr) -> bool {
+        let unlike = number(self.address) ^ number(address);
+        let rest = width(address) - self.bits.min(width(address));
+        self.address.is_ipv4() == address.is_ipv4() && unlike.checked_shr(rest).unwrap_or(0) == 0
+    }
+}
+
+const fn width(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(_) => u32::BITS,
+        IpAddr::V6(_) => u128::BITS,
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! A station as a device's WireGuard peer: it makes the handshakes, and keeps the session alive.
+//!
+//! Every station program makes its own handshake, so its counters begin at 0 and no number can
+//! repeat. It is the initiator always: the device is known not to begin one of its own while it
+//! hears from its peer (whitepaper §6.5).
+
+mod handshake;
+
+use crate::error::TrafficError;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use engine::{Aead, NONCE_BYTES, Selection, TAG_BYTES};
+use handshake::{Identity, Initiation, Key, Session};
+use port::{Stop, wait_readable};
+use std::fs;
+use std::io::{self, Read};
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+/// First byte of transport data (§5.4.6), which is followed by three zeroes.
+pub(crate) const TRANSPORT: u8 = 4;
+/// Type, the receiver's index and the counter, in front of what is sealed.
+pub(crate) const HEADER_BYTES: usize = 16;
+/// What packets are padded to.
+pub(crate) const PAD_TO_BYTES: usize = 16;
+
+/// Length of transport data with an inner packet of that length.
+pub(crate) const fn sealed_bytes(inner: usize) -> usize {
+    HEADER_BYTES + inner.next_multiple_of(PAD_TO_BYTES) + TAG_BYTES
+}
+
+/// How long a handshake may take: a device that is busy answers late.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(20);
+/// After this long without a response a new initiation is sent. A device takes no more than one
+/// in 20 ms, and answers at once.
+const RETRY: Duration = Duration::from_millis(500);
+/// Age at which a session is replaced: a device refuses those of 180 s (§6.1).
+const RENEW_AFTER: Duration = Duration::from_secs(100);
+/// A device that sends and hears nothing for 15 s begins a handshake (§6.5).
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Sessions that packets may still arrive in.
+const SESSIONS_MAX: usize = 3;
+
+/// Sessions with a device, kept alive by a thread of their own until they are dropped.
+pub(crate) struct WireGuardKeys {
+    shared: Arc<Shared>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    selection: Selection,
+    identity: Identity,
+    socket: UdpSocket,
+    remote: IpAddr,
+    /// Whether a generator seals in the sessions: then the keeper seals nothing but the first
+    /// packet of each.
+    sends: bool,
+    /// Newest last.
+    sessions: Mutex<Vec<Session>>,
+    /// Number of sessions so far.
+    made: AtomicU64,
+    stop: Stop,
+}
+
+/// What seals in one session.
+pub(crate) struct Sealing {
+    aead: Box<dyn Aead>,
+    peer_index: u32,
+    /// Counter of the next packet.
+    next: u64,
+}
+
+impl WireGuardKeys {
+    /// Makes the first handshake from `local`; `file` has the keys, as `wg setconf` reads them.
+    ///
+    /// # Errors
+    /// [`TrafficError`] when the file cannot be read, or the device does not answer.
+    pub(crate) fn open(
+        selection: Selection,
+        file: &Path,
+        (local, remote): (IpAddr, IpAddr),
+        port: u16,
+        sends: bool,
+    ) -> Result<Self, TrafficError> {
+        let failed = |error: io::Error| TrafficError::Handshake {
+            remote,
+            reason: error.to_string(),
+        };
+        let identity = read(file).map_err(failed)?;
+        let socket = UdpSocket::bind((local, port)).map_err(failed)?;
+        socket.connect((remote, port)).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let shared = Arc::new(Shared {
+            selection,
+            identity,
+            socket,
+            remote,
+            sends,
+            sessions: Mutex::default(),
+            made: AtomicU64::new(0),
+            stop: Stop::new().map_err(TrafficError::Resources)?,
+        });
+        let mut keepalives = shared.shake_hands()?;
+        let keeping = Arc::clone(&shared);
+        let keeper = thread::Builder::new()
+            .name("wireguard".to_owned())
+            .spawn(move || keeping.keep(&mut keepalives))
+            .map_err(TrafficError::Resources)?;
+        Ok(Self {
+            shared,
+            keeper: Some(keeper),
+        })
+    }
+
+    /// Number of handshakes so far.
+    pub(crate) fn made(&self) -> u64 {
+        self.shared.made.load(Relaxed)
+    }
+
+    /// What seals in the newest session; `None` if it was taken before, or is not a generator's.
+    pub(crate) fn sealing(&self) -> Option<Sealing> {
+        let mut sessions = self.shared.lock();
+        let newest = sessions.last_mut()?;
+        if newest.is_taken || !self.shared.sends {
+            return None;
+        }
+        newest.is_taken = true;
+        // The first packet of each is the keeper's.
+        Some(self.shared.sealing(newest, 1))
+    }
+
+    /// What opens packets of the session with that index.
+    pub(crate) fn opening(&self, own_index: u32) -> Option<Box<dyn Aead>> {
+        let sessions = self.shared.lock();
+        let session = sessions.iter().find(|it| it.own_index == own_index)?;
+        Some(self.shared.selection.aead(&*session.opening))
+    }
+}
+
+impl Drop for WireGuardKeys {
+    fn drop(&mut self) {
+        self.shared.stop.raise();
+        if let Some(keeper) = self.keeper.take() {
+            // Its panic is no reason for another.
+            let _ = keeper.join();
+        }
+    }
+}
+
+impl Sealing {
+    /// Seals `inner[..bytes]`, which has room for padding behind it, with its header into `dst`;
+    /// returns the length written.
+    #[inline]
+    pub(crate) fn seal(&mut self, inner: &mut [u8], bytes: usize, dst: &mut [u8]) -> usize {
+        let padded = bytes.next_multiple_of(PAD_TO_BYTES);
+        let mut kept = [0; PAD_TO_BYTES];
+        let kept = &mut kept[..padded - bytes];
+        kept.copy_from_slice(&inner[bytes..padded]);
+        inner[bytes..padded].fill(0);
+        let (header, sealed) = dst.split_at_mut(HEADER_BYTES);
+        header[..4].copy_from_slice(&[TRANSPORT, 0, 0, 0]);
+        header[4..8].copy_from_slice(&self.peer_index.to_le_bytes());
+        header[8..].copy_from_slice(&self.next.to_le_bytes());
+        let sealed = &mut sealed[..padded + TAG_BYTES];
+        self.aead
+            .seal(&nonce(self.next), &[], &inner[..padded], sealed);
+        self.next += 1;
+        inner[bytes..padded].copy_from_slice(kept);
+        HEADER_BYTES + padded + TAG_BYTES
+    }
+}
+
+/// The nonce of a counter (§5.4.6).
+#[inline]
+pub(crate) fn nonce(counter: u64) -> [u8; NONCE_BYTES] {
+    let mut nonce = [0; NONCE_BYTES];
+    nonce[NONCE_BYTES - 8..].copy_from_slice(&counter.to_le_bytes());
+    nonce
+}
+
+impl Shared {
+    /// Replaces the session when it is old, and lets the device hear from its peer.
+    fn keep(&self, keepalives: &mut Sealing) {
+        let (mut made, mut heard) = (Instant::now(), Instant::now());
+        while !self.stop.is_raised() {
+            let due = match self.sends {
+                true => RENEW_AFTER.saturating_sub(made.elapsed()),
+                false => KEEPALIVE_INTERVAL.saturating_sub(heard.elapsed()),
+            };
+            let _ = wait_readable(&[self.stop.as_fd()], Some(due));
+            if self.stop.is_raised() {
+                break;
+            }
+            if made.elapsed() >= RENEW_AFTER {
+                // Until it succeeds, the trial goes on with the old session: it shows what comes of
+                // it.
+                if let Ok(new) = self.shake_hands() {
+                    *keepalives = new;
+                    (made, heard) = (Instant::now(), Instant::now());
+                }
+            } else if heard.elapsed() >= KEEPALIVE_INTERVAL && !self.sends {
+                self.send_keepalive(keepalives);
+                heard = Instant::now();
+            }
+        }
+    }
+
+    /// Makes a handshake and confirms it, so that the device uses the new keys at once; returns
+    /// what seals further keepalives.
+    fn shake_hands(&self) -> Result<Sealing, TrafficError> {
+        let failed = |reason: String| TrafficError::Handshake {
+            remote: self.remote,
+            reason,
+        };
+        let begun = Instant::now();
+        while begun.elapsed() < HANDSHAKE_LIMIT && !self.stop.is_raised() {
+            let index = random_index().map_err(TrafficError::Resources)?;
+            let begin = Initiation::new(&self.identity, index);
+            let (mut initiation, message) = begin.map_err(|error| failed(error.to_string()))?;
+            // A device that is not up yet refuses the datagram.
+            let _ = self.socket.send(&message);
+            if let Some(session) = self.await_response(&mut initiation) {
+                let mut keepalives = self.sealing(&session, 0);
+                let mut sessions = self.lock();
+                if sessions.len() == SESSIONS_MAX {
+                    sessions.remove(0);
+                }
+                sessions.push(session);
+                drop(sessions);
+                self.send_keepalive(&mut keepalives);
+                self.made.fetch_add(1, Relaxed);
+                return Ok(keepalives);
+            }
+        }
+        let limit = HANDSHAKE_LIMIT.as_secs();
+        Err(failed(format!("it has not answered within {limit} s")))
+    }
+
+    fn await_response(&self, initiation: &mut Initiation) -> Option<Session> {
+        let sent = Instant::now();
+        let mut message = [0; 2048];
+        loop {
+            let left = RETRY.checked_sub(sent.elapsed())?;
+            let fds = [self.socket.as_fd(), self.stop.as_fd()];
+            wait_readable(&fds, Some(left)).ok()?;
+            if self.stop.is_raised() {
+                return None;
+            }
+            while let Ok(bytes) = self.socket.recv(&mut message) {
+                if let Some(session) = initiation.finish(&message[..bytes]) {
+                    return Some(session);
+                }
+            }
+        }
+    }
+
+    fn send_keepalive(&self, keepalives: &mut Sealing) {
+        let mut packet = [0; HEADER_BYTES + TAG_BYTES];
+        let bytes = keepalives.seal(&mut [], 0, &mut packet);
+        // The device's next packet shows whether it arrived.
+        let _ = self.socket.send(&packet[..bytes]);
+    }
+
+    fn sealing(&self, session: &Session, next: u64) -> Sealing {
+        Sealing {
+            aead: self.selection.aead(&*session.sealing),
+            peer_index: session.peer_index,
+            next,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn random_index() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+/// Reads the keys of `[Interface]` and `[Peer]`.
+fn read(file: &Path) -> io::Result<Identity> {
+    let text = Zeroizing::new(fs::read_to_string(file)?);
+    let key = |name: &str| {
+        let lines = text.lines().filter_map(|line| line.split_once('='));
+        let mut values = lines.filter(|(key, _)| key.trim() == name);
+        let Some((_, value)) = values.next() else {
+            return Ok(None);
+        };
+        let decoded = BASE64_STANDARD.decode(value.trim()).map(Zeroizing::new);
+        let key = decoded
+            .ok()
+            .and_then(|bytes| <[u8; 32]>::try_from(&**bytes).ok());
+        key.map(|key| Some(Key::from(key)))
+            .ok_or_else(|| invalid(file, name))
+    };
+    let needed = |name| key(name)?.ok_or_else(|| invalid(file, name));
+    Ok(Identity {
+        private: needed("PrivateKey")?,
+        peer_public: *needed("PublicKey")?,
+        psk: key("PresharedKey")?.unwrap_or_default(),
+    })
+}
+
+fn invalid(file: &Path, name: &str) -> io::Error {
+    let what = format!("`{name}` in {} is no key", file.display());
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests;

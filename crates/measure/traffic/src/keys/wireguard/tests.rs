@@ -1,0 +1,81 @@
+use super::*;
+use engine::CpuChoice;
+use wire::Suite;
+
+fn aead() -> Box<dyn Aead> {
+    let choice = CpuChoice::Auto;
+    let selection = engine::select(&choice, Suite::ChaCha20Poly1305).unwrap();
+    selection.aead(&[7; 32])
+}
+
+#[test]
+fn transport_data_is_padded_with_zeroes_and_counts_up() {
+    let mut sealing = Sealing {
+        aead: aead(),
+        peer_index: 0x0102_0304,
+        next: 5,
+    };
+    for (bytes, padded) in [(20, 32), (32, 32), (33, 48), (0, 0)] {
+        let mut inner: Vec<u8> = (1..=64).collect();
+        let before = inner.clone();
+        let counter = sealing.next;
+        let mut packet = [0; 128];
+        let length = sealing.seal(&mut inner, bytes, &mut packet);
+        assert_eq!(inner, before, "the pattern behind is as before");
+        assert_eq!(length, sealed_bytes(bytes));
+        assert_eq!(length, 16 + padded + 16);
+        assert_eq!(packet[..8], [4, 0, 0, 0, 4, 3, 2, 1]);
+        assert_eq!(packet[8..16], counter.to_le_bytes());
+        let opened = aead().open(&nonce(counter), &[], &mut packet[16..length]);
+        opened.unwrap();
+        assert_eq!(packet[16..16 + bytes], before[..bytes]);
+        assert!(
+            packet[16 + bytes..16 + padded]
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+        assert_eq!(sealing.next, counter + 1);
+    }
+}
+
+#[test]
+fn keys_are_read_as_wg_writes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("station.conf");
+    let key = |byte: u8| BASE64_STANDARD.encode([byte; 32]);
+    let text = format!(
+        "[Interface]\nPrivateKey = {}\nListenPort = 51820\n\n[Peer]\nPublicKey = {}\nEndpoint = \
+         192.0.2.1:51820\nAllowedIPs = ::/0\n",
+        key(1),
+        key(2)
+    );
+    fs::write(&file, &text).unwrap();
+    let read_keys = read(&file).unwrap();
+    assert_eq!(
+        (*read_keys.private, read_keys.peer_public),
+        ([1; 32], [2; 32])
+    );
+    assert_eq!(*read_keys.psk, [0; 32]);
+    fs::write(&file, format!("{text}PresharedKey = {}\n", key(3))).unwrap();
+    assert_eq!(*read(&file).unwrap().psk, [3; 32]);
+    fs::write(&file, text.replace("PublicKey = ", "PublicKey = x")).unwrap();
+    let error = read(&file).err().unwrap().to_string();
+    assert!(
+        error.contains("`PublicKey` in") && error.ends_with("is no key"),
+        "{error}"
+    );
+}
+
+#[test]
+fn without_an_answer_the_device_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none");
+    let selection = engine::select(&CpuChoice::Auto, Suite::ChaCha20Poly1305).unwrap();
+    let ends = ([127, 0, 0, 1].into(), [127, 0, 0, 1].into());
+    let opened = WireGuardKeys::open(selection, &file, ends, 0, true);
+    let error = opened.err().unwrap().to_string();
+    assert!(
+        error.starts_with("no WireGuard handshake with 127.0.0.1"),
+        "{error}"
+    );
+}

@@ -1,0 +1,189 @@
+//! One gateway of another program alone: the station in its peer's place agrees on keys with it,
+//! and seals or opens what it opens or seals.
+
+use crate::frames::{
+    assert_all_came, assert_nothing_was_lost_on_the_way, frames, load, passes, short, traffic,
+};
+use crate::trials::{TestLab, child, lab_plan};
+use campaign::plan::{
+    Adapter, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
+};
+use journal::record::Measured;
+use lab::NodeId;
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+use wire::Suite;
+use wire::mix::FrameMix;
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 3] = [
+    ("one_wireguard_gateway_alone", one_wireguard_gateway_alone),
+    (
+        "one_gateway_of_strongswan_alone",
+        one_gateway_of_strongswan_alone,
+    ),
+    (
+        "nothing_is_lost_when_a_lone_strongswan_renews_its_keys",
+        nothing_is_lost_when_a_lone_strongswan_renews_its_keys,
+    ),
+];
+
+const ALONE: [(Direction, NodeId); 2] = [
+    (Direction::Encrypt, NodeId::Gw1),
+    (Direction::Decrypt, NodeId::Gw2),
+];
+
+fn strongswan(suite: &str, auth: IkeAuth, tunnels: u16) -> Adapter {
+    Adapter::StrongSwan(StrongSwan {
+        data_path: DataPath::Libipsec,
+        suite: Suite::from_name(suite).unwrap(),
+        auth,
+        ppk: false,
+        ml_kem: false,
+        tunnels,
+    })
+}
+
+/// Every check has passed; the station sealed or opened, and only the device's work is counted as
+/// the device's.
+fn assert_alone(measured: &Measured, direction: Direction, device: NodeId) {
+    let result = measured.frames().unwrap();
+    let decrypts = direction == Direction::Decrypt;
+    assert_eq!(result.sender.engine.is_some(), decrypts);
+    assert_eq!(result.receiver.engine.is_some(), !decrypts);
+    let link = &measured.evidence.cipher_link;
+    assert_eq!(link.marker_frames, 0, "{link:?}");
+    for check in [
+        "cipher-link-encrypted",
+        "no-clear-text",
+        "no-foreign-frames",
+        "dut-as-asked",
+    ] {
+        let checks = &measured.evidence.checks;
+        assert!(passes(measured, check), "{check}: {checks:?}");
+    }
+    assert_nothing_was_lost_on_the_way(measured);
+    assert!(measured.cpu.dut_ns > Some(0), "{:?}", measured.cpu);
+    let facts = measured.evidence.dut_facts.keys();
+    let gateways: Vec<_> = facts.filter_map(|fact| fact.split('/').next()).collect();
+    assert!(
+        gateways.iter().all(|it| *it == device.name()),
+        "{gateways:?}"
+    );
+}
+
+fn one_gateway_of_strongswan_alone() {
+    if is_missing(strongswan("aes-256-gcm", IkeAuth::Psk, 1)) {
+        return;
+    }
+    let mut lab = TestLab::build();
+    for (suite, auth, tunnels) in [
+        ("aes-256-gcm", IkeAuth::Psk, 1),
+        ("aes-128-cbc-hmac-sha256", IkeAuth::Certificates, 3),
+        ("chacha20-poly1305", IkeAuth::Psk, 100),
+    ] {
+        for (direction, device) in ALONE {
+            let mut traffic = traffic(direction, FrameMix::fixed(512), IpVersion::V4);
+            traffic.frames.tunnels = tunnels.into();
+            let adapter = strongswan(suite, auth, tunnels);
+            let measured = lab.measured(&frames(adapter, traffic, load(200)));
+            assert_all_came(&measured, 200, 1);
+            assert_alone(&measured, direction, device);
+        }
+    }
+}
+
+fn one_wireguard_gateway_alone() {
+    let mut lab = TestLab::build();
+    for program in [WireGuardProgram::Go, WireGuardProgram::Boringtun] {
+        let adapter = || Adapter::WireGuard(WireGuard { program });
+        if is_missing(adapter()) {
+            continue;
+        }
+        for (direction, device) in ALONE {
+            for frame_bytes in [64, 1400] {
+                let mut traffic = short(direction);
+                traffic.frames.mix = FrameMix::fixed(frame_bytes);
+                let measured = lab.measured(&frames(adapter(), traffic, load(200)));
+                assert_all_came(&measured, 200, 1);
+                assert_alone(&measured, direction, device);
+            }
+        }
+    }
+}
+
+fn nothing_is_lost_when_a_lone_strongswan_renews_its_keys() {
+    if is_missing(strongswan("aes-256-gcm", IkeAuth::Psk, 1)) {
+        return;
+    }
+    let mut lab = TestLab::build();
+    for (direction, device) in ALONE {
+        let station = lab.lab.station_pid(device);
+        let has_ended = AtomicBool::new(false);
+        let (measured, renewals) = thread::scope(|scope| {
+            let renewing = scope.spawn(|| renew_until(&has_ended, station));
+            let adapter = strongswan("aes-256-gcm", IkeAuth::Psk, 1);
+            let trial = Ending(&has_ended);
+            let measured = lab.measured(&frames(adapter, short(direction), load(2000)));
+            drop(trial);
+            (measured, renewing.join().unwrap())
+        });
+        assert!(renewals > 3, "{renewals} renewals");
+        assert_all_came(&measured, 2000, 1);
+        assert_alone(&measured, direction, device);
+        let spis = &measured.evidence.cipher_link.spis;
+        assert!(spis.len() > 1, "{spis:?}");
+    }
+}
+
+/// Says that the trial has ended, also by a panic.
+struct Ending<'e>(&'e AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Renews the keys of test frames on a device until the trial has ended; returns how often.
+fn renew_until(has_ended: &AtomicBool, station: u32) -> usize {
+    let mut renewals = 0;
+    while !has_ended.load(Relaxed) {
+        thread::sleep(Duration::from_millis(200));
+        let Some(daemon) = child(station, "charon") else {
+            continue;
+        };
+        let target = daemon.to_string();
+        let environment = fs::read(format!("/proc/{target}/environ")).unwrap_or_default();
+        let environment = String::from_utf8_lossy(&environment).into_owned();
+        let file = environment.split('\0').find_map(|it| {
+            it.strip_prefix("STRONGSWAN_CONF=")?
+                .strip_suffix("/strongswan.conf")
+        });
+        let Some(folder) = file else { continue };
+        let uri = format!("unix://{folder}/charon.vici");
+        let renewed = Command::new("nsenter")
+            .args([
+                "-t", &target, "-m", "-n", "--", "swanctl", "--rekey", "--child", "c1",
+            ])
+            .args(["--uri", &uri])
+            .output()
+            .unwrap();
+        renewals += usize::from(renewed.status.success());
+    }
+    renewals
+}
+
+/// Whether a program of that device is missing here, which is said.
+fn is_missing(adapter: Adapter) -> bool {
+    let cell = frames(adapter, short(Direction::Both), load(200));
+    let missing = lab::programs::missing(&lab_plan(), [&cell]);
+    for program in &missing {
+        eprintln!("SKIPPED: there is no {}", program.program);
+        assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
+    }
+    !missing.is_empty()
+}
