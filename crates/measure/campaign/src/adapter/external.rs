@@ -7,7 +7,7 @@ pub(super) use read::read;
 pub use settings::{External, ExternalBox, Placeholder, fill_in};
 
 use super::carrier::{Carrier, Form};
-use super::profile::{Ability, DutProfile, GatewayTraffic};
+use super::profile::{Ability, DutProfile, GatewayTraffic, NO_INTERFACES, Role};
 use std::time::Duration;
 use units::human::counted;
 use wire::overhead::IPV4_HEADER_BYTES;
@@ -18,25 +18,33 @@ pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 pub const BOX_READY: Duration = Duration::from_secs(5);
 
 pub(super) fn profile(external: &External) -> DutProfile {
-    let form = external.carrier.form;
     let mut abilities = vec![Ability::Cut];
     if external.boxes.last().is_some_and(|its| its.reset.is_some()) {
         abilities.push(Ability::Reset);
     }
-    DutProfile {
-        // It may send ESP with or without UDP.
-        outer_bytes: match form {
-            Form::Esp => IPV4_HEADER_BYTES,
-            _ => external.carrier.outer_header_bytes(),
+    let profile = match external.carrier {
+        Some(carrier) => DutProfile {
+            // It may send ESP with or without UDP.
+            outer_bytes: match carrier.form {
+                Form::Esp => IPV4_HEADER_BYTES,
+                _ => carrier.outer_header_bytes(),
+            },
+            gateway_traffic: GatewayTraffic::Keepalives,
+            // Boxes report in their own words.
+            reported: Vec::new(),
+            // It has cores of its own.
+            gateway_cores: 0,
+            ..DutProfile::tunnel(carrier, in_words(external))
         },
-        gateway_traffic: GatewayTraffic::Keepalives,
-        // Boxes report in their own words.
-        reported: Vec::new(),
-        // It has cores of its own.
-        gateway_cores: 0,
+        None => DutProfile {
+            needs_kernel: Some(NO_INTERFACES.to_owned()),
+            ..DutProfile::clear(Role::Baseline, in_words(external))
+        },
+    };
+    DutProfile {
         abilities,
         beside: time(external),
-        ..DutProfile::tunnel(external.carrier, in_words(external))
+        ..profile
     }
 }
 
@@ -51,9 +59,9 @@ fn time(external: &External) -> Duration {
 }
 
 fn in_words(external: &External) -> String {
-    let Carrier { form, suite, .. } = external.carrier;
-    let boxes = match external.boxes.len() {
-        1 => "boxes managed as one",
+    let boxes = match (external.boxes.len(), external.carrier) {
+        (1, Some(_)) => "boxes managed as one",
+        (1, None) => "one box",
         _ => "two boxes",
     };
     let commands = external.boxes.iter().map(|it| it.up.len() as u64).sum();
@@ -65,8 +73,9 @@ fn in_words(external: &External) -> String {
         true => ", bumps in the wire",
         false => "",
     };
-    format!(
-        "{} {suite} by {boxes} outside of this machine{place}, {up}",
-        form.name()
-    )
+    let does = match external.carrier {
+        Some(Carrier { form, suite, .. }) => format!("{} {suite}", form.name()),
+        None => "no encryption: frames in clear".to_owned(),
+    };
+    format!("{does} by {boxes} outside of this machine{place}, {up}")
 }

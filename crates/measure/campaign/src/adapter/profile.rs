@@ -4,6 +4,9 @@ use super::carrier::Carrier;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// Why a DUT cannot run in a lab in memory.
+pub(super) const NO_INTERFACES: &str = "needs interfaces, and a lab in memory has none";
+
 /// Properties of a DUT that follow from its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DutProfile {
@@ -177,7 +180,7 @@ impl DutProfile {
             reported: vec![("suite", carrier.suite.to_string())],
             gateway_cores: 1,
             abilities: vec![Ability::Cut],
-            needs_kernel: Some("needs interfaces, and a lab in memory has none".to_owned()),
+            needs_kernel: Some(NO_INTERFACES.to_owned()),
             ..Self::clear(Role::Tunnel, settings + &insecure_in_words(insecure))
         }
     }

@@ -26,6 +26,7 @@ duts:
           counters: { \"a/b\": show, ok: \"\" }
         - { via: sshpass -p secret ssh box, version: \"{x}\" }
   - external: { name: g, boxes: [{}, { reset: reboot }] }
+  - external: { name: h, plain: on, suite: aes-256-gcm, ports: [500], boxes: [{}] }
 trials: [ping: { mtu: 1400 B }]
 ";
     let mistakes = from_text("campaigns/external.yaml", text).unwrap_err();

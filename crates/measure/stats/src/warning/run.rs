@@ -190,7 +190,10 @@ pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
     let cables = plan.lab.external.as_ref()?;
     let cells = plan.cells.iter();
     let cells: Vec<String> = cells
-        .filter(|cell| cables.tap.is_none() && cell.dut.adapter.external().is_some())
+        .filter(|cell| {
+            let adapter = &cell.dut.adapter;
+            cables.tap.is_none() && adapter.external().is_some() && adapter.encrypts()
+        })
         .map(|cell| cell.id.clone())
         .collect();
     (!cells.is_empty()).then_some(())?;

@@ -25,7 +25,7 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 9] = [
+pub(crate) const ALL: [(&str, fn()); 10] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     (
         "bumps_in_the_wire_that_seal_frames_pass_every_check",
@@ -33,6 +33,9 @@ pub(crate) const ALL: [(&str, fn()); 9] = [
     ),
     ("boxes_in_clear_are_found_out_at_the_tap", || {
         outside("clear")
+    }),
+    ("boxes_that_do_not_encrypt_are_the_baseline", || {
+        outside("plain")
     }),
     (
         "a_box_that_restarts_by_its_own_command_is_proven_to",
@@ -80,6 +83,7 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "seal" => seal(),
         "bump" => bump(),
         "clear" => clear(),
+        "plain" => plain(),
         "reset" => reset(),
         "untapped" => untapped(),
         "refused-command" => refused_command(),
@@ -234,6 +238,27 @@ fn clear() {
     let frames = frames(adapter(device), short(Direction::Both), load(200));
     for cell in [tools, frames] {
         assert_found_in_clear(&lab.record(&cell).outcome);
+    }
+    assert_eq!(rack.times_down(), [2, 2]);
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+/// Routers: what the tap sees is in clear, as it has to be, and tools and frames cross them.
+fn plain() {
+    let rack = Rack::build(true);
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let device = External {
+        carrier: None,
+        ports: Vec::new(),
+        ..rack.device(Does::ForwardInClear)
+    };
+    let tools = lab.measured(&cell(adapter(device.clone()), 1, true, tcp(1)));
+    let frames = lab.measured(&frames(adapter(device), short(Direction::Both), load(200)));
+    assert_all_came(&frames, 200, 1);
+    for measured in [tools, frames] {
+        assert!(passes(&measured, "clear-text-visible"));
+        assert_eq!(measured.cpu.dut_ns, None, "boxes have cores of their own");
     }
     assert_eq!(rack.times_down(), [2, 2]);
     drop(lab);

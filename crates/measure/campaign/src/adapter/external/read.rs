@@ -62,6 +62,7 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
     });
     let words = map.with_default("suite_words", BTreeMap::new(), read_words);
     let bump = map.with_default("bump", false, Node::bool);
+    let plain = map.with_default("plain", false, Node::bool);
     let has_ports = !matches!(form, Ok(Form::MacSec));
     let given_ports = map.with_default("ports", None, |node| match has_ports {
         true => read_ports(node).map(Some),
@@ -70,27 +71,56 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
     let limit = map.with_default("limit", LIMIT_DEFAULT, read_limit);
     let ready = map.with_default("ready", READY_DEFAULT, read_limit);
     let boxes = map.required("boxes").and_then(read_boxes);
-    let (form, words, given_ports) = (form?, words?, given_ports?);
+    let (form, words, given_ports, plain) = (form?, words?, given_ports?, plain?);
+    if plain {
+        nothing_of_encryption(map)?;
+    }
     let settings = External {
         boxes: boxes?,
-        carrier: Carrier {
+        carrier: (!plain).then_some(Carrier {
             form,
             suite: usual,
             udp: form != Form::MacSec,
-        },
+        }),
         bump: bump?,
-        ports: given_ports.unwrap_or_else(|| ports(form).to_vec()),
+        ports: match plain {
+            true => Vec::new(),
+            false => given_ports.unwrap_or_else(|| ports(form).to_vec()),
+        },
         suite_word: None,
         limit_ns: nanos(limit?),
         ready_ns: nanos(ready?),
     };
     Variants::of(settings)
         .by(suites, |it, suite| {
-            it.carrier.suite = suite;
+            let Some(carrier) = &mut it.carrier else {
+                return "";
+            };
+            carrier.suite = suite;
             it.suite_word = words.get(suite.name()).cloned();
             suite.name()
         })
         .named(name)
+}
+
+/// Refuses settings that only boxes that encrypt have.
+fn nothing_of_encryption(map: &Map<'_>) -> Result<(), Reported> {
+    let keys = [
+        "form",
+        "suite",
+        "suite_words",
+        "ports",
+        "legacy",
+        "insecure",
+    ];
+    let given = keys
+        .into_iter()
+        .filter_map(|key| Some((key, map.optional(key)?)));
+    let mistakes = given.map(|(key, node)| {
+        let what = format!("boxes that do not encrypt have no `{key}`");
+        Err(node.mistake(what, format!("leave out `{key}`, or `plain`")))
+    });
+    mistakes.fold(Ok(()), Result::and)
 }
 
 /// Where a form has suites of its own, one of them.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::Suite;
 
-/// A pair of third-party boxes between the lab's [`Cables`](crate::plan::Cables).
+/// Third-party boxes between the lab's [`Cables`](crate::plan::Cables).
 ///
 /// All of it is in the journal: nothing secret belongs here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,8 +13,8 @@ pub struct External {
     /// The box at A's cable and the one at B's; of two that are managed in one place, only the
     /// first.
     pub boxes: Vec<ExternalBox>,
-    /// Format and suite that their sealed packets must have.
-    pub carrier: Carrier,
+    /// Format and suite that their sealed packets must have; `None` if they do not encrypt.
+    pub carrier: Option<Carrier>,
     /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected
     /// too.
     pub ports: Vec<u16>,
@@ -74,20 +74,20 @@ impl External {
     pub fn suite_word(&self) -> &str {
         self.suite_word
             .as_deref()
-            .unwrap_or(self.carrier.suite.name())
+            .unwrap_or_else(|| self.suite().map_or("none", |suite| suite.name()))
     }
 
-    /// What the command of a box needs to know beside the lab.
+    /// The suite that they seal with, if they do.
     #[must_use]
-    pub const fn suite(&self) -> Suite {
-        self.carrier.suite
+    pub fn suite(&self) -> Option<Suite> {
+        self.carrier.map(|carrier| carrier.suite)
     }
 }
 
 /// A word in braces in a box's command that is replaced: `{mtu}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
-    /// The suite, as campaigns call it.
+    /// The suite, as campaigns call it; `none` of boxes that do not encrypt.
     Suite,
     /// The suite, as the boxes call it.
     SuiteWord,

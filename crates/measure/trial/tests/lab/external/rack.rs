@@ -180,11 +180,11 @@ impl Rack {
         let bump = does.is_bump();
         External {
             boxes: vec![self.box_of(1, does), self.box_of(2, does)],
-            carrier: Carrier {
+            carrier: Some(Carrier {
                 form: if bump { Form::MacSec } else { Form::Esp },
                 suite: Suite::Aes256Gcm,
                 udp: !bump,
-            },
+            }),
             ports: if bump { Vec::new() } else { vec![4500] },
             bump,
             suite_word: bump.then(|| "shake128-blake2".to_owned()),
