@@ -219,8 +219,9 @@ fn a_trial_finds_one_wrong_result_in_a_thousand() {
             speed.wrong > 0 || speed.operations < results_needed()
         };
         let found = (0..RUNS).filter(|&seed| found(seed)).count() as u64;
-        // 99 % of runs; two of forty by chance.
-        assert!(found >= RUNS - 2, "{operation}, depth {depth}: {found}");
+        // 99 % of runs: more than six of forty miss it by chance once in ten million times. Looking
+        // at some 60 results, as trials once did, finds it in 6 %.
+        assert!(found >= RUNS - 6, "{operation}, depth {depth}: {found}");
     }
 }
 
