@@ -4,8 +4,8 @@ mod traffic;
 mod veth;
 
 use port::{
-    FramePortError, FramePortKind, FrameReceiver, FrameSender, OpenFrames, Swallow, open_receivers,
-    open_senders, wait_readable,
+    Beside, FramePortError, FramePortKind, FrameReceiver, FrameSender, OpenFrames, Swallow,
+    open_receivers, open_senders, wait_readable,
 };
 use std::io;
 use std::net::UdpSocket;
@@ -87,6 +87,53 @@ fn only_frames_to_the_given_ports_are_received() {
             // These were sent last: the other receivers' frames have already arrived.
             assert!(left.iter().all(|socket| heard(socket, 10)), "{kind}");
             assert!(!taken.iter().any(|socket| heard(socket, 0)), "{kind}");
+        }
+    });
+}
+
+/// Sealed packets do not reach the program that has their port; what it says to its peer does.
+#[test]
+fn key_exchanges_stay_with_the_owner_of_the_port() {
+    with_pair(Ip::Both, |pair| {
+        if !bpf_is_allowed() {
+            return;
+        }
+        let esp = [0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1];
+        let ike = [0, 0, 0, 0, 0x12, 0x34, 0x56, 0x78];
+        let (transport, handshake) = ([4, 0, 0, 0, 1, 2, 3, 4], [1, 0, 0, 0, 1, 2, 3, 4]);
+        for (beside, sealed, exchange) in [
+            (Beside::Ike, esp, ike),
+            (Beside::WireGuard, transport, handshake),
+        ] {
+            for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
+                let wanted = OpenFrames {
+                    beside: Some(beside),
+                    ..wanted("v1", Some(kind), 1514)
+                };
+                let (mut ports, _) = pair.in_b(|| open_receivers(&wanted)).unwrap();
+                for (own, peer) in [("10.8.0.1", "10.8.0.2"), ("fd00:8::1", "fd00:8::2")] {
+                    let owner = pair.in_b(|| UdpSocket::bind((peer, UDP_PORT))).unwrap();
+                    owner
+                        .set_read_timeout(Some(Duration::from_secs(10)))
+                        .unwrap();
+                    let sender = UdpSocket::bind((own, 0)).unwrap();
+                    sender.connect((peer, UDP_PORT)).unwrap();
+                    // In this order: what passed both would be heard first.
+                    for payload in [&sealed[..], &exchange, &[0xff]] {
+                        sender.send(payload).unwrap();
+                    }
+                    let what = format!("{kind} {beside:?} {peer}");
+                    for expected in [&exchange[..], &[0xff]] {
+                        let mut heard = [0; 64];
+                        let bytes = owner.recv(&mut heard).unwrap();
+                        assert_eq!(&heard[..bytes], expected, "{what}");
+                    }
+                    // The capture has the others too.
+                    let count = if kind == FramePortKind::Packet { 3 } else { 1 };
+                    let frames = receive(&mut ports[0], count);
+                    assert!(frames[0].ends_with(&sealed), "{what}: {frames:?}");
+                }
+            }
         }
     });
 }

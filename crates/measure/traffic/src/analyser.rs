@@ -63,7 +63,7 @@ impl<'k> Analyser<'k> {
     /// [`TrafficError::Flows`].
     ///
     /// # Panics
-    /// When `receive` has ESP and there are no keys.
+    /// When `receive` has a peer and there are no keys.
     pub fn new(
         receive: &spec::Receive,
         tag: u16,
@@ -75,9 +75,9 @@ impl<'k> Analyser<'k> {
                 tunnels: receive.frames.tunnels,
             });
         }
-        let opener = receive.peer.as_ref().map(|esp| {
-            let keys = keys.expect("a receiver of ESP has keys");
-            Opener::new(esp, keys)
+        let opener = receive.peer.as_ref().map(|peer| {
+            let keys = keys.expect("a receiver of sealed packets has keys");
+            Opener::new(peer, keys)
         });
         Ok(Self {
             sequences: Sequences::new(receive.frames.flows),
@@ -158,7 +158,7 @@ impl<'k> Analyser<'k> {
         let esp = &mut packet[found.payload.unwrap_or(0..0)];
         match opener.open(lane, esp) {
             Ok(inner) => self.check(inner, now_ns),
-            // What peers say to one another is no part of the traffic.
+            // Handshakes and keepalives are not test traffic.
             Err(Refusal::KeyExchange | Refusal::Keepalive) if opener.is_beside_key_exchange() => {}
             Err(refusal) => self.tally.refused.add(refusal),
         }

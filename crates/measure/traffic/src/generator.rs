@@ -86,7 +86,7 @@ impl Generator {
     /// [`TrafficError`] when `send` requests impossible frames.
     ///
     /// # Panics
-    /// When `send` has ESP and there are no keys, or parts do not divide its lanes
+    /// When `send` has a peer and there are no keys, or parts do not divide its lanes
     /// ([`sender_threads`](crate::sender_threads)): nothing is sent in clear, and no sequence
     /// number twice.
     pub fn new(
@@ -281,8 +281,8 @@ impl Frames {
     ) -> Result<Self, TrafficError> {
         let headers = Headers::new(&send.addresses, &send.frames)?;
         let sizes = FrameSize::all(&send.frames, headers.is_ipv6())?;
-        let lanes = send.peer.as_ref().map_or(1, |esp| esp.lanes);
-        let key_tunnels = send.peer.as_ref().map_or(1, |esp| esp.tunnels);
+        let lanes = send.peer.as_ref().map_or(1, |peer| peer.lanes);
+        let key_tunnels = send.peer.as_ref().map_or(1, |peer| peer.tunnels);
         if key_tunnels != 1 && u32::from(key_tunnels) != send.frames.tunnels {
             return Err(TrafficError::TunnelKeys {
                 flow_tunnels: send.frames.tunnels,
@@ -290,9 +290,9 @@ impl Frames {
             });
         }
         let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
-        let sealer = send.peer.as_ref().map(|esp| {
-            let keys = keys.expect("a sender of ESP has keys");
-            Sealer::new(esp, &send.addresses, part, keys, head)
+        let sealer = send.peer.as_ref().map(|peer| {
+            let keys = keys.expect("a sender of sealed packets has keys");
+            Sealer::new(peer, &send.addresses, part, keys, head)
         });
         let sealer = sealer.transpose()?;
         Ok(Self {
@@ -359,6 +359,22 @@ pub(crate) fn drive(
     clock: &impl Clock,
     stop: &Stop,
 ) -> io::Result<Sent> {
+    let sent = send_all_of(&mut generator, port, clock, stop);
+    // Which sequence numbers are used is known, whatever has failed.
+    let given_back = match &generator.frames.sealer {
+        Some(sealer) => sealer.give_back().map_err(io::Error::other),
+        None => Ok(()),
+    };
+    let sent = sent?;
+    given_back.map(|()| sent)
+}
+
+fn send_all_of(
+    generator: &mut Generator,
+    port: &mut impl FrameSender,
+    clock: &impl Clock,
+    stop: &Stop,
+) -> io::Result<Sent> {
     while !stop.is_raised() {
         match generator.step(port, clock.now_ns())? {
             Step::Sent => {}
@@ -369,9 +385,5 @@ pub(crate) fn drive(
         }
     }
     port.flush()?;
-    let sent = generator.finish(clock.now_ns());
-    if let Some(sealer) = &generator.frames.sealer {
-        sealer.give_back().map_err(io::Error::other)?;
-    }
-    Ok(sent)
+    Ok(generator.finish(clock.now_ns()))
 }

@@ -121,10 +121,7 @@ impl Keys {
     pub(crate) fn candidate(&self, spi: u32, slot: u16) -> Option<InboundSa> {
         let keys = match &self.source {
             Source::Static(keys) => keys,
-            Source::Agreed(keys) => {
-                keys.look().ok()?;
-                return keys.inbound(spi);
-            }
+            Source::Agreed(keys) => return keys.inbound(spi),
             Source::WireGuard(_) => return None,
         };
         let sa = lock(keys).inbound(self.suite(), spi, slot)?;

@@ -10,8 +10,8 @@
 //!
 //! [`Witness`] opens frames that were sampled on a link, with the keys of both its ends.
 //!
-//! It uses ports only: no lab, and no files except those of keys when a station itself seals or
-//! opens: a key file, or the log of the station's IKE daemon.
+//! It uses ports only: no lab, and no files or sockets except for keys when a station itself seals
+//! or opens: a key file, the log of the station's IKE daemon, WireGuard's handshakes.
 //! One [`spec::Spec`] is one station's part in one trial; the binary serves it as `cipherbench
 //! frames`, the memory lab calls it directly.
 

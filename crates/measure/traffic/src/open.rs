@@ -10,8 +10,8 @@ use keying::{epoch_of, lane_of};
 use std::collections::{BTreeMap, HashMap};
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
-/// Maximum number of forged packets with unknown SPIs for which keys are derived per batch: a flood
-/// of them must not delay the rest.
+/// Maximum number of forged packets with unknown SPIs for which keys are derived or searched per
+/// batch: a flood of them must not delay the rest.
 const FORGERIES_PER_BATCH: u32 = 2;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
@@ -207,8 +207,8 @@ impl<'k> Opener<'k> {
         if self.forgeries_left == 0 {
             return Err(Refusal::NoSa);
         }
-        let mut sa = self.keys.candidate(spi, slot).ok_or(Refusal::NoSa)?;
         self.forgeries_left -= 1;
+        let mut sa = self.keys.candidate(spi, slot).ok_or(Refusal::NoSa)?;
         let opened = sa.open(packet)?;
         self.forgeries_left += 1;
         match &mut self.sas {

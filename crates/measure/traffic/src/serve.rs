@@ -177,7 +177,7 @@ fn serve_attack(
 pub fn sender_threads(send: &Send, threads: u16) -> usize {
     let most = u32::from(threads).clamp(1, send.frames.flows.max(1));
     let divides = |threads: &u32| match &send.peer {
-        Some(esp) => u32::from(esp.lanes) % threads == 0,
+        Some(peer) => u32::from(peer.lanes) % threads == 0,
         None => true,
     };
     (1..=most).rev().find(divides).unwrap_or(1) as usize
@@ -337,7 +337,9 @@ fn slot_bytes(frame_bytes: u16, peer: Option<&Peer>) -> usize {
 fn udp_ports(receive: &Receive) -> Vec<u16> {
     match &receive.peer {
         None => test_ports(receive.frames.contents).collect(),
-        Some(esp) => (esp.port..=u16::MAX).take(usize::from(esp.lanes)).collect(),
+        Some(peer) => (peer.port..=u16::MAX)
+            .take(usize::from(peer.lanes))
+            .collect(),
     }
 }
 

@@ -188,7 +188,7 @@ pub struct Receive {
     /// for 10 ms; `None`: it ends when stopped. Frames that reach the station after the stop are
     /// not counted.
     pub expected: Option<u64>,
-    /// Open each packet as the DUT's peer would; anything but ESP is then foreign.
+    /// Open each packet as the DUT's peer would; what is not sealed is then foreign.
     pub peer: Option<Peer>,
     /// Number of frames in the sender's first part, if it has a second one ([`Send::then`]): later
     /// ones are also counted in [`Received::then_frames`](crate::report::Received::then_frames).

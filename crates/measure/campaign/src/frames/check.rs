@@ -223,7 +223,7 @@ pub(crate) fn for_duts<'a>(
         let help = "leave `offloads` off in frame tests of encryptors";
         wrong.push((point.place(Axis::Offloads), what, help.to_owned()));
     }
-    wrong.extend(no_esp_by_sockets(traffic, point, duts));
+    wrong.extend(nothing_sealed_by_sockets(traffic, point, duts));
     wrong
 }
 
@@ -333,7 +333,7 @@ fn tunnels_and_flows<'a>(
 }
 
 /// A station that seals or opens does so with whole frames: plain sockets have none.
-fn no_esp_by_sockets<'a>(
+fn nothing_sealed_by_sockets<'a>(
     traffic: &Traffic,
     point: &'a Point<'_>,
     duts: &[&Listed],

@@ -9,7 +9,7 @@ use crate::estimate::Estimate;
 use crate::overhead::Packets;
 use crate::significance::Level;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
-use campaign::plan::{Cell, Direction, FrameTest, Measurement, Plan, Role};
+use campaign::plan::{Cell, Direction, Encryptor, FrameTest, Measurement, Plan, Role};
 use journal::Journal;
 use wire::Suite;
 
@@ -78,11 +78,12 @@ fn question<'a>(
 /// Returns the suite of a station that replaces a gateway, unless it is as fast as the rig: the
 /// rig's own stations use AES-256-GCM, and those beside the null engine do not encrypt.
 fn slower_suite(cell: &Cell, test: &FrameTest) -> Option<Suite> {
-    let encryptor = cell.dut.adapter.encryptor()?;
-    let as_fast = encryptor.is_null()
-        || matches!(encryptor.suite, Suite::Aes256Gcm | Suite::Aes128Gcm)
+    let adapter = &cell.dut.adapter;
+    let suite = adapter.profile().carrier?.suite;
+    let as_fast = adapter.encryptor().is_some_and(Encryptor::is_null)
+        || matches!(suite, Suite::Aes256Gcm | Suite::Aes128Gcm)
         || test.traffic.direction == Direction::Both;
-    (!as_fast).then_some(encryptor.suite)
+    (!as_fast).then_some(suite)
 }
 
 /// The quantity by which a DUT and the rig are compared.

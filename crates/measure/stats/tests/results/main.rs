@@ -21,6 +21,7 @@ mod scaling;
 mod searches;
 mod sittings;
 mod soak;
+mod stand_ins;
 mod tester;
 mod tools;
 mod warnings;

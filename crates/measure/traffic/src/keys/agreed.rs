@@ -18,6 +18,11 @@ use zeroize::Zeroizing;
 /// an unknown part of them, so nothing may be sealed with these keys again.
 const ALL: u64 = u32::MAX as u64;
 
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 1 << 14;
+/// Longest line that is read whole; lines with keys have 80.
+const LINE_BYTES_MAX: usize = 1 << 14;
+
 /// The SAs of a station's IKE daemon.
 pub(crate) struct AgreedKeys {
     selection: Selection,
@@ -54,7 +59,7 @@ impl AgreedKeys {
             sequences: sequences.into(),
             state: Mutex::new(State {
                 file,
-                rest: Zeroizing::default(),
+                rest: Zeroizing::new(Vec::with_capacity(LINE_BYTES_MAX)),
                 log: Log::default(),
             }),
         };
@@ -95,6 +100,8 @@ impl AgreedKeys {
             log: self.log_path.clone(),
         })?;
         let mut used = self.used()?;
+        // Keys that are gone seal no more.
+        used.retain(|spi, _| state.log.has_outbound(*spi));
         let last = used.insert(sa.outbound, ALL).unwrap_or(0);
         if last >= ALL {
             return Err(TrafficError::Exhausted { spi: sa.outbound });
@@ -124,9 +131,13 @@ impl AgreedKeys {
         self.write(&used)
     }
 
-    /// The SA of that inbound SPI, if the daemon has it.
+    /// The SA of that inbound SPI, if the daemon has it; reads its log where it is unknown.
     pub(crate) fn inbound(&self, spi: u32) -> Option<InboundSa> {
-        let state = self.lock();
+        let mut state = self.lock();
+        if state.log.opening(spi).is_none() {
+            // A log that cannot be read any more shows in what is not opened.
+            state.read_more().ok()?;
+        }
         let sa = state.log.opening(spi)?;
         let transform = self.transform(&sa.inbound_keymat).ok()?;
         Some(InboundSa::new(spi, transform, WindowSize::DEFAULT))
@@ -181,20 +192,38 @@ impl AgreedKeys {
 
 impl State {
     fn read_more(&mut self) -> io::Result<bool> {
-        let mut more = Zeroizing::new(Vec::new());
-        self.file.read_to_end(&mut more)?;
-        self.rest.extend_from_slice(&more);
-        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
-            return Ok(false);
-        };
-        for line in self.rest[..end].split(|byte| *byte == b'\n') {
+        let mut chunk = Zeroizing::new([0; CHUNK_BYTES]);
+        let mut has_lines = false;
+        loop {
+            let bytes = self.file.read(&mut *chunk)?;
+            if bytes == 0 {
+                return Ok(has_lines);
+            }
+            has_lines |= self.take(&chunk[..bytes]);
+        }
+    }
+
+    /// Takes the lines that end in a chunk; returns whether one does.
+    fn take(&mut self, chunk: &[u8]) -> bool {
+        let mut rest = chunk;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.put(&rest[..end]);
             // A daemon's names may be of any bytes; those lines have no keys.
-            if let Ok(line) = std::str::from_utf8(line) {
+            if let Ok(line) = std::str::from_utf8(&self.rest) {
                 self.log.read_line(line);
             }
+            self.rest.clear();
+            rest = &rest[end + 1..];
         }
-        self.rest.drain(..=end);
-        Ok(true)
+        self.put(rest);
+        rest.len() < chunk.len()
+    }
+
+    /// Adds a part of a line. One that is longer than any with keys is cut, so that the buffer
+    /// never moves and leaves no keys behind.
+    fn put(&mut self, part: &[u8]) {
+        let room = self.rest.capacity() - self.rest.len();
+        self.rest.extend_from_slice(&part[..part.len().min(room)]);
     }
 }
 

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Lines of one thread, whose number comes first, belong together; those of several threads mix.
-//! Only the side that began an exchange logs that it establishes its SA, and only that tells whose
-//! the initiator's keys are.
+//! Only the side that began an exchange logs that it establishes the SA: that line identifies the
+//! initiator's keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -53,7 +53,6 @@ enum State {
     Sends,
     /// It is being deleted; the peer opens late packets still.
     Closing,
-    Gone,
 }
 
 impl ChildSa {
@@ -77,8 +76,8 @@ pub struct Log {
 #[derive(Default)]
 struct Thread {
     draft: Option<Draft>,
-    /// The key whose bytes follow, and their number.
-    key: Option<(Key, usize)>,
+    /// The key whose bytes follow.
+    key: Option<Key>,
     /// The SA whose SPI follows.
     adding: Option<Adding>,
 }
@@ -88,13 +87,14 @@ struct Thread {
 struct Draft {
     name: String,
     number: u32,
-    keys: BTreeMap<Key, Zeroizing<Vec<u8>>>,
+    /// Each with the number of bytes that its first line announces.
+    keys: BTreeMap<Key, (usize, Zeroizing<Vec<u8>>)>,
     inbound: Option<u32>,
     outbound: Option<u32>,
     sends: bool,
 }
 
-/// By whom it is used to send, then what it does: in that order both make keying material.
+/// Ordered by sender, then purpose: the order of keying material.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     initiator: bool,
@@ -118,6 +118,11 @@ impl Log {
             sas.find(|sa| sa.state == state && sa.covers(source, target))
         };
         newest(State::Sends).or_else(|| newest(State::Closing))
+    }
+
+    /// Whether an SA with that outbound SPI is in use.
+    pub(crate) fn has_outbound(&self, spi: u32) -> bool {
+        self.sas.iter().any(|sa| sa.outbound == spi)
     }
 
     /// The SA of packets that arrive with that SPI.
@@ -148,8 +153,12 @@ impl Log {
             return self.changed(id, name, number, change);
         }
         let thread = self.threads.entry(id).or_default();
-        if let Some((key, bytes)) = key_header(text) {
-            thread.key = Some((key, bytes));
+        if let Some((key, announced)) = key_header(text) {
+            thread.key = Some(key);
+            if let Some(draft) = &mut thread.draft {
+                let bytes = Zeroizing::new(Vec::with_capacity(KEY_BYTES_MAX));
+                draft.keys.insert(key, (announced, bytes));
+            }
             return;
         }
         if let Some(bytes) = dumped(text) {
@@ -207,7 +216,7 @@ impl Log {
         let is_it = |sa: &ChildSa| sa.name == name && sa.number == number;
         match change.rsplit(' ').next() {
             Some("DELETING" | "DELETED") => self.set_state(State::Closing, is_it),
-            Some("DESTROYING") => self.set_state(State::Gone, is_it),
+            Some("DESTROYING") => self.sas.retain(|sa| !is_it(sa)),
             _ => {}
         }
     }
@@ -241,7 +250,13 @@ impl Log {
             return;
         };
         let begun = self.begun.remove(&(draft.name.clone(), number));
-        let (Some(inbound), Some(outbound)) = (draft.inbound, draft.outbound) else {
+        let is_whole = (draft.keys.values()).all(|(announced, key)| key.len() == *announced);
+        let (outbound_keymat, inbound_keymat) = (draft.keymat(begun), draft.keymat(!begun));
+        // Both sides have keys of the same algorithms.
+        let are_alike = outbound_keymat.len() == inbound_keymat.len();
+        let (Some(inbound), Some(outbound), true) =
+            (draft.inbound, draft.outbound, is_whole && are_alike)
+        else {
             return;
         };
         let (local, remote) = selectors(rest);
@@ -251,8 +266,8 @@ impl Log {
         self.sas.push(ChildSa {
             inbound,
             outbound,
-            outbound_keymat: draft.keymat(begun),
-            inbound_keymat: draft.keymat(!begun),
+            outbound_keymat,
+            inbound_keymat,
             local,
             remote,
             state: match draft.sends {
@@ -268,13 +283,13 @@ impl Log {
 impl Thread {
     /// Takes the next bytes of a key, as many as its first line has announced.
     fn take_bytes(&mut self, bytes: &[u8]) {
-        let (Some((key, announced)), Some(draft)) = (self.key, &mut self.draft) else {
+        let (Some(key), Some(draft)) = (self.key, &mut self.draft) else {
             return;
         };
-        let room = || Zeroizing::new(Vec::with_capacity(KEY_BYTES_MAX));
-        let taken = draft.keys.entry(key).or_insert_with(room);
-        let left = announced.saturating_sub(taken.len());
-        taken.extend(bytes.iter().take(left));
+        if let Some((announced, taken)) = draft.keys.get_mut(&key) {
+            let left = announced.saturating_sub(taken.len());
+            taken.extend(bytes.iter().take(left));
+        }
     }
 }
 
@@ -287,7 +302,7 @@ impl Draft {
                 initiator,
                 integrity,
             });
-            keymat.extend(key.iter().flat_map(|key| key.iter()));
+            keymat.extend(key.iter().flat_map(|(_, key)| key.iter()));
         }
         keymat
     }

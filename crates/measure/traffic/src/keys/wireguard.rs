@@ -1,8 +1,8 @@
 //! A station as a device's WireGuard peer: it makes the handshakes, and keeps the session alive.
 //!
 //! Every station program makes its own handshake, so its counters begin at 0 and no number can
-//! repeat. It is the initiator always: the device is known not to begin one of its own while it
-//! hears from its peer (whitepaper §6.5).
+//! repeat. It is always the initiator: a device starts no handshake while it receives (whitepaper
+//! §6.5).
 
 mod handshake;
 
@@ -13,7 +13,7 @@ use engine::{Aead, NONCE_BYTES, Selection, TAG_BYTES};
 use handshake::{Identity, Initiation, Key, Session};
 use port::{Stop, wait_readable};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -35,8 +35,8 @@ pub(crate) const fn sealed_bytes(inner: usize) -> usize {
     HEADER_BYTES + inner.next_multiple_of(PAD_TO_BYTES) + TAG_BYTES
 }
 
-/// How long a handshake may take: a device that is busy answers late.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(20);
+/// How long a handshake may take: less than a station may take until it is ready.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(4);
 /// After this long without a response a new initiation is sent. A device takes no more than one
 /// in 20 ms, and answers at once.
 const RETRY: Duration = Duration::from_millis(500);
@@ -88,14 +88,18 @@ impl WireGuardKeys {
         port: u16,
         sends: bool,
     ) -> Result<Self, TrafficError> {
-        let failed = |error: io::Error| TrafficError::Handshake {
+        let failed = |what: String, error: io::Error| TrafficError::Handshake {
             remote,
-            reason: error.to_string(),
+            reason: format!("{what}: {error}"),
         };
-        let identity = read(file).map_err(failed)?;
-        let socket = UdpSocket::bind((local, port)).map_err(failed)?;
-        socket.connect((remote, port)).map_err(failed)?;
-        socket.set_nonblocking(true).map_err(failed)?;
+        let identity = read(file).map_err(|error| failed(file.display().to_string(), error))?;
+        let open = || {
+            let socket = UdpSocket::bind((local, port))?;
+            socket.connect((remote, port))?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        let socket = open().map_err(|error| failed(format!("UDP port {port}"), error))?;
         let shared = Arc::new(Shared {
             selection,
             identity,
@@ -198,8 +202,8 @@ impl Shared {
                 break;
             }
             if made.elapsed() >= RENEW_AFTER {
-                // Until it succeeds, the trial goes on with the old session: it shows what comes of
-                // it.
+                // Until it succeeds, the trial goes on with the old session; the result shows the
+                // effect.
                 if let Ok(new) = self.shake_hands() {
                     *keepalives = new;
                     (made, heard) = (Instant::now(), Instant::now());
@@ -219,13 +223,15 @@ impl Shared {
             reason,
         };
         let begun = Instant::now();
+        let mut initiations = Vec::new();
         while begun.elapsed() < HANDSHAKE_LIMIT && !self.stop.is_raised() {
-            let index = random_index().map_err(TrafficError::Resources)?;
+            let index = getrandom::u32().map_err(|error| failed(error.to_string()))?;
             let begin = Initiation::new(&self.identity, index);
-            let (mut initiation, message) = begin.map_err(|error| failed(error.to_string()))?;
+            let (initiation, message) = begin.map_err(|error| failed(error.to_string()))?;
+            initiations.push(initiation);
             // A device that is not up yet refuses the datagram.
             let _ = self.socket.send(&message);
-            if let Some(session) = self.await_response(&mut initiation) {
+            if let Some(session) = self.await_response(&mut initiations) {
                 let mut keepalives = self.sealing(&session, 0);
                 let mut sessions = self.lock();
                 if sessions.len() == SESSIONS_MAX {
@@ -242,7 +248,8 @@ impl Shared {
         Err(failed(format!("it has not answered within {limit} s")))
     }
 
-    fn await_response(&self, initiation: &mut Initiation) -> Option<Session> {
+    /// A busy device may answer an initiation after the next one was sent.
+    fn await_response(&self, initiations: &mut [Initiation]) -> Option<Session> {
         let sent = Instant::now();
         let mut message = [0; 2048];
         loop {
@@ -253,7 +260,9 @@ impl Shared {
                 return None;
             }
             while let Ok(bytes) = self.socket.recv(&mut message) {
-                if let Some(session) = initiation.finish(&message[..bytes]) {
+                let message = &message[..bytes];
+                let mut responses = initiations.iter_mut();
+                if let Some(session) = responses.find_map(|it| it.finish(message)) {
                     return Some(session);
                 }
             }
@@ -280,12 +289,6 @@ impl Shared {
     }
 }
 
-fn random_index() -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
 /// Reads the keys of `[Interface]` and `[Peer]`.
 fn read(file: &Path) -> io::Result<Identity> {
     let text = Zeroizing::new(fs::read_to_string(file)?);
@@ -300,9 +303,9 @@ fn read(file: &Path) -> io::Result<Identity> {
             .ok()
             .and_then(|bytes| <[u8; 32]>::try_from(&**bytes).ok());
         key.map(|key| Some(Key::from(key)))
-            .ok_or_else(|| invalid(file, name))
+            .ok_or_else(|| invalid(name))
     };
-    let needed = |name| key(name)?.ok_or_else(|| invalid(file, name));
+    let needed = |name| key(name)?.ok_or_else(|| invalid(name));
     Ok(Identity {
         private: needed("PrivateKey")?,
         peer_public: *needed("PublicKey")?,
@@ -310,8 +313,8 @@ fn read(file: &Path) -> io::Result<Identity> {
     })
 }
 
-fn invalid(file: &Path, name: &str) -> io::Error {
-    let what = format!("`{name}` in {} is no key", file.display());
+fn invalid(name: &str) -> io::Error {
+    let what = format!("`{name}` is no key");
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

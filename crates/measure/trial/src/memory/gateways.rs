@@ -397,7 +397,7 @@ impl Keys {
         self.folder.path().join(["gw1.key", "gw2.key"][side])
     }
 
-    /// Returns the ESP settings of a station in a gateway's place.
+    /// Returns what a station in a gateway's place needs.
     fn station_peer(&self, side: usize, encryptor: &Encryptor) -> StationPeer {
         let hosts = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
         StationPeer {

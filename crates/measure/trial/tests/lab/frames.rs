@@ -120,7 +120,7 @@ pub(crate) fn passes(measured: &Measured, check: &str) -> bool {
     checks.any(|found| found.name == check && found.passed)
 }
 
-/// Counters along the path tell of no loss, nor of one where no frame was to get.
+/// Counters along the path report no loss, also beyond a station in a gateway's place.
 pub(crate) fn assert_nothing_was_lost_on_the_way(measured: &Measured) {
     let mut checks = measured.evidence.checks.iter();
     let lossless = checks.find(|check| check.name == "links-lossless").unwrap();

@@ -121,10 +121,14 @@ fn nothing_is_lost_when_a_lone_strongswan_renews_its_keys() {
     }
     let mut lab = TestLab::build();
     for (direction, device) in ALONE {
-        let station = lab.lab.station_pid(device);
+        let sender = match direction {
+            Direction::Decrypt => NodeId::Gw1,
+            _ => NodeId::A,
+        };
+        let [device_pid, sender_pid] = [device, sender].map(|it| lab.lab.station_pid(it));
         let has_ended = AtomicBool::new(false);
         let (measured, renewals) = thread::scope(|scope| {
-            let renewing = scope.spawn(|| renew_until(&has_ended, station));
+            let renewing = scope.spawn(|| renew_until(&has_ended, device_pid, sender_pid));
             let adapter = strongswan("aes-256-gcm", IkeAuth::Psk, 1);
             let trial = Ending(&has_ended);
             let measured = lab.measured(&frames(adapter, short(direction), load(2000)));
@@ -148,12 +152,15 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Renews the keys of test frames on a device until the trial has ended; returns how often.
-fn renew_until(has_ended: &AtomicBool, station: u32) -> usize {
+/// Renews the keys of test frames on a device, four times a second while a generator runs, until
+/// the trial has ended; returns how often.
+fn renew_until(has_ended: &AtomicBool, device: u32, sender: u32) -> usize {
     let mut renewals = 0;
     while !has_ended.load(Relaxed) {
-        thread::sleep(Duration::from_millis(200));
-        let Some(daemon) = child(station, "charon") else {
+        // Before the generator runs, the SAs are being checked.
+        let daemon = child(sender, "frames").and_then(|_| child(device, "charon"));
+        let Some(daemon) = daemon else {
+            thread::sleep(Duration::from_millis(5));
             continue;
         };
         let target = daemon.to_string();
@@ -173,6 +180,8 @@ fn renew_until(has_ended: &AtomicBool, station: u32) -> usize {
             .output()
             .unwrap();
         renewals += usize::from(renewed.status.success());
+        // A pace: key exchanges without a pause would be the load.
+        thread::sleep(Duration::from_millis(250));
     }
     renewals
 }

@@ -1,7 +1,7 @@
 //! An SA stops at its limits, and requests new keys before that.
 
 use super::*;
-use crate::SealError;
+use crate::{OpenError, SealError};
 use wire::{Cipher, Gost, Hmac};
 
 #[test]
@@ -155,4 +155,28 @@ fn ciphers_of_64_bit_blocks_stop_after_2_to_the_20_blocks() {
     }
     let staged = outbound.stage_in_place(0, 4, &mut buffer, 0);
     assert_eq!(staged, Err(SealError::BytesExhausted));
+}
+
+#[test]
+fn short_sequence_numbers_end_at_the_last_of_32_bits() {
+    for suite in suites().into_iter().filter(|it| Suite::COMMON.contains(it)) {
+        for selection in selections(suite) {
+            let made = || selection.transform_with(&keymat(suite), SequenceNumbers::Short);
+            let mut outbound = OutboundSa::new(SPI, made())
+                .with_limits(Limits::NONE)
+                .after(u64::from(u32::MAX) - 1);
+            let mut inbound = InboundSa::new(SPI, made(), WindowSize::DEFAULT);
+            let mut last = seal(&mut outbound, INNER, 4);
+            assert_eq!(last[4..8], [0xff; 4]);
+            let sealed = outbound.seal(&mut [0; 64], 20, 4, &mut [0; 200]);
+            assert_eq!(sealed, Err(SealError::SequenceExhausted));
+            let again = last.clone();
+            inbound.open(&mut last).unwrap();
+            assert_eq!(inbound.open(&mut again.clone()), Err(OpenError::Replayed));
+            // The next one in a longer space is an old one here.
+            let mut first = OutboundSa::new(SPI, made());
+            let opened = inbound.open(&mut seal(&mut first, INNER, 4));
+            assert_eq!(opened, Err(OpenError::TooOld));
+        }
+    }
 }

@@ -56,12 +56,11 @@ impl End {
     /// A program where the kernel permits one, else sockets, which cost the path through the stack.
     /// Where the ports are already in use, nothing is answered anyway.
     fn of(interface: &Interface, wanted: &OpenFrames<'_>) -> io::Result<Option<Self>> {
-        if let Ok(program) = DropCaptured::test_frames(interface.index, wanted) {
-            return Ok(Some(Self::Drop(program)));
-        }
-        if wanted.beside.is_some() {
-            // Their owner has bound them.
-            return Ok(None);
+        match DropCaptured::test_frames(interface.index, wanted) {
+            Ok(program) => return Ok(Some(Self::Drop(program))),
+            // Their owner would get every sealed packet too.
+            Err(error) if wanted.beside.is_some() => return Err(error),
+            Err(_) => {}
         }
         match Swallow::bind(&interface.name, wanted.udp_ports) {
             Ok(sockets) => Ok(Some(Self::Swallow(sockets))),

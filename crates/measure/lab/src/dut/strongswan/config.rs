@@ -22,6 +22,9 @@ pub(super) const INITIATOR: NodeId = NodeId::Gw2;
 /// declares the peer dead.
 const DPD_DELAY_S: u32 = 30;
 
+/// When a station renews its SAs: 2^32 packets last 11 minutes at 6 M frames/s.
+const STATION_REKEY_TIME: &str = "rekey_time = 10m\n        rand_time = 0";
+
 /// Identity of the post-quantum pre-shared key.
 const PPK_ID: &str = "cipherbench";
 
@@ -35,6 +38,8 @@ pub(super) struct Half<'a> {
     peer: (&'static str, String),
     /// Whether it sets up the tunnels as soon as they are configured.
     initiates: bool,
+    /// Whether it is a station in a gateway's place.
+    is_station: bool,
     /// One for each pair of SAs.
     children: Vec<Child>,
 }
@@ -77,6 +82,7 @@ impl<'a> Half<'a> {
             own: (own.node.name(), site.map.address(own).to_string()),
             peer: (peer.node.name(), site.map.address(peer).to_string()),
             initiates: node.id() == INITIATOR,
+            is_station: site.stand_in().is_some_and(|it| it.id() == node.id()),
             children,
         }
     }
@@ -106,7 +112,8 @@ impl<'a> Half<'a> {
     }
 
     /// `swanctl.conf`. Nothing is renegotiated while a trial runs, since neither IKE nor SAs
-    /// expire, unless the peer is dead.
+    /// expire, unless the peer is dead; a station's SAs alone are renewed, before their sequence
+    /// numbers end.
     pub(super) fn connections(&self, secrets: &Secrets) -> String {
         let StrongSwan {
             data_path,
@@ -122,6 +129,10 @@ impl<'a> Half<'a> {
             false => "x25519",
         };
         let esp = Words::of(*suite).proposal();
+        let rekey_time = match self.is_station {
+            true => STATION_REKEY_TIME,
+            false => "rekey_time = 0",
+        };
         let initiates = match self.initiates {
             true => "        start_action = start\n        dpd_action = restart\n",
             false => "",
@@ -134,7 +145,7 @@ impl<'a> Half<'a> {
                 let (own, peer) = (own.join(","), peer.join(","));
                 format!(
                     "      {name} {{\n        local_ts = {own}\n        remote_ts = {peer}\n        \
-                     esp_proposals = {esp}\n        rekey_time = 0\n{initiates}      }}\n"
+                     esp_proposals = {esp}\n        {rekey_time}\n{initiates}      }}\n"
                 )
             })
             .collect();
@@ -282,6 +293,7 @@ mod tests {
             own: ("gw1", "192.0.2.1".to_owned()),
             peer: ("gw2", "192.0.2.2".to_owned()),
             initiates: true,
+            is_station: false,
             children: [
                 ("10.1.0.0/24", "10.2.0.0/24"),
                 ("198.18.0.0/16", "198.19.0.0/16"),

@@ -6,15 +6,15 @@
 //! response    |2, 0, 0, 0|own index|peer's index|ephemeral 32|empty 16 |mac1 16|mac2 16|
 //! ```
 //!
-//! `snow` does the Noise part. A peer under load may ask for a cookie instead (§5.4.7); a lab's
-//! handshake is made again then.
+//! `snow` does the Noise part. A peer under load may send a cookie instead (§5.4.7); the handshake
+//! is repeated then.
 
 use blake2::digest::consts::U16;
 use blake2::digest::{KeyInit, Mac};
 use blake2::{Blake2s256, Blake2sMac, Digest};
 use snow::{Builder, HandshakeState};
 use std::time::{SystemTime, UNIX_EPOCH};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Name of the protocol, in the terms of Noise (§5.4).
 const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
@@ -105,12 +105,16 @@ impl Initiation {
         if read.ok()? != 0 || !self.noise.is_handshake_finished() {
             return None;
         }
-        let (sealing, opening) = self.noise.dangerously_get_raw_split();
+        let (mut sealing, mut opening) = self.noise.dangerously_get_raw_split();
+        let keys = [sealing, opening].map(Key::from);
+        sealing.zeroize();
+        opening.zeroize();
+        let [sealing, opening] = keys;
         Some(Session {
             own_index,
             peer_index,
-            sealing: sealing.into(),
-            opening: opening.into(),
+            sealing,
+            opening,
             is_taken: false,
         })
     }

@@ -60,22 +60,31 @@ fn keys_are_read_as_wg_writes_them() {
     assert_eq!(*read(&file).unwrap().psk, [3; 32]);
     fs::write(&file, text.replace("PublicKey = ", "PublicKey = x")).unwrap();
     let error = read(&file).err().unwrap().to_string();
-    assert!(
-        error.contains("`PublicKey` in") && error.ends_with("is no key"),
-        "{error}"
-    );
+    assert!(error == "`PublicKey` is no key", "{error}");
 }
 
 #[test]
-fn without_an_answer_the_device_is_named() {
+fn a_device_that_does_not_answer_and_a_missing_file_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("none");
+    // It takes the messages, and says nothing.
+    let silent = UdpSocket::bind("127.0.0.2:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
     let selection = engine::select(&CpuChoice::Auto, Suite::ChaCha20Poly1305).unwrap();
-    let ends = ([127, 0, 0, 1].into(), [127, 0, 0, 1].into());
-    let opened = WireGuardKeys::open(selection, &file, ends, 0, true);
-    let error = opened.err().unwrap().to_string();
+    let ends = ([127, 0, 0, 1].into(), [127, 0, 0, 2].into());
+    let open = |selection| WireGuardKeys::open(selection, &file, ends, port, true);
+    let error = open(selection.clone()).err().unwrap().to_string();
     assert!(
-        error.starts_with("no WireGuard handshake with 127.0.0.1"),
+        error.starts_with("no WireGuard handshake with 127.0.0.2") && error.contains("/none: "),
+        "{error}"
+    );
+    let key = BASE64_STANDARD.encode([1; 32]);
+    fs::write(&file, format!("PrivateKey = {key}\nPublicKey = {key}\n")).unwrap();
+    let begun = Instant::now();
+    let error = open(selection).err().unwrap().to_string();
+    assert!(begun.elapsed() >= HANDSHAKE_LIMIT, "{:?}", begun.elapsed());
+    assert!(
+        error.contains("it has not answered within 4 s\nhelp: "),
         "{error}"
     );
 }
