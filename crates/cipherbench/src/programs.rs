@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::session::Session;
 use campaign::Plan;
 use campaign::plan::Cell;
 use lab::programs::{Missing, missing};
@@ -41,12 +42,33 @@ pub(crate) fn require(
     done: &Done,
     on_missing: OnMissing,
 ) -> Result<BTreeMap<String, String>, Failure> {
+    let here = |cells: &[&Cell]| Ok(missing(&plan.lab, cells.iter().copied()));
+    require_where(plan, done, on_missing, here)
+}
+
+/// As [`require`], of the hosts of a lab that is up.
+pub(crate) fn require_on_hosts(
+    session: &Session,
+    plan: &Plan,
+    done: &Done,
+    on_missing: OnMissing,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let there = |cells: &[&Cell]| session.missing(&plan.lab, cells);
+    require_where(plan, done, on_missing, there)
+}
+
+fn require_where(
+    plan: &Plan,
+    done: &Done,
+    on_missing: OnMissing,
+    find: impl FnOnce(&[&Cell]) -> Result<Vec<Missing>, Failure>,
+) -> Result<BTreeMap<String, String>, Failure> {
     let is_left = |cell: &&Cell| {
         let mut repeats = 1..=plan.repeats;
         repeats.any(|repeat| !done.has(cell, repeat))
     };
     let cells: Vec<&Cell> = plan.cells.iter().filter(is_left).collect();
-    let missing = missing(&plan.lab, cells.iter().copied());
+    let missing = find(&cells)?;
     if missing.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -89,10 +111,14 @@ pub(crate) fn missing_for(plan: &Plan) -> Vec<Missing> {
 
 /// Lines for all missing programs: what needs each, and the command that installs it.
 fn describe(missing: &[Missing], cells: usize) -> String {
+    let place = match missing.iter().all(|it| it.hosts.is_empty()) {
+        true => "here",
+        false => "on the hosts",
+    };
     let mut text = match missing {
-        [_] => "a program that this campaign needs is not installed here\n".to_owned(),
+        [_] => format!("a program that this campaign needs is not installed {place}\n"),
         more => format!(
-            "{} programs that this campaign needs are not installed here\n",
+            "{} programs that this campaign needs are not installed {place}\n",
             more.len()
         ),
     };
@@ -105,7 +131,11 @@ fn describe(missing: &[Missing], cells: usize) -> String {
             some => format!("{some} of {}", counted(cells as u64, "cell")),
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {program:<width$}  for {by}: {affected}");
+        let lacking = match it.hosts[..] {
+            [] => String::new(),
+            _ => format!(" (not on host {})", it.hosts.join(" and ")),
+        };
+        let _ = writeln!(text, "  {program:<width$}  for {by}: {affected}{lacking}");
         let _ = writeln!(text, "  {:width$}  install: {}", "", how_to_install(it));
     }
     text
@@ -155,6 +185,7 @@ mod tests {
             cells: owned(cells),
             lab: false,
             install: Some("make peers".to_owned()),
+            hosts: Vec::new(),
         }
     }
 

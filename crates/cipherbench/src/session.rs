@@ -4,10 +4,11 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Watch;
 use crate::{cli, output, signals};
 use campaign::Plan;
-use campaign::plan::{LabKind, LabPlan};
+use campaign::plan::{Cell, LabKind, LabPlan};
 use engine::EngineInfo;
 use journal::record::Environment;
 use journal::{Journal, Writer};
+use lab::programs::Missing;
 use lab::{Interrupt, LabError, NamespaceLab, Privilege, Setup, privilege};
 use report::Folders;
 use stats::Results;
@@ -99,6 +100,14 @@ impl Session {
             hosts,
             ..lab::host::environment(self.privilege)
         })
+    }
+
+    /// The programs that cells need and that a host of the lab lacks.
+    pub(crate) fn missing(&self, plan: &LabPlan, cells: &[&Cell]) -> Result<Vec<Missing>, Failure> {
+        match &self.place {
+            Place::Namespaces(lab) => Ok(lab.missing(plan, cells)?),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Runs the trials that are not `done`, takes the lab down, and writes the documents into

@@ -38,8 +38,11 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         }
         return conclude(within(dir), &journal, options.form);
     }
-    done.left_out = programs::require(plan, &done, OnMissing::by_option(*skip_missing))?;
+    let on_missing = OnMissing::by_option(*skip_missing);
+    done.left_out = programs::require(plan, &done, on_missing)?;
     let session = Session::open(&plan.lab, options)?;
+    let on_hosts = programs::require_on_hosts(&session, plan, &done, on_missing)?;
+    done.left_out.extend(on_hosts);
     writer.append(&Record::Resumed(Box::new(Resumed {
         at_unix_ns: unix_ns(),
         program: version::short().to_owned(),

@@ -52,11 +52,13 @@ pub(crate) fn carry_out(
     mut plan: Plan,
     on_missing: OnMissing,
 ) -> Result<Exit, Failure> {
-    let done = Done {
+    let mut done = Done {
         left_out: programs::require(&plan, &Done::default(), on_missing)?,
         ..Done::default()
     };
     let session = Session::open(&plan.lab, output)?;
+    let on_hosts = programs::require_on_hosts(&session, &plan, &done, on_missing)?;
+    done.left_out.extend(on_hosts);
     let started_unix_ns = unix_ns();
     // The seed need not be secret, only not chosen: the low bits of the time are enough.
     plan.order = plan.order.with_seed(started_unix_ns as u32);

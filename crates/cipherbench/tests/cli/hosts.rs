@@ -22,6 +22,7 @@ use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -174,7 +175,8 @@ impl Hosts {
             );
             let sshd = format!(
                 "ListenAddress 10.99.{number}.2\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\n\
-                 StrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n"
+                 StrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n\
+                 SetEnv GOTATUN={folder}/gotatun{number}\n"
             );
             sandbox.write(&format!("sshd{number}"), &sshd);
             let [program, words @ ..] = host.enter();
@@ -475,6 +477,24 @@ pub(crate) fn a_host_that_cannot_be_used_is_refused_in_words() {
         "Could not resolve",
         "correct the host's name",
     );
+}
+
+/// The tester's own programs do not matter: here it has none by that name, and host `a` has one.
+pub(crate) fn a_program_that_a_host_lacks_is_named_before_anything_is_measured() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    sandbox.write("gotatun0", "#!/bin/sh\n");
+    let script = sandbox.path("gotatun0");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a file");
+    let campaign = PING.replacen("duts: [direct]", "duts: [direct, gotatun]", 1);
+    assert_ne!(campaign, PING);
+    end(&mut hosts.run(&sandbox, &campaign))
+        .exits(3)
+        .says("a program that this campaign needs is not installed on the hosts")
+        .says("gotatun  for DUT gotatun: 1 of 2 cells (not on host b)")
+        .says("`--skip-missing`");
+    assert!(!sandbox.path("runs").exists());
+    hosts.assert_free(&sandbox);
 }
 
 pub(crate) fn two_runs_of_one_lab_exclude_each_other_on_its_hosts() {

@@ -87,6 +87,7 @@ fn main() -> ExitCode {
             a_run_waits_for_a_host_and_goes_on,
             a_tester_that_sleeps_frees_its_hosts,
             a_host_that_cannot_be_used_is_refused_in_words,
+            a_program_that_a_host_lacks_is_named_before_anything_is_measured,
             two_runs_of_one_lab_exclude_each_other_on_its_hosts,
         ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),

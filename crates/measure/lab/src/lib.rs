@@ -384,6 +384,18 @@ pub trait Bench {
 }
 
 impl dyn Node + '_ {
+    /// Returns the path of a program where the station would start it; `None` if it is not there.
+    ///
+    /// # Errors
+    /// When the station is gone.
+    pub fn locate(&self, program: &str) -> Result<Option<String>> {
+        let program = program.to_owned();
+        match self.call(Request::Locate { program })? {
+            Response::Located(path) => Ok(path),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
     /// Starts a program.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use crate::hosts::part::Part;
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
+use crate::programs::{self, Missing};
 use crate::protocol::Program;
 use crate::state;
 use crate::switch;
@@ -21,7 +22,7 @@ use crate::{
     Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege,
     Result, RunningDut,
 };
-use campaign::plan::{Cables, Direction, Dut, Element, Hosts, IpVersion, LabPlan};
+use campaign::plan::{Cables, Cell, Direction, Dut, Element, Hosts, IpVersion, LabPlan};
 use journal::record::Environment;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -174,6 +175,17 @@ impl NamespaceLab {
     /// When a host went away.
     pub fn host_environments(&self) -> Result<BTreeMap<String, Environment>> {
         two_hosts::environments(&self.hosts)
+    }
+
+    /// The programs that cells of the plan need and that a host lacks; none in a lab on this
+    /// machine alone, whose programs are known before it is built.
+    ///
+    /// # Errors
+    /// When a host does not answer.
+    pub fn missing(&self, plan: &LabPlan, cells: &[&Cell]) -> Result<Vec<Missing>> {
+        let nodes = self.hosts.iter().map(LabHost::node);
+        let hosts: Vec<_> = two_hosts::NAMES.into_iter().zip(nodes).collect();
+        programs::missing_on(plan, cells, &hosts)
     }
 
     /// Process id of a station.

@@ -8,9 +8,10 @@
 mod needs;
 mod places;
 
+pub(crate) use needs::missing_on;
 pub(crate) use needs::of_wireguard;
 pub use needs::{Missing, missing};
-pub(crate) use places::{command, find, search_path};
+pub(crate) use places::{find, path, search_path};
 
 use Source::{Crate, Packages, Peer};
 

@@ -6,15 +6,17 @@
 //! file kills every process it started and exits: the process that started it can die at any moment
 //! and nothing stays behind.
 
+mod ports;
+
+pub use ports::{ControlPort, SealedPort};
+
 use crate::clocks::{Ask, Exchanges};
-use campaign::plan::Form;
 use journal::record::{CipherLink, Environment, InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 10;
+pub const PROTOCOL_VERSION: u32 = 11;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -92,45 +94,6 @@ impl Program {
     }
 }
 
-/// A UDP port that carries a DUT's sealed packets, and their form.
-///
-/// Port 500 belongs to IKE alone: a message begins at the first byte there, and after four zero
-/// bytes on any other port (RFC 7296 §2). So no ESP is expected on port 500.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealedPort {
-    /// The port, of either end.
-    pub port: u16,
-    /// The packets' form.
-    pub form: Form,
-    /// Whether a key exchange shares the port and may be seen there at any time: IKE, handshakes.
-    pub control: bool,
-}
-
-impl SealedPort {
-    /// A port of ESP in UDP and nothing else.
-    #[must_use]
-    pub const fn esp(port: u16) -> Self {
-        Self {
-            port,
-            form: Form::Esp,
-            control: false,
-        }
-    }
-}
-
-/// A DUT's own TCP port beside its tunnels, over which its gateways agree on keys or fetch them.
-/// Segments between these two addresses, to or from the listener's port, are not the stations'
-/// traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ControlPort {
-    /// Address that listens.
-    pub listener: Ipv4Addr,
-    /// The listener's port.
-    pub port: u16,
-    /// Address that connects.
-    pub connector: Ipv4Addr,
-}
-
 /// An interface of the machine that a station borrows for a run, with its former settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lent {
@@ -185,6 +148,11 @@ pub enum Request {
     Hello {
         /// [`PROTOCOL_VERSION`] of the caller.
         protocol: u32,
+    },
+    /// Find a program where the station would start it.
+    Locate {
+        /// Its name.
+        program: String,
     },
     /// Start a program and wait until it is ready or `limit_ms` has passed (then it is killed: an
     /// error that carries what it printed).
@@ -405,6 +373,8 @@ pub enum Response {
         #[serde(default)]
         wmem_max_bytes: Option<u64>,
     },
+    /// To `Locate`: its path; `None` if it is not on the station's machine.
+    Located(Option<String>),
     /// To `TakePart`.
     PartTaken {
         /// A sentence for all that was removed of an earlier run.

@@ -13,7 +13,8 @@
 //! take ESP from and to the link themselves. Nothing but the generator may seal with those keys: so
 //! nothing is routed into the daemon, and its counters must stay at zero.
 //!
-//! Neither IKE nor SAs are renewed by themselves while a trial runs. The kernel's ESP is bare, as
+//! Neither IKE nor SAs are renewed by themselves while a trial runs, but those of a station, whose
+//! sequence numbers would end. The kernel's ESP is bare, as
 //! usual without NAT; that of kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B
 //! at most: the path MTU behind it is that of its TUN device.
 
@@ -30,7 +31,7 @@ use super::site::{all, by_node, on_each};
 use super::xfrm::{add_interface, flush, missing_esp, remove_interface};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::{ip, run_tool};
-use crate::programs::{self, how_to_get};
+use crate::programs::how_to_get;
 use crate::protocol::{Program, SealedPort};
 use crate::topology::cipher_ends;
 use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
@@ -67,6 +68,9 @@ const LEFT_BY_DAEMON: &str = "charon.vici /run/charon.pid";
 /// Log of a station's daemon, with the keys of its SAs, and the numbers used with them.
 const KEYS_LOG: &str = "keys.log";
 const SEQUENCES: &str = "sequences";
+
+/// Files that the station's programs leave.
+const LEFT_BY_STATION: &str = "keys.log sequences sequences.new";
 
 /// Start of the names of its counters of sealed packets.
 const OUTBOUND: &str = "sa_out_";
@@ -246,15 +250,17 @@ impl Strongswan {
         let name = node.name();
         let refuse = |reason: String| Err(site.error(reason));
         let run = |words: &[&str]| node.run(Program::new(words.iter().copied()), TOOL_LIMIT);
+        let mut paths = Vec::new();
         for program in ["charon", "swanctl"] {
-            if programs::find(program).is_none() {
+            let Some(path) = node.locate(program)? else {
                 return refuse(format!(
                     "is not installed on {name}: there is no `{program}`\nhelp: {}",
                     how_to_get(program)
                 ));
-            }
+            };
+            paths.push(path);
         }
-        let program = programs::command("charon");
+        let program = paths.swap_remove(0);
         if self.plan.ml_kem {
             let printed = run(&[&program, "--version"])?.stdout;
             let version = printed.split_ascii_whitespace().last();
@@ -296,7 +302,7 @@ impl Strongswan {
         let text = config::daemon(&self.plan, &gateway.uri(), keys_log.as_deref());
         write_file(node, "strongswan.conf", &text, false)?;
         gateway.in_folder(&format!(
-            "rm -f {LEFT_BY_DAEMON} {KEYS_LOG} {SEQUENCES}; mkdir -p private x509 x509ca"
+            "rm -f {LEFT_BY_DAEMON} {LEFT_BY_STATION}; mkdir -p private x509 x509ca"
         ))?;
         for (name, content) in secrets.files(node.id()) {
             write_file(node, name, content, true)?;
@@ -342,11 +348,8 @@ impl Strongswan {
         let version = version.get("version").cloned().unwrap_or_default();
         let stats = gateway.ask(&["--stats"])?;
         let loaded = stats.get("plugins").map(String::as_str).unwrap_or_default();
-        let is_loaded = |plugin: &str| loaded.split(' ').any(|name| name == plugin);
-        if let Some(plugin) = config::plugins(&self.plan)
-            .into_iter()
-            .find(|it| !is_loaded(it))
-        {
+        let has = |plugin: &str| loaded.split(' ').any(|name| name == plugin);
+        if let Some(plugin) = config::plugins(&self.plan).into_iter().find(|it| !has(it)) {
             return Err(gateway.error(format!(
                 "lacks the plugin `{plugin}` on {name}, of strongSwan {version}\nhelp: {}",
                 how_to_get("charon")
@@ -450,7 +453,7 @@ impl Strongswan {
         if let Ok(gateway) = self.gateway(site, node) {
             cleaned.push(gateway.in_folder(&format!(
                 "rm -rf private x509 x509ca swanctl.conf strongswan.conf ca.crt own.key own.crt \
-                 {KEYS_LOG} {SEQUENCES} {LEFT_BY_DAEMON}"
+                 {LEFT_BY_STATION} {LEFT_BY_DAEMON}"
             )));
         }
         all(cleaned)

@@ -101,7 +101,7 @@ impl WireGuard {
 
     /// Creates the interface in the kernel, or starts the program that does; returns that process.
     fn make_interface(&self, site: &Site<'_>, node: &dyn Node) -> Result<Option<u64>> {
-        let Some(argv) = self.implementation.argv(INTERFACE) else {
+        let Some(argv) = self.implementation.argv(node, INTERFACE)? else {
             let add = format!("link add {INTERFACE} type wireguard\n");
             let added = ip(node, add).map(|()| None);
             return added.map_err(|error| self.implementation.explain(site.dut, error));
@@ -208,7 +208,6 @@ impl Adapter for WireGuard {
                 form: Form::WireGuard,
                 control: true,
             }],
-            frame_path: Some(self.frame_path(site)?),
             ..RunningDut::default()
         };
         let (mut up, mut failure) = (Vec::new(), None);
@@ -224,8 +223,12 @@ impl Adapter for WireGuard {
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        let Some(error) = failure else {
-            return Ok(dut);
+        let error = match (failure, self.frame_path(site)) {
+            (None, Ok(path)) => {
+                dut.frame_path = Some(path);
+                return Ok(dut);
+            }
+            (Some(error), _) | (None, Err(error)) => error,
         };
         for node in up {
             // The reason why the other gateway failed matters more than how this one stops.

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 
+/// What lab files call them.
+pub(super) const NAMES: [&str; 2] = ["a", "b"];
+
 /// One of the two hosts of a lab.
 pub(super) enum LabHost {
     Here(Station),
@@ -28,7 +31,7 @@ impl LabHost {
 
 /// What the hosts are, by the names that a lab gives them.
 pub(super) fn environments(hosts: &[LabHost]) -> Result<BTreeMap<String, Environment>> {
-    let named = ["a", "b"].into_iter().zip(hosts);
+    let named = NAMES.into_iter().zip(hosts);
     let environment =
         |(key, host): (&str, &LabHost)| match host.node().call(Request::Environment)? {
             Response::Environment(found) => Ok((key.to_owned(), *found)),

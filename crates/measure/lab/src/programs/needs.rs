@@ -1,6 +1,8 @@
 //! The programs that cells of a plan need, and which of them are missing.
 
-use super::{find, install};
+use super::find;
+use super::install;
+use crate::{Node, Result};
 use campaign::plan::{
     Adapter, Cell, DeviceKind, Element, IkeAuth, LabKind, LabPlan, Measurement, Tool,
     WireGuardProgram,
@@ -21,6 +23,9 @@ pub struct Missing {
     pub lab: bool,
     /// The command that installs it; `None` for a program that only the campaign names.
     pub install: Option<String>,
+    /// The hosts that lack it, in a lab of hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 /// Returns the programs that cells need in a lab and that are not on this host, in the order of the
@@ -29,6 +34,39 @@ pub struct Missing {
 pub fn missing<'a>(lab: &LabPlan, cells: impl IntoIterator<Item = &'a Cell>) -> Vec<Missing> {
     let cells: Vec<&Cell> = cells.into_iter().collect();
     missing_where(lab, &cells, |program| find(program).is_none())
+}
+
+/// Returns the programs that cells need and that are not on all of a lab's hosts, each of which has
+/// a name and a station.
+///
+/// # Errors
+/// When a host does not answer.
+pub(crate) fn missing_on(
+    lab: &LabPlan,
+    cells: &[&Cell],
+    hosts: &[(&str, &dyn Node)],
+) -> Result<Vec<Missing>> {
+    if hosts.is_empty() {
+        return Ok(Vec::new());
+    }
+    // On a host runs what runs on this machine otherwise.
+    let there = LabPlan {
+        kind: LabKind::Namespaces,
+        ..lab.clone()
+    };
+    let all = missing_where(&there, cells, |_| true);
+    let mut missing = Vec::new();
+    for mut program in all {
+        for (host, node) in hosts {
+            if node.locate(&program.program)?.is_none() {
+                program.hosts.push((*host).to_owned());
+            }
+        }
+        if !program.hosts.is_empty() {
+            missing.push(program);
+        }
+    }
+    Ok(missing)
 }
 
 fn missing_where(
@@ -54,6 +92,7 @@ fn missing_where(
                 cells: Vec::new(),
                 lab: false,
                 install: install(program),
+                hosts: Vec::new(),
             });
             all.len() - 1
         });

@@ -20,13 +20,9 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     find_in(program, &variable)
 }
 
-/// Returns the word that starts a program: its path, or, where it is not here, the name that the
-/// error will have.
-pub(crate) fn command(program: &str) -> String {
-    let found = find(program).map(PathBuf::into_os_string);
-    let path = found.or_else(|| named(program, &variable));
-    path.and_then(|path| path.into_string().ok())
-        .unwrap_or_else(|| program.to_owned())
+/// As [`find`], as text.
+pub(crate) fn path(program: &str) -> Option<String> {
+    find(program)?.into_os_string().into_string().ok()
 }
 
 /// The search path of all programs that a lab starts.

@@ -164,6 +164,7 @@ impl Requests {
             Request::Alive => Ok(Response::Noted),
             Request::TakePart { lab, nodes } => self.take_part(&lab, &nodes),
             Request::On { node, request } => self.pass_on(&node, *request),
+            Request::Locate { program } => Ok(Response::Located(crate::programs::path(&program))),
             Request::Start { program, .. } => Err(format!(
                 "`{:?}` must be started by the reading thread",
                 program.argv

@@ -9,7 +9,7 @@ use campaign::plan::WireGuardProgram;
 use std::collections::BTreeMap;
 use wire::Suite;
 
-/// One of the programs, with its path on this machine.
+/// One of the programs.
 pub(super) struct Implementation {
     program: WireGuardProgram,
     userspace: Option<Userspace>,
@@ -19,10 +19,16 @@ pub(super) struct Implementation {
 struct Userspace {
     /// Its name.
     name: &'static str,
-    /// Its path, or its name if it is missing.
-    command: String,
     /// Arguments before the interface's name.
     options: &'static [&'static str],
+}
+
+impl Userspace {
+    /// Its path on a node, or its name, which the error has then.
+    fn command(&self, node: &dyn Node) -> Result<String> {
+        let path = node.locate(self.name)?;
+        Ok(path.unwrap_or_else(|| self.name.to_owned()))
+    }
 }
 
 impl Implementation {
@@ -33,11 +39,7 @@ impl Implementation {
             WireGuardProgram::Boringtun => &["-f", "--disable-drop-privileges", "-t", "1"],
             WireGuardProgram::Gotatun => &["-f", "--disable-drop-privileges", "-v", "error"],
         };
-        let userspace = of_wireguard(program).map(|name| Userspace {
-            name,
-            command: programs::command(name),
-            options,
-        });
+        let userspace = of_wireguard(program).map(|name| Userspace { name, options });
         Self { program, userspace }
     }
 
@@ -46,22 +48,23 @@ impl Implementation {
         self.userspace.is_none()
     }
 
-    /// Returns the command that starts the program in the foreground; `None` for the kernel's.
-    pub(super) fn argv(&self, interface: &str) -> Option<Vec<String>> {
-        let Userspace {
-            command, options, ..
-        } = self.userspace.as_ref()?;
-        let words = [command.as_str()]
+    /// Returns the command that starts the program in the foreground on a node; `None` for the
+    /// kernel's.
+    pub(super) fn argv(&self, node: &dyn Node, interface: &str) -> Result<Option<Vec<String>>> {
+        let Some(userspace) = &self.userspace else {
+            return Ok(None);
+        };
+        let options = userspace.options.iter().copied().chain([interface]);
+        let words = [userspace.command(node)?]
             .into_iter()
-            .chain(options.iter().copied())
-            .chain([interface]);
-        Some(words.map(str::to_owned).collect())
+            .chain(options.map(str::to_owned));
+        Ok(Some(words.collect()))
     }
 
     /// Returns program, version, suite and options.
     pub(super) fn facts(&self, dut: &str, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let ask = match &self.userspace {
-            Some(userspace) => Program::new([userspace.command.as_str(), "--version"]),
+            Some(userspace) => Program::new([userspace.command(node)?.as_str(), "--version"]),
             None => Program::new(["uname", "-r"]),
         };
         let ended = node.run(ask, TOOL_LIMIT);
@@ -82,8 +85,8 @@ impl Implementation {
     /// Names what is missing and how to install it, if that is why it did not start.
     pub(super) fn explain(&self, dut: &str, error: LabError) -> LabError {
         error.into_dut(dut, |node, reason| match &self.userspace {
-            Some(Userspace { name, command, .. }) if reason.contains(programs::MISSING) => format!(
-                "needs the program `{command}`, which is not here\nhelp: {}",
+            Some(Userspace { name, .. }) if reason.contains(programs::MISSING) => format!(
+                "needs the program `{name}`, which is not here\nhelp: {}",
                 how_to_get(name)
             ),
             None if is_unknown_type(reason) => format!(
