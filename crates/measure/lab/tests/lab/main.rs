@@ -104,6 +104,7 @@ fn main() -> ExitCode {
         ),
         trials!(skipped, wireguard:
             traffic_passes_in_wireguard_only_and_nothing_is_left,
+            a_lone_gateway_and_the_stations_keys_leave_nothing,
             frames_of_both_ip_versions_cross,
             one_that_is_killed_is_named_and_leaves_nothing,
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
@@ -141,6 +142,7 @@ fn main() -> ExitCode {
             one_that_comes_up_on_one_gateway_only_is_taken_down_there,
         ),
         trials!(no_strongswan, strongswan:
+            a_lone_gateway_and_the_station_beside_it_leave_nothing,
             it_carries_the_path_with_a_pre_shared_key_and_leaves_nothing,
             it_carries_the_path_with_certificates_and_a_ppk_in_its_keys,
             suites_are_as_asked_for,

@@ -10,7 +10,7 @@ use crate::support::{
 use campaign::plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, StrongSwan};
 use journal::record::CipherWatch;
 use lab::protocol::SealedPort;
-use lab::{Bench, LabError, NodeId, RunningDut};
+use lab::{Bench, LabError, NodeId, RunningDut, StationKeys};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::path::Path;
@@ -181,6 +181,52 @@ fn carries_pings(lab: &TestLab, dut: &RunningDut, plan: StrongSwan) {
 
 pub(crate) fn it_carries_the_path_with_a_pre_shared_key_and_leaves_nothing() {
     runs(&mut ready_lab(), PLAN, |_, _| ());
+}
+
+/// The station in the other gateway's place has a daemon too, whose keys only its owner can read
+/// and into which nothing is routed.
+pub(crate) fn a_lone_gateway_and_the_station_beside_it_leave_nothing() {
+    let mut lab = ready_lab();
+    for (direction, device, station) in [
+        (Direction::Encrypt, NodeId::Gw1, NodeId::Gw2),
+        (Direction::Decrypt, NodeId::Gw2, NodeId::Gw1),
+    ] {
+        let before = rules_and_files(&lab);
+        let adapter = Adapter::StrongSwan(PLAN);
+        with_dut(&mut lab, adapter, direction, |lab, dut, path| {
+            let processes: Vec<_> = dut.processes.iter().map(|(id, _)| *id).collect();
+            assert_eq!(
+                processes,
+                [device],
+                "the station's daemon is no part of the device"
+            );
+            assert_eq!(GATEWAYS.map(|id| daemons(lab, id).len()), [1, 1]);
+            let mut ends = [&path.source, &path.sink].into_iter();
+            let end = ends.find(|end| end.node == station).unwrap();
+            let Some(StationKeys::Ike { log, .. }) = end.peer.as_ref().map(|it| &it.keys) else {
+                panic!("{end:?}")
+            };
+            let on_station = |script: &str| {
+                let ended = lab.lab.node(station).run(shell(script), PATIENCE);
+                ended.unwrap().stdout
+            };
+            assert_eq!(on_station(&format!("stat -c %a {log}")), "600\n");
+            let keys = on_station(&format!("grep -c ' key => 36 bytes' {log}"));
+            assert_eq!(keys, "6\n", "two of each of three pairs of SAs");
+            assert_eq!(
+                on_station("ip route show dev ipsec0; ip -6 route show dev ipsec0"),
+                ""
+            );
+            let counted = lab.lab.dut_counters(dut).unwrap();
+            let is_of_device = |name: &String| name.starts_with(device.name());
+            assert!(
+                !counted.is_empty() && counted.keys().all(is_of_device),
+                "{counted:?}"
+            );
+        });
+        assert_eq!(GATEWAYS.map(|id| daemons(&lab, id).len()), [0, 0]);
+        assert_eq!(rules_and_files(&lab), before);
+    }
 }
 
 pub(crate) fn it_carries_the_path_with_certificates_and_a_ppk_in_its_keys() {

@@ -9,7 +9,7 @@ use crate::support::{
 use campaign::plan::{Adapter, Direction, Dut, Form, WireGuard, WireGuardProgram};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response, Sample, SealedPort};
-use lab::{Bench, LabError, Links, NodeId, RunningDut};
+use lab::{Bench, LabError, Links, NodeId, RunningDut, StationKeys};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -173,6 +173,45 @@ fn sample(lab: &TestLab, running: &RunningDut) {
     assert!(link.frames == 40 && link.esp_frames >= 30, "{link:?}");
     assert_eq!((link.marker_frames, link.other_frames), (0, 0), "{link:?}");
     a.stop(process, PATIENCE).unwrap();
+}
+
+/// Only the device's program runs; the station has the other gateway's keys in a file of its own.
+pub(crate) fn a_lone_gateway_and_the_stations_keys_leave_nothing() {
+    with_each(|lab, program| {
+        for (direction, device, station) in [
+            (Direction::Encrypt, NodeId::Gw1, NodeId::Gw2),
+            (Direction::Decrypt, NodeId::Gw2, NodeId::Gw1),
+        ] {
+            let before = dump(lab);
+            let dut = Dut {
+                name: program.name().to_owned(),
+                adapter: Adapter::WireGuard(WireGuard { program }),
+            };
+            let running = lab.lab.start_dut(&dut, LINKS, direction).unwrap();
+            assert_eq!(daemons(lab, device).len(), 1);
+            assert_eq!(daemons(lab, station), [0_u32; 0]);
+            let path = running.frame_path.clone().unwrap();
+            let mut ends = [path.source, path.sink].into_iter();
+            let end = ends.find(|end| end.node == station).unwrap();
+            let Some(StationKeys::WireGuard(file)) = end.peer.map(|peer| peer.keys) else {
+                panic!("the station is no peer")
+            };
+            let on_station = |script: String| {
+                let ended = lab.lab.node(station).run(shell(&script), PATIENCE);
+                ended.unwrap().stdout
+            };
+            let shown = on_station(format!("stat -c %a {file}; grep -c PrivateKey {file}"));
+            assert_eq!(shown, "600\n1\n");
+            lab.lab.stop_dut(running).unwrap();
+            let left = lab
+                .lab
+                .node(station)
+                .run(shell(&format!("ls {file}")), PATIENCE);
+            assert_eq!(left.unwrap().stdout, "");
+            assert_nothing_is_left(lab, &before, program.name());
+            assert_no_daemon_and_no_socket(lab, program.name());
+        }
+    });
 }
 
 pub(crate) fn frames_of_both_ip_versions_cross() {
