@@ -160,7 +160,9 @@ impl Generator {
     /// When the port is gone, or keys are used up.
     #[inline]
     pub fn step(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
-        if let Some(sealer) = &mut self.frames.sealer {
+        if let Some(sealer) = &mut self.frames.sealer
+            && sealer.has_renewals()
+        {
             sealer
                 .renew(BATCH as u64, now_ns)
                 .map_err(io::Error::other)?;

@@ -167,27 +167,43 @@ impl<'k> Opener<'k> {
         lane: u16,
         packet: &'p mut [u8],
     ) -> Result<&'p mut [u8], Refusal> {
-        if let Sas::Sessions(sessions) = &mut self.sas {
-            return open_in_session(sessions, self.keys, &mut self.forgeries_left, packet);
-        }
+        let Sas::Slots(sas) = &mut self.sas else {
+            return self.open_agreed(packet);
+        };
         let spi = spi(packet)?;
         let slot = lane_of(spi);
-        let opened = match &mut self.sas {
-            Sas::Slots(sas) => match sas.get_mut(usize::from(slot)) {
-                // Each lane of a tunnel has its own UDP port.
-                Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
-                Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
-                Some(_) if epoch_of(spi) < self.proven_epoch => return Err(Refusal::NoSa),
-                Some(_) => self.open_with_candidate(slot, spi, packet)?,
-                None => return Err(Refusal::NoSa),
-            },
-            // IKE's messages begin so (RFC 3948 §2.2).
-            Sas::Spis(_) if spi == 0 => return Err(Refusal::KeyExchange),
-            Sas::Spis(sas) => match sas.get_mut(&spi) {
-                Some(sa) => sa.open(packet)?,
-                None => self.open_with_candidate(slot, spi, packet)?,
-            },
-            Sas::Sessions(_) => return Err(Refusal::NoSa),
+        let opened = match sas.get_mut(usize::from(slot)) {
+            // Each lane of a tunnel has its own UDP port.
+            Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
+            Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
+            Some(_) if epoch_of(spi) < self.proven_epoch => return Err(Refusal::NoSa),
+            Some(_) => self.open_with_candidate(slot, spi, packet)?,
+            None => return Err(Refusal::NoSa),
+        };
+        let inner = &mut packet[opened.inner];
+        expect_ip(opened.next_header, inner)?;
+        Ok(inner)
+    }
+
+    /// As [`open`](Self::open), with keys that peers have agreed on; apart, so that the code for
+    /// static keys stays short.
+    #[inline(never)]
+    fn open_agreed<'p>(&mut self, packet: &'p mut [u8]) -> Result<&'p mut [u8], Refusal> {
+        let sas = match &mut self.sas {
+            Sas::Sessions(sessions) => {
+                return open_in_session(sessions, self.keys, &mut self.forgeries_left, packet);
+            }
+            Sas::Spis(sas) => sas,
+            Sas::Slots(_) => return Err(Refusal::NoSa),
+        };
+        let spi = spi(packet)?;
+        // IKE's messages begin so (RFC 3948 §2.2).
+        if spi == 0 {
+            return Err(Refusal::KeyExchange);
+        }
+        let opened = match sas.get_mut(&spi) {
+            Some(sa) => sa.open(packet)?,
+            None => self.open_with_candidate(0, spi, packet)?,
         };
         let inner = &mut packet[opened.inner];
         expect_ip(opened.next_header, inner)?;

@@ -101,11 +101,17 @@ impl Sealer {
         })
     }
 
+    /// Whether keys may change while frames are sent.
+    #[inline]
+    pub(crate) const fn has_renewals(&self) -> bool {
+        !matches!(self.seals, Seals::Esp(Esp { renewal: None, .. }))
+    }
+
     /// Changes to keys that have been renewed; to be called before up to `packets` are sealed.
     ///
     /// # Errors
     /// [`TrafficError`] when an SA has fewer sequence numbers left.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn renew(&mut self, packets: u64, now_ns: u64) -> Result<(), TrafficError> {
         match &mut self.seals {
             Seals::Esp(esp) => esp.renew(packets, now_ns),

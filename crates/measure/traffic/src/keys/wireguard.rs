@@ -160,7 +160,7 @@ impl Drop for WireGuardKeys {
 impl Sealing {
     /// Seals `inner[..bytes]`, which has room for padding behind it, with its header into `dst`;
     /// returns the length written.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn seal(&mut self, inner: &mut [u8], bytes: usize, dst: &mut [u8]) -> usize {
         let padded = bytes.next_multiple_of(PAD_TO_BYTES);
         let mut kept = [0; PAD_TO_BYTES];
