@@ -59,6 +59,19 @@ pub struct FrameEnd {
     pub peer: Option<StationPeer>,
 }
 
+impl FrameEnd {
+    /// Name of the gateway whose clear side this end is; `None` where a station seals or opens by
+    /// itself, or no gateway is beside it.
+    #[must_use]
+    pub const fn gateway_beside(&self) -> Option<&'static str> {
+        match (self.node, &self.peer) {
+            (NodeId::A, None) => Some(NodeId::Gw1.name()),
+            (NodeId::B, None) => Some(NodeId::Gw2.name()),
+            _ => None,
+        }
+    }
+}
+
 /// What a station needs to replace the DUT's peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StationPeer {

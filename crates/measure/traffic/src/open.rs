@@ -242,7 +242,7 @@ impl<'k> Opener<'k> {
 }
 
 /// Opens WireGuard's transport data (whitepaper §5.4.6): type, index, counter, what is sealed. A
-/// counter that was received before is not refused: the stamp inside tells a duplicate.
+/// repeated counter is not refused: the stamp inside identifies duplicates.
 #[inline]
 fn open_in_session<'p>(
     sessions: &mut Vec<(u32, Box<dyn Aead>)>,

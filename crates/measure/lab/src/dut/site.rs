@@ -53,6 +53,11 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// Whether the DUT runs on that gateway, and no station in its place.
+    pub(crate) fn loads(&self, id: NodeId) -> bool {
+        self.loaded().iter().any(|node| node.id() == id)
+    }
+
     /// The gateway that a station replaces, if any.
     pub(crate) fn stand_in(&self) -> Option<&'a dyn Node> {
         match self.direction {

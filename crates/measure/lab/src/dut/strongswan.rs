@@ -131,7 +131,7 @@ impl Strongswan {
         for (place, facts) in self.places.iter().zip(checked) {
             let program = ("program", place.program.clone());
             let facts = facts?.into_iter().chain([program]);
-            if is_loaded(site, place.id) {
+            if site.loads(place.id) {
                 dut.facts.extend(by_node(place.id, facts));
             }
         }
@@ -142,7 +142,7 @@ impl Strongswan {
         self.load(&initiator, site)?;
         let gateways = [responder, initiator];
         let facts = tunnels::await_up(&self.plan, site, &gateways, start)?;
-        if is_loaded(site, INITIATOR) {
+        if site.loads(INITIATOR) {
             dut.facts.extend(facts);
         }
         self.prove(site, &gateways, dut)?;
@@ -209,7 +209,7 @@ impl Strongswan {
         for gateway in gateways {
             let expected = Half::of(&self.plan, site, gateway.node).sas();
             let facts = proof::look(gateway, &self.plan, expected)?;
-            if is_loaded(site, gateway.node.id()) {
+            if site.loads(gateway.node.id()) {
                 dut.facts.extend(by_node(gateway.node.id(), facts));
             }
         }
@@ -297,7 +297,7 @@ impl Strongswan {
             folder,
             program: "",
         };
-        let is_station = !is_loaded(site, node.id());
+        let is_station = !site.loads(node.id());
         let keys_log = is_station.then(|| format!("{folder}/{KEYS_LOG}"));
         let text = config::daemon(&self.plan, &gateway.uri(), keys_log.as_deref());
         write_file(node, "strongswan.conf", &text, false)?;
@@ -520,9 +520,4 @@ impl Adapter for Strongswan {
         self.places.clear();
         stopped.and(cleaned)
     }
-}
-
-/// Whether the DUT runs there, and not a station in its peer's place.
-fn is_loaded(site: &Site<'_>, id: NodeId) -> bool {
-    site.stand_in().is_none_or(|node| node.id() != id)
 }

@@ -152,7 +152,7 @@ impl AgreedKeys {
                 bytes: keymat.len(),
             });
         }
-        // What daemons agree on where nobody asks for more (RFC 7296 §3.3.2).
+        // IKE's default: extended ones must be proposed (RFC 7296 §3.3.2).
         Ok(self
             .selection
             .transform_with(keymat, SequenceNumbers::Short))

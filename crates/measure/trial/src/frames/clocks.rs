@@ -26,7 +26,7 @@ const TRIES: u32 = 3;
 const FASTER_PPB: u64 = 200_000;
 /// The drift during the first trial is known from two comparisons that are this far apart.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Senders that begin together do so this long after they are told: their programs start meanwhile.
+/// Time from the request to the common start of several senders, in which their programs start.
 const LEAD: Duration = Duration::from_millis(250);
 const SECOND_NS: i64 = 1_000_000_000;
 

@@ -59,9 +59,9 @@ const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 pub(super) struct Gateways {
     pub(super) entrance: Entrance,
     pub(super) exit: Exit,
-    /// ESP of a source in gw1's place.
+    /// What a source in gw1's place needs.
     pub(super) source_peer: Option<StationPeer>,
-    /// ESP of a sink in gw2's place.
+    /// What a sink in gw2's place needs.
     pub(super) sink_peer: Option<StationPeer>,
     /// The device's facts, by `gateway/key`.
     pub(super) facts: BTreeMap<String, String>,

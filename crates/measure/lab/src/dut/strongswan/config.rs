@@ -82,7 +82,7 @@ impl<'a> Half<'a> {
             own: (own.node.name(), site.map.address(own).to_string()),
             peer: (peer.node.name(), site.map.address(peer).to_string()),
             initiates: node.id() == INITIATOR,
-            is_station: site.stand_in().is_some_and(|it| it.id() == node.id()),
+            is_station: !site.loads(node.id()),
             children,
         }
     }

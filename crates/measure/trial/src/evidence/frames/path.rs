@@ -8,7 +8,7 @@ use crate::evidence::{
     ETHERNET_AND_FCS_BYTES, check, dut_as_asked, machine, places, settings, then_repeat,
 };
 use journal::record::{Check, Explanation, FrameTrial, LostAt};
-use lab::{FrameEnd, NodeId};
+use lab::FrameEnd;
 use units::human;
 
 /// Makes every check that applies.
@@ -173,7 +173,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
     let (mut into, mut out) = (None::<u64>, None::<u64>);
     for end in [&seen.ends.source, &seen.ends.sink] {
         // Where the station seals and opens by itself, there is no gateway beside it.
-        let Some(name) = gateway_beside(end) else {
+        let Some(name) = end.gateway_beside() else {
             continue;
         };
         let Some(gateway) = Gateway::of(seen.path.dut_counters, name) else {
@@ -215,14 +215,6 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
         differences.push("no gateway of the path shows counters".to_owned());
     }
     check("dut-counters", counted_wrong(&differences), said.join("; "))
-}
-
-fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {
-    match (end.node, &end.peer) {
-        (NodeId::A, None) => Some(NodeId::Gw1.name()),
-        (NodeId::B, None) => Some(NodeId::Gw2.name()),
-        _ => None,
-    }
 }
 
 impl FrameObserved<'_> {

@@ -180,7 +180,7 @@ impl<'a> PathReader<'a> {
         let FramePath { source, sink } = &self.path;
         for (end, is_source) in [(source, true), (sink, false)] {
             // Where the station seals and opens by itself, there is no gateway beside it.
-            let Some(name) = gateway_beside(end) else {
+            let Some(name) = end.gateway_beside() else {
                 continue;
             };
             let gateway = Gateway::of(counted, name)?;
@@ -275,14 +275,6 @@ impl<'a> PathReader<'a> {
 
 const fn is_station(node: NodeId) -> bool {
     matches!(node, NodeId::A | NodeId::B)
-}
-
-fn gateway_beside(end: &FrameEnd) -> Option<&'static str> {
-    match (end.node, &end.peer) {
-        (NodeId::A, None) => Some(NodeId::Gw1.name()),
-        (NodeId::B, None) => Some(NodeId::Gw2.name()),
-        _ => None,
-    }
 }
 
 type Nodes = BTreeMap<NodeId, NodeReading>;
