@@ -19,7 +19,10 @@ mod xfrm;
 
 pub use carrier::{Carrier, Form};
 pub use cipherbench::{Desync, Encryptor, HANDSHAKE, KME_UP, Mode, NO_SUITE};
-pub use external::{BOX_COMMAND, BOX_READY, External, ExternalBox, Placeholder, fill_in};
+pub use external::{
+    BOX_COMMAND, BOX_READY, External, ExternalBox, GatewayPeer, IkePeer, IkeSecrets, Placeholder,
+    WireGuardPeer, fill_in,
+};
 pub use l2tpv3::{L2tpEncapsulation, L2tpv3};
 pub use openvpn::OpenVpn;
 pub use profile::{Ability, Direction, DutProfile, GatewayTraffic, PacketLimit, Role};

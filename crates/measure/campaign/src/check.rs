@@ -97,7 +97,7 @@ impl Draft {
     /// Boxes need cables, of IPv4 only, and a tap where their link is to be cut.
     fn check_external(&self, lab: &LabFile) -> Option<Mistake> {
         let name = &self.cell.dut.name;
-        self.cell.dut.adapter.external()?;
+        let external = self.cell.dut.adapter.external()?;
         if lab.plan().kind == LabKind::Memory {
             return None;
         }
@@ -114,6 +114,15 @@ impl Draft {
                         labs/external.yaml has it, and name that file with `--lab`";
             return Some(self.dut.mistake(what, help));
         };
+        if external.gateway.is_some() && self.frame_test().is_none() {
+            let what = format!(
+                "`{name}` is one gateway, of which the station is the peer: programs on the stations \
+                 do not reach one another through it"
+            );
+            let help = "measure it by frame tests with `direction: encrypt` or `decrypt`; this trial can \
+                        have `duts` without it";
+            return Some(self.trial.mistake(what, help));
+        }
         let test = self.frame_test()?;
         if test.traffic.ip == IpVersion::V6 {
             let what =

@@ -86,6 +86,8 @@ struct Up {
     direction: Direction,
     /// Whether it is outside, at the cables.
     outside: bool,
+    /// Whether a station is its peer: no tap is between them.
+    has_station_peer: bool,
 }
 
 impl NamespaceLab {
@@ -161,6 +163,10 @@ impl NamespaceLab {
     fn is_outside(&self) -> Option<&Outside> {
         self.dut.as_ref().filter(|up| up.outside)?;
         self.outside.as_ref()
+    }
+
+    fn has_station_peer(&self) -> bool {
+        self.dut.as_ref().is_some_and(|up| up.has_station_peer)
     }
 
     /// What was removed of an earlier run, a sentence for each.
@@ -329,7 +335,8 @@ impl Bench for NamespaceLab {
             let (gw1, gw2) = CIPHER_INTERFACES;
             return Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)]);
         };
-        let [first, second] = outside.cables.tap.as_ref()?;
+        let tap = outside.cables.tap.as_ref();
+        let [first, second] = tap.filter(|_| !self.has_station_peer())?;
         Some([(NodeId::Tap, second), (NodeId::Tap, first)])
     }
 
@@ -455,6 +462,10 @@ impl Bench for NamespaceLab {
             links,
             direction,
             outside: dut.adapter.external().is_some(),
+            has_station_peer: dut
+                .adapter
+                .external()
+                .is_some_and(|external| external.gateway.is_some()),
         });
         Ok(running)
     }
@@ -529,6 +540,7 @@ impl Drop for NamespaceLab {
             links,
             direction,
             outside: true,
+            ..
         }) = self.dut.take()
         {
             let site = self.site(&name, links, direction);

@@ -86,10 +86,11 @@ pub(crate) const B0: End = end(NodeId::B, "b0", 0xb0);
 pub(crate) const C0: End = end(NodeId::A, "c0", 0xd0);
 pub(crate) const C1: End = end(NodeId::B, "c1", 0xd1);
 
-/// The cipher link's ends as a gateway has them: its own and its peer's.
+/// The cipher link's ends as a gateway has them: its own and its peer's. Station B has those of
+/// gw2 where it is the peer of a gateway outside.
 pub(crate) fn cipher_ends(gateway: NodeId) -> (End, End) {
     match gateway {
-        NodeId::Gw2 => (W1, W0),
+        NodeId::Gw2 | NodeId::B => (W1, W0),
         _ => (W0, W1),
     }
 }

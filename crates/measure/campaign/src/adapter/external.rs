@@ -1,13 +1,16 @@
 //! Third-party boxes, outside of this machine.
 
+mod gateway;
 mod read;
 mod settings;
 
+pub use gateway::{GatewayPeer, IkePeer, IkeSecrets, WireGuardPeer};
 pub(super) use read::read;
 pub use settings::{External, ExternalBox, Placeholder, fill_in};
 
 use super::carrier::{Carrier, Form};
 use super::profile::{Ability, DutProfile, GatewayTraffic, NO_INTERFACES, Role};
+use super::strongswan::TUNNEL_SET_UP;
 use std::time::Duration;
 use units::human::counted;
 use wire::overhead::IPV4_HEADER_BYTES;
@@ -18,7 +21,11 @@ pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 pub const BOX_READY: Duration = Duration::from_secs(5);
 
 pub(super) fn profile(external: &External) -> DutProfile {
-    let mut abilities = vec![Ability::Cut];
+    let mut abilities = match external.gateway {
+        // Its link is the station's own.
+        Some(_) => Vec::new(),
+        None => vec![Ability::Cut],
+    };
     if external.boxes.last().is_some_and(|its| its.reset.is_some()) {
         abilities.push(Ability::Reset);
     }
@@ -41,9 +48,16 @@ pub(super) fn profile(external: &External) -> DutProfile {
             ..DutProfile::clear(Role::Baseline, in_words(external))
         },
     };
+    let directions = match external.gateway {
+        Some(_) => gateway::DIRECTIONS,
+        None => profile.directions,
+    };
     DutProfile {
         abilities,
         beside: time(external),
+        directions,
+        tunnels: external.tunnels.into(),
+        set_up: TUNNEL_SET_UP * u32::from(external.tunnels - 1),
         ..profile
     }
 }
@@ -59,9 +73,10 @@ fn time(external: &External) -> Duration {
 }
 
 fn in_words(external: &External) -> String {
-    let boxes = match (external.boxes.len(), external.carrier) {
-        (1, Some(_)) => "boxes managed as one",
-        (1, None) => "one box",
+    let boxes = match (external.boxes.len(), external.carrier, &external.gateway) {
+        (_, _, Some(_)) => "one gateway",
+        (1, Some(_), None) => "boxes managed as one",
+        (1, None, None) => "one box",
         _ => "two boxes",
     };
     let commands = external.boxes.iter().map(|it| it.up.len() as u64).sum();
@@ -77,5 +92,11 @@ fn in_words(external: &External) -> String {
         Some(Carrier { form, suite, .. }) => format!("{} {suite}", form.name()),
         None => "no encryption: frames in clear".to_owned(),
     };
-    format!("{does} by {boxes} outside of this machine{place}, {up}")
+    let keys = external.gateway.as_ref();
+    let keys = keys.map_or_else(String::new, |peer| format!(", keys {}", peer.in_words()));
+    let tunnels = match external.tunnels {
+        1 => String::new(),
+        tunnels => format!(", {}", counted(tunnels, "tunnel")),
+    };
+    format!("{does} by {boxes} outside of this machine{place}{keys}{tunnels}, {up}")
 }

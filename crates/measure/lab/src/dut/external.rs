@@ -6,20 +6,25 @@
 //! 3. Once A reaches B, the boxes' version and suite are queried; a suite other than the requested
 //!    one fails the start.
 //!
+//! Of one gateway alone the station at B's cable is the peer ([`gateway`]).
+//!
 //! What this deliberately does not do: know any box's command language, or hold a secret. Keys and
-//! passwords are in the boxes and in ssh's agent, not in campaigns.
+//! passwords are in the boxes, in ssh's agent, and in files of this machine, not in campaigns.
 
 mod answers;
 mod commands;
+mod gateway;
 mod stations;
 
+use super::site::by_node;
 use super::{Adapter, Site, daemon};
 use crate::cables::Outside;
 use crate::protocol::SealedPort;
 use crate::switch;
-use crate::{DutAction, NodeId, Result, RunningDut};
-use campaign::plan::{self, ExternalBox, Form, Reset};
+use crate::{DutAction, FramePath, NodeId, Result, RunningDut, StationPeer};
+use campaign::plan::{self, Direction, ExternalBox, Form, Reset};
 use commands::CommandRunner;
+use gateway::PeerStation;
 use stations::Cabling;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,11 +35,14 @@ const NOT_PROVEN: &str = "not proven: no tap between the boxes";
 /// A box at each end.
 pub(super) struct External {
     plan: plan::External,
+    /// The station that is the peer of one gateway.
+    peer: Option<PeerStation>,
 }
 
 impl External {
-    pub(super) const fn new(plan: plan::External) -> Self {
-        Self { plan }
+    pub(super) fn new(plan: plan::External) -> Self {
+        let peer = PeerStation::of(&plan);
+        Self { plan, peer }
     }
 
     /// The boxes by the gateway that each replaces.
@@ -76,11 +84,17 @@ impl External {
         Cabling {
             outside,
             bump: self.plan.bump,
+            b_is_peer: self.plan.gateway.is_some(),
         }
     }
 
-    /// Starts the boxes and fills in `dut`.
-    fn bring_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
+    /// Starts the boxes, and the station that is the peer of one, and fills in `dut`.
+    fn bring_up(
+        &self,
+        site: &Site<'_>,
+        dut: &mut RunningDut,
+        peer: Option<&mut PeerStation>,
+    ) -> Result<()> {
         let runner = self.runner(site)?;
         let outside = runner.outside;
         runner.leave_behind(self.boxes())?;
@@ -91,10 +105,21 @@ impl External {
         }
         let at = self.cabling(outside);
         at.attach(site)?;
-        tap_forwards(site, outside)?;
         let ready = Duration::from_nanos(self.plan.ready_ns);
-        dut.frame_path = Some(at.frame_path(site, ready)?);
-        site.await_path_within(ready, &outside.interrupt)?;
+        let has_peer = peer.is_some();
+        match peer {
+            Some(peer) => {
+                let path = at.frame_path(site, ready)?;
+                let [_, b] = site.stations;
+                dut.facts.extend(by_node(NodeId::Gw1, peer.start(site, b)?));
+                dut.frame_path = Some(alone(path, site.direction, peer.as_peer(site, b)?));
+            }
+            None => {
+                tap_forwards(site, outside)?;
+                dut.frame_path = Some(at.frame_path(site, ready)?);
+                site.await_path_within(ready, &outside.interrupt)?;
+            }
+        }
         for (id, its) in self.boxes() {
             let mut fact = |key: &str, value: String| {
                 dut.facts.insert(format!("{}/{key}", id.name()), value);
@@ -121,7 +146,7 @@ impl External {
                 fact("suite_told", answers::fact(&said));
             }
         }
-        if outside.cables.tap.is_none() && self.plan.carrier.is_some() {
+        if outside.cables.tap.is_none() && self.plan.carrier.is_some() && !has_peer {
             let key = "tester/encryption".to_owned();
             dut.facts.insert(key, NOT_PROVEN.to_owned());
         }
@@ -150,7 +175,9 @@ impl Adapter for External {
             elsewhere: true,
             ..RunningDut::default()
         };
-        let up = self.bring_up(site, &mut dut);
+        let mut peer = self.peer.take();
+        let up = self.bring_up(site, &mut dut, peer.as_mut());
+        self.peer = peer;
         self.up_or_stopped(site, dut, up)
     }
 
@@ -160,6 +187,9 @@ impl Adapter for External {
     }
 
     fn counters(&self, site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
+        if let Some(peer) = &self.peer {
+            peer.check(site, site.stations[1])?;
+        }
         let runner = self.runner(site)?;
         let mut counters = BTreeMap::new();
         for (id, its) in self.boxes() {
@@ -210,6 +240,8 @@ impl Adapter for External {
     }
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
+        let peer = self.peer.as_mut();
+        let ended = peer.map_or(Ok(()), |peer| peer.stop(site, site.stations[1]));
         let runner = self.runner(site)?;
         // The stations of an interrupted run refuse calls and are about to end.
         let detached = self.cabling(runner.outside).detach(site);
@@ -221,7 +253,17 @@ impl Adapter for External {
             }
         }
         let done = runner.leave_behind(std::iter::empty());
-        taken_down.and(done).and(detached)
+        taken_down.and(done).and(detached).and(ended)
+    }
+}
+
+/// The path through one gateway in that direction, between the stations of `path`, of which B is
+/// its peer.
+fn alone(mut path: FramePath, direction: Direction, peer: StationPeer) -> FramePath {
+    path.sink.peer = Some(peer);
+    match direction {
+        Direction::Decrypt => path.reversed(),
+        Direction::Encrypt | Direction::Both => path,
     }
 }
 

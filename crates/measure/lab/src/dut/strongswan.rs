@@ -19,29 +19,30 @@
 //! at most: the path MTU behind it is that of its TUN device.
 
 mod answers;
+mod charon;
 mod config;
 mod gateway;
 mod proof;
 mod secrets;
+mod station;
 mod suites;
 mod tunnels;
 
-use super::keys::write_file;
+pub(super) use station::IkeStation;
+
 use super::site::{all, by_node, on_each};
-use super::xfrm::{add_interface, flush, missing_esp, remove_interface};
+use super::xfrm::{flush, remove_interface};
 use super::{Adapter, Daemon, Site, daemon};
-use crate::on_node::{ip, run_tool};
-use crate::programs::how_to_get;
-use crate::protocol::{Program, SealedPort};
+use crate::protocol::SealedPort;
 use crate::topology::cipher_ends;
 use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
 use campaign::plan::{DataPath, Form, StrongSwan};
+use charon::{Place, program_on};
 use config::{Half, INITIATOR};
-use gateway::{Gateway, TOOL_LIMIT};
+use gateway::Gateway;
 use secrets::Secrets;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use suites::Words;
 
 /// How long a daemon may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(15);
@@ -84,15 +85,6 @@ pub(super) struct Strongswan {
     on_station: Vec<(NodeId, u64)>,
 }
 
-/// Its files on a gateway.
-struct Place {
-    id: NodeId,
-    /// The daemon.
-    program: String,
-    /// Folder of its files.
-    folder: String,
-}
-
 impl Strongswan {
     pub(super) const fn new(plan: StrongSwan) -> Self {
         Self {
@@ -106,28 +98,28 @@ impl Strongswan {
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let mut programs = Vec::new();
         for node in &site.gateways {
-            programs.push(self.check_node(site, *node)?);
+            programs.push(program_on(site, &self.plan, *node)?);
         }
         let secrets = Secrets::fresh(&self.plan, site)?;
         for (node, program) in site.gateways.iter().zip(programs) {
-            let folder = self.write_files(site, *node, &secrets)?;
-            self.places.push(Place {
-                id: node.id(),
-                program,
-                folder,
-            });
+            let half = Half::of(&self.plan, site, *node);
+            let place = Place::write(site, *node, &half, &secrets, program)?;
+            self.places.push(place);
         }
         let this = &*self;
         let start = |node: &dyn Node| {
-            tunnels::prepare(&this.plan, site, node)?;
-            Ok((this.start_on(site, node)?, ()))
+            let gateway = this.gateway(site, node)?;
+            tunnels::prepare(&gateway.half, site, node)?;
+            Ok((gateway.start(site)?, ()))
         };
         let mut station = RunningDut::default();
         let started = daemon::start_all(site.loaded(), dut, start)
             .and_then(|_| daemon::start_all(site.stand_in().as_slice(), &mut station, start));
         self.on_station = station.processes;
         started?;
-        let checked = on_each(&site.gateways, |node| self.check_daemon(site, node));
+        let checked = on_each(&site.gateways, |node| {
+            self.gateway(site, node)?.check_daemon(site)
+        });
         for (place, facts) in self.places.iter().zip(checked) {
             let program = ("program", place.program.clone());
             let facts = facts?.into_iter().chain([program]);
@@ -137,11 +129,11 @@ impl Strongswan {
         }
         // The initiator last: its peer has its configuration by then.
         let [responder, initiator] = self.roles(site)?;
-        self.load(&responder, site)?;
+        responder.load()?;
         let start = Instant::now();
-        self.load(&initiator, site)?;
+        initiator.load()?;
         let gateways = [responder, initiator];
-        let facts = tunnels::await_up(&self.plan, site, &gateways, start)?;
+        let facts = tunnels::await_up(&gateways, start)?;
         if site.loads(INITIATOR) {
             dut.facts.extend(facts);
         }
@@ -157,12 +149,9 @@ impl Strongswan {
         let Some(node) = site.stand_in() else {
             return Ok(path);
         };
-        // Whatever its kernel sends, the daemon must not seal it.
-        for family in ["-4", "-6"] {
-            let words = ["ip", family, "route", "flush", "dev", TUN];
-            run_tool(node, Program::new(words))?;
-        }
-        let folder = self.gateway(site, node)?.folder;
+        let gateway = self.gateway(site, node)?;
+        gateway.remove_routes()?;
+        let folder = gateway.folder;
         let (own, peer) = cipher_ends(node.id());
         let esp = StationPeer {
             keys: StationKeys::Ike {
@@ -180,35 +169,10 @@ impl Strongswan {
         Ok(path)
     }
 
-    /// # Errors
-    /// When the station's daemon has died, or has sealed packets with the keys that the generator
-    /// uses.
-    fn check_station(&self, site: &Site<'_>) -> Result<()> {
-        let Some(node) = site.stand_in() else {
-            return Ok(());
-        };
-        for (_, process) in &self.on_station {
-            let (dut, process) = (site.dut, *process);
-            Daemon { dut, node, process }.check_alive()?;
-        }
-        let counted = proof::counters(&self.gateway(site, node)?)?;
-        match counted
-            .iter()
-            .find(|(name, count)| name.starts_with(OUTBOUND) && *count > 0)
-        {
-            None => Ok(()),
-            Some((_, packets)) => Err(site.error(format!(
-                "is not the only one that seals for it: the station's IKE daemon has sealed \
-                 {packets} packets or bytes with the generator's keys"
-            ))),
-        }
-    }
-
     /// Checks that all SAs match the request and adds their facts to `dut`.
     fn prove(&self, site: &Site<'_>, gateways: &[Gateway<'_>], dut: &mut RunningDut) -> Result<()> {
         for gateway in gateways {
-            let expected = Half::of(&self.plan, site, gateway.node).sas();
-            let facts = proof::look(gateway, &self.plan, expected)?;
+            let facts = proof::look(gateway)?;
             if site.loads(gateway.node.id()) {
                 dut.facts.extend(by_node(gateway.node.id(), facts));
             }
@@ -238,195 +202,23 @@ impl Strongswan {
             remove_interface(node)?;
             flush(node)?;
         }
-        let process = self.start_on(site, node)?;
+        let process = gateway.start(site)?;
         dut.processes.push((node.id(), process));
-        self.check_daemon(site, node)?;
-        self.load(&gateway, site)
-    }
-
-    /// Returns the path of the daemon on a node, after checking the requirements that can be
-    /// checked before it runs.
-    fn check_node(&self, site: &Site<'_>, node: &dyn Node) -> Result<String> {
-        let name = node.name();
-        let refuse = |reason: String| Err(site.error(reason));
-        let run = |words: &[&str]| node.run(Program::new(words.iter().copied()), TOOL_LIMIT);
-        let mut paths = Vec::new();
-        for program in ["charon", "swanctl"] {
-            let Some(path) = node.locate(program)? else {
-                return refuse(format!(
-                    "is not installed on {name}: there is no `{program}`\nhelp: {}",
-                    how_to_get(program)
-                ));
-            };
-            paths.push(path);
-        }
-        let program = paths.swap_remove(0);
-        if self.plan.ml_kem {
-            let printed = run(&[&program, "--version"])?.stdout;
-            let version = printed.split_ascii_whitespace().last();
-            let version = version.unwrap_or("unknown");
-            if answers::numbers(version) < (6, 0) {
-                return refuse(format!(
-                    "cannot add ML-KEM-768 to its key exchange on {name}: strongSwan {version} has \
-                     none (RFC 9370 came with 6.0)\n\
-                     help: install strongSwan 6, or set `ml_kem: false`"
-                ));
-            }
-        }
-        if self.plan.data_path == DataPath::Kernel
-            && let Some(said) = missing_esp(node)?
-        {
-            return refuse(format!(
-                "needs ESP in the kernel, which {name} does not have{said}\n\
-                 help: sudo modprobe -a esp4 xfrm_user; or set `data_path: libipsec`, which seals \
-                 in the daemon"
-            ));
-        }
-        Ok(program)
-    }
-
-    /// Writes a gateway's files; returns their folder. `swanctl` reads certificates and keys from
-    /// folders beside its file.
-    fn write_files(&self, site: &Site<'_>, node: &dyn Node, secrets: &Secrets) -> Result<String> {
-        let half = Half::of(&self.plan, site, node);
-        let path = write_file(node, "swanctl.conf", &half.connections(secrets), true)?;
-        let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
-        let gateway = Gateway {
-            dut: site.dut,
-            node,
-            folder,
-            program: "",
-        };
-        let is_station = !site.loads(node.id());
-        let keys_log = is_station.then(|| format!("{folder}/{KEYS_LOG}"));
-        let text = config::daemon(&self.plan, &gateway.uri(), keys_log.as_deref());
-        write_file(node, "strongswan.conf", &text, false)?;
-        gateway.in_folder(&format!(
-            "rm -f {LEFT_BY_DAEMON} {LEFT_BY_STATION}; mkdir -p private x509 x509ca"
-        ))?;
-        for (name, content) in secrets.files(node.id()) {
-            write_file(node, name, content, true)?;
-            let place = match name {
-                "ca.crt" => "x509ca",
-                "own.key" => "private",
-                _ => "x509",
-            };
-            let [from, to] = [name, place].map(|name| format!("{folder}/{name}"));
-            gateway.run(&["mv", &from, &to])?;
-        }
-        Ok(folder.to_owned())
-    }
-
-    /// Starts its daemon on a prepared gateway.
-    fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<u64> {
-        let gateway = self.gateway(site, node)?;
-        if self.plan.data_path == DataPath::Libipsec && node.interface_counters()?.contains_key(TUN)
-        {
-            let name = node.name();
-            return Err(site.error(format!("finds an interface `{TUN}` on {name} already")));
-        }
-        if self.plan.data_path == DataPath::Kernel {
-            add_interface(site, node)?;
-        }
-        // Reads the log from standard error, the only unbuffered stream.
-        let script = "umask 077; STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
-        let (folder, program) = (gateway.folder, gateway.program);
-        let argv = ["sh", "-c", script, "sh", folder, program].map(str::to_owned);
-        let (daemon, _) = Daemon::start(site.dut, node, argv.to_vec(), READY, READY_LIMIT)?;
-        Ok(daemon.process)
-    }
-
-    /// Checks the daemon's plugins and algorithms; returns facts.
-    fn check_daemon(
-        &self,
-        site: &Site<'_>,
-        node: &dyn Node,
-    ) -> Result<Vec<(&'static str, String)>> {
-        let gateway = self.gateway(site, node)?;
-        let name = node.name();
-        let version = gateway.ask(&["--version", "--daemon"])?;
-        let version = version.get("version").cloned().unwrap_or_default();
-        let stats = gateway.ask(&["--stats"])?;
-        let loaded = stats.get("plugins").map(String::as_str).unwrap_or_default();
-        let has = |plugin: &str| loaded.split(' ').any(|name| name == plugin);
-        if let Some(plugin) = config::plugins(&self.plan).into_iter().find(|it| !has(it)) {
-            return Err(gateway.error(format!(
-                "lacks the plugin `{plugin}` on {name}, of strongSwan {version}\nhelp: {}",
-                how_to_get("charon")
-            )));
-        }
-        let mtu = site.links.mtu.min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
-        if self.plan.data_path == DataPath::Libipsec {
-            let batch = format!("link set {TUN} mtu {mtu} txqueuelen {TUN_QUEUE}\n");
-            ip(node, batch).map_err(|_| {
-                gateway.error(format!(
-                    "made no TUN device on {name}\nhelp: sudo modprobe tun; a container needs \
-                     /dev/net/tun: docker run --device /dev/net/tun"
-                ))
-            })?;
-        }
-        let words = Words::of(self.plan.suite);
-        let algorithms = gateway.ask(&["--list-algs"])?;
-        // The kernel has its own algorithms.
-        if self.plan.data_path == DataPath::Libipsec
-            && let Some(missing) = words.missing(&algorithms)
-        {
-            return Err(gateway.error(format!(
-                "cannot seal with {} on {name}: no plugin of strongSwan {version} has {missing}\n\
-                     help: take another suite, or install the plugin: {}",
-                self.plan.suite,
-                how_to_get("charon")
-            )));
-        }
-        if self.plan.ml_kem && !algorithms.keys().any(|path| path.ends_with("/ML_KEM_768")) {
-            return Err(gateway.error(format!(
-                "cannot add ML-KEM-768 to its key exchange on {name}: no plugin of strongSwan \
-                 {version} has it\nhelp: install the plugin `ml`, or set `ml_kem: false`"
-            )));
-        }
-        let mut facts = vec![("version", version)];
-        match self.plan.data_path {
-            DataPath::Kernel => facts.push(("data_path", "kernel XFRM".to_owned())),
-            DataPath::Libipsec => {
-                facts.push(("mtu", mtu.to_string()));
-                facts.push(("data_path", "kernel-libipsec".to_owned()));
-                let own = |kind| algorithms.get(&format!("{kind}/{}", words.cipher)).cloned();
-                let crypto = own("aead").or_else(|| own("encryption"));
-                facts.extend(crypto.map(|plugin| ("crypto", plugin)));
-            }
-        }
-        Ok(facts)
-    }
-
-    /// Loads a daemon's configuration and compares what the daemon lists.
-    fn load(&self, gateway: &Gateway<'_>, site: &Site<'_>) -> Result<()> {
-        let name = gateway.node.name();
-        let file = gateway.configuration();
-        gateway.swanctl(&["--load-all", "--noprompt", "--file", &file])?;
-        let loaded = gateway.ask(&["--list-conns"])?;
-        for (path, value) in Half::of(&self.plan, site, gateway.node).expected() {
-            if loaded.get(&path) != Some(&value) {
-                let loaded = loaded.get(&path).map_or("nothing", String::as_str);
-                return Err(gateway.error(format!(
-                    "read its configuration on {name} differently: `{path}` is {loaded}, not \
-                     {value}"
-                )));
-            }
-        }
-        Ok(())
+        gateway.check_daemon(site)?;
+        gateway.load()
     }
 
     /// Returns a gateway whose files are written.
     fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>> {
-        let place = self.places.iter().find(|place| place.id == node.id());
-        let place =
-            place.ok_or_else(|| site.error(format!("was never brought up on {}", node.name())))?;
-        Ok(Gateway {
-            dut: site.dut,
-            node,
-            folder: &place.folder,
-            program: &place.program,
-        })
+        let half = Half::of(&self.plan, site, node);
+        match self.place(node) {
+            Some(place) => Ok(place.gateway(site, node, half)),
+            None => Err(site.error(format!("was never brought up on {}", node.name()))),
+        }
+    }
+
+    fn place(&self, node: &dyn Node) -> Option<&Place> {
+        self.places.iter().find(|place| place.id == node.id())
     }
 
     /// Returns the UDP ports between the gateways.
@@ -441,22 +233,6 @@ impl Strongswan {
             control: true,
         };
         ports.iter().map(sealed).collect()
-    }
-
-    /// Removes what outlives a daemon, however it ended; removes keys and SAs even if something
-    /// else cannot be removed.
-    fn clean(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-        let mut cleaned = vec![tunnels::undo(&self.plan, site, node)];
-        if self.plan.data_path == DataPath::Kernel {
-            cleaned.extend([remove_interface(node), flush(node)]);
-        }
-        if let Ok(gateway) = self.gateway(site, node) {
-            cleaned.push(gateway.in_folder(&format!(
-                "rm -rf private x509 x509ca swanctl.conf strongswan.conf ca.crt own.key own.crt \
-                 {LEFT_BY_STATION} {LEFT_BY_DAEMON}"
-            )));
-        }
-        all(cleaned)
     }
 }
 
@@ -480,7 +256,9 @@ impl Adapter for Strongswan {
     }
 
     fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
-        self.check_station(site)?;
+        if let Some(node) = site.stand_in() {
+            self.gateway(site, node)?.check_station(&self.on_station)?;
+        }
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
             let found = proof::counters(&self.gateway(site, daemon.node)?);
@@ -496,17 +274,16 @@ impl Adapter for Strongswan {
             DutAction::Restart(id) => self.restart(site, daemon::loaded(site, id)?, dut),
             DutAction::Rekey => {
                 let gateways = self.roles(site)?;
-                tunnels::rekey(&self.plan, site, &gateways)?;
+                tunnels::rekey(&gateways)?;
                 self.prove(site, &gateways, dut)
             }
-            DutAction::TakeDown => tunnels::take_down(&self.plan, &self.roles(site)?),
+            DutAction::TakeDown => tunnels::take_down(&self.roles(site)?),
             DutAction::SetUp => {
                 let gateways = self.roles(site)?;
                 let start = Instant::now();
                 let file = gateways[1].configuration();
                 gateways[1].swanctl(&["--load-conns", "--file", &file])?;
-                dut.facts
-                    .extend(tunnels::await_up(&self.plan, site, &gateways, start)?);
+                dut.facts.extend(tunnels::await_up(&gateways, start)?);
                 self.prove(site, &gateways, dut)
             }
             other => Err(daemon::refused(site, other)),
@@ -516,7 +293,10 @@ impl Adapter for Strongswan {
     fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
         dut.processes.append(&mut self.on_station);
         let stopped = daemon::stop_all(site, &mut dut);
-        let cleaned = all(on_each(&site.gateways, |node| self.clean(site, node)));
+        let cleaned = all(on_each(&site.gateways, |node| {
+            let half = Half::of(&self.plan, site, node);
+            charon::clean(site, node, &half, self.place(node))
+        }));
         self.places.clear();
         stopped.and(cleaned)
     }

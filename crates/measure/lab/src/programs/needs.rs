@@ -4,7 +4,7 @@ use super::find;
 use super::install;
 use crate::{Node, Result};
 use campaign::plan::{
-    Adapter, Cell, DeviceKind, Element, IkeAuth, LabKind, LabPlan, Measurement, Tool,
+    Adapter, Cell, DeviceKind, Element, GatewayPeer, IkeAuth, LabKind, LabPlan, Measurement, Tool,
     WireGuardProgram,
 };
 use serde::Serialize;
@@ -165,7 +165,13 @@ fn of_dut<'a>(lab: &LabPlan, adapter: &'a Adapter) -> Vec<&'a str> {
                 .filter(|its| its.reset.is_some() || its.commands().next().is_some());
             let ways = commanded.filter_map(|its| its.via.first());
             let ways = ways.map(String::as_str);
-            ways.chain(tap.map(|_| "bridge")).collect()
+            let ike: &[&str] = match external.gateway {
+                Some(GatewayPeer::Ike(_)) => &["charon", "swanctl"],
+                Some(GatewayPeer::WireGuard(_)) | None => &[],
+            };
+            ways.chain(tap.map(|_| "bridge"))
+                .chain(ike.iter().copied())
+                .collect()
         }
         Adapter::Device(devices) => {
             let is_token = devices
@@ -309,9 +315,14 @@ mod tests {
         let lab = lab_from_text("l.yaml", text).unwrap();
         let boxes = "duts:\n  - external:\n      form: esp\n      suite: aes-256-gcm\n      \
                      boxes:\n        - { via: ssh admin@box, up: [\"up\"] }\n        - { via: /opt/way box }\n";
-        let needed = needed(boxes, PING, &lab);
-        assert_eq!(names(&needed), ["ip", "ethtool", "ping", "ssh"]);
-        assert_eq!(needed[3].install, None);
+        let two = needed(boxes, PING, &lab);
+        assert_eq!(names(&two), ["ip", "ethtool", "ping", "ssh"]);
+        assert_eq!(two[3].install, None);
+        let gateway = "duts:\n  - external:\n      gateway: { psk_file: /run/psk }\n      \
+                       boxes: [{ up: [\"up\"] }]\n";
+        let frames = "\n  - load: { direction: encrypt, rate: 1000 frames/s, duration: 1 s }";
+        let needed = needed(gateway, frames, &lab);
+        assert_eq!(names(&needed), ["ip", "ethtool", "charon", "swanctl"]);
     }
 
     #[test]

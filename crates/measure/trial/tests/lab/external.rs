@@ -3,6 +3,7 @@
 //! Each scenario has a network namespace of its own for what is the machine's otherwise: this
 //! executable is started again in one.
 
+mod gateway;
 mod rack;
 
 use crate::busy;
@@ -25,7 +26,7 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 10] = [
+pub(crate) const ALL: [(&str, fn()); 13] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     (
         "bumps_in_the_wire_that_seal_frames_pass_every_check",
@@ -50,6 +51,17 @@ pub(crate) const ALL: [(&str, fn()); 10] = [
     ("an_interface_that_cannot_be_taken_is_refused", || {
         outside("refused-interface")
     }),
+    ("one_gateway_that_speaks_ikev2_is_measured_each_way", || {
+        outside("ike-gateway")
+    }),
+    (
+        "one_gateway_that_speaks_wireguard_is_measured_each_way",
+        || outside("wireguard-gateway"),
+    ),
+    (
+        "a_gateway_that_does_not_agree_fails_the_cell_in_words",
+        || outside("refused-gateway"),
+    ),
     ("a_killed_run_gives_back_what_it_took", || outside("killed")),
     ("an_interrupted_run_takes_the_boxes_down", || {
         outside("interrupted")
@@ -88,6 +100,9 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "untapped" => untapped(),
         "refused-command" => refused_command(),
         "refused-interface" => refused_interface(),
+        "ike-gateway" => gateway::ike(),
+        "wireguard-gateway" => gateway::wireguard(),
+        "refused-gateway" => gateway::refused(),
         "killed" => killed(),
         "interrupted" => interrupted(),
         other => panic!("no scenario `{other}`"),

@@ -1,9 +1,11 @@
 //! Reads the settings of third-party boxes.
 
+use super::gateway::{self, GatewayPeer, IkePeer};
 use super::settings::{External, ExternalBox, Placeholder, fill_in};
 use crate::adapter::carrier::{Carrier, Form};
 use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
-use crate::axis::nanos;
+use crate::adapter::strongswan::StrongSwan;
+use crate::axis::{AxisValues, axis, nanos};
 use crate::words::command_prefix;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -71,18 +73,35 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
     let limit = map.with_default("limit", LIMIT_DEFAULT, read_limit);
     let ready = map.with_default("ready", READY_DEFAULT, read_limit);
     let boxes = map.required("boxes").and_then(read_boxes);
+    let tunnels = axis(map, "tunnels", 1, |node| {
+        node.integer(1..=StrongSwan::TUNNELS_MAX)
+    });
+    let peer = map.with_default("gateway", None, |node| match form {
+        Ok(form) => gateway::read(node, form).map(Some),
+        // Which keys it has depends on the form.
+        Err(reported) => Err(reported),
+    });
     let (form, words, given_ports, plain) = (form?, words?, given_ports?, plain?);
     if plain {
         nothing_of_encryption(map)?;
     }
+    let (boxes, bump, peer) = (boxes?, bump?, peer?);
+    if let (Some(node), true) = (map.optional("gateway"), boxes.len() > 1 || bump) {
+        let what = "one gateway is measured with `gateway`, between A's cable and B's";
+        let help = "write one box and no `bump`; or leave `gateway` out and measure two boxes";
+        return Err(node.mistake(what, help));
+    }
+    one_tunnel_for_any_address(map, peer.as_ref(), &tunnels)?;
     let settings = External {
-        boxes: boxes?,
+        boxes,
         carrier: (!plain).then_some(Carrier {
             form,
             suite: usual,
             udp: form != Form::MacSec,
         }),
-        bump: bump?,
+        bump,
+        gateway: peer,
+        tunnels: 1,
         ports: match plain {
             true => Vec::new(),
             false => given_ports.unwrap_or_else(|| ports(form).to_vec()),
@@ -100,7 +119,32 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
             it.suite_word = words.get(suite.name()).cloned();
             suite.name()
         })
+        .by(tunnels, |it, tunnels| {
+            it.tunnels = tunnels;
+            format!("t{tunnels}")
+        })
         .named(name)
+}
+
+/// Of a gateway whose traffic selectors are all addresses, only one tunnel can be told apart.
+fn one_tunnel_for_any_address(
+    map: &Map<'_>,
+    peer: Option<&GatewayPeer>,
+    tunnels: &AxisValues<u16>,
+) -> Result<(), Reported> {
+    let Some(GatewayPeer::Ike(IkePeer {
+        any_address: true, ..
+    })) = peer
+    else {
+        return Ok(());
+    };
+    match map.optional("tunnels") {
+        Some(node) if tunnels.iter().any(|tunnels| tunnels.value > 1) => Err(node.mistake(
+            "several tunnels cannot all be for any address",
+            "leave `selectors` out: each tunnel is for one pair of test addresses then",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses settings that only boxes that encrypt have.
@@ -112,6 +156,8 @@ fn nothing_of_encryption(map: &Map<'_>) -> Result<(), Reported> {
         "ports",
         "legacy",
         "insecure",
+        "gateway",
+        "tunnels",
     ];
     let given = keys
         .into_iter()

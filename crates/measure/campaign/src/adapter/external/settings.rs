@@ -1,5 +1,6 @@
 //! Settings of third-party boxes in the path.
 
+use super::gateway::GatewayPeer;
 use crate::adapter::carrier::Carrier;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,12 +23,31 @@ pub struct External {
     /// (bumps in the wire), or route packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bump: bool,
+    /// Set where one gateway is measured alone: how the station at B's cable, which is the other end
+    /// of its tunnels, agrees on keys with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayPeer>,
+    /// Tunnels: 1, or one for each pair of the first test addresses.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub tunnels: u16,
     /// The boxes' name of the suite, if it differs.
     pub suite_word: Option<String>,
     /// Timeout of one command, in nanoseconds.
     pub limit_ns: u64,
     /// Timeout from the last command until A reaches B, in nanoseconds.
     pub ready_ns: u64,
+}
+
+const fn one() -> u16 {
+    1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_one(tunnels: &u16) -> bool {
+    *tunnels == 1
 }
 
 /// Commands of one box, with [`Placeholder`]s.
@@ -99,6 +119,8 @@ pub enum Placeholder {
     StationA,
     /// Station B's address.
     StationB,
+    /// Number of tunnels.
+    Tunnels,
     /// The address that A sends to: the box's at A's cable.
     GatewayA,
     /// The address that B sends to.
@@ -119,13 +141,14 @@ pub enum Placeholder {
 
 impl Placeholder {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Suite,
         Self::SuiteWord,
         Self::Mtu,
         Self::CipherMtu,
         Self::StationA,
         Self::StationB,
+        Self::Tunnels,
         Self::GatewayA,
         Self::GatewayB,
         Self::NetworkA,
@@ -146,6 +169,7 @@ impl Placeholder {
             Self::CipherMtu => "cipher_mtu",
             Self::StationA => "station_a",
             Self::StationB => "station_b",
+            Self::Tunnels => "tunnels",
             Self::GatewayA => "gateway_a",
             Self::GatewayB => "gateway_b",
             Self::NetworkA => "network_a",

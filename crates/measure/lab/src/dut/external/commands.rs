@@ -137,6 +137,7 @@ impl<'a> CommandRunner<'a> {
             Placeholder::CipherMtu => links.cipher_mtu.to_string(),
             Placeholder::StationA => map.station(Side::A).to_string(),
             Placeholder::StationB => map.station(Side::B).to_string(),
+            Placeholder::Tunnels => self.plan.tunnels.to_string(),
             Placeholder::GatewayA => cables.gateway_a.to_string(),
             Placeholder::GatewayB => cables.gateway_b.to_string(),
             Placeholder::NetworkA => map.station_network(Side::A),

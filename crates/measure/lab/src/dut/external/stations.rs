@@ -25,17 +25,21 @@ pub(super) struct Cabling<'a> {
     pub(super) outside: &'a Outside,
     /// Whether the boxes pass frames on, so that each station is the other's neighbour.
     pub(super) bump: bool,
+    /// Whether B is the peer of the one gateway, at its cipher side.
+    pub(super) b_is_peer: bool,
 }
 
 /// A station at its cable.
 struct AtCable<'a> {
     interface: &'a str,
+    /// Its address there.
+    own: Ipv4Addr,
     /// Where it sends everything: the box's address, or the other station's.
     next_hop: Ipv4Addr,
     mac: [u8; 6],
+    mtu: u16,
     /// Its end inside the lab.
     end: End,
-    side: Side,
 }
 
 impl<'a> Cabling<'a> {
@@ -45,20 +49,31 @@ impl<'a> Cabling<'a> {
             true => site.map.station(other),
             false => gateway,
         };
+        let (map, links) = (site.map, site.links);
         match id {
             NodeId::A => AtCable {
                 interface: &cables.station_a,
+                own: map.station(Side::A),
                 next_hop: next_hop(cables.gateway_a, Side::B),
                 mac: self.outside.macs[0],
+                mtu: links.mtu,
                 end: A0,
-                side: Side::A,
+            },
+            _ if self.b_is_peer => AtCable {
+                interface: &cables.station_b,
+                own: map.cipher_end(Side::B),
+                next_hop: map.cipher_end(Side::A),
+                mac: self.outside.macs[1],
+                mtu: links.cipher_mtu,
+                end: B0,
             },
             _ => AtCable {
                 interface: &cables.station_b,
+                own: map.station(Side::B),
                 next_hop: next_hop(cables.gateway_b, Side::A),
                 mac: self.outside.macs[1],
+                mtu: links.mtu,
                 end: B0,
-                side: Side::B,
             },
         }
     }
@@ -69,15 +84,15 @@ impl<'a> Cabling<'a> {
         all(on_each(&site.stations, |station| {
             let AtCable {
                 interface,
+                own,
                 next_hop,
-                side,
+                mtu,
                 ..
             } = self.at_cable(site, station.id());
-            let own = site.map.station(side);
             ip(
                 station,
                 format!(
-                    "link set {interface} up\n\
+                    "link set {interface} mtu {mtu} up\n\
                      address replace {own}/24 dev {interface} noprefixroute\n\
                      route replace default via {next_hop} dev {interface} onlink src {own}\n"
                 ),
@@ -89,11 +104,12 @@ impl<'a> Cabling<'a> {
     pub(super) fn detach(&self, site: &Site<'_>) -> Result<()> {
         all(on_each(&site.stations, |station| {
             let AtCable { interface, end, .. } = self.at_cable(site, station.id());
-            let gateway = site.map.gateway_of(end);
+            let (gateway, mtu) = (site.map.gateway_of(end), site.links.mtu);
             ip(
                 station,
                 format!(
                     "route replace default via {gateway} dev {}\n\
+                     link set {interface} mtu {mtu}\n\
                      address flush dev {interface}\n\
                      neigh flush dev {interface}\n",
                     end.interface
@@ -123,6 +139,7 @@ impl<'a> Cabling<'a> {
             interface: at.interface.to_owned(),
             mac: at.mac,
             next_hop_mac,
+            address: at.own,
             ..site.map.frame_end(at.end)
         })
     }
@@ -162,9 +179,10 @@ impl<'a> Cabling<'a> {
             if deadline.is_over() {
                 let station = station.id().name();
                 let limit = limit.as_secs();
-                let help = match self.bump {
-                    true => "see whether the boxes pass broadcast frames between their cables",
-                    false => {
+                let help = match (self.bump, self.b_is_peer && at.end == B0) {
+                    (true, _) => "see whether the boxes pass broadcast frames between their cables",
+                    (false, true) => "give the gateway that address at its cipher side",
+                    (false, false) => {
                         "give the box that address there, or write another as `gateway_a` or `gateway_b` of the lab"
                     }
                 };

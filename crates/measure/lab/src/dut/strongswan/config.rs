@@ -7,8 +7,9 @@ use crate::dut::Site;
 use crate::dut::xfrm::INTERFACE_ID;
 use crate::topology::{Side, cipher_ends};
 use crate::{Node, NodeId};
-use campaign::plan::{DataPath, IkeAuth, StrongSwan};
+use campaign::plan::{DataPath, IkeAuth, IkePeer, StrongSwan};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 /// The connection's name.
 pub(super) const CONNECTION: &str = "t";
@@ -25,6 +26,9 @@ const DPD_DELAY_S: u32 = 30;
 /// When a station renews its SAs: 2^32 packets last 11 minutes at 6 M frames/s.
 const STATION_REKEY_TIME: &str = "rekey_time = 10m\n        rand_time = 0";
 
+/// Traffic selector of all addresses.
+const ANY_ADDRESS: &str = "0.0.0.0/0";
+
 /// Identity of the post-quantum pre-shared key.
 const PPK_ID: &str = "cipherbench";
 
@@ -32,19 +36,31 @@ const PPK_ID: &str = "cipherbench";
 const PLUGINS: &str = "random nonce openssl kdf pubkey pem x509";
 
 /// A gateway's side of the tunnel.
+#[derive(Clone)]
 pub(super) struct Half<'a> {
-    plan: &'a StrongSwan,
-    own: (&'static str, String),
-    peer: (&'static str, String),
+    pub(super) plan: &'a StrongSwan,
+    /// Identity and address.
+    own: (String, String),
+    peer: (String, String),
     /// Whether it sets up the tunnels as soon as they are configured.
-    initiates: bool,
+    pub(super) initiates: bool,
     /// Whether it is a station in a gateway's place.
-    is_station: bool,
+    pub(super) is_station: bool,
+    /// How long its first tunnel may take; `None`: the usual.
+    pub(super) ready: Option<Duration>,
+    /// Proposal of the IKE SA.
+    proposal: String,
+    ppk_id: &'a str,
+    /// Name of the authority that issued the peer's certificate, if it is known.
+    authority: Option<&'static str>,
+    /// The network in which an interface of the gateway has an address.
+    own_network: String,
     /// One for each pair of SAs.
     children: Vec<Child>,
 }
 
 /// The networks of one pair of SAs.
+#[derive(Clone)]
 struct Child {
     /// Networks behind the gateway.
     own: Vec<String>,
@@ -79,11 +95,64 @@ impl<'a> Half<'a> {
         };
         Self {
             plan,
-            own: (own.node.name(), site.map.address(own).to_string()),
-            peer: (peer.node.name(), site.map.address(peer).to_string()),
+            own: (
+                own.node.name().to_owned(),
+                site.map.address(own).to_string(),
+            ),
+            peer: (
+                peer.node.name().to_owned(),
+                site.map.address(peer).to_string(),
+            ),
             initiates: node.id() == INITIATOR,
             is_station: !site.loads(node.id()),
+            ready: None,
+            proposal: proposal(plan.ml_kem),
+            ppk_id: PPK_ID,
+            authority: Some(Secrets::AUTHORITY),
+            own_network: site.map.station_network(Side::of(own)),
             children,
+        }
+    }
+
+    /// The half of a station that is the peer of a gateway outside; tunnels may take `ready`. They
+    /// are for test frames only.
+    pub(super) fn beside_box(
+        plan: &'a StrongSwan,
+        peer: &'a IkePeer,
+        (site, node): (&Site<'_>, &dyn Node),
+        ready: Duration,
+    ) -> Self {
+        let mut half = Self::of(plan, site, node);
+        let networks = [Side::A, Side::B].map(|side| site.map.station_network(side));
+        for child in &mut half.children {
+            for list in [&mut child.own, &mut child.peer] {
+                // Boxes outside are measured with IPv4 only.
+                list.retain(|network| !networks.contains(network) && !network.contains(':'));
+            }
+        }
+        half.children.retain(|child| !child.own.is_empty());
+        if peer.any_address {
+            half.children = vec![Child {
+                own: vec![ANY_ADDRESS.to_owned()],
+                peer: vec![ANY_ADDRESS.to_owned()],
+            }];
+        }
+        for ((id, address), given) in [
+            (&mut half.own, &peer.own_id),
+            (&mut half.peer, &peer.box_id),
+        ] {
+            *id = given.as_ref().unwrap_or(address).clone();
+        }
+        if let Some(proposal) = &peer.proposal {
+            half.proposal.clone_from(proposal);
+        }
+        Self {
+            initiates: !peer.box_initiates,
+            is_station: true,
+            ready: Some(ready),
+            ppk_id: peer.ppk.as_ref().map_or(PPK_ID, |(_, id)| id),
+            authority: None,
+            ..half
         }
     }
 
@@ -95,8 +164,7 @@ impl<'a> Half<'a> {
             let is_host = |network: &&String| network.ends_with("/32") || network.ends_with("/128");
             return own.filter(is_host).cloned().collect();
         }
-        // In the station's own network the gateway has one.
-        own.skip(1)
+        own.filter(|network| ![&self.own_network, ANY_ADDRESS].contains(&network.as_str()))
             .filter_map(|network| last_address(network))
             .collect()
     }
@@ -120,14 +188,10 @@ impl<'a> Half<'a> {
             suite,
             auth,
             ppk,
-            ml_kem,
             ..
         } = self.plan;
+        let (proposal, ppk_id) = (&self.proposal, self.ppk_id);
         let ((id, own), (peer_id, peer)) = (&self.own, &self.peer);
-        let exchange = match ml_kem {
-            true => "x25519-ke1_mlkem768",
-            false => "x25519",
-        };
         let esp = Words::of(*suite).proposal();
         let rekey_time = match self.is_station {
             true => STATION_REKEY_TIME,
@@ -157,19 +221,19 @@ impl<'a> Half<'a> {
             ),
         };
         let ppk_of_connection = match ppk {
-            true => format!("    ppk_id = {PPK_ID}\n    ppk_required = yes\n"),
+            true => format!("    ppk_id = \"{ppk_id}\"\n    ppk_required = yes\n"),
             false => String::new(),
         };
         let mut kept = String::new();
         if *auth == IkeAuth::Psk {
             kept = format!(
-                "  ike-1 {{\n    id-1 = {id}\n    id-2 = {peer_id}\n    secret = 0x{}\n  }}\n",
+                "  ike-1 {{\n    id-1 = \"{id}\"\n    id-2 = \"{peer_id}\"\n    secret = 0x{}\n  }}\n",
                 secrets.psk
             );
         }
         if *ppk {
             let secret = &secrets.ppk;
-            kept += &format!("  ppk-1 {{\n    id = {PPK_ID}\n    secret = 0x{secret}\n  }}\n");
+            kept += &format!("  ppk-1 {{\n    id = \"{ppk_id}\"\n    secret = 0x{secret}\n  }}\n");
         }
         // In the kernel, an interface seals packets, so the daemon sets no routes. Gateways without
         // NAT between them use bare ESP, which kernel-libipsec lacks.
@@ -181,11 +245,11 @@ impl<'a> Half<'a> {
         };
         format!(
             "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
-             remote_addrs = {peer}\n    proposals = aes256gcm16-prfsha384-{exchange}\n    \
+             remote_addrs = {peer}\n    proposals = {proposal}\n    \
              mobike = no\n    rekey_time = 0\n    \
              dpd_delay = {DPD_DELAY_S}s\n{carrier}{ppk_of_connection}    \
-             local {{\n      {local}\n      id = {id}\n    }}\n    \
-             remote {{\n      {remote}\n      id = {peer_id}\n    }}\n    \
+             local {{\n      {local}\n      id = \"{id}\"\n    }}\n    \
+             remote {{\n      {remote}\n      id = \"{peer_id}\"\n    }}\n    \
              children {{\n{children}    }}\n  }}\n}}\nsecrets {{\n{kept}}}\n"
         )
     }
@@ -203,16 +267,20 @@ impl<'a> Half<'a> {
             ("local_addrs".to_owned(), own),
             ("remote_addrs".to_owned(), peer),
             ("rekey_time".to_owned(), "0"),
-            ("local-1/id".to_owned(), id),
-            ("remote-1/id".to_owned(), peer_id),
             ("local-1/class".to_owned(), class),
             ("remote-1/class".to_owned(), class),
         ];
-        if self.plan.auth == IkeAuth::Certificates {
-            expected.push(("remote-1/cacerts".to_owned(), Secrets::AUTHORITY));
+        // The daemon prints a distinguished name in words of its own.
+        let ids = [("local-1/id", id), ("remote-1/id", peer_id)];
+        let as_written = ids.into_iter().filter(|(_, id)| !id.contains('='));
+        expected.extend(as_written.map(|(key, id)| (key.to_owned(), id.as_str())));
+        if self.plan.auth == IkeAuth::Certificates
+            && let Some(authority) = self.authority
+        {
+            expected.push(("remote-1/cacerts".to_owned(), authority));
         }
         if self.plan.ppk {
-            expected.push(("ppk_id".to_owned(), PPK_ID));
+            expected.push(("ppk_id".to_owned(), self.ppk_id));
             expected.push(("ppk_required".to_owned(), "yes"));
         }
         let of_connection = expected
@@ -232,6 +300,15 @@ impl<'a> Half<'a> {
             .map(|(path, value)| (format!("{CONNECTION}/{path}"), value))
             .collect()
     }
+}
+
+/// The proposal of an IKE SA between two daemons of the lab.
+fn proposal(ml_kem: bool) -> String {
+    let exchange = match ml_kem {
+        true => "x25519-ke1_mlkem768",
+        false => "x25519",
+    };
+    format!("aes256gcm16-prfsha384-{exchange}")
 }
 
 /// Returns the plugins that a daemon loads.
@@ -290,10 +367,15 @@ mod tests {
     fn half(plan: &StrongSwan) -> Half<'_> {
         Half {
             plan,
-            own: ("gw1", "192.0.2.1".to_owned()),
-            peer: ("gw2", "192.0.2.2".to_owned()),
+            own: ("gw1".to_owned(), "192.0.2.1".to_owned()),
+            peer: ("gw2".to_owned(), "192.0.2.2".to_owned()),
             initiates: true,
             is_station: false,
+            ready: None,
+            proposal: proposal(plan.ml_kem),
+            ppk_id: PPK_ID,
+            authority: Some(Secrets::AUTHORITY),
+            own_network: "10.1.0.0/24".to_owned(),
             children: [
                 ("10.1.0.0/24", "10.2.0.0/24"),
                 ("198.18.0.0/16", "198.19.0.0/16"),
@@ -324,11 +406,9 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_in_the_text() {
-        let secrets = Secrets {
-            psk: "aa".to_owned(),
-            ppk: "bb".to_owned(),
-            ..Secrets::default()
-        };
+        let mut secrets = Secrets::default();
+        secrets.psk = "aa".to_owned();
+        secrets.ppk = "bb".to_owned();
         let plain = half(&PLAN).connections(&secrets);
         assert!(
             plain.contains("proposals = aes256gcm16-prfsha384-x25519\n"),

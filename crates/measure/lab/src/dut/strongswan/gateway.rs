@@ -1,6 +1,8 @@
 //! Programs run on a gateway, most of them `swanctl`.
 
+use super::KEYS_LOG;
 use super::answers::{self, Answer};
+use super::config::Half;
 use crate::protocol::Program;
 use crate::{LabError, Node, Result};
 use std::time::Duration;
@@ -21,6 +23,8 @@ pub(super) struct Gateway<'a> {
     pub(super) folder: &'a str,
     /// Its daemon.
     pub(super) program: &'a str,
+    /// Its half of the tunnels.
+    pub(super) half: Half<'a>,
 }
 
 impl Gateway<'_> {
@@ -78,6 +82,20 @@ impl Gateway<'_> {
         let said = [said, &log].into_iter().filter(|it| !it.is_empty());
         let (how, said) = (ended.how(), said.collect::<Vec<_>>().join("; "));
         Err(self.error(format!("failed on {name}: `{what}` ({how}): {said}")))
+    }
+
+    /// Adds the last words of the daemon's log to why its tunnels did not come up.
+    pub(super) fn with_log(&self, error: LabError) -> LabError {
+        let script = "grep -E 'IKE|NET' \"$1\" | tail -n 4";
+        let log = format!("{}/{KEYS_LOG}", self.folder);
+        let said = self.run(&["sh", "-c", script, "sh", &log]);
+        match (error, said) {
+            (LabError::Dut { reason, .. }, Ok(said)) if !said.is_empty() => {
+                let said = said.trim().replace('\n', "; ");
+                self.error(format!("{reason}\nthe station's daemon said: {said}"))
+            }
+            (error, _) => error,
+        }
     }
 
     /// Adds what to do when an SA does not come up.

@@ -5,7 +5,6 @@ use super::config::CONNECTION;
 use super::gateway::Gateway;
 use super::suites;
 use crate::Result;
-use campaign::plan::StrongSwan;
 use std::collections::BTreeSet;
 
 /// Counters summed over its SAs: strongSwan's name, and the reported one. Bytes are those of the
@@ -17,12 +16,9 @@ const COUNTERS: [(&str, &str); 4] = [
     ("packets-out", "sa_out_packets"),
 ];
 
-/// Checks that a gateway has `expected` SAs, all with the requested properties; returns facts.
-pub(super) fn look(
-    gateway: &Gateway<'_>,
-    plan: &StrongSwan,
-    expected: usize,
-) -> Result<Vec<(&'static str, String)>> {
+/// Checks that a gateway has all its SAs, with the requested properties; returns facts.
+pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>> {
+    let (plan, expected) = (gateway.half.plan, gateway.half.sas());
     let name = gateway.node.name();
     let sas = gateway.ask(&["--list-sas"])?;
     let of_ike = |key: &str| {

@@ -2,10 +2,12 @@
 //! certificate for each gateway.
 
 use crate::dut::Site;
-use crate::dut::keys::random_hex;
+use crate::dut::keys::{random_hex, read_file, read_secret};
 use crate::protocol::Program;
 use crate::{NodeId, Result};
-use campaign::plan::{IkeAuth, StrongSwan};
+use campaign::plan::{IkeAuth, IkePeer, IkeSecrets, StrongSwan};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long `openssl` may take for three keys.
@@ -59,8 +61,10 @@ pub(super) struct Secrets {
     pub(super) psk: String,
     /// Post-quantum pre-shared key (RFC 8784), in hexadecimal.
     pub(super) ppk: String,
-    /// The authority's certificate, then key and certificate of gw1 and of gw2.
-    pub(super) pems: Vec<String>,
+    /// The authority's certificate, in PEM; empty without certificates.
+    authority: String,
+    /// Key and certificate of each node, in PEM.
+    own: BTreeMap<NodeId, [String; 2]>,
 }
 
 impl Secrets {
@@ -72,34 +76,69 @@ impl Secrets {
         Ok(Self {
             psk: random_hex(site.dut, SECRET_BYTES)?,
             ppk: random_hex(site.dut, SECRET_BYTES)?,
-            pems: match plan.auth {
-                IkeAuth::Psk => Vec::new(),
+            ..match plan.auth {
+                IkeAuth::Psk => Self::default(),
                 IkeAuth::Certificates => certificates(site)?,
-            },
+            }
         })
+    }
+
+    /// The user's own, of a gateway outside, for the station that is its peer.
+    pub(super) fn of_files(dut: &str, peer: &IkePeer) -> Result<Self> {
+        let hex = |file: &Path| {
+            let text = read_secret(dut, file)?;
+            let line = text.lines().next().unwrap_or_default();
+            Ok(line.bytes().map(|byte| format!("{byte:02x}")).collect())
+        };
+        let pem = |file: &Path| read_file(dut, file);
+        let mut secrets = Self::default();
+        match &peer.auth {
+            IkeSecrets::Psk(file) => secrets.psk = hex(file)?,
+            IkeSecrets::Certificates {
+                authority,
+                certificate,
+                key,
+            } => {
+                secrets.authority = pem(authority)?;
+                let own = [read_secret(dut, key)?, pem(certificate)?];
+                secrets.own.insert(NodeId::B, own);
+            }
+        }
+        if let Some((file, _)) = &peer.ppk {
+            secrets.ppk = hex(file)?;
+        }
+        Ok(secrets)
     }
 
     /// Returns a gateway's files: the authority's certificate, its own key and its own certificate;
     /// empty without certificates.
     pub(super) fn files(&self, id: NodeId) -> Vec<(&'static str, &str)> {
-        let [ca, key1, crt1, key2, crt2] = &*self.pems else {
+        let Some([key, certificate]) = self.own.get(&id) else {
             return Vec::new();
         };
-        let (key, crt) = match id {
-            NodeId::Gw2 => (key2, crt2),
-            _ => (key1, crt1),
-        };
-        vec![("ca.crt", ca), ("own.key", key), ("own.crt", crt)]
+        vec![
+            ("ca.crt", &self.authority),
+            ("own.key", key),
+            ("own.crt", certificate),
+        ]
     }
 }
 
-fn certificates(site: &Site<'_>) -> Result<Vec<String>> {
+fn certificates(site: &Site<'_>) -> Result<Secrets> {
     let node = site.gateways[0];
     let program = Program::new(["sh", "-euc", SCRIPT]).with_input(OPENSSL_CONFIG);
     let ended = node.run(program, OPENSSL_LIMIT)?;
-    let pems = pems(&ended.stdout);
-    if ended.code == Some(0) && pems.len() == 5 {
-        return Ok(pems);
+    let pems = <[String; 5]>::try_from(pems(&ended.stdout));
+    if let (Some(0), Ok([authority, key1, certificate1, key2, certificate2])) = (ended.code, pems) {
+        let own = [
+            (NodeId::Gw1, [key1, certificate1]),
+            (NodeId::Gw2, [key2, certificate2]),
+        ];
+        return Ok(Secrets {
+            authority,
+            own: own.into(),
+            ..Secrets::default()
+        });
     }
     // Its standard output contains keys.
     let said = ended.stderr.trim();

@@ -6,7 +6,7 @@
 //! has each test address of its side on its loopback device, and a rule that still forwards packets
 //! for them.
 
-use super::config::{Half, INITIATOR};
+use super::config::Half;
 use super::gateway::{Gateway, TOOL_LIMIT};
 use super::proof::{self, Standing};
 use crate::dut::Site;
@@ -15,7 +15,6 @@ use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{Side, cipher_ends};
 use crate::{LabError, Node, Result};
-use campaign::plan::StrongSwan;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,23 +64,23 @@ undo 'ip -4' \"$1\"
 const REKEY: &str = "xargs -P 8 -I '{}' swanctl --rekey --child '{}' --uri \"$1\" > /dev/null";
 
 /// Adds the addresses that a gateway's daemon needs.
-pub(super) fn prepare(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-    if plan.tunnels > 1 {
+pub(super) fn prepare(half: &Half<'_>, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+    if half.plan.tunnels > 1 {
         pass_on(PASS_ON, site, node)?;
     }
-    let addresses = Half::of(plan, site, node).addresses().into_iter();
+    let addresses = half.addresses().into_iter();
     // Loopback addresses are not announced.
     let give = |it| format!("address replace {it} dev lo\n");
     ip(node, addresses.map(give).collect())
 }
 
 /// Removes the addresses, whether or not they were added.
-pub(super) fn undo(plan: &StrongSwan, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-    let addresses = Half::of(plan, site, node).addresses().into_iter();
+pub(super) fn undo(half: &Half<'_>, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+    let addresses = half.addresses().into_iter();
     // Replacing first ensures that the address exists.
     let take = |it| format!("address replace {it} dev lo\naddress del {it} dev lo\n");
     ip(node, addresses.map(take).collect())?;
-    match plan.tunnels {
+    match half.plan.tunnels {
         1 => Ok(()),
         _ => pass_on(PASS_ON_NO_MORE, site, node),
     }
@@ -100,67 +99,62 @@ fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     run_tool(node, Program::new(argv))
 }
 
-/// Waits until all tunnels are up on both gateways, of which the last sets them up since `start`;
-/// returns facts.
+/// Waits until all tunnels are up on these gateways, since `start`; returns facts of the one that
+/// sets them up.
 pub(super) fn await_up(
-    plan: &StrongSwan,
-    site: &Site<'_>,
     gateways: &[Gateway<'_>],
     start: Instant,
 ) -> Result<BTreeMap<String, String>> {
-    let expected = |gateway: &Gateway<'_>| Half::of(plan, site, gateway.node).sas();
-    let limit = limit(plan);
     for gateway in gateways {
-        let expected = expected(gateway);
+        let expected = gateway.half.sas();
         let is_up = |now: &Standing| now.spis.len() == expected && now.in_between == 0;
-        let now = await_standing(gateway, limit, is_up)?;
+        let now = await_standing(gateway, is_up)?;
         if !is_up(&now) {
-            return Err(explain(gateways, plan, site, (now.spis.len(), expected)));
+            return Err(explain(gateways, gateway, now.spis.len()));
         }
     }
     let took = start.elapsed().as_millis().to_string();
-    let initiator = INITIATOR.name();
-    Ok([
-        (format!("{initiator}/set_up_ms"), took),
-        (format!("{initiator}/tunnels"), plan.tunnels.to_string()),
-    ]
-    .into())
+    let mut facts = BTreeMap::new();
+    for gateway in gateways.iter().filter(|it| it.half.initiates) {
+        let name = gateway.node.id().name();
+        facts.insert(format!("{name}/set_up_ms"), took.clone());
+        let tunnels = gateway.half.plan.tunnels.to_string();
+        facts.insert(format!("{name}/tunnels"), tunnels);
+    }
+    Ok(facts)
 }
 
-/// Returns why tunnels do not come up: the daemon's answer to a request for a missing one.
-fn explain(
-    gateways: &[Gateway<'_>],
-    plan: &StrongSwan,
-    site: &Site<'_>,
-    (up, expected): (usize, usize),
-) -> LabError {
-    let limit = limit(plan).as_secs();
-    let initiators = gateways.iter().filter(|it| it.node.id() == INITIATOR);
-    for gateway in initiators {
-        let children = Half::of(plan, site, gateway.node).children();
-        let Some(child) = children.get(up.min(expected.saturating_sub(1))) else {
+/// Returns why only `up` tunnels of a gateway came up: the daemon's answer to a request for a
+/// missing one, where one of these gateways makes them.
+fn explain(gateways: &[Gateway<'_>], gateway: &Gateway<'_>, up: usize) -> LabError {
+    let initiators = gateways.iter().filter(|it| it.half.initiates);
+    for initiator in initiators {
+        let children = initiator.half.children();
+        let Some(child) = children.get(up.min(children.len().saturating_sub(1))) else {
             continue;
         };
         let timeout = LIMIT.as_secs().to_string();
         if let Err(error) =
-            gateway.swanctl(&["--initiate", "--child", child, "--timeout", &timeout])
+            initiator.swanctl(&["--initiate", "--child", child, "--timeout", &timeout])
         {
-            return gateway.explain(error);
+            return initiator.explain(error);
         }
     }
+    let (expected, limit) = (gateway.half.sas(), limit(&gateway.half).as_secs());
     let reason = format!("has set up {up} pairs of SAs of {expected} within {limit} s");
-    site.error(reason)
+    gateway.error(reason)
 }
 
 /// Renews the keys of all tunnels and waits until nothing is sealed with the old ones.
-pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>; 2]) -> Result<()> {
+pub(super) fn rekey(gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let mut before = Vec::new();
     for gateway in gateways {
         before.push(proof::standing(gateway)?.spis);
     }
     let [_, initiator] = gateways;
-    let children = Half::of(plan, site, initiator.node).children();
-    let asking = limit(plan) + REKEY_EACH * plan.tunnels.into();
+    let plan = initiator.half.plan;
+    let children = initiator.half.children();
+    let asking = limit(&initiator.half) + REKEY_EACH * plan.tunnels.into();
     let uri = initiator.uri();
     let program = Program::new(["sh", "-euc", REKEY, "sh", &uri]).with_input(children.join("\n"));
     initiator.run_program(asking, program)?;
@@ -168,9 +162,9 @@ pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>;
         let is_new = |now: &Standing| {
             now.spis.len() == before.len() && now.in_between == 0 && now.spis.is_disjoint(&before)
         };
-        let now = await_standing(gateway, limit(plan), is_new)?;
+        let now = await_standing(gateway, is_new)?;
         if !is_new(&now) {
-            let (name, limit) = (gateway.node.name(), limit(plan).as_secs());
+            let (name, limit) = (gateway.node.name(), limit(&gateway.half).as_secs());
             let left = now.spis.intersection(&before).count();
             let reason = format!("has {left} SAs with old keys on {name} after {limit} s");
             return Err(gateway.error(reason));
@@ -180,15 +174,15 @@ pub(super) fn rekey(plan: &StrongSwan, site: &Site<'_>, gateways: &[Gateway<'_>;
 }
 
 /// Takes all tunnels down for good: the initiator drops its configuration.
-pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Result<()> {
+pub(super) fn take_down(gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let [_, initiator] = gateways;
     initiator.swanctl(&["--terminate", "--ike", super::config::CONNECTION])?;
     initiator.swanctl(&["--load-conns", "--file", "/dev/null"])?;
     for gateway in gateways {
         let is_down = |now: &Standing| *now == Standing::default();
-        let now = await_standing(gateway, limit(plan), is_down)?;
+        let now = await_standing(gateway, is_down)?;
         if !is_down(&now) {
-            let (name, limit) = (gateway.node.name(), limit(plan).as_secs());
+            let (name, limit) = (gateway.node.name(), limit(&gateway.half).as_secs());
             let reason = format!("has tunnels on {name} still, after {limit} s");
             return Err(gateway.error(reason));
         }
@@ -197,12 +191,8 @@ pub(super) fn take_down(plan: &StrongSwan, gateways: &[Gateway<'_>; 2]) -> Resul
 }
 
 /// Polls a gateway's SAs until `is_it` holds or time is up; returns their last state.
-fn await_standing(
-    gateway: &Gateway<'_>,
-    limit: Duration,
-    is_it: impl Fn(&Standing) -> bool,
-) -> Result<Standing> {
-    let deadline = Deadline::after(limit);
+fn await_standing(gateway: &Gateway<'_>, is_it: impl Fn(&Standing) -> bool) -> Result<Standing> {
+    let deadline = Deadline::after(limit(&gateway.half));
     loop {
         let look = Instant::now();
         let now = proof::standing(gateway)?;
@@ -213,6 +203,7 @@ fn await_standing(
     }
 }
 
-fn limit(plan: &StrongSwan) -> Duration {
-    LIMIT.max(TOOL_LIMIT) + LIMIT_EACH * plan.tunnels.into()
+fn limit(half: &Half<'_>) -> Duration {
+    let first = half.ready.unwrap_or(LIMIT.max(TOOL_LIMIT));
+    first + LIMIT_EACH * half.plan.tunnels.into()
 }

@@ -22,6 +22,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
         interfaces_agree(observed, seen),
     ];
     checks.extend(path.between_the_gateways());
+    checks.push(sealed_by_station(observed, seen));
     checks.push(places::links_lossless(path, &observed.lost_at()));
     checks.push(dut_counters(observed, seen));
     checks.push(dut_as_asked(
@@ -31,6 +32,38 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
         evidence_trial(observed),
     ));
     checks
+}
+
+/// Nothing looks between one gateway alone and the station that is its peer: there the proof is that
+/// the station opened what the gateway sent, or that the gateway opened what it sealed.
+fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+    seen.path.cell.dut.adapter.external()?.gateway.as_ref()?;
+    let result = observed.result;
+    let trial = evidence_trial(observed)?;
+    let opens = seen.ends.sink.peer.is_some();
+    let (verb, engine) = match opens {
+        true => ("opened", &result.receiver.engine),
+        false => ("sealed", &result.sender.engine),
+    };
+    let frames = if opens { trial.received } else { trial.sent };
+    let (failure, detail) = match engine {
+        Some(engine) => (
+            None,
+            format!(
+                "the station {verb} {frames} frames with the keys that it has agreed on with the device, by {engine}; \
+                 whatever else came counts among those that could not be opened, or were no test frames"
+            ),
+        ),
+        None => (
+            Some(Explanation::new(
+                format!("the station {verb} none of its {frames} frames itself"),
+                "it did not stand for the device's peer",
+                then_repeat("this is a fault of the tester: report it"),
+            )),
+            format!("the station has no engine, and {verb} none of {frames} frames"),
+        ),
+    };
+    check("station-is-peer", failure, detail)
 }
 
 /// On which cores the stations' programs ran: a fact.

@@ -150,6 +150,25 @@ impl Rack {
         rack
     }
 
+    /// One box between both cables, in a network namespace that is the test's alone.
+    pub(super) fn with_one_box() -> Self {
+        run("ip link set lo up");
+        let boxes = [namespace(), namespace()];
+        let pid = boxes[0].id();
+        for (cable, port) in [("cable1", "eth0"), ("cable2", "wan")] {
+            run(&format!(
+                "ip link add {cable} mtu {IDLE_MTU} type veth peer name {port} netns {pid}"
+            ));
+        }
+        run("ip link set cable1 up");
+        run("ethtool -K cable2 gso off");
+        Self {
+            boxes,
+            folder: tempfile::tempdir().unwrap(),
+            tapped: false,
+        }
+    }
+
     fn write_keys(&self) {
         for (texts, name) in keying::pair_texts().unwrap().iter().zip(["box1", "box2"]) {
             for (suffix, text) in [("key", texts.key.as_str()), ("key.epoch", &texts.epochs)] {
@@ -187,6 +206,8 @@ impl Rack {
             }),
             ports: if bump { Vec::new() } else { vec![4500] },
             bump,
+            gateway: None,
+            tunnels: 1,
             suite_word: bump.then(|| "shake128-blake2".to_owned()),
             limit_ns: 20_000_000_000,
             ready_ns: 10_000_000_000,
@@ -312,7 +333,7 @@ impl Rack {
     }
 
     /// What runs a command in a box.
-    fn via(&self, number: usize) -> Vec<String> {
+    pub(super) fn via(&self, number: usize) -> Vec<String> {
         let pid = self.boxes[number - 1].id();
         format!("nsenter --net=/proc/{pid}/ns/net sh -c")
             .split(' ')

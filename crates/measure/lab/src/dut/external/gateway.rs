@@ -1,0 +1,123 @@
+//! One gateway alone: the station at B's cable is the other end of its tunnels.
+
+use super::super::keys::{read_secret, write_file};
+use super::super::strongswan::IkeStation;
+use crate::dut::Site;
+use crate::on_node::run_tool;
+use crate::protocol::Program;
+use crate::topology::Side;
+use crate::{Node, Result, StationKeys, StationPeer};
+use campaign::plan::{self, GatewayPeer, WireGuardPeer};
+use std::time::Duration;
+use wire::Suite;
+
+/// The station's keys for WireGuard's handshake.
+const WIREGUARD_FILE: &str = "station.conf";
+
+/// What the station has, to be the gateway's peer.
+pub(super) enum PeerStation {
+    /// A daemon that agrees on keys.
+    Ike(Box<IkeStation>),
+    /// Keys, for the handshakes of generator and analyser.
+    WireGuard {
+        peer: WireGuardPeer,
+        suite: Suite,
+        /// The gateway's port, and the station's.
+        port: u16,
+        /// The file with the keys, once it is written.
+        file: Option<String>,
+    },
+}
+
+impl PeerStation {
+    /// The peer that these settings ask for, if any.
+    pub(super) fn of(external: &plan::External) -> Option<Self> {
+        let suite = external.suite()?;
+        Some(match external.gateway.as_ref()? {
+            GatewayPeer::Ike(peer) => {
+                let ready = Duration::from_nanos(external.ready_ns);
+                let station = IkeStation::new(peer.clone(), suite, external.tunnels, ready);
+                Self::Ike(Box::new(station))
+            }
+            GatewayPeer::WireGuard(peer) => Self::WireGuard {
+                peer: peer.clone(),
+                suite,
+                port: *external.ports.first()?,
+                file: None,
+            },
+        })
+    }
+
+    /// Agrees on keys, or prepares to; returns facts of the tunnels.
+    pub(super) fn start(
+        &mut self,
+        site: &Site<'_>,
+        node: &dyn Node,
+    ) -> Result<Vec<(&'static str, String)>> {
+        match self {
+            Self::Ike(station) => station.start(site, node),
+            Self::WireGuard { peer, file, .. } => {
+                let text = wireguard_keys(site.dut, peer)?;
+                *file = Some(write_file(node, WIREGUARD_FILE, &text, true)?);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// How the station seals and opens, once it was started.
+    pub(super) fn as_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<StationPeer> {
+        match self {
+            Self::Ike(station) => station.as_peer(site, node),
+            Self::WireGuard {
+                suite, port, file, ..
+            } => {
+                let Some(file) = file else {
+                    return Err(site.error("has no peer: the station got no keys"));
+                };
+                Ok(StationPeer {
+                    keys: StationKeys::WireGuard(file.clone()),
+                    suite: *suite,
+                    local: site.map.cipher_end(Side::B),
+                    remote: site.map.cipher_end(Side::A),
+                    port: *port,
+                    lanes: 1,
+                    tunnels: 1,
+                })
+            }
+        }
+    }
+
+    /// # Errors
+    /// When its daemon is not as it has to be.
+    pub(super) fn check(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+        match self {
+            Self::Ike(station) => station.check(site, node),
+            Self::WireGuard { .. } => Ok(()),
+        }
+    }
+
+    /// Ends its daemon, and removes its keys.
+    pub(super) fn stop(&mut self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+        match self {
+            Self::Ike(station) => station.stop(site, node),
+            Self::WireGuard { file, .. } => match file.take() {
+                Some(file) => run_tool(node, Program::new(["rm", "-f", &file])),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// The station's keys, as `wg setconf` reads them.
+fn wireguard_keys(dut: &str, peer: &WireGuardPeer) -> Result<String> {
+    let private = read_secret(dut, &peer.key_file)?;
+    let mut text = format!(
+        "[Interface]\nPrivateKey = {}\n[Peer]\nPublicKey = {}\n",
+        private.trim(),
+        peer.box_public_key
+    );
+    if let Some(file) = &peer.psk_file {
+        text += &format!("PresharedKey = {}\n", read_secret(dut, file)?.trim());
+    }
+    Ok(text)
+}

@@ -1,0 +1,130 @@
+//! A daemon on a station that is the peer of a gateway outside.
+
+use super::charon::{self, Place, program_on};
+use super::config::Half;
+use super::gateway::Gateway;
+use super::secrets::Secrets;
+use super::{KEYS_LOG, NAT_PORT, SEQUENCES, proof, tunnels};
+use crate::dut::{Daemon, Site};
+use crate::topology::Side;
+use crate::{Node, NodeId, Result, StationKeys, StationPeer};
+use campaign::plan::{DataPath, IkeAuth, IkePeer, IkeSecrets, StrongSwan};
+use std::time::{Duration, Instant};
+use wire::Suite;
+
+/// The station's daemon, whose keys its generator or analyser uses.
+pub(in crate::dut) struct IkeStation {
+    plan: StrongSwan,
+    peer: IkePeer,
+    /// How long the tunnels may take.
+    ready: Duration,
+    place: Option<Place>,
+    processes: Vec<(NodeId, u64)>,
+}
+
+impl IkeStation {
+    pub(in crate::dut) const fn new(
+        peer: IkePeer,
+        suite: Suite,
+        tunnels: u16,
+        ready: Duration,
+    ) -> Self {
+        let auth = match peer.auth {
+            IkeSecrets::Psk(_) => IkeAuth::Psk,
+            IkeSecrets::Certificates { .. } => IkeAuth::Certificates,
+        };
+        Self {
+            plan: StrongSwan {
+                // Its kernel carries none of these packets.
+                data_path: DataPath::Libipsec,
+                suite,
+                auth,
+                ppk: peer.ppk.is_some(),
+                ml_kem: peer.ml_kem,
+                tunnels,
+            },
+            peer,
+            ready,
+            place: None,
+            processes: Vec::new(),
+        }
+    }
+
+    /// Starts the daemon and waits until the tunnels are up, with the requested suite; returns
+    /// facts of them.
+    pub(in crate::dut) fn start(
+        &mut self,
+        site: &Site<'_>,
+        node: &dyn Node,
+    ) -> Result<Vec<(&'static str, String)>> {
+        let program = program_on(site, &self.plan, node)?;
+        let secrets = Secrets::of_files(site.dut, &self.peer)?;
+        let half = self.half(site, node);
+        let place = Place::write(site, node, &half, &secrets, program)?;
+        self.place = Some(place);
+        tunnels::prepare(&self.half(site, node), site, node)?;
+        let process = self.gateway(site, node)?.start(site)?;
+        self.processes.push((node.id(), process));
+        let gateway = self.gateway(site, node)?;
+        gateway.check_daemon(site)?;
+        let start = Instant::now();
+        gateway.load()?;
+        let up = tunnels::await_up(std::slice::from_ref(&gateway), start);
+        up.map_err(|error| gateway.with_log(error))?;
+        let took = start.elapsed().as_millis().to_string();
+        let facts = proof::look(&gateway)?;
+        gateway.remove_routes()?;
+        let more = [
+            ("set_up_ms", took),
+            ("tunnels", self.plan.tunnels.to_string()),
+        ];
+        Ok(facts.into_iter().chain(more).collect())
+    }
+
+    /// How the station seals and opens.
+    pub(in crate::dut) fn as_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<StationPeer> {
+        let gateway = self.gateway(site, node)?;
+        Ok(StationPeer {
+            keys: StationKeys::Ike {
+                log: format!("{}/{KEYS_LOG}", gateway.folder),
+                sequences: format!("{}/{SEQUENCES}", gateway.folder),
+            },
+            suite: self.plan.suite,
+            local: site.map.cipher_end(Side::B),
+            remote: site.map.cipher_end(Side::A),
+            port: NAT_PORT,
+            lanes: 1,
+            tunnels: self.plan.tunnels,
+        })
+    }
+
+    /// # Errors
+    /// When the daemon has died, or has sealed packets with the keys that the generator uses.
+    pub(in crate::dut) fn check(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+        self.gateway(site, node)?.check_station(&self.processes)
+    }
+
+    /// Ends the daemon and removes its files.
+    pub(in crate::dut) fn stop(&mut self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+        let dut = site.dut;
+        let stopped = self.processes.drain(..).map(|(_, process)| {
+            let daemon = Daemon { dut, node, process };
+            daemon.stop()
+        });
+        let stopped = stopped.fold(Ok(()), Result::and);
+        let place = self.place.take();
+        let cleaned = charon::clean(site, node, &self.half(site, node), place.as_ref());
+        stopped.and(cleaned)
+    }
+
+    fn half(&self, site: &Site<'_>, node: &dyn Node) -> Half<'_> {
+        Half::beside_box(&self.plan, &self.peer, (site, node), self.ready)
+    }
+
+    fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>> {
+        match &self.place {
+            Some(place) => Ok(place.gateway(site, node, self.half(site, node))),
+            None => Err(site.error("has no peer: the station's IKE daemon was never started")),
+        }
+    }
+}

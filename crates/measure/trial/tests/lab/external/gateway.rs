@@ -1,0 +1,354 @@
+//! One box between the cables, of which the station is the peer: strongSwan and wireguard-go, started
+//! by commands as any other box.
+
+use super::lab_of;
+use super::rack::{Rack, adapter};
+use crate::frames::{assert_all_came, frames, load, passes, short};
+use crate::trials::TestLab;
+use campaign::plan::{
+    Carrier, Direction, External, ExternalBox, Form, GatewayPeer, IkePeer, IkeSecrets,
+    WireGuardPeer,
+};
+use journal::record::{Measured, Outcome};
+use lab::{Bench, NodeId};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use wire::Suite;
+
+/// The box's configuration, for its own test network and the station's.
+const SWANCTL: &str = "
+connections {
+  edge {
+    version = 2
+    local_addrs = 192.0.2.1
+    remote_addrs = 192.0.2.2
+    proposals = aes256-sha256-modp2048
+    mobike = no
+    local { auth = psk
+      id = edge.example }
+    remote { auth = psk
+      id = bench.example }
+    children { all { local_ts = SELECTORS_A
+      remote_ts = SELECTORS_B
+      esp_proposals = {suite_word} } }
+  }
+}
+secrets { ike-1 { id-1 = edge.example
+  secret = \"a secret of the test\" } }
+";
+
+const STRONGSWAN: &str = "
+charon {
+  load = random nonce openssl kdf pubkey pem x509 kernel-libipsec kernel-netlink socket-default vici
+  install_virtual_ip = no
+  routing_table = 0
+  filelog { stderr { default = 1 } }
+  plugins { vici { socket = unix://FOLDER/box.vici } }
+}
+";
+
+/// Commands that every box needs first.
+fn ports_up() -> Vec<String> {
+    [
+        "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1",
+        "ip address replace {gateway_a}/24 dev eth0; ip link set eth0 mtu {mtu} up",
+        "ip address replace {cipher_a}/24 dev wan; ip link set wan mtu {cipher_mtu} up",
+        "ip route replace {test_network_a} via {station_a}",
+        "for port in eth0 wan; do ethtool -K $port tso off gso off tx-udp-segmentation off; done",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+fn kill(pid_file: &str) -> String {
+    format!("pid=$(cat {pid_file}) && kill $pid && while kill -0 $pid; do sleep 0.01; done 2>&-")
+}
+
+fn secret(rack: &Rack, name: &str, text: &str) -> PathBuf {
+    let path = rack.path(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+fn gateway(
+    rack: &Rack,
+    carrier: Carrier,
+    port: u16,
+    up: Vec<String>,
+    peer: GatewayPeer,
+) -> External {
+    let folder = rack.folder.path().display();
+    External {
+        boxes: vec![ExternalBox {
+            via: rack.via(1),
+            up,
+            down: vec![
+                "ip rule del pref 1; ip rule del pref 0; ip rule add pref 0 lookup local"
+                    .to_owned(),
+                kill(&format!("{folder}/box.pid")),
+                "ip address flush dev eth0; ip address flush dev wan".to_owned(),
+            ],
+            ..ExternalBox::default()
+        }],
+        carrier: Some(carrier),
+        ports: vec![port],
+        bump: false,
+        gateway: Some(peer),
+        tunnels: 1,
+        suite_word: None,
+        limit_ns: 20_000_000_000,
+        ready_ns: 10_000_000_000,
+    }
+}
+
+/// A strongSwan with kernel-libipsec. Its TUN device gets the route to all test addresses behind the
+/// station: its own are for whole networks only.
+fn strongswan(rack: &Rack, any_address: bool) -> External {
+    let folder = rack.folder.path().display().to_string();
+    let selectors = match any_address {
+        true => ["0.0.0.0/0", "0.0.0.0/0"],
+        false => ["198.18.0.0/16", "198.19.0.0/16"],
+    };
+    let text = SWANCTL
+        .replace("SELECTORS_A", selectors[0])
+        .replace("SELECTORS_B", selectors[1]);
+    fs::write(
+        rack.path("strongswan.conf"),
+        STRONGSWAN.replace("FOLDER", &folder),
+    )
+    .unwrap();
+    let mut up = ports_up();
+    // The daemon wants an address of the box in the network of each tunnel; packets for it are passed
+    // on all the same.
+    up.push(
+        "for last in 0.1 0.2 0.3 255.254; do ip address replace 198.18.$last/32 dev lo; done\n\
+         ip rule del pref 0; ip rule add pref 1 lookup local\n\
+         ip rule add pref 0 to {test_network_a} lookup main"
+            .to_owned(),
+    );
+    up.push(format!("cat > {folder}/swanctl.conf << 'END'\n{text}END"));
+    // Its file with the process id has a fixed place.
+    up.push(format!(
+        "rm -f {folder}/box.vici; : > {folder}/box.log\n\
+         STRONGSWAN_CONF={folder}/strongswan.conf unshare --mount sh -c \
+         'mount -t tmpfs tmpfs /run; exec \"$(PATH=$PATH:/usr/lib/ipsec:/usr/libexec/ipsec command -v charon)\"' \
+         > {folder}/box.log 2>&1 & echo $! > {folder}/box.pid\n\
+         until grep -q 'JOB. spawning' {folder}/box.log\n\
+         do kill -0 $! || {{ cat {folder}/box.log >&2; exit 1; }}; sleep 0.01; done"
+    ));
+    up.push(format!(
+        "swanctl --load-all --noprompt --file {folder}/swanctl.conf --uri unix://{folder}/box.vici"
+    ));
+    up.push("ip link set ipsec0 mtu 1400 txqueuelen 5000 up; ip route replace {test_network_b} dev ipsec0 metric 1".to_owned());
+    let peer = GatewayPeer::Ike(IkePeer {
+        auth: IkeSecrets::Psk(secret(rack, "psk", "a secret of the test\n")),
+        ppk: None,
+        own_id: Some("bench.example".to_owned()),
+        box_id: Some("edge.example".to_owned()),
+        proposal: Some("aes256-sha256-modp2048".to_owned()),
+        ml_kem: false,
+        any_address,
+        box_initiates: false,
+    });
+    let carrier = Carrier {
+        form: Form::Esp,
+        suite: Suite::Aes256Gcm,
+        udp: true,
+    };
+    External {
+        suite_word: Some("aes256gcm16".to_owned()),
+        ..gateway(rack, carrier, 4500, up, peer)
+    }
+}
+
+/// All that was sent through the one gateway came, and the station was its peer.
+fn assert_alone(measured: &Measured, direction: Direction) {
+    let result = measured.frames().unwrap();
+    let decrypts = direction == Direction::Decrypt;
+    assert_eq!(result.sender.engine.is_some(), decrypts);
+    assert_eq!(result.receiver.engine.is_some(), !decrypts);
+    let checks = &measured.evidence.checks;
+    assert!(passes(measured, "station-is-peer"), "{checks:?}");
+    assert!(passes(measured, "only-test-frames"), "{checks:?}");
+    assert!(checks.iter().all(|it| it.name != "encryption-not-proven"));
+    assert_eq!(measured.cpu.dut_ns, None, "the box has cores of its own");
+}
+
+fn measure(lab: &mut TestLab, device: &External, direction: Direction) -> Measured {
+    let mut traffic = short(direction);
+    traffic.frames.tunnels = device.tunnels.into();
+    let measured = lab.measured(&frames(adapter(device.clone()), traffic, load(200)));
+    assert_all_came(&measured, 200, 1);
+    assert_alone(&measured, direction);
+    measured
+}
+
+pub(super) fn ike() {
+    if is_missing("swanctl") {
+        return;
+    }
+    let rack = Rack::with_one_box();
+    let before = Rack::addresses();
+    let mut lab = TestLab::on(&lab_of(&rack));
+    for (any_address, tunnels, suite, word) in [
+        (false, 1, Suite::Aes256Gcm, "aes256gcm16"),
+        (
+            false,
+            3,
+            Suite::from_name("aes-128-cbc-hmac-sha256").unwrap(),
+            "aes128-sha256",
+        ),
+        (true, 1, Suite::ChaCha20Poly1305, "chacha20poly1305"),
+    ] {
+        let mut device = strongswan(&rack, any_address);
+        device.tunnels = tunnels;
+        device.carrier.as_mut().unwrap().suite = suite;
+        device.suite_word = Some(word.to_owned());
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let measured = measure(&mut lab, &device, direction);
+            let facts = &measured.evidence.dut_facts;
+            assert_eq!(facts["gw1/suite"], suite.name(), "{facts:?}");
+            assert!(facts["gw1/ike"].contains("MODP_2048"), "{facts:?}");
+        }
+    }
+    drop(lab);
+    assert!(rack.has_all_back());
+    assert_eq!(Rack::addresses(), before);
+}
+
+pub(super) fn wireguard() {
+    let rack = Rack::with_one_box();
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let host = lab.lab.node(NodeId::Host);
+    let located = |program| host.locate(program).unwrap();
+    let started = match (located("wireguard-go"), located("boringtun-cli")) {
+        (Some(go), _) => format!("{go} --foreground wgbox"),
+        (None, Some(boringtun)) => {
+            format!("{boringtun} --foreground --disable-drop-privileges wgbox")
+        }
+        (None, None) => return skip("wireguard-go"),
+    };
+    let folder = rack.folder.path().display().to_string();
+    let [station, own] = [wg(&["genkey"], ""), wg(&["genkey"], "")];
+    let [station_public, own_public] = [&station, &own].map(|key| wg(&["pubkey"], key));
+    let psk = wg(&["genpsk"], "");
+    let conf = format!(
+        "[Interface]\nPrivateKey = {own}\nListenPort = 51820\n[Peer]\nPublicKey = {station_public}\n\
+         PresharedKey = {psk}\nEndpoint = 192.0.2.2:51820\nAllowedIPs = 10.2.0.0/24, 198.19.0.0/16\n"
+    );
+    secret(&rack, "wg.conf", &conf);
+    let mut up = ports_up();
+    up.push(format!(
+        "{started} > {folder}/box.log 2>&1 & echo $! > {folder}/box.pid\n\
+         until wg show wgbox > /dev/null 2>&1; do kill -0 $!; sleep 0.05; done"
+    ));
+    up.push(format!("wg setconf wgbox {folder}/wg.conf"));
+    up.push("ip link set wgbox mtu {mtu} txqueuelen 5000 up; ip route replace {test_network_b} dev wgbox".to_owned());
+    let peer = GatewayPeer::WireGuard(WireGuardPeer {
+        key_file: secret(&rack, "station.key", &station),
+        box_public_key: own_public,
+        psk_file: Some(secret(&rack, "psk", &psk)),
+    });
+    let carrier = Carrier {
+        form: Form::WireGuard,
+        suite: Suite::ChaCha20Poly1305,
+        udp: true,
+    };
+    let device = gateway(&rack, carrier, 51820, up, peer);
+    for direction in [Direction::Encrypt, Direction::Decrypt] {
+        measure(&mut lab, &device, direction);
+    }
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+/// Runs `wg` with an input; what it prints.
+fn wg(words: &[&str], input: &str) -> String {
+    let mut child = Command::new("wg")
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+pub(super) fn refused() {
+    if is_missing("swanctl") {
+        return;
+    }
+    let rack = Rack::with_one_box();
+    let mut lab = TestLab::on(&lab_of(&rack));
+    let reason = |lab: &mut TestLab, mut device: External| {
+        device.ready_ns = 3_000_000_000;
+        let cell = frames(adapter(device), short(Direction::Encrypt), load(200));
+        match lab.record(&cell).outcome {
+            Outcome::Failed { reason } => reason,
+            other => panic!("{other:#?}"),
+        }
+    };
+    let ike = |device: &mut External, change: &dyn Fn(&mut IkePeer)| {
+        let Some(GatewayPeer::Ike(peer)) = &mut device.gateway else {
+            unreachable!("it speaks IKE");
+        };
+        change(peer);
+    };
+    let mut other_key = strongswan(&rack, false);
+    ike(&mut other_key, &|peer| {
+        peer.auth = IkeSecrets::Psk(secret(&rack, "other", "another secret\n"));
+    });
+    let said = reason(&mut lab, other_key);
+    assert!(said.contains("AUTH"), "{said}");
+    let mut other_suite = strongswan(&rack, false);
+    other_suite.carrier.as_mut().unwrap().suite = Suite::ChaCha20Poly1305;
+    let said = reason(&mut lab, other_suite);
+    assert!(said.contains("NO_PROPOSAL_CHOSEN"), "{said}");
+    let mut readable = strongswan(&rack, false);
+    ike(&mut readable, &|peer| {
+        let path = secret(&rack, "readable", "x\n");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        peer.auth = IkeSecrets::Psk(path);
+    });
+    let said = reason(&mut lab, readable);
+    assert!(
+        said.contains("chmod 600") && !said.contains("'x'"),
+        "{said}"
+    );
+    let mut absent = strongswan(&rack, false);
+    ike(&mut absent, &|peer| {
+        peer.auth = IkeSecrets::Psk("/nowhere/psk".into());
+    });
+    let said = reason(&mut lab, absent);
+    assert!(said.contains("/nowhere/psk: No such file"), "{said}");
+    drop(lab);
+    assert!(rack.has_all_back());
+}
+
+/// Whether a program is missing here, which is said.
+fn is_missing(program: &str) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    if !found.success() {
+        skip(program);
+    }
+    !found.success()
+}
+
+fn skip(program: &str) {
+    eprintln!("SKIPPED: there is no {program}");
+    assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
+}
