@@ -67,9 +67,12 @@ fn every_shipped_campaign_and_lab_is_right() {
             Some(campaign.name()),
             path.file_stem().and_then(|stem| stem.to_str())
         );
-        let lab = match campaign.name().starts_with("external-") {
-            true => load_lab(&root().join("labs/external.yaml")).unwrap(),
-            false => campaign.usual_lab(),
+        let lab = match campaign.name() {
+            "external-gateway" => load_lab(&root().join("labs/gateway.yaml")).unwrap(),
+            name if name.starts_with("external-") => {
+                load_lab(&root().join("labs/external.yaml")).unwrap()
+            }
+            _ => campaign.usual_lab(),
         };
         campaign
             .plan(&lab, &HOST)

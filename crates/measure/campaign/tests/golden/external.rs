@@ -27,6 +27,21 @@ duts:
         - { via: sshpass -p secret ssh box, version: \"{x}\" }
   - external: { name: g, boxes: [{}, { reset: reboot }] }
   - external: { name: h, plain: on, suite: aes-256-gcm, ports: [500], boxes: [{}] }
+  - external: { name: i, gateway: { psk_file: /k, ca_file: /c }, boxes: [{}] }
+  - external: { name: j, gateway: { psk_file: /k, ppk_file: /p }, boxes: [{}, {}] }
+  - external: { name: k, gateway: { psk_file: /k, selectors: any }, tunnels: [1, 2], boxes: [{}] }
+  - external: { name: l, gateway: { psk_file: /k, ike: 'a\"b', ml_kem: on }, boxes: [{}] }
+  - external: { name: m, gateway: { psk_file: /k, ike: aes256-sha256, ml_kem: on }, boxes: [{}] }
+  - external: { name: n, form: openvpn, gateway: { psk_file: /k }, boxes: [{}] }
+  - external: { name: o, form: wireguard, gateway: { key_file: /k, box_public_key: x }, boxes: [{}] }
+  - external:
+      name: r
+      form: wireguard
+      gateway: { key_file: /k, box_public_key: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= }
+      tunnels: 2
+      boxes: [{}]
+  - external: { name: p, gateway: { psk_file: /k }, boxes: [{}, {}] }
+  - external: { name: q, plain: on, gateway: { psk_file: /k }, tunnels: 2, boxes: [{}] }
 trials: [ping: { mtu: 1400 B }]
 ";
     let mistakes = from_text("campaigns/external.yaml", text).unwrap_err();
@@ -68,6 +83,15 @@ trials:
 ";
     let campaign = from_text("campaigns/external.yaml", text).unwrap();
     let mut all = String::new();
+    let gateway = "\
+campaign: c
+duts: [external: { name: edge, gateway: { psk_file: /k }, boxes: [{}] }]
+trials: [ping: { mtu: 1400 B }]
+";
+    let gateway = from_text("campaigns/gateway.yaml", gateway).unwrap();
+    let rack = lab_from_text("labs/rack.yaml", RACK).unwrap();
+    let mistakes = gateway.plan(&rack, &HOST).unwrap_err();
+    all.push_str(&format!("{mistakes}\n\n"));
     for lab in [
         LabFile::built_in(),
         LabFile::built_in_named("memory").unwrap(),

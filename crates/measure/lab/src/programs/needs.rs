@@ -165,7 +165,7 @@ fn of_dut<'a>(lab: &LabPlan, adapter: &'a Adapter) -> Vec<&'a str> {
                 .filter(|its| its.reset.is_some() || its.commands().next().is_some());
             let ways = commanded.filter_map(|its| its.via.first());
             let ways = ways.map(String::as_str);
-            let ike: &[&str] = match external.gateway {
+            let ike: &[&str] = match external.gateway.as_deref() {
                 Some(GatewayPeer::Ike(_)) => &["charon", "swanctl"],
                 Some(GatewayPeer::WireGuard(_)) | None => &[],
             };
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(two[3].install, None);
         let gateway = "duts:\n  - external:\n      gateway: { psk_file: /run/psk }\n      \
                        boxes: [{ up: [\"up\"] }]\n";
-        let frames = "\n  - load: { direction: encrypt, rate: 1000 frames/s, duration: 1 s }";
+        let frames = "[load: { frame: 64 B, direction: encrypt }]";
         let needed = needed(gateway, frames, &lab);
         assert_eq!(names(&needed), ["ip", "ethtool", "charon", "swanctl"]);
     }

@@ -91,7 +91,7 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
         let help = "write one box and no `bump`; or leave `gateway` out and measure two boxes";
         return Err(node.mistake(what, help));
     }
-    one_tunnel_for_any_address(map, peer.as_ref(), &tunnels)?;
+    one_tunnel_where_needed(map, peer.as_ref(), &tunnels)?;
     let settings = External {
         boxes,
         carrier: (!plain).then_some(Carrier {
@@ -100,7 +100,7 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
             udp: form != Form::MacSec,
         }),
         bump,
-        gateway: peer,
+        gateway: peer.map(Box::new),
         tunnels: 1,
         ports: match plain {
             true => Vec::new(),
@@ -126,23 +126,29 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
         .named(name)
 }
 
-/// Of a gateway whose traffic selectors are all addresses, only one tunnel can be told apart.
-fn one_tunnel_for_any_address(
+/// Refuses several tunnels of a gateway whose tunnels the station could not tell apart.
+fn one_tunnel_where_needed(
     map: &Map<'_>,
     peer: Option<&GatewayPeer>,
     tunnels: &AxisValues<u16>,
 ) -> Result<(), Reported> {
-    let Some(GatewayPeer::Ike(IkePeer {
-        any_address: true, ..
-    })) = peer
-    else {
-        return Ok(());
-    };
-    match map.optional("tunnels") {
-        Some(node) if tunnels.iter().any(|tunnels| tunnels.value > 1) => Err(node.mistake(
+    let (what, help) = match peer {
+        Some(GatewayPeer::Ike(IkePeer {
+            any_address: true, ..
+        })) => (
             "several tunnels cannot all be for any address",
             "leave `selectors` out: each tunnel is for one pair of test addresses then",
-        )),
+        ),
+        Some(GatewayPeer::WireGuard(_)) => (
+            "the station has one pair of keys for WireGuard, and so one tunnel",
+            "leave `tunnels` out",
+        ),
+        Some(GatewayPeer::Ike(_)) | None => return Ok(()),
+    };
+    match map.optional("tunnels") {
+        Some(node) if tunnels.iter().any(|tunnels| tunnels.value > 1) => {
+            Err(node.mistake(what, help))
+        }
         _ => Ok(()),
     }
 }

@@ -23,10 +23,10 @@ pub struct External {
     /// (bumps in the wire), or route packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bump: bool,
-    /// Set where one gateway is measured alone: how the station at B's cable, which is the other end
-    /// of its tunnels, agrees on keys with it.
+    /// Set where one gateway is measured alone: how the station at B's cable, the other end of its
+    /// tunnels, agrees on keys with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<GatewayPeer>,
+    pub gateway: Option<Box<GatewayPeer>>,
     /// Tunnels: 1, or one for each pair of the first test addresses.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub tunnels: u16,

@@ -33,7 +33,7 @@ impl PeerStation {
     /// The peer that these settings ask for, if any.
     pub(super) fn of(external: &plan::External) -> Option<Self> {
         let suite = external.suite()?;
-        Some(match external.gateway.as_ref()? {
+        Some(match external.gateway.as_deref()? {
             GatewayPeer::Ike(peer) => {
                 let ready = Duration::from_nanos(external.ready_ns);
                 let station = IkeStation::new(peer.clone(), suite, external.tunnels, ready);

@@ -34,8 +34,8 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
     checks
 }
 
-/// Nothing looks between one gateway alone and the station that is its peer: there the proof is that
-/// the station opened what the gateway sent, or that the gateway opened what it sealed.
+/// Nothing looks between one gateway alone and the station that is its peer. The proof is that the
+/// station opened what the gateway sent, or that the gateway opened what it sealed.
 fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     seen.path.cell.dut.adapter.external()?.gateway.as_ref()?;
     let result = observed.result;

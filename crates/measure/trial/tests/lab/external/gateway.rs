@@ -1,5 +1,5 @@
-//! One box between the cables, of which the station is the peer: strongSwan and wireguard-go, started
-//! by commands as any other box.
+//! One box between the cables, of which the station is the peer: strongSwan and wireguard-go,
+//! started by commands as any other box.
 
 use super::lab_of;
 use super::rack::{Rack, adapter};
@@ -97,7 +97,7 @@ fn gateway(
         carrier: Some(carrier),
         ports: vec![port],
         bump: false,
-        gateway: Some(peer),
+        gateway: Some(Box::new(peer)),
         tunnels: 1,
         suite_word: None,
         limit_ns: 20_000_000_000,
@@ -105,8 +105,8 @@ fn gateway(
     }
 }
 
-/// A strongSwan with kernel-libipsec. Its TUN device gets the route to all test addresses behind the
-/// station: its own are for whole networks only.
+/// A strongSwan with kernel-libipsec. Its TUN device gets the route to all test addresses behind
+/// the station: its own are for whole networks only.
 fn strongswan(rack: &Rack, any_address: bool) -> External {
     let folder = rack.folder.path().display().to_string();
     let selectors = match any_address {
@@ -122,8 +122,8 @@ fn strongswan(rack: &Rack, any_address: bool) -> External {
     )
     .unwrap();
     let mut up = ports_up();
-    // The daemon wants an address of the box in the network of each tunnel; packets for it are passed
-    // on all the same.
+    // The daemon wants an address of the box in the network of each tunnel; packets for it are
+    // passed on all the same.
     up.push(
         "for last in 0.1 0.2 0.3 255.254; do ip address replace 198.18.$last/32 dev lo; done\n\
          ip rule del pref 0; ip rule add pref 1 lookup local\n\
@@ -299,7 +299,7 @@ pub(super) fn refused() {
         }
     };
     let ike = |device: &mut External, change: &dyn Fn(&mut IkePeer)| {
-        let Some(GatewayPeer::Ike(peer)) = &mut device.gateway else {
+        let Some(GatewayPeer::Ike(peer)) = device.gateway.as_deref_mut() else {
             unreachable!("it speaks IKE");
         };
         change(peer);
