@@ -9,8 +9,7 @@
 
 use port::memory_frame_pair;
 use std::net::Ipv4Addr;
-use std::path::Path;
-use traffic::spec::{Addresses, KeySource, Peer, Receive, Send};
+use traffic::spec::{Addresses, IkeKeys, KeySource, Peer, Receive, Send};
 use traffic::{Analyser, Clock, Generator, KeyUse, Keys, Monotonic, Part, Step};
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};
@@ -25,16 +24,33 @@ struct Case {
     mix: FrameMix,
     flows: u32,
     tunnels: u32,
-    lanes: Option<u16>,
+    sealed: Option<Sealed>,
 }
 
+/// Whose keys the stations seal and open with.
+#[derive(Clone, Copy)]
+enum Sealed {
+    /// Static ones, for so many lanes.
+    Static(u16),
+    /// What two strongSwan daemons have agreed on, by their logs.
+    Ike,
+}
+
+/// Logs of two daemons with the keys of two tunnels, from 198.18.0.1 to .2 and 198.18.1.1 to .2.
+const LOGS: [&str; 2] = [
+    include_str!("../src/keys/fixtures/gw1-rekeys.log"),
+    include_str!("../src/keys/fixtures/gw2-rekeys.log"),
+];
+/// The last line of both before the first renewal of a key.
+const BEFORE_RENEWAL: &str = "c1{2} state change: INSTALLING => INSTALLED";
+
 fn main() {
-    let case = |name, flows, tunnels, lanes| Case {
+    let case = |name, flows, tunnels, sealed| Case {
         name,
         mix: FrameMix::fixed(64),
         flows,
         tunnels,
-        lanes,
+        sealed,
     };
     let cases = [
         case("1 flow", 1, 1, None),
@@ -45,8 +61,15 @@ fn main() {
             mix: FrameMix::named("imix").expect("it is one of the known names"),
             ..case("1 flow, imix", 1, 1, None)
         },
-        case("1 SA, 1000 flows", 1000, 1000, Some(1)),
-        case("1000 SAs, 1000 flows", 1000, 1000, Some(1000)),
+        case("1 SA, 1000 flows", 1000, 1000, Some(Sealed::Static(1))),
+        case(
+            "1000 SAs, 1000 flows",
+            1000,
+            1000,
+            Some(Sealed::Static(1000)),
+        ),
+        case("1 SA by IKEv2, 1 flow", 1, 1, Some(Sealed::Ike)),
+        case("1 SA by IKEv2, 1000 flows", 1000, 1, Some(Sealed::Ike)),
     ];
     let mut rates = vec![Vec::new(); cases.len()];
     for _ in 0..ROUNDS {
@@ -69,11 +92,25 @@ fn main() {
 /// Frames per second, generated and checked.
 fn run(case: &Case) -> f64 {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let [a, b] = ["a.key", "b.key"].map(|name| folder.path().join(name));
-    keying::create_pair(&a, &b).expect("key files in a new folder");
-    let esp = |key_file: &Path| {
-        case.lanes.map(|lanes| Peer {
-            keys: KeySource::File(key_file.display().to_string()),
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let [a, b] = ["a.key", "b.key"].map(path);
+    keying::create_pair(a.as_ref(), b.as_ref()).expect("key files in a new folder");
+    let ike = |name: &str, log: &str| {
+        let at = log.find(BEFORE_RENEWAL).expect("the log has that line");
+        let end = log[at..].find('\n').expect("it is whole");
+        std::fs::write(path(name), &log[..=at + end]).expect("a file in a new folder");
+        KeySource::Ike(IkeKeys {
+            log: path(name),
+            sequences: path(&format!("{name}.sequences")),
+        })
+    };
+    let sources = case.sealed.map(|sealed| match sealed {
+        Sealed::Static(lanes) => ([a, b].map(KeySource::File), lanes),
+        Sealed::Ike => ([ike("gw1", LOGS[0]), ike("gw2", LOGS[1])], 1),
+    });
+    let peers = sources.map(|(keys, lanes)| {
+        keys.map(|keys| Peer {
+            keys,
             suite: Suite::Aes256Gcm,
             engine: "auto".to_owned(),
             local: Ipv4Addr::new(192, 0, 2, 1).into(),
@@ -82,17 +119,21 @@ fn run(case: &Case) -> f64 {
             lanes,
             tunnels: 1,
         })
+    });
+    let [sealing, opening] = match peers {
+        Some(peers) => peers.map(Some),
+        None => [None, None],
     };
-    let open = |esp: &Option<Peer>| {
-        esp.as_ref()
-            .map(|esp| Keys::open(esp, KeyUse::Seal).expect("the keys are new"))
+    let open = |peer: &Option<Peer>, key_use| {
+        peer.as_ref()
+            .map(|peer| Keys::open(peer, key_use).expect("the keys are new"))
     };
     let send = Send {
         addresses: Addresses {
             source_mac: [2, 0, 0, 0, 0, 1],
             target_mac: [2, 0, 0, 0, 0, 2],
-            source: Ipv4Addr::new(10, 1, 0, 1).into(),
-            target: Ipv4Addr::new(10, 2, 0, 1).into(),
+            source: Ipv4Addr::new(198, 18, 0, 1).into(),
+            target: Ipv4Addr::new(198, 18, 0, 2).into(),
         },
         frames: TestFrames {
             mix: case.mix.clone(),
@@ -103,7 +144,7 @@ fn run(case: &Case) -> f64 {
         frames_per_s: None,
         duration_ns: ROUND_NS,
         burst_ns: 0,
-        peer: esp(&a),
+        peer: sealing,
         keep_rate: false,
         then: None,
         start_ns: None,
@@ -111,14 +152,17 @@ fn run(case: &Case) -> f64 {
     let receive = Receive {
         frames: send.frames.clone(),
         expected: None,
-        peer: esp(&b),
+        peer: opening,
         first_frames: None,
         bins: None,
         periods: None,
         variation: false,
         sender_clock: None,
     };
-    let (send_keys, receive_keys) = (open(&send.peer), open(&receive.peer));
+    let (send_keys, receive_keys) = (
+        open(&send.peer, KeyUse::Seal),
+        open(&receive.peer, KeyUse::Open),
+    );
 
     let clock = Monotonic::new();
     let (mut sender, mut receiver) = memory_frame_pair(RING_FRAMES);

@@ -322,7 +322,10 @@ mod tests {
                        boxes: [{ up: [\"up\"] }]\n";
         let frames = "[load: { frame: 64 B, direction: encrypt }]";
         let needed = needed(gateway, frames, &lab);
-        assert_eq!(names(&needed), ["ip", "ethtool", "ping", "charon", "swanctl"]);
+        assert_eq!(
+            names(&needed),
+            ["ip", "ethtool", "ping", "charon", "swanctl"]
+        );
     }
 
     #[test]
