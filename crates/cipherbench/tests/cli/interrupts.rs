@@ -8,14 +8,17 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Child;
 
-/// Twelve trials, each of at least half a second.
+/// Six trials, each of at least half a second.
 const LONG: &str = "\
 campaign: long
-repeats: 6
+repeats: 3
 duts: [direct, cipherbench]
 trials:
   - ping: { mtu: 1500 B, count: 60, interval: 10 ms }
 ";
+
+/// The number of them.
+const TRIALS: usize = 6;
 
 /// Starts the long run and waits until this many trials are recorded.
 fn start_long(sandbox: &Sandbox, trials: usize) -> Child {
@@ -42,7 +45,7 @@ fn assert_each_trial_is_recorded_once(sandbox: &Sandbox) {
     found.sort();
     let all = found.len();
     found.dedup();
-    assert_eq!((found.len(), all), (12, 12), "{found:?}");
+    assert_eq!((found.len(), all), (TRIALS, TRIALS), "{found:?}");
 }
 
 pub(crate) fn a_run_that_was_killed_is_resumed_without_losing_a_trial() {
@@ -66,7 +69,7 @@ pub(crate) fn a_run_that_was_killed_is_resumed_without_losing_a_trial() {
         .lines()
         .filter(|line| line.contains(" left)"))
         .count();
-    assert_eq!(made, 12 - recorded, "{}", resumed.stderr);
+    assert_eq!(made, TRIALS - recorded, "{}", resumed.stderr);
     let after = sandbox.run_file("journal.jsonl");
     let finished = before
         .iter()
@@ -154,7 +157,9 @@ pub(crate) fn a_station_that_dies_ends_the_run_and_it_can_be_resumed() {
     sandbox.measures(&mut sandbox.program(&["resume", folder, "--quiet"]));
     let report = end(&mut sandbox.program(&["report", folder])).exits(0);
     assert!(
-        report.stdout.contains("All 12 trials were measured"),
+        report
+            .stdout
+            .contains(&format!("All {TRIALS} trials were measured")),
         "{}",
         report.stdout
     );
