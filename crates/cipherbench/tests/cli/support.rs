@@ -169,10 +169,11 @@ impl Sandbox {
         self.trial_records().iter().map(outcome).collect()
     }
 
-    /// All trial records in the journal of the only run.
+    /// All trial records in the journal of the only run; without an unfinished last line.
     pub(crate) fn trial_records(&self) -> Vec<Value> {
         let journal = String::from_utf8(self.run_file("journal.jsonl")).expect("UTF-8");
-        let records = journal
+        let finished = journal.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let records = finished
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         records
