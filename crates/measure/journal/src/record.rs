@@ -419,6 +419,10 @@ pub struct Evidence {
     pub watch: Option<CipherWatch>,
     /// Counter differences over the trial, by `node/interface` (`gw1/w0`).
     pub interfaces: BTreeMap<String, InterfaceCounters>,
+    /// Counters of the drivers of network cards that changed over the trial, by `node/interface`,
+    /// under the drivers' own names; empty where there is no card, and in older journals.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drivers: BTreeMap<String, BTreeMap<String, u64>>,
     /// Offloads in force, by `node/interface`: feature to `on` or `off`.
     pub offloads: BTreeMap<String, BTreeMap<String, String>>,
     /// The DUT's own counters, by `gateway/counter`, as differences over the trial.

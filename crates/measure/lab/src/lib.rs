@@ -33,6 +33,7 @@ mod cables;
 mod caller;
 pub mod clocks;
 mod cut;
+mod driver;
 mod dut;
 mod frame_path;
 pub mod host;
@@ -63,6 +64,7 @@ mod topology;
 mod tunnel_keys;
 
 pub use caller::Station;
+pub use driver::driver_counters;
 pub use frame_path::{FrameEnd, FramePath, StationKeys, StationPeer};
 pub use hosts::Visit;
 pub use interrupt::Interrupt;
@@ -314,6 +316,12 @@ pub trait Bench {
     /// first, on nodes of those hosts. `None` on one host, or without such a link.
     fn clock_ends(&self) -> Option<[ClockEnd<'_>; 2]> {
         None
+    }
+
+    /// Interfaces of network cards that traffic of the running DUT crosses, by their nodes: those of
+    /// cables. The lab's own links are virtual.
+    fn cards(&self) -> Vec<(NodeId, &str)> {
+        Vec::new()
     }
 
     /// Names of A's and B's interfaces towards the running DUT.

@@ -362,6 +362,23 @@ impl Bench for NamespaceLab {
         (self.map.is_over_cable()).then(|| [W0, W1].map(end))
     }
 
+    fn cards(&self) -> Vec<(NodeId, &str)> {
+        if let Some(Outside { cables, .. }) = self.is_outside() {
+            let tap = cables.tap.iter().flatten();
+            let tap = tap.map(|interface| (NodeId::Tap, interface.as_str()));
+            let stations = [
+                (NodeId::A, cables.station_a.as_str()),
+                (NodeId::B, cables.station_b.as_str()),
+            ];
+            return stations.into_iter().chain(tap).collect();
+        }
+        let (gw1, gw2) = CIPHER_INTERFACES;
+        match self.map.is_over_cable() {
+            true => vec![(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)],
+            false => Vec::new(),
+        }
+    }
+
     fn station_interfaces(&self) -> (&str, &str) {
         match self.is_outside() {
             Some(Outside { cables, .. }) => (&cables.station_a, &cables.station_b),

@@ -92,6 +92,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
     let mut checks = vec![
         link::offloads_as_asked(observed),
         settings::path_unchanged(path.settings),
+        path.driver_counters(),
         tool::cores(observed),
         machine::machine_was_ours(path.cpu),
         tool::processes_in_step(observed),

@@ -20,6 +20,8 @@ const STEADY_STEP: Duration = Duration::from_millis(5);
 pub(crate) struct Counters {
     at: Instant,
     interfaces: BTreeMap<String, InterfaceCounters>,
+    /// The drivers' own counters of network cards, by `node/interface`.
+    drivers: BTreeMap<String, BTreeMap<String, u64>>,
     dut: BTreeMap<String, u64>,
 }
 
@@ -37,9 +39,15 @@ impl Counters {
                 other => return Err(node.unexpected(&other)),
             }
         }
+        let mut drivers = BTreeMap::new();
+        for (id, interface) in bench.cards() {
+            let counters = lab::driver_counters(bench.node(id), interface)?;
+            drivers.insert(format!("{}/{interface}", id.name()), counters);
+        }
         Ok(Self {
             at: Instant::now(),
             interfaces,
+            drivers,
             dut: steady(|| bench.dut_counters(dut))?,
         })
     }
@@ -52,6 +60,16 @@ impl Counters {
                 .interfaces
                 .get(name)
                 .map(|before| (name.clone(), difference(after, before)))
+        });
+        both.collect()
+    }
+
+    /// Returns the drivers' counters that changed from `before` to `self`.
+    pub(crate) fn drivers_since(&self, before: &Self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let both = self.drivers.iter().filter_map(|(name, after)| {
+            let mut changes = counted_since(after, before.drivers.get(name)?);
+            changes.retain(|_, change| *change > 0);
+            Some((name.clone(), changes))
         });
         both.collect()
     }

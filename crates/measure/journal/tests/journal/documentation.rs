@@ -96,6 +96,7 @@ fn records() -> Vec<Record> {
         checks: vec![Check::new("x", Explanation::default(), "x")],
         watch: Some(CipherWatch::default()),
         interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
+        drivers: [("x".to_owned(), [("packets".to_owned(), 1)].into())].into(),
         settings: Some(PathSettings {
             changes: vec![SettingChange::default()],
             ..PathSettings::default()

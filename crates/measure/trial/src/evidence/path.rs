@@ -31,6 +31,8 @@ pub struct ObservedPath<'a> {
     pub link_ends: &'a [String],
     /// Counter differences over the trial, by `node/interface`.
     pub counters: &'a BTreeMap<String, InterfaceCounters>,
+    /// What drivers of network cards counted over the trial, by `node/interface`.
+    pub drivers: &'a BTreeMap<String, BTreeMap<String, u64>>,
     /// Offloads in force, by `node/interface`.
     pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// The DUT's counters as differences over the trial, by `gateway/counter`.
@@ -45,6 +47,16 @@ pub struct ObservedPath<'a> {
     pub cpu: &'a Cpu,
     /// What changed of the path's settings; `None` where it was not watched.
     pub settings: Option<&'a PathSettings>,
+}
+
+/// Words in the names of drivers' counters of what is lost, damaged or held up.
+const HARMFUL: [&str; 8] = [
+    "drop", "discard", "miss", "err", "pause", "fifo", "no_buf", "nobuf",
+];
+
+fn is_harmful(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    HARMFUL.iter().any(|word| name.contains(word))
 }
 
 impl ObservedPath<'_> {
@@ -93,6 +105,32 @@ impl ObservedPath<'_> {
         check("offloads-as-asked", failure, detail)
     }
 
+    /// What the drivers of network cards counted of losses, errors and pauses: a fact, since their
+    /// names have no common meaning. Frames that a card had no room for are among the drops of its
+    /// interface, too.
+    pub(super) fn driver_counters(&self) -> Option<Check> {
+        if self.drivers.is_empty() {
+            return None;
+        }
+        let mut told = Vec::new();
+        for (interface, counters) in self.drivers {
+            let harmful = counters.iter().filter(|(name, _)| is_harmful(name));
+            told.extend(harmful.map(|(name, count)| format!("{interface} {name} {count}")));
+        }
+        let cards: Vec<&str> = self.drivers.keys().map(String::as_str).collect();
+        let detail = match told.is_empty() {
+            true => format!(
+                "the drivers of {} counted no loss, error or pause",
+                cards.join(", ")
+            ),
+            false => format!(
+                "drivers counted losses, errors or pauses: {}",
+                told.join(", ")
+            ),
+        };
+        check("driver-counters", None, detail)
+    }
+
     /// What applies of the checks of the link between the gateways.
     pub(super) fn between_the_gateways(&self) -> Vec<Option<Check>> {
         let adapter = &self.cell.dut.adapter;
@@ -106,6 +144,33 @@ impl ObservedPath<'_> {
                 cipher.no_foreign_frames(adapter),
             ],
             Some(cipher) => vec![cipher.clear_text_visible(), cipher.foreign_frames_visible()],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_harmful;
+
+    #[test]
+    fn counters_of_losses_and_pauses_are_told_from_those_of_traffic() {
+        for name in [
+            "rx_missed_errors",
+            "tx_pause_frames",
+            "rx_queue_0_xdp_drops",
+            "port.rx_discards",
+            "rx_no_buffer_count",
+            "RxCrcErr",
+        ] {
+            assert!(is_harmful(name), "{name}");
+        }
+        for name in [
+            "rx_packets",
+            "tx_queue_3_bytes",
+            "peer_ifindex",
+            "rx_csum_good",
+        ] {
+            assert!(!is_harmful(name), "{name}");
         }
     }
 }

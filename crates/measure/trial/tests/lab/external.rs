@@ -221,6 +221,10 @@ fn assert_sealed(measured: &Measured) {
     // One line of several, of what came from the other box.
     assert!(evidence.dut_counters["gw2/wan_rx_bytes"] > 0);
     assert!(evidence.interfaces["tap/tap2"].tx_bytes > 0);
+    assert!(passes(measured, "driver-counters"), "{evidence:?}");
+    for card in ["a/cable1", "b/cable2", "tap/tap1", "tap/tap2"] {
+        assert!(evidence.drivers.contains_key(card), "{card}");
+    }
     // The boxes' CPU time is unknown, not 0.
     assert_eq!(measured.cpu.dut_ns, None);
 }

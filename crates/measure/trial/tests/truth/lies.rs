@@ -328,6 +328,7 @@ fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check
                 },
                 link_ends: &link_ends,
                 counters: &counters,
+                drivers: &BTreeMap::new(),
                 offloads: &link_ends.iter().map(off).collect(),
                 dut_counters: &dut_counters,
                 dut_facts: &facts,

@@ -29,6 +29,7 @@ pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
     )
         .prop_map(|(checks, dut_counters, dut_facts, seen)| Evidence {
             checks,
+            drivers: [("a/eth1".to_owned(), dut_counters.clone())].into(),
             cipher_link: CipherLink {
                 frames: seen[0],
                 esp_frames: seen[1],

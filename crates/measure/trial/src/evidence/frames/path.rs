@@ -17,6 +17,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
     let mut checks = vec![
         path.offloads_as_asked(&[]),
         settings::path_unchanged(path.settings),
+        path.driver_counters(),
         cores(seen),
         machine::machine_was_ours(path.cpu),
         interfaces_agree(observed, seen),

@@ -265,6 +265,7 @@ impl Fixture {
                     },
                     link_ends: &link_ends,
                     counters: &self.counters,
+                    drivers: &BTreeMap::new(),
                     offloads: &offloads,
                     dut_counters: &self.dut_counters,
                     dut_facts: &reported_facts(&self.cell.dut.adapter),

@@ -122,6 +122,8 @@ impl Path {
         static NOTHING: LazyLock<BTreeMap<String, String>> = LazyLock::new(BTreeMap::new);
         static OFFLOADS: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
             LazyLock::new(BTreeMap::new);
+        static DRIVERS: LazyLock<BTreeMap<String, BTreeMap<String, u64>>> =
+            LazyLock::new(BTreeMap::new);
         static CPU: LazyLock<Cpu> = LazyLock::new(Cpu::default);
         ObservedPath {
             settings: Some(&self.settings),
@@ -129,6 +131,7 @@ impl Path {
             links: self.links,
             link_ends: &self.link_ends,
             counters: &self.counters,
+            drivers: &DRIVERS,
             offloads: &OFFLOADS,
             dut_counters: &self.dut_counters,
             dut_facts: &NOTHING,

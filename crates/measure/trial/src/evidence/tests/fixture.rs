@@ -14,6 +14,7 @@ pub(super) struct Fixture {
     pub(super) totals: Totals,
     pub(super) latency: Option<Latency>,
     pub(super) counters: BTreeMap<String, InterfaceCounters>,
+    pub(super) drivers: BTreeMap<String, BTreeMap<String, u64>>,
     pub(super) offloads: BTreeMap<String, BTreeMap<String, String>>,
     pub(super) dut_counters: BTreeMap<String, u64>,
     pub(super) dut_facts: BTreeMap<String, String>,
@@ -71,6 +72,7 @@ impl Fixture {
             counters: names
                 .map(|name| (name.to_owned(), InterfaceCounters::default()))
                 .into(),
+            drivers: BTreeMap::new(),
             offloads: LINK_ENDS.map(|name| (name.to_owned(), off())).into(),
             dut_counters: BTreeMap::new(),
             dut_facts,
@@ -278,6 +280,7 @@ impl Fixture {
             links: self.links,
             link_ends: &LINK_ENDS.map(str::to_owned),
             counters: &self.counters,
+            drivers: &self.drivers,
             offloads: &self.offloads,
             dut_counters: &self.dut_counters,
             dut_facts: &self.dut_facts,
