@@ -16,11 +16,12 @@ use std::process::Command;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 /// Maps whose keys are names of things, not of fields.
-const MAPS: [&str; 7] = [
+const MAPS: [&str; 8] = [
     "sysctls",
     "tools",
     "engines",
     "interfaces",
+    "drivers",
     "offloads",
     "dut_counters",
     "dut_facts",
