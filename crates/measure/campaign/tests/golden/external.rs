@@ -32,6 +32,7 @@ duts:
   - external: { name: k, gateway: { psk_file: /k, selectors: any }, tunnels: [1, 2], boxes: [{}] }
   - external: { name: l, gateway: { psk_file: /k, ike: 'a\"b', ml_kem: on }, boxes: [{}] }
   - external: { name: m, gateway: { psk_file: /k, ike: aes256-sha256, ml_kem: on }, boxes: [{}] }
+  - external: { name: m2, gateway: { psk_file: /k, ike: 'aes256-sha256-x25519,aes128-sha1-modp1024' }, boxes: [{}] }
   - external: { name: n, form: openvpn, gateway: { psk_file: /k }, boxes: [{}] }
   - external: { name: o, form: wireguard, gateway: { key_file: /k, box_public_key: x }, boxes: [{}] }
   - external:

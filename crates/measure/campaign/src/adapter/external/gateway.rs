@@ -105,7 +105,17 @@ pub(super) fn read(node: Node<'_>, form: Form) -> Result<GatewayPeer, Reported> 
 
 fn read_ike(map: &Map<'_>) -> Result<IkePeer, Reported> {
     let word = |key| map.with_default(key, None, |node| read_word(node).map(Some));
-    let (own_id, box_id, proposal) = (word("own_id"), word("box_id"), word("ike"));
+    let (own_id, box_id) = (word("own_id"), word("box_id"));
+    let proposal = map.with_default("ike", None, |node| {
+        let proposal = read_word(node)?;
+        match proposal.contains(',') {
+            false => Ok(Some(proposal)),
+            true => Err(node.mistake(
+                "which of several proposals is used would be the gateway's choice",
+                "write one",
+            )),
+        }
+    });
     let ml_kem = map.with_default("ml_kem", false, Node::bool);
     let any_address = map.with_default("selectors", false, |node| {
         node.one_of("selectors", &[("test-networks", false), ("any", true)])

@@ -23,15 +23,14 @@ pub(in crate::dut) struct IkeStation {
 }
 
 impl IkeStation {
-    pub(in crate::dut) const fn new(
-        peer: IkePeer,
-        suite: Suite,
-        tunnels: u16,
-        ready: Duration,
-    ) -> Self {
+    pub(in crate::dut) fn new(peer: IkePeer, suite: Suite, tunnels: u16, ready: Duration) -> Self {
         let auth = match peer.auth {
             IkeSecrets::Psk(_) => IkeAuth::Psk,
             IkeSecrets::Certificates { .. } => IkeAuth::Certificates,
+        };
+        let proposes = |exchange| {
+            let proposal = peer.proposal.as_deref();
+            proposal.is_some_and(|proposal| proposal.contains(exchange))
         };
         Self {
             plan: StrongSwan {
@@ -40,7 +39,7 @@ impl IkeStation {
                 suite,
                 auth,
                 ppk: peer.ppk.is_some(),
-                ml_kem: peer.ml_kem,
+                ml_kem: peer.ml_kem || proposes("mlkem768"),
                 tunnels,
             },
             peer,
