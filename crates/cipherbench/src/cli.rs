@@ -421,6 +421,9 @@ pub(crate) struct Station {
     /// Enter new namespaces first, as this place of the built-in lab: a, gw1, gw2 or b
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
+    /// Assign programs these CPUs only, by the kernel's numbers [default: all]
+    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',', requires = "node")]
+    pub(crate) cpus: Vec<u16>,
     /// Serve a host: end when the caller is silent for some seconds
     #[arg(long, conflicts_with = "node")]
     pub(crate) host: bool,

@@ -4,7 +4,7 @@
 use crate::cli::Doctor;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning, signals};
-use campaign::plan::{Cables, Host};
+use campaign::plan::{Cables, Host, HostName};
 use engine::EngineInfo;
 use lab::host::tuning::{Change, RECORD, Tuning};
 use lab::host::{self, Finding, Status};
@@ -63,11 +63,20 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     let mut all = serde_json::Map::new();
     let mut text = String::new();
-    for (key, host) in hosts.each() {
+    for (name, host) in hosts.each() {
+        let key = name.name();
         text += &format!("host `{key}` ({})\n", host.describe());
+        let boxes = plan.external.iter();
+        let boxes = boxes.flat_map(|cables| cables.interfaces_on(name));
+        let interfaces: Vec<String> = host
+            .interface
+            .iter()
+            .cloned()
+            .chain(boxes.map(str::to_owned))
+            .collect();
         let answer = match host.is_this_machine() {
-            true => here(arguments, std::slice::from_ref(&host.interface)),
-            false => there(key, host, arguments, &interrupt),
+            true => here(arguments, &interfaces),
+            false => there((name, host), &interfaces, arguments, &interrupt),
         };
         match answer {
             Ok(answer) => {
@@ -95,18 +104,19 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
 
 /// Has another host look at itself, or tune itself.
 fn there(
-    key: &str,
-    host: &Host,
+    (name, host): (HostName, &Host),
+    interfaces: &[String],
     arguments: &Doctor,
     interrupt: &Interrupt,
 ) -> Result<Answer, Failure> {
-    let visit = Visit::open(key, host, interrupt)?;
+    let visit = Visit::open(name, host, interrupt)?;
     let action = match arguments {
-        Doctor { apply: true, .. } => vec!["--apply"],
-        Doctor { revert: true, .. } => vec!["--revert"],
-        _ => vec!["--interface", &host.interface],
+        Doctor { apply: true, .. } => Some("--apply"),
+        Doctor { revert: true, .. } => Some("--revert"),
+        _ => None,
     };
-    let words = ["doctor", "--json"].into_iter().chain(action);
+    let at = interfaces.iter().flat_map(|name| ["--interface", name]);
+    let words = ["doctor", "--json"].into_iter().chain(action).chain(at);
     let words: Vec<_> = words.map(str::to_owned).collect();
     let ended = visit.run(&words, LIMIT)?;
     Answer::read(&ended.stdout).ok_or_else(|| {

@@ -16,7 +16,7 @@ pub(crate) fn station(arguments: &Station) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let node = arguments.node.as_deref().map(node).transpose()?;
-    lab::station::serve(node, io::stdin(), io::stdout())?;
+    lab::station::serve(node, &arguments.cpus, io::stdin(), io::stdout())?;
     Ok(Exit::Done)
 }
 

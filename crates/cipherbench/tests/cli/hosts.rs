@@ -8,9 +8,16 @@
 //!          cable0  <- one cable ->
 //! ```
 
+mod boxes;
 mod clocks;
 mod pods;
 
+pub(crate) use boxes::{
+    a_tap_on_one_of_the_hosts_proves_encryption,
+    boxes_between_two_hosts_are_measured_by_tools_and_frames,
+    clocks_are_compared_through_the_boxes, ctrl_c_gives_back_both_hosts_and_takes_the_boxes_down,
+    what_two_hosts_with_boxes_cannot_do_is_refused_in_words,
+};
 pub(crate) use clocks::{
     an_unequal_way_widens_the_bound_and_no_latency_is_stated, doctor_looks_at_both_hosts,
     latency_between_two_clocks_has_a_bound_that_holds,
@@ -442,7 +449,7 @@ pub(crate) fn a_host_that_cannot_be_used_is_refused_in_words() {
     let good = hosts.lab(&sandbox, &format!(", program: {PROGRAM}"));
     refused(
         &good.replacen("interface: cable0", "interface: cable7", 1),
-        "the lab's `hosts.a`: there is no interface `cable7` here",
+        "the lab's `hosts.a`: there is no interface `cable7` on that machine",
         "cable0",
     );
     refused(

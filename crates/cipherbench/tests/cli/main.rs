@@ -78,6 +78,11 @@ fn main() -> ExitCode {
         tests!(no_hosts, hosts:
             two_hosts_measure_as_one_machine_does,
             pods_are_reached_by_kubectl,
+            boxes_between_two_hosts_are_measured_by_tools_and_frames,
+            clocks_are_compared_through_the_boxes,
+            a_tap_on_one_of_the_hosts_proves_encryption,
+            what_two_hosts_with_boxes_cannot_do_is_refused_in_words,
+            ctrl_c_gives_back_both_hosts_and_takes_the_boxes_down,
             doctor_looks_at_both_hosts,
             latency_between_two_clocks_has_a_bound_that_holds,
             an_unequal_way_widens_the_bound_and_no_latency_is_stated,

@@ -6,7 +6,7 @@ use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::host::HostFacts;
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Axis, Direction, Disturbed, Event, Failure, FrameTest, IpVersion, LabKind,
+    Adapter, Axis, Direction, Disturbed, Event, Failure, FrameTest, Hosts, IpVersion, LabKind,
     Measurement, PortKind, Procedure, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
@@ -26,7 +26,7 @@ impl Draft {
             return mistakes;
         }
         mistakes.extend(self.check_external(lab));
-        mistakes.extend(self.check_cores(host));
+        mistakes.extend(self.check_cores(lab, host));
         mistakes.extend(self.check_mtu(lab));
         mistakes.extend(self.check_packets());
         mistakes.extend(self.check_ipv6(lab));
@@ -60,7 +60,7 @@ impl Draft {
                 return Some(self.trial.mistake(what, help));
             }
             (false, LabKind::Namespaces) => return None,
-            (false, LabKind::Hosts) => return self.check_between_hosts(),
+            (false, LabKind::Hosts) => return self.check_between_hosts(lab),
             (false, LabKind::Memory) => {}
         }
         let help = "use a lab of kind `namespaces`: `--lab namespaces`";
@@ -82,16 +82,33 @@ impl Draft {
         Some(self.dut.mistake(what, help))
     }
 
-    /// No link leads past the gateways.
-    fn check_between_hosts(&self) -> Option<Mistake> {
-        (self.cell.dut.adapter == Adapter::Straight && !self.cell.calibration).then(|| {
-            let what = format!(
-                "`{}` needs a link past the gateways, and a cable joins these hosts",
-                self.cell.dut.name
-            );
-            self.dut
-                .mistake(what, "use `direct`, or a lab of kind `namespaces`")
-        })
+    /// No link leads past the gateways, and perhaps none between them.
+    fn check_between_hosts(&self, lab: &LabFile) -> Option<Mistake> {
+        let (name, adapter) = (&self.cell.dut.name, &self.cell.dut.adapter);
+        let has_cable = lab.plan().hosts.as_ref().is_some_and(Hosts::has_cable);
+        match adapter {
+            Adapter::Straight => {
+                let what =
+                    format!("`{name}` needs a link past the gateways, and these hosts have none");
+                let help = match has_cable {
+                    true => "use `direct`, or a lab of kind `namespaces`",
+                    false => "leave it out, or use a lab of kind `namespaces`",
+                };
+                Some(self.dut.mistake(what, help))
+            }
+            Adapter::External(_) => None,
+            _ if has_cable => None,
+            _ => {
+                let what = format!(
+                    "`{name}` needs a cable between the gateways, and these hosts have none"
+                );
+                let help = format!(
+                    "write the `interface` of both hosts at it in {}, or leave `{name}` out",
+                    lab.file()
+                );
+                Some(self.dut.mistake(what, help))
+            }
+        }
     }
 
     /// Boxes need cables, of IPv4 only, and a tap where their link is to be cut.
@@ -101,17 +118,17 @@ impl Draft {
         if lab.plan().kind == LabKind::Memory {
             return None;
         }
-        if lab.plan().kind == LabKind::Hosts {
-            let what = format!("`{name}` is no program that could run on these hosts");
-            let help =
-                "use a lab of kind `namespaces` with `external`, as labs/external.yaml has it";
-            return Some(self.dut.mistake(what, help));
-        }
         let Some(cables) = &lab.plan().external else {
             let what =
                 format!("`{name}` is outside of this machine, and the lab has no cables to it");
-            let help = "write `external: { station_a: eth1, station_b: eth2 }` in a lab file, as \
-                        labs/external.yaml has it, and name that file with `--lab`";
+            let example = match lab.plan().kind {
+                LabKind::Hosts => "labs/two-hosts-boxes.yaml",
+                _ => "labs/external.yaml",
+            };
+            let help = format!(
+                "write `external: {{ station_a: eth1, station_b: eth2 }}` in a lab file, as {example} has it, and name \
+                 that file with `--lab`"
+            );
             return Some(self.dut.mistake(what, help));
         };
         if external.gateway.is_some() && self.frame_test().is_none() {
@@ -149,7 +166,11 @@ impl Draft {
         })
     }
 
-    fn check_cores(&self, host: &HostFacts) -> Option<Mistake> {
+    /// The cores of a lab's hosts are known only when they are reached.
+    fn check_cores(&self, lab: &LabFile, host: &HostFacts) -> Option<Mistake> {
+        if lab.plan().hosts.is_some() {
+            return None;
+        }
         host.lacks_cores(self.cell.stations?.cores, self.place(Axis::Cores))
     }
 

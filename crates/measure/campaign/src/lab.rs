@@ -4,7 +4,7 @@ mod cables;
 mod hosts;
 
 use crate::axis;
-use crate::plan::{Addresses, Element, LabKind, LabPlan};
+use crate::plan::{Addresses, Cables, Element, Hosts, LabKind, LabPlan};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use units::Layer;
@@ -159,9 +159,10 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
             station_b: STATION_B,
         }),
     };
+    let between_hosts = matches!(kind, Ok(LabKind::Hosts));
     let external = map.with_default("external", None, |node| {
         node.map(|external| {
-            let given = cables::read(external);
+            let given = cables::read(external, between_hosts);
             match &addresses {
                 Ok(addresses) => given?.in_networks(external, addresses).map(Some),
                 Err(_) => given.map(|_| None),
@@ -172,9 +173,13 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
     let kind = kind?;
     match kind {
         LabKind::Namespaces => no_hosts(map)?,
-        LabKind::Hosts => only_a_cable(map)?,
+        LabKind::Hosts => only_cables(map)?,
         LabKind::Memory => no_links(map, "a lab in memory has none")?,
         LabKind::Device => no_links(map, "crypto devices need none")?,
+    }
+    let (external, hosts) = (external?, hosts?);
+    if let Some(hosts) = &hosts {
+        expect_joined(map, hosts, external.as_ref())?;
     }
     Ok(LabPlan {
         name: name?.to_owned(),
@@ -183,8 +188,8 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         link_bps: link_bps?,
         path: path?,
         addresses: addresses?,
-        external: external?,
-        hosts: hosts?,
+        external,
+        hosts,
     })
 }
 
@@ -221,14 +226,28 @@ fn no_hosts(map: &Map<'_>) -> Result<(), Reported> {
     Err(node.mistake(what, "write `kind: hosts`, or remove `hosts`"))
 }
 
-/// Between two hosts is what joins them, and nothing that the lab makes.
-fn only_a_cable(map: &Map<'_>) -> Result<(), Reported> {
+/// Between two hosts are their cables, and nothing that the lab makes.
+fn only_cables(map: &Map<'_>) -> Result<(), Reported> {
     let hosts = map.required("hosts").map(drop);
-    let keys = ["link_rate", "path", "external"];
+    let keys = ["link_rate", "path"];
     let others = refuse(map, &keys, |key| {
-        format!("`{key}` is of links that the lab makes, and a cable joins these hosts")
+        format!("`{key}` is of links that the lab makes, and cables join these hosts")
     });
     hosts.and(others)
+}
+
+/// Two hosts have a cable between them, or cables to external boxes, each at its own interface.
+fn expect_joined(map: &Map<'_>, hosts: &Hosts, external: Option<&Cables>) -> Result<(), Reported> {
+    match external {
+        Some(cables) => cables::expect_apart(map, cables, hosts),
+        None if hosts.has_cable() => Ok(()),
+        None => {
+            let what = "nothing joins the hosts";
+            let help = "write `interface` of both, at the cable between them, or `external` with the interfaces that \
+                        lead to boxes";
+            Err(map.node().mistake(what, help))
+        }
+    }
 }
 
 /// Reports every one of these keys that is given.

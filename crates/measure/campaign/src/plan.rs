@@ -33,7 +33,7 @@ pub use device::{
     Workers,
 };
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
-pub use hosts::{Host, Hosts};
+pub use hosts::{Host, HostName, Hosts};
 pub use keys::KeySource;
 pub use mrr::Mrr;
 pub use order::Order;
@@ -183,7 +183,8 @@ pub enum Element {
 pub enum LabKind {
     /// Four network namespaces on this machine, A – gw1 – gw2 – B, joined by veth pairs.
     Namespaces,
-    /// The same on two hosts that a cable joins: A – gw1 on one, gw2 – B on the other.
+    /// The same on two hosts: A – gw1 on one, gw2 – B on the other. A cable joins the gateways, or
+    /// external boxes the stations.
     Hosts,
     /// Stations and encryptors in this process, joined by rings. Frame tests only; needs no
     /// privilege.

@@ -182,7 +182,9 @@ fn heading(plan: &Plan) -> String {
         line(&mut text, &format!("path: {}", path_in_words(&plan.lab)));
     }
     if let Some(cables) = &plan.lab.external {
-        line(&mut text, &format!("cables: {}", cables_in_words(cables)));
+        let hosts = plan.lab.hosts.as_ref();
+        let words = cables_in_words(cables, hosts.is_some());
+        line(&mut text, &format!("cables: {words}"));
     }
     if let Some(hosts) = &plan.lab.hosts {
         line(&mut text, &format!("hosts: {}", hosts_in_words(hosts)));
@@ -247,30 +249,47 @@ fn path_in_words(lab: &LabPlan) -> String {
     stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
 }
 
-/// The hosts with what is on each.
+/// The hosts with what is on each, and what is known of them only when they are reached.
 fn hosts_in_words(hosts: &Hosts) -> String {
-    let of = |host: &Host| format!("{} at {}", host.describe(), host.interface);
+    let of = |host: &Host| match &host.interface {
+        Some(interface) => format!("{} at {interface}", host.describe()),
+        None => host.describe(),
+    };
+    let (a, b) = (of(&hosts.a), of(&hosts.b));
+    let on = match hosts.has_cable() {
+        true => format!("A and gw1 on {a}, gw2 and B on {b}"),
+        false => format!("A on {a}, B on {b}, no cable between them but by external boxes"),
+    };
     format!(
-        "A and gw1 on {}, gw2 and B on {}; the tester's own limit is not measured: no link leads past the gateways",
-        of(&hosts.a),
-        of(&hosts.b)
+        "{on}; the tester's own limit is not measured: no link leads past the gateways; programs, cores and interfaces \
+         of the hosts are not looked at here: `run` looks before it measures, and `doctor --lab FILE`"
     )
 }
 
-/// The interfaces of this machine and what they lead to.
-fn cables_in_words(cables: &Cables) -> String {
+/// The interfaces and what they lead to.
+fn cables_in_words(cables: &Cables, between_hosts: bool) -> String {
     let Cables {
         station_a,
         station_b,
         tap,
+        tap_host,
         gateway_a,
         gateway_b,
     } = cables;
+    let of_host = tap_host.map_or_else(String::new, |host| format!(" of host {}", host.name()));
     let tap = match tap {
-        Some([first, second]) => format!("the link between the boxes crosses {first} and {second}"),
+        Some([first, second]) => {
+            format!("the link between the boxes crosses {first} and {second}{of_host}")
+        }
         None => "no tap between the boxes: nothing can show that they encrypt".to_owned(),
     };
-    format!("A at {station_a} (box at {gateway_a}), B at {station_b} (box at {gateway_b}), {tap}")
+    let [of_a, of_b] = match between_hosts {
+        true => [" of host a", " of host b"],
+        false => [""; 2],
+    };
+    format!(
+        "A at {station_a}{of_a} (box at {gateway_a}), B at {station_b}{of_b} (box at {gateway_b}), {tap}"
+    )
 }
 
 fn print_commands(text: &mut String, commands: &[Vec<String>]) {

@@ -1,4 +1,5 @@
-//! Cables: interfaces of this machine that a lab moves into its namespaces, towards external boxes.
+//! Cables: interfaces of a machine that a lab moves into its namespaces, towards external boxes or
+//! another host.
 //!
 //! 1. Every interface is inspected, and refused if it is in use.
 //! 2. Its future owner records its settings, to restore them at its end ([`crate::station`]).
@@ -14,7 +15,7 @@ use crate::on_node::{ip, run_tool};
 use crate::protocol::{Lent, Program, Request, Response};
 use crate::switch;
 use crate::{Interrupt, LabError, Links, Node, NodeId, Result, Station};
-use campaign::plan::Cables;
+use campaign::plan::{Cables, HostName};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,8 +26,8 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 /// The external boxes, as a lab reaches them.
 pub(crate) struct Outside {
     pub(crate) cables: Cables,
-    /// Where commands run: this machine, in the namespace of the run. Ctrl-C does not interrupt it,
-    /// since boxes are taken down afterwards too.
+    /// Where commands run: the run's machine, in the namespace of the run. Ctrl-C does not interrupt
+    /// it, since boxes are taken down afterwards too.
     pub(crate) host: Station,
     /// Ends pending waits.
     pub(crate) interrupt: Interrupt,
@@ -70,17 +71,29 @@ struct Route {
 }
 
 impl Outside {
-    /// Moves the interfaces to their owners, which `station` returns.
+    /// Moves the interfaces to their owners, which `station` returns. Commands run on `host`; the
+    /// interfaces are of the two `machines` that the stations are on, A's first, or of `host` where
+    /// there are none.
     pub(crate) fn connect<'a>(
         cables: &Cables,
-        host: Station,
+        (host, machines): (Station, &[&dyn Node]),
         interrupt: Interrupt,
         station: impl Fn(NodeId) -> &'a Seat,
     ) -> Result<Self> {
-        let uplinks = default_routes(&host)?;
+        let machine = |id| match machines {
+            [a, b] => match (id, cables.tap_host) {
+                (NodeId::A, _) | (NodeId::Tap, Some(HostName::A)) => *a,
+                _ => *b,
+            },
+            _ => &host as &dyn Node,
+        };
         let mut found = Vec::new();
         for (key, name) in cables.interfaces() {
-            found.push((owner(key), free_interface(&host, key, name, &uplinks)?));
+            let id = owner(key);
+            found.push((
+                id,
+                free_interface(machine(id), &format!("external.{key}"), name)?,
+            ));
         }
         let mac = |index: usize| mac_of("external", &found[index].1);
         let macs = [mac(0)?, mac(1)?];
@@ -88,7 +101,7 @@ impl Outside {
             let own = found.iter().filter(|(owner, _)| *owner == id);
             let own: Vec<&Found> = own.map(|(_, interface)| interface).collect();
             if !own.is_empty() {
-                lend(&host, station(id), &own, None)?;
+                lend(machine(id), station(id), &own, None)?;
             }
         }
         if let Some([first, second]) = &cables.tap {
@@ -137,7 +150,7 @@ pub(crate) fn lend_cable(
     renamed: &str,
 ) -> Result<[u8; 6]> {
     recover(host, name, renamed)?;
-    let found = free_interface(host, key, name, &default_routes(host)?)?;
+    let found = free_interface(host, key, name)?;
     let mac = mac_of(key, &found)?;
     lend(host, gateway, &[&found], Some(renamed))?;
     Ok(mac)
@@ -159,12 +172,11 @@ fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
     Ok(())
 }
 
-/// Looks at an interface, and refuses one that somebody needs; `uplinks` are those that default
-/// routes lead to.
-fn free_interface(host: &dyn Node, key: &str, name: &str, uplinks: &[String]) -> Result<Found> {
+/// Looks at an interface, and refuses one that somebody needs.
+fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
     let found = look_at(host, key, name)?;
     let wireless = is_wireless(host, name)?;
-    let uplink = uplinks.iter().any(|uplink| uplink == name);
+    let uplink = default_routes(host)?.iter().any(|uplink| uplink == name);
     match objection(&found, name, wireless, uplink) {
         Some((what, help)) => Err(refused(key, what, help)),
         None => Ok(found),
@@ -240,8 +252,8 @@ fn look_at(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
     let all = read(host, &["ip", "-json", "address", "show"])?.unwrap_or_default();
     let all: Vec<Found> = parse("ip address", &all)?;
     let known: Vec<_> = all.iter().map(|found| found.ifname.as_str()).collect();
-    let what = format!("there is no interface `{name}` here");
-    let help = format!("this machine has {}", known.join(", "));
+    let what = format!("there is no interface `{name}` on that machine");
+    let help = format!("it has {}", known.join(", "));
     Err(refused(key, what, help))
 }
 

@@ -1,5 +1,5 @@
-//! Comparison of the clocks of two hosts: probes over the link between them, with the kernel's time
-//! stamps.
+//! Comparison of the clocks of two hosts: probes over the link between them, or through the boxes
+//! between them, with the kernel's time stamps.
 //!
 //! ```text
 //!  asks     sent_ns ────────► received_ns   answers
@@ -31,15 +31,15 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use port::{ClockOffset, Stop, wait_readable};
-use probe::{PROBE_BYTES, Probe};
+use probe::{Addresses, Probe, UDP_PROBE_BYTES};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long an answer may take.
-const ANSWER_LIMIT: Duration = Duration::from_millis(20);
+/// How long an answer may take: boxes may be far apart.
+const ANSWER_LIMIT: Duration = Duration::from_millis(200);
 /// How long a driver may take to stamp what it sends.
 const STAMP_LIMIT: Duration = Duration::from_millis(1);
 /// Room for the answers to all probes; the kernel doubles it.
@@ -68,7 +68,7 @@ impl ProbeSocket {
         // Drivers that stamp do it before they return; a queue may hold the frame.
         let until = Instant::now() + STAMP_LIMIT;
         while Instant::now() < until {
-            let mut copy = [0; PROBE_BYTES];
+            let mut copy = [0; UDP_PROBE_BYTES];
             match self.receive_from(&mut copy, MsgFlags::MSG_ERRQUEUE)? {
                 Some((bytes, Some(stamp_ns))) if copy[..bytes] == *frame => return Ok(stamp_ns),
                 Some(_) => {}
@@ -78,18 +78,18 @@ impl ProbeSocket {
         Ok(before_ns)
     }
 
-    /// Receives a probe that waits: with its source, and when it arrived, by CLOCK_REALTIME, or a
+    /// Receives a probe that waits: with its addresses, and when it arrived, by CLOCK_REALTIME, or a
     /// little later.
-    fn receive(&self) -> io::Result<Option<(Probe, [u8; 6], i64)>> {
-        let mut frame = [0; PROBE_BYTES];
+    fn receive(&self) -> io::Result<Option<(Probe, Addresses, i64)>> {
+        let mut frame = [0; UDP_PROBE_BYTES];
         // A stamp that came too late would wake up every wait.
         while self
             .receive_from(&mut frame, MsgFlags::MSG_ERRQUEUE)?
             .is_some()
         {}
         while let Some((bytes, stamp_ns)) = self.receive_from(&mut frame, MsgFlags::empty())? {
-            if let Some((probe, source)) = Probe::read(&frame[..bytes]) {
-                return Ok(Some((probe, source, stamp_ns.unwrap_or_else(real_ns))));
+            if let Some((probe, addresses)) = Probe::read(&frame[..bytes]) {
+                return Ok(Some((probe, addresses, stamp_ns.unwrap_or_else(real_ns))));
             }
         }
         Ok(None)
@@ -98,7 +98,7 @@ impl ProbeSocket {
     /// Receives a frame, or a copy of one that was sent, with its stamp.
     fn receive_from(
         &self,
-        frame: &mut [u8; PROBE_BYTES],
+        frame: &mut [u8; UDP_PROBE_BYTES],
         from: MsgFlags,
     ) -> io::Result<Option<(usize, Option<i64>)>> {
         let mut vectors = [IoSliceMut::new(frame)];
@@ -165,7 +165,7 @@ fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
         wait_readable(&[socket.0.as_fd(), stop.as_fd()], None)?;
         // A flood must not keep it from stopping.
         while !stop.is_raised()
-            && let Some((probe, target, received_ns)) = socket.receive()?
+            && let Some((probe, addresses, received_ns)) = socket.receive()?
         {
             let before = probe.number.wrapping_sub(1);
             let last_answered_ns = match last {
@@ -188,7 +188,7 @@ fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
                 corrected_ppb: corrected_ppb(),
             };
             // What cannot be sent is not answered.
-            let answered = socket.send(&answer.write(target, own));
+            let answered = socket.send(&answer.write(&addresses.back_from(own)));
             last = answered.ok().map(|answered_ns| (probe.number, answered_ns));
         }
     }
@@ -201,6 +201,11 @@ fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
 /// When the interface does not exist, or a clock was set meanwhile.
 pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
     let socket = ProbeSocket::open(&ask.interface)?;
+    let addresses = Addresses {
+        target: ask.target,
+        source: ask.own,
+        udp: ask.udp,
+    };
     let own = ClockOffset::read();
     let mut peer: Option<ClockOffset> = None;
     let mut found = Exchanges::default();
@@ -214,8 +219,8 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
             number,
             ..Probe::default()
         };
-        let sent_ns = socket.send(&probe.write(ask.target, ask.own))?;
-        let Some((answer, returned_ns)) = await_answer(&socket, (ask.target, number))? else {
+        let sent_ns = socket.send(&probe.write(&addresses))?;
+        let Some((answer, returned_ns)) = await_answer(&socket, number)? else {
             last = None;
             unanswered += 1;
             if unanswered == UNANSWERED_MAX {
@@ -259,15 +264,12 @@ struct Half {
     returned_ns: i64,
 }
 
-/// Waits for the answer of that interface to that probe.
-fn await_answer(
-    socket: &ProbeSocket,
-    (from, number): ([u8; 6], u32),
-) -> io::Result<Option<(Probe, i64)>> {
+/// Waits for the answer to that probe.
+fn await_answer(socket: &ProbeSocket, number: u32) -> io::Result<Option<(Probe, i64)>> {
     let until = Instant::now() + ANSWER_LIMIT;
     loop {
-        while let Some((probe, source, returned_ns)) = socket.receive()? {
-            let is_it = probe.is_answer && probe.number == number && source == from;
+        while let Some((probe, _, returned_ns)) = socket.receive()? {
+            let is_it = probe.is_answer && probe.number == number;
             if is_it && probe.is_plausible() {
                 return Ok(Some((probe, returned_ns)));
             }

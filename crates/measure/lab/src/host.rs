@@ -18,7 +18,7 @@ pub use discipline::Discipline;
 pub(crate) use discipline::corrected_ppb;
 pub use findings::{Facts, Finding, Status, render};
 pub use probes::{Attempt, Probes, TunSuperPackets};
-pub(crate) use topology::{logical_cpus, online_cpus};
+pub(crate) use topology::{assignable_cpus, logical_cpus, online_cpus};
 pub use verdicts::judge;
 pub use versions::Installed;
 

@@ -21,7 +21,7 @@ mod reach;
 use crate::caller::Station;
 use crate::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response, THIS_PROGRAM};
 use crate::{Interrupt, LabError, Node, NodeId, Result};
-use campaign::plan::Host;
+use campaign::plan::{Host, HostName};
 use reach::Reach;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -57,12 +57,12 @@ pub(crate) struct RemoteStation {
 pub struct Visit(RemoteHost);
 
 impl Visit {
-    /// Reaches the host; `key` is its name in the lab.
+    /// Reaches the host.
     ///
     /// # Errors
     /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do.
-    pub fn open(key: &str, host: &Host, interrupt: &Interrupt) -> Result<Self> {
-        let (name, agent) = start_agent(key, host, interrupt, interrupt)?;
+    pub fn open(name: HostName, host: &Host, interrupt: &Interrupt) -> Result<Self> {
+        let (name, agent) = start_agent(name, host, interrupt, interrupt)?;
         agent
             .call_unless(hello(), interrupt)
             .map_err(|error| error.into_cannot_build(|_| name.clone(), HELP))?;
@@ -99,12 +99,12 @@ fn hello() -> Request {
 /// Starts this program's agent on a host, whose calls end by `of_calls`. Returns it with the host's
 /// name, for messages.
 fn start_agent(
-    key: &str,
+    name: HostName,
     host: &Host,
     interrupt: &Interrupt,
     of_calls: &Interrupt,
 ) -> Result<(String, Station)> {
-    let name = format!("host `{key}` ({})", host.describe());
+    let name = format!("host `{}` ({})", name.name(), host.describe());
     let command = Reach::new(&name, host, interrupt).agent()?;
     let agent = Station::start(NodeId::Host, command, of_calls)?;
     Ok((name, agent))
@@ -171,27 +171,29 @@ impl RemoteStation {
 }
 
 impl RemoteHost {
-    /// Reaches a host and has it take the lab's name and start these nodes. Returns its stations,
-    /// and a sentence for all that an earlier run had left there.
+    /// Reaches a host and has it take the lab's name and start these nodes, its stations' tools on
+    /// the CPUs that the lab gives. Returns its stations, and a sentence for all that an earlier run
+    /// had left there.
     ///
     /// # Errors
     /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do. Nothing is left
     /// on it then.
     pub(crate) fn open(
-        key: &str,
+        name: HostName,
         host: &Host,
-        lab: &str,
-        nodes: &[NodeId],
+        (lab, nodes): (&str, &[NodeId]),
         interrupt: &Interrupt,
     ) -> Result<(Arc<Self>, Vec<Seat>, Vec<String>)> {
+        let cpus = host.cpus.clone();
         // Ctrl-C does not silence the beats: stations are ended in order.
-        let (name, agent) = start_agent(key, host, interrupt, &Interrupt::new())?;
+        let (name, agent) = start_agent(name, host, interrupt, &Interrupt::new())?;
         let opened = (|| {
             agent.call_unless(hello(), interrupt)?;
             let names = nodes.iter().map(|node| node.name().to_owned());
             let take = Request::TakePart {
                 lab: lab.to_owned(),
                 nodes: names.collect(),
+                cpus,
             };
             agent.call_unless(take, interrupt)
         })();

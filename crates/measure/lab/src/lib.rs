@@ -313,7 +313,7 @@ pub trait Bench {
     }
 
     /// Both ends of a link between the hosts of A and B, on which clocks can be compared: A's
-    /// first, on nodes of those hosts. `None` on one host, or without such a link.
+    /// first, on nodes of those hosts. `None` on one host, or where only external boxes join them.
     fn clock_ends(&self) -> Option<[ClockEnd<'_>; 2]> {
         None
     }

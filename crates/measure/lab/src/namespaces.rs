@@ -22,7 +22,9 @@ use crate::{
     Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege,
     Result, RunningDut,
 };
-use campaign::plan::{Cables, Cell, Direction, Dut, Element, Hosts, IpVersion, LabPlan};
+use campaign::plan::{
+    Cables, Cell, Direction, Dut, Element, Host, HostName, Hosts, IpVersion, LabPlan,
+};
 use journal::record::Environment;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -90,6 +92,19 @@ struct Up {
     has_station_peer: bool,
 }
 
+/// The cable between two hosts: of each end the host and its interface.
+struct CableEnds<'a>([(HostName, &'a Host, &'a str); 2]);
+
+impl<'a> CableEnds<'a> {
+    /// `None` where no cable joins them.
+    fn of(hosts: &'a Hosts) -> Option<Self> {
+        let [a, b] = hosts
+            .each()
+            .map(|(name, host)| Some((name, host, host.interface.as_deref()?)));
+        Some(Self([a?, b?]))
+    }
+}
+
 impl NamespaceLab {
     /// Takes the lab's name, removes what a killed run of that name has left, starts the stations
     /// and joins them.
@@ -116,6 +131,9 @@ impl NamespaceLab {
         let (mut part, mut swept) = Part::take(&setup.state_folder, &plan.name)?;
         let (mut stations, mut both) = (Vec::new(), Vec::new());
         if let Some(hosts) = &plan.hosts {
+            if plan.external.is_some() {
+                part.expect_returns()?;
+            }
             for (host, seats, found) in open_hosts(hosts, plan, &mut part, setup)? {
                 stations.extend(seats);
                 both.push(host);
@@ -129,7 +147,9 @@ impl NamespaceLab {
             let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
             let tap = tap.map(|_| NodeId::Tap);
             let nodes: Vec<_> = NodeId::ALL.into_iter().chain(elements).chain(tap).collect();
-            let started = part.start(&nodes, &setup.interrupt).map_err(cannot_build)?;
+            let started = part
+                .start(&nodes, &[], &setup.interrupt)
+                .map_err(cannot_build)?;
             stations.extend(started.into_iter().map(Seat::Here));
         }
         let mut lab = Self {
@@ -156,7 +176,8 @@ impl NamespaceLab {
     fn connect(&mut self, cables: &Cables, setup: &Setup) -> Result<Outside> {
         let host = self.part.start_host()?;
         let interrupt = setup.interrupt.clone();
-        Outside::connect(cables, host, interrupt, |id| self.seat(id))
+        let machines = self.hosts.iter().map(LabHost::node).collect::<Vec<_>>();
+        Outside::connect(cables, (host, &machines), interrupt, |id| self.seat(id))
     }
 
     /// Whether the DUT that is up is outside.
@@ -190,7 +211,8 @@ impl NamespaceLab {
     /// When a host does not answer.
     pub fn missing(&self, plan: &LabPlan, cells: &[&Cell]) -> Result<Vec<Missing>> {
         let nodes = self.hosts.iter().map(LabHost::node);
-        let hosts: Vec<_> = two_hosts::NAMES.into_iter().zip(nodes).collect();
+        let names = HostName::ALL.map(HostName::name);
+        let hosts: Vec<_> = names.into_iter().zip(nodes).collect();
         programs::missing_on(plan, cells, &hosts)
     }
 
@@ -214,8 +236,9 @@ impl NamespaceLab {
     fn join(&mut self, hosts: Option<&Hosts>) -> Result<()> {
         let pid = |id| self.seat(id).pid();
         self.on_all(|node| ip(node, self.map.make_links(node.id(), pid)))?;
-        if let Some(hosts) = hosts {
-            self.take_cable(hosts)?;
+        let ends = hosts.and_then(CableEnds::of);
+        if let Some(ends) = &ends {
+            self.take_cable(ends)?;
         }
         self.on_all(|node| match bridge(node.id()) {
             Some(element) => switch::make(node, &self.map.ports(element)),
@@ -229,23 +252,23 @@ impl NamespaceLab {
             ))),
             _ => Ok(()),
         })?;
-        match hosts {
-            Some(hosts) => self.await_cable(hosts),
+        match &ends {
+            Some(ends) => self.await_cable(ends),
             None => Ok(()),
         }
     }
 
     /// Moves the interfaces at the cable between two hosts to the gateways.
-    fn take_cable(&mut self, hosts: &Hosts) -> Result<()> {
+    fn take_cable(&mut self, cable: &CableEnds<'_>) -> Result<()> {
         let ends = [
             (NodeId::Gw1, CIPHER_INTERFACES.0),
             (NodeId::Gw2, CIPHER_INTERFACES.1),
         ];
         let mut macs = [[0; 6]; 2];
-        for (((at, (id, renamed)), (key, host)), mac) in
-            self.hosts.iter().zip(ends).zip(hosts.each()).zip(&mut macs)
+        for (((at, (id, renamed)), (name, _, interface)), mac) in
+            self.hosts.iter().zip(ends).zip(cable.0).zip(&mut macs)
         {
-            let named = (&*format!("hosts.{key}"), &*host.interface);
+            let named = (&*format!("hosts.{}", name.name()), interface);
             *mac = lend_cable(at.node(), self.seat(id), named, renamed)?;
         }
         self.map.set_cable_macs(macs);
@@ -253,7 +276,7 @@ impl NamespaceLab {
     }
 
     /// Waits until frames pass the cable: its link may be negotiated anew.
-    fn await_cable(&self, hosts: &Hosts) -> Result<()> {
+    fn await_cable(&self, cable: &CableEnds<'_>) -> Result<()> {
         let (gw1, target) = (self.station(NodeId::Gw1), self.map.cipher_end(Side::B));
         let ping = format!(
             "ping -n -q -c 1 -i 0.2 -w {} {target}",
@@ -263,12 +286,10 @@ impl NamespaceLab {
         if ended.code == Some(0) {
             return Ok(());
         }
-        let Hosts { a, b, .. } = hosts;
+        let [(_, a, at_a), (_, b, at_b)] = cable.0;
         let what = format!(
-            "no frame passes from {} at {} to {} at {} within {} s",
-            a.interface,
+            "no frame passes from {at_a} at {} to {at_b} at {} within {} s",
             a.describe(),
-            b.interface,
             b.describe(),
             CABLE_LIMIT.as_secs()
         );

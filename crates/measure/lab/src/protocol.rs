@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 11;
+pub const PROTOCOL_VERSION: u32 = 12;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -136,6 +136,8 @@ pub enum Request {
         lab: String,
         /// The nodes to start, by their names.
         nodes: Vec<String>,
+        /// The CPUs of this host that tools of its stations A and B are assigned; empty: any.
+        cpus: Vec<u16>,
     },
     /// Pass a request on to a station that `TakePart` started; its answer is the answer.
     On {

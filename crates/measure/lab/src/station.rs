@@ -18,7 +18,7 @@ use crate::hosts::SILENCE;
 use crate::hosts::attentive::Attentive;
 use crate::protocol::{Call, Reply, Request, Response};
 use crate::sync::lock;
-use crate::{LabError, NodeId, Result, privilege, state};
+use crate::{LabError, NodeId, Result, host, privilege, state};
 use ending::Ending;
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
@@ -40,17 +40,19 @@ const REQUESTS_MAX: usize = 256;
 /// descendants.
 ///
 /// As a place of the built-in lab (`node`) it first moves into namespaces of its own; without, it
-/// serves the namespace that it was started in. Call it from the main thread of a process that does
-/// nothing else and has no other thread.
+/// serves the namespace that it was started in. Programs with cores are assigned those of `cpus`,
+/// by the kernel's numbers; all that this process may use, if there are none. Call it from the main
+/// thread of a process that does nothing else and has no other thread.
 ///
 /// # Errors
 /// When the station cannot be set up, or its input cannot be read. Everything is ended then too.
 pub fn serve(
     node: Option<NodeId>,
+    cpus: &[u16],
     input: impl Read,
     output: impl Write + Send + 'static,
 ) -> Result<()> {
-    serve_as(node, None, input, output)
+    serve_as((node, cpus), None, input, output)
 }
 
 /// Serves a host: as [`serve`] without a node, and for the stations of a lab that requests start
@@ -61,12 +63,17 @@ pub fn serve(
 pub fn serve_host(input: impl Read + AsFd, output: impl Write + Send + 'static) -> Result<()> {
     let privilege = privilege::acquire()?;
     let folder = state::folder(privilege)?;
-    serve_as(None, Some(folder), Attentive::new(input, SILENCE), output)
+    serve_as(
+        (None, &[]),
+        Some(folder),
+        Attentive::new(input, SILENCE),
+        output,
+    )
 }
 
 /// `state_folder` is that of a host's stations.
 fn serve_as(
-    node: Option<NodeId>,
+    (node, cpus): (Option<NodeId>, &[u16]),
     state_folder: Option<PathBuf>,
     input: impl Read,
     output: impl Write + Send + 'static,
@@ -76,6 +83,7 @@ fn serve_as(
         LabError::cannot_build(format!("the station cannot be set up: {error}"), help)
     };
     let buffer_limits = BufferLimits::read();
+    let cores = host::assignable_cpus(cpus)?;
     let mut folder_for_files = std::env::temp_dir();
     let ending = Ending::new().map_err(cannot_build)?;
     if let Some(node) = node {
@@ -85,7 +93,7 @@ fn serve_as(
         folder_for_files = "/run".into();
     }
     set_child_subreaper(true).map_err(|error| cannot_build(error.into()))?;
-    let processes = Processes::new().map_err(cannot_build)?;
+    let processes = Processes::new(cores).map_err(cannot_build)?;
     let requests = Requests::new(
         Arc::clone(&processes),
         &folder_for_files,

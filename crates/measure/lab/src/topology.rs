@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Between two hosts, w0 and w1 are the interfaces at a cable, with the MAC addresses that they
-//! have, and there is no link past the gateways.
+//! have, or there is no link between the gateways; there is none past them.
 
 mod path;
 mod shaping;
@@ -148,8 +148,7 @@ pub(crate) struct Map {
     links: Vec<Link>,
     /// The cipher link's, from gw1 to gw2.
     networks: Vec<Ipv4Addr>,
-    /// Whether the cipher link is a cable between two hosts.
-    over_cable: bool,
+    between_hosts: bool,
     /// MAC addresses of the interfaces at that cable, gw1's first, once they are known.
     cable_macs: Option<[[u8; 6]; 2]>,
     /// Whether this kernel has IPv6.
@@ -159,13 +158,15 @@ pub(crate) struct Map {
 impl Map {
     pub(crate) fn new(plan: &LabPlan, ipv6: bool) -> Self {
         let elements: Vec<_> = ElementId::of_path(&plan.path).collect();
-        let over_cable = plan.hosts.is_some();
         let mut links = path::links(&elements);
-        links.retain(|link| !(over_cable && link.is_past_the_gateways()));
+        if let Some(hosts) = &plan.hosts {
+            let is_there = |link: &Link| !link.cipher || hosts.has_cable();
+            links.retain(|link| is_there(link) && !link.is_past_the_gateways());
+        }
         Self {
             addresses: plan.addresses.clone(),
             links,
-            over_cable,
+            between_hosts: plan.hosts.is_some(),
             cable_macs: None,
             networks: path::networks(&plan.addresses, &elements),
             elements,
@@ -182,9 +183,14 @@ impl Map {
         both.filter(move |(own, ..)| own.node == node)
     }
 
-    /// Whether the cipher link is a cable between two hosts. Then no link leads past the gateways.
-    pub(crate) const fn is_over_cable(&self) -> bool {
-        self.over_cable
+    /// Whether the stations are on two hosts. Then no link leads past the gateways.
+    pub(crate) const fn is_between_hosts(&self) -> bool {
+        self.between_hosts
+    }
+
+    /// Whether the cipher link is a cable between two hosts.
+    pub(crate) fn is_over_cable(&self) -> bool {
+        self.between_hosts && self.links.iter().any(|link| link.cipher)
     }
 
     /// Sets the MAC addresses of the interfaces at the cable, gw1's first.
@@ -369,7 +375,7 @@ impl Map {
     /// namespace gets the far end.
     pub(crate) fn make_links(&self, node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
         let mut batch = "link set lo up\n".to_owned();
-        let own = |link: &&Link| link.near.node == node && !(link.cipher && self.over_cable);
+        let own = |link: &&Link| link.near.node == node && !(link.cipher && self.between_hosts);
         for Link { near, far, .. } in self.links.iter().filter(own) {
             batch += &format!(
                 "link add {} address {} type veth peer name {} address {} netns {}\n",

@@ -1,6 +1,6 @@
 //! The cables of a lab to boxes that Cipherbench does not run.
 
-use crate::plan::{Addresses, Cables};
+use crate::plan::{Addresses, Cables, HostName, Hosts};
 use std::net::Ipv4Addr;
 use yaml::{Map, Node, Reported, Spanned};
 
@@ -18,7 +18,8 @@ pub(super) struct Given {
     gateways: [Option<Spanned<Ipv4Addr>>; 2],
 }
 
-pub(super) fn read(map: &Map<'_>) -> Result<Given, Reported> {
+/// `between_hosts`: the stations are on two hosts.
+pub(super) fn read(map: &Map<'_>, between_hosts: bool) -> Result<Given, Reported> {
     let station_a = map.required("station_a").and_then(interface);
     let station_b = map.required("station_b").and_then(interface);
     let tap = map.with_default("tap", None, |node| {
@@ -30,21 +31,24 @@ pub(super) fn read(map: &Map<'_>) -> Result<Given, Reported> {
             node.mistake(what, help)
         })
     });
+    let tap_host = read_tap_host(map, between_hosts);
     let gateway = |key| {
         map.with_default(key, None, |node| {
             node.ipv4().map(|address| Some(node.spanned(address)))
         })
     };
     let (gateway_a, gateway_b) = (gateway("gateway_a"), gateway("gateway_b"));
-    let (station_a, station_b, tap) = (station_a?, station_b?, tap?);
-    let mut named = vec![&station_a, &station_b];
-    named.extend(tap.iter().flatten());
+    let (station_a, station_b, tap, tap_host) = (station_a?, station_b?, tap?, tap_host?);
+    // Each with its machine.
+    let on = |host| between_hosts.then_some(host);
+    let mut named = vec![(on(HostName::A), &station_a), (on(HostName::B), &station_b)];
+    named.extend(tap.iter().flatten().map(|end| (tap_host, end)));
     let mut result = Ok(());
-    for (index, later) in named.iter().enumerate() {
-        if named[..index]
-            .iter()
-            .any(|earlier| earlier.value == later.value)
-        {
+    for (index, (host, later)) in named.iter().enumerate() {
+        let is_it = |(on, earlier): &(Option<HostName>, &Spanned<String>)| {
+            on == host && earlier.value == later.value
+        };
+        if named[..index].iter().any(is_it) {
             let what = format!("the interface `{}` is given twice", later.value);
             let help = "each cable needs an interface of its own";
             result = Err(map.node().mistake_at(&later.place, what, help));
@@ -57,11 +61,54 @@ pub(super) fn read(map: &Map<'_>) -> Result<Given, Reported> {
             station_a: station_a.value,
             station_b: station_b.value,
             tap: tap.map(|ends| ends.map(|end| end.value)),
+            tap_host,
             gateway_a: Ipv4Addr::UNSPECIFIED,
             gateway_b: Ipv4Addr::UNSPECIFIED,
         },
         gateways,
     })
+}
+
+/// The host of a tap: given where the stations are on two, and there is a tap.
+fn read_tap_host(map: &Map<'_>, between_hosts: bool) -> Result<Option<HostName>, Reported> {
+    let tap = map.optional("tap");
+    let Some(given) = map.optional("tap_host") else {
+        return match tap {
+            Some(tap) if between_hosts => {
+                let help = "write `tap_host: a` or `tap_host: b`: it has both interfaces";
+                Err(tap.mistake("the tap is on neither host", help))
+            }
+            _ => Ok(None),
+        };
+    };
+    let what = match (between_hosts, tap) {
+        (false, _) => "a lab of namespaces is all on this machine",
+        (true, None) => "there is no tap to be on that host",
+        (true, Some(_)) => {
+            let known = HostName::ALL.map(|host| (host.name(), host));
+            return given.one_of("host", &known).map(Some);
+        }
+    };
+    Err(given.mistake(what, "remove `tap_host`"))
+}
+
+/// Refuses an interface of a host that is at two cables.
+pub(super) fn expect_apart(map: &Map<'_>, cables: &Cables, hosts: &Hosts) -> Result<(), Reported> {
+    for (name, host) in hosts.each() {
+        let twice = cables
+            .interfaces_on(name)
+            .find(|interface| host.interface.as_deref() == Some(*interface));
+        if let Some(interface) = twice {
+            let name = name.name();
+            let what = format!(
+                "`{interface}` of host `{name}` leads to the other host already: `hosts.{name}.interface`"
+            );
+            return Err(map
+                .node()
+                .mistake(what, "each cable needs an interface of its own"));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {

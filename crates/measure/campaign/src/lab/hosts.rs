@@ -11,6 +11,9 @@ const RECONNECT: Duration = Duration::from_secs(120);
 /// The longest such time: a weekend.
 const RECONNECT_MAX: Duration = Duration::from_secs(72 * 3600);
 
+/// The highest number of a CPU that an affinity has room for (`CPU_SETSIZE`).
+const CPU_MAX: u16 = 1023;
+
 /// `{ a: { reach: ssh root@left, interface: eth1 }, b: … }`.
 pub(super) fn read(map: &Map<'_>) -> Result<Hosts, Reported> {
     let a = map.required("a").and_then(|node| node.map(read_host));
@@ -19,6 +22,13 @@ pub(super) fn read(map: &Map<'_>) -> Result<Hosts, Reported> {
         node.duration(Duration::ZERO..=RECONNECT_MAX)
     });
     let (a, b) = (a?, b?);
+    if a.interface.is_some() != b.interface.is_some() {
+        let with = if a.interface.is_some() { "a" } else { "b" };
+        let what = format!("host `{with}` alone has an interface at the cable between the hosts");
+        let help =
+            "write `interface` of both, or of neither where only external boxes are measured";
+        return Err(map.node().mistake(what, help));
+    }
     if a.reach == b.reach {
         let what = format!("both hosts are {}", a.describe());
         let help =
@@ -31,11 +41,13 @@ pub(super) fn read(map: &Map<'_>) -> Result<Hosts, Reported> {
 
 fn read_host(map: &Map<'_>) -> Result<Host, Reported> {
     let reach = map.with_default("reach", Vec::new(), read_reach);
-    let interface = map.required("interface").and_then(interface);
+    let interface = map.with_default("interface", None, |node| interface(node).map(Some));
+    let cpus = map.with_default("cpus", Vec::new(), read_cpus);
     let program = map.with_default("program", None, read_program);
     Ok(Host {
         reach: reach?,
-        interface: interface?.value,
+        interface: interface?.map(|name| name.value),
+        cpus: cpus?,
         program: program?,
     })
 }
@@ -47,6 +59,19 @@ fn read_reach(node: Node<'_>) -> Result<Vec<String>, Reported> {
         "reach",
         ("ssh root@192.0.2.1", "this machine", "a lab"),
     )
+}
+
+/// CPUs of a host, each once.
+fn read_cpus(node: Node<'_>) -> Result<Vec<u16>, Reported> {
+    let mut taken = Vec::new();
+    node.one_or_many(|item| {
+        let cpu = item.integer(0..=CPU_MAX)?;
+        if taken.contains(&cpu) {
+            return Err(item.mistake(format!("CPU {cpu} is in the list twice"), "name each once"));
+        }
+        taken.push(cpu);
+        Ok(cpu)
+    })
 }
 
 fn read_program(node: Node<'_>) -> Result<Option<String>, Reported> {

@@ -1,10 +1,11 @@
 //! Cables of a lab to third-party boxes.
 
+use super::HostName;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// The cables to external boxes: interfaces of this machine that a run takes for its own while it
-/// lasts.
+/// The cables to external boxes: interfaces that a run takes for its own while it lasts, of this
+/// machine, or of the hosts that the stations are on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cables {
     /// The interface that leads to the first box: station A's.
@@ -14,6 +15,9 @@ pub struct Cables {
     /// The two ends of the link between the boxes, the first box's first: the tester joins them,
     /// and sees all that passes. `None`: they are joined elsewhere, unobserved.
     pub tap: Option<[String; 2]>,
+    /// The host that both ends of the tap are on; `None` without a tap, and on one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tap_host: Option<HostName>,
     /// The first box's address at A's cable.
     pub gateway_a: Ipv4Addr,
     /// The second box's address at B's cable.
@@ -32,5 +36,17 @@ impl Cables {
             .into_iter()
             .chain(tap)
             .map(|(key, name)| (key, name.as_str()))
+    }
+
+    /// The interfaces that are on a host, where the stations are on two.
+    pub fn interfaces_on(&self, host: HostName) -> impl Iterator<Item = &str> {
+        let is_there = move |key: &str| match key {
+            "station_a" => host == HostName::A,
+            "station_b" => host == HostName::B,
+            _ => self.tap_host == Some(host),
+        };
+        self.interfaces()
+            .filter(move |(key, _)| is_there(key))
+            .map(|(_, name)| name)
     }
 }

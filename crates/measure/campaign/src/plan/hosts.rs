@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Two hosts, joined by a cable: station A and gateway gw1 on one, gateway gw2 and station B on the
-/// other.
+/// Two hosts: station A and gateway gw1 on one, gateway gw2 and station B on the other. A cable joins
+/// the gateways, or [`Cables`](super::Cables) lead to external boxes between the stations, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hosts {
     /// Of A and gw1.
@@ -17,14 +17,44 @@ pub struct Hosts {
 impl Hosts {
     /// Both, A's first, each with the key that names it.
     #[must_use]
-    pub const fn each(&self) -> [(&'static str, &Host); 2] {
-        [("a", &self.a), ("b", &self.b)]
+    pub const fn each(&self) -> [(HostName, &Host); 2] {
+        [(HostName::A, &self.a), (HostName::B, &self.b)]
+    }
+
+    /// Whether a cable joins the gateways: then each host has its interface.
+    #[must_use]
+    pub const fn has_cable(&self) -> bool {
+        self.a.interface.is_some() && self.b.interface.is_some()
     }
 
     /// Whether one of them is this machine.
     #[must_use]
     pub fn include_this_machine(&self) -> bool {
         self.each().iter().any(|(_, host)| host.is_this_machine())
+    }
+}
+
+/// One of the two hosts of a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostName {
+    /// Station A's.
+    A,
+    /// Station B's.
+    B,
+}
+
+impl HostName {
+    /// Both, in the order in which a lab has them.
+    pub const ALL: [Self; 2] = [Self::A, Self::B];
+
+    /// The key that names it in a lab.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+        }
     }
 }
 
@@ -35,8 +65,12 @@ pub struct Host {
     /// host is this machine.
     pub reach: Vec<String>,
     /// The interface at the cable to the other host, which gateway gw1 or gw2 has while a run
-    /// lasts.
-    pub interface: String,
+    /// lasts; `None` on both hosts: no cable joins the gateways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// The CPUs that the tools of its station are assigned, by number; empty: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u16>,
     /// Path of the program on the host; `None`: the one in its search path if that is the same,
     /// else this program is sent there.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
 //! What is asked of an end of the link, and what it returns.
 
 use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
 
 /// The four times of a probe, in nanoseconds, each by the CLOCK_MONOTONIC of its side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,8 +35,11 @@ pub struct Ask {
     pub interface: String,
     /// Its MAC address.
     pub own: [u8; 6],
-    /// That of the interface that answers.
+    /// That of the interface that answers, or of the first box on the way there.
     pub target: [u8; 6],
+    /// Source and target of probes over UDP, which boxes pass on; `None`: frames of an EtherType of
+    /// their own.
+    pub udp: Option<[Ipv4Addr; 2]>,
     /// Number.
     pub probes: u32,
 }

@@ -1,11 +1,47 @@
-//! The frames that compare clocks.
+//! The frames that compare clocks: of an EtherType of their own on a cable between gateways, UDP
+//! between the stations' test addresses where boxes are in between, which may route.
+
+use std::net::Ipv4Addr;
+use wire::checksum::{dword, finish, portable, word};
+use wire::headers::{UDP, be16, put16};
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// Local experimental EtherType 1 (IEEE Std 802): no protocol that passes gateways.
 pub(crate) const ETHERTYPE: u16 = 0x88b5;
+/// UDP port of both ends: the same number, of no registered service.
+pub(crate) const PORT: u16 = ETHERTYPE;
 /// First bytes of every probe, in two words.
 pub(crate) const MAGIC: [u32; 2] = [0x4342_636c, 0x6f63_6b73];
+const ETHERNET_BYTES: usize = 14;
+const BODY_BYTES: usize = 58;
 /// Length of a probe, without FCS.
-pub(crate) const PROBE_BYTES: usize = 72;
+pub(crate) const PROBE_BYTES: usize = ETHERNET_BYTES + BODY_BYTES;
+/// Length of one over UDP, without FCS.
+pub(crate) const UDP_PROBE_BYTES: usize = UDP_BODY_AT + BODY_BYTES;
+/// Where what it carries begins, over UDP.
+pub(crate) const UDP_BODY_AT: usize = ETHERNET_BYTES + IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
+const IPV4_ETHERTYPE: u16 = 0x0800;
+const TTL: u8 = 64;
+
+/// The addresses of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Addresses {
+    pub(super) target: [u8; 6],
+    pub(super) source: [u8; 6],
+    /// Source and target of one over UDP; `None`: the EtherType.
+    pub(super) udp: Option<[Ipv4Addr; 2]>,
+}
+
+impl Addresses {
+    /// Back to where a frame with these came from.
+    pub(super) fn back_from(self, own: [u8; 6]) -> Self {
+        Self {
+            target: self.source,
+            source: own,
+            udp: self.udp.map(|[source, target]| [target, source]),
+        }
+    }
+}
 
 /// What a probe, or its answer, carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,12 +68,23 @@ const CORRECTED_PPB_MAX: u64 = 200_000_000;
 const TIME_NS_MAX: i64 = i64::MAX / 3;
 
 impl Probe {
-    pub(super) fn write(self, target: [u8; 6], source: [u8; 6]) -> [u8; PROBE_BYTES] {
-        let mut frame = [0; PROBE_BYTES];
-        let fields: [&[u8]; 12] = [
-            &target,
-            &source,
-            &ETHERTYPE.to_be_bytes(),
+    pub(super) fn write(self, addresses: &Addresses) -> Vec<u8> {
+        let body = self.body();
+        let mut frame = [addresses.target, addresses.source].concat();
+        match addresses.udp {
+            None => frame.extend(ETHERTYPE.to_be_bytes()),
+            Some(ends) => {
+                frame.extend(IPV4_ETHERTYPE.to_be_bytes());
+                frame.extend(udp_headers(ends, &body));
+            }
+        }
+        frame.extend(body);
+        frame
+    }
+
+    fn body(self) -> [u8; BODY_BYTES] {
+        let mut body = [0; BODY_BYTES];
+        let fields: [&[u8]; 9] = [
             &MAGIC[0].to_be_bytes(),
             &MAGIC[1].to_be_bytes(),
             &[u8::from(self.is_answer)],
@@ -48,31 +95,45 @@ impl Probe {
             &self.within_ns.to_be_bytes(),
             &self.corrected_ppb.to_be_bytes(),
         ];
-        let mut rest = &mut frame[..];
+        let mut rest = &mut body[..];
         for field in fields {
             let (here, behind) = rest.split_at_mut(field.len());
             here.copy_from_slice(field);
             rest = behind;
         }
-        frame
+        body
     }
 
-    /// Reads a frame, with the source's MAC address; `None` if it is no probe.
-    pub(super) fn read(frame: &[u8]) -> Option<(Self, [u8; 6])> {
+    /// Reads a frame, with its addresses; `None` if it is no probe.
+    pub(super) fn read(frame: &[u8]) -> Option<(Self, Addresses)> {
+        let (ethernet, packet) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
+        let (udp, body) = match be16(ethernet, 12) {
+            ETHERTYPE => (None, packet),
+            IPV4_ETHERTYPE => {
+                let (ends, body) = udp_payload(packet)?;
+                (Some(ends), body)
+            }
+            _ => return None,
+        };
+        let addresses = Addresses {
+            target: *ethernet.first_chunk()?,
+            source: *ethernet[6..].first_chunk()?,
+            udp,
+        };
+        Some((Self::read_body(body)?, addresses))
+    }
+
+    fn read_body(body: &[u8]) -> Option<Self> {
         fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-            let (field, behind) = rest.split_first_chunk::<N>()?;
+            let (field, behind) = rest.split_first_chunk()?;
             *rest = behind;
             Some(*field)
         }
-        let mut rest = (frame.len() == PROBE_BYTES).then_some(frame)?;
-        let _target: [u8; 6] = take(&mut rest)?;
-        let source = take(&mut rest)?;
-        let ethertype = u16::from_be_bytes(take(&mut rest)?);
+        let mut rest = body.first_chunk::<BODY_BYTES>()?.as_slice();
         let magic = [take(&mut rest)?, take(&mut rest)?].map(u32::from_be_bytes);
         let [is_answer] = take(&mut rest)?;
-        let is_answer = is_answer != 0;
         let probe = Self {
-            is_answer,
+            is_answer: is_answer != 0,
             number: u32::from_be_bytes(take(&mut rest)?),
             received_ns: i64::from_be_bytes(take(&mut rest)?),
             last_answered_ns: i64::from_be_bytes(take(&mut rest)?),
@@ -80,7 +141,7 @@ impl Probe {
             within_ns: u64::from_be_bytes(take(&mut rest)?),
             corrected_ppb: i64::from_be_bytes(take(&mut rest)?),
         };
-        (ethertype == ETHERTYPE && magic == MAGIC).then_some((probe, source))
+        (magic == MAGIC).then_some(probe)
     }
 
     /// Whether times and rates are possible.
@@ -93,9 +154,48 @@ impl Probe {
     }
 }
 
-/// Whether a frame is a probe or its answer.
+/// Whether a frame is a probe on a cable, or its answer.
 pub(crate) fn is_probe(frame: &[u8]) -> bool {
-    Probe::read(frame).is_some()
+    Probe::read(frame).is_some_and(|(_, addresses)| addresses.udp.is_none())
+}
+
+/// The IPv4 and UDP headers in front of a payload. "Don't fragment" is set, so it needs no
+/// identification (RFC 6864 §4.1).
+fn udp_headers([source, target]: [Ipv4Addr; 2], payload: &[u8]) -> Vec<u8> {
+    let udp_bytes = (UDP_HEADER_BYTES + payload.len()) as u16;
+    let mut headers = vec![0; IPV4_HEADER_BYTES + UDP_HEADER_BYTES];
+    let (ip, udp) = headers.split_at_mut(IPV4_HEADER_BYTES);
+    ip[0] = 0x45;
+    put16(ip, 2, IPV4_HEADER_BYTES as u16 + udp_bytes);
+    ip[6] = 0x40;
+    ip[8] = TTL;
+    ip[9] = UDP;
+    ip[12..16].copy_from_slice(&source.octets());
+    ip[16..].copy_from_slice(&target.octets());
+    let sum = finish(portable(ip, 0));
+    ip[10..12].copy_from_slice(&sum);
+    put16(udp, 0, PORT);
+    put16(udp, 2, PORT);
+    put16(udp, 4, udp_bytes);
+    let pseudo = [source, target].map(|address| dword(address.into()));
+    let pseudo = pseudo[0] + pseudo[1] + word(u16::from(UDP)) + word(udp_bytes);
+    let sum = match finish(portable(payload, portable(udp, pseudo))) {
+        // 0 is "none" (RFC 768).
+        [0, 0] => [0xff, 0xff],
+        sum => sum,
+    };
+    udp[6..].copy_from_slice(&sum);
+    headers
+}
+
+/// Source, target and payload of a datagram between the ports of probes; `None` if it is none.
+fn udp_payload(packet: &[u8]) -> Option<([Ipv4Addr; 2], &[u8])> {
+    let (ip, rest) = packet.split_first_chunk::<IPV4_HEADER_BYTES>()?;
+    let (udp, payload) = rest.split_first_chunk::<UDP_HEADER_BYTES>()?;
+    let address = |at: usize| Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]);
+    let is_whole = ip[0] == 0x45 && be16(ip, 6) & 0x3fff == 0;
+    let is_ours = ip[9] == UDP && be16(udp, 2) == PORT;
+    (is_whole && is_ours).then(|| ([address(12), address(16)], payload))
 }
 
 #[cfg(test)]

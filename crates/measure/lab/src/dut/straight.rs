@@ -22,7 +22,7 @@ impl Adapter for Straight {
     /// In direction `Both` frames go in clear. In the others each end seals and opens, so that the
     /// result includes that cost.
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
-        if site.map.is_over_cable() {
+        if site.map.is_between_hosts() {
             return Err(site.error("needs a link past the gateways, and this lab has none"));
         }
         let mut path = FramePath {

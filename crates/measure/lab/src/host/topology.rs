@@ -1,6 +1,9 @@
 //! Which logical CPUs are threads of one core, and which memory is theirs, from `/sys`.
 
+use crate::{LabError, Result};
 use journal::record::LogicalCpu;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
 
@@ -11,6 +14,34 @@ const NODES_MAX: u16 = 1024;
 /// 0.
 pub(crate) fn logical_cpus(cpus: &[usize]) -> Vec<LogicalCpu> {
     read(Path::new("/sys/devices/system"), cpus)
+}
+
+/// The CPUs that a station assigns to its tools: these, or if there are none, all that this process
+/// may use.
+///
+/// # Errors
+/// When one of them is not there, or this process may not use it.
+pub(crate) fn assignable_cpus(wanted: &[u16]) -> Result<Vec<usize>> {
+    let cannot_read = |errno: nix::Error| {
+        let what = format!("cannot read the CPUs that this process may use: {errno}");
+        LabError::cannot_build(what, "see whether /proc is mounted")
+    };
+    let affinity = sched_getaffinity(Pid::from_raw(0)).map_err(cannot_read)?;
+    let is_set = |cpu: &usize| affinity.is_set(*cpu) == Ok(true);
+    let all = (0..CpuSet::count()).filter(is_set);
+    if wanted.is_empty() {
+        return Ok(all.collect());
+    }
+    let wanted: Vec<usize> = wanted.iter().copied().map(usize::from).collect();
+    match wanted.iter().find(|cpu| !is_set(cpu)) {
+        None => Ok(wanted),
+        Some(lacking) => {
+            let all: Vec<_> = all.map(|cpu| cpu.to_string()).collect();
+            let what = format!("the lab's `cpus` has CPU {lacking}, which a run cannot use there");
+            let help = format!("write some of {}", all.join(", "));
+            Err(LabError::cannot_build(what, help))
+        }
+    }
 }
 
 /// All online CPUs.

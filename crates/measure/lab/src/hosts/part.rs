@@ -5,7 +5,7 @@ use crate::mark::MARK;
 use crate::protocol::{THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::remains::Remains;
 use crate::state::Hold;
-use crate::{Interrupt, Node, NodeId, Result};
+use crate::{Interrupt, Node, NodeId, Result, host};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -38,18 +38,24 @@ impl Part {
     }
 
     /// Starts stations together, since each takes some time to get ready, and waits until all
-    /// answer.
+    /// answer. Tools of A and of B are assigned these CPUs; any, if there are none.
     ///
     /// # Errors
-    /// What a station said instead.
+    /// What a station said instead, or that the machine lacks such a CPU.
     pub(crate) fn start(
         &mut self,
         nodes: &[NodeId],
+        cpus: &[u16],
         interrupt: &Interrupt,
     ) -> Result<Vec<Station>> {
+        host::assignable_cpus(cpus)?;
+        let words: Vec<_> = cpus.iter().map(u16::to_string).collect();
         let start = |&id: &NodeId| {
             let mut command = self.station_command();
             command.args(["--node", id.name()]);
+            if !cpus.is_empty() && matches!(id, NodeId::A | NodeId::B) {
+                command.args(["--cpus", &words.join(",")]);
+            }
             Station::start(id, command, interrupt)
         };
         let stations: Vec<_> = nodes.iter().map(start).collect::<Result<_, _>>()?;

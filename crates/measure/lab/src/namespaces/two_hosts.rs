@@ -5,14 +5,11 @@ use crate::hosts::part::Part;
 use crate::hosts::{RemoteHost, Seat};
 use crate::protocol::{Request, Response};
 use crate::{Interrupt, Node, NodeId, Result, Station, dut};
-use campaign::plan::{Hosts, LabPlan};
+use campaign::plan::{Host, HostName, Hosts, LabPlan};
 use journal::record::Environment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
-
-/// What lab files call them.
-pub(super) const NAMES: [&str; 2] = ["a", "b"];
 
 /// One of the two hosts of a lab.
 pub(super) enum LabHost {
@@ -31,10 +28,10 @@ impl LabHost {
 
 /// What the hosts are, by the names that a lab gives them.
 pub(super) fn environments(hosts: &[LabHost]) -> Result<BTreeMap<String, Environment>> {
-    let named = NAMES.into_iter().zip(hosts);
+    let named = HostName::ALL.into_iter().zip(hosts);
     let environment =
-        |(key, host): (&str, &LabHost)| match host.node().call(Request::Environment)? {
-            Response::Environment(found) => Ok((key.to_owned(), *found)),
+        |(name, host): (HostName, &LabHost)| match host.node().call(Request::Environment)? {
+            Response::Environment(found) => Ok((name.name().to_owned(), *found)),
             other => Err(host.node().unexpected(&other)),
         };
     named.map(environment).collect()
@@ -42,32 +39,45 @@ pub(super) fn environments(hosts: &[LabHost]) -> Result<BTreeMap<String, Environ
 
 pub(super) type Opened = (LabHost, Vec<Seat>, Vec<String>);
 
-/// Reaches both hosts at once, and starts the two nodes of each.
+/// The nodes on each host of a lab, A's first.
+fn nodes(plan: &LabPlan) -> [Vec<NodeId>; 2] {
+    let tap_host = plan.external.as_ref().and_then(|cables| cables.tap_host);
+    HostName::ALL.map(|name| {
+        let mut nodes = match name {
+            HostName::A => vec![NodeId::A, NodeId::Gw1],
+            HostName::B => vec![NodeId::Gw2, NodeId::B],
+        };
+        nodes.extend((tap_host == Some(name)).then_some(NodeId::Tap));
+        nodes
+    })
+}
+
+/// Reaches both hosts at once, and starts the nodes of each.
 pub(super) fn open_hosts(
     hosts: &Hosts,
     plan: &LabPlan,
     part: &mut Part,
     setup: &Setup,
 ) -> Result<Vec<Opened>> {
-    let nodes = [[NodeId::A, NodeId::Gw1], [NodeId::Gw2, NodeId::B]];
     let interrupt = &setup.interrupt;
-    let sides: Vec<_> = hosts.each().into_iter().zip(nodes).collect();
+    let sides: Vec<_> = hosts.each().into_iter().zip(nodes(plan)).collect();
     thread::scope(|scope| {
-        let reached = sides.iter().map(|&((key, host), nodes)| {
+        let reached = sides.iter().map(|((name, host), nodes)| {
             let there = !host.is_this_machine();
             there.then(|| {
-                scope.spawn(move || RemoteHost::open(key, host, &plan.name, &nodes, interrupt))
+                let part = (&*plan.name, &**nodes);
+                scope.spawn(move || RemoteHost::open(*name, host, part, interrupt))
             })
         });
         let reached: Vec<_> = reached.collect();
         let mut opened = Vec::new();
-        for (reached, (_, nodes)) in reached.into_iter().zip(&sides) {
+        for (reached, ((_, host), nodes)) in reached.into_iter().zip(&sides) {
             opened.push(match reached {
                 Some(reached) => {
                     let (host, seats, swept) = dut::join(reached)?;
                     (LabHost::There(host), seats, swept)
                 }
-                None => open_here(part, nodes, interrupt).map_err(cannot_build)?,
+                None => open_here(part, (host, nodes), interrupt).map_err(cannot_build)?,
             });
         }
         Ok(opened)
@@ -75,9 +85,13 @@ pub(super) fn open_hosts(
 }
 
 /// The same on this machine.
-fn open_here(part: &mut Part, nodes: &[NodeId], interrupt: &Interrupt) -> Result<Opened> {
+fn open_here(
+    part: &mut Part,
+    (host, nodes): (&Host, &[NodeId]),
+    interrupt: &Interrupt,
+) -> Result<Opened> {
     part.expect_returns()?;
-    let stations = part.start(nodes, interrupt)?;
+    let stations = part.start(nodes, &host.cpus, interrupt)?;
     let seats = stations.into_iter().map(Seat::Here).collect();
     Ok((LabHost::Here(part.start_host()?), seats, Vec::new()))
 }

@@ -33,7 +33,26 @@ pub struct Missing {
 #[must_use]
 pub fn missing<'a>(lab: &LabPlan, cells: impl IntoIterator<Item = &'a Cell>) -> Vec<Missing> {
     let cells: Vec<&Cell> = cells.into_iter().collect();
-    missing_where(lab, &cells, |program| find(program).is_none())
+    missing_where((lab, Role::Run), &cells, |program| find(program).is_none())
+}
+
+/// What a machine does in a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The run is on it, and so are the stations if the lab has no hosts.
+    Run,
+    /// It is one of the lab's hosts.
+    Host,
+}
+
+impl Role {
+    /// Whether it has stations and gateways of a lab.
+    const fn has_nodes(self, lab: &LabPlan) -> bool {
+        match self {
+            Self::Run => matches!(lab.kind, LabKind::Namespaces | LabKind::Device),
+            Self::Host => true,
+        }
+    }
 }
 
 /// Returns the programs that cells need and that are not on all of a lab's hosts, each of which has
@@ -49,12 +68,7 @@ pub(crate) fn missing_on(
     if hosts.is_empty() {
         return Ok(Vec::new());
     }
-    // On a host runs what runs on this machine otherwise.
-    let there = LabPlan {
-        kind: LabKind::Namespaces,
-        ..lab.clone()
-    };
-    let all = missing_where(&there, cells, |_| true);
+    let all = missing_where((lab, Role::Host), cells, |_| true);
     let mut missing = Vec::new();
     for mut program in all {
         for (host, node) in hosts {
@@ -70,7 +84,7 @@ pub(crate) fn missing_on(
 }
 
 fn missing_where(
-    lab: &LabPlan,
+    (lab, role): (&LabPlan, Role),
     cells: &[&Cell],
     is_missing: impl Fn(&str) -> bool,
 ) -> Vec<Missing> {
@@ -105,19 +119,20 @@ fn missing_where(
         }
         entry.lab |= of_lab;
     };
-    let of_lab = of_lab(lab);
+    let of_lab = of_lab(lab, role);
     for cell in cells {
         for program in &of_lab {
             if is_missing(program) {
                 add(program, "the lab".to_owned(), cell, true);
             }
         }
-        for program in of_dut(lab, &cell.dut.adapter) {
+        for program in of_dut((lab, role), &cell.dut.adapter) {
             if is_missing(program) {
                 add(program, format!("DUT {}", cell.dut.name), cell, false);
             }
         }
         if let Some(program) = of_measurement(&cell.measurement)
+            && role.has_nodes(lab)
             && is_missing(program)
         {
             add(program, cell.measurement.name().to_owned(), cell, false);
@@ -126,10 +141,9 @@ fn missing_where(
     all
 }
 
-/// The programs that build the lab.
-fn of_lab(lab: &LabPlan) -> Vec<&'static str> {
-    // Those of other hosts are theirs to say.
-    if lab.kind != LabKind::Namespaces {
+/// The programs that build the lab on a machine.
+fn of_lab(lab: &LabPlan, role: Role) -> Vec<&'static str> {
+    if lab.kind == LabKind::Device || !role.has_nodes(lab) {
         return Vec::new();
     }
     let mut programs = vec!["ip", "ethtool", "ping"];
@@ -138,11 +152,27 @@ fn of_lab(lab: &LabPlan) -> Vec<&'static str> {
     programs
 }
 
-/// The programs of a device under test, beside those that build the lab.
-fn of_dut<'a>(lab: &LabPlan, adapter: &'a Adapter) -> Vec<&'a str> {
+/// The programs of a device under test on a machine, beside those that build the lab.
+fn of_dut<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a str> {
+    let has_nodes = role.has_nodes(lab);
     match adapter {
-        // In memory it is part of this process.
-        _ if matches!(lab.kind, LabKind::Memory | LabKind::Hosts) => Vec::new(),
+        // The run reaches the boxes, whose own programs are in them; a tap is beside the stations.
+        Adapter::External(external) => {
+            let tap = lab.external.as_ref().and_then(|cables| cables.tap.as_ref());
+            let bridge = tap.filter(|_| has_nodes).map(|_| "bridge");
+            let commanded = external
+                .boxes
+                .iter()
+                .filter(|its| its.reset.is_some() || its.commands().next().is_some());
+            let ways = commanded.filter_map(|its| its.via.first());
+            let ways = ways.map(String::as_str).filter(|_| role == Role::Run);
+            let ike: &[&str] = match external.gateway.as_deref() {
+                Some(GatewayPeer::Ike(_)) if has_nodes => &["charon", "swanctl"],
+                _ => &[],
+            };
+            ways.chain(bridge).chain(ike.iter().copied()).collect()
+        }
+        _ if !has_nodes => Vec::new(),
         Adapter::Router { nat: true } => vec!["nft"],
         Adapter::Bridge | Adapter::L2tpv3(_) => vec!["bridge"],
         Adapter::WireGuard(tunnel) => {
@@ -156,23 +186,6 @@ fn of_dut<'a>(lab: &LabPlan, adapter: &'a Adapter) -> Vec<&'a str> {
             programs
         }
         Adapter::OpenVpn(_) => vec!["openvpn", "openssl"],
-        // The boxes' own programs are in the boxes.
-        Adapter::External(external) => {
-            let tap = lab.external.as_ref().and_then(|cables| cables.tap.as_ref());
-            let commanded = external
-                .boxes
-                .iter()
-                .filter(|its| its.reset.is_some() || its.commands().next().is_some());
-            let ways = commanded.filter_map(|its| its.via.first());
-            let ways = ways.map(String::as_str);
-            let ike: &[&str] = match external.gateway.as_deref() {
-                Some(GatewayPeer::Ike(_)) => &["charon", "swanctl"],
-                Some(GatewayPeer::WireGuard(_)) | None => &[],
-            };
-            ways.chain(tap.map(|_| "bridge"))
-                .chain(ike.iter().copied())
-                .collect()
-        }
         Adapter::Device(devices) => {
             let is_token = devices
                 .members
@@ -229,7 +242,7 @@ mod tests {
     fn needed(duts: &str, trials: &str, lab: &LabFile) -> Vec<Missing> {
         let plan = plan(duts, trials, lab);
         let cells: Vec<_> = plan.cells.iter().collect();
-        missing_where(&plan.lab, &cells, |_| true)
+        missing_where((&plan.lab, Role::Run), &cells, |_| true)
     }
 
     fn names(missing: &[Missing]) -> Vec<&str> {
@@ -281,7 +294,9 @@ mod tests {
             &lab,
         );
         let cells: Vec<_> = plan.cells.iter().collect();
-        let missing = missing_where(&plan.lab, &cells, |it| ["wg", "iperf"].contains(&it));
+        let missing = missing_where((&plan.lab, Role::Run), &cells, |it| {
+            ["wg", "iperf"].contains(&it)
+        });
         assert_eq!(names(&missing), ["wg", "iperf"]);
         let [wg, iperf] = &missing[..] else { panic!() };
         assert_eq!(wg.needed_by, ["DUT boringtun", "DUT wireguard-go"]);

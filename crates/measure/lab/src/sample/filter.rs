@@ -140,15 +140,31 @@ fn packet(port: &SealedPort, shape: &Shape, marker: &[u8]) -> Assembler {
     program
 }
 
-/// The filter that passes only the lab's own probes between hosts.
+/// The filter that passes only the lab's own probes between hosts, in both forms.
 pub(crate) fn probes() -> Vec<sock_filter> {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
+    program.skip_unless(BPF_JEQ, probe::UDP_PROBE_BYTES as u32, &udp_probe());
     program.unless(BPF_JEQ, probe::PROBE_BYTES as u32, EXPECTED);
     program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
     program.unless(BPF_JEQ, probe::ETHERTYPE.into(), EXPECTED);
     program.push(BPF_RET | BPF_K, FOREIGN);
     program.0
+}
+
+/// The part that passes a frame of a UDP probe's length if it is one.
+fn udp_probe() -> Assembler {
+    let mut program = Assembler::default();
+    program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
+    program.unless(BPF_JEQ, ETHERTYPE_IPV4, EXPECTED);
+    program.load(BPF_B | BPF_ABS, PROTOCOL_AT);
+    program.unless(BPF_JEQ, UDP, EXPECTED);
+    for (at, word) in (probe::UDP_BODY_AT as u32..).step_by(4).zip(probe::MAGIC) {
+        program.load(BPF_W | BPF_ABS, at);
+        program.unless(BPF_JEQ, word, EXPECTED);
+    }
+    program.push(BPF_RET | BPF_K, FOREIGN);
+    program
 }
 
 /// MACsec frames that are encrypted.

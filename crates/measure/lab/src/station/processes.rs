@@ -5,7 +5,6 @@ use crate::procfs;
 use crate::protocol::Program;
 use crate::sync::{Deadline, lock, wait};
 use nix::errno::Errno;
-use nix::sched::sched_getaffinity;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -23,7 +22,7 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Processes {
     table: Mutex<Table>,
     started: Condvar,
-    /// CPUs that the station may use.
+    /// CPUs that programs are assigned.
     cores: Vec<usize>,
 }
 
@@ -34,12 +33,8 @@ struct Table {
 }
 
 impl Processes {
-    /// An empty table with its reaper.
-    pub(super) fn new() -> std::io::Result<Arc<Self>> {
-        let affinity = sched_getaffinity(Pid::from_raw(0))?;
-        let cores = (0..nix::sched::CpuSet::count())
-            .filter(|cpu| affinity.is_set(*cpu) == Ok(true))
-            .collect();
+    /// An empty table with its reaper; programs are assigned these CPUs.
+    pub(super) fn new(cores: Vec<usize>) -> std::io::Result<Arc<Self>> {
         let processes = Arc::new(Self {
             table: Mutex::default(),
             started: Condvar::new(),
@@ -52,7 +47,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// CPUs that the station may use, by the kernel's numbers.
+    /// CPUs that programs are assigned, by the kernel's numbers.
     pub(super) fn cores(&self) -> &[usize] {
         &self.cores
     }

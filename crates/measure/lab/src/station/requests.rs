@@ -162,7 +162,7 @@ impl Requests {
         match request {
             Request::Hello { protocol } => self.hello(protocol),
             Request::Alive => Ok(Response::Noted),
-            Request::TakePart { lab, nodes } => self.take_part(&lab, &nodes),
+            Request::TakePart { lab, nodes, cpus } => self.take_part(&lab, &nodes, &cpus),
             Request::On { node, request } => self.pass_on(&node, *request),
             Request::Locate { program } => Ok(Response::Located(crate::programs::path(&program))),
             Request::Start { program, .. } => Err(format!(
@@ -329,7 +329,7 @@ impl Requests {
         })
     }
 
-    fn take_part(&self, lab: &str, nodes: &[String]) -> Result<Response, String> {
+    fn take_part(&self, lab: &str, nodes: &[String], cpus: &[u16]) -> Result<Response, String> {
         let folder = self
             .state_folder
             .as_ref()
@@ -346,7 +346,7 @@ impl Requests {
         let words = |error: LabError| error.to_string();
         let (mut own, swept) = Part::take(folder, lab).map_err(words)?;
         own.expect_returns().map_err(words)?;
-        let stations = own.start(&nodes, &Interrupt::new()).map_err(words)?;
+        let stations = own.start(&nodes, cpus, &Interrupt::new()).map_err(words)?;
         let pids = stations.iter();
         let pids = pids.map(|station| (station.id().name().to_owned(), station.pid()));
         let pids = pids.collect();

@@ -38,7 +38,7 @@ pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
 }
 
 fn serve(node: Option<NodeId>) -> Result<(), lab::LabError> {
-    station::serve(node, std::io::stdin(), std::io::stdout())
+    station::serve(node, &[], std::io::stdin(), std::io::stdout())
 }
 
 /// The encryptor with the engine `auto` or `null`; a stand-in with any other, to show what the lab

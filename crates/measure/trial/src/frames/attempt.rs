@@ -120,7 +120,8 @@ impl Attempt<'_> {
         quiet::await_quiet(self.bench, self.interrupt)?;
         let has_two_clocks = clocks::are_two(self.bench, &self.path)?;
         self.expect_one_clock_where_needed(has_two_clocks)?;
-        let clocks = has_two_clocks.then(|| HostClocks::compared(self.bench, self.interrupt));
+        let clocks =
+            has_two_clocks.then(|| HostClocks::compared(self.bench, &self.path, self.interrupt));
         let clocks = clocks.transpose()?;
         let marker = self.marker();
         let beside_station = [&self.path.source, &self.path.sink]

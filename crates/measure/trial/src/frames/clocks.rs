@@ -12,8 +12,9 @@ use crate::tools::sleep_until;
 use journal::record::ClockAgreement;
 use lab::clocks::{Ask, Exchanges};
 use lab::protocol::{Request, Response};
-use lab::{Bench, ClockEnd, FramePath, Interrupt, LabError, Node};
+use lab::{Bench, ClockEnd, FrameEnd, FramePath, Interrupt, LabError, Node};
 use std::iter;
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use traffic::spec::SenderClock;
 
@@ -157,11 +158,47 @@ impl Course {
     }
 }
 
+/// The way of the probes.
+struct ProbePath<'a> {
+    asking: ClockEnd<'a>,
+    answering: ClockEnd<'a>,
+    /// Where the first frame goes: to the answering end, or to a box.
+    next_hop: [u8; 6],
+    /// Source and target of probes over UDP; `None` on a link.
+    udp: Option<[Ipv4Addr; 2]>,
+}
+
+impl<'a> ProbePath<'a> {
+    /// The link between the hosts, or where there is none, the path of the test frames, with their
+    /// addresses: what passes those passes the probes.
+    fn of(bench: &'a dyn Bench, path: &'a FramePath) -> Self {
+        if let Some([asking, answering]) = bench.clock_ends() {
+            return Self {
+                asking,
+                answering,
+                next_hop: answering.mac,
+                udp: None,
+            };
+        }
+        let end = |end: &'a FrameEnd| ClockEnd {
+            node: end.node,
+            interface: &end.interface,
+            mac: end.mac,
+        };
+        let FramePath { source, sink } = path;
+        Self {
+            asking: end(source),
+            answering: end(sink),
+            next_hop: source.next_hop_mac,
+            udp: Some([source.test_address, sink.test_address]),
+        }
+    }
+}
+
 /// The clocks of the hosts of a path's two ends.
 pub(super) struct HostClocks<'a> {
     bench: &'a dyn Bench,
-    /// The asking end, and the answering one.
-    ends: [ClockEnd<'a>; 2],
+    path: ProbePath<'a>,
     first: Comparison,
     course: Course,
     compared: Instant,
@@ -183,20 +220,16 @@ impl<'a> HostClocks<'a> {
     /// Compares the clocks twice, for their drift.
     pub(super) fn compared(
         bench: &'a dyn Bench,
+        path: &'a FramePath,
         interrupt: &Interrupt,
     ) -> Result<Self, TrialError> {
-        let ends = bench.clock_ends().ok_or_else(|| {
-            TrialError::frames(
-                "test frames carry time stamps of one clock, the stations are on hosts with two, and there is no \
-                 cable between the hosts on which those can be compared: measure with `tcp`, `udp` and `ping`",
-            )
-        })?;
-        let first = compare_now(bench, &ends)??;
+        let path = ProbePath::of(bench, path);
+        let first = compare_now(bench, &path)??;
         sleep_until(bench, iter::empty(), Instant::now() + SETTLE, interrupt)?;
-        let second = compare_now(bench, &ends)??;
+        let second = compare_now(bench, &path)??;
         Ok(Self {
             bench,
-            ends,
+            path,
             first,
             course: Course::through(first, second),
             compared: Instant::now(),
@@ -205,7 +238,7 @@ impl<'a> HostClocks<'a> {
 
     /// Compares the clocks after a trial. Returns how far they agreed during it.
     pub(super) fn compare(&mut self) -> Result<ClockAgreement, TrialError> {
-        let Ok(next) = compare_now(self.bench, &self.ends)? else {
+        let Ok(next) = compare_now(self.bench, &self.path)? else {
             return Ok(self.course.unknown());
         };
         self.compared = Instant::now();
@@ -237,8 +270,8 @@ impl Incomparable {
     const fn describe(self) -> &'static str {
         match self {
             Self::TooFew => {
-                "the clocks of the two hosts cannot be compared: no probes (EtherType 0x88B5) are answered on the cable; \
-                 let its switch pass them"
+                "the clocks of the two hosts cannot be compared: no probes are answered; let the switch of a cable pass \
+                 them (EtherType 0x88B5), and external boxes (UDP, port 34997, between the addresses of test frames)"
             }
             Self::Jumped => {
                 "the clock of one host jumped while it was compared with the other's: repeat"
@@ -286,9 +319,10 @@ impl Drop for Answering<'_> {
 /// meanwhile: a socket that waits for them would slow the frames of a trial.
 fn compare_now(
     bench: &dyn Bench,
-    [asking, answering]: &[ClockEnd<'_>; 2],
+    path: &ProbePath<'_>,
 ) -> Result<Result<Comparison, TrialError>, TrialError> {
-    let _answering = Answering::start(bench, answering)?;
+    let _answering = Answering::start(bench, &path.answering)?;
+    let asking = &path.asking;
     let node = bench.node(asking.node);
     let mut tries = 0;
     loop {
@@ -296,7 +330,8 @@ fn compare_now(
         let request = Request::ClockAsk(Ask {
             interface: asking.interface.to_owned(),
             own: asking.mac,
-            target: answering.mac,
+            target: path.next_hop,
+            udp: path.udp,
             probes: PROBES,
         });
         let found = match node.call(request) {

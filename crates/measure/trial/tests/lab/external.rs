@@ -441,7 +441,7 @@ fn refused_interface() {
     run("ip link set port master bridge7");
     run("ip link property add dev user altname another");
     for (name, words) in [
-        ("none", "there is no interface `none` here"),
+        ("none", "there is no interface `none` on that machine"),
         ("used", "it has the address 192.0.2.9"),
         ("uplink", "default route"),
         ("port", "is a port of `bridge7`"),

@@ -95,7 +95,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(node: Option<NodeId>) -> ExitCode {
-    match station::serve(node, std::io::stdin(), std::io::stdout()) {
+    match station::serve(node, &[], std::io::stdin(), std::io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

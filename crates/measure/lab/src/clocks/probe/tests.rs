@@ -1,7 +1,19 @@
 use super::*;
 use proptest::prelude::*;
+use wire::headers::IpView;
 
-const SIDES: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+/// On a cable, and through boxes.
+const ADDRESSES: [Addresses; 2] = [of(None), of(Some([SOURCE, TARGET]))];
+const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+const TARGET: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+
+const fn of(udp: Option<[Ipv4Addr; 2]>) -> Addresses {
+    Addresses {
+        target: [2, 0, 0, 0, 0, 1],
+        source: [2, 0, 0, 0, 0, 2],
+        udp,
+    }
+}
 
 fn probe() -> impl Strategy<Value = Probe> {
     let values = (any::<bool>(), any::<u32>(), any::<[i64; 4]>(), any::<u64>());
@@ -19,9 +31,28 @@ fn probe() -> impl Strategy<Value = Probe> {
 proptest! {
     #[test]
     fn a_probe_is_read_as_it_was_written(probe in probe()) {
-        let frame = probe.write(SIDES[0], SIDES[1]);
-        prop_assert_eq!(Probe::read(&frame), Some((probe, SIDES[1])));
-        prop_assert!(is_probe(&frame));
+        for addresses in ADDRESSES {
+            let frame = probe.write(&addresses);
+            prop_assert_eq!(Probe::read(&frame), Some((probe, addresses)));
+            prop_assert_eq!(is_probe(&frame), addresses.udp.is_none());
+        }
+    }
+
+    /// Boxes drop what has a wrong checksum, and an answer goes back the same way.
+    #[test]
+    fn over_udp_it_is_a_datagram_that_routers_forward(probe in probe()) {
+        let addresses = ADDRESSES[1];
+        let frame = probe.write(&addresses);
+        prop_assert_eq!(frame.len(), UDP_PROBE_BYTES);
+        let packet = &frame[ETHERNET_BYTES..];
+        let view = IpView::parse(packet).unwrap();
+        prop_assert!(!view.opaque && view.header_checksum_is_valid(packet));
+        prop_assert!(view.transport_checksum_is_valid(packet, portable));
+        prop_assert_eq!(addresses.back_from([9; 6]).udp, Some([TARGET, SOURCE]));
+        // A router decrements the time to live.
+        let mut routed = frame;
+        routed[ETHERNET_BYTES + 8] -= 1;
+        prop_assert_eq!(Probe::read(&routed).map(|(read, _)| read), Some(probe));
     }
 
     /// No sum or difference of what is taken from the link overflows.
@@ -47,9 +78,13 @@ proptest! {
 
     #[test]
     fn nothing_else_is_a_probe(probe in probe(), at in 12_usize..22, change in 1_u8.., cut in 0..PROBE_BYTES) {
-        let mut frame = probe.write(SIDES[0], SIDES[1]);
+        let mut frame = probe.write(&ADDRESSES[0]);
         prop_assert!(!is_probe(&frame[..cut]));
         frame[at] ^= change;
         prop_assert!(!is_probe(&frame));
+        let mut over_udp = probe.write(&ADDRESSES[1]);
+        prop_assert_eq!(Probe::read(&over_udp[..cut]), None);
+        over_udp[UDP_BODY_AT + at - 12] ^= change;
+        prop_assert!(at >= 20 || Probe::read(&over_udp).is_none());
     }
 }
