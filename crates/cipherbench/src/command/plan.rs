@@ -64,6 +64,12 @@ fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, Co
         return Ok(Vec::new());
     }
     let target = plan.lab.addresses.target();
+    // The cores of a lab's hosts are not known here.
+    let wanted = cell.stations.map_or(0, |stations| stations.cores);
+    let cores = match plan.lab.hosts {
+        Some(_) => cores.max(wanted),
+        None => cores,
+    };
     let commands = trial::commands(cell, &trial::parameters(cell), target, cores)?;
     let words = |program: Program| program.argv;
     Ok(commands

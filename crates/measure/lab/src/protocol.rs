@@ -136,7 +136,7 @@ pub enum Request {
         lab: String,
         /// The nodes to start, by their names.
         nodes: Vec<String>,
-        /// The CPUs of this host that tools of its stations A and B are assigned; empty: any.
+        /// The CPUs of this host that programs with cores are assigned; empty: any.
         cpus: Vec<u16>,
     },
     /// Pass a request on to a station that `TakePart` started; its answer is the answer.

@@ -13,7 +13,7 @@
 
 mod iperf2;
 
-use crate::cores::Machine;
+use crate::cores::{Machine, Machines};
 use crate::timing::Timing;
 use campaign::plan::{Cell, Measurement, Stations, Tool};
 use journal::record::ToolParameters;
@@ -41,6 +41,8 @@ const MARKER_BYTES_MIN: usize = 4;
 /// The commands on the stations during a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
+    /// The cores of the stations.
+    pub cores: Cores,
     /// On station B, started first; none for ping.
     pub servers: Vec<Program>,
     /// On station A; the trial ends with them.
@@ -59,13 +61,15 @@ pub struct Commands {
 pub enum CommandError {
     /// More cores than there are.
     #[error(
-        "the cell asks for {wanted} cores per station, this machine has {present}; \
+        "the cell asks for {wanted} cores per station, {whose} has {present}; \
          set `cores` to {present} or less"
     )]
     TooFewCores {
         /// [`Stations::cores`].
         wanted: u16,
-        /// Of the machine.
+        /// The machine: `this machine`, or `host a`.
+        whose: &'static str,
+        /// Of the machine, as far as a lab's `cpus` permit.
         present: u16,
     },
     /// The cell measures crypto devices, which need no tool.
@@ -114,52 +118,82 @@ pub enum CommandError {
     },
 }
 
-/// Cores of the stations' tools when both stations are on one machine.
+/// Cores of the stations' tools, as [`Program::cores`] counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cores {
     /// Station A's, from the low end.
     pub a: Vec<u16>,
-    /// Station B's, from the high end.
+    /// Station B's, from the high end of the same machine, or from the low end of its own.
     pub b: Vec<u16>,
+    machines: Machines,
 }
 
 impl Cores {
-    /// Assigns `per_station` of a machine's CPUs to each station, A from the low end and B from the
-    /// high end, so that they share as few as possible: threads of one core and memory of another
-    /// NUMA node are used only where nothing else is left.
+    /// Assigns `per_station` CPUs to each station. On one machine A takes them from the low end and
+    /// B from the high end, so that they share as few as possible: threads of one core and memory of
+    /// another NUMA node are used only where nothing else is left.
     ///
     /// # Errors
-    /// When the machine has fewer than `per_station`, or that is 0.
-    pub fn assign(per_station: u16, machine: impl Into<Machine>) -> Result<Self, CommandError> {
-        let machine = machine.into();
+    /// When a machine has fewer than `per_station`, or that is 0.
+    pub fn assign(per_station: u16, machines: impl Into<Machines>) -> Result<Self, CommandError> {
+        let machines = machines.into();
         if per_station == 0 {
             return Err(CommandError::Zero {
                 what: "the number of cores per station",
             });
         }
         let each = usize::from(per_station);
-        let present = machine.present();
-        if each > present {
-            return Err(CommandError::TooFewCores {
+        let choice = |machine: &Machine, whose, wanted| match machine.present() {
+            present if each > present => Err(CommandError::TooFewCores {
                 wanted: per_station,
+                whose,
                 present: u16::try_from(present).unwrap_or(u16::MAX),
-            });
-        }
-        let choice = machine.choice(2 * each);
-        Ok(Self {
-            a: choice.iter().take(each).copied().collect(),
-            b: choice.iter().rev().take(each).copied().collect(),
-        })
+            }),
+            _ => Ok(machine.choice(wanted)),
+        };
+        let (a, b) = match &machines {
+            Machines::One(machine) => {
+                let choice = choice(machine, "this machine", 2 * each)?;
+                let b = choice.iter().rev().take(each).copied().collect();
+                (choice, b)
+            }
+            Machines::Two([a, b]) => {
+                let mut b = choice(b, "host b", each)?;
+                b.truncate(each);
+                (choice(a, "host a", each)?, b)
+            }
+        };
+        let a = a.into_iter().take(each).collect();
+        Ok(Self { a, b, machines })
     }
 
     /// Cores that both stations use.
     #[must_use]
     pub fn shared(&self) -> Vec<u16> {
-        self.a
-            .iter()
-            .copied()
-            .filter(|core| self.b.contains(core))
-            .collect()
+        self.shared_by(&self.a, &self.b)
+    }
+
+    /// Those of A's cores that are also among those of B's.
+    pub(crate) fn shared_by(&self, a: &[u16], b: &[u16]) -> Vec<u16> {
+        match self.machines {
+            Machines::One(_) => a.iter().copied().filter(|core| b.contains(core)).collect(),
+            Machines::Two(_) => Vec::new(),
+        }
+    }
+
+    /// These of A's cores, and these of B's, by the kernel's numbers, with their hosts if there are
+    /// two.
+    pub(crate) fn in_words(&self, a: &[u16], b: &[u16]) -> [String; 2] {
+        let list = |machine: &Machine, cores: &[u16]| {
+            let words = cores.iter().map(|core| machine.number(*core).to_string());
+            words.collect::<Vec<_>>().join(", ")
+        };
+        match &self.machines {
+            Machines::One(machine) => [a, b].map(|cores| list(machine, cores)),
+            Machines::Two([of_a, of_b]) => {
+                [list(of_a, a) + " of host a", list(of_b, b) + " of host b"]
+            }
+        }
     }
 }
 
@@ -200,8 +234,8 @@ pub fn largest_datagram_bytes(mtu: u16) -> u32 {
     u32::from(mtu).saturating_sub((IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32)
 }
 
-/// Returns the commands of one trial of `cell` with `parameters`, against `target`, on a machine
-/// with those CPUs.
+/// Returns the commands of one trial of `cell` with `parameters`, against `target`, on machines with
+/// those CPUs.
 ///
 /// # Errors
 /// [`CommandError`] when the cell's settings are impossible.
@@ -209,10 +243,10 @@ pub fn commands(
     cell: &Cell,
     parameters: &ToolParameters,
     target: Ipv4Addr,
-    machine: impl Into<Machine>,
+    machines: impl Into<Machines>,
 ) -> Result<Commands, CommandError> {
     let stations = cell.stations.ok_or(CommandError::NoStations)?;
-    let cores = Cores::assign(stations.cores, machine)?;
+    let cores = Cores::assign(stations.cores, machines)?;
     match cell.measurement {
         Measurement::Ping {
             count,
@@ -267,6 +301,7 @@ fn ping(
         seconds(interval_ns),
     );
     Ok(Commands {
+        cores: cores.clone(),
         servers: Vec::new(),
         clients: vec![program(&argv, cores.a.clone(), Ready::Started)],
         parameters: ToolParameters::default(),
@@ -357,6 +392,7 @@ fn bulk(
         (_, None) => pattern(0, MARKER_BYTES),
     };
     Ok(Commands {
+        cores: cores.clone(),
         servers,
         clients,
         parameters: parameters.clone(),

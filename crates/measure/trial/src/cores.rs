@@ -13,6 +13,30 @@ pub struct Machine {
     siblings: Vec<u16>,
     /// How many of `first` are on the NUMA node that has most cores. They are at the front.
     near: usize,
+    /// The kernel's numbers of the CPUs, by position.
+    numbers: Vec<u16>,
+}
+
+/// The machines of stations A and B.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Machines {
+    /// Both are on one.
+    One(Machine),
+    /// Each has its own, A's first.
+    Two([Machine; 2]),
+}
+
+impl From<Machine> for Machines {
+    fn from(machine: Machine) -> Self {
+        Self::One(machine)
+    }
+}
+
+impl From<u16> for Machines {
+    /// One of so many cores.
+    fn from(cores: u16) -> Self {
+        Self::One(cores.into())
+    }
 }
 
 impl From<u16> for Machine {
@@ -22,6 +46,7 @@ impl From<u16> for Machine {
             first: (0..cores).collect(),
             siblings: Vec::new(),
             near: cores.into(),
+            numbers: (0..cores).collect(),
         }
     }
 }
@@ -49,7 +74,14 @@ impl Machine {
             near: nodes.first().map_or(0, |(_, cores)| cores.len()),
             first: nodes.into_iter().flat_map(|(_, cores)| cores).collect(),
             siblings,
+            numbers: cpus.iter().map(|cpu| cpu.cpu).collect(),
         }
+    }
+
+    /// The kernel's number of the CPU at a position.
+    pub(crate) fn number(&self, position: u16) -> u16 {
+        let number = self.numbers.get(usize::from(position));
+        number.copied().unwrap_or(position)
     }
 
     /// Number of CPUs.

@@ -36,7 +36,7 @@ mod witness;
 
 pub use checkpoint::Checkpoint;
 pub use command::{CommandError, Commands, Cores, commands, parameters};
-pub use cores::Machine;
+pub use cores::{Machine, Machines};
 pub use device::OnDevices;
 pub use disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 pub use error::TrialError;

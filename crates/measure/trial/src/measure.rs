@@ -15,7 +15,7 @@
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
-use crate::measurer::{Trial, machine, with_dut};
+use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
 use crate::reading::{self, Counters, offloads, station_lost};
 use crate::readings::PathReadings;
@@ -70,7 +70,7 @@ pub(crate) fn attempt(
 
 /// Returns the commands, with UDP socket buffers limited to what the stations' kernels allow.
 fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError> {
-    let machine = machine(bench)?;
+    let machines = machines(bench)?;
     let mut parameters = trial.parameters.clone();
     if let (Measurement::Udp { .. }, Some(window)) =
         (&trial.cell.measurement, parameters.window_bytes)
@@ -79,7 +79,7 @@ fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError>
         let b = buffer_limit(bench, NodeId::B, "/proc/sys/net/core/rmem_max")?;
         parameters.window_bytes = Some(window.min(a).min(b));
     }
-    Ok(commands(trial.cell, &parameters, bench.target(), machine)?)
+    Ok(commands(trial.cell, &parameters, bench.target(), machines)?)
 }
 
 /// Reads a kernel limit on a station. Some kernels show it in the initial network namespace only.

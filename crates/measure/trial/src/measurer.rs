@@ -2,12 +2,12 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::clock::ClockWatch;
-use crate::cores::Machine;
+use crate::cores::{Machine, Machines};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::{command, evidence};
 use campaign::plan::{Cell, Direction};
-use journal::record::{Measured, Outcome, ToolParameters, TrialRecord};
+use journal::record::{LogicalCpu, Measured, Outcome, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -87,14 +87,30 @@ pub(crate) fn hello(station: &dyn Node) -> Result<Response, LabError> {
     })
 }
 
-/// The CPUs that the stations may use.
-pub(crate) fn machine(bench: &dyn Bench) -> Result<Machine, LabError> {
-    let station = bench.node(NodeId::A);
-    match hello(station)? {
-        Response::Hello { cpus, .. } if !cpus.is_empty() => Ok(Machine::of(&cpus)),
-        Response::Hello { cores, .. } => Ok(cores.into()),
-        other => Err(station.unexpected(&other)),
-    }
+/// The CPUs that the stations may use. They share those of one machine, unless a lab assigns them
+/// others.
+pub(crate) fn machines(bench: &dyn Bench) -> Result<Machines, LabError> {
+    let of = |id| {
+        let station = bench.node(id);
+        match hello(station)? {
+            Response::Hello {
+                cores,
+                cpus,
+                boot_id,
+                ..
+            } => Ok((boot_id, cpus, cores)),
+            other => Err(station.unexpected(&other)),
+        }
+    };
+    let (a, b) = (of(NodeId::A)?, of(NodeId::B)?);
+    let machine = |(_, cpus, cores): &(String, Vec<LogicalCpu>, u16)| match &cpus[..] {
+        [] => Machine::from(*cores),
+        cpus => Machine::of(cpus),
+    };
+    Ok(match a == b {
+        true => Machines::One(machine(&a)),
+        false => Machines::Two([machine(&a), machine(&b)]),
+    })
 }
 
 /// Starts the DUT, measures it by `measure`, stops it in any case, and judges. `measure` returns

@@ -6,6 +6,7 @@ mod devices;
 mod disturbed;
 mod external;
 mod frames;
+mod hosts;
 mod tunnels;
 
 use campaign::plan::Cell;

@@ -38,7 +38,7 @@ impl Part {
     }
 
     /// Starts stations together, since each takes some time to get ready, and waits until all
-    /// answer. Tools of A and of B are assigned these CPUs; any, if there are none.
+    /// answer. They assign programs these CPUs; any, if there are none.
     ///
     /// # Errors
     /// What a station said instead, or that the machine lacks such a CPU.
@@ -53,7 +53,7 @@ impl Part {
         let start = |&id: &NodeId| {
             let mut command = self.station_command();
             command.args(["--node", id.name()]);
-            if !cpus.is_empty() && matches!(id, NodeId::A | NodeId::B) {
+            if !cpus.is_empty() {
                 command.args(["--cpus", &words.join(",")]);
             }
             Station::start(id, command, interrupt)

@@ -125,6 +125,7 @@ fn stations_share_cores_only_when_there_are_too_few() {
     assert_eq!(
         Cores::assign(3, 2),
         Err(CommandError::TooFewCores {
+            whose: "this machine",
             wanted: 3,
             present: 2
         })

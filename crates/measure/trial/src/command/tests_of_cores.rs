@@ -61,3 +61,21 @@ fn more_than_there_are_cannot_be_assigned() {
         (vec![0, 1, 2, 3], vec![3, 2, 1, 0])
     );
 }
+
+/// Each host has its own CPUs, of which a lab may leave out some.
+#[test]
+fn stations_on_two_hosts_take_the_first_cores_of_their_own() {
+    let of_a = cpus(&[(0, 0), (0, 0), (2, 0)]);
+    let mut of_b = cpus(&[(4, 1), (5, 1)]);
+    (of_b[0].cpu, of_b[1].cpu) = (4, 5);
+    let machines = Machines::Two([Machine::of(&of_a), Machine::of(&of_b)]);
+    let cores = Cores::assign(2, machines.clone()).unwrap();
+    assert_eq!((&cores.a[..], &cores.b[..]), (&[0, 2][..], &[0, 1][..]));
+    assert_eq!(
+        cores.in_words(&cores.a, &cores.b),
+        ["0, 2 of host a", "4, 5 of host b"]
+    );
+    assert!(cores.shared().is_empty());
+    let error = Cores::assign(3, machines).unwrap_err().to_string();
+    assert!(error.contains("host b has 2"), "{error}");
+}

@@ -9,6 +9,7 @@ mod path;
 
 use super::failure::{count, then_repeat, then_repeat_or};
 use super::{ObservedPath, check};
+use crate::command::Cores;
 use crate::frames::{Strays, was_offered};
 use campaign::plan::{FrameTest, Procedure, Role};
 use journal::record::{Check, Explanation, FrameResult, FrameTrial};
@@ -42,8 +43,8 @@ pub struct FramesSeen<'a> {
     pub path: ObservedPath<'a>,
     /// Where frames went in and came out.
     pub ends: &'a FramePath,
-    /// Cores of the stations: of the source's, and of the sink's.
-    pub cores: (&'a [u16], &'a [u16]),
+    /// Cores of the stations.
+    pub cores: &'a Cores,
 }
 
 /// Makes every check that applies to a frame test.

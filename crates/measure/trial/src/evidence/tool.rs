@@ -19,41 +19,23 @@ const SKEW_PERCENT: u64 = 5;
 /// On which cores the stations' tools ran. A fact rather than a test: sharing cores biases, it does
 /// not falsify.
 pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
-    let used = |programs: &[lab::protocol::Program]| -> BTreeSet<u16> {
-        programs
-            .iter()
-            .flat_map(|program| program.cores.iter().copied())
-            .collect()
+    let used = |programs: &[lab::protocol::Program]| -> Vec<u16> {
+        let cores = programs.iter().flat_map(|program| &program.cores);
+        let cores: BTreeSet<u16> = cores.copied().collect();
+        cores.into_iter().collect()
     };
-    let (a, b) = (
-        used(&observed.commands.clients),
-        used(&observed.commands.servers),
-    );
-    let list = |cores: &BTreeSet<u16>| {
-        cores
-            .iter()
-            .map(u16::to_string)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let shared: BTreeSet<u16> = a.intersection(&b).copied().collect();
+    let commands = observed.commands;
+    let (a, b) = (used(&commands.clients), used(&commands.servers));
+    let [on_a, on_b] = commands.cores.in_words(&a, &b);
+    let shared = commands.cores.shared_by(&a, &b);
     let detail = if b.is_empty() {
-        format!(
-            "station A's tool ran on core {}; B's kernel answered",
-            list(&a)
-        )
+        format!("station A's tool ran on core {on_a}; B's kernel answered")
     } else if shared.is_empty() {
-        format!(
-            "station A's tools ran on core {}, station B's on core {}",
-            list(&a),
-            list(&b)
-        )
+        format!("station A's tools ran on core {on_a}, station B's on core {on_b}")
     } else {
+        let [shared, _] = commands.cores.in_words(&shared, &[]);
         format!(
-            "station A's tools ran on core {}, station B's on core {}: they shared core {}",
-            list(&a),
-            list(&b),
-            list(&shared)
+            "station A's tools ran on core {on_a}, station B's on core {on_b}: they shared core {shared}"
         )
     };
     check("cores-of-stations", None, detail)

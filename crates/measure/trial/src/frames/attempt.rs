@@ -19,7 +19,7 @@ use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
-use crate::measurer::{Trial, machine, with_dut};
+use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
 use crate::reading::offloads;
 use crate::readings::PathReadings;
@@ -43,7 +43,7 @@ pub(crate) fn attempt(
     expect_ip(bench, trial, test.traffic.ip)?;
     // Read before the DUT adds its own interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
-    let cores = Cores::assign(stations.cores, machine(bench)?)?;
+    let cores = Cores::assign(stations.cores, machines(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
         let path = dut.frame_path.clone().ok_or_else(|| {
             TrialError::frames(format!(
@@ -181,7 +181,7 @@ impl Attempt<'_> {
             seen: Some(FramesSeen {
                 path: readings.observed(self.trial, &self.link_ends, &evidence),
                 ends: &self.path,
-                cores: (&self.cores.a, &self.cores.b),
+                cores: &self.cores,
             }),
         };
         let (checks, lost_at) = (frame_checks(&observed), observed.lost_at());

@@ -69,23 +69,13 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opt
 
 /// On which cores the stations' programs ran: a fact.
 fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
-    let list = |cores: &[u16]| {
-        let words: Vec<String> = cores.iter().map(u16::to_string).collect();
-        words.join(", ")
-    };
-    let (source, sink) = seen.cores;
-    let shared: Vec<u16> = source
-        .iter()
-        .copied()
-        .filter(|core| sink.contains(core))
-        .collect();
-    let mut detail = format!(
-        "the source ran on core {}, the sink on core {}",
-        list(source),
-        list(sink)
-    );
+    let cores = seen.cores;
+    let [source, sink] = cores.in_words(&cores.a, &cores.b);
+    let mut detail = format!("the source ran on core {source}, the sink on core {sink}");
+    let shared = cores.shared();
     if !shared.is_empty() {
-        detail += &format!(": they shared core {}", list(&shared));
+        let [shared, _] = cores.in_words(&shared, &[]);
+        detail += &format!(": they shared core {shared}");
     }
     check("cores-of-stations", None, detail)
 }

@@ -278,7 +278,7 @@ impl Fixture {
                     settings: Some(&PathSettings::default()),
                 },
                 ends: &self.path,
-                cores: (&[0], &[1]),
+                cores: &Cores::assign(1, 2).unwrap(),
             }),
         })
     }
