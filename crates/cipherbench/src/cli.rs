@@ -178,7 +178,8 @@ pub(crate) struct Form {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Set the sysctls that affect results, and record the old values
+    /// Set the sysctls that affect results, lengthen the receive rings of a lab's interfaces where
+    /// the driver allows, and record the old values
     #[arg(long, conflicts_with = "revert")]
     pub(crate) apply: bool,
     /// Restore what `--apply` changed

@@ -37,7 +37,7 @@ enum Answer {
 
 /// Looks at this host, or tunes it.
 fn here(arguments: &Doctor, interfaces: &[String]) -> Result<Answer, Failure> {
-    let tuning = Tuning::of_this_machine(RECORD);
+    let tuning = Tuning::of_this_machine(RECORD, interfaces);
     let refused = |error| Failure::new(Exit::CannotBuild, error);
     Ok(match arguments {
         Doctor { apply: true, .. } => Answer::Changes(tuning.apply().map_err(refused)?),

@@ -10,7 +10,9 @@
 
 mod boxes;
 mod clocks;
+mod errors;
 mod pods;
+mod tuned;
 
 pub(crate) use boxes::{
     a_tap_on_one_of_the_hosts_proves_encryption,
@@ -22,7 +24,16 @@ pub(crate) use clocks::{
     an_unequal_way_widens_the_bound_and_no_latency_is_stated, doctor_looks_at_both_hosts,
     latency_between_two_clocks_has_a_bound_that_holds,
 };
+pub(crate) use errors::{
+    a_host_of_another_kind_or_version_is_refused_in_words,
+    a_host_whose_disk_is_full_is_refused_and_keeps_nothing, a_sudo_that_asks_is_refused_in_words,
+    cpus_of_a_host_are_used_recorded_and_checked, what_a_login_shell_prints_is_ignored,
+};
 pub(crate) use pods::pods_are_reached_by_kubectl;
+pub(crate) use tuned::{
+    doctor_tunes_both_hosts_and_restores_them_exactly,
+    what_a_host_does_not_let_be_tuned_is_reported,
+};
 
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};

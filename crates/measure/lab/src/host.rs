@@ -66,6 +66,6 @@ pub fn doctor(privilege: Result<Privilege>, interfaces: &[String]) -> Vec<Findin
         tools: versions::installed(),
         counters: perf::probe(),
         probes: probes.map_err(|error| error.to_string()),
-        tuning: tuning::Tuning::of_this_machine(tuning::RECORD).look(),
+        tuning: tuning::Tuning::of_this_machine(tuning::RECORD, &[]).look(),
     })
 }

@@ -63,8 +63,7 @@ impl Visit {
     /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do.
     pub fn open(name: HostName, host: &Host, interrupt: &Interrupt) -> Result<Self> {
         let (name, agent) = start_agent(name, host, interrupt, interrupt)?;
-        agent
-            .call_unless(hello(), interrupt)
+        greet(&agent, interrupt)
             .map_err(|error| error.into_cannot_build(|_| name.clone(), HELP))?;
         Ok(Self(RemoteHost::beating(name, agent)?))
     }
@@ -90,11 +89,23 @@ impl Visit {
 /// What to do where a host answers and cannot take part.
 const HELP: &str = "`cipherbench doctor` on that host lists what it lacks";
 
-fn hello() -> Request {
-    Request::Hello {
+/// Has an agent identify itself: it must be of this version.
+fn greet(agent: &Station, interrupt: &Interrupt) -> Result<()> {
+    let hello = Request::Hello {
         protocol: PROTOCOL_VERSION,
+    };
+    match agent.call_unless(hello, interrupt)? {
+        Response::Hello { program, .. } if program == VERSION => Ok(()),
+        Response::Hello { program, .. } => Err((agent as &dyn Node).error(format!(
+            "its program is cipherbench {program}, and this one {VERSION}\n\
+             help: use the same version of cipherbench on both sides"
+        ))),
+        other => Err((agent as &dyn Node).unexpected(&other)),
     }
 }
+
+/// Of this program, as agents report theirs.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Starts this program's agent on a host, whose calls end by `of_calls`. Returns it with the host's
 /// name, for messages.
@@ -188,7 +199,7 @@ impl RemoteHost {
         // Ctrl-C does not silence the beats: stations are ended in order.
         let (name, agent) = start_agent(name, host, interrupt, &Interrupt::new())?;
         let opened = (|| {
-            agent.call_unless(hello(), interrupt)?;
+            greet(&agent, interrupt)?;
             let names = nodes.iter().map(|node| node.name().to_owned());
             let take = Request::TakePart {
                 lab: lab.to_owned(),

@@ -60,7 +60,10 @@ pub fn serve(
 ///
 /// # Errors
 /// As [`serve`], and when this user may not build a lab here.
-pub fn serve_host(input: impl Read + AsFd, output: impl Write + Send + 'static) -> Result<()> {
+pub fn serve_host(input: impl Read + AsFd, mut output: impl Write + Send + 'static) -> Result<()> {
+    // A login shell may have left its line unfinished. If the reader is gone, the end of the input
+    // follows.
+    let _ = output.write_all(b"\n");
     let privilege = privilege::acquire()?;
     let folder = state::folder(privilege)?;
     serve_as(

@@ -154,16 +154,11 @@ impl Cores {
         let (a, b) = match &machines {
             Machines::One(machine) => {
                 let choice = choice(machine, "this machine", 2 * each)?;
-                let b = choice.iter().rev().take(each).copied().collect();
-                (choice, b)
+                (choice.clone(), choice.into_iter().rev().collect())
             }
-            Machines::Two([a, b]) => {
-                let mut b = choice(b, "host b", each)?;
-                b.truncate(each);
-                (choice(a, "host a", each)?, b)
-            }
+            Machines::Two([a, b]) => (choice(a, "host a", each)?, choice(b, "host b", each)?),
         };
-        let a = a.into_iter().take(each).collect();
+        let [a, b] = [a, b].map(|choice: Vec<u16>| choice.into_iter().take(each).collect());
         Ok(Self { a, b, machines })
     }
 

@@ -122,7 +122,7 @@ fn value_of(text: &str, key: &str) -> Option<String> {
 }
 
 /// The receive ring's length, now and at most, as `ethtool -g` prints them: the most first.
-fn receive_ring(text: &str) -> Option<[u64; 2]> {
+pub(super) fn receive_ring(text: &str) -> Option<[u64; 2]> {
     let (most, now) = text.split_once("Current hardware settings")?;
     let length = |part| value_of(part, "RX")?.parse::<u64>().ok();
     Some([length(now)?, length(most)?])

@@ -1,15 +1,18 @@
-//! Kernel parameters of the machine that are too small for measuring: raised on request, and
-//! restored exactly.
+//! Kernel parameters of the machine that are too small for measuring, and receive rings of a lab's
+//! network cards that are too short: raised on request, and restored exactly.
 //!
-//! Only parameters of the whole machine, which namespaces cannot set for themselves. The old values
+//! Only what is of the whole machine, which namespaces cannot set for themselves. The old values
 //! are on disk before the first one is changed. They are valid for one boot, like the new values;
 //! parameters that another program has set since are left alone.
 //!
 //! Offloads are not tuned here: traffic uses no interface of the machine, and a run sets those of
 //! its own links.
 
+mod ring;
+
 use crate::procfs;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,10 +22,10 @@ use std::path::{Path, PathBuf};
 pub const RECORD: &str = "/var/lib/cipherbench/tuning.json";
 
 /// A parameter and its minimum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Name with dots.
-    pub name: &'static str,
+    /// Name with dots, or `receive ring of` an interface.
+    pub name: Cow<'static, str>,
     /// Raised to this; never lowered.
     pub at_least: u64,
     /// Why it matters.
@@ -32,17 +35,17 @@ pub struct Wanted {
 /// The parameters that matter for measuring.
 pub const WANTED: &[Wanted] = &[
     Wanted {
-        name: "net.core.netdev_max_backlog",
+        name: Cow::Borrowed("net.core.netdev_max_backlog"),
         at_least: 10_000,
         reason: "frames between the namespaces queue here; what exceeds it is lost, and counted per trial",
     },
     Wanted {
-        name: "net.core.rmem_max",
+        name: Cow::Borrowed("net.core.rmem_max"),
         at_least: 64 << 20,
         reason: "limits the receive buffers of encryptors and of iperf3 -w; short ones lose bursts",
     },
     Wanted {
-        name: "net.core.wmem_max",
+        name: Cow::Borrowed("net.core.wmem_max"),
         at_least: 64 << 20,
         reason: "limits the send buffers of encryptors and of iperf3 -w",
     },
@@ -66,9 +69,9 @@ pub enum TuneError {
 /// One parameter and its change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Name with dots.
+    /// [`Wanted::name`].
     pub name: String,
-    /// Value found; `None` when this kernel does not have it.
+    /// Value found; `None` when this kernel, or the interface's driver, does not have it.
     pub before: Option<String>,
     /// Value now.
     pub after: Option<String>,
@@ -87,6 +90,8 @@ pub struct Tuning {
     pub record: PathBuf,
     /// The parameters to raise.
     pub wanted: Vec<Wanted>,
+    /// `ethtool`, or a replacement in tests.
+    pub ethtool: PathBuf,
     /// Identifies the boot that the values belong to.
     pub boot_id: String,
 }
@@ -108,13 +113,17 @@ struct Raised {
 }
 
 impl Tuning {
-    /// This machine, with the old values in `record` (usually [`RECORD`]).
+    /// This machine, with the old values in `record` (usually [`RECORD`]), and the receive rings of
+    /// these interfaces.
     #[must_use]
-    pub fn of_this_machine(record: impl Into<PathBuf>) -> Self {
+    pub fn of_this_machine(record: impl Into<PathBuf>, interfaces: &[String]) -> Self {
+        let ethtool = PathBuf::from("ethtool");
+        let rings = interfaces.iter().map(|name| ring::wanted(&ethtool, name));
         Self {
             root: "/proc/sys".into(),
             record: record.into(),
-            wanted: WANTED.to_vec(),
+            wanted: WANTED.iter().cloned().chain(rings).collect(),
+            ethtool,
             boot_id: procfs::boot_id(),
         }
     }
@@ -214,9 +223,9 @@ impl Tuning {
     }
 
     fn found(&self, wanted: &Wanted) -> Change {
-        let value = self.read(wanted.name);
+        let value = self.read(&wanted.name);
         Change {
-            name: wanted.name.to_owned(),
+            name: wanted.name.clone().into_owned(),
             before: value.clone(),
             after: value,
             reason: wanted.reason.to_owned(),
@@ -229,17 +238,23 @@ impl Tuning {
     }
 
     fn read(&self, name: &str) -> Option<String> {
+        if let Some(interface) = ring::interface(name) {
+            return ring::read(&self.ethtool, interface);
+        }
         fs::read_to_string(self.path(name))
             .ok()
             .map(|value| value.trim().to_owned())
     }
 
     fn set(&self, change: &mut Change, value: &str) {
-        let written = File::options()
-            .write(true)
-            .truncate(true)
-            .open(self.path(&change.name))
-            .and_then(|mut file| file.write_all(value.as_bytes()));
+        let written = match ring::interface(&change.name) {
+            Some(interface) => ring::set(&self.ethtool, interface, value),
+            None => File::options()
+                .write(true)
+                .truncate(true)
+                .open(self.path(&change.name))
+                .and_then(|mut file| file.write_all(value.as_bytes())),
+        };
         change.refused = written.err().map(|error| error.to_string());
         change.after = self.read(&change.name);
         // The kernel may store another value than the one written.

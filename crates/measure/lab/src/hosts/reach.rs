@@ -70,6 +70,8 @@ struct Found {
     system: String,
     /// The wanted program, where it is installed.
     program: Option<String>,
+    /// What was said instead of the version of the program that the lab names.
+    refused: Option<String>,
     /// A private folder that can hold a program.
     folder: Option<String>,
 }
@@ -88,7 +90,17 @@ impl<'a> Reach<'a> {
     pub(super) fn agent(&self) -> Result<Command> {
         let agent = |program: &str| self.command(&[program, "station", "--host"]);
         if let Some(program) = &self.host.program {
-            if self.look(Wanted::At(program))?.program.is_none() {
+            let found = self.look(Wanted::At(program))?;
+            if let Some(said) = found.refused {
+                let what = format!("{program} cannot be executed there: {said}");
+                let help = format!(
+                    "install cipherbench for {} on {} there; of this machine's kind, leave `program` out: this one \
+                     is sent then",
+                    found.system, found.machine
+                );
+                return Err(self.error(&what, &help));
+            }
+            if found.program.is_none() {
                 let what = format!("there is no program {program} that can be executed");
                 let help =
                     "correct `program` in the lab, or leave it out: this program is sent then";
@@ -153,7 +165,8 @@ impl<'a> Reach<'a> {
     /// Runs a script in the host's shell.
     fn shell(&self, script: &str) -> Result<Ended> {
         let (reader, mut writer) = io::pipe().map_err(|error| self.cannot_start(&error))?;
-        let script = script.to_owned();
+        // A login shell may have left its line unfinished.
+        let script = format!("echo\n{script}");
         // It fits a pipe, but a shell that never starts must not block this thread.
         thread::spawn(move || writer.write_all(script.as_bytes()));
         self.run(&["sh"], reader.into(), ANSWER_LIMIT)
@@ -343,6 +356,7 @@ impl Found {
                 "machine" => found.machine = value,
                 "system" => found.system = value,
                 "program" => found.program = Some(value),
+                "refused" => found.refused = Some(value),
                 "folder" => found.folder = Some(value),
                 _ => {}
             }
@@ -358,7 +372,12 @@ fn script(wanted: Wanted<'_>) -> String {
         format!("echo \"{MARK} system $(uname -s)\"\necho \"{MARK} machine $(uname -m)\"\n");
     let rest = match wanted {
         Wanted::At(program) => {
-            format!("if [ -x {program} ]; then echo \"{MARK} program {program}\"; fi\n")
+            // A shell may take a file that the kernel refuses for a script: its errors are not a version.
+            format!(
+                "if [ -x {program} ]; then\n\
+                 if said=$({program} --version 2>&1 </dev/null); then echo \"{MARK} program {program}\"\n\
+                 else echo \"{MARK} refused $(echo \"$said\" | tr '\\n' ' ')\"; fi\nfi\n"
+            )
         }
         Wanted::This(own) => format!(
             "f=$(command -v {NAME}) && set -- $(sha256sum \"$f\") && [ \"$1\" = {own} ] && {{\n\

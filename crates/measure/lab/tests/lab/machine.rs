@@ -69,7 +69,7 @@ pub(crate) fn a_real_parameter_is_raised_and_put_back() {
         let value = || std::fs::read_to_string(PATH).unwrap().trim().to_owned();
         let before = value();
         let wanted = vec![Wanted {
-            name: NAME,
+            name: NAME.into(),
             at_least: 60_000,
             reason: "for this test",
         }];
@@ -77,6 +77,7 @@ pub(crate) fn a_real_parameter_is_raised_and_put_back() {
             root: "/proc/sys".into(),
             record: record.clone(),
             wanted,
+            ethtool: "ethtool".into(),
             boot_id: "this one".to_owned(),
         };
         let changes = tuning.apply().unwrap();

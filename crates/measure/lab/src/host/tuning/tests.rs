@@ -1,4 +1,5 @@
 use super::*;
+use std::os::unix::fs::PermissionsExt;
 
 /// A folder in place of `/proc/sys`.
 struct Machine {
@@ -14,16 +15,17 @@ impl Machine {
             record: folder.path().join("lib/cipherbench/tuning.json"),
             wanted: vec![
                 Wanted {
-                    name: "net.core.a",
+                    name: "net.core.a".into(),
                     at_least: 100,
                     reason: "because",
                 },
                 Wanted {
-                    name: "net.core.b",
+                    name: "net.core.b".into(),
                     at_least: 100,
                     reason: "because",
                 },
             ],
+            ethtool: folder.path().join("ethtool"),
             boot_id: "this boot".to_owned(),
         };
         fs::create_dir_all(tuning.root.join("net/core")).unwrap();
@@ -153,5 +155,46 @@ fn a_parameter_that_is_missing_or_refused_is_reported_and_not_recorded() {
     assert_eq!((&changes[0].before, &changes[0].refused), (&None, &None));
     assert!(changes[1].refused.is_some());
     assert!(changes[1].before.is_some() && changes[1].before == changes[1].after);
+    assert!(!machine.tuning.record.exists());
+}
+
+/// Drivers of virtual links have no rings, so a script stands for `ethtool` and a card.
+const ETHTOOL: &str = "#!/bin/sh
+card=${0%/*}/$2
+[ -e $card ] || { echo 'netlink error: Operation not supported' >&2; exit 75; }
+case $1 in
+-g) printf 'Pre-set maximums:\\nRX:\\t\\t4096\\nCurrent hardware settings:\\nRX:\\t\\t%s\\n' $(cat $card);;
+-G) [ $3 = rx ] && [ ! -e $card.fixed ] || { echo 'rx unmodified' >&2; exit 80; }; echo $4 > $card;;
+esac
+";
+
+#[test]
+fn rings_are_lengthened_where_the_driver_allows_and_put_back() {
+    let mut machine = Machine::new(&[]);
+    let (folder, ethtool) = (machine.folder.path(), &machine.tuning.ethtool);
+    fs::write(ethtool, ETHTOOL).unwrap();
+    fs::set_permissions(ethtool, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["eth1", "eth2", "eth2.fixed"] {
+        fs::write(folder.join(name), "512\n").unwrap();
+    }
+    machine.tuning.wanted = ["eth1", "eth2", "veth0"]
+        .map(|name| ring::wanted(ethtool, name))
+        .into();
+    let changes = machine.tuning.apply().unwrap();
+    let found = |change: &Change| (change.before.clone(), change.after.clone());
+    let some = |length: &str| Some(length.to_owned());
+    assert_eq!(changes[0].name, "receive ring of eth1");
+    assert_eq!(found(&changes[0]), (some("512"), some("4096")));
+    assert_eq!(changes[1].refused.as_deref(), Some("rx unmodified"));
+    assert_eq!(found(&changes[2]), (None, None));
+    assert_eq!(changes[2].refused, None);
+
+    let changes = machine.tuning.revert().unwrap();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(found(&changes[0]), (some("4096"), some("512")));
+    assert_eq!(
+        fs::read_to_string(machine.folder.path().join("eth1")).unwrap(),
+        "512\n"
+    );
     assert!(!machine.tuning.record.exists());
 }

@@ -51,7 +51,7 @@ fn good_facts() -> Facts {
         tuning: WANTED
             .iter()
             .map(|wanted| Change {
-                name: wanted.name.to_owned(),
+                name: wanted.name.clone().into_owned(),
                 before: Some(wanted.at_least.to_string()),
                 after: Some(wanted.at_least.to_string()),
                 reason: wanted.reason.to_owned(),

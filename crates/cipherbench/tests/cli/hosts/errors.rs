@@ -1,0 +1,222 @@
+//! Hosts that are not as a lab needs them, or say more than they are asked.
+
+use super::{Hosts, PING};
+use crate::support::{PROGRAM, Sandbox, end};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+/// Writes a file that can be executed.
+fn executable(sandbox: &Sandbox, name: &str, content: &[u8]) -> String {
+    let path = sandbox.path(name);
+    std::fs::write(&path, content).expect("the folder can be written to");
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a file");
+    path.display().to_string()
+}
+
+/// Asserts that a run in this lab is refused with these words, and that both hosts are free.
+#[track_caller]
+fn refused(sandbox: &Sandbox, hosts: &Hosts, lab: &str, words: &[&str]) {
+    sandbox.write("lab.yaml", lab);
+    let mut ended = end(&mut hosts.run(sandbox, PING)).exits(3);
+    for words in words {
+        ended = ended.says(words);
+    }
+    assert_eq!(
+        ended.stderr.matches("error: ").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+    assert!(!sandbox.path("runs").exists());
+    hosts.assert_free(sandbox);
+}
+
+pub(crate) fn a_host_of_another_kind_or_version_is_refused_in_words() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    let good = hosts.lab(&sandbox, &format!(", program: {PROGRAM}"));
+    let with = |program: &str| good.replacen(PROGRAM, program, 1);
+
+    // The header of a program for a processor that nobody has: `e_machine` is 0xfeed.
+    let mut program = std::fs::read(PROGRAM).expect("the program");
+    program.truncate(4096);
+    program[18..20].copy_from_slice(&[0xed, 0xfe]);
+    let foreign = executable(&sandbox, "foreign", &program);
+    refused(
+        &sandbox,
+        &hosts,
+        &with(&foreign),
+        &[
+            "host `a`",
+            &format!("{foreign} cannot be executed there:"),
+            &format!(
+                "install cipherbench for Linux on {}",
+                std::env::consts::ARCH
+            ),
+        ],
+    );
+
+    // The real program, with other numbers on the way.
+    let wrapped = |name: &str, change_input: &str, change_output: &str| {
+        let script = format!(
+            "#!/bin/sh\n[ \"$1\" = station ] || exec {PROGRAM} \"$@\"\n\
+             sed -u '{change_input}' | {PROGRAM} \"$@\" | sed -u '{change_output}'\n"
+        );
+        executable(&sandbox, name, script.as_bytes())
+    };
+    let older = wrapped("older", "s/\"protocol\":[0-9]*/\"protocol\":1/", "");
+    refused(
+        &sandbox,
+        &hosts,
+        &with(&older),
+        &[
+            "host `a`",
+            "its caller 1",
+            "use the same version of cipherbench on both sides",
+        ],
+    );
+    let newer = wrapped(
+        "newer",
+        "",
+        "s/\"program\":\"[^\"]*\"/\"program\":\"99.0.1\"/",
+    );
+    refused(
+        &sandbox,
+        &hosts,
+        &with(&newer),
+        &[
+            "host `a`",
+            "its program is cipherbench 99.0.1",
+            "use the same version of cipherbench on both sides",
+        ],
+    );
+}
+
+/// As sudo says it without a terminal.
+pub(crate) fn a_sudo_that_asks_is_refused_in_words() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    let good = hosts.lab(&sandbox, "");
+    for (says, help) in [
+        (
+            "sudo: a terminal is required to read the password; either use the -S option to read from standard input or \
+             configure an askpass helper\nsudo: a password is required",
+            "no `requiretty`",
+        ),
+        (
+            "sudo: sorry, you must have a tty to run sudo",
+            "no `requiretty`",
+        ),
+        ("sudo: a password is required", "`sudo -n` in `reach`"),
+    ] {
+        let script = format!("#!/bin/sh\ncat >&2 <<END\n{says}\nEND\nexit 1\n");
+        let sudo = executable(&sandbox, "sudo", script.as_bytes());
+        let lab = good.replacen(" left", &format!(" left {sudo} -n"), 1);
+        let last = says.lines().last().expect("a line");
+        refused(
+            &sandbox,
+            &hosts,
+            &lab,
+            &["host `a`", last, "NOPASSWD", help],
+        );
+    }
+}
+
+/// A folder of 16 KB: a script fits, the program does not.
+pub(crate) fn a_host_whose_disk_is_full_is_refused_and_keeps_nothing() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    let left = &hosts.hosts[0];
+    left.run("mount -t tmpfs -o size=16k none /mnt");
+    let lab = hosts.lab(&sandbox, "");
+    let lab = lab.replacen(" left", " left env TMPDIR=/mnt", 1);
+    refused(
+        &sandbox,
+        &hosts,
+        &lab,
+        &[
+            "host `a`",
+            "this program did not arrive whole in /mnt/cipherbench-",
+            "No space left on device",
+            "see whether its disk is full",
+        ],
+    );
+    assert_eq!(left.run("ls -A /mnt"), "");
+}
+
+/// A banner before the answer of the shell and of the program, and a line that it does not finish.
+pub(crate) fn what_a_login_shell_prints_is_ignored() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    let script = "#!/bin/sh\necho 'Welcome to left! {\"id\":1}'\necho 'Last login: never' >&2\n\
+                  printf 'You have mail. '\nexec \"$@\"\n";
+    let greeting = executable(&sandbox, "greeting", script.as_bytes());
+    let lab = hosts.lab(&sandbox, "");
+    sandbox.write(
+        "lab.yaml",
+        &lab.replacen(" left", &format!(" left {greeting}"), 1),
+    );
+    let ended = end(&mut hosts.run(&sandbox, PING));
+    sandbox.measured(ended);
+    hosts.assert_free(&sandbox);
+}
+
+pub(crate) fn cpus_of_a_host_are_used_recorded_and_checked() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    let good = hosts.lab(&sandbox, &format!(", program: {PROGRAM}"));
+    let with = |a: &str, b: &str| {
+        let lab = good.replacen("cable0", &format!("cable0, cpus: {a}"), 1);
+        lab.replacen("cable0, program", &format!("cable0, cpus: {b}, program"), 1)
+    };
+    refused(
+        &sandbox,
+        &hosts,
+        &with("[0]", "[0, 1023]"),
+        &[
+            "host `b`",
+            "the lab's `cpus` has CPU 1023, which a run cannot use there",
+            "write some of 0",
+        ],
+    );
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    if cores < 2 {
+        println!("SKIPPED: this machine has one core");
+        return;
+    }
+    sandbox.write("lab.yaml", &with("[1]", "[0]"));
+    let campaign = "\
+campaign: hosts
+repeats: 1
+duts: [direct]
+trials:
+  - tcp: { mtu: 1400 B, streams: 1, duration: 1 s, warmup: 0 s }
+  - load: { frame: 512 B, rate: 500 frames/s, duration: 1 s }
+  - load: { frame: 512 B, rate: 400 frames/s, duration: 1 s, cores: 2 }
+";
+    end(&mut hosts.run(&sandbox, campaign));
+    let trials = sandbox.trials();
+    assert_eq!(trials.len(), 3);
+    for ((cell, _), outcome) in trials {
+        if cell.contains("cores=2") {
+            let reason = outcome["reason"].as_str().expect("a reason");
+            assert!(
+                reason.contains("2 cores per station, host a has 1"),
+                "{reason}"
+            );
+            continue;
+        }
+        // On a busy machine trials are invalid, and their stations ran there all the same.
+        let measured = match outcome["kind"].as_str() {
+            Some("measured") => &outcome,
+            _ => &outcome["measured"],
+        };
+        let checks = measured["evidence"]["checks"].as_array().expect("checks");
+        let check = checks.iter().find(|it| it["name"] == "cores-of-stations");
+        let detail = check.expect("a check")["detail"].as_str().expect("words");
+        for words in ["core 1 of host a", "core 0 of host b"] {
+            assert!(detail.contains(words), "{cell}: {detail}");
+        }
+    }
+    hosts.assert_free(&sandbox);
+}
