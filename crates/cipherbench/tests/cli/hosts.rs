@@ -15,9 +15,11 @@ mod pods;
 mod tuned;
 
 pub(crate) use boxes::{
+    a_killed_run_gives_back_both_hosts_and_takes_the_boxes_down,
     a_tap_on_one_of_the_hosts_proves_encryption,
     boxes_between_two_hosts_are_measured_by_tools_and_frames,
     clocks_are_compared_through_the_boxes, ctrl_c_gives_back_both_hosts_and_takes_the_boxes_down,
+    the_tester_may_be_one_of_the_two_hosts,
     what_two_hosts_with_boxes_cannot_do_is_refused_in_words,
 };
 pub(crate) use clocks::{
@@ -27,7 +29,8 @@ pub(crate) use clocks::{
 pub(crate) use errors::{
     a_host_of_another_kind_or_version_is_refused_in_words,
     a_host_whose_disk_is_full_is_refused_and_keeps_nothing, a_sudo_that_asks_is_refused_in_words,
-    cpus_of_a_host_are_used_recorded_and_checked, what_a_login_shell_prints_is_ignored,
+    cpus_of_a_host_are_used_recorded_and_checked,
+    more_cores_than_a_host_has_fail_the_cell_with_its_name, what_a_login_shell_prints_is_ignored,
 };
 pub(crate) use pods::pods_are_reached_by_kubectl;
 pub(crate) use tuned::{
@@ -35,9 +38,12 @@ pub(crate) use tuned::{
     what_a_host_does_not_let_be_tuned_is_reported,
 };
 
+use crate::busy;
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -305,6 +311,29 @@ impl Drop for Hosts {
             let _ = sshd.wait();
         }
     }
+}
+
+/// What each trial of the only run measured, by cell and repeat. None may be invalid for another
+/// reason than a busy machine, with which all else can be seen in one attempt.
+#[track_caller]
+fn measured(sandbox: &Sandbox) -> BTreeMap<(String, u64), Value> {
+    let of = |(cell, outcome): ((String, u64), Value)| {
+        if outcome["kind"] == "measured" {
+            return (cell, outcome);
+        }
+        let reasons = outcome["reasons"].as_array().into_iter().flatten();
+        let is_busy = busy::is_the_cause(reasons.filter_map(Value::as_str));
+        assert!(is_busy, "{cell:?}: {outcome}");
+        (cell, outcome["measured"].clone())
+    };
+    sandbox.trials().into_iter().map(of).collect()
+}
+
+/// A check in the evidence of what a trial measured.
+fn check<'a>(measured: &'a Value, name: &str) -> Option<&'a Value> {
+    let checks = measured["evidence"]["checks"].as_array();
+    let mut checks = checks.into_iter().flatten();
+    checks.find(|check| check["name"] == name)
 }
 
 const CAMPAIGN: &str = "\

@@ -13,18 +13,21 @@
 //! ```
 
 use super::clocks::{AHEAD_S, bounds_of_clocks};
-use super::{Hosts, Place, SIGINT};
-use crate::support::{PROGRAM, Sandbox, end, finish, start, wait_for};
-use serde_json::Value;
+use super::{Hosts, Place, SIGINT, SIGKILL, Signal, check, measured, wait_for_ping};
+use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use std::fs;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// MTU of the unused cables, which no cell has.
 const IDLE_MTU: &str = "1496";
 
 /// A bump in the wire: what enters one port leaves the other sealed, and back.
 const BUMP: &str = include_str!("../../../../measure/trial/tests/lab/external/bump.py");
+
+/// The cables of both hosts.
+const EXTERNAL: &str = "{ station_a: rack0, station_b: rack0 }";
 
 /// The two boxes, and what joins them.
 struct Rack {
@@ -211,12 +214,25 @@ const END_IT: &str =
     "pid=$(cat $0.pid); kill $pid; while kill -0 $pid 2>/dev/null; do sleep 0.01; done";
 
 impl Hosts {
-    /// The lab: the hosts without their cable, and `external`.
+    /// The shipped lab, with the hosts and interfaces of the test; `external` replaces the shipped
+    /// one.
     fn lab_of_boxes(&self, sandbox: &Sandbox, external: &str) -> String {
-        let lab = self.lab(sandbox, &format!(", program: {PROGRAM}"));
-        let lab = lab.replace(", interface: cable0", "");
-        assert!(!lab.contains("interface"), "{lab}");
-        format!("{lab}cipher_mtu: 1500 B\nexternal: {external}\n")
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/two-hosts-boxes.yaml");
+        let mut lab = fs::read_to_string(shipped).expect("the shipped lab");
+        let config = sandbox.path("ssh_config");
+        let reach = |name: &str| format!("reach: ssh -F {} {name}", config.display());
+        for (from, to) in [
+            ("lab: two-hosts-boxes", format!("lab: {}", sandbox.lab())),
+            ("reach: ssh root@198.51.100.11", reach("left")),
+            ("reach: ssh root@198.51.100.12", reach("right")),
+            // The test's machine may have one CPU.
+            ("cpus: [2, 3, 4, 5]", format!("program: {PROGRAM}")),
+            ("{ station_a: eth2, station_b: eth2 }", external.to_owned()),
+        ] {
+            assert!(lab.contains(from), "{from}: {lab}");
+            lab = lab.replace(from, &to);
+        }
+        lab
     }
 
     /// Whether both hosts have the cables to the boxes back as they were.
@@ -252,15 +268,19 @@ pub(crate) fn boxes_between_two_hosts_are_measured_by_tools_and_frames() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::new(&sandbox);
     let rack = Rack::new(&sandbox, &hosts, Between::Switch);
-    let lab = hosts.lab_of_boxes(&sandbox, "{ station_a: rack0, station_b: rack0 }");
+    let lab = hosts.lab_of_boxes(&sandbox, EXTERNAL);
     sandbox.write("lab.yaml", &lab);
     let all = [Do::Route, Do::Encrypt, Do::Bump];
     let devices = all.map(|its| rack.device(&sandbox, its));
     let frames = "  - load: { frame: 512 B, rate: 500 frames/s, duration: 1 s }\n";
     let trials = TOOLS.concat() + frames;
     let ended = end(&mut hosts.run(&sandbox, &campaign(&devices, &trials)));
-    let ended = sandbox.measured(ended);
-    assert_eq!(sandbox.trials().len(), 9);
+    let measured = measured(&sandbox);
+    assert_eq!(measured.len(), 9);
+    for ((cell, _), measured) in measured {
+        let check = check(&measured, "encryption-not-proven");
+        assert_eq!(check.is_some(), !cell.contains("routers"), "{cell}");
+    }
     for name in ["routers", "sealers", "bumps"] {
         assert!(ended.stdout.contains(name), "{}", ended.stdout);
     }
@@ -275,7 +295,7 @@ pub(crate) fn clocks_are_compared_through_the_boxes() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::with(&sandbox, &["--time", "--monotonic", AHEAD_S]);
     let rack = Rack::new(&sandbox, &hosts, Between::Switch);
-    let lab = hosts.lab_of_boxes(&sandbox, "{ station_a: rack0, station_b: rack0 }");
+    let lab = hosts.lab_of_boxes(&sandbox, EXTERNAL);
     sandbox.write("lab.yaml", &lab);
     let devices = [Do::Route, Do::Encrypt, Do::Bump].map(|its| rack.device(&sandbox, its));
     end(&mut hosts.run(&sandbox, &campaign(&devices, FRAMES)));
@@ -305,22 +325,17 @@ pub(crate) fn a_tap_on_one_of_the_hosts_proves_encryption() {
         rack.device(&sandbox, Do::Encrypt),
         rack.device(&sandbox, Do::Route),
     ];
-    let trials = "  - ping: { mtu: 1400 B, count: 60, interval: 10 ms }\n";
-    let ended = end(&mut hosts.run(&sandbox, &campaign(&devices, trials)));
-    sandbox.measured(ended);
-    let trials = sandbox.trials();
-    assert_eq!(trials.len(), 3);
-    for ((cell, _), outcome) in &trials {
-        let checks = outcome["evidence"]["checks"].as_array().expect("checks");
-        let names: Vec<&str> = checks
-            .iter()
-            .filter_map(|check| check["name"].as_str())
-            .collect();
+    let trials = "  - ping: { mtu: 1400 B, count: 60, interval: 10 ms, offloads: off }\n";
+    end(&mut hosts.run(&sandbox, &campaign(&devices, trials)));
+    let measured = measured(&sandbox);
+    assert_eq!(measured.len(), 3);
+    for ((cell, _), measured) in measured {
         let proof = match cell.contains("sealers") {
-            true => "encrypted-between-gateways",
+            true => "cipher-link-encrypted",
             false => "clear-text-visible",
         };
-        assert!(names.contains(&proof), "{cell}: {names:?}");
+        let checks = &measured["evidence"]["checks"];
+        assert!(check(&measured, proof).is_some(), "{cell}: {checks}");
     }
     hosts.assert_cables_back(&sandbox);
     let right = hosts.hosts[1].run("ip -o link show");
@@ -346,10 +361,9 @@ pub(crate) fn what_two_hosts_with_boxes_cannot_do_is_refused_in_words() {
         ended.exits(code).says(says[0]).says(says[1]);
         hosts.assert_cables_back(&sandbox);
     };
-    let good = "{ station_a: rack0, station_b: rack0 }";
     let devices = [device.clone()];
     refused(
-        &good.replace("station_b: rack0", "station_b: rack7"),
+        &EXTERNAL.replace("station_b: rack0", "station_b: rack7"),
         &devices,
         3,
         [
@@ -358,7 +372,7 @@ pub(crate) fn what_two_hosts_with_boxes_cannot_do_is_refused_in_words() {
         ],
     );
     refused(
-        &good.replace("station_a: rack0", "station_a: m0"),
+        &EXTERNAL.replace("station_a: rack0", "station_a: m0"),
         &devices,
         3,
         [
@@ -367,7 +381,7 @@ pub(crate) fn what_two_hosts_with_boxes_cannot_do_is_refused_in_words() {
         ],
     );
     refused(
-        good,
+        EXTERNAL,
         &["  - direct\n".to_owned(), device],
         2,
         [
@@ -376,27 +390,70 @@ pub(crate) fn what_two_hosts_with_boxes_cannot_do_is_refused_in_words() {
         ],
     );
     refused(
-        &good.replace('}', ", tap: [tap1, tap2] }"),
+        &EXTERNAL.replace('}', ", tap: [tap1, tap2] }"),
         &devices,
         2,
         ["the tap is on neither host", "tap_host: a"],
     );
 }
 
+/// Starts a run with the encryptors as boxes, and ends it in the middle of its trial by a signal.
+/// Returns how it ended.
+fn end_in_a_trial(sandbox: &Sandbox, signal: Signal) -> Ended {
+    let hosts = Hosts::new(sandbox);
+    let rack = Rack::new(sandbox, &hosts, Between::Switch);
+    let lab = hosts.lab_of_boxes(sandbox, EXTERNAL);
+    sandbox.write("lab.yaml", &lab);
+    let devices = [rack.device(sandbox, Do::Encrypt)];
+    let trials = "  - ping: { mtu: 1400 B, count: 3000, interval: 10 ms }\n";
+    let run = start(&mut hosts.run(sandbox, &campaign(&devices, trials)));
+    wait_for_ping(sandbox);
+    hosts.signal_run(signal);
+    let ended = finish(run);
+    hosts.assert_cables_back(sandbox);
+    wait_for("boxes that are taken down", || {
+        (Rack::times_down(sandbox, Do::Encrypt) == [1, 1]).then_some(())
+    });
+    assert!(sandbox.trial_records().is_empty());
+    ended
+}
+
 pub(crate) fn ctrl_c_gives_back_both_hosts_and_takes_the_boxes_down() {
+    let sandbox = Sandbox::new();
+    end_in_a_trial(&sandbox, SIGINT)
+        .exits(4)
+        .says("the lab is removed");
+}
+
+/// Nothing is left of the run itself: hosts, and the process that runs the boxes' commands, see the
+/// end of their input.
+pub(crate) fn a_killed_run_gives_back_both_hosts_and_takes_the_boxes_down() {
+    end_in_a_trial(&Sandbox::new(), SIGKILL);
+}
+
+/// Host a is the machine of the run, and host b is reached by another command than ssh.
+pub(crate) fn the_tester_may_be_one_of_the_two_hosts() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::new(&sandbox);
     let rack = Rack::new(&sandbox, &hosts, Between::Switch);
-    let lab = hosts.lab_of_boxes(&sandbox, "{ station_a: rack0, station_b: rack0 }");
+    let [left, right] = &hosts.hosts;
+    let lab = format!(
+        "lab: {}\nkind: hosts\nhosts:\n  a: {{}}\n  b: {{ reach: {}, program: {PROGRAM} }}\n  \
+         reconnect: 0 s\ncipher_mtu: 1500 B\nexternal: {EXTERNAL}\n",
+        sandbox.lab(),
+        right.enter().join(" ")
+    );
     sandbox.write("lab.yaml", &lab);
-    let devices = [rack.device(&sandbox, Do::Encrypt)];
-    let trials = "  - ping: { mtu: 1400 B, count: 3000, interval: 10 ms }\n";
-    let run = start(&mut hosts.run(&sandbox, &campaign(&devices, trials)));
-    super::wait_for_ping(&sandbox);
-    hosts.signal_run(SIGINT);
-    finish(run).exits(4).says("the lab is removed");
+    let devices = [Do::Encrypt, Do::Bump].map(|its| rack.device(&sandbox, its));
+    let trials = TOOLS.concat() + "  - load: { frame: 512 B, rate: 500 frames/s, duration: 1 s }\n";
+    sandbox.write("campaign.yaml", &campaign(&devices, &trials));
+    let [program, words @ ..] = left.enter();
+    let mut run = sandbox.command(&program);
+    run.args(words)
+        .args(["env", "-C"])
+        .arg(sandbox.path(""))
+        .args([PROGRAM, "run", "campaign.yaml", "--lab", "lab.yaml"]);
+    end(&mut run);
+    assert_eq!(measured(&sandbox).len(), 6);
     hosts.assert_cables_back(&sandbox);
-    assert_eq!(Rack::times_down(&sandbox, Do::Encrypt), [1, 1]);
-    let left: Vec<Value> = sandbox.trial_records();
-    assert!(left.is_empty(), "{left:?}");
 }

@@ -1,8 +1,8 @@
 //! Two hosts looked at, and their clocks compared.
 
-use super::Hosts;
-use crate::busy;
+use super::{Hosts, measured};
 use crate::support::{Sandbox, end};
+use serde_json::Value;
 
 impl Hosts {
     /// Puts [`DELAY`] into the cable, at the tester's place.
@@ -49,7 +49,7 @@ pub(crate) fn doctor_looks_at_both_hosts() {
     ] {
         assert!(ended.stdout.contains(words), "{words}:\n{}", ended.stdout);
     }
-    let found: serde_json::Value = serde_json::from_str(&doctor(&["--json"]).stdout).expect("JSON");
+    let found: Value = serde_json::from_str(&doctor(&["--json"]).stdout).expect("JSON");
     for key in ["a", "b"] {
         let findings = found["hosts"][key]["findings"]
             .as_array()
@@ -93,17 +93,8 @@ trials:
 /// Asserts that each trial's bound holds the truth, on a busy machine too. Returns the bounds, and
 /// whether the trials have latencies.
 pub(super) fn bounds_of_clocks(sandbox: &Sandbox) -> Vec<(u64, bool)> {
-    let trials = sandbox.trials();
-    let bound = |(cell, outcome): (&(String, u64), &serde_json::Value)| {
-        let frames = match outcome["kind"].as_str() {
-            Some("measured") => &outcome["frames"],
-            _ => {
-                let reasons = outcome["reasons"].as_array().into_iter().flatten();
-                let is_busy = busy::is_the_cause(reasons.filter_map(|it| it.as_str()));
-                assert!(is_busy, "{cell:?}: {outcome}");
-                &outcome["measured"]["frames"]
-            }
-        };
+    let bound = |measured: &Value| {
+        let frames = &measured["frames"];
         let of_trials = frames["trials"].as_array().expect("frame trials");
         let bounds = of_trials.iter().map(|trial| {
             let clocks = &trial["readings"]["clocks"];
@@ -124,7 +115,7 @@ pub(super) fn bounds_of_clocks(sandbox: &Sandbox) -> Vec<(u64, bool)> {
         }
         (bounds.max().expect("a trial"), has_latency)
     };
-    trials.iter().map(bound).collect()
+    measured(sandbox).values().map(bound).collect()
 }
 
 pub(crate) fn latency_between_two_clocks_has_a_bound_that_holds() {

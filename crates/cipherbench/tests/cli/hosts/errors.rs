@@ -1,6 +1,6 @@
 //! Hosts that are not as a lab needs them, or say more than they are asked.
 
-use super::{Hosts, PING};
+use super::{Hosts, PING, check, measured};
 use crate::support::{PROGRAM, Sandbox, end};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -192,31 +192,34 @@ duts: [direct]
 trials:
   - tcp: { mtu: 1400 B, streams: 1, duration: 1 s, warmup: 0 s }
   - load: { frame: 512 B, rate: 500 frames/s, duration: 1 s }
-  - load: { frame: 512 B, rate: 400 frames/s, duration: 1 s, cores: 2 }
 ";
     end(&mut hosts.run(&sandbox, campaign));
     let trials = sandbox.trials();
-    assert_eq!(trials.len(), 3);
-    for ((cell, _), outcome) in trials {
-        if cell.contains("cores=2") {
-            let reason = outcome["reason"].as_str().expect("a reason");
-            assert!(
-                reason.contains("2 cores per station, host a has 1"),
-                "{reason}"
-            );
-            continue;
-        }
-        // On a busy machine trials are invalid, and their stations ran there all the same.
-        let measured = match outcome["kind"].as_str() {
-            Some("measured") => &outcome,
-            _ => &outcome["measured"],
-        };
-        let checks = measured["evidence"]["checks"].as_array().expect("checks");
-        let check = checks.iter().find(|it| it["name"] == "cores-of-stations");
-        let detail = check.expect("a check")["detail"].as_str().expect("words");
+    assert_eq!(trials.len(), 2);
+    for (cell, measured) in measured(&sandbox) {
+        let check = check(&measured, "cores-of-stations").expect("a check");
+        let detail = check["detail"].as_str().expect("words");
         for words in ["core 1 of host a", "core 0 of host b"] {
-            assert!(detail.contains(words), "{cell}: {detail}");
+            assert!(detail.contains(words), "{cell:?}: {detail}");
         }
     }
+    hosts.assert_free(&sandbox);
+}
+
+pub(crate) fn more_cores_than_a_host_has_fail_the_cell_with_its_name() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(&sandbox);
+    let lab = hosts.lab(&sandbox, &format!(", cpus: 0, program: {PROGRAM}"));
+    sandbox.write("lab.yaml", &lab);
+    let campaign = PING.replace(
+        "ping: { mtu: 1400 B, count: 20, interval: 10 ms }",
+        "tcp: { mtu: 1400 B, cores: 2 }",
+    );
+    assert_ne!(campaign, PING);
+    end(&mut hosts.run(&sandbox, &campaign)).exits(1);
+    let trials = sandbox.trials();
+    let reason = trials.values().next().expect("a trial")["reason"].as_str();
+    let reason = reason.expect("a reason");
+    assert!(reason.contains("2 cores per station"), "{reason}");
     hosts.assert_free(&sandbox);
 }
