@@ -32,7 +32,11 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for (path, file) in arguments.files.iter().zip(files) {
         let checked = match file {
-            Ok(Content::Lab(lab)) => Ok(Checked::plain(format!("lab {}", lab.plan().name))),
+            Ok(Content::Lab(lab)) => {
+                let name = &lab.plan().name;
+                let unseen = unseen(std::slice::from_ref(&*lab));
+                Ok(Checked::plain(format!("lab {name}{unseen}")))
+            }
             Ok(Content::Campaign(campaign)) => {
                 in_labs(&campaign, &fitting(&campaign, &labs), &host)
             }
@@ -176,7 +180,12 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
     }
     match plan.filter(|_| refused.is_empty()) {
         Some(plan) => Ok(Checked {
-            summary: format!("{}, in {}", summary(&plan), lab_names(&names_of(labs))),
+            summary: format!(
+                "{}, in {}{}",
+                summary(&plan),
+                lab_names(&names_of(labs)),
+                unseen(labs)
+            ),
             missing,
             cells: plan.cells.len(),
         }),
@@ -197,6 +206,16 @@ fn summary(plan: &Plan) -> String {
         counted(plan.trial_count() as u64, "trial"),
         human::duration_ns(plan.estimate_ns() as f64)
     )
+}
+
+/// What is not known of labs whose hosts only a run reaches.
+fn unseen(labs: &[LabFile]) -> &'static str {
+    match labs.iter().any(|lab| lab.plan().hosts.is_some()) {
+        true => {
+            "; programs, cores and interfaces of its hosts are not looked at: `cipherbench doctor --lab FILE` does"
+        }
+        false => "",
+    }
 }
 
 fn names_of(labs: &[LabFile]) -> Vec<&str> {

@@ -449,11 +449,14 @@ mod tests {
         let program = Found::read(&said).unwrap().program;
         assert_eq!(program.as_deref(), installed.to_str());
 
-        let said = run(&script(Wanted::At("/bin/sh")), folder.path());
+        let said = run(&script(Wanted::At("/bin/true")), folder.path());
         assert_eq!(
             Found::read(&said).unwrap().program.as_deref(),
-            Some("/bin/sh")
+            Some("/bin/true")
         );
+        let said = run(&script(Wanted::At("/bin/false")), folder.path());
+        let found = Found::read(&said).unwrap();
+        assert!(found.program.is_none() && found.refused.is_some());
         let said = run(&script(Wanted::At("/nowhere")), folder.path());
         assert_eq!(Found::read(&said).unwrap().program, None);
     }

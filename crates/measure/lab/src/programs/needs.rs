@@ -324,6 +324,32 @@ mod tests {
         assert_eq!(names(&needed), ["ip", "ethtool", "ping", "tc", "bridge"]);
     }
 
+    /// The run reaches the boxes; the hosts have the stations and the tap.
+    #[test]
+    fn each_machine_of_two_hosts_needs_what_runs_on_it() {
+        let text = "lab: l\nkind: hosts\nhosts: { a: { interface: eth1 }, b: { reach: ssh b, interface: eth1 } }\n\
+                    external: { station_a: eth2, station_b: eth2, tap: [eth3, eth4], tap_host: b }\n";
+        let lab = lab_from_text("l.yaml", text).unwrap();
+        let duts =
+            "duts:\n  - boringtun\n  - external: { boxes: [{ via: /opt/way box, up: x }] }\n";
+        let plan = plan(duts, "[tcp: { mtu: 1400 B }]", &lab);
+        let cells: Vec<_> = plan.cells.iter().collect();
+        let needed = |role| missing_where((&plan.lab, role), &cells, |_| true);
+        assert_eq!(names(&needed(Role::Run)), ["/opt/way"]);
+        assert_eq!(
+            names(&needed(Role::Host)),
+            [
+                "ip",
+                "ethtool",
+                "ping",
+                "wg",
+                "boringtun-cli",
+                "iperf3",
+                "bridge"
+            ]
+        );
+    }
+
     #[test]
     fn boxes_elsewhere_need_only_the_way_to_them() {
         let text = "lab: l\nexternal: { station_a: eth1, station_b: eth2 }\n";

@@ -83,8 +83,13 @@ pub(super) fn is_foreign_where(expected: Expected<'_>, frame: &[u8]) -> bool {
 
 /// As [`is_foreign_where`], where sealed packets are looked into for the marker.
 pub(super) fn is_foreign_to(expected: Expected<'_>, marker: &[u8], frame: &[u8]) -> bool {
+    passes(&filter::foreign_only(expected, marker), frame)
+}
+
+/// Whether the kernel passes the frame to a socket with this filter.
+pub(super) fn passes(filter: &[libc::sock_filter], frame: &[u8]) -> bool {
     let (sender, receiver) = UnixDatagram::pair().unwrap();
-    crate::packet_socket::attach(&receiver, &filter::foreign_only(expected, marker)).unwrap();
+    crate::packet_socket::attach(&receiver, filter).unwrap();
     receiver.set_nonblocking(true).unwrap();
     sender.send(frame).unwrap();
     receiver.recv(&mut [0; 100]).is_ok()

@@ -205,7 +205,7 @@ pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
         WarningKind::NotProven,
         cells,
         text,
-        "Lead the link between the boxes through two interfaces of this machine, and name them as the lab's `tap`.",
+        "Lead the link between the boxes through two interfaces of one machine of the lab, and name them as the lab's `tap`.",
     )
 }
 

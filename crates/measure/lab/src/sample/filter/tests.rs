@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::tests::{fragment, ipv4, is_foreign_on, udp};
+use crate::sample::tests::{fragment, ipv4, is_foreign_on, passes, udp};
 use campaign::plan::Form;
 
 const PORTS: [u16; 2] = [4500, 4501];
@@ -133,4 +133,26 @@ fn a_hundred_ports_of_each_form_fit_a_program() {
             "{port}"
         );
     }
+}
+
+/// What the socket for probes gets: both forms, and nothing else of these lengths.
+#[test]
+fn probes_pass_in_both_forms_and_other_frames_do_not() {
+    let filter = probes();
+    let passes = |frame: &[u8]| passes(&filter, frame);
+    let mut probe = b"CBclocks".to_vec();
+    probe.resize(58, 0);
+    let over_udp = udp(34_997, 34_997, &probe);
+    assert!(passes(&over_udp));
+    assert!(!passes(&over_udp[..99]));
+    let mut on_cable = vec![0; 14];
+    on_cable[12..].copy_from_slice(&0x88b5_u16.to_be_bytes());
+    on_cable.extend_from_slice(&probe);
+    assert!(passes(&on_cable));
+    assert!(!passes(&[&on_cable[..], &[0]].concat()));
+    probe[7] = b'z';
+    assert!(!passes(&udp(34_997, 34_997, &probe)));
+    let mut tcp = over_udp;
+    tcp[23] = 6;
+    assert!(!passes(&tcp));
 }
