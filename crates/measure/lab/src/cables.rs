@@ -26,8 +26,8 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 /// The external boxes, as a lab reaches them.
 pub(crate) struct Outside {
     pub(crate) cables: Cables,
-    /// Where commands run: the run's machine, in the namespace of the run. Ctrl-C does not interrupt
-    /// it, since boxes are taken down afterwards too.
+    /// Where commands run: the run's machine, in the namespace of the run. Ctrl-C does not
+    /// interrupt it, since boxes are taken down afterwards too.
     pub(crate) host: Station,
     /// Ends pending waits.
     pub(crate) interrupt: Interrupt,

@@ -78,8 +78,8 @@ impl ProbeSocket {
         Ok(before_ns)
     }
 
-    /// Receives a probe that waits: with its addresses, and when it arrived, by CLOCK_REALTIME, or a
-    /// little later.
+    /// Receives a probe that waits: with its addresses, and when it arrived, by CLOCK_REALTIME, or
+    /// a little later.
     fn receive(&self) -> io::Result<Option<(Probe, Addresses, i64)>> {
         let mut frame = [0; UDP_PROBE_BYTES];
         // A stamp that came too late would wake up every wait.

@@ -183,8 +183,8 @@ impl RemoteStation {
 
 impl RemoteHost {
     /// Reaches a host and has it take the lab's name and start these nodes, its stations' tools on
-    /// the CPUs that the lab gives. Returns its stations, and a sentence for all that an earlier run
-    /// had left there.
+    /// the CPUs that the lab gives. Returns its stations, and a sentence for all that an earlier
+    /// run had left there.
     ///
     /// # Errors
     /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do. Nothing is left

@@ -130,8 +130,8 @@ pub struct Cores {
 
 impl Cores {
     /// Assigns `per_station` CPUs to each station. On one machine A takes them from the low end and
-    /// B from the high end, so that they share as few as possible: threads of one core and memory of
-    /// another NUMA node are used only where nothing else is left.
+    /// B from the high end, so that they share as few as possible: threads of one core and memory
+    /// of another NUMA node are used only where nothing else is left.
     ///
     /// # Errors
     /// When a machine has fewer than `per_station`, or that is 0.
@@ -229,8 +229,8 @@ pub fn largest_datagram_bytes(mtu: u16) -> u32 {
     u32::from(mtu).saturating_sub((IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32)
 }
 
-/// Returns the commands of one trial of `cell` with `parameters`, against `target`, on machines with
-/// those CPUs.
+/// Returns the commands of one trial of `cell` with `parameters`, against `target`, on machines
+/// with those CPUs.
 ///
 /// # Errors
 /// [`CommandError`] when the cell's settings are impossible.

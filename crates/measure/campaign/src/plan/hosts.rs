@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Two hosts: station A and gateway gw1 on one, gateway gw2 and station B on the other. A cable joins
-/// the gateways, or [`Cables`](super::Cables) lead to external boxes between the stations, or both.
+/// Two hosts: station A and gateway gw1 on one, gateway gw2 and station B on the other. A cable
+/// joins the gateways, or [`Cables`](super::Cables) lead to external boxes between the stations, or
+/// both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hosts {
     /// Of A and gw1.

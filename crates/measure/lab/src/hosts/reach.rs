@@ -372,7 +372,8 @@ fn script(wanted: Wanted<'_>) -> String {
         format!("echo \"{MARK} system $(uname -s)\"\necho \"{MARK} machine $(uname -m)\"\n");
     let rest = match wanted {
         Wanted::At(program) => {
-            // A shell may take a file that the kernel refuses for a script: its errors are not a version.
+            // A shell may take a file that the kernel refuses for a script: its errors are not a
+            // version.
             format!(
                 "if [ -x {program} ]; then\n\
                  if said=$({program} --version 2>&1 </dev/null); then echo \"{MARK} program {program}\"\n\

@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 /// Begins the name of a parameter that is an interface's ring.
 const PREFIX: &str = "receive ring of ";
 
-/// The ring of an interface as a parameter, raised to the longest that its driver offers; to 0 where
-/// it offers none.
+/// The ring of an interface as a parameter, raised to the longest that its driver offers; to 0
+/// where it offers none.
 pub(super) fn wanted(ethtool: &Path, interface: &str) -> Wanted {
     let most = lengths(ethtool, interface).map_or(0, |[_, most]| most);
     Wanted {
