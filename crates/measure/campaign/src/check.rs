@@ -131,6 +131,14 @@ impl Draft {
             );
             return Some(self.dut.mistake(what, help));
         };
+        if external.gateway.is_some() && lab.plan().hosts.is_some() {
+            let what = format!(
+                "`{name}` is one gateway, of which the station is the peer, and the stations are on two hosts"
+            );
+            let help = "measure it with both stations on one machine: a lab of kind `namespaces`, as labs/gateway.yaml \
+                        has it";
+            return Some(self.dut.mistake(what, help));
+        }
         if external.gateway.is_some() && self.frame_test().is_none() {
             let what = format!(
                 "`{name}` is one gateway, of which the station is the peer: programs on the stations \

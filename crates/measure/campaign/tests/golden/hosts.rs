@@ -72,10 +72,19 @@ campaign: c
 duts: [direct, cipherbench, straight, external: { name: rack, boxes: [{}] }]
 trials: [load: { frame: 512 B }]
 ";
-    let campaign = from_text("campaigns/boxes.yaml", text).unwrap();
+    let gateway = "\
+campaign: c
+duts: [external: { gateway: { psk_file: /run/psk }, boxes: [{}] }]
+trials: [load: { frame: 512 B, direction: encrypt }]
+";
     let mut all = String::new();
-    for text in [lab(["", ""], BOXES), lab(CABLE, "")] {
-        let lab = lab_from_text("labs/two.yaml", &text).unwrap();
+    for (campaign, lab) in [
+        (text, lab(["", ""], BOXES)),
+        (text, lab(CABLE, "")),
+        (gateway, lab(CABLE, BOXES)),
+    ] {
+        let campaign = from_text("campaigns/boxes.yaml", campaign).unwrap();
+        let lab = lab_from_text("labs/two.yaml", &lab).unwrap();
         let mistakes = campaign.plan(&lab, &HOST).unwrap_err();
         all.push_str(&format!("{mistakes}\n\n"));
     }
