@@ -16,9 +16,9 @@ use lab::{FrameEnd, FramePath, Interrupt, Links, NodeId};
 use stats::WarningKind;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use trial::TrialError;
 use trial::evidence::{CipherSeen, FrameObserved, FramesSeen, ObservedPath, frame_checks};
 use trial::frames::{Found, FrameRun, Rig, RigLoad};
+use trial::{Cores, TrialError};
 use wire::mix::Contents;
 
 const ETHERNET_BYTES: u64 = 14;
@@ -350,7 +350,7 @@ fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check
                 source: end(NodeId::A, "a0"),
                 sink: end(NodeId::B, "b0"),
             },
-            cores: (&[0], &[1]),
+            cores: &Cores::assign(1, 2).expect("two cores"),
         }),
     })
 }
