@@ -17,11 +17,11 @@ mod strongswan;
 mod wireguard;
 mod xfrm;
 
-pub use carrier::{Carrier, Form};
+pub use carrier::{Carrier, Form, LinkForm};
 pub use cipherbench::{Desync, Encryptor, HANDSHAKE, KME_UP, Mode, NO_SUITE};
 pub use external::{
-    BOX_COMMAND, BOX_READY, External, ExternalBox, GatewayPeer, IkePeer, IkeSecrets, Placeholder,
-    WireGuardPeer, fill_in,
+    BOX_COMMAND, BOX_READY, BoxFormat, External, ExternalBox, GatewayPeer, IkePeer, IkeSecrets,
+    Placeholder, WireGuardPeer, fill_in,
 };
 pub use l2tpv3::{L2tpEncapsulation, L2tpv3};
 pub use openvpn::OpenVpn;
@@ -215,6 +215,12 @@ impl Adapter {
     #[must_use]
     pub fn carrier(&self) -> Option<Carrier> {
         self.profile().carrier
+    }
+
+    /// [`DutProfile::form`].
+    #[must_use]
+    pub fn form(&self) -> Option<LinkForm> {
+        self.profile().form()
     }
 
     /// [`DutProfile::encrypts`].

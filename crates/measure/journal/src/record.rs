@@ -444,8 +444,8 @@ pub struct Evidence {
 pub struct CipherLink {
     /// Sampled frames.
     pub frames: u64,
-    /// Of those, frames that the device sealed: ESP, bare or in UDP (the only form when this key
-    /// got its name), or data of WireGuard or OpenVPN.
+    /// Of those, frames of the device's form: ESP, bare or in UDP (the only form when this key got
+    /// its name), or another.
     pub esp_frames: u64,
     /// Frames with the stations' marker in clear.
     pub marker_frames: u64,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 12;
+pub const PROTOCOL_VERSION: u32 = 13;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -245,8 +245,8 @@ pub enum Request {
         packets: u32,
         /// Limit in milliseconds.
         limit_ms: u64,
-        /// Bytes that must not be seen in clear between the gateways.
-        marker: Vec<u8>,
+        /// Byte strings that the stations' traffic shows in clear.
+        markers: Vec<Vec<u8>>,
         /// UDP ports (either end) that carry what a DUT sealed.
         sealed_ports: Vec<SealedPort>,
         /// TCP ports of the DUT's own.
@@ -262,13 +262,15 @@ pub enum Request {
         /// AF_XDP) where it is sent.
         received_only: bool,
         /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected.
-        /// Beside ports of other forms only, bare ESP is foreign.
+        /// Beside ports of other forms only, bare ESP is foreign. Of an opaque form every frame
+        /// that shows a marker is foreign, and no other.
         sealed_ports: Vec<SealedPort>,
         /// TCP ports of the DUT's own; at most 8.
         control_ports: Vec<ControlPort>,
-        /// Bytes that must not be seen in clear between the gateways.
-        marker: Vec<u8>,
-        /// Whether sealed packets that show the marker where NULL encryption leaves it are foreign.
+        /// Byte strings that the stations' traffic shows in clear.
+        markers: Vec<Vec<u8>>,
+        /// Whether sealed packets that show the first marker where NULL encryption leaves it are
+        /// foreign.
         inside: bool,
     },
     /// End a watch.

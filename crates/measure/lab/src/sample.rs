@@ -18,9 +18,7 @@ pub(crate) use watch::Watch;
 use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
 use crate::protocol::Sample;
 use classify::{Classifier, Kind};
-use expected::finder;
 use journal::record::CipherLink;
-use memchr::memmem::Finder;
 use packets::PacketTap;
 use std::collections::BTreeSet;
 use std::io;
@@ -38,7 +36,6 @@ pub(crate) fn sample(
     interface: &str,
     (frames, packets): (u32, u32),
     limit: Duration,
-    marker: &[u8],
     expected: Expected<'_>,
 ) -> io::Result<Sample> {
     let deadline = Instant::now() + limit;
@@ -47,7 +44,7 @@ pub(crate) fn sample(
         .then(|| PacketTap::open(interface))
         .transpose()?;
     let socket = PacketSocket::open(interface)?;
-    let mut tally = Tally::new(marker, expected);
+    let mut tally = Tally::new(expected);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     while tally.link.frames < u64::from(frames) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -74,16 +71,14 @@ pub(crate) fn sample(
 struct Tally<'a> {
     link: CipherLink,
     classifier: Classifier<'a>,
-    marker: Option<Finder<'a>>,
     spis: BTreeSet<u32>,
 }
 
 impl<'a> Tally<'a> {
-    fn new(marker: &'a [u8], expected: Expected<'a>) -> Self {
+    fn new(expected: Expected<'a>) -> Self {
         Self {
             link: CipherLink::default(),
             classifier: Classifier::new(expected),
-            marker: finder(marker),
             spis: BTreeSet::new(),
         }
     }
@@ -101,13 +96,7 @@ impl<'a> Tally<'a> {
             Kind::Control => {}
             Kind::Other => self.link.other_frames += 1,
         }
-        if self
-            .marker
-            .as_ref()
-            .is_some_and(|marker| marker.find(frame).is_some())
-        {
-            self.link.marker_frames += 1;
-        }
+        self.link.marker_frames += u64::from(self.classifier.shows_marker(frame));
     }
 
     fn finish(mut self) -> CipherLink {

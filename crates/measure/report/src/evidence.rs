@@ -1,7 +1,7 @@
 //! Evidence of a cell's trials, summed up.
 
 use crate::layout::Run;
-use campaign::plan::Form;
+use campaign::plan::{Form, LinkForm};
 use journal::record::{Evidence, FrameTrial, Measured, Outcome, TrialRecord};
 use stats::CellResult;
 
@@ -119,29 +119,34 @@ fn read(trial: &TrialRecord) -> Option<&Measured> {
     }
 }
 
-/// The form of sealed packets that all cells share; ESP where nothing is sealed, `None` if several.
-pub(crate) fn common_form(run: &Run<'_>) -> Option<Form> {
+/// The form of frames between the gateways that is looked for where a cell has none.
+const NO_FORM: LinkForm = LinkForm::Sealed(Form::Esp);
+
+/// The form of frames between the gateways that all cells with one share; ESP where none has one,
+/// `None` if several.
+pub(crate) fn common_form(run: &Run<'_>) -> Option<LinkForm> {
     let cells = run.plan().cells.iter();
-    let mut forms = cells.filter_map(|cell| Some(cell.dut.adapter.carrier()?.form));
-    let first = forms.next().unwrap_or(Form::Esp);
+    let mut forms = cells.filter_map(|cell| cell.dut.adapter.form());
+    let first = forms.next().unwrap_or(NO_FORM);
     forms.all(|form| form == first).then_some(first)
 }
 
-/// The form of a cell's sealed packets; ESP for a cell that seals nothing.
-pub(crate) fn form(run: &Run<'_>, cell: &CellResult) -> Form {
-    let carrier = run
-        .planned(cell)
-        .and_then(|cell| cell.dut.adapter.carrier());
-    carrier.map_or(Form::Esp, |carrier| carrier.form)
+/// The form of a cell's frames between the gateways; ESP for a cell without one.
+pub(crate) fn form(run: &Run<'_>, cell: &CellResult) -> LinkForm {
+    let planned = run.planned(cell);
+    let form = planned.and_then(|cell| cell.dut.adapter.form());
+    form.unwrap_or(NO_FORM)
 }
 
-/// The field that identifies the keys of sealed packets: [`journal::record::CipherLink::spis`] has
-/// them for each form.
-pub(crate) const fn key_name(form: Form) -> &'static str {
+/// The field that identifies the keys or sessions of packets, if there is one:
+/// [`journal::record::CipherLink::spis`] has them for each form.
+pub(crate) const fn key_name(form: LinkForm) -> Option<&'static str> {
     match form {
-        Form::Esp => "SPI",
-        Form::WireGuard => "receiver index",
-        Form::OpenVpn => "key",
-        Form::MacSec => "association number",
+        LinkForm::Sealed(Form::Esp) => Some("SPI"),
+        LinkForm::Sealed(Form::WireGuard) => Some("receiver index"),
+        LinkForm::Sealed(Form::OpenVpn) => Some("key"),
+        LinkForm::Sealed(Form::MacSec) => Some("association number"),
+        LinkForm::L2tpv3 => Some("session"),
+        LinkForm::Gre | LinkForm::Opaque => None,
     }
 }

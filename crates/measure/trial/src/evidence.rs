@@ -16,6 +16,7 @@ mod frames;
 mod gateway;
 mod link;
 mod machine;
+mod number;
 mod path;
 mod places;
 mod settings;
@@ -106,6 +107,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
     checks.extend(path.between_the_gateways());
     checks.extend([
         link::cipher_link_amount(observed),
+        number::cipher_link_frames(observed),
         places::links_lossless(path, &path.lost_at(&Ends::Tools(&observed.interfaces))),
         link::dut_counters(observed),
         dut_as_asked(path.cell, path.dut_facts, path.dut_counters, None),

@@ -17,6 +17,7 @@ pub mod frames;
 pub mod iperf2;
 pub mod iperf3;
 pub mod links;
+mod markers;
 mod measure;
 mod measurer;
 mod memory;

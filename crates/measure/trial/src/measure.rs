@@ -15,6 +15,7 @@
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
+use crate::markers::markers;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
 use crate::reading::{self, Counters, offloads, station_lost};
@@ -56,10 +57,14 @@ pub(crate) fn attempt(
     let programs = commands.servers.iter().chain(&commands.clients);
     words.extend(programs.map(|program| program.argv.clone()));
     with_dut(bench, trial, Direction::Both, |bench, dut| {
+        let ends = dut.frame_path.as_ref();
+        let ends = ends.map(|path| [path.source.address, path.sink.address]);
+        let adapter = &trial.cell.dut.adapter;
         let attempt = Attempt {
             bench,
             trial,
             commands: &commands,
+            markers: &markers(adapter, commands.marker.clone(), ends, false),
             dut,
             link_ends: &link_ends,
             interrupt,
@@ -100,6 +105,7 @@ struct Attempt<'a> {
     bench: &'a dyn Bench,
     trial: &'a Trial<'a>,
     commands: &'a Commands,
+    markers: &'a [Vec<u8>],
     dut: &'a RunningDut,
     link_ends: &'a [String],
     interrupt: &'a Interrupt,
@@ -260,7 +266,7 @@ impl Attempt<'_> {
 
     /// Returns the watched end of the cipher link; `None` where the lab cannot watch it.
     fn look(&self) -> Option<WatchPoint<'_>> {
-        WatchPoint::at(self.bench, NodeId::Gw1, false, &self.commands.marker)
+        WatchPoint::at(self.bench, NodeId::Gw1, false, self.markers)
     }
 
     fn interfaces(&self) -> Interfaces {

@@ -49,7 +49,7 @@ impl PathReadings<'_> {
             Some(CipherSeen {
                 link: &evidence.cipher_link,
                 watch: evidence.watch.as_ref()?,
-                marker: look.marker,
+                markers: look.markers,
                 counters: evidence.interfaces.get(&name).copied().unwrap_or_default(),
                 sampling_ns: self.seen.sampling_ns,
             })

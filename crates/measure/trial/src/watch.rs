@@ -78,8 +78,8 @@ pub(crate) struct WatchPoint<'a> {
     far: Option<(NodeId, &'a str)>,
     /// Whether this end sends what comes from A's side, or receives it.
     pub(crate) sends: bool,
-    /// Bytes that the stations' traffic has in clear; may be empty.
-    pub(crate) marker: &'a [u8],
+    /// Byte strings that the stations' traffic has in clear; may be none.
+    pub(crate) markers: &'a [Vec<u8>],
 }
 
 impl<'a> WatchPoint<'a> {
@@ -90,7 +90,7 @@ impl<'a> WatchPoint<'a> {
         bench: &'a dyn Bench,
         gateway: NodeId,
         is_beside_station: bool,
-        marker: &'a [u8],
+        markers: &'a [Vec<u8>],
     ) -> Option<Self> {
         let [first, second] = bench.cipher_ends()?;
         let sends = gateway != NodeId::Gw2;
@@ -104,7 +104,7 @@ impl<'a> WatchPoint<'a> {
             interface,
             far,
             sends,
-            marker,
+            markers,
         })
     }
 }
@@ -127,7 +127,7 @@ impl<'a> CipherLinkWatch<'a> {
                 received_only: look.far.is_some(),
                 sealed_ports: dut.sealed_ports.clone(),
                 control_ports: dut.control_ports.clone(),
-                marker: look.marker.to_vec(),
+                markers: look.markers.to_vec(),
                 inside: !dut.readable,
             };
             match node.call(request)? {
@@ -303,7 +303,7 @@ impl Watcher<'_> {
                 None => 0,
             },
             limit_ms: limit.as_millis() as u64,
-            marker: look.marker.to_vec(),
+            markers: look.markers.to_vec(),
             sealed_ports: self.dut.sealed_ports.clone(),
             control_ports: self.dut.control_ports.clone(),
         };

@@ -45,6 +45,43 @@ impl Form {
     }
 }
 
+/// What frames between the gateways must look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkForm {
+    /// The form of a [`Carrier`].
+    Sealed(Form),
+    /// GRE (RFC 2784, RFC 2890), with IP packets or Ethernet frames inside: nothing is encrypted.
+    Gre,
+    /// L2TPv3 (RFC 3931), in UDP or bare: nothing is encrypted.
+    #[serde(rename = "l2tpv3")]
+    L2tpv3,
+    /// Any frames that show none of the stations' data.
+    Opaque,
+}
+
+impl LinkForm {
+    /// For people, also as an attribute: `12 GRE frames`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sealed(form) => form.name(),
+            Self::Gre => "GRE",
+            Self::L2tpv3 => "L2TPv3",
+            Self::Opaque => "opaque",
+        }
+    }
+
+    /// Whether such frames hide what they carry.
+    #[must_use]
+    pub const fn encrypts(self) -> bool {
+        match self {
+            Self::Sealed(_) | Self::Opaque => true,
+            Self::Gre | Self::L2tpv3 => false,
+        }
+    }
+}
+
 /// Type, receiver and counter in front, tag behind (WireGuard whitepaper §5.4.6).
 const WIREGUARD_BYTES: usize = 16 + 16;
 /// What WireGuard pads packets to, though never beyond the tunnel's MTU.

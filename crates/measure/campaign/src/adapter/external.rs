@@ -6,19 +6,35 @@ mod settings;
 
 pub use gateway::{GatewayPeer, IkePeer, IkeSecrets, WireGuardPeer};
 pub(super) use read::read;
-pub use settings::{External, ExternalBox, Placeholder, fill_in};
+pub use settings::{BoxFormat, External, ExternalBox, Placeholder, fill_in};
 
-use super::carrier::{Carrier, Form};
-use super::profile::{Ability, DutProfile, GatewayTraffic, NO_INTERFACES, Role};
+use super::carrier::{Carrier, Form, LinkForm};
+use super::l2tpv3;
+use super::profile::{Ability, DutProfile, GatewayTraffic, NO_INTERFACES, Role, insecure_in_words};
 use super::strongswan::TUNNEL_SET_UP;
 use std::time::Duration;
 use units::human::counted;
-use wire::overhead::IPV4_HEADER_BYTES;
+use wire::l2tp;
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// Time for one command of a box: a login, and the command itself.
 pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 /// Time from the last command of a box until its tunnel is up.
 pub const BOX_READY: Duration = Duration::from_secs(5);
+
+/// An inner Ethernet header with a VLAN tag.
+const INNER_ETHERNET_BYTES: usize = 14 + 4;
+/// GRE's header: without options, and with checksum, key and sequence number (RFC 2784 §2.1, RFC
+/// 2890 §2).
+const GRE_BYTES: (usize, usize) = (4, 16);
+/// Why GRE does not protect.
+const GRE_INSECURE: &str = "GRE without IPsec does not encrypt";
+/// L2TPv3's header behind IP: a session alone, and in UDP a session with the longest cookie and an
+/// L2-specific sublayer (RFC 3931 §4.1, §4.6).
+const L2TPV3_BYTES: (usize, usize) = (
+    l2tp::SESSION_BYTES,
+    UDP_HEADER_BYTES + l2tp::HEADER_BYTES_MAX + 4,
+);
 
 pub(super) fn profile(external: &External) -> DutProfile {
     let mut abilities = match external.gateway {
@@ -29,8 +45,9 @@ pub(super) fn profile(external: &External) -> DutProfile {
     if external.boxes.last().is_some_and(|its| its.reset.is_some()) {
         abilities.push(Ability::Reset);
     }
-    let profile = match external.carrier {
-        Some(carrier) => DutProfile {
+    let words = in_words(external);
+    let profile = match (external.carrier, external.format) {
+        (Some(carrier), _) => DutProfile {
             // It may send ESP with or without UDP.
             outer_bytes: match carrier.form {
                 Form::Esp => IPV4_HEADER_BYTES,
@@ -41,12 +58,28 @@ pub(super) fn profile(external: &External) -> DutProfile {
             reported: Vec::new(),
             // It has cores of its own.
             gateway_cores: 0,
-            ..DutProfile::tunnel(carrier, in_words(external))
+            ..DutProfile::tunnel(carrier, words)
         },
-        None => DutProfile {
-            needs_kernel: Some(NO_INTERFACES.to_owned()),
-            ..DutProfile::clear(Role::Baseline, in_words(external))
+        (None, Some(BoxFormat::Gre)) => in_clear(LinkForm::Gre, GRE_BYTES, GRE_INSECURE, &words),
+        (None, Some(BoxFormat::L2tpv3)) => {
+            in_clear(LinkForm::L2tpv3, L2TPV3_BYTES, l2tpv3::INSECURE, &words)
+        }
+        (
+            None,
+            Some(BoxFormat::Opaque {
+                expands_bytes,
+                aggregate,
+            }),
+        ) => DutProfile {
+            other_form: Some(LinkForm::Opaque),
+            // Of a maker's format only the most is stated.
+            frame_bytes: (0, expands_bytes.into()),
+            aggregates: aggregate,
+            gateway_traffic: GatewayTraffic::Keepalives,
+            carried_in: Some("frames of the maker's own format".to_owned()),
+            ..DutProfile::clear(Role::Tunnel, words)
         },
+        (None, None) => DutProfile::clear(Role::Baseline, words),
     };
     let directions = match external.gateway {
         Some(_) => gateway::DIRECTIONS,
@@ -54,11 +87,32 @@ pub(super) fn profile(external: &External) -> DutProfile {
     };
     DutProfile {
         abilities,
+        needs_kernel: Some(NO_INTERFACES.to_owned()),
         beside: time(external),
         directions,
         tunnels: external.tunnels.into(),
         set_up: TUNNEL_SET_UP * u32::from(external.tunnels - 1),
         ..profile
+    }
+}
+
+/// A tunnel that does not encrypt, whose header behind IP has at least and at most so many bytes.
+fn in_clear(
+    form: LinkForm,
+    (least, most): (usize, usize),
+    insecure: &'static str,
+    words: &str,
+) -> DutProfile {
+    let settings = format!("{words}{}", insecure_in_words(Some(insecure)));
+    DutProfile {
+        other_form: Some(form),
+        frame_bytes: (least, most + INNER_ETHERNET_BYTES),
+        outer_bytes: IPV4_HEADER_BYTES,
+        gateway_traffic: GatewayTraffic::Keepalives,
+        carried_in: Some(form.name().to_owned()),
+        insecure: Some(insecure),
+        is_readable: true,
+        ..DutProfile::clear(Role::Tunnel, settings)
     }
 }
 
@@ -73,7 +127,7 @@ fn time(external: &External) -> Duration {
 }
 
 fn in_words(external: &External) -> String {
-    let boxes = match (external.boxes.len(), external.carrier, &external.gateway) {
+    let boxes = match (external.boxes.len(), external.form(), &external.gateway) {
         (_, _, Some(_)) => "one gateway",
         (1, Some(_), None) => "boxes managed as one",
         (1, None, None) => "one box",
@@ -88,9 +142,14 @@ fn in_words(external: &External) -> String {
         true => ", bumps in the wire",
         false => "",
     };
-    let does = match external.carrier {
-        Some(Carrier { form, suite, .. }) => format!("{} {suite}", form.name()),
-        None => "no encryption: frames in clear".to_owned(),
+    let does = match (external.carrier, external.format) {
+        (Some(Carrier { form, suite, .. }), _) => format!("{} {suite}", form.name()),
+        (None, Some(BoxFormat::Opaque { .. })) => {
+            let claim = external.suite_word();
+            format!("opaque frames (`{claim}` is the maker's claim, not proven)")
+        }
+        (None, Some(format)) => format.form().name().to_owned(),
+        (None, None) => "no encryption: frames in clear".to_owned(),
     };
     let keys = external.gateway.as_ref();
     let keys = keys.map_or_else(String::new, |peer| format!(", keys {}", peer.in_words()));

@@ -13,7 +13,7 @@ const ETHERNET_HEADER_BYTES: usize = 14;
 /// IEEE 802.1Q.
 const VLAN_TAG_BYTES: usize = 4;
 /// Why it does not protect.
-const INSECURE: &str = "L2TPv3 without ESP does not encrypt";
+pub(super) const INSECURE: &str = "L2TPv3 without ESP does not encrypt";
 
 /// The kernel's L2TPv3 Ethernet pseudowire (RFC 3931, RFC 4719), set by hand: nothing is encrypted.
 /// The gateways bridge, so the stations are neighbours.

@@ -1,6 +1,6 @@
 //! Properties of an adapter that other stages need, defined once for each kind.
 
-use super::carrier::Carrier;
+use super::carrier::{Carrier, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -14,8 +14,12 @@ pub struct DutProfile {
     pub role: Role,
     /// The settings in one line for people; of an insecure DUT with the reason.
     pub settings: String,
-    /// How its packets look between the gateways; `None` where nothing encrypts.
+    /// How its sealed packets look between the gateways; `None` where nothing encrypts, and where
+    /// [`Self::other_form`] has it.
     pub carrier: Option<Carrier>,
+    /// What its frames between the gateways must look like where no carrier describes them; `None`
+    /// beside a carrier, and where they may have any form.
+    pub other_form: Option<LinkForm>,
     /// Least and most bytes that it puts around a station's IP packet before it seals the packet:
     /// the most leaves room for a VLAN tag.
     pub frame_bytes: (usize, usize),
@@ -146,6 +150,7 @@ impl DutProfile {
             role,
             settings: settings.into(),
             carrier: None,
+            other_form: None,
             frame_bytes: (0, 0),
             outer_bytes: 0,
             aggregates: false,
@@ -185,10 +190,17 @@ impl DutProfile {
         }
     }
 
+    /// What frames between the gateways must look like; `None` where they may have any form.
+    #[must_use]
+    pub fn form(&self) -> Option<LinkForm> {
+        let sealed = self.carrier.map(|carrier| LinkForm::Sealed(carrier.form));
+        sealed.or(self.other_form)
+    }
+
     /// Whether packets between the gateways must be sealed.
     #[must_use]
-    pub const fn encrypts(&self) -> bool {
-        self.carrier.is_some()
+    pub fn encrypts(&self) -> bool {
+        self.form().is_some_and(LinkForm::encrypts)
     }
 
     /// Whether station A reaches B through it, so that tools can be used. Frames need no more than

@@ -139,6 +139,63 @@ trials: [ping: { mtu: 1400 B, count: 100 }]
     compare("external-plan.txt", &all);
 }
 
+/// Keys of suites, ports and formats where the form has none.
+#[test]
+fn every_mistake_of_forms_without_a_suite_is_reported_at_once() {
+    let text = "\
+campaign: c
+duts:
+  - external: { name: a, form: gre, suite: aes-256-gcm, ports: [500], tunnels: 2, boxes: [{}] }
+  - external: { name: b, form: l2tpv3, suite_words: { aes-256-gcm: x }, cipher: AES, boxes: [{}] }
+  - external: { name: c, form: opaque, suite: aes-256-gcm, boxes: [{}] }
+  - external: { name: d, form: opaque, expands: 3 kB, aggregate: maybe, boxes: [{}] }
+  - external: { name: e, form: opaque, cipher: \"AES\\n256\", ports: [1], boxes: [{}] }
+  - external: { name: f, form: opaque, cipher: AES, gateway: { psk_file: /k }, boxes: [{}] }
+  - external: { name: g, expands: 64 B, boxes: [{}] }
+  - external: { name: h, plain: on, cipher: AES, boxes: [{}] }
+trials: [ping: { mtu: 1400 B }]
+";
+    let mistakes = from_text("campaigns/external.yaml", text).unwrap_err();
+    compare("external-forms-mistakes.txt", &format!("{mistakes}\n"));
+}
+
+/// Forms without a suite: what encrypts by the maker's word, and what does not at all.
+#[test]
+fn a_plan_shows_tunnels_in_clear_and_claims() {
+    let text = "\
+campaign: c
+calibrate: off
+repeats: 1
+duts:
+  - external: { name: gre, form: gre, boxes: [{}, {}] }
+  - external: { name: l2tpv3, form: l2tpv3, bump: on, boxes: [{}, {}] }
+  - external: { name: own, form: opaque, cipher: \"AES-256, own mode\", expands: 40 B, bump: on, boxes: [{}] }
+trials: [ping: { mtu: 1400 B, count: 100 }]
+";
+    let campaign = from_text("campaigns/external.yaml", text).unwrap();
+    let lab = lab_from_text("labs/rack.yaml", RACK).unwrap();
+    let plan = campaign.plan(&lab, &HOST).unwrap();
+    compare("external-forms-plan.txt", &to_text(&plan, commands));
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<campaign::Plan>(&json).unwrap(), plan);
+    let properties = |cell: &campaign::plan::Cell| {
+        let profile = cell.dut.adapter.profile();
+        let lengths = [
+            profile.cipher_packet_bytes(1400),
+            profile.added_bytes_least(None),
+        ];
+        (profile.encrypts(), profile.insecure.is_some(), lengths)
+    };
+    let forms: Vec<_> = plan.cells.iter().map(properties).collect();
+    // 20 of IPv4, 16 of GRE or 32 of UDP and L2TPv3, 18 of Ethernet with a tag.
+    let expected = [
+        (false, true, [1454, 4]),
+        (false, true, [1466, 4]),
+        (true, false, [1440, 0]),
+    ];
+    assert_eq!(forms, expected);
+}
+
 /// Only the box at B's side is reset, so that only its commands count.
 #[test]
 fn a_reset_by_command_needs_the_commands_of_the_box_at_b() {

@@ -22,7 +22,7 @@ use crate::cables::Outside;
 use crate::protocol::SealedPort;
 use crate::switch;
 use crate::{DutAction, FramePath, NodeId, Result, RunningDut, StationPeer};
-use campaign::plan::{self, Direction, ExternalBox, Form, Reset};
+use campaign::plan::{self, Direction, ExternalBox, LinkForm, Reset};
 use commands::CommandRunner;
 use gateway::PeerStation;
 use stations::Cabling;
@@ -31,6 +31,8 @@ use std::time::Duration;
 
 /// The fact that replaces a proof of encryption where there is no tap.
 const NOT_PROVEN: &str = "not proven: no tap between the boxes";
+/// What the fact about the cipher of a maker's own format begins with.
+const CLAIMED: &str = "not proven, the maker's claim";
 
 /// A box at each end.
 pub(super) struct External {
@@ -130,7 +132,7 @@ impl External {
                     answers::fact(&runner.run(id, &its.via, command)?),
                 );
             }
-            if let (Some(command), Some(suite)) = (&its.suite_told, self.plan.suite()) {
+            if let (Some(command), Some(suite)) = (&its.suite_told, self.plan.sealed_with()) {
                 let said = runner.run(id, &its.via, command)?;
                 let word = self.plan.suite_word();
                 if !answers::has_word(&said, word) {
@@ -146,9 +148,13 @@ impl External {
                 fact("suite_told", answers::fact(&said));
             }
         }
-        if outside.cables.tap.is_none() && self.plan.carrier.is_some() && !has_peer {
+        if outside.cables.tap.is_none() && self.plan.sealed_with().is_some() && !has_peer {
             let key = "tester/encryption".to_owned();
             dut.facts.insert(key, NOT_PROVEN.to_owned());
+        }
+        if self.plan.form() == Some(LinkForm::Opaque) {
+            let claim = format!("{CLAIMED}: {}", self.plan.suite_word());
+            dut.facts.insert("tester/cipher".to_owned(), claim);
         }
         Ok(())
     }
@@ -156,22 +162,21 @@ impl External {
 
 impl Adapter for External {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
-        let sealed = |form, port| SealedPort {
-            port,
-            form,
-            control: true,
+        let ports = match &self.plan.ports[..] {
+            // Of a form that has none.
+            [] => &[0],
+            ports => ports,
         };
-        let sealed_ports = match self.plan.carrier.map(|carrier| carrier.form) {
-            None => Vec::new(),
-            // It is no protocol of UDP.
-            Some(Form::MacSec) => vec![sealed(Form::MacSec, 0)],
-            Some(form) => {
-                let ports = self.plan.ports.iter();
-                ports.map(|&port| sealed(form, port)).collect()
-            }
+        let sealed = |form| {
+            let ports = ports.iter();
+            ports.map(move |&port| SealedPort {
+                port,
+                form,
+                control: true,
+            })
         };
         let mut dut = RunningDut {
-            sealed_ports,
+            sealed_ports: self.plan.form().into_iter().flat_map(sealed).collect(),
             elsewhere: true,
             ..RunningDut::default()
         };

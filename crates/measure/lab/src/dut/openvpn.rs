@@ -24,7 +24,7 @@ use crate::on_node::ip;
 use crate::protocol::{Request, Response, SealedPort};
 use crate::topology::cipher_ends;
 use crate::{DutAction, Node, NodeId, Result, RunningDut};
-use campaign::plan::Form;
+use campaign::plan::{Form, LinkForm};
 use conf::{Conf, INTERFACE, PORT, Role};
 use identity::Identity;
 use log::Log;
@@ -131,7 +131,7 @@ impl Adapter for OpenVpn {
         let mut dut = RunningDut {
             sealed_ports: vec![SealedPort {
                 port: PORT,
-                form: Form::OpenVpn,
+                form: LinkForm::Sealed(Form::OpenVpn),
                 control: true,
             }],
             frame_path: Some(site.frame_path()),

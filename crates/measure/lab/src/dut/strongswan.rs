@@ -36,7 +36,7 @@ use super::{Adapter, Daemon, Site, daemon};
 use crate::protocol::SealedPort;
 use crate::topology::cipher_ends;
 use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
-use campaign::plan::{DataPath, Form, StrongSwan};
+use campaign::plan::{DataPath, Form, LinkForm, StrongSwan};
 use charon::{Place, program_on};
 use config::{Half, INITIATOR};
 use gateway::Gateway;
@@ -229,7 +229,7 @@ impl Strongswan {
         };
         let sealed = |&port| SealedPort {
             port,
-            form: Form::Esp,
+            form: LinkForm::Sealed(Form::Esp),
             control: true,
         };
         ports.iter().map(sealed).collect()

@@ -23,7 +23,7 @@ use crate::protocol::{Program, SealedPort};
 use crate::sync::Deadline;
 use crate::topology::{Side, cipher_ends};
 use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
-use campaign::plan::{Form, WireGuardProgram};
+use campaign::plan::{Form, LinkForm, WireGuardProgram};
 use conf::{Conf, KeyPair, Peer};
 use implementation::Implementation;
 use std::collections::BTreeMap;
@@ -205,7 +205,7 @@ impl Adapter for WireGuard {
         let mut dut = RunningDut {
             sealed_ports: vec![SealedPort {
                 port: PORT,
-                form: Form::WireGuard,
+                form: LinkForm::Sealed(Form::WireGuard),
                 control: true,
             }],
             ..RunningDut::default()

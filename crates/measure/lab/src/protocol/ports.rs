@@ -1,10 +1,11 @@
 //! The ports between the gateways that are the DUT's own.
 
-use campaign::plan::Form;
+use campaign::plan::{Form, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// A UDP port that carries a DUT's sealed packets, and their form.
+/// A UDP port that carries a DUT's packets, and their form. That of a form without UDP has number
+/// 0.
 ///
 /// Port 500 belongs to IKE alone: a message begins at the first byte there, and after four zero
 /// bytes on any other port (RFC 7296 §2). So no ESP is expected on port 500.
@@ -13,7 +14,7 @@ pub struct SealedPort {
     /// The port, of either end.
     pub port: u16,
     /// The packets' form.
-    pub form: Form,
+    pub form: LinkForm,
     /// Whether a key exchange shares the port and may be seen there at any time: IKE, handshakes.
     pub control: bool,
 }
@@ -24,7 +25,7 @@ impl SealedPort {
     pub const fn esp(port: u16) -> Self {
         Self {
             port,
-            form: Form::Esp,
+            form: LinkForm::Sealed(Form::Esp),
             control: false,
         }
     }

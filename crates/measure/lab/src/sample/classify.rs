@@ -1,12 +1,13 @@
 //! Frame by frame: what a DUT sealed, known control traffic, or neither.
 
-use super::expected::Expected;
+use super::expected::{Expected, Markers};
 use super::forms::{
-    self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
+    self, Bare, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
 use crate::clocks::probe;
 use crate::protocol::{ControlPort, SealedPort};
+use campaign::plan::LinkForm;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -20,6 +21,7 @@ const HOP_BY_HOP: u8 = 0;
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const GRE: u8 = 47;
 const ESP: u8 = 50;
 const ICMPV6: u8 = 58;
 
@@ -32,8 +34,8 @@ const FRAGMENTS_MAX: usize = 4096;
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A sealed packet of any form, with what names its keys: an SPI, a receiver's index. A later
-    /// fragment shows none.
+    /// A packet or frame of the DUT's form, with what names its keys or session: an SPI, a
+    /// receiver's index. A later fragment shows none, and some forms have none.
     Sealed { id: Option<u32> },
     /// ARP, IPv6 neighbour and group discovery, a NAT keepalive, the lab's own probes of clocks,
     /// and the key exchange that shares a sealed port.
@@ -58,6 +60,7 @@ fn macsec(frame: &[u8]) -> Option<Kind> {
 pub(super) struct Classifier<'a> {
     sealed_ports: &'a [SealedPort],
     control_ports: &'a [ControlPort],
+    markers: Markers<'a>,
     first_fragments: HashMap<[u8; 11], Kind>,
 }
 
@@ -66,8 +69,14 @@ impl<'a> Classifier<'a> {
         Self {
             sealed_ports: expected.sealed,
             control_ports: expected.control,
+            markers: Markers::new(expected.markers),
             first_fragments: HashMap::new(),
         }
+    }
+
+    /// Whether a frame shows the stations' data in clear.
+    pub(super) fn shows_marker(&self, frame: &[u8]) -> bool {
+        self.markers.are_in(frame)
     }
 
     pub(super) fn kind(&mut self, frame: &[u8]) -> Kind {
@@ -77,13 +86,23 @@ impl<'a> Classifier<'a> {
         let kind = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
             ETHERTYPE_ARP => Some(Kind::Control),
             probe::ETHERTYPE if probe::is_probe(frame) => Some(Kind::Control),
-            forms::EAPOL_ETHERTYPE if forms::has_macsec(self.sealed_ports) => Some(Kind::Control),
-            forms::MACSEC_ETHERTYPE if forms::has_macsec(self.sealed_ports) => macsec(frame),
+            forms::EAPOL_ETHERTYPE if self.expects(forms::MACSEC) => Some(Kind::Control),
+            forms::MACSEC_ETHERTYPE if self.expects(forms::MACSEC) => macsec(frame),
             ETHERTYPE_IPV4 => self.ipv4(packet),
             ETHERTYPE_IPV6 => self.ipv6(packet),
             _ => None,
         };
-        kind.unwrap_or(Kind::Other)
+        match kind {
+            Some(kind) => kind,
+            None if self.expects(LinkForm::Opaque) && !self.shows_marker(frame) => {
+                Kind::Sealed { id: None }
+            }
+            None => Kind::Other,
+        }
+    }
+
+    fn expects(&self, form: LinkForm) -> bool {
+        forms::has(form, self.sealed_ports)
     }
 
     /// `None`: not whole.
@@ -111,8 +130,7 @@ impl<'a> Classifier<'a> {
             return match self.first_fragments.get(&packet_id) {
                 Some(Kind::Sealed { .. }) => Some(Kind::Sealed { id: None }),
                 Some(kind) => Some(*kind),
-                None if protocol == ESP => self.bare_esp(None),
-                None => None,
+                None => self.bare(protocol).map(|_| Kind::Sealed { id: None }),
             };
         }
         let kind = self.transport(protocol, payload)?;
@@ -134,11 +152,13 @@ impl<'a> Classifier<'a> {
 
     fn transport(&self, protocol: u8, payload: &[u8]) -> Option<Kind> {
         match protocol {
-            ESP => self.bare_esp(Some(u32::from_be_bytes(*payload.first_chunk()?))),
             UDP => self.udp(payload),
             // Group and neighbour discovery: RFC 2710, RFC 3810, RFC 4861.
             ICMPV6 if matches!(*payload.first()?, 130..=137 | 143) => Some(Kind::Control),
-            _ => None,
+            _ => {
+                let bare = self.bare(protocol)?;
+                of_shapes(bare.shapes, bare.control, payload, payload.len())
+            }
         }
     }
 
@@ -156,9 +176,9 @@ impl<'a> Classifier<'a> {
         is_known.then_some(Kind::Channel)
     }
 
-    /// `None`: the DUT's packets have another form.
-    fn bare_esp(&self, id: Option<u32>) -> Option<Kind> {
-        forms::has_bare_esp(self.sealed_ports).then_some(Kind::Sealed { id })
+    /// `None`: the DUT has no packets of that protocol.
+    fn bare(&self, protocol: u8) -> Option<Bare> {
+        Bare::beside(self.sealed_ports).filter(|bare| bare.protocol == protocol)
     }
 
     fn udp(&self, datagram: &[u8]) -> Option<Kind> {
@@ -171,21 +191,26 @@ impl<'a> Classifier<'a> {
         if bytes == 1 && forms::has_keepalives(port) {
             return (*payload.first()? == KEEPALIVE).then_some(Kind::Control);
         }
-        let word = u32::from_be_bytes(*payload.first_chunk()?);
-        let shape = Shape::of(forms::shapes(port), word)?;
-        let bytes_least = usize::from(shape.bytes_least);
-        if bytes.min(payload.len()) < bytes_least || !shape.is_allowed(port) {
-            return None;
-        }
-        match shape.meaning {
-            Meaning::Sealed(id) => Some(Kind::Sealed {
-                id: Some(id.read(payload)?),
-            }),
-            Meaning::Control => Some(Kind::Control),
-            Meaning::Ike { at } => {
-                let at = usize::from(at);
-                is_ike(payload.get(at..)?, bytes - at)?.then_some(Kind::Control)
-            }
+        of_shapes(forms::shapes(port), port.control, payload, bytes)
+    }
+}
+
+/// A packet by its form's shapes, whose headers state `bytes`; `None`: it has none of them.
+fn of_shapes(shapes: &[Shape], control: bool, payload: &[u8], bytes: usize) -> Option<Kind> {
+    let word = u32::from_be_bytes(*payload.first_chunk()?);
+    let shape = Shape::of(shapes, word)?;
+    let bytes_least = usize::from(shape.bytes_least);
+    if bytes.min(payload.len()) < bytes_least || !shape.is_allowed(control) {
+        return None;
+    }
+    match shape.meaning {
+        Meaning::Sealed(id) => Some(Kind::Sealed {
+            id: id.read(payload),
+        }),
+        Meaning::Control => Some(Kind::Control),
+        Meaning::Ike { at } => {
+            let at = usize::from(at);
+            is_ike(payload.get(at..)?, bytes - at)?.then_some(Kind::Control)
         }
     }
 }
@@ -231,6 +256,7 @@ fn packet_in_words(frame: &[u8]) -> Option<String> {
         ICMP => ("ICMP".to_owned(), false),
         TCP => ("TCP".to_owned(), true),
         UDP => ("UDP".to_owned(), true),
+        GRE => ("GRE".to_owned(), false),
         ESP => ("ESP".to_owned(), false),
         ICMPV6 => ("ICMPv6".to_owned(), false),
         other => (format!("protocol {other}"), false),

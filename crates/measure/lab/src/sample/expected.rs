@@ -10,10 +10,22 @@ pub(crate) struct Expected<'a> {
     pub(crate) sealed: &'a [SealedPort],
     /// The DUT's own TCP.
     pub(crate) control: &'a [ControlPort],
+    /// Byte strings that the stations' traffic shows in clear.
+    pub(crate) markers: &'a [Vec<u8>],
 }
 
-/// Returns the search for the marker in frames; `None` for an empty marker, which every frame
-/// contains.
-pub(super) fn finder(marker: &[u8]) -> Option<Finder<'_>> {
-    (!marker.is_empty()).then(|| Finder::new(marker))
+/// The search for markers at any offset of a frame.
+pub(super) struct Markers<'a>(Vec<Finder<'a>>);
+
+impl<'a> Markers<'a> {
+    /// An empty marker, which every frame contains, is not looked for.
+    pub(super) fn new(markers: &'a [Vec<u8>]) -> Self {
+        let markers = markers.iter().filter(|marker| !marker.is_empty());
+        Self(markers.map(Finder::new).collect())
+    }
+
+    /// Whether a frame shows any of them.
+    pub(super) fn are_in(&self, frame: &[u8]) -> bool {
+        self.0.iter().any(|marker| marker.find(frame).is_some())
+    }
 }

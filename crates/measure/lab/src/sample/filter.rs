@@ -5,14 +5,16 @@
 //! check.
 
 mod clear;
+mod opaque;
 
 use super::expected::Expected;
 use super::forms::{
-    self, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
+    self, Bare, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
 use crate::clocks::probe;
 use crate::protocol::{ControlPort, SealedPort};
+use campaign::plan::LinkForm;
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP,
     BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_LEN, BPF_MEM, BPF_MSH, BPF_RET, BPF_ST, BPF_SUB, BPF_W,
@@ -24,7 +26,6 @@ const ETHERTYPE_ARP: u32 = 0x0806;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
-const ESP: u32 = 50;
 const ICMPV6: u32 = 58;
 
 /// Neighbour discovery: RFC 4861 §4.
@@ -58,10 +59,15 @@ const VLAN_TAG_PRESENT: u32 = (-0x1000_i32 + 48).cast_unsigned();
 const FOREIGN: u32 = u32::MAX;
 const EXPECTED: u32 = 0;
 
-/// The filter that passes only foreign frames; see [`journal::record::CipherWatch`]. Sealed packets
-/// that show the marker inside are foreign; with an empty one none is looked into.
-pub(super) fn foreign_only(expected: Expected<'_>, marker: &[u8]) -> Vec<sock_filter> {
+/// The filter that passes only foreign frames; see [`journal::record::CipherWatch`]. With `inside`,
+/// sealed packets that show the first marker are foreign too.
+pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_filter> {
     let sealed_ports = expected.sealed;
+    if forms::has(LinkForm::Opaque, sealed_ports) {
+        return opaque::unless_hidden(expected.markers).0;
+    }
+    let marker = expected.markers.first().filter(|_| inside);
+    let marker = marker.map_or(&[][..], Vec::as_slice);
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_ABS, VLAN_TAG_PRESENT);
     program.unless(BPF_JEQ, 0, FOREIGN);
@@ -71,15 +77,14 @@ pub(super) fn foreign_only(expected: Expected<'_>, marker: &[u8]) -> Vec<sock_fi
     program.when(BPF_JEQ, ETHERTYPE_ARP, EXPECTED);
     program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &neighbour_discovery());
     program.skip_unless(BPF_JEQ, probe::ETHERTYPE.into(), &clock_probe());
-    if forms::has_macsec(sealed_ports) {
+    if forms::has(forms::MACSEC, sealed_ports) {
         program.when(BPF_JEQ, forms::EAPOL_ETHERTYPE.into(), EXPECTED);
         program.skip_unless(BPF_JEQ, forms::MACSEC_ETHERTYPE.into(), &macsec());
     }
     program.unless(BPF_JEQ, ETHERTYPE_IPV4, FOREIGN);
     program.load(BPF_B | BPF_ABS, PROTOCOL_AT);
-    match forms::has_bare_esp(sealed_ports) {
-        true => program.skip_unless(BPF_JEQ, ESP, &bare_esp(marker)),
-        false => program.when(BPF_JEQ, ESP, FOREIGN),
+    if let Some(bare) = Bare::beside(sealed_ports) {
+        program.skip_unless(BPF_JEQ, bare.protocol.into(), &in_ip(bare, marker));
     }
     program.skip_unless(BPF_JEQ, TCP, &channels(expected.control));
     program.unless(BPF_JEQ, UDP, FOREIGN);
@@ -87,20 +92,28 @@ pub(super) fn foreign_only(expected: Expected<'_>, marker: &[u8]) -> Vec<sock_fi
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
     program.when(BPF_JSET, 0x1fff, EXPECTED);
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
-    program.load_length_beyond_header();
-    program.unless(BPF_JGE, UDP_PAYLOAD_AT + 1, FOREIGN);
+    program.unless_beyond_header(UDP_PAYLOAD_AT + 1);
     program.by_port(sealed_ports, marker);
     program.0
 }
 
-/// The part that judges ESP without UDP. Of a packet in fragments the first one counts for all.
-fn bare_esp(marker: &[u8]) -> Assembler {
+/// The part that judges packets directly in IP. Of a packet in fragments the first one counts for
+/// all.
+fn in_ip(bare: Bare, marker: &[u8]) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
     program.when(BPF_JSET, 0x1fff, EXPECTED);
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
-    program.0.extend(clear::unless_sealed(marker, IPV4_AT).0);
-    program.push(BPF_RET | BPF_K, EXPECTED);
+    program.unless_beyond_header(IPV4_AT + 4);
+    for shape in bare.shapes {
+        let mut packet = Assembler::default();
+        packet.unless_beyond_header(IPV4_AT + u32::from(shape.bytes_least));
+        packet.verdict(shape, bare.control, (marker, IPV4_AT));
+        program.load(BPF_W | BPF_IND, IPV4_AT);
+        program.push(BPF_ALU | BPF_AND | BPF_K, shape.mask);
+        program.skip_unless(BPF_JEQ, shape.value, &packet);
+    }
+    program.push(BPF_RET | BPF_K, FOREIGN);
     program
 }
 
@@ -115,28 +128,12 @@ fn datagram(port: &SealedPort, marker: &[u8]) -> Assembler {
     for shape in forms::shapes(port) {
         program.load(BPF_W | BPF_IND, UDP_PAYLOAD_AT);
         program.push(BPF_ALU | BPF_AND | BPF_K, shape.mask);
-        program.skip_unless(BPF_JEQ, shape.value, &packet(port, shape, marker));
+        let mut packet = Assembler::default();
+        packet.unless_payload(shape.bytes_least.into());
+        packet.verdict(shape, port.control, (marker, UDP_PAYLOAD_AT));
+        program.skip_unless(BPF_JEQ, shape.value, &packet);
     }
     program.push(BPF_RET | BPF_K, FOREIGN);
-    program
-}
-
-/// The part that judges a packet whose first bytes have that shape.
-fn packet(port: &SealedPort, shape: &Shape, marker: &[u8]) -> Assembler {
-    let mut program = Assembler::default();
-    if !shape.is_allowed(port) {
-        program.push(BPF_RET | BPF_K, FOREIGN);
-        return program;
-    }
-    program.unless_payload(shape.bytes_least.into());
-    match shape.meaning {
-        Meaning::Ike { at } => program.unless_ike(at.into()),
-        Meaning::Sealed(_) => program
-            .0
-            .extend(clear::unless_sealed(marker, UDP_PAYLOAD_AT).0),
-        Meaning::Control => {}
-    }
-    program.push(BPF_RET | BPF_K, EXPECTED);
     program
 }
 
@@ -212,8 +209,7 @@ fn channels(ports: &[ControlPort]) -> Assembler {
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
     program.when(BPF_JSET, 0x3fff, FOREIGN);
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
-    program.load_length_beyond_header();
-    program.unless(BPF_JGE, IPV4_AT + TCP_HEADER_BYTES, FOREIGN);
+    program.unless_beyond_header(IPV4_AT + TCP_HEADER_BYTES);
     for port in ports {
         let ends = [port.connector, port.listener].map(u32::from);
         for ([source, target], port_at) in [
@@ -281,6 +277,27 @@ impl Assembler {
         self.push(BPF_RET | BPF_K, verdict);
     }
 
+    /// Ends with the verdict on a packet of that shape, long enough, whose first bytes are at this
+    /// offset.
+    fn verdict(&mut self, shape: &Shape, control: bool, (marker, at): (&[u8], u32)) {
+        if !shape.is_allowed(control) {
+            self.push(BPF_RET | BPF_K, FOREIGN);
+            return;
+        }
+        match shape.meaning {
+            Meaning::Ike { at } => self.unless_ike(at.into()),
+            Meaning::Sealed(_) => self.0.extend(clear::unless_sealed(marker, at).0),
+            Meaning::Control => {}
+        }
+        self.push(BPF_RET | BPF_K, EXPECTED);
+    }
+
+    /// Ends as foreign unless the frame holds that much, counted with an IPv4 header of no length.
+    fn unless_beyond_header(&mut self, bytes: u32) {
+        self.load_length_beyond_header();
+        self.unless(BPF_JGE, bytes, FOREIGN);
+    }
+
     /// Runs `part` only when the test of A against `k` holds.
     fn skip_unless(&mut self, test: u32, k: u32, part: &Self) {
         let length = u8::try_from(part.0.len())
@@ -294,8 +311,7 @@ impl Assembler {
     fn unless_payload(&mut self, bytes: u32) {
         self.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
         self.unless(BPF_JGE, UDP_HEADER_BYTES + bytes, FOREIGN);
-        self.load_length_beyond_header();
-        self.unless(BPF_JGE, UDP_PAYLOAD_AT + bytes, FOREIGN);
+        self.unless_beyond_header(UDP_PAYLOAD_AT + bytes);
     }
 
     /// Ends as foreign unless the payload has an IKEv2 message at offset `at`, whose header is

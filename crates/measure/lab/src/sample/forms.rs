@@ -1,4 +1,5 @@
-//! Kinds of datagram on a DUT's own UDP port, identified by their first bytes and length.
+//! Kinds of packets of a DUT, on its own UDP ports or directly in IP, identified by their first
+//! bytes and length.
 //!
 //! One table serves both readers: [`super::classify`] applies it frame by frame, and
 //! [`super::filter`] compiles it for the kernel, so they cannot differ. Lengths are minimums of
@@ -7,7 +8,8 @@
 //! Not checked: whether the packet can be opened, and by which key.
 
 use crate::protocol::SealedPort;
-use campaign::plan::Form;
+use campaign::plan::{Form, LinkForm};
+use wire::l2tp;
 
 /// The port on which IKE begins at the first byte and ESP is never sent; on any other port IKE
 /// follows a non-ESP marker (RFC 7296 §2, RFC 3948 §2.2).
@@ -23,7 +25,7 @@ pub(super) struct Shape {
     pub(super) mask: u32,
     /// Value of the masked bits.
     pub(super) value: u32,
-    /// Minimum UDP payload in bytes.
+    /// Minimum length in bytes, from these four on.
     pub(super) bytes_least: u16,
     pub(super) meaning: Meaning,
 }
@@ -31,7 +33,7 @@ pub(super) struct Shape {
 /// What a [`Shape`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Sealed by the DUT, with this key identifier.
+    /// Sealed, or encapsulated, by the DUT, with this identifier of its key or session.
     Sealed(Id),
     /// Key exchange.
     Control,
@@ -44,8 +46,12 @@ pub(super) enum Meaning {
 pub(super) enum Id {
     /// These bits of the first four bytes.
     Word { mask: u32 },
-    /// The next four bytes, little-endian.
+    /// The next four bytes.
     SecondWord,
+    /// The next four bytes, little-endian.
+    SecondWordLittle,
+    /// Nowhere.
+    None,
 }
 
 /// IKE's header (RFC 7296 §3.1): its length, and within it version and length of the message.
@@ -84,7 +90,7 @@ const ESP: &[Shape] = &[
 
 /// The whitepaper's §5.4: a type and three zero bytes, then of data the receiver's index.
 const WIREGUARD: &[Shape] = &[
-    wireguard(4, 32, Meaning::Sealed(Id::SecondWord)),
+    wireguard(4, 32, Meaning::Sealed(Id::SecondWordLittle)),
     wireguard(1, 148, Meaning::Control),
     wireguard(2, 92, Meaning::Control),
     wireguard(3, 64, Meaning::Control),
@@ -137,32 +143,145 @@ const fn openvpn_control(opcode: u8) -> Shape {
     openvpn(opcode, 1 + 8 + 1, Meaning::Control)
 }
 
+/// SPI.
+const BARE_ESP: &[Shape] = &[Shape {
+    mask: 0,
+    value: 0,
+    bytes_least: 4,
+    meaning: Meaning::Sealed(Id::Word { mask: u32::MAX }),
+}];
+
+/// Header of an inner Ethernet frame.
+const ETHERNET_BYTES: u16 = 14;
+
+/// Flags, version 0 and the EtherType inside (RFC 2784 §2.1): IPv4, IPv6, or an Ethernet frame
+/// (RFC 7637 §3.2). Behind them are checksum, key and sequence number, where their flags are set
+/// (RFC 2890 §2); with all of them the header is still shorter than each minimum here. With the
+/// EtherType 0 it is the answer to a keepalive of routers.
+const GRE: &[Shape] = &[
+    gre(0x0800, 4 + 20),
+    gre(0x86dd, 4 + 40),
+    gre(0x6558, 4 + ETHERNET_BYTES),
+    Shape {
+        mask: u32::MAX,
+        value: 0,
+        bytes_least: 4,
+        meaning: Meaning::Control,
+    },
+];
+
+const fn gre(ethertype: u32, bytes_least: u16) -> Shape {
+    Shape {
+        // Of the flags, those of routing are reserved, as is what else is not masked out.
+        mask: 0x4c07_ffff,
+        value: ethertype,
+        bytes_least,
+        meaning: Meaning::Sealed(Id::None),
+    }
+}
+
+/// Length of the control message header of L2TPv3 (RFC 3931 §3.2.1).
+const L2TP_CONTROL_BYTES: u16 = 12;
+
+/// In UDP: flag T and version 3, then the session's id, and an Ethernet frame (RFC 3931 §4.1.2,
+/// RFC 4719). Control messages also have the flags L and S.
+const L2TPV3: &[Shape] = &[
+    Shape {
+        mask: 0x800f_0000,
+        value: 0x0003_0000,
+        bytes_least: (l2tp::FLAGS_BYTES + l2tp::SESSION_BYTES) as u16 + ETHERNET_BYTES,
+        meaning: Meaning::Sealed(Id::SecondWord),
+    },
+    Shape {
+        mask: 0xc80f_0000,
+        value: 0xc803_0000,
+        bytes_least: L2TP_CONTROL_BYTES,
+        meaning: Meaning::Control,
+    },
+];
+
+/// Directly in IP: the session's id, 0 of control messages (RFC 3931 §4.1.1).
+const BARE_L2TPV3: &[Shape] = &[
+    Shape {
+        mask: u32::MAX,
+        value: 0,
+        bytes_least: l2tp::SESSION_BYTES as u16 + L2TP_CONTROL_BYTES,
+        meaning: Meaning::Control,
+    },
+    Shape {
+        mask: 0,
+        value: 0,
+        bytes_least: l2tp::SESSION_BYTES as u16 + ETHERNET_BYTES,
+        meaning: Meaning::Sealed(Id::Word { mask: u32::MAX }),
+    },
+];
+
 /// Returns the kinds of packet that a port may carry.
 pub(super) const fn shapes(port: &SealedPort) -> &'static [Shape] {
     match port.form {
-        Form::Esp if port.port == IKE_PORT => IKE_ALONE,
-        Form::Esp => ESP,
-        Form::WireGuard => WIREGUARD,
-        Form::OpenVpn => OPENVPN,
-        // It is no protocol of UDP.
-        Form::MacSec => &[],
+        LinkForm::Sealed(Form::Esp) if port.port == IKE_PORT => IKE_ALONE,
+        LinkForm::Sealed(Form::Esp) => ESP,
+        LinkForm::Sealed(Form::WireGuard) => WIREGUARD,
+        LinkForm::Sealed(Form::OpenVpn) => OPENVPN,
+        LinkForm::L2tpv3 => L2TPV3,
+        // Their frames are identified by no port of UDP.
+        LinkForm::Sealed(Form::MacSec) | LinkForm::Gre | LinkForm::Opaque => &[],
     }
 }
 
 /// Whether a port may carry NAT keepalives.
 pub(super) const fn has_keepalives(port: &SealedPort) -> bool {
-    matches!(port.form, Form::Esp) && port.port != IKE_PORT
+    matches!(port.form, LinkForm::Sealed(Form::Esp)) && port.port != IKE_PORT
 }
 
-/// Whether bare ESP is expected beside these ports: if one carries ESP, or there are none.
-pub(super) fn has_bare_esp(ports: &[SealedPort]) -> bool {
-    ports.is_empty() || ports.iter().any(|port| port.form == Form::Esp)
+/// Packets of a DUT directly in IP.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bare {
+    /// Number of the IP protocol.
+    pub(super) protocol: u8,
+    pub(super) shapes: &'static [Shape],
+    /// Whether a key exchange, or other control messages, may be there.
+    pub(super) control: bool,
 }
 
-/// Whether MACsec is expected.
-pub(super) fn has_macsec(ports: &[SealedPort]) -> bool {
-    ports.iter().any(|port| port.form == Form::MacSec)
+impl Bare {
+    const ESP: Self = Self {
+        protocol: 50,
+        shapes: BARE_ESP,
+        control: false,
+    };
+
+    /// What is expected directly in IP beside these ports; ESP if there are none.
+    pub(super) fn beside(ports: &[SealedPort]) -> Option<Self> {
+        if ports.is_empty() {
+            return Some(Self::ESP);
+        }
+        ports.iter().find_map(|port| match port.form {
+            LinkForm::Sealed(Form::Esp) => Some(Self::ESP),
+            LinkForm::Gre => Some(Self {
+                protocol: 47,
+                shapes: GRE,
+                control: port.control,
+            }),
+            LinkForm::L2tpv3 => Some(Self {
+                protocol: l2tp::PROTOCOL,
+                shapes: BARE_L2TPV3,
+                control: port.control,
+            }),
+            LinkForm::Sealed(Form::WireGuard | Form::OpenVpn | Form::MacSec) | LinkForm::Opaque => {
+                None
+            }
+        })
+    }
 }
+
+/// Whether frames of that form are expected.
+pub(super) fn has(form: LinkForm, ports: &[SealedPort]) -> bool {
+    ports.iter().any(|port| port.form == form)
+}
+
+/// MACsec.
+pub(super) const MACSEC: LinkForm = LinkForm::Sealed(Form::MacSec);
 
 /// EtherTypes of MACsec and of its key agreement (IEEE Std 802.1AE §9.3, 802.1X §11.1.4).
 pub(super) const MACSEC_ETHERTYPE: u16 = 0x88e5;
@@ -183,224 +302,24 @@ impl Shape {
         shapes.find(|shape| word & shape.mask == shape.value)
     }
 
-    /// Whether the port may carry a packet of this kind.
-    pub(super) const fn is_allowed(&self, port: &SealedPort) -> bool {
-        matches!(self.meaning, Meaning::Sealed(_)) || port.control
+    /// Whether a packet of this kind may be there, with a key exchange or without.
+    pub(super) const fn is_allowed(&self, control: bool) -> bool {
+        matches!(self.meaning, Meaning::Sealed(_)) || control
     }
 }
 
 impl Id {
-    /// Returns the key identifier of a payload; `None` if the payload is truncated.
+    /// Returns the key identifier of a payload; `None` if it has none, or is truncated.
     pub(super) fn read(self, payload: &[u8]) -> Option<u32> {
         let (word, rest) = payload.split_first_chunk::<4>()?;
         match self {
             Self::Word { mask } => Some(u32::from_be_bytes(*word) & mask),
-            Self::SecondWord => Some(u32::from_le_bytes(*rest.first_chunk()?)),
+            Self::SecondWord => Some(u32::from_be_bytes(*rest.first_chunk()?)),
+            Self::SecondWordLittle => Some(u32::from_le_bytes(*rest.first_chunk()?)),
+            Self::None => None,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::protocol::SealedPort;
-    use crate::sample::classify::Kind::{self, Control, Other};
-    use crate::sample::tests::{is_foreign_on, kind_on, udp};
-    use campaign::plan::Form;
-
-    const fn port(port: u16, form: Form, control: bool) -> SealedPort {
-        SealedPort {
-            port,
-            form,
-            control,
-        }
-    }
-
-    const fn sealed(id: u32) -> Kind {
-        Kind::Sealed { id: Some(id) }
-    }
-
-    /// `length` bytes that begin so.
-    fn bytes(begin: &[u8], length: usize) -> Vec<u8> {
-        let mut bytes = begin.to_vec();
-        bytes.resize(length, 0x5a);
-        bytes
-    }
-
-    /// An IKE message of `length` bytes with its header, whose length field is `said`.
-    fn ike(version: u8, length: usize, said: u32) -> Vec<u8> {
-        let mut message = bytes(&[], length);
-        message[17] = version;
-        message[24..28].copy_from_slice(&said.to_be_bytes());
-        message
-    }
-
-    fn behind_marker(message: &[u8]) -> Vec<u8> {
-        [&[0; 4], message].concat()
-    }
-
-    /// Both who judge frames take what is on the port for `kind`.
-    fn expect(port: SealedPort, payload: &[u8], kind: Kind) {
-        for frame in [udp(port.port, 9, payload), udp(9, port.port, payload)] {
-            assert_eq!(kind_on(&[port], &frame), kind, "{port:?} {payload:02x?}");
-            let is_foreign = is_foreign_on(&[port], &frame);
-            assert_eq!(is_foreign, kind == Other, "{port:?} {payload:02x?}");
-        }
-    }
-
-    /// It is `kind`, whole or longer; a byte less in the datagram, or in the frame, and it is
-    /// nothing.
-    fn expect_from(port: SealedPort, begin: &[u8], bytes_least: usize, kind: Kind) {
-        expect(port, &bytes(begin, bytes_least), kind);
-        expect(port, &bytes(begin, bytes_least + 1400), kind);
-        expect(port, &bytes(begin, bytes_least - 1), Other);
-        let frame = udp(9, port.port, &bytes(begin, bytes_least));
-        for cut in 1..=bytes_least {
-            let frame = &frame[..frame.len() - cut];
-            assert_eq!(kind_on(&[port], frame), Other, "{port:?}, {cut} B cut off");
-            assert!(is_foreign_on(&[port], frame), "{port:?}, {cut} B cut off");
-        }
-    }
-
-    /// As [`expect_from`] where a key exchange may be seen, and nothing elsewhere.
-    fn expect_control_from(port: SealedPort, begin: &[u8], bytes_least: usize) {
-        expect_from(port, begin, bytes_least, Control);
-        let without = SealedPort {
-            control: false,
-            ..port
-        };
-        expect(without, &bytes(begin, bytes_least), Other);
-    }
-
-    #[test]
-    fn esp_is_named_by_its_spi_with_and_without_a_key_exchange_beside_it() {
-        for control in [false, true] {
-            let port = port(4500, Form::Esp, control);
-            expect_from(port, &[0xc0, 0xff, 0xee, 1], 4, sealed(0xc0ff_ee01));
-            expect(port, &[0xff], Control);
-            expect(port, &[0xfe], Other);
-            expect(port, &[], Other);
-        }
-    }
-
-    #[test]
-    fn ike_stands_behind_four_zero_bytes_where_a_key_exchange_shares_the_port() {
-        let with = port(4500, Form::Esp, true);
-        let whole = behind_marker(&ike(0x20, 200, 200));
-        expect(with, &whole, Control);
-        expect(port(4500, Form::Esp, false), &whole, Other);
-        expect(with, &behind_marker(&ike(0x20, 28, 28)), Control);
-        expect(with, &behind_marker(&ike(0x20, 28, 28))[..31], Other);
-        // IKEv1, and lengths that no header has and that no datagram of this length holds.
-        expect(with, &behind_marker(&ike(0x10, 200, 200)), Other);
-        for said in [0, 27, 201, u32::MAX] {
-            expect(with, &behind_marker(&ike(0x20, 200, said)), Other);
-        }
-        expect(with, &[0; 300], Other);
-        expect(with, &[0; 4], Other);
-    }
-
-    #[test]
-    fn on_port_500_every_ike_message_is_control_and_nothing_is_esp() {
-        let with = port(500, Form::Esp, true);
-        // A cookie of an initiator that happens to begin like a marker is one.
-        let mut zeros_first = ike(0x20, 200, 200);
-        zeros_first[..4].fill(0);
-        for message in [&ike(0x20, 200, 200), &ike(0x22, 28, 28), &zeros_first] {
-            expect(with, message, Control);
-            expect(port(500, Form::Esp, false), message, Other);
-        }
-        expect(with, &ike(0x10, 200, 200), Other);
-        expect(with, &ike(0x20, 200, 201), Other);
-        expect(with, &ike(0x20, 28, 28)[..27], Other);
-        expect(with, &behind_marker(&ike(0x20, 200, 200)), Other);
-        expect(with, &[0xc0, 0xff, 0xee, 1, 0, 0, 0, 1], Other);
-        expect(with, &[0xff], Other);
-    }
-
-    #[test]
-    fn wireguard_is_named_by_its_receivers_index() {
-        for control in [false, true] {
-            let port = port(51_820, Form::WireGuard, control);
-            let begin = [4, 0, 0, 0, 0x44, 0x33, 0x22, 0x11];
-            expect_from(port, &begin, 32, sealed(0x1122_3344));
-        }
-    }
-
-    #[test]
-    fn wireguards_handshake_is_control_where_it_is_expected() {
-        let port = port(51_820, Form::WireGuard, true);
-        for (kind, bytes_least) in [(1, 148), (2, 92), (3, 64)] {
-            expect_control_from(port, &[kind, 0, 0, 0], bytes_least);
-        }
-    }
-
-    #[test]
-    fn no_other_type_is_wireguards() {
-        for control in [false, true] {
-            let port = port(51_820, Form::WireGuard, control);
-            for kind in (0..=u8::MAX).filter(|kind| !(1..=4).contains(kind)) {
-                expect(port, &bytes(&[kind, 0, 0, 0], 200), Other);
-            }
-            for begin in [[4, 1, 0, 0], [4, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 4]] {
-                expect(port, &bytes(&begin, 200), Other);
-            }
-            expect(port, &[0xff], Other);
-        }
-    }
-
-    #[test]
-    fn openvpn_is_named_by_key_and_peer() {
-        for control in [false, true] {
-            let port = port(1194, Form::OpenVpn, control);
-            let v2 = |key: u8| [9 << 3 | key, 0x11, 0x22, 0x33];
-            expect_from(port, &v2(0), 24, sealed(0x11_2233));
-            expect_from(port, &v2(5), 24, sealed(0x0511_2233));
-            // Behind the first byte is the packet's number, which names no key.
-            expect_from(
-                port,
-                &[6 << 3 | 3, 0x11, 0x22, 0x33],
-                21,
-                sealed(0x0300_0000),
-            );
-        }
-    }
-
-    #[test]
-    fn openvpns_control_channel_is_control_where_it_is_expected_and_no_other_opcode_is_anything() {
-        let with = port(1194, Form::OpenVpn, true);
-        for opcode in 0..32 {
-            let begin = [opcode << 3 | 1];
-            match opcode {
-                1..=5 | 7 | 8 | 10 | 11 => expect_control_from(with, &begin, 10),
-                6 | 9 => {}
-                _ => expect(with, &bytes(&begin, 200), Other),
-            }
-        }
-    }
-
-    #[test]
-    fn each_port_has_its_own_form() {
-        let ports = [
-            port(500, Form::Esp, true),
-            port(4500, Form::Esp, true),
-            port(51_820, Form::WireGuard, false),
-            port(1194, Form::OpenVpn, true),
-        ];
-        let data = bytes(&[4, 0, 0, 0, 1, 0, 0, 0], 200);
-        for (port, kind) in [
-            (500, Other),
-            (4500, sealed(0x0400_0000)),
-            (51_820, sealed(1)),
-            (1194, Other),
-            (1195, Other),
-        ] {
-            let frame = udp(port, 9, &data);
-            assert_eq!(kind_on(&ports, &frame), kind, "{port}");
-            assert_eq!(is_foreign_on(&ports, &frame), kind == Other, "{port}");
-        }
-        // The sender's port applies if both are known.
-        let frame = udp(51_820, 500, &data);
-        assert_eq!(kind_on(&ports, &frame), sealed(1));
-        assert!(!is_foreign_on(&ports, &frame));
-    }
-}
+mod tests;

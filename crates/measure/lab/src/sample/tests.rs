@@ -38,6 +38,7 @@ pub(super) fn sealed(sealed: &[SealedPort]) -> Expected<'_> {
     Expected {
         sealed,
         control: &[],
+        markers: &[],
     }
 }
 
@@ -70,20 +71,12 @@ pub(super) fn segment(
 
 /// Whether the kernel takes the frame for foreign.
 pub(super) fn is_foreign_on(ports: &[SealedPort], frame: &[u8]) -> bool {
-    let expected = Expected {
-        sealed: ports,
-        control: &[],
-    };
-    is_foreign_where(expected, frame)
+    is_foreign_where(sealed(ports), frame)
 }
 
+/// Sealed packets are looked into for the first marker.
 pub(super) fn is_foreign_where(expected: Expected<'_>, frame: &[u8]) -> bool {
-    is_foreign_to(expected, b"", frame)
-}
-
-/// As [`is_foreign_where`], where sealed packets are looked into for the marker.
-pub(super) fn is_foreign_to(expected: Expected<'_>, marker: &[u8], frame: &[u8]) -> bool {
-    passes(&filter::foreign_only(expected, marker), frame)
+    passes(&filter::foreign_only(expected, true), frame)
 }
 
 /// Whether the kernel passes the frame to a socket with this filter.
@@ -95,36 +88,40 @@ pub(super) fn passes(filter: &[libc::sock_filter], frame: &[u8]) -> bool {
     receiver.recv(&mut [0; 100]).is_ok()
 }
 
-const NOTHING: Expected<'_> = Expected {
-    sealed: &[],
-    control: &[],
-};
+fn tally_of<'a>(expected: Expected<'a>, frames: &[Vec<u8>]) -> CipherLink {
+    let mut tally = Tally::new(expected);
+    for frame in frames {
+        tally.count(frame);
+    }
+    tally.finish()
+}
 
 #[test]
 fn a_channel_is_counted_apart_and_its_marker_all_the_same() {
-    let control = [channel()];
     let expected = Expected {
-        control: &control,
-        ..NOTHING
+        control: &[channel()],
+        markers: &[b"MARK".to_vec()],
+        ..sealed(&[])
     };
-    let mut tally = Tally::new(b"MARK", expected);
-    tally.count(&segment(GATEWAYS, (40_000, 4500), b"hello"));
-    tally.count(&segment(GATEWAYS, (40_000, 4500), b"xxMARKxx"));
-    tally.count(&segment(GATEWAYS, (40_000, 5201), b"hello"));
-    let link = tally.finish();
+    let frames = [
+        segment(GATEWAYS, (40_000, 4500), b"hello"),
+        segment(GATEWAYS, (40_000, 4500), b"xxMARKxx"),
+        segment(GATEWAYS, (40_000, 5201), b"hello"),
+    ];
+    let link = tally_of(expected, &frames);
     assert_eq!((link.frames, link.channel_frames), (3, 2));
     assert_eq!((link.other_frames, link.marker_frames), (1, 1));
 }
 
 #[test]
 fn a_marker_is_counted_whatever_the_kind_of_frame_that_shows_it() {
-    let mut tally = Tally::new(b"MARK", NOTHING);
-    let mut esp = ipv4(50, &[0, 0, 1, 2, 0, 0, 0, 1]);
-    tally.count(&esp);
-    esp.extend_from_slice(b"xxMARKxx");
-    tally.count(&esp);
-    tally.count(b"xxMARK");
-    let link = tally.finish();
+    let esp = ipv4(50, &[0, 0, 1, 2, 0, 0, 0, 1]);
+    let shows_it = [&esp[..], b"xxMARKxx"].concat();
+    let expected = Expected {
+        markers: &[b"other".to_vec(), b"MARK".to_vec()],
+        ..sealed(&[])
+    };
+    let link = tally_of(expected, &[esp, shows_it, b"xxMARK".to_vec()]);
     assert_eq!(
         (
             link.frames,
@@ -139,7 +136,10 @@ fn a_marker_is_counted_whatever_the_kind_of_frame_that_shows_it() {
 
 #[test]
 fn an_empty_marker_is_never_seen() {
-    let mut tally = Tally::new(b"", NOTHING);
-    tally.count(b"anything");
-    assert_eq!(tally.finish().marker_frames, 0);
+    let expected = Expected {
+        markers: &[Vec::new()],
+        ..sealed(&[])
+    };
+    let link = tally_of(expected, &[b"anything".to_vec()]);
+    assert_eq!(link.marker_frames, 0);
 }

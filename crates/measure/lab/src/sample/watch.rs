@@ -6,7 +6,7 @@
 //! clean or entirely foreign. A watch is read at its end, or between trials while it goes on.
 
 use super::classify::{Classifier, Kind, words};
-use super::expected::{Expected, finder};
+use super::expected::Expected;
 use super::filter;
 use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
 use crate::protocol::{ControlPort, SealedPort};
@@ -33,14 +33,14 @@ pub(crate) struct Watch {
     interface: String,
     /// The interface's index: another one of the same name is not watched.
     index: u32,
-    marker: Vec<u8>,
     sealed: Vec<SealedPort>,
     control: Vec<ControlPort>,
+    markers: Vec<Vec<u8>>,
 }
 
 impl Watch {
     /// Starts to watch an interface: what it receives, and unless `received_only` what it sends.
-    /// With `inside`, sealed packets that show the marker are foreign too.
+    /// With `inside`, sealed packets that show a marker are foreign too.
     ///
     /// # Errors
     /// When the interface does not exist, the kernel refuses a packet socket, or there are more
@@ -48,24 +48,22 @@ impl Watch {
     pub(crate) fn start(
         (interface, received_only): (&str, bool),
         expected: Expected<'_>,
-        marker: Vec<u8>,
         inside: bool,
     ) -> io::Result<Self> {
         if expected.control.len() > CONTROL_PORTS_MAX {
             let what = format!("more than {CONTROL_PORTS_MAX} control ports");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let looked_for = if inside { &marker[..] } else { &[] };
-        let program = filter::foreign_only(expected, looked_for);
+        let program = filter::foreign_only(expected, inside);
         let index = if_nametoindex(interface)?;
         let socket = PacketSocket::open_filtered(interface, received_only, &program, BUFFER_BYTES)?;
         Ok(Self {
             socket,
             interface: interface.to_owned(),
             index,
-            marker,
             sealed: expected.sealed.to_vec(),
             control: expected.control.to_vec(),
+            markers: expected.markers.to_vec(),
         })
     }
 
@@ -97,10 +95,10 @@ impl Watch {
             interrupted,
             ..CipherWatch::default()
         };
-        let marker = finder(&self.marker);
         let mut classifier = Classifier::new(Expected {
             sealed: &self.sealed,
             control: &self.control,
+            markers: &self.markers,
         });
         let mut buffer = vec![0; FRAME_BYTES_MAX];
         let looked_at = watch.foreign_frames.min(FRAMES_MAX as u64);
@@ -110,8 +108,7 @@ impl Watch {
             };
             let frame = &buffer[..bytes];
             watch.foreign_bytes += bytes as u64;
-            watch.marker_frames +=
-                u64::from(marker.as_ref().is_some_and(|m| m.find(frame).is_some()));
+            watch.marker_frames += u64::from(classifier.shows_marker(frame));
             // Of the device's form and yet foreign: for what is inside.
             let is_sealed = matches!(classifier.kind(frame), Kind::Sealed { .. });
             watch.clear_sealed_frames += u64::from(is_sealed);

@@ -238,16 +238,17 @@ impl Requests {
                 frames,
                 packets,
                 limit_ms,
-                marker,
+                markers,
                 sealed_ports,
                 control_ports,
             } => {
                 let expected = Expected {
                     sealed: &sealed_ports,
                     control: &control_ports,
+                    markers: &markers,
                 };
                 let counts = (frames, packets);
-                sample::sample(&interface, counts, millis(limit_ms), &marker, expected)
+                sample::sample(&interface, counts, millis(limit_ms), expected)
                     .map(Response::Sample)
                     .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))
             }
@@ -256,14 +257,15 @@ impl Requests {
                 received_only,
                 sealed_ports,
                 control_ports,
-                marker,
+                markers,
                 inside,
             } => {
                 let expected = Expected {
                     sealed: &sealed_ports,
                     control: &control_ports,
+                    markers: &markers,
                 };
-                self.watch((&interface, received_only), expected, (marker, inside))
+                self.watch((&interface, received_only), expected, inside)
             }
             Request::WatchEnd { watch } => self.end_watch(watch),
             Request::WatchRead { watch } => self.read_watch(watch),
@@ -374,7 +376,7 @@ impl Requests {
         &self,
         (interface, received_only): (&str, bool),
         expected: Expected<'_>,
-        (marker, inside): (Vec<u8>, bool),
+        inside: bool,
     ) -> Result<Response, String> {
         let mut watches = lock(&self.watches);
         if watches.by_handle.len() >= WATCHES_MAX {
@@ -382,7 +384,7 @@ impl Requests {
                 "{WATCHES_MAX} watches are the most that one station keeps"
             ));
         }
-        let watch = Watch::start((interface, received_only), expected, marker, inside)
+        let watch = Watch::start((interface, received_only), expected, inside)
             .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
         watches.last_handle += 1;
         let handle = watches.last_handle;

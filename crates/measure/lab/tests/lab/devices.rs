@@ -81,7 +81,7 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
         frames: 40,
         packets: 0,
         limit_ms: 30_000,
-        marker: b"Cipherbench".to_vec(),
+        markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: dut.sealed_ports.clone(),
         control_ports: Vec::new(),
     };

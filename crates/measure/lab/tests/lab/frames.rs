@@ -77,7 +77,7 @@ fn start_watch(lab: &TestLab, end: &FrameEnd, sealed_ports: &[SealedPort]) -> u6
         received_only: false,
         sealed_ports: sealed_ports.to_vec(),
         control_ports: Vec::new(),
-        marker: MARKER.to_vec(),
+        markers: vec![MARKER.to_vec()],
         inside: false,
     };
     match lab.lab.node(end.node).call(request).unwrap() {

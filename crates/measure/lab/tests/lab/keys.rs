@@ -100,7 +100,7 @@ fn watch(lab: &TestLab, dut: &RunningDut) -> u64 {
         received_only: false,
         sealed_ports: dut.sealed_ports.clone(),
         control_ports: dut.control_ports.clone(),
-        marker: b"Cipherbench".to_vec(),
+        markers: vec![b"Cipherbench".to_vec()],
         inside: false,
     };
     match lab.lab.node(NodeId::Gw1).call(request).unwrap() {
@@ -182,7 +182,7 @@ pub(crate) fn a_sample_counts_what_gateways_agree_on_apart() {
         frames: FRAMES,
         packets: 0,
         limit_ms: 30_000,
-        marker: b"Cipherbench".to_vec(),
+        markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: dut.sealed_ports.clone(),
         control_ports: dut.control_ports.clone(),
     };

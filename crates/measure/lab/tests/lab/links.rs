@@ -120,7 +120,7 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
             frames: 20,
             packets: 0,
             limit_ms: 30_000,
-            marker: marker.to_owned(),
+            markers: vec![marker.to_owned()],
             sealed_ports: Vec::new(),
             control_ports: Vec::new(),
         };
@@ -155,7 +155,7 @@ pub(crate) fn a_sample_of_the_cipher_link_shows_the_marker_in_clear() {
         frames: 1,
         packets: 0,
         limit_ms: 1,
-        marker: Vec::new(),
+        markers: Vec::new(),
         sealed_ports: Vec::new(),
         control_ports: Vec::new(),
     });
@@ -199,7 +199,7 @@ pub(crate) fn a_watch_counts_every_frame_in_clear_and_looks_at_the_first_only() 
         received_only: false,
         sealed_ports: Vec::new(),
         control_ports: Vec::new(),
-        marker: Vec::new(),
+        markers: Vec::new(),
         inside: false,
     };
     let error = gw2.call(nowhere).unwrap_err().to_string();

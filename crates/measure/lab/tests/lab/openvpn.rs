@@ -6,7 +6,7 @@ use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, end_watch,
     is_alive, ping, reason, shell, skip, watch,
 };
-use campaign::plan::{Adapter, Direction, Dut, Form, OpenVpn};
+use campaign::plan::{Adapter, Direction, Dut, Form, LinkForm, OpenVpn};
 use journal::record::CipherWatch;
 use lab::protocol::SealedPort;
 use lab::{Bench, LabError, NodeId};
@@ -83,7 +83,7 @@ pub(crate) fn it_carries_the_path_sealed_with_the_suite_asked_for_and_leaves_not
                     dut.sealed_ports,
                     [SealedPort {
                         port: 1194,
-                        form: Form::OpenVpn,
+                        form: LinkForm::Sealed(Form::OpenVpn),
                         control: true,
                     }]
                 );

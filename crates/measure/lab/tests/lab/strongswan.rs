@@ -7,7 +7,7 @@ use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, end_watch,
     is_alive, ping, reason, shell, skip, watch,
 };
-use campaign::plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, StrongSwan};
+use campaign::plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, LinkForm, StrongSwan};
 use journal::record::CipherWatch;
 use lab::protocol::SealedPort;
 use lab::{Bench, LabError, NodeId, RunningDut, StationKeys};
@@ -101,7 +101,7 @@ fn runs(lab: &mut TestLab, plan: StrongSwan, action: impl FnOnce(&TestLab, &Runn
             };
             let sealed = |&port| SealedPort {
                 port,
-                form: Form::Esp,
+                form: LinkForm::Sealed(Form::Esp),
                 control: true,
             };
             let ports: Vec<_> = ports.iter().map(sealed).collect();

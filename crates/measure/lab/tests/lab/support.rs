@@ -79,7 +79,7 @@ pub(crate) fn watch(gateway: &dyn Node, sealed_ports: &[SealedPort]) -> u64 {
         received_only: false,
         sealed_ports: sealed_ports.to_vec(),
         control_ports: Vec::new(),
-        marker: b"Cipherbench".to_vec(),
+        markers: vec![b"Cipherbench".to_vec()],
         inside: false,
     };
     match gateway.call(request).unwrap() {

@@ -6,7 +6,7 @@ use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, dump, end_watch, is_alive,
     ping, reason, shell, skip, start, watch,
 };
-use campaign::plan::{Adapter, Direction, Dut, Form, WireGuard, WireGuardProgram};
+use campaign::plan::{Adapter, Direction, Dut, Form, LinkForm, WireGuard, WireGuardProgram};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response, Sample, SealedPort};
 use lab::{Bench, LabError, Links, NodeId, RunningDut, StationKeys};
@@ -92,7 +92,7 @@ pub(crate) fn traffic_passes_in_wireguard_only_and_nothing_is_left() {
         let running = try_start(lab, program).unwrap();
         let sealed = SealedPort {
             port: 51820,
-            form: Form::WireGuard,
+            form: LinkForm::Sealed(Form::WireGuard),
             control: true,
         };
         assert_eq!(running.sealed_ports, [sealed]);
@@ -162,7 +162,7 @@ fn sample(lab: &TestLab, running: &RunningDut) {
         frames: 40,
         packets: 0,
         limit_ms: 30_000,
-        marker: b"Cipherbench".to_vec(),
+        markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: running.sealed_ports.clone(),
         control_ports: Vec::new(),
     };

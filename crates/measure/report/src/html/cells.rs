@@ -6,7 +6,7 @@ use crate::format::{self, command_line, counted};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
-use campaign::plan::Form;
+use campaign::plan::LinkForm;
 use journal::record::{Evidence, Outcome, ToolParameters, TrialRecord, Tuned, in_brief};
 use maud::{Markup, html};
 use stats::{CellResult, Status};
@@ -81,7 +81,7 @@ fn commands(trials: &[&TrialRecord]) -> Markup {
     }
 }
 
-fn one_trial(trial: &TrialRecord, form: Form) -> Markup {
+fn one_trial(trial: &TrialRecord, form: LinkForm) -> Markup {
     let began = journal::time::utc(trial.started_unix_ns);
     let took = units::human::duration_ns(trial.duration_ns as f64);
     html! {
@@ -108,7 +108,7 @@ fn one_trial(trial: &TrialRecord, form: Form) -> Markup {
     }
 }
 
-fn checks(evidence: &Evidence, form: Form) -> Markup {
+fn checks(evidence: &Evidence, form: LinkForm) -> Markup {
     let link = &evidence.cipher_link;
     html! {
         ul.checks {
@@ -126,7 +126,9 @@ fn checks(evidence: &Evidence, form: Form) -> Markup {
                 "Between the gateways: " (counted(link.frames, "frame")) " sampled, "
                 (link.esp_frames) " " (form.name()) ", "
                 (link.marker_frames) " with the marker in clear, " (link.other_frames) " other"
-                @if !link.spis.is_empty() { "; " (key_name(form)) " " (link.spis.join(", ")) }
+                @if let Some(key) = key_name(form) && !link.spis.is_empty() {
+                    "; " (key) " " (link.spis.join(", "))
+                }
                 "."
             }
         }

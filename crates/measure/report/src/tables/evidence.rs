@@ -5,7 +5,7 @@ use crate::evidence::{Summary, common_form};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
-use campaign::plan::Form;
+use campaign::plan::LinkForm;
 use journal::record::in_brief;
 use stats::{CellResult, Status};
 
@@ -16,7 +16,7 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
     // Of crypto devices nothing passes between gateways.
     let has_link = !run.only_devices();
     if has_link {
-        let form = common_form(run).map(Form::name);
+        let form = common_form(run).map(LinkForm::name);
         titles.extend([form.unwrap_or("Sealed"), "Clear marker"]);
         note.push_str(&format!(
             "; of the frames sampled between the gateways, those that were {} and those that \

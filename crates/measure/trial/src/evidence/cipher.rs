@@ -2,7 +2,7 @@
 
 use super::check;
 use super::failure::{count, then_repeat, then_repeat_or};
-use campaign::plan::{Adapter, Encryptor, Form};
+use campaign::plan::{Adapter, Encryptor, Form, LinkForm};
 use journal::record::{
     Check, CipherLink, CipherWatch, Explanation, InterfaceCounters, OpenedPackets,
 };
@@ -20,8 +20,8 @@ pub struct CipherSeen<'a> {
     pub link: &'a CipherLink,
     /// What did not belong there, of all frames.
     pub watch: &'a CipherWatch,
-    /// Bytes that must not be seen in clear; may be empty.
-    pub marker: &'a [u8],
+    /// Byte strings that must not be seen in clear; may be none.
+    pub markers: &'a [Vec<u8>],
     /// Counter differences of the interface that was looked at.
     pub counters: InterfaceCounters,
     /// Longest time that the samples may have looked, together.
@@ -31,16 +31,21 @@ pub struct CipherSeen<'a> {
 impl CipherSeen<'_> {
     /// Without an encryptor the watch must see the stations' data: the proof that it would see them
     /// with one.
-    pub(super) fn clear_text_visible(&self) -> Option<Check> {
-        if self.marker.is_empty() {
+    pub(super) fn clear_text_visible(&self, adapter: &Adapter) -> Option<Check> {
+        if self.markers.is_empty() {
             return None;
         }
         let link = self.link;
+        let (esp, name) = match adapter.form() {
+            // What was sampled of its form is no ESP.
+            Some(form) => (0, form.name()),
+            None => (link.esp_frames, "ESP"),
+        };
         let detail = format!(
-            "of {} frames between the gateways {} showed the stations' marker and {} were ESP",
+            "of {} frames between the gateways {} showed the stations' marker and {} were {name}",
             link.frames, link.marker_frames, link.esp_frames
         );
-        let failure = match (link.marker_frames, link.esp_frames) {
+        let failure = match (link.marker_frames, esp) {
             (1.., 0) => None,
             (0, _) => Some(unseen(format!(
                 "none of {} sampled between the gateways showed the stations' data, although nothing encrypts",
@@ -58,27 +63,27 @@ impl CipherSeen<'_> {
         check("clear-text-visible", failure, detail)
     }
 
-    /// All that was sampled between the gateways, control traffic apart, is what the DUT sealed;
-    /// the counters are differences over `elapsed_ns`.
-    pub(super) fn encrypted(&self, adapter: &Adapter, elapsed_ns: u64) -> Option<Check> {
-        let form = adapter.carrier()?.form;
+    /// All that was sampled between the gateways, control traffic apart, has the DUT's form; the
+    /// counters are differences over `elapsed_ns`.
+    pub(super) fn in_form(&self, adapter: &Adapter, elapsed_ns: u64) -> Option<Check> {
+        let form = adapter.form()?;
         let link = self.link;
         let wanted = self.frames_wanted(elapsed_ns);
         let others = [link.esp_frames, link.channel_frames, link.other_frames];
         let control = others.into_iter().fold(link.frames, u64::saturating_sub);
         let control_most = (link.frames / 10).max(CONTROL_FRAMES);
-        let (name, ids) = (form.name(), ids(form));
+        let name = form.name();
+        let ids = ids(form).map_or_else(String::new, |ids| format!(" ({} {ids})", link.spis.len()));
         let beside = control_traffic(adapter);
         let channel = match own_channel(adapter) {
             Some(channel) => format!("{} {channel}, ", link.channel_frames),
             None => String::new(),
         };
         let detail = format!(
-            "of {} frames between the gateways {} were {name} ({} {ids}), {channel}{control} {beside} and {} neither; \
+            "of {} frames between the gateways {} were {name}{ids}, {channel}{control} {beside} and {} neither; \
              at least {wanted} {name} frames had to be seen, and at most {control_most} of {beside}{}",
             link.frames,
             link.esp_frames,
-            link.spis.len(),
             link.other_frames,
             not_opened(adapter)
         );
@@ -86,9 +91,17 @@ impl CipherSeen<'_> {
         let frames = |found: u64| count(found, link.frames, "sampled frame");
         let strange = link.other_frames + if is_own { 0 } else { link.channel_frames };
         let failure = if strange > 0 {
+            let cause = match form.encrypts() {
+                true => {
+                    "the encryptor passes packets unsealed, or another program sends between the gateways"
+                }
+                false => {
+                    "the boxes pass packets beside their tunnel, or another program sends between them"
+                }
+            };
             Some(Explanation::new(
                 format!("{} between the gateways were not {name}", frames(strange)),
-                "the encryptor passes packets unsealed, or another program sends between the gateways",
+                cause,
                 then_repeat_or(
                     "stop other programs that use the lab's links",
                     "look which traffic the encryptor's policy lets pass",
@@ -108,7 +121,11 @@ impl CipherSeen<'_> {
         } else {
             None
         };
-        check("cipher-link-encrypted", failure, detail)
+        let name = match form.encrypts() {
+            true => "cipher-link-encrypted",
+            false => "cipher-link-encapsulated",
+        };
+        check(name, failure, detail)
     }
 
     /// Where the lab created our encryptor's keys, what was sampled is opened with them, beside the
@@ -192,7 +209,7 @@ impl CipherSeen<'_> {
     /// encrypt, some frame must: else the marker would not be seen behind an encryptor that fails
     /// to encrypt, either.
     pub(super) fn no_clear_text(&self, adapter: &Adapter) -> Option<Check> {
-        if self.marker.is_empty() {
+        if self.markers.is_empty() {
             return None;
         }
         if adapter.profile().is_readable {
@@ -223,14 +240,12 @@ impl CipherSeen<'_> {
     /// How many of the frames sampled show the marker.
     fn marker_shown(&self) -> String {
         // Text where it is a tool's pattern, addresses where the frames are ours.
-        let marker = match std::str::from_utf8(self.marker) {
+        let words = |marker: &Vec<u8>| match std::str::from_utf8(marker) {
             Ok(text) if text.chars().all(|c| c.is_ascii_graphic()) => format!("{text:?}"),
-            _ => self
-                .marker
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            _ => marker.iter().map(|byte| format!("{byte:02x}")).collect(),
         };
+        let markers: Vec<String> = self.markers.iter().map(words).collect();
+        let marker = markers.join(" or ");
         let CipherLink {
             frames,
             marker_frames,
@@ -258,13 +273,14 @@ impl CipherSeen<'_> {
 
     /// Of all frames between the gateways, none but what the DUT sealed and control traffic.
     pub(super) fn no_foreign_frames(&self, adapter: &Adapter) -> Option<Check> {
-        let name = adapter.carrier()?.form.name();
+        let form = adapter.form()?;
+        let name = form.name();
         let beside = match own_channel(adapter) {
             Some(channel) => format!("{channel}, {}", control_traffic(adapter)),
             None => control_traffic(adapter).to_owned(),
         };
         let watch = self.watch;
-        let inside = match (self.marker.is_empty(), adapter.profile().is_readable) {
+        let inside = match (self.markers.is_empty(), adapter.profile().is_readable) {
             (false, false) => ", and none showed the stations' data inside",
             _ => "",
         };
@@ -284,12 +300,13 @@ impl CipherSeen<'_> {
                 watch.examples.join("; ")
             ),
         };
-        let failure = (watch.foreign_frames > 0).then(|| self.foreign(name, &beside));
+        let failure = (watch.foreign_frames > 0).then(|| self.foreign(form, &beside));
         check("no-foreign-frames", failure, detail)
     }
 
     /// Explains frames that do not belong between the gateways.
-    fn foreign(&self, name: &str, beside: &str) -> Explanation {
+    fn foreign(&self, form: LinkForm, beside: &str) -> Explanation {
+        let name = form.name();
         let watch = self.watch;
         let counters = self.counters;
         let all = counters.rx_packets.saturating_add(counters.tx_packets);
@@ -297,7 +314,10 @@ impl CipherSeen<'_> {
             true => count(watch.foreign_frames, all, "frame"),
             false => count(watch.foreign_frames, 0, "frame"),
         };
-        if watch.marker_frames > 0 || watch.clear_sealed_frames > 0 {
+        // Frames of an opaque form are foreign for nothing else.
+        let is_clear =
+            watch.marker_frames > 0 || watch.clear_sealed_frames > 0 || form == LinkForm::Opaque;
+        if form.encrypts() && is_clear {
             return in_clear(format!(
                 "{frames} between the gateways were not sealed, some with the stations' data in clear"
             ));
@@ -339,30 +359,33 @@ fn unseen(difference: String) -> Explanation {
 /// Where nobody can look between the gateways, it is said that nothing was proven there. No
 /// objection: the figure is what it is, of a device of which its owner says that it encrypts.
 pub(super) fn encryption_not_proven(adapter: &Adapter) -> Option<Check> {
-    let carrier = adapter.carrier()?;
+    let external = adapter.external()?;
+    let suite = external.sealed_with()?;
     // Of one gateway alone the station is the peer.
-    if adapter
-        .external()
-        .is_some_and(|external| external.gateway.is_some())
-    {
+    if external.gateway.is_some() {
         return None;
     }
+    let form = match adapter.carrier() {
+        Some(carrier) => format!("{} ", carrier.form.name()),
+        None => String::new(),
+    };
     let detail = format!(
         "NOT PROVEN: there is no tap between the boxes, so nothing that they sent to each other was seen; that \
-         it was {} sealed with {} is what their owner says",
-        carrier.form.name(),
-        carrier.suite
+         it was {form}sealed with {suite} is what their owner says"
     );
     check("encryption-not-proven", None, detail)
 }
 
-/// What names the keys of sealed packets: [`CipherLink::spis`] has them all.
-const fn ids(form: Form) -> &'static str {
+/// What names the keys or sessions of packets, if something does: [`CipherLink::spis`] has them
+/// all.
+const fn ids(form: LinkForm) -> Option<&'static str> {
     match form {
-        Form::Esp => "SPIs",
-        Form::WireGuard => "receiver indices",
-        Form::OpenVpn => "keys",
-        Form::MacSec => "association numbers",
+        LinkForm::Sealed(Form::Esp) => Some("SPIs"),
+        LinkForm::Sealed(Form::WireGuard) => Some("receiver indices"),
+        LinkForm::Sealed(Form::OpenVpn) => Some("keys"),
+        LinkForm::Sealed(Form::MacSec) => Some("association numbers"),
+        LinkForm::L2tpv3 => Some("sessions"),
+        LinkForm::Gre | LinkForm::Opaque => None,
     }
 }
 
@@ -383,19 +406,26 @@ fn has_known_keys(encryptor: &Encryptor) -> bool {
 }
 
 /// What must be said where sealed packets are recognised by their form only.
-fn not_opened(adapter: &Adapter) -> &'static str {
-    match adapter.encryptor() {
-        Some(encryptor) if encryptor.keys.is_agreed() => {
-            "; none was opened, since only the gateways have the keys that they agree on"
-        }
-        _ => "",
+fn not_opened(adapter: &Adapter) -> String {
+    if adapter.encryptor().is_some_and(|its| its.keys.is_agreed()) {
+        return "; none was opened, since only the gateways have the keys that they agree on"
+            .to_owned();
+    }
+    match (adapter.form(), adapter.external()) {
+        (Some(LinkForm::Opaque), Some(external)) => format!(
+            "; opaque is every frame that shows none of the stations' data: what sealed it, in the maker's words \
+             `{}`, is not proven",
+            external.suite_word()
+        ),
+        _ => String::new(),
     }
 }
 
-/// What may stand beside a DUT's sealed packets. Ours agrees on keys over channels of its own.
-const fn control_traffic(adapter: &Adapter) -> &'static str {
-    match adapter.encryptor() {
-        Some(_) => "ARP or ND",
-        None => "ARP, ND or key exchange",
+/// What may stand beside a DUT's own packets. Ours agrees on keys over channels of its own.
+fn control_traffic(adapter: &Adapter) -> &'static str {
+    match adapter.form() {
+        _ if adapter.encryptor().is_some() => "ARP or ND",
+        Some(LinkForm::Gre | LinkForm::L2tpv3) => "ARP, ND or control messages",
+        _ => "ARP, ND or key exchange",
     }
 }

@@ -2,7 +2,7 @@
 //! kernels of the stations.
 
 use super::failure::{count, then_repeat_or};
-use super::{ToolObserved, check};
+use super::{ObservedPath, ToolObserved, check};
 use journal::record::{Check, Explanation};
 
 /// Packets that others may send in a trial: ICMP errors of the gateways.
@@ -39,8 +39,9 @@ fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Opt
     let settings = observed.path.settings?;
     let sent = settings.ip_packets_sent(from)?;
     let received = settings.ip_packets_received(to)?;
-    let most =
-        sent.saturating_mul(fragments_most(observed)) + CONTROL_PACKETS + sent / COUNTED_ONE_IN;
+    let most = sent.saturating_mul(fragments_most(&observed.path))
+        + CONTROL_PACKETS
+        + sent / COUNTED_ONE_IN;
     Some(Way {
         from,
         to,
@@ -52,9 +53,9 @@ fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Opt
 
 /// The most packets that one sent packet may become on the way: a device whose tunnel is narrower
 /// than the links cuts it.
-fn fragments_most(observed: &ToolObserved<'_>) -> u64 {
-    let links = observed.path.links;
-    let profile = observed.path.cell.dut.adapter.profile();
+pub(super) fn fragments_most(path: &ObservedPath<'_>) -> u64 {
+    let links = path.links;
+    let profile = path.cell.dut.adapter.profile();
     match profile.clear_mtu(links.cipher_mtu) {
         Some(mtu) if mtu >= usize::from(links.mtu) => 1,
         _ => 2,

@@ -5,6 +5,7 @@ mod clocks;
 mod confirmed;
 mod disturbed;
 mod every;
+mod number;
 mod path;
 
 use super::failure::{count, then_repeat, then_repeat_or};
@@ -61,6 +62,7 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     if let Some(seen) = &observed.seen {
         checks.extend(path::checks(observed, seen));
         checks.extend(every::checks(observed, seen));
+        checks.push(number::cipher_link_frames(observed, seen));
         checks.push(clocks::clocks_compared(observed));
     }
     checks.into_iter().flatten().collect()

@@ -138,12 +138,20 @@ impl ObservedPath<'_> {
         match &self.cipher {
             None => vec![encryption_not_proven(adapter)],
             Some(cipher) if adapter.encrypts() => vec![
-                cipher.encrypted(adapter, elapsed_ns),
+                cipher.in_form(adapter, elapsed_ns),
                 cipher.samples_opened(adapter),
                 cipher.no_clear_text(adapter),
                 cipher.no_foreign_frames(adapter),
             ],
-            Some(cipher) => vec![cipher.clear_text_visible(), cipher.foreign_frames_visible()],
+            Some(cipher) if adapter.form().is_some() => vec![
+                cipher.in_form(adapter, elapsed_ns),
+                cipher.clear_text_visible(adapter),
+                cipher.no_foreign_frames(adapter),
+            ],
+            Some(cipher) => vec![
+                cipher.clear_text_visible(adapter),
+                cipher.foreign_frames_visible(),
+            ],
         }
     }
 }

@@ -100,7 +100,7 @@ impl ObservedPath<'_> {
         let adapter = &self.cell.dut.adapter;
         let talks = match adapter.encryptor() {
             Some(encryptor) => encryptor.keys.is_agreed(),
-            None => adapter.encrypts(),
+            None => adapter.form().is_some(),
         };
         match talks {
             true => APART_PACKETS_TALKING,

@@ -16,6 +16,7 @@ mod asked;
 mod changes;
 mod explained;
 pub(super) mod fixture;
+mod forms;
 mod opened;
 mod tunnels;
 

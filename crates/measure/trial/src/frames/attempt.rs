@@ -123,13 +123,13 @@ impl Attempt<'_> {
         let clocks =
             has_two_clocks.then(|| HostClocks::compared(self.bench, &self.path, self.interrupt));
         let clocks = clocks.transpose()?;
-        let marker = self.marker();
+        let markers = self.markers();
         let beside_station = [&self.path.source, &self.path.sink]
             .iter()
             .any(|end| matches!(end.node, NodeId::Gw1 | NodeId::Gw2));
         let look = self
             .watched_gateway()
-            .and_then(|gateway| WatchPoint::at(self.bench, gateway, beside_station, &marker));
+            .and_then(|gateway| WatchPoint::at(self.bench, gateway, beside_station, &markers));
         // A disturbance is a change.
         let is_disturbed = matches!(self.test.procedure, Procedure::Disturbed(_));
         let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench));
@@ -209,14 +209,14 @@ impl Attempt<'_> {
         }
     }
 
-    /// Bytes that the frames of the first tunnel show in clear.
-    fn marker(&self) -> Vec<u8> {
+    /// Byte strings that the frames of the first tunnel show in clear.
+    fn markers(&self) -> Vec<Vec<u8>> {
         let way = Way {
             cell: self.trial.cell,
             traffic: &self.test.traffic,
             path: self.path.clone(),
         };
-        way.marker()
+        way.markers()
     }
 
     /// Returns the gateway whose end of the cipher link is watched: where the DUT's kernel sends or

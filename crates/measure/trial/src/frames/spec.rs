@@ -1,6 +1,7 @@
 //! Specs of the generator's and the analyser's programs, and conversion of their reports.
 
 use super::{FrameRun, Relief, RigLoad, Strays};
+use crate::markers::markers;
 use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
 use journal::record::{FramePort, FrameTrial, LatencyBucket};
 use lab::{FrameEnd, FramePath, StationKeys, StationPeer};
@@ -122,13 +123,22 @@ impl Way<'_> {
         })
     }
 
-    /// Returns bytes that the frames carry in clear.
+    /// Returns byte strings that the frames carry in clear.
+    pub(super) fn markers(&self) -> Vec<Vec<u8>> {
+        let ends = match self.addresses() {
+            (IpAddr::V4(source), IpAddr::V4(target)) => Some([source, target]),
+            _ => None,
+        };
+        markers(&self.cell.dut.adapter, self.marker(), ends, true)
+    }
+
+    /// Returns bytes that every frame carries in clear.
     ///
     /// For IPv6: the prefix of the target address, which is the same in all tunnels. For IPv4 in
     /// one tunnel: source and target address, or the target only if addresses are translated. IPv4
     /// addresses of several tunnels have too little in common: then port and length in the UDP
     /// header of frames of the most frequent size.
-    pub(super) fn marker(&self) -> Vec<u8> {
+    fn marker(&self) -> Vec<u8> {
         match self.addresses() {
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
             (IpAddr::V4(source), IpAddr::V4(target)) if self.traffic.frames.tunnels == 1 => {

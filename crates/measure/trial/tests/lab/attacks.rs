@@ -8,8 +8,8 @@
 
 use crate::trials::{TestLab, cell, encrypting, ping, plan};
 use campaign::plan::{
-    Adapter, DataPath, Direction, Dut, Encryptor, Form, IkeAuth, OpenVpn, StrongSwan, WireGuard,
-    WireGuardProgram,
+    Adapter, DataPath, Direction, Dut, Encryptor, Form, IkeAuth, LinkForm, OpenVpn, StrongSwan,
+    WireGuard, WireGuardProgram,
 };
 use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
 use lab::{Bench, FramePath, LabError, NodeId, RunningDut};
@@ -107,10 +107,10 @@ fn sender(path: &FramePath) -> Role {
 
 fn attacker(kind: AttackKind, running: &RunningDut) -> Role {
     let form = match running.sealed_ports[0].form {
-        Form::Esp => SealedForm::Esp,
-        Form::WireGuard => SealedForm::WireGuard,
-        Form::OpenVpn => SealedForm::OpenVpn,
-        Form::MacSec => unreachable!("these devices seal packets"),
+        LinkForm::Sealed(Form::Esp) => SealedForm::Esp,
+        LinkForm::Sealed(Form::WireGuard) => SealedForm::WireGuard,
+        LinkForm::Sealed(Form::OpenVpn) => SealedForm::OpenVpn,
+        _ => unreachable!("these devices seal packets"),
     };
     let ports = running.sealed_ports.iter().map(|sealed| sealed.port);
     Role::Attack(Attack {

@@ -3,6 +3,7 @@
 //! Each scenario has a network namespace of its own for what is the machine's otherwise: this
 //! executable is started again in one.
 
+mod forms;
 mod gateway;
 mod rack;
 
@@ -26,7 +27,7 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 13] = [
+pub(crate) const ALL: [(&str, fn()); 17] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     (
         "bumps_in_the_wire_that_seal_frames_pass_every_check",
@@ -61,6 +62,20 @@ pub(crate) const ALL: [(&str, fn()); 13] = [
     (
         "a_gateway_that_does_not_agree_fails_the_cell_in_words",
         || outside("refused-gateway"),
+    ),
+    ("boxes_that_tunnel_in_gre_are_seen_to_do_so", || {
+        outside("gre")
+    }),
+    ("boxes_that_tunnel_in_l2tpv3_are_seen_to_do_so", || {
+        outside("l2tpv3")
+    }),
+    (
+        "boxes_with_a_format_of_their_own_pass_if_they_hide_everything",
+        || outside("opaque"),
+    ),
+    (
+        "boxes_with_a_format_of_their_own_that_hide_less_are_found_out",
+        || outside("opaque-lies"),
     ),
     ("a_killed_run_gives_back_what_it_took", || outside("killed")),
     ("an_interrupted_run_takes_the_boxes_down", || {
@@ -103,6 +118,10 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "ike-gateway" => gateway::ike(),
         "wireguard-gateway" => gateway::wireguard(),
         "refused-gateway" => gateway::refused(),
+        "gre" => forms::gre(),
+        "l2tpv3" => forms::l2tpv3(),
+        "opaque" => forms::opaque(),
+        "opaque-lies" => forms::opaque_lies(),
         "killed" => killed(),
         "interrupted" => interrupted(),
         other => panic!("no scenario `{other}`"),

@@ -335,7 +335,7 @@ fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check
                 cipher: Some(CipherSeen {
                     link: &link,
                     watch: &rig.watch,
-                    marker: &[198, 18, 0, 1],
+                    markers: &[vec![198, 18, 0, 1]],
                     counters: InterfaceCounters::default(),
                     sampling_ns: 300_000_000,
                 }),

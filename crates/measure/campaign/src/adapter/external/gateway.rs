@@ -1,6 +1,6 @@
 //! One gateway alone: what the station in its peer's place needs to agree on keys with it.
 
-use crate::adapter::carrier::Form;
+use crate::adapter::carrier::{Form, LinkForm};
 use crate::adapter::profile::Direction;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -86,13 +86,13 @@ impl GatewayPeer {
 }
 
 /// Reads `gateway` of a device whose packets have that form.
-pub(super) fn read(node: Node<'_>, form: Form) -> Result<GatewayPeer, Reported> {
+pub(super) fn read(node: Node<'_>, form: LinkForm) -> Result<GatewayPeer, Reported> {
     match form {
-        Form::Esp => node.map(read_ike).map(GatewayPeer::Ike),
-        Form::WireGuard => node.map(read_wireguard).map(GatewayPeer::WireGuard),
+        LinkForm::Sealed(Form::Esp) => node.map(read_ike).map(GatewayPeer::Ike),
+        LinkForm::Sealed(Form::WireGuard) => node.map(read_wireguard).map(GatewayPeer::WireGuard),
         other => {
             let what = format!(
-                "a station cannot be the peer of a gateway that sends {}",
+                "a station cannot be the peer of a gateway that sends {} frames",
                 other.name()
             );
             Err(node.mistake(

@@ -1,15 +1,16 @@
 //! Reads the settings of third-party boxes.
 
 use super::gateway::{self, GatewayPeer, IkePeer};
-use super::settings::{External, ExternalBox, Placeholder, fill_in};
-use crate::adapter::carrier::{Carrier, Form};
+use super::settings::{BoxFormat, External, ExternalBox, Placeholder, fill_in};
+use crate::adapter::carrier::{Carrier, Form, LinkForm};
 use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
 use crate::adapter::strongswan::StrongSwan;
 use crate::axis::{AxisValues, axis, nanos};
 use crate::words::command_prefix;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::Suite;
+use units::Bytes;
+use wire::{Suite, l2tp};
 use yaml::{Map, Node, Reported};
 
 /// One box at each end of the link that is watched.
@@ -25,37 +26,54 @@ const READY_DEFAULT: Duration = Duration::from_secs(60);
 const LIMIT_MIN: Duration = Duration::from_secs(1);
 const LIMIT_MAX: Duration = Duration::from_secs(600);
 
-const FORMS: [(&str, Form); 4] = [
-    ("esp", Form::Esp),
-    ("macsec", Form::MacSec),
-    ("wireguard", Form::WireGuard),
-    ("openvpn", Form::OpenVpn),
+/// What an encryptor's own format usually adds at most: a header and an authentication tag.
+const EXPANDS_DEFAULT: u64 = 64;
+/// Enough for boxes that pad every frame to the length of a full one.
+const EXPANDS_MAX: u64 = 2000;
+const CIPHER_CHARS_MAX: usize = 100;
+
+const FORMS: [(&str, LinkForm); 7] = [
+    ("esp", LinkForm::Sealed(Form::Esp)),
+    ("macsec", LinkForm::Sealed(Form::MacSec)),
+    ("wireguard", LinkForm::Sealed(Form::WireGuard)),
+    ("openvpn", LinkForm::Sealed(Form::OpenVpn)),
+    ("gre", LinkForm::Gre),
+    ("l2tpv3", LinkForm::L2tpv3),
+    ("opaque", LinkForm::Opaque),
 ];
 
+/// Keys of boxes that seal with a suite that campaigns know.
+const SUITE_KEYS: [&str; 4] = ["suite", "suite_words", "legacy", "insecure"];
+/// Keys of boxes with a format of their own.
+const OPAQUE_KEYS: [&str; 3] = ["cipher", "expands", "aggregate"];
+
 /// Suites of a form that limits them; the first is the default.
-const fn form_suites(form: Form) -> &'static [Suite] {
+const fn form_suites(form: LinkForm) -> &'static [Suite] {
     match form {
-        Form::WireGuard => &[Suite::ChaCha20Poly1305],
-        Form::OpenVpn => &Suite::AEADS,
-        Form::MacSec => &[Suite::Aes256Gcm, Suite::Aes128Gcm],
-        Form::Esp => &[],
+        LinkForm::Sealed(Form::WireGuard) => &[Suite::ChaCha20Poly1305],
+        LinkForm::Sealed(Form::OpenVpn) => &Suite::AEADS,
+        LinkForm::Sealed(Form::MacSec) => &[Suite::Aes256Gcm, Suite::Aes128Gcm],
+        LinkForm::Sealed(Form::Esp) | LinkForm::Gre | LinkForm::L2tpv3 | LinkForm::Opaque => &[],
     }
 }
 
-/// Default ports of a form: IKE is on both of ESP's.
-const fn ports(form: Form) -> &'static [u16] {
+/// Default ports of a form, none if it has no ports: IKE is on both of ESP's.
+const fn ports(form: LinkForm) -> &'static [u16] {
     match form {
-        Form::Esp => &[500, 4500],
-        Form::WireGuard => &[51820],
-        Form::OpenVpn => &[1194],
-        Form::MacSec => &[],
+        LinkForm::Sealed(Form::Esp) => &[500, 4500],
+        LinkForm::Sealed(Form::WireGuard) => &[51820],
+        LinkForm::Sealed(Form::OpenVpn) => &[1194],
+        LinkForm::L2tpv3 => &[l2tp::UDP_PORT],
+        LinkForm::Sealed(Form::MacSec) | LinkForm::Gre | LinkForm::Opaque => &[],
     }
 }
 
 /// A suite that varies is added to the name.
 pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     let name = name(map, "external");
-    let form = map.with_default("form", Form::Esp, |node| node.one_of("form", &FORMS));
+    let form = map.with_default("form", LinkForm::Sealed(Form::Esp), |node| {
+        node.one_of("form", &FORMS)
+    });
     let allowed = WeakAllowed::read(map);
     let known = form.as_ref().map_or(&[][..], |form| form_suites(*form));
     let usual = known.first().copied().unwrap_or(Suite::Aes256Gcm);
@@ -65,10 +83,13 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
     let words = map.with_default("suite_words", BTreeMap::new(), read_words);
     let bump = map.with_default("bump", false, Node::bool);
     let plain = map.with_default("plain", false, Node::bool);
-    let has_ports = !matches!(form, Ok(Form::MacSec));
-    let given_ports = map.with_default("ports", None, |node| match has_ports {
-        true => read_ports(node).map(Some),
-        false => Err(node.mistake("MACsec has no ports", "leave `ports` out")),
+    let without_ports = form.as_ref().ok().filter(|form| ports(**form).is_empty());
+    let given_ports = map.with_default("ports", None, |node| match without_ports {
+        None => read_ports(node).map(Some),
+        Some(form) => {
+            let what = format!("{} has no ports", in_words(*form));
+            Err(node.mistake(what, "leave `ports` out"))
+        }
     });
     let limit = map.with_default("limit", LIMIT_DEFAULT, read_limit);
     let ready = map.with_default("ready", READY_DEFAULT, read_limit);
@@ -81,10 +102,25 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
         // Which keys it has depends on the form.
         Err(reported) => Err(reported),
     });
-    let (form, words, given_ports, plain) = (form?, words?, given_ports?, plain?);
-    if plain {
-        nothing_of_encryption(map)?;
-    }
+    let form = form?;
+    let (format, suite_word) = match plain.as_ref() {
+        Ok(true) => {
+            let keys = [
+                &["form", "ports", "gateway", "tunnels"][..],
+                &SUITE_KEYS,
+                &OPAQUE_KEYS,
+            ];
+            refuse(
+                map,
+                &keys.concat(),
+                "boxes that do not encrypt have",
+                |key| format!("leave out `{key}`, or `plain`"),
+            )?;
+            (None, None)
+        }
+        _ => read_format(map, form)?,
+    };
+    let (words, given_ports, plain) = (words?, given_ports?, plain?);
     let (boxes, bump, peer) = (boxes?, bump?, peer?);
     if let (Some(node), true) = (map.optional("gateway"), boxes.len() > 1 || bump) {
         let what = "one gateway is measured with `gateway`, between A's cable and B's";
@@ -94,11 +130,15 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
     one_tunnel_where_needed(map, peer.as_ref(), &tunnels)?;
     let settings = External {
         boxes,
-        carrier: (!plain).then_some(Carrier {
-            form,
-            suite: usual,
-            udp: form != Form::MacSec,
-        }),
+        carrier: match form {
+            LinkForm::Sealed(form) if !plain => Some(Carrier {
+                form,
+                suite: usual,
+                udp: form != Form::MacSec,
+            }),
+            _ => None,
+        },
+        format,
         bump,
         gateway: peer.map(Box::new),
         tunnels: 1,
@@ -106,7 +146,7 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
             true => Vec::new(),
             false => given_ports.unwrap_or_else(|| ports(form).to_vec()),
         },
-        suite_word: None,
+        suite_word,
         limit_ns: nanos(limit?),
         ready_ns: nanos(ready?),
     };
@@ -153,25 +193,87 @@ fn one_tunnel_where_needed(
     }
 }
 
-/// Refuses settings that only boxes that encrypt have.
-fn nothing_of_encryption(map: &Map<'_>) -> Result<(), Reported> {
-    let keys = [
-        "form",
-        "suite",
-        "suite_words",
-        "ports",
-        "legacy",
-        "insecure",
-        "gateway",
-        "tunnels",
-    ];
-    let given = keys
-        .into_iter()
-        .filter_map(|key| Some((key, map.optional(key)?)));
-    let mistakes = given.map(|(key, node)| {
-        let what = format!("boxes that do not encrypt have no `{key}`");
-        Err(node.mistake(what, format!("leave out `{key}`, or `plain`")))
+/// The format of frames without a carrier, and the boxes' word for what seals them.
+fn read_format(
+    map: &Map<'_>,
+    form: LinkForm,
+) -> Result<(Option<BoxFormat>, Option<String>), Reported> {
+    let it_has = format!("{} has", in_words(form));
+    let not_opaque = || {
+        refuse(map, &OPAQUE_KEYS, &it_has, |key| {
+            format!("leave out `{key}`, or write `form: opaque`")
+        })
+    };
+    let one_tunnel = || {
+        refuse(map, &["tunnels"], &it_has, |_| {
+            "leave `tunnels` out: there is one".to_owned()
+        })
+    };
+    let in_clear = |format| {
+        let no_suite = refuse(map, &SUITE_KEYS, &it_has, |key| {
+            format!("it does not encrypt: leave out `{key}`; inside IPsec write `form: esp`")
+        });
+        let refused = not_opaque().and(one_tunnel()).and(no_suite);
+        refused.map(|()| (Some(format), None))
+    };
+    match form {
+        LinkForm::Sealed(_) => not_opaque().map(|()| (None, None)),
+        LinkForm::Gre => in_clear(BoxFormat::Gre),
+        LinkForm::L2tpv3 => in_clear(BoxFormat::L2tpv3),
+        LinkForm::Opaque => {
+            let no_suite = refuse(map, &SUITE_KEYS, &it_has, |_| {
+                "write `cipher`: what seals the frames, in the maker's words".to_owned()
+            });
+            let read = read_opaque(map);
+            no_suite.and(one_tunnel()).and(read)
+        }
+    }
+}
+
+/// A maker's own format, and what seals it.
+fn read_opaque(map: &Map<'_>) -> Result<(Option<BoxFormat>, Option<String>), Reported> {
+    let cipher = map.required("cipher").and_then(|node| {
+        let cipher = node.text()?.trim();
+        let chars = cipher.chars().count();
+        if chars > CIPHER_CHARS_MAX || cipher.chars().any(char::is_control) {
+            let what = "`cipher` is too long, or has several lines";
+            let help = format!("write up to {CIPHER_CHARS_MAX} characters on one line");
+            return Err(node.mistake(what, help));
+        }
+        Ok(cipher.to_owned())
     });
+    let expands = map.with_default("expands", Bytes::new(EXPANDS_DEFAULT), |node| {
+        node.size(Bytes::new(0)..=Bytes::new(EXPANDS_MAX))
+    });
+    let aggregate = map.with_default("aggregate", false, Node::bool);
+    let format = BoxFormat::Opaque {
+        // Fits: it is in range.
+        expands_bytes: expands?.get() as u16,
+        aggregate: aggregate?,
+    };
+    Ok((Some(format), Some(cipher?)))
+}
+
+/// A form in messages.
+fn in_words(form: LinkForm) -> String {
+    match form {
+        LinkForm::Opaque => "the form `opaque`".to_owned(),
+        form => form.name().to_owned(),
+    }
+}
+
+/// Refuses keys that do not apply; `it_has` begins the message.
+fn refuse(
+    map: &Map<'_>,
+    keys: &[&'static str],
+    it_has: &str,
+    help: impl Fn(&str) -> String,
+) -> Result<(), Reported> {
+    let given = keys
+        .iter()
+        .filter_map(|key| Some((key, map.optional(key)?)));
+    let mistakes =
+        given.map(|(key, node)| Err(node.mistake(format!("{it_has} no `{key}`"), help(key))));
     mistakes.fold(Ok(()), Result::and)
 }
 

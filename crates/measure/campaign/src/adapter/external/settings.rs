@@ -1,7 +1,7 @@
 //! Settings of third-party boxes in the path.
 
 use super::gateway::GatewayPeer;
-use crate::adapter::carrier::Carrier;
+use crate::adapter::carrier::{Carrier, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::Suite;
@@ -14,8 +14,12 @@ pub struct External {
     /// The box at A's cable and the one at B's; of two that are managed in one place, only the
     /// first.
     pub boxes: Vec<ExternalBox>,
-    /// Format and suite that their sealed packets must have; `None` if they do not encrypt.
+    /// Format and suite that their sealed packets must have; `None` if they do not encrypt, or with
+    /// a [`BoxFormat`].
     pub carrier: Option<Carrier>,
+    /// Another format of their frames; `None` beside a carrier, and if they forward in clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<BoxFormat>,
     /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected
     /// too.
     pub ports: Vec<u16>,
@@ -30,7 +34,8 @@ pub struct External {
     /// Tunnels: 1, or one for each pair of the first test addresses.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub tunnels: u16,
-    /// The boxes' name of the suite, if it differs.
+    /// The boxes' name of the suite, if it differs; of [`BoxFormat::Opaque`] what seals the frames,
+    /// in the maker's words: a claim that nothing here proves.
     pub suite_word: Option<String>,
     /// Timeout of one command, in nanoseconds.
     pub limit_ns: u64,
@@ -48,6 +53,36 @@ const fn one() -> u16 {
 )]
 const fn is_one(tunnels: &u16) -> bool {
     *tunnels == 1
+}
+
+/// A format of frames between boxes that no [`Carrier`] describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoxFormat {
+    /// GRE (RFC 2784, RFC 2890), which does not encrypt.
+    Gre,
+    /// L2TPv3 (RFC 3931), which does not encrypt.
+    #[serde(rename = "l2tpv3")]
+    L2tpv3,
+    /// A sealed format of the maker's own, of which nothing is known but what its owner says.
+    Opaque {
+        /// The most that it adds to a frame, in bytes.
+        expands_bytes: u16,
+        /// Whether several of the stations' frames may share one between the boxes.
+        aggregate: bool,
+    },
+}
+
+impl BoxFormat {
+    /// What their frames must look like.
+    #[must_use]
+    pub const fn form(self) -> LinkForm {
+        match self {
+            Self::Gre => LinkForm::Gre,
+            Self::L2tpv3 => LinkForm::L2tpv3,
+            Self::Opaque { .. } => LinkForm::Opaque,
+        }
+    }
 }
 
 /// Commands of one box, with [`Placeholder`]s.
@@ -92,22 +127,39 @@ impl External {
     /// The boxes' name of the suite; ours unless configured.
     #[must_use]
     pub fn suite_word(&self) -> &str {
-        self.suite_word
-            .as_deref()
-            .unwrap_or_else(|| self.suite().map_or("none", |suite| suite.name()))
+        let configured = self.suite_word.as_deref();
+        configured.or(self.sealed_with()).unwrap_or("none")
     }
 
-    /// The suite that they seal with, if they do.
+    /// The suite that they seal with, if it is one that campaigns know.
     #[must_use]
     pub fn suite(&self) -> Option<Suite> {
         self.carrier.map(|carrier| carrier.suite)
+    }
+
+    /// What they seal with, if they do: the name of a suite, or the maker's words.
+    #[must_use]
+    pub fn sealed_with(&self) -> Option<&str> {
+        match (&self.carrier, &self.format) {
+            (Some(carrier), _) => Some(carrier.suite.name()),
+            (None, Some(BoxFormat::Opaque { .. })) => self.suite_word.as_deref(),
+            (None, _) => None,
+        }
+    }
+
+    /// What their frames must look like; `None` if they forward in clear.
+    #[must_use]
+    pub fn form(&self) -> Option<LinkForm> {
+        let sealed = self.carrier.map(|carrier| LinkForm::Sealed(carrier.form));
+        sealed.or(self.format.map(BoxFormat::form))
     }
 }
 
 /// A word in braces in a box's command that is replaced: `{mtu}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
-    /// The suite, as campaigns call it; `none` of boxes that do not encrypt.
+    /// The suite, as campaigns call it, or in the maker's words; `none` of boxes that do not
+    /// encrypt.
     Suite,
     /// The suite, as the boxes call it.
     SuiteWord,

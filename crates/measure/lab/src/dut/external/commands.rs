@@ -128,10 +128,7 @@ impl<'a> CommandRunner<'a> {
     fn value(&self, placeholder: Placeholder) -> String {
         let (map, links, cables) = (self.site.map, self.site.links, &self.outside.cables);
         match placeholder {
-            Placeholder::Suite => match self.plan.suite() {
-                Some(suite) => suite.to_string(),
-                None => "none".to_owned(),
-            },
+            Placeholder::Suite => self.plan.sealed_with().unwrap_or("none").to_owned(),
             Placeholder::SuiteWord => self.plan.suite_word().to_owned(),
             Placeholder::Mtu => links.mtu.to_string(),
             Placeholder::CipherMtu => links.cipher_mtu.to_string(),

@@ -3,7 +3,7 @@ use crate::sample::tests::{
     GATEWAYS, channel, fragment, ipv4, is_foreign_on, is_foreign_where, kind_on, sealed, segment,
     udp,
 };
-use campaign::plan::Form;
+use campaign::plan::{Form, LinkForm};
 
 #[test]
 fn tcp_of_the_devices_own_is_known_by_both_addresses_and_the_listeners_port() {
@@ -11,6 +11,7 @@ fn tcp_of_the_devices_own_is_known_by_both_addresses_and_the_listeners_port() {
     let expected = Expected {
         sealed: &[],
         control: &control,
+        markers: &[],
     };
     let expect = |frame: &[u8], kind: Kind| {
         assert_eq!(Classifier::new(expected).kind(frame), kind);
@@ -73,7 +74,7 @@ fn bare_esp_is_that_of_a_dut_whose_form_it_is() {
     let esp = ipv4(ESP, ESP_PACKET);
     let later = fragment(esp.clone(), 1, 100);
     let wireguard = SealedPort {
-        form: Form::WireGuard,
+        form: LinkForm::Sealed(Form::WireGuard),
         ..SealedPort::esp(51_820)
     };
     for (ports, is_expected) in [
@@ -160,7 +161,7 @@ fn later_fragments_are_what_their_first_fragment_was() {
 fn later_fragments_of_a_key_exchange_are_control() {
     let ports = [SealedPort {
         control: true,
-        form: Form::OpenVpn,
+        form: LinkForm::Sealed(Form::OpenVpn),
         port: 1194,
     }];
     let mut classifier = Classifier::new(sealed(&ports));

@@ -31,8 +31,8 @@ const INNER_ETHERNET_BYTES: [u32; 2] = [0, 14];
 const DIGITS_AT: [u32; 2] = [64, 128];
 const DIGITS_BYTES: u32 = 16;
 /// A word of digits: 0x30 to 0x39, and six more characters.
-const DIGITS_MASK: u32 = 0xf0f0_f0f0;
-const DIGITS: u32 = 0x3030_3030;
+pub(super) const DIGITS_MASK: u32 = 0xf0f0_f0f0;
+pub(super) const DIGITS: u32 = 0x3030_3030;
 
 /// Offsets in an inner packet.
 const IPV4_PROTOCOL_AT: u32 = 9;
@@ -172,8 +172,8 @@ impl Assembler {
 mod tests {
     use crate::protocol::SealedPort;
     use crate::sample::Expected;
-    use crate::sample::tests::{fragment, ipv4, is_foreign_to, udp};
-    use campaign::plan::Form;
+    use crate::sample::tests::{fragment, ipv4, is_foreign_where, udp};
+    use campaign::plan::{Form, LinkForm};
 
     const DIGITS: &[u8] = b"0123456789";
     const ADDRESSES: &[u8] = &[198, 18, 0, 1, 198, 19, 0, 1];
@@ -183,8 +183,9 @@ mod tests {
         let expected = Expected {
             sealed: port.as_slice(),
             control: &[],
+            markers: &[marker.to_vec()],
         };
-        is_foreign_to(expected, marker, frame)
+        is_foreign_where(expected, frame)
     }
 
     /// Noise without a pattern, always the same.
@@ -320,7 +321,7 @@ mod tests {
         let openvpn = [&[9 << 3, 0, 0, 0][..], &[0; 20], &packet].concat();
         for (form, payload) in [(Form::WireGuard, wireguard), (Form::OpenVpn, openvpn)] {
             let port = SealedPort {
-                form,
+                form: LinkForm::Sealed(form),
                 ..SealedPort::esp(1194)
             };
             let frame = udp(9, 1194, &payload);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::sample::tests::{fragment, ipv4, is_foreign_on, passes, udp};
-use campaign::plan::Form;
+use campaign::plan::{Form, LinkForm};
 
 const PORTS: [u16; 2] = [4500, 4501];
 const ESP_PACKET: &[u8] = &[0, 0, 1, 2, 0, 0, 0, 1, 9, 9, 9, 9];
@@ -28,7 +28,7 @@ fn esp_is_expected_bare_whole_or_in_fragments_and_in_udp_on_either_end_of_its_po
 #[test]
 fn bare_esp_is_foreign_to_a_dut_of_another_form() {
     let wireguard = SealedPort {
-        form: Form::WireGuard,
+        form: LinkForm::Sealed(Form::WireGuard),
         ..SealedPort::esp(51_820)
     };
     let both = [wireguard, SealedPort::esp(4500)];
@@ -120,7 +120,7 @@ fn a_hundred_ports_of_each_form_fit_a_program() {
     let ports: Vec<_> = (5000..5600)
         .map(|port| SealedPort {
             port,
-            form: forms[usize::from(port % 3)],
+            form: LinkForm::Sealed(forms[usize::from(port % 3)]),
             control: port % 2 == 0,
         })
         .collect();

@@ -7,8 +7,10 @@ use crate::evidence::bounds::gateway_bytes;
 use crate::evidence::failure::{count, size};
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, then_repeat, then_repeat_or};
-use campaign::plan::{Adapter, Role};
-use journal::record::{Check, Cpu, Explanation, FrameTrial, LinkTraffic, TrialReadings};
+use campaign::plan::{Adapter, LinkForm, Role};
+use journal::record::{
+    Check, CipherWatch, Cpu, Explanation, FrameTrial, LinkTraffic, TrialReadings,
+};
 use units::human;
 
 /// Ethernet header. Virtual links do not count the FCS.
@@ -23,7 +25,7 @@ const PAD_TO_BYTES_MAX: usize = 16;
 const NAMED_MAX: usize = 3;
 
 /// A trial with its number, counted from 1, and its readings.
-type Read<'a> = (usize, &'a FrameTrial, &'a TrialReadings);
+pub(super) type Read<'a> = (usize, &'a FrameTrial, &'a TrialReadings);
 
 /// Makes every check that applies.
 pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec<Option<Check>> {
@@ -49,7 +51,7 @@ pub(super) fn read<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = Rea
 }
 
 /// Number and load of a trial.
-fn name((number, trial, _): Read<'_>) -> String {
+pub(super) fn name((number, trial, _): Read<'_>) -> String {
     match trial.load {
         0 => format!("trial {number} (unpaced)"),
         load => format!("trial {number} ({load} frames/s)"),
@@ -57,12 +59,12 @@ fn name((number, trial, _): Read<'_>) -> String {
 }
 
 /// Number and load of a trial, for people.
-fn place((number, trial, _): Read<'_>) -> String {
+pub(super) fn place((number, trial, _): Read<'_>) -> String {
     format!("frame trial {number} ({})", load(trial))
 }
 
 /// What a check says of the trials that fail, the first ones by name.
-fn failed(failures: &[String]) -> String {
+pub(super) fn failed(failures: &[String]) -> String {
     let named = failures.iter().take(NAMED_MAX);
     let mut text: String = named.map(|failure| format!("; {failure}")).collect();
     if failures.len() > NAMED_MAX {
@@ -72,7 +74,10 @@ fn failed(failures: &[String]) -> String {
 }
 
 /// How many trials were covered, and what to say if not all were.
-fn coverage(observed: &FrameObserved<'_>, covered: &[Read<'_>]) -> (Option<Explanation>, String) {
+pub(super) fn coverage(
+    observed: &FrameObserved<'_>,
+    covered: &[Read<'_>],
+) -> (Option<Explanation>, String) {
     let trials = &observed.result.trials;
     let frames =
         |of: &mut dyn Iterator<Item = &FrameTrial>| of.map(|trial| trial.sent).sum::<u64>();
@@ -214,7 +219,7 @@ const fn ip_bytes(bytes: u64, frames: u64) -> u64 {
 
 /// Packets that may have left the sender in a trial, and their IP bytes: what it did not count as
 /// sent may have left it all the same.
-fn sent_most(trial: &FrameTrial) -> (u64, u64) {
+pub(super) fn sent_most(trial: &FrameTrial) -> (u64, u64) {
     let mean = trial.sent_bytes.div_ceil(trial.sent.max(1));
     let bytes = ip_bytes(trial.sent_bytes, trial.sent);
     (
@@ -252,10 +257,10 @@ fn longest_packet(observed: &FrameObserved<'_>, adapter: &Adapter) -> u64 {
     lengths.max().unwrap_or(0) as u64
 }
 
-/// In every trial the kernel filter saw every frame of the cipher link: none that is not sealed
-/// behind a device that encrypts, and at least those received behind one that does not.
+/// In every trial the kernel filter saw every frame of the cipher link: none of another form than
+/// the device's, and of a device without one at least the frames received.
 fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
-    let encrypts = seen.path.cell.dut.adapter.encrypts();
+    let form = seen.path.cell.dut.adapter.form();
     let offloads = seen.path.links.offloads;
     let mut covered = Vec::new();
     let mut first = None;
@@ -279,17 +284,20 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
                 name(read)
             ));
         }
-        if encrypts && foreign > 0 {
+        if let Some(form) = form
+            && foreign > 0
+        {
             let example = watch.examples.first().map_or("", String::as_str);
-            first.get_or_insert_with(|| not_sealed(read, foreign, watch.marker_frames));
+            first.get_or_insert_with(|| foreign_seen(read, form, watch));
             failures.push(format!(
-                "{}: {foreign} frames were not sealed, {} of the first ones with the stations' marker in \
+                "{}: {foreign} frames were not {}, {} of the first ones with the stations' marker in \
                  clear; for example {example}",
                 name(read),
+                wanted(form),
                 watch.marker_frames
             ));
         }
-        if !encrypts && !offloads && foreign < read.1.received {
+        if form.is_none() && !offloads && foreign < read.1.received {
             let unseen = read.1.received - foreign;
             first.get_or_insert_with(|| {
                 Explanation::new(
@@ -312,9 +320,9 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
         }
     }
     let (uncovered, words) = coverage(observed, &covered);
-    let verdict = match encrypts {
-        true => "not one frame that is not sealed is allowed",
-        false => "each frame received must be seen in clear",
+    let verdict = match form {
+        Some(form) => format!("not one frame that is not {} is allowed", wanted(form)),
+        None => "each frame received must be seen in clear".to_owned(),
     };
     let detail = format!(
         "by the kernel filter on every frame of the cipher link: {words}; {verdict}{}",
@@ -323,13 +331,26 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
     check("trials-watched", first.or(uncovered), detail)
 }
 
-/// Explains frames between the gateways that were not sealed.
-fn not_sealed(read: Read<'_>, foreign: u64, in_clear: u64) -> Explanation {
-    let (shown, cause, advice) = match in_clear {
+/// What frames of that form are.
+const fn wanted(form: LinkForm) -> &'static str {
+    match form.encrypts() {
+        true => "sealed",
+        false => form.name(),
+    }
+}
+
+/// Explains frames between the gateways that did not have the device's form.
+fn foreign_seen(read: Read<'_>, form: LinkForm, watch: &CipherWatch) -> Explanation {
+    let (shown, cause, advice) = match watch.marker_frames {
         0 => (
             "",
             "another program sends on the link, or a gateway itself does, beside its tunnel",
             "stop what sends them",
+        ),
+        _ if !form.encrypts() => (
+            ", some with the stations' data",
+            "the boxes pass packets beside their tunnel",
+            "correct the boxes' routes or policy so that everything takes the tunnel",
         ),
         _ => (
             ", some with the stations' data in clear",
@@ -339,9 +360,10 @@ fn not_sealed(read: Read<'_>, foreign: u64, in_clear: u64) -> Explanation {
     };
     Explanation::new(
         format!(
-            "in {} {} between the gateways were not sealed{shown}",
+            "in {} {} between the gateways were not {}{shown}",
             place(read),
-            count(foreign, 0, "frame")
+            count(watch.foreign_frames, 0, "frame"),
+            wanted(form)
         ),
         cause,
         then_repeat(advice),

@@ -245,7 +245,7 @@ impl Fixture {
         let cipher = CipherSeen {
             link: &self.link,
             watch: &self.watch,
-            marker: &[198, 18, 0, 1],
+            markers: &[vec![198, 18, 0, 1]],
             counters: InterfaceCounters::default(),
             sampling_ns: 300 * MS,
         };

@@ -268,10 +268,12 @@ impl Fixture {
             cipher: Some(["gw1/w0", "gw2/w1"].map(str::to_owned)),
             b: "b/b0".to_owned(),
         };
+        let mut markers = vec![self.commands.marker.clone()];
+        markers.retain(|marker| !marker.is_empty());
         let cipher = CipherSeen {
             link: &self.cipher_link,
             watch: &self.watch,
-            marker: &self.commands.marker,
+            markers: &markers,
             counters: self.counters.get("gw1/w0").copied().unwrap_or_default(),
             sampling_ns: 300 * MS,
         };

@@ -63,7 +63,7 @@ fn ports_up() -> Vec<String> {
     .into()
 }
 
-fn kill(pid_file: &str) -> String {
+pub(super) fn kill(pid_file: &str) -> String {
     format!("pid=$(cat {pid_file}) && kill $pid && while kill -0 $pid; do sleep 0.01; done 2>&-")
 }
 
@@ -95,6 +95,7 @@ fn gateway(
             ..ExternalBox::default()
         }],
         carrier: Some(carrier),
+        format: None,
         ports: vec![port],
         bump: false,
         gateway: Some(Box::new(peer)),

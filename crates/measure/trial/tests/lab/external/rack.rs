@@ -172,6 +172,7 @@ impl Rack {
                 suite: Suite::Aes256Gcm,
                 udp: !bump,
             }),
+            format: None,
             ports: if bump { Vec::new() } else { vec![4500] },
             bump,
             gateway: None,

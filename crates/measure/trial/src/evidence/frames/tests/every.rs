@@ -2,6 +2,7 @@
 //! with the samples.
 
 use super::*;
+use campaign::plan::{BoxFormat, External};
 use journal::record::{
     ClockAgreement, Disturbance, DutEvent, GoalBounds, LatencyBucket, LatencyTrial, ThroughputFound,
 };
@@ -358,4 +359,40 @@ fn latencies_between_two_hosts_need_clocks_that_agree() {
     );
     let detail = with(ClockAgreement::UNKNOWN_NS, 40_000).detail("clocks-compared");
     assert!(detail.contains("not known"), "{detail}");
+}
+
+#[test]
+fn frames_of_a_format_of_their_own_are_counted_in_every_trial() {
+    let adapter = Adapter::External(External {
+        boxes: Vec::new(),
+        carrier: None,
+        format: Some(BoxFormat::Opaque {
+            expands_bytes: 64,
+            aggregate: false,
+        }),
+        ports: Vec::new(),
+        bump: true,
+        gateway: None,
+        tunnels: 1,
+        suite_word: Some("AES-256-GCM".to_owned()),
+        limit_ns: 0,
+        ready_ns: 0,
+    });
+    let mut fixture = Fixture::new(adapter, Direction::Both, false);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    assert!(
+        fixture
+            .detail("cipher-link-frames")
+            .contains("200000 of 200000 frames")
+    );
+    let packets = fixture.first().cipher.unwrap().packets;
+    for (crossed, verb) in [(packets / 2, "fewer"), (packets * 2, "more")] {
+        fixture.first().cipher.as_mut().unwrap().packets = crossed;
+        assert_eq!(fixture.failing(), ["cipher-link-frames"]);
+        let words = fixture.explanation("cipher-link-frames").difference;
+        assert!(
+            words.starts_with("in frame trial 1 (100 kpps) ") && words.contains(verb),
+            "{words}"
+        );
+    }
 }

@@ -1,0 +1,46 @@
+//! The check of the number of frames on the cipher link in every frame trial.
+
+use super::every::{coverage, failed, name, place, read, sent_most};
+use super::{FrameObserved, FramesSeen};
+use crate::evidence::{check, number};
+use journal::record::Check;
+
+/// In every trial as many frames crossed the cipher link as were received, at least, and as were
+/// sent, at most.
+pub(super) fn cipher_link_frames(
+    observed: &FrameObserved<'_>,
+    seen: &FramesSeen<'_>,
+) -> Option<Check> {
+    let is_seen = seen.path.cipher.is_some();
+    (is_seen && number::applies(&seen.path)).then_some(())?;
+    let mut covered = Vec::new();
+    let mut first = None;
+    let mut failures = Vec::new();
+    for read in read(observed) {
+        let Some(carried) = read.2.cipher else {
+            continue;
+        };
+        covered.push(read);
+        let (sent, _) = sent_most(read.1);
+        let frames = (sent, read.1.received);
+        let bounds = number::expected(&seen.path, frames, read.2.wall_ns);
+        if !bounds.hold(carried.packets) {
+            let place = format!("in {}", place(read));
+            first.get_or_insert_with(|| number::differs(&place, carried.packets, bounds));
+            failures.push(format!(
+                "{}: {} frames crossed, of {} to {} expected for {} received and {sent} sent",
+                name(read),
+                carried.packets,
+                bounds.least,
+                bounds.most,
+                read.1.received
+            ));
+        }
+    }
+    let (uncovered, words) = coverage(observed, &covered);
+    let detail = format!(
+        "by the counters of the cipher link: {words}{}",
+        failed(&failures)
+    );
+    check(number::NAME, first.or(uncovered), detail)
+}

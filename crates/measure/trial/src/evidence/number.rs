@@ -1,0 +1,104 @@
+//! The check of the number of frames between boxes with a format of their own: nothing but number
+//! and length shows there that each of the stations' frames crossed.
+
+use super::bounds::Bounds;
+use super::crossing::fragments_most;
+use super::failure::{count, then_repeat_or};
+use super::{ObservedPath, ToolObserved, check};
+use campaign::plan::LinkForm;
+use journal::record::{Check, Explanation};
+
+/// Keepalives and the like that boxes may send in a second, both directions together.
+const KEEPALIVES_PER_S: u64 = 20;
+/// Other frames that may cross in a trial: ARP, a key exchange.
+const CONTROL_FRAMES: u64 = 64;
+/// Frames that others may have sent to a station past the link, in a trial.
+const STRAY_FRAMES: u64 = 4;
+/// Two counts that are read one after the other may differ by one in this many.
+const COUNTED_ONE_IN: u64 = 1000;
+
+/// Name of the check.
+pub(super) const NAME: &str = "cipher-link-frames";
+
+/// Whether the number of frames is checked.
+pub(super) fn applies(path: &ObservedPath<'_>) -> bool {
+    path.cell.dut.adapter.form() == Some(LinkForm::Opaque)
+}
+
+/// How many frames may have crossed the link in `elapsed_ns`, of which the stations sent and
+/// received so many: each in one, and more only where it does not fit in one, fewer only where
+/// several may share one.
+pub(super) fn expected(
+    path: &ObservedPath<'_>,
+    (sent, received): (u64, u64),
+    elapsed_ns: u64,
+) -> Bounds {
+    // Virtual links count a super-packet as one frame.
+    let may_join = path.cell.dut.adapter.profile().aggregates || path.links.offloads;
+    let least = received.saturating_sub(received / COUNTED_ONE_IN + STRAY_FRAMES);
+    let keepalives = elapsed_ns
+        .div_ceil(1_000_000_000)
+        .saturating_mul(KEEPALIVES_PER_S);
+    Bounds {
+        least: if may_join { 0 } else { least },
+        most: sent
+            .saturating_mul(fragments_most(path))
+            .saturating_add(sent / COUNTED_ONE_IN)
+            .saturating_add(CONTROL_FRAMES)
+            .saturating_add(keepalives),
+    }
+}
+
+/// Explains a number of frames outside of its bounds; `place` says where.
+pub(super) fn differs(place: &str, crossed: u64, Bounds { least, most }: Bounds) -> Explanation {
+    if crossed > most {
+        return Explanation::new(
+            format!(
+                "{place} {} more crossed than the stations' frames explain",
+                count(crossed - most, most, "frame")
+            ),
+            "the boxes send frames of their own, cut or duplicate the stations' frames, or something else sends there",
+            then_repeat_or(
+                "switch dummy traffic off in the boxes, and state by `expands` how much longer frames get",
+                "look what else sends on the link",
+            ),
+        );
+    }
+    Explanation::new(
+        format!(
+            "{place} {} fewer crossed than the stations received",
+            count(least.saturating_sub(crossed), least, "frame")
+        ),
+        "the boxes put several frames into one, or part of the traffic took another way",
+        then_repeat_or(
+            "write `aggregate: on` for boxes that put several frames into one",
+            "look for a way past the tap",
+        ),
+    )
+}
+
+/// In each direction as many frames crossed the link as the kernels of the stations sent and
+/// received IP packets.
+pub(super) fn cipher_link_frames(observed: &ToolObserved<'_>) -> Option<Check> {
+    let path = &observed.path;
+    let interfaces = observed.interfaces.cipher.as_ref()?;
+    let settings = path.settings.filter(|_| applies(path))?;
+    let mut words = Vec::new();
+    let mut failure = None;
+    for (name, [from, to]) in interfaces.iter().zip([["a", "b"], ["b", "a"]]) {
+        let sent = settings.ip_packets_sent(from)?;
+        let received = settings.ip_packets_received(to)?;
+        let crossed = path.counters.get(name)?.tx_packets;
+        let bounds = expected(path, (sent, received), path.elapsed_ns);
+        words.push(format!(
+            "{name} sent {crossed} frames, of {} to {} expected for {sent} IP packets sent by {from} and {received} \
+             received by {to}",
+            bounds.least, bounds.most
+        ));
+        if !bounds.hold(crossed) {
+            let place = format!("from station {from} to station {to}");
+            failure.get_or_insert_with(|| differs(&place, crossed, bounds));
+        }
+    }
+    check(NAME, failure, words.join("; "))
+}
