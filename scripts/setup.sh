@@ -122,6 +122,8 @@ if [ "$mode" = test ]; then
     have curl || wanted="$wanted curl"
     # Hosts that are reached by ssh only.
     [ -x /usr/sbin/sshd ] || wanted="$wanted openssh-server"
+    # net-snmp's agent, as a box that is monitored.
+    [ -x /usr/sbin/snmpd ] || wanted="$wanted snmpd"
     # A browser, for the layout of the report's pages.
     have chromium || have chromium-browser || have google-chrome || wanted="$wanted chromium"
     # The metrics that the charts reckon with.

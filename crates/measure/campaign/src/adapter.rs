@@ -21,7 +21,8 @@ pub use carrier::{Carrier, Form, LinkForm};
 pub use cipherbench::{Desync, Encryptor, HANDSHAKE, KME_UP, Mode, NO_SUITE};
 pub use external::{
     BOX_COMMAND, BOX_READY, BoxFormat, External, ExternalBox, GatewayPeer, IkePeer, IkeSecrets,
-    Placeholder, WireGuardPeer, fill_in,
+    Monitor, Observed, Placeholder, Reading, ReadingKind, Secret, SnmpAgent, SnmpAuthentication,
+    SnmpLogin, SnmpPrivacy, Source, WireGuardPeer, fill_in,
 };
 pub use l2tpv3::{L2tpEncapsulation, L2tpv3};
 pub use openvpn::OpenVpn;

@@ -131,7 +131,7 @@ fn every_key_is_documented_and_no_other() {
                 bridge: { x: 1 }, cipherbench: { x: 1 }, wireguard: { x: 1 },\n  \
                 wireguard-go: { x: 1 }, boringtun: { x: 1 }, gotatun: { x: 1 },\n  \
                 strongswan: { x: 1 }, openvpn: { x: 1 },\n  \
-                external: { x: 1, boxes: [{ x: 1 }] }]\n\
+                external: { x: 1, boxes: [{ x: 1, snmp: { x: 1 }, monitor: { x: 1, gauges: { g: { x: 1 } } } }] }]\n\
                 trials: [tcp: { x: 1 }, udp: { x: 1 }, ping: { x: 1 }, load: { x: 1 },\n  \
                 throughput: { x: 1, goals: [{ x: 1 }] }, loss-curve: { x: 1 },\n  \
                 back-to-back: { x: 1 }, latency: { x: 1 }, recovery: { x: 1 },\n  \
@@ -161,6 +161,18 @@ fn every_key_is_documented_and_no_other() {
         ("duts[10].openvpn.x", &["### `openvpn`"]),
         ("duts[11].external.x", &["### `external`"]),
         ("duts[11].external.boxes[0].x", &["A box has these keys:"]),
+        (
+            "duts[11].external.boxes[0].snmp.x",
+            &["`snmp` is version 2c with `community`, version 3 with `user`:"],
+        ),
+        (
+            "duts[11].external.boxes[0].monitor.x",
+            &["`monitor` has at least one reading:"],
+        ),
+        (
+            "duts[11].external.boxes[0].monitor.gauges.g.x",
+            &["A reading is a command, whose first number is the value, or a map:"],
+        ),
         ("trials[0].tcp.x", &[all, "### `tcp`"]),
         ("trials[1].udp.x", &[all, "### `udp`"]),
         ("trials[2].ping.x", &[all, "### `ping`"]),

@@ -9,6 +9,7 @@ mod frame_trial;
 mod frames;
 mod lost;
 mod measured;
+mod monitored;
 mod readings;
 mod service;
 mod settings;
@@ -29,6 +30,9 @@ pub use frame_trial::{
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
+pub use monitored::{
+    LoadReading, Monitored, MonitoredDevice, Series, SeriesGap, SeriesPoint, TrafficWindow,
+};
 pub use readings::{ClockAgreement, DutWork, LinkTraffic, MachineTime, QueueDrops, TrialReadings};
 pub use service::ServiceTrial;
 pub use settings::{PathSettings, SettingChange};
@@ -136,6 +140,9 @@ pub struct Environment {
     /// journals.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hardware_counters: String,
+    /// The machine's energy counters, or why there are none; empty in older journals.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub energy_counters: String,
     /// What corrects the kernel's clock, and how well it takes itself to be right; empty in older
     /// journals.
     #[serde(default, skip_serializing_if = "String::is_empty")]

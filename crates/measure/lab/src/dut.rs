@@ -29,6 +29,7 @@ mod xfrm;
 pub(crate) use daemon::Daemon;
 pub(crate) use site::{Site, all, on_each};
 
+use crate::monitor::Poller;
 use crate::{DutAction, LabError, NodeId, Result, RunningDut};
 use campaign::plan::{self, Dut, Reset};
 use std::collections::BTreeMap;
@@ -71,6 +72,11 @@ pub(crate) trait Adapter: Send + Sync {
     /// Its counters, by `gateway/counter`; empty when it has none.
     fn counters(&self, _site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         Ok(BTreeMap::new())
+    }
+
+    /// Readings of it at an interval; none of a DUT on the lab's own machines.
+    fn pollers<'a>(&'a self, _site: &Site<'a>) -> Result<Vec<Poller<'a>>> {
+        Ok(Vec::new())
     }
 
     /// Performs an action on it and updates `dut.processes`.

@@ -22,8 +22,10 @@ pub(crate) use topology::{assignable_cpus, logical_cpus, online_cpus};
 pub use verdicts::judge;
 pub use versions::Installed;
 
+use crate::monitor::rapl;
 use crate::{Privilege, Result, perf};
 use journal::record::Environment;
+use std::path::Path;
 use std::thread;
 
 /// The machine and its tools, as a journal records them, with the privilege that the lab acquired.
@@ -44,6 +46,7 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
             Ok(()) => "cycles and instructions".to_owned(),
             Err(refusal) => format!("not available: {}", perf::explain(&refusal).0),
         },
+        energy_counters: rapl::in_words(Path::new(rapl::FOLDER)),
         tools: versions.collect(),
         ..machine
     }

@@ -1,37 +1,122 @@
-//! One GET request to a port of this namespace's loopback.
+//! One GET request: to a port of this namespace's loopback, or to a page elsewhere.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
-const READ_LIMIT: Duration = Duration::from_secs(3);
-const BODY_BYTES_MAX: u64 = 16 << 20;
+/// From the connection to the end of the answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+const BODY_BYTES_MAX: usize = 16 << 20;
+const CHUNK_BYTES: usize = 64 << 10;
+const PORT: u16 = 80;
+
+/// Where a page is; its host's name has been resolved.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    /// `http://host:port/path`, for messages.
+    pub(crate) url: String,
+    address: SocketAddr,
+    host: String,
+    path: String,
+}
+
+impl Page {
+    /// The page of a URL; without a port at 80.
+    ///
+    /// # Errors
+    /// A sentence for people: it is none of HTTP, or its host is unknown.
+    pub(crate) fn at(url: &str) -> Result<Self, String> {
+        let parts = url
+            .strip_prefix("http://")
+            .and_then(|rest| rest.split_once('/'));
+        let (host, path) = parts.ok_or_else(|| format!("`{url}` is not the URL of a page"))?;
+        let has_port = host
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let resolved = match has_port {
+            true => host.to_socket_addrs(),
+            false => format!("{host}:{PORT}").to_socket_addrs(),
+        };
+        let found = resolved.map(|mut addresses| addresses.next());
+        let unknown = |why: String| format!("cannot get {url}: {why}");
+        match found {
+            Ok(Some(address)) => Self::new(url.to_owned(), address, host, &format!("/{path}")),
+            Ok(None) => Err(unknown("its host has no address".to_owned())),
+            Err(error) => Err(unknown(error.to_string())),
+        }
+    }
+
+    fn new(url: String, address: SocketAddr, host: &str, path: &str) -> Result<Self, String> {
+        let breaks = |c: char| c.is_ascii_whitespace() || c.is_control();
+        if !path.starts_with('/') || path.contains(breaks) || host.contains(breaks) {
+            return Err(format!("`{path}` is not the path of a URL"));
+        }
+        Ok(Self {
+            url,
+            address,
+            host: host.to_owned(),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Returns the body of the answer to a GET request, within 4 seconds.
+    ///
+    /// # Errors
+    /// A sentence for people: no listener, a timeout, an answer without end, or a status other than
+    /// 200.
+    pub(crate) fn get(&self) -> Result<String, String> {
+        let url = &self.url;
+        let response = self
+            .exchange()
+            .map_err(|error| format!("cannot get {url}: {error}"))?;
+        parse(&response).map_err(|error| format!("{url} answered {error}"))
+    }
+
+    fn exchange(&self) -> io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&self.address, CONNECT_LIMIT)?;
+        let deadline = Instant::now() + ANSWER_LIMIT;
+        stream.set_write_timeout(Some(ANSWER_LIMIT))?;
+        // HTTP/1.0: the answer is not chunked, and ends with the connection.
+        let Self { path, host, .. } = self;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes())?;
+        let mut response = Vec::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(late());
+            }
+            stream.set_read_timeout(Some(left))?;
+            match stream.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(bytes) => response.extend_from_slice(&chunk[..bytes]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(late()),
+                Err(error) => return Err(error),
+            }
+            if response.len() > BODY_BYTES_MAX {
+                let most = BODY_BYTES_MAX >> 20;
+                return Err(io::Error::other(format!("it has more than {most} MiB")));
+            }
+        }
+        String::from_utf8(response).map_err(|_| io::Error::other("its answer is no text"))
+    }
+}
+
+fn late() -> io::Error {
+    let limit = ANSWER_LIMIT.as_secs();
+    io::Error::other(format!("its answer did not end within {limit} s"))
+}
 
 /// Returns the body of the answer to `GET http://127.0.0.1:port/path`.
 ///
 /// # Errors
-/// A sentence for people: no listener, a timeout, or a status other than 200.
+/// As [`Page::get`].
 pub(crate) fn get(port: u16, path: &str) -> Result<String, String> {
-    if !path.starts_with('/') || path.contains(|c: char| c.is_ascii_whitespace() || c.is_control())
-    {
-        return Err(format!("`{path}` is not the path of a URL"));
-    }
-    let response = exchange(port, path)
-        .map_err(|error| format!("cannot get http://127.0.0.1:{port}{path}: {error}"))?;
-    parse(&response).map_err(|error| format!("http://127.0.0.1:{port}{path} answered {error}"))
-}
-
-fn exchange(port: u16, path: &str) -> std::io::Result<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT)?;
-    stream.set_read_timeout(Some(READ_LIMIT))?;
-    stream.set_write_timeout(Some(READ_LIMIT))?;
-    // HTTP/1.0: the answer is not chunked, and ends with the connection.
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").as_bytes())?;
-    let mut response = String::new();
-    stream.take(BODY_BYTES_MAX).read_to_string(&mut response)?;
-    Ok(response)
+    let url = format!("http://127.0.0.1:{port}{path}");
+    Page::new(url, address, "127.0.0.1", path)?.get()
 }
 
 fn parse(response: &str) -> Result<String, String> {

@@ -35,6 +35,7 @@ pub mod clocks;
 mod cut;
 mod driver;
 mod dut;
+mod exposition;
 mod frame_path;
 pub mod host;
 mod hosts;
@@ -42,6 +43,7 @@ mod http;
 mod interrupt;
 mod kill;
 mod mark;
+mod monitor;
 mod namespaces;
 mod node_id;
 mod offloads;
@@ -55,6 +57,7 @@ pub mod protocol;
 mod reading;
 mod remains;
 mod sample;
+mod scan;
 mod settings;
 pub mod state;
 pub mod station;
@@ -68,6 +71,7 @@ pub use driver::driver_counters;
 pub use frame_path::{FrameEnd, FramePath, StationKeys, StationPeer};
 pub use hosts::Visit;
 pub use interrupt::Interrupt;
+pub use monitor::{Monitor, TrafficLog};
 pub use namespaces::{NamespaceLab, Setup};
 pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
@@ -354,6 +358,17 @@ pub trait Bench {
     /// # Errors
     /// When the DUT has died or does not answer.
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>>;
+
+    /// Prepares readings of the DUT, and of machines that count their energy, at an interval; every
+    /// value of the DUT is read once. `busy` are the CPUs of the stations, as
+    /// [`protocol::Program::cores`] counts them: the readings use others, where there are any.
+    ///
+    /// # Errors
+    /// When a value cannot be read, with the reason and what to do.
+    fn monitor<'a>(&'a self, dut: &RunningDut, busy: &[u16]) -> Result<Monitor<'a>> {
+        let _ = (dut, busy);
+        Ok(Monitor::default())
+    }
 
     /// Performs an action on the DUT and updates [`RunningDut::processes`].
     ///

@@ -1,6 +1,7 @@
 //! The built-in lab: four stations in namespaces of their own on this machine, one more for each
 //! element of the path, and the DUT between them. In a lab of two hosts, each has two of the four.
 
+mod monitoring;
 mod two_hosts;
 
 use crate::cables::{Outside, lend_cable};
@@ -8,10 +9,10 @@ use crate::cut::Cut;
 use crate::dut::{self, Site};
 use crate::hosts::Seat;
 use crate::hosts::part::Part;
+use crate::monitor::rapl;
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
-use crate::programs::{self, Missing};
 use crate::protocol::Program;
 use crate::state;
 use crate::switch;
@@ -19,13 +20,10 @@ use crate::topology::{
     CIPHER_INTERFACES, End, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side, W0, W1,
 };
 use crate::{
-    Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Node, NodeId, Privilege,
-    Result, RunningDut,
+    Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Monitor, Node, NodeId,
+    Privilege, Result, RunningDut,
 };
-use campaign::plan::{
-    Cables, Cell, Direction, Dut, Element, Host, HostName, Hosts, IpVersion, LabPlan,
-};
-use journal::record::Environment;
+use campaign::plan::{Cables, Direction, Dut, Element, Host, HostName, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -76,6 +74,8 @@ pub struct NamespaceLab {
     swept: Vec<String>,
     /// Where programs run on the two hosts themselves, A's first; empty on one machine.
     hosts: Vec<LabHost>,
+    /// Where the kernels of its machines show their energy counters.
+    powercap: String,
     /// The lab's name here.
     part: Part,
 }
@@ -162,6 +162,7 @@ impl NamespaceLab {
             cut: Cut::default(),
             swept,
             hosts: both,
+            powercap: rapl::FOLDER.to_owned(),
             part,
         };
         lab.join(plan.hosts.as_ref()).map_err(cannot_build)?;
@@ -194,26 +195,6 @@ impl NamespaceLab {
     #[must_use]
     pub fn swept(&self) -> &[String] {
         &self.swept
-    }
-
-    /// The machines of the lab's hosts, by the names that the lab gives them; empty on one machine.
-    ///
-    /// # Errors
-    /// When a host went away.
-    pub fn host_environments(&self) -> Result<BTreeMap<String, Environment>> {
-        two_hosts::environments(&self.hosts)
-    }
-
-    /// The programs that cells of the plan need and that a host lacks; none in a lab on this
-    /// machine alone, whose programs are known before it is built.
-    ///
-    /// # Errors
-    /// When a host does not answer.
-    pub fn missing(&self, plan: &LabPlan, cells: &[&Cell]) -> Result<Vec<Missing>> {
-        let nodes = self.hosts.iter().map(LabHost::node);
-        let names = HostName::ALL.map(HostName::name);
-        let hosts: Vec<_> = names.into_iter().zip(nodes).collect();
-        programs::missing_on(plan, cells, &hosts)
     }
 
     /// Process id of a station.
@@ -513,6 +494,10 @@ impl Bench for NamespaceLab {
             Some(up) => up.adapter.counters(&self.site_of(up), dut),
             None => Ok(BTreeMap::new()),
         }
+    }
+
+    fn monitor<'a>(&'a self, _dut: &RunningDut, busy: &[u16]) -> Result<Monitor<'a>> {
+        self.monitor_beside(busy)
     }
 
     fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<()> {

@@ -311,6 +311,11 @@ pub enum Request {
     },
     /// UDP datagrams that this station's kernel received and could not deliver to a socket.
     UdpErrors,
+    /// The energy counters of the machine.
+    Energy {
+        /// Where its kernel shows them: `/sys/class/powercap`.
+        folder: String,
+    },
     /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a
     /// 200.
     HttpGet {
@@ -442,6 +447,8 @@ pub enum Response {
     Readings(NodeReading),
     /// To `SettingsWatchEnd`: neither names of interfaces and counters nor changes have the node.
     SettingsWatched(journal::record::PathSettings),
+    /// To `Energy`: its packages; empty where there are none or they must not be read.
+    Energy(Vec<EnergyZone>),
     /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
     UdpErrors {
         /// Datagrams lost because a socket's receive buffer was full; part of `in_errors`.
@@ -480,6 +487,17 @@ pub struct NodeReading {
     pub pressure_ns: Option<u64>,
     /// CPU time of the programs asked for, in their order. Resolution: one tick, 10 ms.
     pub processes: Vec<CpuTime>,
+}
+
+/// The energy counter of one package.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnergyZone {
+    /// `intel-rapl:0`.
+    pub name: String,
+    /// Microjoules.
+    pub energy_uj: u64,
+    /// Where the counter begins again at 0.
+    pub range_uj: u64,
 }
 
 /// How a program ended.

@@ -57,6 +57,8 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("service") => Ok(fixture::services()),
         Some("disturbed") => Ok(fixture::disturbed()),
         Some("soak") => Ok(fixture::soak()),
+        Some("monitored") => Ok(fixture::monitored()),
+        Some("monitored-frames") => Ok(fixture::monitored_frames()),
         Some("device") => Ok(fixture::cards()),
         Some("hostile-frames") => Ok(fixture::hostile_frames()),
         Some("hostile") => Ok(fixture::hostile()),

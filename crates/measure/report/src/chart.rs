@@ -20,6 +20,7 @@ pub(crate) mod grid;
 mod label;
 pub(crate) mod latency;
 mod marks;
+pub(crate) mod monitored;
 mod percentiles;
 pub(crate) mod ranking;
 mod rows;

@@ -10,6 +10,7 @@ mod device;
 mod disturbed;
 mod figure;
 mod frames;
+mod monitored;
 mod soak;
 
 use crate::evidence::{measured, outcome_name};
@@ -260,6 +261,7 @@ fn columns() -> Vec<Column> {
         .chain(declared(frames::COLUMNS))
         .chain(declared(disturbed::COLUMNS))
         .chain(declared(soak::COLUMNS))
+        .chain(declared(monitored::COLUMNS))
         .chain(declared(device::COLUMNS))
         .chain(declared(compared::COLUMNS))
         .chain(declared(claims::COLUMNS))

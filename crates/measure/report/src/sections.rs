@@ -14,6 +14,7 @@ mod functional;
 mod hybrids;
 mod keys;
 mod latency;
+mod monitored;
 mod published;
 mod ranking;
 mod scaling;
@@ -65,6 +66,7 @@ const SECTIONS: &[Section] = &[
     disturbed::DESYNC,
     disturbed::HOSTILE,
     soak::SECTION,
+    monitored::SECTION,
     tools::SECTION,
     published::SECTION,
     tester::SECTION,

@@ -7,6 +7,7 @@ pub use figures::CellFigures;
 
 use crate::bulk::CpuResult;
 use crate::estimate::Estimate;
+use crate::monitored::{self, EnergyResult, MonitoredValue};
 use crate::overhead::{Ceiling, Overhead};
 use crate::packet_cost::PacketCost;
 use crate::parameters::Parameters;
@@ -64,6 +65,10 @@ pub struct CellResult {
     /// Cycles and instructions per packet; `null` where the processor's counters were not
     /// available, where packets are not counted (TCP, ping), and for a DUT on other machines.
     pub packet_cost: Option<PacketCost>,
+    /// Values of boxes and machines that were read while traffic flowed; empty where none were.
+    pub monitored: Vec<MonitoredValue>,
+    /// Power and energy of boxes and of machines; empty where no power was read.
+    pub energy: Vec<EnergyResult>,
     /// Bytes that the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` without
     /// encryption, with fragmented packets, and if they depend on more than the packet.
     pub overhead: Option<Overhead>,
@@ -302,6 +307,8 @@ fn result(
             _ => CpuResult::of(&measured),
         },
         packet_cost: PacketCost::of(&measured),
+        monitored: monitored::values(&measured),
+        energy: EnergyResult::of(cell, &measured),
     }
 }
 

@@ -29,6 +29,7 @@ mod hybrids;
 mod keys;
 mod latency;
 mod levels;
+mod monitored;
 #[cfg(test)]
 mod noise;
 mod overhead;
@@ -73,6 +74,7 @@ pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
 pub use latency::{Distribution, LatencyResult, Pooled, percentile};
+pub use monitored::{EnergyResult, MonitoredLoad, MonitoredValue, TrialEnergy, monitored_in};
 pub use overhead::{Ceiling, CeilingBasis, Overhead};
 pub use packet_cost::{PacketCost, PerPacket};
 pub use parameters::Parameters;

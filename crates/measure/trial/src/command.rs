@@ -56,6 +56,14 @@ pub struct Commands {
     pub marker: Vec<u8>,
 }
 
+impl Commands {
+    /// The cores of all programs.
+    pub(crate) fn cores(&self) -> Vec<u16> {
+        let programs = self.servers.iter().chain(&self.clients);
+        programs.flat_map(|program| program.cores.clone()).collect()
+    }
+}
+
 /// Why a cell has no commands. The texts say what to change in the campaign.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {

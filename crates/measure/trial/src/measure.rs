@@ -3,7 +3,7 @@
 //! 1. Set the links and start the DUT ([`Bench::start_dut`] waits until A reaches B through it).
 //! 2. Wait until connections of an earlier trial are closed; read offloads and counters, and watch
 //!    every node's settings from here on; start servers on B and clients on A.
-//! 3. While they run: watch every frame of the cipher link for foreign ones, read CPU time at both
+//! 3. While they run: read what the DUT is monitored for; watch every frame of the cipher link for foreign ones, read CPU time at both
 //!    ends of the measured time, and take samples of the cipher link in between.
 //! 4. Wait for clients and servers, read counters and settings again, stop the DUT.
 //! 5. Combine the tools' reports and make every check.
@@ -27,7 +27,7 @@ use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use campaign::plan::{Direction, Measurement};
 use journal::record::{Figures, Latency, Measured, Outcome, Transfer};
 use lab::protocol::{Ended, Program};
-use lab::{Bench, Interrupt, LabError, NodeId, RunningDut};
+use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 use std::time::{Duration, Instant};
 
 /// Time for the tools beyond their running time: connecting, exchanging results, a lost last reply.
@@ -127,6 +127,7 @@ enum Report {
 
 impl Attempt<'_> {
     fn run(&self) -> Result<Measured, TrialError> {
+        let monitor = self.bench.monitor(self.dut, &self.commands.cores())?;
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let settings = SettingsWatch::start(self.bench)?;
@@ -135,7 +136,8 @@ impl Attempt<'_> {
         let look = self.look();
         let watching = look.map(|look| CipherLinkWatch::start(self.bench, self.dut, look));
         let watching = watching.transpose()?;
-        let ran = self.run_tools()?;
+        let (ran, monitored) = monitor.during(|log| self.run_tools(log));
+        let ran = ran?;
         let report = self.report(&ran);
         let killed = ran.clients.iter().any(|client| client.timed_out);
         let (mut seen, mut report) = match (ran.seen, report) {
@@ -179,10 +181,11 @@ impl Attempt<'_> {
             },
             cpu: readings.seen.cpu,
             evidence,
+            monitored,
         })
     }
 
-    fn run_tools(&self) -> Result<ToolRun, TrialError> {
+    fn run_tools(&self, log: &TrafficLog) -> Result<ToolRun, TrialError> {
         let mut tools = Tools::new(self.bench);
         let mut servers = Vec::new();
         for server in &self.commands.servers {
@@ -195,6 +198,10 @@ impl Attempt<'_> {
             starts.push(started.elapsed().as_nanos() as u64);
             clients.push(tools.start(NodeId::A, client)?);
         }
+        let timing = &self.commands.timing;
+        let measured = Duration::from_nanos(timing.measured_ns());
+        let from = started + Duration::from_nanos(timing.warmup_ns);
+        log.flows(None, from, measured);
         let watch = Watcher {
             bench: self.bench,
             dut: self.dut,

@@ -109,6 +109,7 @@ fn with_evidence(
             dut_facts: rig.gateways.facts.clone(),
             ..Evidence::default()
         },
+        ..Measured::default()
     };
     Ok((measured, found.objection))
 }

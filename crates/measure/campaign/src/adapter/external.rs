@@ -1,10 +1,15 @@
 //! Third-party boxes, outside of this machine.
 
 mod gateway;
+mod monitor;
 mod read;
 mod settings;
 
 pub use gateway::{GatewayPeer, IkePeer, IkeSecrets, WireGuardPeer};
+pub use monitor::{
+    Monitor, Observed, Reading, ReadingKind, Secret, SnmpAgent, SnmpAuthentication, SnmpLogin,
+    SnmpPrivacy, Source,
+};
 pub(super) use read::read;
 pub use settings::{BoxFormat, External, ExternalBox, Placeholder, fill_in};
 
@@ -120,7 +125,8 @@ fn in_clear(
 fn time(external: &External) -> Duration {
     let commands = external.boxes.iter().map(|its| {
         let counters = its.counters.len() + its.counter_lines.len();
-        its.commands().count() + 3 * counters
+        let queried = its.queries() + 4 * its.observed.counters.len();
+        its.commands().count() + 3 * counters + queried
     });
     let commands = u32::try_from(commands.sum::<usize>()).unwrap_or(u32::MAX);
     BOX_READY + BOX_COMMAND * commands

@@ -228,3 +228,84 @@ fn a_reset_by_command_needs_the_commands_of_the_box_at_b() {
         );
     }
 }
+
+/// What a box may be monitored by.
+#[test]
+fn every_mistake_of_what_is_monitored_is_reported_at_once() {
+    let text = "\
+campaign: c
+duts:
+  - external:
+      name: a
+      boxes:
+        - version: { oid: 1.3.6.1.2.1.1.1.0 }
+          counters: { a: { metric: x_total }, b: {} }
+          monitor: {}
+        - snmp: { agent: box, community: public }
+          prometheus: https://box/metrics
+  - external:
+      name: b
+      boxes:
+        - snmp: { agent: a/b, user: u, community: { secret_file: relative } }
+        - snmp: { agent: box, user: u, privacy: aes-512, authentication: sha }
+  - external:
+      name: c
+      boxes:
+        - snmp: { agent: box, user: u, password: { secret_env: A-B }, privacy: aes-128 }
+        - snmp: { agent: box, user: u, password: { secret_env: A, secret_file: /a } }
+  - external:
+      name: d
+      boxes:
+        - snmp: { agent: box, community: { secret_env: COMMUNITY } }
+          prometheus: http://box:9100/metrics
+          version: { metric: build_info }
+          monitor:
+            interval: 1 ms
+            cpu: { oid: 1.3.6, metric: x }
+            temperature: { oid: 4.1, scale: 0.0000001 }
+            power: { command: x, oid: 1.3.6 }
+            gauges: { cpu: { command: x, unit: u }, \"a b\": { command: x, unit: u }, c: { command: x } }
+            counters: { cpu: { metric: \"x{a=1}\", unit: u }, d: show }
+            fans: 5
+        - snmp: { agent: box, community: { secret_env: COMMUNITY } }
+          monitor: { cpu: { oid: 1.3.6, scale: 0.1 }, gauges: { cpu: { oid: 1.3.7, unit: x } } }
+trials: [ping: { mtu: 1400 B }]
+";
+    let mistakes = from_text("campaigns/external.yaml", text).unwrap_err();
+    compare("external-monitor-mistakes.txt", &format!("{mistakes}\n"));
+}
+
+#[test]
+fn what_is_monitored_is_in_the_plan_without_secrets() {
+    let text = "\
+campaign: c
+calibrate: off
+duts:
+  - external:
+      name: a
+      boxes:
+        - via: ssh box
+          snmp: { agent: \"2001:db8::1\", user: bench, password: { secret_file: /s/a }, privacy: aes-256-cisco,
+                  privacy_password: { secret_env: PRIVACY } }
+          prometheus: http://box:9100/metrics
+          version: { oid: .1.3.6.1.2.1.1.1.0 }
+          counters:
+            out: { oid: 1.3.6.1.2.1.31.1.1.1.10.2 }
+            in: show in
+          monitor:
+            interval: 500 ms
+            cpu: show cpu {mtu}
+            temperature: { metric: \"temp{chip=\\\"cpu\\\", core=\\\"0\\\"}\" }
+            power: { oid: 1.3.6.1.4.1.318.1.1.26.6.3.1.7.1, scale: 0.1, snmp: { agent: \"pdu:1161\", community: { secret_env: PDU } } }
+            counters: { octets: { oid: 1.3.6.1.2.1.31.1.1.1.6.2, scale: 8, unit: bit } }
+trials: [ping: { mtu: 1400 B }]
+";
+    let campaign = from_text("campaigns/external.yaml", text).unwrap();
+    let lab = lab_from_text("labs/rack.yaml", RACK).unwrap();
+    let plan = campaign.plan(&lab, &HOST).unwrap();
+    let external = plan.cells[0].dut.adapter.external().unwrap();
+    let printed = serde_json::to_string_pretty(&external.boxes[0]).unwrap();
+    compare("external-monitor.json", &format!("{printed}\n"));
+    let again: campaign::plan::ExternalBox = serde_json::from_str(&printed).unwrap();
+    assert_eq!(again, external.boxes[0]);
+}

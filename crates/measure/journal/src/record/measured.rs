@@ -1,6 +1,6 @@
 //! The measurements of a trial: one kind of figures, with CPU time and evidence.
 
-use super::{Cpu, DeviceResult, Evidence, FrameResult, Latency, Transfer, at_most_one};
+use super::{Cpu, DeviceResult, Evidence, FrameResult, Latency, Monitored, Transfer, at_most_one};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -14,6 +14,9 @@ pub struct Measured {
     pub cpu: Cpu,
     /// Evidence that the figures are valid.
     pub evidence: Evidence,
+    /// What was read of devices and machines at an interval; empty where nothing was, and in older
+    /// journals.
+    pub monitored: Monitored,
 }
 
 /// The figures of a trial, by its kind.
@@ -81,6 +84,12 @@ struct Wire<'a> {
     device: Option<Cow<'a, DeviceResult>>,
     cpu: Cpu,
     evidence: Cow<'a, Evidence>,
+    #[serde(default, skip_serializing_if = "is_unmonitored")]
+    monitored: Cow<'a, Monitored>,
+}
+
+fn is_unmonitored(monitored: &Monitored) -> bool {
+    monitored.devices.is_empty()
 }
 
 impl Serialize for Measured {
@@ -92,6 +101,7 @@ impl Serialize for Measured {
             device: self.device().map(Cow::Borrowed),
             cpu: self.cpu,
             evidence: Cow::Borrowed(&self.evidence),
+            monitored: Cow::Borrowed(&self.monitored),
         };
         wire.serialize(serializer)
     }
@@ -115,6 +125,7 @@ impl<'de> Deserialize<'de> for Measured {
             figures: at_most_one(found, keys)?.unwrap_or_default(),
             cpu: wire.cpu,
             evidence: wire.evidence.into_owned(),
+            monitored: wire.monitored.into_owned(),
         })
     }
 }

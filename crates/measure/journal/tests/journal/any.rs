@@ -1,6 +1,7 @@
 //! Proptest strategies for records, for the plan of [`fixture`](crate::fixture).
 
 mod evidence;
+mod monitored;
 mod readings;
 mod variation;
 
@@ -10,6 +11,7 @@ use campaign::plan::PortKind;
 use evidence::evidence;
 use journal::Record;
 use journal::record::*;
+use monitored::monitored;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -138,10 +140,12 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             .prop_map(|found| Figures::Device(Box::new(found)))
             .boxed(),
     ];
-    (figures, cpu(), evidence()).prop_map(|(figures, cpu, evidence)| Measured {
+    let all = (figures, cpu(), evidence(), monitored());
+    all.prop_map(|(figures, cpu, evidence, monitored)| Measured {
         figures,
         cpu,
         evidence,
+        monitored,
     })
 }
 

@@ -1,6 +1,6 @@
 //! `docs/journal.md` names every key that a journal can hold.
 
-use crate::fixture::{header, trial};
+use crate::fixture::{header, monitored, trial};
 use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
@@ -124,6 +124,7 @@ fn records() -> Vec<Record> {
             counted: Some(CpuCounts::default()),
             ..Cpu::default()
         },
+        monitored: monitored(),
     };
     let transfer = Transfer {
         datagrams: Some(Datagrams::default()),

@@ -3,7 +3,7 @@
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
     LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
-    RateKind, RateLayer, Stations, Tool,
+    RateKind, RateLayer, ReadingKind, Stations, Tool,
 };
 use journal::Record;
 use journal::record::*;
@@ -136,4 +136,24 @@ pub(crate) fn trial(cell: usize, repeat: u32, outcome: Outcome) -> Record {
         commands: vec![vec!["iperf3".into(), "-c".into(), "10.3.0.2".into()]],
         outcome,
     }))
+}
+
+/// Readings at an interval with every key.
+pub(crate) fn monitored() -> Monitored {
+    Monitored {
+        windows: vec![TrafficWindow::default()],
+        devices: vec![MonitoredDevice {
+            series: vec![Series {
+                name: "cpu".into(),
+                kind: ReadingKind::Cpu,
+                unit: "%".into(),
+                point_ns: 1,
+                points: vec![SeriesPoint::default()],
+                gaps: vec![SeriesGap::default()],
+                missed: 1,
+                loads: vec![LoadReading::default()],
+            }],
+            ..MonitoredDevice::default()
+        }],
+    }
 }

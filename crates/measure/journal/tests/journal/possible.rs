@@ -203,6 +203,7 @@ fn cpu_time_evidence_and_kind() {
             },
             ..Evidence::default()
         },
+        ..Measured::default()
     };
     contradicts(
         &tcp(),

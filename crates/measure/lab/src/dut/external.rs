@@ -14,19 +14,25 @@
 mod answers;
 mod commands;
 mod gateway;
+mod observed;
 mod stations;
 
 use super::site::by_node;
 use super::{Adapter, Site, daemon};
 use crate::cables::Outside;
+use crate::monitor::Poller;
 use crate::protocol::SealedPort;
+use crate::scan::first_number;
 use crate::switch;
+use crate::sync::lock;
 use crate::{DutAction, FramePath, NodeId, Result, RunningDut, StationPeer};
 use campaign::plan::{self, Direction, ExternalBox, LinkForm, Reset};
 use commands::CommandRunner;
 use gateway::PeerStation;
+use observed::QueriedCounters;
 use stations::Cabling;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// The fact that replaces a proof of encryption where there is no tap.
@@ -39,12 +45,18 @@ pub(super) struct External {
     plan: plan::External,
     /// The station that is the peer of one gateway.
     peer: Option<PeerStation>,
+    /// Counters that no command prints, since the start.
+    queried: Mutex<Vec<QueriedCounters>>,
 }
 
 impl External {
     pub(super) fn new(plan: plan::External) -> Self {
         let peer = PeerStation::of(&plan);
-        Self { plan, peer }
+        Self {
+            plan,
+            peer,
+            queried: Mutex::new(Vec::new()),
+        }
     }
 
     /// The boxes by the gateway that each replaces.
@@ -73,7 +85,7 @@ impl External {
         self.runner(site)?.run(id, &its.via, command)
     }
 
-    fn runner<'a>(&'a self, site: &'a Site<'a>) -> Result<CommandRunner<'a>> {
+    fn runner<'a>(&'a self, site: &'a Site<'_>) -> Result<CommandRunner<'a>> {
         let Some(outside) = site.outside else {
             let reason = "is outside of this machine, and the lab has no cables to it\n\
                           help: write `external: { station_a: eth1, station_b: eth2 }` in the lab's file";
@@ -99,6 +111,10 @@ impl External {
     ) -> Result<()> {
         let runner = self.runner(site)?;
         let outside = runner.outside;
+        let queried = self
+            .boxes()
+            .map(|(id, its)| QueriedCounters::of(site, id, its));
+        *lock(&self.queried) = queried.collect::<Result<_>>()?;
         runner.leave_behind(self.boxes())?;
         for (id, its) in self.boxes() {
             for command in &its.up {
@@ -131,6 +147,9 @@ impl External {
                     "version",
                     answers::fact(&runner.run(id, &its.via, command)?),
                 );
+            }
+            if let Some(source) = &its.observed.version {
+                fact("version", observed::version(site, id, source)?);
             }
             if let (Some(command), Some(suite)) = (&its.suite_told, self.plan.sealed_with()) {
                 let said = runner.run(id, &its.via, command)?;
@@ -203,7 +222,7 @@ impl Adapter for External {
             };
             for (name, command) in &its.counters {
                 let said = runner.run(id, &its.via, command)?;
-                let Some(value) = answers::first_number(&said) else {
+                let Some(value) = first_number(&said) else {
                     let reason = format!(
                         "shows no counter `{name}` on {}: `{command}` printed no number: {}",
                         id.name(),
@@ -220,7 +239,14 @@ impl Adapter for External {
                 }
             }
         }
+        for queried in lock(&self.queried).iter_mut() {
+            queried.read(site, &mut counters)?;
+        }
         Ok(counters)
+    }
+
+    fn pollers<'a>(&'a self, site: &Site<'a>) -> Result<Vec<Poller<'a>>> {
+        observed::pollers(self, site)
     }
 
     /// Done when the box has taken the command: it reports no more by itself.

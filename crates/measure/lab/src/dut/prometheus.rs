@@ -1,5 +1,6 @@
 //! Counters from the Prometheus text format, summed over lanes.
 
+use crate::exposition::{Sample, samples};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const LANE: &str = "lane";
 /// `dropped_packets.replayed`. Fractional seconds become `…_ns`.
 pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
-    for (name, value) in text.lines().filter_map(sample) {
+    for (name, value) in own(text).filter_map(|sample| counter(&sample)) {
         *counters.entry(name).or_insert(0) += value;
     }
     counters
@@ -29,46 +30,37 @@ pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
 
 /// Returns the sum of a gauge, named without prefix, over all its labels; 0 if there is none.
 pub(super) fn gauge(text: &str, name: &str) -> u64 {
-    let of_name = text.lines().filter_map(series).filter(|it| it.0 == name);
+    let of_name = own(text).filter(|sample| sample.name == name);
     of_name
-        .filter_map(|(.., value)| value.parse::<u64>().ok())
+        .filter_map(|sample| sample.value.parse::<u64>().ok())
         .sum()
 }
 
-/// Returns the distinct values of a label of a metric, named without prefix. Values with a comma or
-/// a quotation mark are truncated.
+/// Returns the distinct values of a label of a metric, named without prefix.
 pub(super) fn values(text: &str, name: &str, label: &str) -> BTreeSet<String> {
-    let of_name = text.lines().filter_map(series).filter(|it| it.0 == name);
-    let labels = of_name.flat_map(|(_, labels, _)| labels.split(','));
-    let pairs = labels.filter_map(|it| it.split_once('='));
-    let own = pairs.filter(|(key, _)| *key == label);
-    own.map(|(_, quoted)| quoted.trim_matches('"').to_owned())
+    let of_name = own(text).filter(|sample| sample.name == name);
+    of_name
+        .filter_map(|sample| sample.label(label).map(str::to_owned))
         .collect()
 }
 
-/// Name without prefix, labels and value.
-fn series(line: &str) -> Option<(&str, &str, &str)> {
-    let (series, value) = line.trim().strip_prefix(PREFIX)?.rsplit_once(' ')?;
-    let (name, labels) = match series.split_once('{') {
-        Some((name, labels)) => (name, labels.strip_suffix('}')?),
-        None => (series, ""),
-    };
-    Some((name, labels, value))
+/// The encryptor's samples, their names without prefix.
+fn own(text: &str) -> impl Iterator<Item = Sample<'_>> {
+    samples(text).filter_map(|sample| {
+        let name = sample.name.strip_prefix(PREFIX)?;
+        Some(Sample { name, ..sample })
+    })
 }
 
-fn sample(line: &str) -> Option<(String, u64)> {
-    let (name, labels, value) = series(line)?;
-    let name = name.strip_suffix(SUFFIX)?;
+fn counter(sample: &Sample<'_>) -> Option<(String, u64)> {
+    let name = sample.name.strip_suffix(SUFFIX)?;
     let (mut name, value) = match name.strip_suffix(SECONDS) {
-        Some(name) => (format!("{name}{NANOSECONDS}"), nanoseconds(value)?),
-        None => (name.to_owned(), value.parse().ok()?),
+        Some(name) => (format!("{name}{NANOSECONDS}"), nanoseconds(sample.value)?),
+        None => (name.to_owned(), sample.value.parse().ok()?),
     };
-    for label in labels.split(',').filter(|label| !label.is_empty()) {
-        let (key, quoted) = label.split_once('=')?;
-        if key != LANE {
-            name.push('.');
-            name.push_str(quoted.trim_matches('"'));
-        }
+    for (_, value) in sample.labels.iter().filter(|(key, _)| *key != LANE) {
+        name.push('.');
+        name.push_str(value);
     }
     Some((name, value))
 }

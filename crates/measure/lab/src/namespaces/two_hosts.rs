@@ -1,11 +1,12 @@
 //! The two hosts of a lab whose stations are not all on this machine.
 
-use super::{Setup, cannot_build};
+use super::{NamespaceLab, Setup, cannot_build};
 use crate::hosts::part::Part;
 use crate::hosts::{RemoteHost, Seat};
+use crate::programs::{self, Missing};
 use crate::protocol::{Request, Response};
 use crate::{Interrupt, Node, NodeId, Result, Station, dut};
-use campaign::plan::{Host, HostName, Hosts, LabPlan};
+use campaign::plan::{Cell, Host, HostName, Hosts, LabPlan};
 use journal::record::Environment;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,15 +27,32 @@ impl LabHost {
     }
 }
 
-/// What the hosts are, by the names that a lab gives them.
-pub(super) fn environments(hosts: &[LabHost]) -> Result<BTreeMap<String, Environment>> {
-    let named = HostName::ALL.into_iter().zip(hosts);
-    let environment =
-        |(name, host): (HostName, &LabHost)| match host.node().call(Request::Environment)? {
-            Response::Environment(found) => Ok((name.name().to_owned(), *found)),
-            other => Err(host.node().unexpected(&other)),
-        };
-    named.map(environment).collect()
+impl NamespaceLab {
+    /// The machines of the lab's hosts, by the names that the lab gives them; empty on one machine.
+    ///
+    /// # Errors
+    /// When a host went away.
+    pub fn host_environments(&self) -> Result<BTreeMap<String, Environment>> {
+        let named = HostName::ALL.into_iter().zip(&self.hosts);
+        let environment =
+            |(name, host): (HostName, &LabHost)| match host.node().call(Request::Environment)? {
+                Response::Environment(found) => Ok((name.name().to_owned(), *found)),
+                other => Err(host.node().unexpected(&other)),
+            };
+        named.map(environment).collect()
+    }
+
+    /// The programs that cells of the plan need and that a host lacks; none in a lab on this
+    /// machine alone, whose programs are known before it is built.
+    ///
+    /// # Errors
+    /// When a host does not answer.
+    pub fn missing(&self, plan: &LabPlan, cells: &[&Cell]) -> Result<Vec<Missing>> {
+        let nodes = self.hosts.iter().map(LabHost::node);
+        let names = HostName::ALL.map(HostName::name);
+        let hosts: Vec<_> = names.into_iter().zip(nodes).collect();
+        programs::missing_on(plan, cells, &hosts)
+    }
 }
 
 pub(super) type Opened = (LabHost, Vec<Seat>, Vec<String>);

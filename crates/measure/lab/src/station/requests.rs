@@ -5,6 +5,7 @@ use super::process::Process;
 use super::processes::Processes;
 use crate::clocks::{self, Answerer};
 use crate::hosts::part::Part;
+use crate::monitor::rapl;
 use crate::perf::Counting;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
 use crate::sample::{self, Expected, Watch};
@@ -289,6 +290,9 @@ impl Requests {
                 .map_err(|error| format!("cannot compare clocks on `{}`: {error}", ask.interface)),
             Request::SettingsWatch => self.watch_settings(),
             Request::SettingsWatchEnd { watch } => self.end_settings(watch),
+            Request::Energy { folder } => rapl::read(Path::new(&folder))
+                .map(Response::Energy)
+                .map_err(|error| error.to_string()),
             Request::UdpErrors => {
                 procfs::udp_errors().map_err(|error| format!("cannot read /proc/net/snmp: {error}"))
             }

@@ -32,6 +32,7 @@ pub(crate) fn environment(run: &Run<'_>) -> Table {
     );
     push("CPU features", machine.cpu_features.join(", "));
     push("Hardware counters", machine.hardware_counters.clone());
+    push("Energy counters", machine.energy_counters.clone());
     push("Frequency governor", machine.governor.clone());
     let memory = match machine.memory_bytes {
         0 => String::new(),

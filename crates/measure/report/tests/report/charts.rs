@@ -180,6 +180,8 @@ static DRAWN: LazyLock<Vec<Drawn>> = LazyLock::new(|| {
         ("suites", fixture::suites(Some(10_000_000_000))),
         ("only-baseline", fixture::only(true)),
         ("dozen", fixture::dozen()),
+        ("monitored", fixture::monitored()),
+        ("monitored-frames", fixture::monitored_frames()),
     ];
     let named = named.map(|(name, journal)| (name.to_owned(), journal));
     let random = (1..=5).map(|seed| (format!("random {seed}"), fixture::random(seed)));

@@ -26,6 +26,8 @@ mod frames;
 mod hostile;
 #[path = "fixture/maker.rs"]
 mod maker;
+#[path = "fixture/monitored.rs"]
+mod monitored;
 #[path = "fixture/random.rs"]
 mod random;
 #[path = "fixture/scaling.rs"]
@@ -44,6 +46,20 @@ const STARTED_NS: u64 = 1_795_174_200 * SECOND_NS;
 /// The quick campaign, complete.
 pub(crate) fn quick() -> Journal {
     Maker::new(plan("quick", quick_cells(), 3)).finish()
+}
+
+/// The quick campaign, whose devices were read at an interval.
+pub(crate) fn monitored() -> Journal {
+    let mut journal = quick();
+    monitored::monitor(&mut journal);
+    journal
+}
+
+/// The same of frame tests.
+pub(crate) fn monitored_frames() -> Journal {
+    let mut journal = frame_tests();
+    monitored::monitor(&mut journal);
+    journal
 }
 
 /// A campaign of the repository's, as its file says, on eight cores.
@@ -385,6 +401,7 @@ fn environment() -> Environment {
         hypervisor: "KVM".into(),
         privilege: "root".into(),
         hardware_counters: String::new(),
+        energy_counters: String::new(),
         clock_discipline: String::new(),
         hosts: std::collections::BTreeMap::new(),
         sysctls: map(&[

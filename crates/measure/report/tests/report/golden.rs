@@ -32,7 +32,7 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 15] {
+fn runs() -> [(&'static str, Journal); 16] {
     [
         ("device", fixture::cards()),
         ("peers", fixture::peers(5)),
@@ -44,6 +44,7 @@ fn runs() -> [(&'static str, Journal); 15] {
         ("scaling", fixture::scaling()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),
+        ("monitored", fixture::monitored_frames()),
         ("empty", fixture::empty()),
         ("large", fixture::large()),
         ("hostile", fixture::hostile()),
@@ -64,6 +65,8 @@ fn markdown_is_as_it_was() {
         ("frames", fixture::frame_tests()),
         ("peers", fixture::peers(5)),
         ("suites", fixture::suites(None)),
+        ("monitored", fixture::monitored()),
+        ("monitored-frames", fixture::monitored_frames()),
     ] {
         let path = format!("crates/measure/report/tests/golden/{name}.md");
         assert_golden(&path, &report::build(&journal).markdown);
@@ -121,6 +124,7 @@ fn charts_are_as_they_were() {
         ("suites", fixture::suites(Some(10_000_000_000))),
         ("scaling", fixture::scaling()),
         ("troubled", fixture::troubled()),
+        ("monitored", fixture::monitored()),
     ] {
         let html = report::build(&journal).html;
         let charts = html.split("<svg").skip(1);

@@ -13,6 +13,7 @@ mod frames;
 mod hybrids;
 mod keys;
 mod machine;
+mod monitored;
 mod null_run;
 mod path;
 mod published;

@@ -66,6 +66,7 @@ impl Context<'_> {
                 devices: found,
                 found: DeviceFound::Speed(trial),
             })),
+            ..Measured::default()
         };
         Ok(judge(measured, None, None))
     }

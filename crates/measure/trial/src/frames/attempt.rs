@@ -27,7 +27,7 @@ use crate::settings::SettingsWatch;
 use crate::watch::WatchPoint;
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
-use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut};
+use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 
 /// Makes a frame test.
 pub(crate) fn attempt(
@@ -110,9 +110,28 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
+    /// Measures while the DUT is monitored.
     fn run(
         &self,
         dut: &mut RunningDut,
+        events: EventSink<'_>,
+        words: &mut Vec<Vec<String>>,
+    ) -> Result<(Measured, Option<String>), TrialError> {
+        let busy = [&self.cores.a[..], &self.cores.b].concat();
+        let monitor = self.bench.monitor(dut, &busy)?;
+        let (found, monitored) = monitor.during(|log| self.measure(dut, log, events, words));
+        let (measured, objection) = found?;
+        let measured = Measured {
+            monitored,
+            ..measured
+        };
+        Ok((measured, objection))
+    }
+
+    fn measure(
+        &self,
+        dut: &mut RunningDut,
+        log: &TrafficLog,
         events: EventSink<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
@@ -140,7 +159,7 @@ impl Attempt<'_> {
             (self.trial.cell, &self.test.traffic),
             &self.path,
             (self.cores.clone(), self.trial.links.rate_bps),
-            look,
+            (look, log),
             clocks,
         )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
@@ -190,6 +209,7 @@ impl Attempt<'_> {
             figures: Figures::Frames(Box::new(found.result)),
             cpu: readings.seen.cpu,
             evidence,
+            ..Measured::default()
         };
         Ok((measured, found.objection))
     }

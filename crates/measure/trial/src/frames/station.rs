@@ -29,7 +29,7 @@ use crate::watch::{WatchPoint, add_foreign};
 use campaign::plan::{Cell, Traffic};
 use journal::record::{CipherWatch, Disturbance};
 use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
-use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut};
+use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 use port::FramePortKind;
 use readings::PathReader;
 pub(super) use sampled::Sampled;
@@ -73,6 +73,7 @@ pub(crate) struct StationRig<'a> {
     /// Where the ends of the path have two clocks.
     clocks: Option<HostClocks<'a>>,
     look: Option<WatchPoint<'a>>,
+    log: &'a TrafficLog,
     /// What was read during the last trial with samples.
     pub(super) sampled: Option<Sampled>,
     /// Foreign frames of the cipher link over all trials; `None` where nothing looks there.
@@ -100,7 +101,7 @@ impl<'a> StationRig<'a> {
         (cell, traffic): (&'a Cell, &'a Traffic),
         path: &FramePath,
         (cores, line_bps): (Cores, Option<u64>),
-        look: Option<WatchPoint<'a>>,
+        (look, log): (Option<WatchPoint<'a>>, &'a TrafficLog),
         clocks: Option<HostClocks<'a>>,
     ) -> Result<Self, LabError> {
         let way = |path| Way {
@@ -127,6 +128,7 @@ impl<'a> StationRig<'a> {
             reader,
             clocks,
             look,
+            log,
             sampled: None,
             watched: None,
         })
@@ -226,11 +228,15 @@ impl<'a> StationRig<'a> {
         self.programs.extend(senders.iter().cloned());
         let senders = tools.start_together(&senders)?;
         let now = Instant::now();
+        let started = start.map_or(now, |start| now.max(start));
+        let time = Duration::from_nanos(load.duration_ns);
+        self.log
+            .flows(Some(load.frames_per_s.unwrap_or(0)), started, time);
         Ok(Running {
             tools,
             load: *load,
             began,
-            started: start.map_or(now, |start| now.max(start)),
+            started,
             senders,
             receivers,
             attacker,

@@ -3,8 +3,10 @@
 //! Each scenario has a network namespace of its own for what is the machine's otherwise: this
 //! executable is started again in one.
 
+mod agent;
 mod forms;
 mod gateway;
+mod monitored;
 mod rack;
 
 use crate::busy;
@@ -27,7 +29,7 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 17] = [
+pub(crate) const ALL: [(&str, fn()); 19] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     (
         "bumps_in_the_wire_that_seal_frames_pass_every_check",
@@ -81,6 +83,13 @@ pub(crate) const ALL: [(&str, fn()); 17] = [
     ("an_interrupted_run_takes_the_boxes_down", || {
         outside("interrupted")
     }),
+    ("boxes_are_monitored_while_traffic_flows", || {
+        outside("monitored")
+    }),
+    (
+        "what_cannot_be_monitored_fails_the_cell_before_it_is_measured",
+        || outside("unreadable"),
+    ),
 ];
 
 /// Plays a scenario in a network namespace that is its own.
@@ -124,6 +133,8 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "opaque-lies" => forms::opaque_lies(),
         "killed" => killed(),
         "interrupted" => interrupted(),
+        "monitored" => monitored::monitored(),
+        "unreadable" => monitored::unreadable(),
         other => panic!("no scenario `{other}`"),
     };
     match busy::skipped(0, play) {

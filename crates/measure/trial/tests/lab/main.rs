@@ -13,6 +13,7 @@ mod attacks;
 mod busy;
 mod disturbed;
 mod encryptors;
+mod energy;
 mod external;
 mod frames;
 mod known;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         ("trials", &trials::ALL[..]),
         ("frames", &frames::ALL[..]),
         ("encryptors", &encryptors::ALL[..]),
+        ("energy", &energy::ALL[..]),
         ("attacks", &attacks::ALL[..]),
         ("disturbed", &disturbed::ALL[..]),
         ("past", &past::ALL[..]),

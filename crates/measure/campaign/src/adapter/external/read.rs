@@ -1,6 +1,7 @@
 //! Reads the settings of third-party boxes.
 
 use super::gateway::{self, GatewayPeer, IkePeer};
+use super::monitor::{Observed, Source, Sources, read_counter, read_monitor, read_version};
 use super::settings::{BoxFormat, External, ExternalBox, Placeholder, fill_in};
 use crate::adapter::carrier::{Carrier, Form, LinkForm};
 use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Bytes;
 use wire::{Suite, l2tp};
-use yaml::{Map, Node, Reported};
+use yaml::{Map, Node, Reported, Spanned};
 
 /// One box at each end of the link that is watched.
 const BOXES_MAX: usize = 2;
@@ -339,10 +340,22 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
     let commands = |key| map.with_default(key, Vec::new(), read_commands);
     let (up, down, counter_lines) = (commands("up"), commands("down"), commands("counter_lines"));
     let command = |key| map.with_default(key, None, |node| read_command(node).map(Some));
-    let (version, suite_told) = (command("version"), command("suite_told"));
+    let suite_told = command("suite_told");
     let (reset, started) = (command("reset"), command("started"));
-    let counters = map.with_default("counters", BTreeMap::new(), read_counters);
-    let (reset, started) = (reset?, started?);
+    let sources = Sources::read(map, Sources::default());
+    // Keys that depend on them are not read with wrong ones.
+    let given = sources
+        .as_ref()
+        .map_or_else(|_| Sources::default(), Clone::clone);
+    let version = map.with_default("version", (None, None), |node| match node.is_map() {
+        true => Ok((None, Some(read_version(node, &given)?))),
+        false => Ok((Some(read_command(node)?), None)),
+    });
+    let none = Default::default();
+    let counters = map.with_default("counters", none, |node| read_counters(node, &given));
+    let monitor = map.with_default("monitor", None, |node| read_monitor(node, &given).map(Some));
+    let (reset, started, (version, queried)) = (reset?, started?, version?);
+    sources?;
     if reset.is_some() && started.is_none() {
         let help = "write `started`: a command that prints what differs after each restart, for example a boot id or \
                     a process id";
@@ -350,16 +363,22 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
             .node()
             .mistake("nothing shows that `reset` restarted this box", help));
     }
+    let (counters, queried_counters) = counters?;
     Ok(ExternalBox {
         via: via?,
         up: up?,
         down: down?,
-        version: version?,
+        version,
         suite_told: suite_told?,
-        counters: counters?,
+        counters,
         counter_lines: counter_lines?,
         reset,
         started,
+        observed: Observed {
+            version: queried,
+            counters: queried_counters,
+            monitor: monitor?,
+        },
     })
 }
 
@@ -380,7 +399,7 @@ fn read_commands(node: Node<'_>) -> Result<Vec<String>, Reported> {
 }
 
 /// A command whose placeholders are known.
-fn read_command(node: Node<'_>) -> Result<String, Reported> {
+pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
     let command = node.text()?.trim_end();
     let chars = command.chars().count();
     if command.trim().is_empty() || chars > COMMAND_CHARS_MAX {
@@ -399,20 +418,36 @@ fn read_command(node: Node<'_>) -> Result<String, Reported> {
     }
 }
 
-fn read_counters(node: Node<'_>) -> Result<BTreeMap<String, String>, Reported> {
-    let counters = node.entries(|key, value| {
-        let name = key.value;
-        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        if name.is_empty() || name.len() > COUNTER_CHARS_MAX || !name.chars().all(fits) {
-            let what = format!("a counter cannot be named `{name}`");
-            let help = format!("use up to {COUNTER_CHARS_MAX} letters, digits and _ - .");
-            return Err(value.mistake_at(&key.place, what, help));
+/// Counters by commands, and those that are read otherwise.
+type Counters = (BTreeMap<String, String>, BTreeMap<String, Source>);
+
+fn read_counters(node: Node<'_>, sources: &Sources) -> Result<Counters, Reported> {
+    let mut counters = Counters::default();
+    node.entries(|key, value| {
+        read_name(&key, value, "a counter")?;
+        let name = key.value.to_owned();
+        match value.is_map() {
+            true => drop(counters.1.insert(name, read_counter(value, sources)?)),
+            false => drop(counters.0.insert(name, read_command(value)?)),
         }
-        Ok((name.to_owned(), read_command(value)?))
+        Ok(())
     })?;
-    if counters.len() > COUNTERS_MAX {
-        let what = format!("{} counters are given", counters.len());
+    let count = counters.0.len() + counters.1.len();
+    if count > COUNTERS_MAX {
+        let what = format!("{count} counters are given");
         return Err(node.mistake(what, format!("write {COUNTERS_MAX} at most")));
     }
-    Ok(counters.into_iter().collect())
+    Ok(counters)
+}
+
+/// Checks the name of `what`, as journals and tables have it.
+pub(super) fn read_name(key: &Spanned<&str>, value: Node<'_>, what: &str) -> Result<(), Reported> {
+    let name = key.value;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if name.is_empty() || name.len() > COUNTER_CHARS_MAX || !name.chars().all(fits) {
+        let what = format!("{what} cannot be named `{name}`");
+        let help = format!("use up to {COUNTER_CHARS_MAX} letters, digits and _ - .");
+        return Err(value.mistake_at(&key.place, what, help));
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Settings of third-party boxes in the path.
 
 use super::gateway::GatewayPeer;
+use super::monitor::Observed;
 use crate::adapter::carrier::{Carrier, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -110,6 +111,9 @@ pub struct ExternalBox {
     /// start time. Set where `reset` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
+    /// What is read by SNMP or from a page, and what is read while traffic flows.
+    #[serde(default, skip_serializing_if = "Observed::is_empty")]
+    pub observed: Observed,
 }
 
 impl ExternalBox {
@@ -118,7 +122,8 @@ impl ExternalBox {
         let lists = [&self.up, &self.down, &self.counter_lines];
         let lists = lists.into_iter().flatten();
         let asked = self.version.iter().chain(&self.suite_told);
-        let all = lists.chain(asked).chain(self.counters.values());
+        let read = self.counters.values().chain(self.observed.commands());
+        let all = lists.chain(asked).chain(read);
         all.map(String::as_str)
     }
 }

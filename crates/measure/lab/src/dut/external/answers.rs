@@ -24,14 +24,6 @@ pub(super) fn has_word(said: &str, word: &str) -> bool {
     })
 }
 
-/// Returns the first number: digits with no letter, digit or dot before or after them.
-pub(super) fn first_number(said: &str) -> Option<u64> {
-    let of_word = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
-    let words = said.split(|c: char| !of_word(c));
-    let whole = |word: &str| word.trim_end_matches('.').parse().ok();
-    words.filter_map(whole).next()
-}
-
 /// Returns the lines that are a name and a number.
 pub(super) fn numbered_lines(said: &str) -> Vec<(String, u64)> {
     let pair = |line: &str| {
@@ -60,20 +52,6 @@ mod tests {
         assert!(has_word(said, "AES-GCM-256"));
         assert!(!has_word(said, "aes-gcm") && !has_word(said, "gcm-256"));
         assert!(has_word("enc-algorithm=aes-gcm", "aes-gcm"));
-    }
-
-    #[test]
-    fn the_first_number_is_a_whole_one() {
-        for (said, number) in [
-            ("  Encrypted packets:        1234", Some(1234)),
-            ("ge-0/0/1.0 in 17", Some(0)),
-            ("gw1 192.0.2.1 rate 1.5 count 42.", Some(42)),
-            ("packets=7 bytes=8", Some(7)),
-            ("none at all", None),
-            ("99999999999999999999999", None),
-        ] {
-            assert_eq!(first_number(said), number, "{said}");
-        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl<'a> CommandRunner<'a> {
         interrupt: Option<&Interrupt>,
     ) -> Result<String> {
         let host: &dyn Node = &self.outside.host;
-        let limit = Duration::from_nanos(self.plan.limit_ns);
+        let limit = self.limit();
         let deadline = Deadline::after(limit);
         let program = self.program(via, command)?;
         let words = match via {
@@ -116,7 +116,12 @@ impl<'a> CommandRunner<'a> {
         }
     }
 
-    fn program(&self, via: &[String], command: &str) -> Result<Program> {
+    /// How long one command may take.
+    pub(super) const fn limit(&self) -> Duration {
+        Duration::from_nanos(self.plan.limit_ns)
+    }
+
+    pub(super) fn program(&self, via: &[String], command: &str) -> Result<Program> {
         let command = fill_in(command, |placeholder| self.value(placeholder)).map_err(|word| {
             let reason = format!("has a command with `{{{word}}}`, which is not a placeholder");
             self.site.error(reason)

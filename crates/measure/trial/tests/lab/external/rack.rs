@@ -23,6 +23,11 @@ use wire::Suite;
 /// MTU of unused cables, which no cell has.
 pub(super) const IDLE_MTU: &str = "1496";
 
+/// The tester's address at the first box's management port.
+pub(super) const TESTER: &str = "198.51.100.1";
+/// The box's.
+pub(super) const MANAGED: &str = "198.51.100.11";
+
 /// What a box does with packets for the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
@@ -299,6 +304,19 @@ impl Rack {
             .into(),
             ..ExternalBox::default()
         }
+    }
+
+    /// A cable past the others to the first box, by which it is managed.
+    pub(super) fn manage(&self) {
+        let pid = self.boxes[0].id();
+        run(&format!(
+            "ip link add mgmt type veth peer name mgmt netns {pid}"
+        ));
+        run(&format!("ip address add {TESTER}/24 dev mgmt"));
+        run("ip link set mgmt up");
+        let inside = format!("nsenter --net=/proc/{pid}/ns/net ip");
+        run(&format!("{inside} address add {MANAGED}/24 dev mgmt"));
+        run(&format!("{inside} link set mgmt up"));
     }
 
     /// What runs a command in a box.

@@ -1,0 +1,109 @@
+//! What is read of boxes by SNMP or from pages, and what is read at an interval.
+
+use super::{External, answers};
+use crate::dut::Site;
+use crate::monitor::{BoxCommand, Count, Poller, Queries, Reader};
+use crate::{LabError, NodeId, Result};
+use campaign::plan::{ExternalBox, ReadingKind, Source};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Counters of one box that no command prints.
+pub(super) struct QueriedCounters {
+    gateway: NodeId,
+    names: Vec<String>,
+    queries: Queries,
+    /// Counters of 32 bits are followed over their end.
+    counts: Vec<Count>,
+}
+
+impl QueriedCounters {
+    /// Prepares the counters of a box.
+    pub(super) fn of(site: &Site<'_>, gateway: NodeId, its: &ExternalBox) -> Result<Self> {
+        let counters = &its.observed.counters;
+        let sources = counters.values().enumerate();
+        let queries = Queries::prepare(sources.map(|(number, source)| (number, source, true)));
+        Ok(Self {
+            gateway,
+            names: counters.keys().cloned().collect(),
+            queries: queries.map_err(|error| cannot_read(site, gateway, &error))?,
+            counts: vec![Count::default(); counters.len()],
+        })
+    }
+
+    /// Reads them and adds them by `gateway/counter`.
+    pub(super) fn read(
+        &mut self,
+        site: &Site<'_>,
+        counters: &mut BTreeMap<String, u64>,
+    ) -> Result<()> {
+        let gateway = self.gateway.name();
+        let failed = |(number, why): (usize, String)| {
+            let name = &self.names[number];
+            site.error(format!("shows no counter `{name}` on {gateway}: {why}"))
+        };
+        for (number, answer) in self.queries.all().map_err(failed)? {
+            let counted = answer.count().and_then(|(count, range)| {
+                // One that was reset counts anew, as one that a command prints.
+                let _ = self.counts[number].advance(count, range);
+                Ok(self.counts[number].total())
+            });
+            let total = counted.map_err(|why| failed((number, why)))?;
+            counters.insert(format!("{gateway}/{}", self.names[number]), total);
+        }
+        Ok(())
+    }
+}
+
+/// Reads a box's model and software where no command prints it.
+pub(super) fn version(site: &Site<'_>, gateway: NodeId, source: &Source) -> Result<String> {
+    let failed = |why: String| cannot_read(site, gateway, &why);
+    let queries = Queries::prepare([(0, source, false)].into_iter()).map_err(failed)?;
+    let answers = queries.all().map_err(|(_, why)| failed(why))?;
+    let text: Vec<_> = answers.values().map(|answer| answer.text()).collect();
+    Ok(answers::fact(&text.concat()))
+}
+
+/// Prepares the readings of boxes at an interval.
+pub(super) fn pollers<'a>(external: &External, site: &Site<'a>) -> Result<Vec<Poller<'a>>> {
+    let mut pollers = Vec::new();
+    for (gateway, its) in external.boxes() {
+        let (Some(monitor), Some(outside)) = (&its.observed.monitor, site.outside) else {
+            continue;
+        };
+        let runner = external.runner(site)?;
+        let mut readers = Vec::new();
+        for (number, reading) in monitor.readings.iter().enumerate() {
+            if let Source::Command(command) = &reading.source {
+                let command = BoxCommand {
+                    host: &outside.host,
+                    program: runner.program(&its.via, command)?,
+                    limit: runner.limit(),
+                };
+                readers.push(Reader::Command(number, command));
+            }
+        }
+        let sources = monitor
+            .readings
+            .iter()
+            .enumerate()
+            .map(|(number, reading)| {
+                let is_counter = reading.kind == ReadingKind::Counter;
+                (number, &reading.source, is_counter)
+            });
+        let queries = Queries::prepare(sources);
+        let queries = queries.map_err(|error| cannot_read(site, gateway, &error))?;
+        readers.push(Reader::Queries(queries));
+        pollers.push(Poller::of_box(
+            gateway.name().to_owned(),
+            Duration::from_nanos(monitor.interval_ns),
+            monitor.readings.clone(),
+            readers,
+        ));
+    }
+    Ok(pollers)
+}
+
+fn cannot_read(site: &Site<'_>, gateway: NodeId, why: &str) -> LabError {
+    site.error(format!("cannot be read on {}: {why}", gateway.name()))
+}

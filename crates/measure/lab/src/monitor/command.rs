@@ -1,0 +1,45 @@
+//! A command of a box that is run again and again.
+
+use super::Answer;
+use crate::protocol::{Program, Request, Response};
+use crate::{Interrupt, LabError, Node, Station};
+use std::time::Duration;
+
+/// A command on the host, without placeholders.
+pub(crate) struct BoxCommand<'a> {
+    pub(crate) host: &'a Station,
+    pub(crate) program: Program,
+    pub(crate) limit: Duration,
+}
+
+impl BoxCommand<'_> {
+    /// Runs it and returns what it printed, with its CPU time in nanoseconds.
+    pub(super) fn run(&self, over: &Interrupt) -> Result<(Answer, u64), String> {
+        let host: &dyn Node = self.host;
+        let failed = |error: LabError| error.to_string();
+        let process = host
+            .start(self.program.clone(), self.limit)
+            .map_err(failed)?;
+        let wait = Request::Wait {
+            process,
+            limit_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
+        };
+        let ended = match self.host.call_unless(wait, over) {
+            Ok(Response::Ended(ended)) => ended,
+            Ok(other) => return Err(failed(host.unexpected(&other))),
+            Err(LabError::Interrupted) => {
+                host.wait(process, Duration::ZERO).map_err(failed)?;
+                return Err("the trial ended meanwhile".to_owned());
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        match ended.code {
+            _ if ended.timed_out => Err(format!("did not end within {} s", self.limit.as_secs())),
+            Some(0) => {
+                let cpu_ns = ended.cpu.user_ns + ended.cpu.system_ns;
+                Ok((Answer::Text(ended.stdout), cpu_ns))
+            }
+            _ => Err(format!("failed ({}){}", ended.how(), ended.last_words())),
+        }
+    }
+}

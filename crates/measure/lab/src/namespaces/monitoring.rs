@@ -1,0 +1,49 @@
+//! Readings of a lab's machines and of the DUT that is up, at an interval.
+
+use super::NamespaceLab;
+use crate::monitor::Poller;
+use crate::{LabError, Monitor, NodeId, Result};
+use campaign::plan::HostName;
+
+impl NamespaceLab {
+    /// Reads the energy counters of its machines in another folder of the form of
+    /// `/sys/class/powercap`.
+    pub fn set_powercap(&mut self, folder: impl Into<String>) {
+        self.powercap = folder.into();
+    }
+
+    /// Prepares the readings of boxes, on other CPUs than `busy`, and of machines.
+    pub(super) fn monitor_beside(&self, busy: &[u16]) -> Result<Monitor<'_>> {
+        let mut pollers = Vec::new();
+        if let Some(up) = &self.dut {
+            for mut poller in up.adapter.pollers(&self.site_of(up))? {
+                poller.check().map_err(|(name, why)| {
+                    let box_name = poller.name();
+                    let reason = format!("shows no `{name}` on {box_name}: {why}");
+                    LabError::dut(&up.name, reason)
+                })?;
+                pollers.push(poller.beside(busy));
+            }
+        }
+        pollers.extend(self.machines()?.into_iter().map(|it| it.beside(busy)));
+        Ok(Monitor::new(pollers))
+    }
+
+    /// The machines that count their energy.
+    fn machines(&self) -> Result<Vec<Poller<'_>>> {
+        let machine = [("machine".to_owned(), self.station(NodeId::A))];
+        let names = HostName::ALL.map(|name| format!("host {}", name.name()));
+        let hosts = names
+            .into_iter()
+            .zip(self.hosts.iter().map(|host| host.node()));
+        let machines: Vec<_> = match self.hosts.is_empty() {
+            true => machine.into(),
+            false => hosts.collect(),
+        };
+        let pollers = machines
+            .into_iter()
+            .map(|(name, node)| Poller::of_machine(name, node, &self.powercap));
+        let pollers: Result<Vec<_>> = pollers.collect();
+        Ok(pollers?.into_iter().flatten().collect())
+    }
+}
