@@ -129,7 +129,7 @@ impl Probe {
             *rest = behind;
             Some(*field)
         }
-        let mut rest = body.first_chunk::<BODY_BYTES>()?.as_slice();
+        let mut rest = (body.len() == BODY_BYTES).then_some(body)?;
         let magic = [take(&mut rest)?, take(&mut rest)?].map(u32::from_be_bytes);
         let [is_answer] = take(&mut rest)?;
         let probe = Self {

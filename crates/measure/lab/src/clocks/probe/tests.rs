@@ -80,6 +80,7 @@ proptest! {
     fn nothing_else_is_a_probe(probe in probe(), at in 12_usize..22, change in 1_u8.., cut in 0..PROBE_BYTES) {
         let mut frame = probe.write(&ADDRESSES[0]);
         prop_assert!(!is_probe(&frame[..cut]));
+        prop_assert!(!is_probe(&[&frame[..], &[0]].concat()));
         frame[at] ^= change;
         prop_assert!(!is_probe(&frame));
         let mut over_udp = probe.write(&ADDRESSES[1]);
