@@ -322,8 +322,8 @@ pub trait Bench {
         None
     }
 
-    /// Interfaces of network cards that traffic of the running DUT crosses, by their nodes: those of
-    /// cables. The lab's own links are virtual.
+    /// Interfaces of network cards that traffic of the running DUT crosses, by their nodes: those
+    /// of cables. The lab's own links are virtual.
     fn cards(&self) -> Vec<(NodeId, &str)> {
         Vec::new()
     }

@@ -13,7 +13,6 @@ use crate::monitor::rapl;
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
-use crate::protocol::Program;
 use crate::state;
 use crate::switch;
 use crate::topology::{
@@ -23,15 +22,13 @@ use crate::{
     Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Monitor, Node, NodeId,
     Privilege, Result, RunningDut,
 };
-use campaign::plan::{Cables, Direction, Dut, Element, Host, HostName, Hosts, IpVersion, LabPlan};
+use campaign::plan::{Cables, Direction, Dut, Element, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
-use two_hosts::{LabHost, open_hosts};
+use two_hosts::{CableEnds, LabHost, open_hosts};
 
-/// How long a cable may take until both ends are up and frames pass: a link is negotiated anew.
-const CABLE_LIMIT: Duration = Duration::from_secs(15);
 /// How long setting an offload may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -90,19 +87,6 @@ struct Up {
     outside: bool,
     /// Whether a station is its peer: no tap is between them.
     has_station_peer: bool,
-}
-
-/// The cable between two hosts: of each end the host and its interface.
-struct CableEnds<'a>([(HostName, &'a Host, &'a str); 2]);
-
-impl<'a> CableEnds<'a> {
-    /// `None` where no cable joins them.
-    fn of(hosts: &'a Hosts) -> Option<Self> {
-        let [a, b] = hosts
-            .each()
-            .map(|(name, host)| Some((name, host, host.interface.as_deref()?)));
-        Some(Self([a?, b?]))
-    }
 }
 
 impl NamespaceLab {
@@ -234,7 +218,9 @@ impl NamespaceLab {
             _ => Ok(()),
         })?;
         match &ends {
-            Some(ends) => self.await_cable(ends),
+            Some(ends) => {
+                ends.await_frames(self.station(NodeId::Gw1), self.map.cipher_end(Side::B))
+            }
             None => Ok(()),
         }
     }
@@ -254,28 +240,6 @@ impl NamespaceLab {
         }
         self.map.set_cable_macs(macs);
         Ok(())
-    }
-
-    /// Waits until frames pass the cable: its link may be negotiated anew.
-    fn await_cable(&self, cable: &CableEnds<'_>) -> Result<()> {
-        let (gw1, target) = (self.station(NodeId::Gw1), self.map.cipher_end(Side::B));
-        let ping = format!(
-            "ping -n -q -c 1 -i 0.2 -w {} {target}",
-            CABLE_LIMIT.as_secs()
-        );
-        let ended = gw1.run(Program::new(ping.split(' ')), CABLE_LIMIT * 2)?;
-        if ended.code == Some(0) {
-            return Ok(());
-        }
-        let [(_, a, at_a), (_, b, at_b)] = cable.0;
-        let what = format!(
-            "no frame passes from {at_a} at {} to {at_b} at {} within {} s",
-            a.describe(),
-            b.describe(),
-            CABLE_LIMIT.as_secs()
-        );
-        let help = "see whether a cable, or a switch in one VLAN, joins these two interfaces, and whether both are up";
-        Err(LabError::cannot_build(what, help))
     }
 
     /// Runs an action on all nodes concurrently.

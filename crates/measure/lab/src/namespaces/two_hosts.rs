@@ -4,13 +4,18 @@ use super::{NamespaceLab, Setup, cannot_build};
 use crate::hosts::part::Part;
 use crate::hosts::{RemoteHost, Seat};
 use crate::programs::{self, Missing};
-use crate::protocol::{Request, Response};
-use crate::{Interrupt, Node, NodeId, Result, Station, dut};
+use crate::protocol::{Program, Request, Response};
+use crate::{Interrupt, LabError, Node, NodeId, Result, Station, dut};
 use campaign::plan::{Cell, Host, HostName, Hosts, LabPlan};
 use journal::record::Environment;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
+
+/// How long a cable may take until both ends are up and frames pass: a link is negotiated anew.
+const CABLE_LIMIT: Duration = Duration::from_secs(15);
 
 /// One of the two hosts of a lab.
 pub(super) enum LabHost {
@@ -112,4 +117,32 @@ fn open_here(
     let stations = part.start(nodes, &host.cpus, interrupt)?;
     let seats = stations.into_iter().map(Seat::Here).collect();
     Ok((LabHost::Here(part.start_host()?), seats, Vec::new()))
+}
+
+/// The cable between two hosts: of each end the host and its interface.
+pub(super) struct CableEnds<'a>(pub(super) [(HostName, &'a Host, &'a str); 2]);
+
+impl<'a> CableEnds<'a> {
+    /// `None` where no cable joins them.
+    pub(super) fn of(hosts: &'a Hosts) -> Option<Self> {
+        let [a, b] = hosts
+            .each()
+            .map(|(name, host)| Some((name, host, host.interface.as_deref()?)));
+        Some(Self([a?, b?]))
+    }
+
+    /// Waits until frames pass from gw1 to gw2's address: the link may be negotiated anew.
+    pub(super) fn await_frames(&self, gw1: &dyn Node, target: Ipv4Addr) -> Result<()> {
+        let limit = CABLE_LIMIT.as_secs();
+        let ping = format!("ping -n -q -c 1 -i 0.2 -w {limit} {target}");
+        let ended = gw1.run(Program::new(ping.split(' ')), CABLE_LIMIT * 2)?;
+        if ended.code == Some(0) {
+            return Ok(());
+        }
+        let [(_, a, at_a), (_, b, at_b)] = self.0;
+        let (a, b) = (a.describe(), b.describe());
+        let what = format!("no frame passes from {at_a} at {a} to {at_b} at {b} within {limit} s");
+        let help = "see whether a cable, or a switch in one VLAN, joins these two interfaces, and whether both are up";
+        Err(LabError::cannot_build(what, help))
+    }
 }
