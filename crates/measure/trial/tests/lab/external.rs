@@ -182,8 +182,7 @@ fn seal() {
     let direct = lab.measured(&cell(campaign::plan::Adapter::Direct, 1, true, ping()));
     assert!(passes(&direct, "clear-text-visible") && direct.cpu.dut_ns == Some(0));
     cut(&mut lab, &cells[0]);
-    let [first, second] = rack.times_down();
-    assert!(first >= 6 && first == second, "{first} {second}");
+    rack.assert_taken_down(6);
     drop(lab);
     assert!(rack.has_all_back());
     assert_eq!(Rack::addresses(), before);
@@ -207,7 +206,7 @@ fn bump() {
     for cell in [ping_cell(signing.clone()), of_frames(signing)] {
         assert_found_in_clear(&lab.record(&cell).outcome);
     }
-    assert_eq!(rack.times_down(), [4, 4]);
+    rack.assert_taken_down(4);
     drop(lab);
     assert!(rack.has_all_back());
 }
@@ -288,7 +287,7 @@ fn clear() {
     for cell in [tools, frames] {
         assert_found_in_clear(&lab.record(&cell).outcome);
     }
-    assert_eq!(rack.times_down(), [2, 2]);
+    rack.assert_taken_down(2);
     drop(lab);
     assert!(rack.has_all_back());
 }
@@ -309,7 +308,7 @@ fn plain() {
         assert!(passes(&measured, "clear-text-visible"));
         assert_eq!(measured.cpu.dut_ns, None, "boxes have cores of their own");
     }
-    assert_eq!(rack.times_down(), [2, 2]);
+    rack.assert_taken_down(2);
     drop(lab);
     assert!(rack.has_all_back());
 }
@@ -443,7 +442,7 @@ fn refused_command() {
     });
     assert!(said.contains("no device answers for 10.2.0.1"), "{said}");
     // However they failed, the boxes were taken down each time, and can be measured.
-    assert_eq!(rack.times_down(), [5, 5]);
+    rack.assert_taken_down(5);
     lab.measured(&ping_cell(sealing(&rack)));
     drop(lab);
     assert!(rack.has_all_back());

@@ -43,10 +43,10 @@ impl QueriedCounters {
             site.error(format!("shows no counter `{name}` on {gateway}: {why}"))
         };
         for (number, answer) in self.queries.all().map_err(failed)? {
-            let counted = answer.count().and_then(|(count, range)| {
+            let counted = answer.count().map(|(count, range)| {
                 // One that was reset counts anew, as one that a command prints.
                 let _ = self.counts[number].advance(count, range);
-                Ok(self.counts[number].total())
+                self.counts[number].total()
             });
             let total = counted.map_err(|why| failed((number, why)))?;
             counters.insert(format!("{gateway}/{}", self.names[number]), total);

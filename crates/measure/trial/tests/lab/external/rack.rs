@@ -336,6 +336,13 @@ impl Rack {
         })
     }
 
+    /// Asserts that both boxes were taken down as often, and at least so many times: a busy machine
+    /// leads to repeats.
+    pub(super) fn assert_taken_down(&self, at_least: usize) {
+        let [first, second] = self.times_down();
+        assert!(first >= at_least && first == second, "{first} {second}");
+    }
+
     /// Whether every interface is here, as it was.
     pub(super) fn has_all_back(&self) -> bool {
         let names: &[&str] = match self.tapped {
