@@ -26,6 +26,7 @@ mod strongswan;
 mod wireguard;
 mod xfrm;
 
+pub(crate) use crate::sync::join;
 pub(crate) use daemon::Daemon;
 pub(crate) use site::{Site, all, on_each};
 
@@ -33,7 +34,6 @@ use crate::monitor::Poller;
 use crate::{DutAction, LabError, NodeId, Result, RunningDut};
 use campaign::plan::{self, Dut, Reset};
 use std::collections::BTreeMap;
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// How long A may take to reach B once a DUT is ready.
@@ -130,11 +130,4 @@ pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>> {
             return Err(LabError::dut(&dut.name, reason));
         }
     })
-}
-
-/// Waits for a thread and propagates its panic.
-pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

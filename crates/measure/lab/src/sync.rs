@@ -1,6 +1,7 @@
 //! Locks and time limits.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Locks a mutex, poisoned or not: it guards plain data, which a panic leaves usable.
@@ -71,4 +72,11 @@ impl Deadline {
             _ => Self::after(limit),
         }
     }
+}
+
+/// Waits for a thread and propagates its panic.
+pub(crate) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

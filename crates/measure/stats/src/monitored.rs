@@ -1,10 +1,10 @@
 //! What was read of boxes and machines while the traffic of a figure flowed, and the energy that it
 //! took.
 //!
-//! A reading counts if it began and ended under the load of the figure: that of the transfer, or of
-//! the frame trial whose evidence is recorded. Energy per traffic is the mean power by the rate that
-//! was carried meanwhile, over all loaded directions: of payload for a transfer, of frames with their
-//! FCS (L2) for a frame test.
+//! A reading counts if it began and ended under the load of the figure: that of the transfer, or
+//! of the frame trial whose evidence is recorded. Energy per traffic is the mean power by the rate
+//! that was carried meanwhile, over all loaded directions: of payload for a transfer, of frames
+//! with their FCS (L2) for a frame test.
 
 use crate::bulk::per_second;
 use crate::estimate::{Estimate, Sample};

@@ -3,8 +3,9 @@
 //! 1. Set the links and start the DUT ([`Bench::start_dut`] waits until A reaches B through it).
 //! 2. Wait until connections of an earlier trial are closed; read offloads and counters, and watch
 //!    every node's settings from here on; start servers on B and clients on A.
-//! 3. While they run: read what the DUT is monitored for; watch every frame of the cipher link for foreign ones, read CPU time at both
-//!    ends of the measured time, and take samples of the cipher link in between.
+//! 3. While they run: read what the DUT is monitored for; watch every frame of the cipher link for
+//!    foreign ones, read CPU time at both ends of the measured time, and take samples of the cipher
+//!    link in between.
 //! 4. Wait for clients and servers, read counters and settings again, stop the DUT.
 //! 5. Combine the tools' reports and make every check.
 //!

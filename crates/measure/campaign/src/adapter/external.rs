@@ -1,5 +1,6 @@
 //! Third-party boxes, outside of this machine.
 
+mod command;
 mod gateway;
 mod monitor;
 mod read;
@@ -125,7 +126,7 @@ fn in_clear(
 fn time(external: &External) -> Duration {
     let commands = external.boxes.iter().map(|its| {
         let counters = its.counters.len() + its.counter_lines.len();
-        let queried = its.queries() + 4 * its.observed.counters.len();
+        let queried = its.observed.queries() + 4 * its.observed.counters.len();
         its.commands().count() + 3 * counters + queried
     });
     let commands = u32::try_from(commands.sum::<usize>()).unwrap_or(u32::MAX);

@@ -1,11 +1,8 @@
 //! What is read of a box beside its commands: by SNMP, from a page of Prometheus, and at an
 //! interval while traffic flows.
 
-mod read;
+pub(super) mod read;
 
-pub(super) use read::{Sources, read_counter, read_monitor, read_version};
-
-use super::settings::ExternalBox;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,7 +12,7 @@ pub struct Observed {
     /// The box's model and software.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Source>,
-    /// Counters by name, read before and after a trial as [`ExternalBox::counters`] are.
+    /// Counters by name, read before and after a trial as those of commands are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, Source>,
     /// What is read while traffic flows.
@@ -198,14 +195,14 @@ impl Observed {
             _ => None,
         })
     }
-}
 
-impl ExternalBox {
     /// How many values are read otherwise than by a command, once each: the version, and the first
     /// of each reading. Counters are not among them.
     pub(super) fn queries(&self) -> usize {
-        let monitor = self.observed.monitor.as_ref();
-        let readings = monitor.map_or(0, |monitor| monitor.readings.len());
-        usize::from(self.observed.version.is_some()) + readings - self.observed.commands().count()
+        let readings = self
+            .monitor
+            .as_ref()
+            .map_or(0, |monitor| monitor.readings.len());
+        usize::from(self.version.is_some()) + readings - self.commands().count()
     }
 }

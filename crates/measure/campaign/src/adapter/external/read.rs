@@ -1,8 +1,10 @@
 //! Reads the settings of third-party boxes.
 
+use super::command::{read_command, read_name};
 use super::gateway::{self, GatewayPeer, IkePeer};
-use super::monitor::{Observed, Source, Sources, read_counter, read_monitor, read_version};
-use super::settings::{BoxFormat, External, ExternalBox, Placeholder, fill_in};
+use super::monitor::read::{Sources, read_counter, read_monitor, read_version};
+use super::monitor::{Observed, Source};
+use super::settings::{BoxFormat, External, ExternalBox};
 use crate::adapter::carrier::{Carrier, Form, LinkForm};
 use crate::adapter::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
 use crate::adapter::strongswan::StrongSwan;
@@ -12,14 +14,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Bytes;
 use wire::{Suite, l2tp};
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::{Map, Node, Reported};
 
 /// One box at each end of the link that is watched.
 const BOXES_MAX: usize = 2;
 const COMMANDS_MAX: usize = 100;
-const COMMAND_CHARS_MAX: usize = 4000;
 const COUNTERS_MAX: usize = 50;
-const COUNTER_CHARS_MAX: usize = 40;
 const PORTS_MAX: usize = 8;
 
 const LIMIT_DEFAULT: Duration = Duration::from_secs(60);
@@ -398,26 +398,6 @@ fn read_commands(node: Node<'_>) -> Result<Vec<String>, Reported> {
     Ok(commands)
 }
 
-/// A command whose placeholders are known.
-pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
-    let command = node.text()?.trim_end();
-    let chars = command.chars().count();
-    if command.trim().is_empty() || chars > COMMAND_CHARS_MAX {
-        let what = format!("a command of {chars} characters");
-        let help = format!("write 1 to {COMMAND_CHARS_MAX}, or put them into a script");
-        return Err(node.mistake(what, help));
-    }
-    match fill_in(command, |_| String::new()) {
-        Ok(_) => Ok(command.to_owned()),
-        Err(word) => {
-            let known = Placeholder::ALL.map(|known| format!("{{{}}}", known.name()));
-            let what = format!("`{{{word}}}` stands for nothing here");
-            let help = format!("commands may have {}", known.join(", "));
-            Err(node.mistake(what, help))
-        }
-    }
-}
-
 /// Counters by commands, and those that are read otherwise.
 type Counters = (BTreeMap<String, String>, BTreeMap<String, Source>);
 
@@ -438,16 +418,4 @@ fn read_counters(node: Node<'_>, sources: &Sources) -> Result<Counters, Reported
         return Err(node.mistake(what, format!("write {COUNTERS_MAX} at most")));
     }
     Ok(counters)
-}
-
-/// Checks the name of `what`, as journals and tables have it.
-pub(super) fn read_name(key: &Spanned<&str>, value: Node<'_>, what: &str) -> Result<(), Reported> {
-    let name = key.value;
-    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    if name.is_empty() || name.len() > COUNTER_CHARS_MAX || !name.chars().all(fits) {
-        let what = format!("{what} cannot be named `{name}`");
-        let help = format!("use up to {COUNTER_CHARS_MAX} letters, digits and _ - .");
-        return Err(value.mistake_at(&key.place, what, help));
-    }
-    Ok(())
 }

@@ -1,4 +1,5 @@
-//! Boxes that are monitored by commands, by SNMP and by pages of Prometheus while they are measured.
+//! Boxes that are monitored by commands, by SNMP and by pages of Prometheus while they are
+//! measured.
 
 use super::agent::{Agent, Pages, Reply, TENTHS, WATTS};
 use super::rack::{Does, MANAGED, Rack, adapter};

@@ -4,7 +4,7 @@ use super::{
     Monitor, Reading, ReadingKind, Secret, SnmpAgent, SnmpAuthentication, SnmpLogin, SnmpPrivacy,
     Source,
 };
-use crate::adapter::external::read::{read_command, read_name};
+use crate::adapter::external::command::{read_command, read_name};
 use crate::axis::nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(in crate::adapter::external) struct Sources {
 }
 
 impl Sources {
-    /// Reads the keys `snmp` and `prometheus` beside others; those that are missing are `default`'s.
+    /// Reads the keys `snmp` and `prometheus` beside others; a missing one is `default`'s.
     pub(in crate::adapter::external) fn read(
         map: &Map<'_>,
         default: Self,

@@ -1,0 +1,113 @@
+//! When traffic flows, as the trial reports it to the threads that read.
+
+use crate::Interrupt;
+use crate::sync::lock;
+use journal::record::TrafficWindow;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// When traffic flows in a trial.
+pub struct TrafficLog {
+    begun: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Set at the end: interrupts commands.
+    pub(super) over: Interrupt,
+}
+
+#[derive(Default)]
+struct State {
+    windows: Vec<Window>,
+    is_over: bool,
+}
+
+/// A time in which traffic is to flow.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    /// As [`TrafficWindow::load`].
+    load: Option<u64>,
+    from: Instant,
+    to: Instant,
+}
+
+impl TrafficLog {
+    pub(super) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            over: Interrupt::new(),
+        }
+    }
+
+    /// Reports that traffic flows from that moment for that time. `load` is in frames per second
+    /// and direction, 0 as fast as the generator can; `None` for other tools.
+    pub fn flows(&self, load: Option<u64>, from: Instant, time: Duration) {
+        let to = from + time;
+        lock(&self.state).windows.push(Window { load, from, to });
+        self.changed.notify_all();
+    }
+
+    /// Waits until `due`, or until half an `interval` after the start of traffic that was reported
+    /// after the first `seen` times, if that is earlier: so a trial of one interval has a reading.
+    /// False at the end.
+    pub(super) fn wait(&self, due: Instant, interval: Duration, seen: &mut usize) -> bool {
+        let mut due = due;
+        let mut state = lock(&self.state);
+        loop {
+            for window in &state.windows[*seen..] {
+                due = due.min(window.from + interval / 2);
+            }
+            *seen = state.windows.len();
+            let left = due.saturating_duration_since(Instant::now());
+            if state.is_over || left.is_zero() {
+                return !state.is_over;
+            }
+            state = self.wait_for_change(state, left);
+        }
+    }
+
+    fn wait_for_change<'s>(
+        &'s self,
+        state: MutexGuard<'s, State>,
+        left: Duration,
+    ) -> MutexGuard<'s, State> {
+        let waited = self.changed.wait_timeout(state, left);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// The load while which a reading was made, if it was the same throughout.
+    pub(super) fn load(&self, from: Instant, to: Instant) -> Option<Option<u64>> {
+        let state = lock(&self.state);
+        let mut windows = state.windows.iter().rev();
+        let around = windows.find(|window| window.from <= from && to <= window.to);
+        around.map(|window| window.load)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.is_set()
+    }
+
+    pub(super) fn end(&self) {
+        lock(&self.state).is_over = true;
+        self.over.set();
+        self.changed.notify_all();
+    }
+
+    /// Time since the start of the readings.
+    pub(super) fn at_ns(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.begun).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn recorded(&self) -> Vec<TrafficWindow> {
+        let state = lock(&self.state);
+        let windows = state.windows.iter();
+        windows
+            .map(|window| TrafficWindow {
+                load: window.load,
+                start_ns: self.at_ns(window.from),
+                end_ns: self.at_ns(window.to),
+            })
+            .collect()
+    }
+}
