@@ -19,9 +19,10 @@ pub(crate) use bpf::DropCaptured;
 pub use clear::FrameClearPort;
 pub use memory::{MemoryFrameReceiver, MemoryFrameSender, memory_frame_pair};
 pub use open::{
-    AnyReceiver, AnySender, FramePortError, Opened, open_outgoing, open_receivers, open_senders,
+    AnyReceiver, AnySender, FramePortError, Opened, open_outgoing, open_prompt_receivers,
+    open_receivers, open_senders,
 };
-pub use packet::{OutgoingReceiver, PacketReceiver, PacketSender};
+pub use packet::{OutgoingReceiver, PacketReceiver, PacketSender, PromptReceiver};
 pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
 pub use wanted::{Beside, OpenFrames};

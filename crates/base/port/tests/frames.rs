@@ -7,7 +7,7 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use port::{
     AnyReceiver, AnySender, Batch, CipherPort, FramePortError, FramePortKind, FrameReceiver,
     FrameSender, OpenFrames, OutgoingReceiver, Swallow, Train, UdpLane, UdpOffloads, open_outgoing,
-    open_receivers, wait_readable,
+    open_prompt_receivers, open_receivers, wait_readable,
 };
 use std::io;
 use std::net::UdpSocket;
@@ -209,12 +209,13 @@ fn a_receiver_reports_that_no_frame_waits_and_can_be_waited_for() {
     }
 }
 
+fn now_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
+    (now.tv_sec() * 1_000_000_000 + now.tv_nsec()) as u64
+}
+
 #[test]
 fn the_kernel_notes_arrival_times() {
-    let now_ns = || {
-        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
-        (now.tv_sec() * 1_000_000_000 + now.tv_nsec()) as u64
-    };
     for kind in [FramePortKind::Packet, FramePortKind::Socket] {
         with_pair(Ip::V4, move |pair| {
             let mut to = pair.in_b(|| receiver("v1", kind, 1514));
@@ -381,5 +382,90 @@ fn a_capture_of_a_missing_interface_is_refused() {
             matches!(error, FramePortError::NoInterface { .. }),
             "{error}"
         );
+    });
+}
+
+fn prompt(interface: &str, max: usize) -> AnyReceiver {
+    let wanted = wanted(interface, Some(FramePortKind::Packet), max);
+    let (mut ports, _) = open_prompt_receivers(&wanted).unwrap();
+    assert_eq!((ports.len(), ports[0].kind()), (1, FramePortKind::Packet));
+    ports.remove(0)
+}
+
+#[test]
+fn a_prompt_receiver_returns_frames_of_every_size_with_their_times() {
+    with_pair(Ip::Both, |pair| {
+        let mut to = pair.in_b(|| prompt("v1", 9212));
+        let mut from = sender("v0", FramePortKind::Packet, 9212);
+        for ipv6 in [false, true] {
+            let sizes: Vec<usize> = (62..=9212).collect();
+            for sizes in sizes.chunks(32) {
+                let frames = sizes
+                    .iter()
+                    .map(|bytes| frame_of(ipv6, *bytes, SOURCE_PORT, false));
+                let frames: Vec<_> = frames.collect();
+                send(&mut from, &frames);
+                assert!(receive(&mut to, frames.len()) == frames, "{sizes:?}");
+            }
+        }
+        assert_eq!(to.stats().receive_dropped, 0);
+        let before_ns = now_ns();
+        send(&mut from, &[frame(60, SOURCE_PORT)]);
+        let mut came = Vec::new();
+        while came.is_empty() {
+            let fd = to.readable().unwrap();
+            assert!(wait_readable(&[fd], Some(Duration::from_secs(10))).unwrap());
+            let _ = to.recv_timed(|frame, came_ns| {
+                if is_test_frame(frame) {
+                    came.push(came_ns.expect("the kernel notes it"));
+                }
+            });
+        }
+        // 100 µs: the distance of the two clocks changes a little.
+        let range = before_ns - 100_000..now_ns() + 100_000;
+        assert!(range.contains(&came[0]), "{came:?} is not in {range:?}");
+    });
+}
+
+/// A ring of blocks delivers no frame before its block is full or old, so one that is alone is
+/// readable at once by this receiver only.
+#[test]
+fn a_prompt_receiver_delivers_a_single_frame_at_once() {
+    with_pair(Ip::V4, |pair| {
+        let mut from = sender("v0", FramePortKind::Packet, 60);
+        let mut prompt = pair.in_b(|| prompt("v1", 60));
+        let mut in_blocks = pair.in_b(|| receiver("v1", FramePortKind::Packet, 60));
+        // A busy machine may let a block grow old before it is looked at: the prompt one is first
+        // at least once.
+        let was_first = (0..100).any(|_| {
+            send(&mut from, &[frame(60, SOURCE_PORT)]);
+            let waiting = |port: &mut AnyReceiver| port.recv(|_| {}).is_ok();
+            let (is_prompt, is_delivered) = (waiting(&mut prompt), waiting(&mut in_blocks));
+            assert!(is_prompt, "a veth pair delivers before the sender returns");
+            if !is_delivered {
+                receive(&mut in_blocks, 1);
+            }
+            !is_delivered
+        });
+        assert!(was_first);
+    });
+}
+
+#[test]
+fn a_prompt_receiver_counts_what_it_drops() {
+    with_pair(Ip::V4, |pair| {
+        const COUNT: u64 = 8000;
+        let mut to = pair.in_b(|| prompt("v1", 9212));
+        let mut from = sender("v0", FramePortKind::Packet, 9212);
+        send(&mut from, &vec![frame(9212, SOURCE_PORT); COUNT as usize]);
+        let mut received = 0;
+        while to
+            .recv(|frame| received += u64::from(is_test_frame(frame)))
+            .is_ok()
+        {}
+        let dropped = to.stats().receive_dropped;
+        assert!(dropped > 0, "{COUNT} frames did not fill it");
+        assert_eq!(received + dropped, COUNT);
+        assert_eq!(to.stats().receive_dropped, dropped);
     });
 }

@@ -16,7 +16,7 @@
 
 use super::bpf::XdpMode;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
-use super::packet::{OutgoingReceiver, PacketReceiver, PacketSender};
+use super::packet::{OutgoingReceiver, PacketReceiver, PacketSender, PromptReceiver};
 use super::socket::{SocketReceiver, SocketSender};
 use super::wanted::OpenFrames;
 use super::xdp::{self, XdpReceiver, XdpSender};
@@ -154,11 +154,34 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
 /// # Errors
 /// [`FramePortError`] with advice.
 pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, FramePortError> {
+    open_receivers_by(wanted, |interface| {
+        let receivers = PacketReceiver::open(interface, wanted)?;
+        Ok(receivers.into_iter().map(AnyReceiver::Packet).collect())
+    })
+}
+
+/// The same for frames that are answered: each is delivered as it arrives, where the fastest kind
+/// collects them for up to a millisecond.
+///
+/// # Errors
+/// [`FramePortError`] with advice.
+pub fn open_prompt_receivers(
+    wanted: &OpenFrames<'_>,
+) -> Result<Opened<AnyReceiver>, FramePortError> {
+    open_receivers_by(wanted, |interface| {
+        let receivers = PromptReceiver::open(interface, wanted)?;
+        Ok(receivers.into_iter().map(AnyReceiver::Prompt).collect())
+    })
+}
+
+/// Opens receivers, those of AF_PACKET by `open_packet`.
+fn open_receivers_by(
+    wanted: &OpenFrames<'_>,
+    open_packet: impl Fn(&Interface) -> io::Result<Vec<AnyReceiver>>,
+) -> Result<Opened<AnyReceiver>, FramePortError> {
     let interface = interface(wanted)?;
     first_that_works(wanted, &RECEIVERS, |kind| match kind {
-        FramePortKind::Packet => PacketReceiver::open(&interface, wanted)
-            .map(|receivers| receivers.into_iter().map(AnyReceiver::Packet).collect())
-            .map_err(|error| packet_reason(&error)),
+        FramePortKind::Packet => open_packet(&interface).map_err(|error| packet_reason(&error)),
         FramePortKind::Xdp => open_xdp_receivers(&interface, wanted),
         FramePortKind::Socket if wanted.beside.is_some() => Err(PORTS_ARE_TAKEN.to_owned()),
         FramePortKind::Socket => SocketReceiver::open(&interface, wanted.threads, wanted.udp_ports)
@@ -331,6 +354,8 @@ pub enum AnyReceiver {
     Xdp(XdpReceiver),
     /// AF_PACKET.
     Packet(PacketReceiver),
+    /// AF_PACKET, without a delay.
+    Prompt(PromptReceiver),
     /// UDP sockets.
     Socket(SocketReceiver),
     /// Memory.
@@ -339,12 +364,13 @@ pub enum AnyReceiver {
 
 /// Evaluates the same expression for the inner port of any kind.
 macro_rules! each {
-    ($any:expr, $port:ident => $result:expr) => {
+    ($any:expr, $port:ident => $result:expr $(, $more:ident)*) => {
         match $any {
             Self::Xdp($port) => $result,
             Self::Packet($port) => $result,
             Self::Socket($port) => $result,
             Self::Memory($port) => $result,
+            $(Self::$more($port) => $result,)*
         }
     };
 }
@@ -368,7 +394,7 @@ impl AnyReceiver {
     pub const fn kind(&self) -> FramePortKind {
         match self {
             Self::Xdp(_) => FramePortKind::Xdp,
-            Self::Packet(_) => FramePortKind::Packet,
+            Self::Packet(_) | Self::Prompt(_) => FramePortKind::Packet,
             Self::Socket(_) => FramePortKind::Socket,
             Self::Memory(_) => FramePortKind::Memory,
         }
@@ -393,19 +419,19 @@ impl FrameSender for AnySender {
 impl FrameReceiver for AnyReceiver {
     #[inline]
     fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize> {
-        each!(self, port => port.recv(read))
+        each!(self, port => port.recv(read), Prompt)
     }
 
     #[inline]
     fn recv_timed(&mut self, read: impl FnMut(&mut [u8], Option<u64>)) -> io::Result<usize> {
-        each!(self, port => port.recv_timed(read))
+        each!(self, port => port.recv_timed(read), Prompt)
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        each!(self, port => port.readable())
+        each!(self, port => port.readable(), Prompt)
     }
 
     fn stats(&self) -> FramePortStats {
-        each!(self, port => port.stats())
+        each!(self, port => port.stats(), Prompt)
     }
 }

@@ -2,9 +2,11 @@
 //! namespace.
 
 mod outgoing;
+mod prompt;
 mod receive;
 mod send;
 
 pub use outgoing::OutgoingReceiver;
+pub use prompt::PromptReceiver;
 pub use receive::PacketReceiver;
 pub use send::PacketSender;

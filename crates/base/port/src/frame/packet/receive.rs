@@ -47,7 +47,7 @@ pub struct PacketReceiver {
 
 /// Keeps test frames from the stack, or the stack from answering them.
 #[derive(Debug)]
-enum End {
+pub(super) enum End {
     Drop(#[expect(dead_code, reason = "held for its drop")] DropCaptured),
     Swallow(#[expect(dead_code, reason = "held for its drop")] Swallow),
 }
@@ -55,7 +55,7 @@ enum End {
 impl End {
     /// A program where the kernel permits one, else sockets, which cost the path through the stack.
     /// Where the ports are already in use, nothing is answered anyway.
-    fn of(interface: &Interface, wanted: &OpenFrames<'_>) -> io::Result<Option<Self>> {
+    pub(super) fn of(interface: &Interface, wanted: &OpenFrames<'_>) -> io::Result<Option<Self>> {
         match DropCaptured::test_frames(interface.index, wanted) {
             Ok(program) => return Ok(Some(Self::Drop(program))),
             // Their owner would get every sealed packet too.
