@@ -30,6 +30,7 @@ mod link;
 #[path = "../../base/wire/tests/common/mod.rs"]
 mod oracle;
 mod packets;
+mod reflect;
 mod segment;
 mod stamp;
 mod text;
@@ -62,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     target("kme_response", kme::response),
     target("l2tp", link::l2tp),
     target("mss", inner::mss),
+    target("reflect", reflect::body),
     target("segment", segment::body),
     target("stamp", stamp::body),
 ];

@@ -150,14 +150,8 @@ fn run(case: &Case) -> f64 {
         start_ns: None,
     };
     let receive = Receive {
-        frames: send.frames.clone(),
-        expected: None,
         peer: opening,
-        first_frames: None,
-        bins: None,
-        periods: None,
-        variation: false,
-        sender_clock: None,
+        ..Receive::new(send.frames.clone())
     };
     let (send_keys, receive_keys) = (
         open(&send.peer, KeyUse::Seal),

@@ -162,14 +162,8 @@ fn send(frames_per_s: Option<u64>) -> Send {
 
 fn receive(frames_per_s: Option<u64>) -> Receive {
     Receive {
-        frames: send(frames_per_s).frames,
         expected: frames_per_s.map(|rate| rate * DURATION_NS / 1_000_000_000),
-        peer: None,
-        first_frames: None,
-        bins: None,
-        periods: None,
-        variation: false,
-        sender_clock: None,
+        ..Receive::new(send(frames_per_s).frames)
     }
 }
 

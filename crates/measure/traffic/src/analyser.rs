@@ -2,12 +2,13 @@
 
 use crate::clock::Clock;
 use crate::error::TrafficError;
+use crate::flows::expected_ports;
 use crate::keys::{KeyUse, Keys, open_keys};
 use crate::open::{Opener, Refusal};
 use crate::parse::{datagram, ip_packet};
 use crate::report::Received;
 use crate::sequences::{Arrival, Sequences};
-use crate::spec::{self, SenderClock, test_ports};
+use crate::spec::{self, SenderClock};
 use crate::tally::Tally;
 use port::{FrameReceiver, Stop, wait_readable};
 use std::io;
@@ -85,7 +86,7 @@ impl<'k> Analyser<'k> {
             tally: Tally::new(receive),
             tag,
             contents: receive.frames.contents,
-            ports: test_ports(receive.frames.contents),
+            ports: expected_ports(receive),
             flows: u64::from(receive.frames.flows),
             first_frames: receive.first_frames.unwrap_or(u64::MAX),
             sender_clock: receive.sender_clock,
@@ -258,7 +259,7 @@ pub fn receive(
     let keys = open_keys(receive.peer.as_ref(), KeyUse::Open)?;
     let analyser = Analyser::new(receive, tag, keys.as_ref())?;
     let goal = Goal::new(receive.expected)?;
-    let reached = goal.run_to_goal(analyser, port, clock, stop);
+    let reached = goal.run_to_goal(analyser, port, clock, stop, Analyser::poll);
     let (tally, epoch) = reached.map_err(TrafficError::PortGone)?;
     if let Some(keys) = &keys {
         keys.note_peer_epoch(epoch)?;
@@ -289,15 +290,17 @@ impl Goal {
     }
 
     /// Runs one analyser until the goal is reached and no copies arrive, `stop` is raised, or
-    /// another analyser has failed.
-    pub(crate) fn run_to_goal(
+    /// another analyser has failed. `poll` processes up to one batch of frames, and returns their
+    /// number.
+    pub(crate) fn run_to_goal<'k, P: FrameReceiver, C: Clock>(
         &self,
-        mut analyser: Analyser<'_>,
-        port: &mut impl FrameReceiver,
-        clock: &impl Clock,
+        mut analyser: Analyser<'k>,
+        port: &mut P,
+        clock: &C,
         stop: &Stop,
+        poll: impl FnMut(&mut Analyser<'k>, &mut P, &C) -> io::Result<usize>,
     ) -> io::Result<(Tally, u32)> {
-        self.await_end(&mut analyser, port, clock, stop)?;
+        self.await_end(&mut analyser, port, clock, stop, poll)?;
         if self.is_reached() {
             count_copies(&mut analyser, port, clock, stop)?;
         }
@@ -307,12 +310,13 @@ impl Goal {
         Ok(analyser.finish())
     }
 
-    fn await_end(
+    fn await_end<'k, P: FrameReceiver, C: Clock>(
         &self,
-        analyser: &mut Analyser<'_>,
-        port: &mut impl FrameReceiver,
-        clock: &impl Clock,
+        analyser: &mut Analyser<'k>,
+        port: &mut P,
+        clock: &C,
         stop: &Stop,
+        mut poll: impl FnMut(&mut Analyser<'k>, &mut P, &C) -> io::Result<usize>,
     ) -> io::Result<()> {
         self.note(0);
         let mut idle = 0;
@@ -327,7 +331,7 @@ impl Goal {
                 *most_ns = (*most_ns).max(stood_ns);
             }
             let before = analyser.arrived();
-            let frames = analyser.poll(port, clock)?;
+            let frames = poll(analyser, port, clock)?;
             self.note(analyser.arrived() - before);
             // Before the first frame there is nothing to miss.
             looked = (analyser.arrived() > 0).then_some(now_ns);

@@ -147,6 +147,14 @@ pub enum TrafficError {
         /// Its SPI.
         spi: u32,
     },
+    /// The caller's mistake.
+    #[error(
+        "a reflector sends whole frames back, which a {kind} has not\nhelp: use AF_PACKET or AF_XDP"
+    )]
+    ReflectPort {
+        /// As requested, or the only one that works.
+        kind: FramePortKind,
+    },
     /// The port went away.
     #[error("the port is gone: {0}\nhelp: was its interface removed or set down?")]
     PortGone(#[source] io::Error),

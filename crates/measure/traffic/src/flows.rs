@@ -2,7 +2,8 @@
 
 use crate::error::TrafficError;
 use crate::schedule::Part;
-use crate::spec::{Addresses, RANDOM_TEST_PORTS, TEST_PORT};
+use crate::spec::{Addresses, RANDOM_TEST_PORTS, Receive, TEST_PORT, test_ports};
+use std::ops::RangeInclusive;
 use wire::mix::{Contents, TestFrames};
 
 /// Source port of each tunnel's first flow.
@@ -68,6 +69,25 @@ pub(crate) fn ports(place: Place, contents: Contents) -> (u16, u16) {
                 RANDOM_TEST_PORTS.start() + target % targets,
             )
         }
+    }
+}
+
+/// UDP destination ports of the frames that a receiver expects in clear.
+pub(crate) fn expected_ports(receive: &Receive) -> RangeInclusive<u16> {
+    match receive.reflected {
+        false => test_ports(receive.frames.contents),
+        true => source_ports(&receive.frames),
+    }
+}
+
+/// UDP source ports of all flows. Random ones are anywhere in their range.
+fn source_ports(frames: &TestFrames) -> RangeInclusive<u16> {
+    match frames.contents {
+        Contents::Fixed => {
+            let most = frames.flows.div_ceil(frames.tunnels.max(1)).max(1);
+            SOURCE_PORT_MIN..=SOURCE_PORT_MIN + (most.min(TUNNEL_FLOWS_MAX) - 1) as u16
+        }
+        Contents::Random => RANDOM_SOURCE_PORT_MIN..=u16::MAX,
     }
 }
 
@@ -186,6 +206,24 @@ mod tests {
         // Few neighbours stay neighbours.
         let close = |pair: &&[(u16, u16)]| pair[0].0.abs_diff(pair[1].0) < 16;
         assert!(all.windows(2).filter(close).count() < 100);
+    }
+
+    proptest! {
+        #[test]
+        fn every_flow_has_one_of_the_source_ports(
+            count in 1u32..=FLOWS_MAX,
+            tunnels in 1u32..50,
+            contents in prop_oneof![Just(Contents::Fixed), Just(Contents::Random)],
+        ) {
+            prop_assume!(count.div_ceil(tunnels) <= TUNNEL_FLOWS_MAX);
+            let frames = TestFrames { contents, ..frames(count, tunnels) };
+            let known = source_ports(&frames);
+            let flows = [0, count / 2, count - 1];
+            for flow in flows {
+                let (source, _) = ports(Place::of(flow, tunnels, 1), contents);
+                prop_assert!(known.contains(&source), "{source} is not in {known:?}");
+            }
+        }
     }
 
     fn check_flows(flows: u32, tunnels: u32) -> Result<(), TrafficError> {

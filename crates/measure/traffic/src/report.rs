@@ -30,6 +30,10 @@ pub struct Report {
     /// An attacker's.
     #[serde(default)]
     pub attacked: Option<Attacked>,
+    /// A reflector's; its [`sent`](Self::sent) and [`received`](Self::received) are counts without
+    /// latencies, since it has no clock in common with the sender.
+    #[serde(default)]
+    pub reflected: Option<Reflected>,
 }
 
 /// The counts of an attacker.
@@ -41,6 +45,18 @@ pub struct Attacked {
     pub sent: u64,
     /// From the first to the last of them, in nanoseconds.
     pub elapsed_ns: u64,
+}
+
+/// What a reflector took of the round trips.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reflected {
+    /// Frames by their time at the reflector, in the form of [`Received::latency`]: from the
+    /// kernel's note of the arrival until the frame was handed over for sending, by the reflector's
+    /// clock (RFC 8762 §4.3: T3 less T2). Where its port has no times of arrival, the wait in the
+    /// port is not in it ([`is_from_arrival`](Self::is_from_arrival)).
+    pub residence: Vec<(u64, u64)>,
+    /// Whether the kernel noted every frame's arrival.
+    pub is_from_arrival: bool,
 }
 
 /// Result for the frames intended to leave within one interval.

@@ -4,20 +4,20 @@ use crate::analyser::{Analyser, Goal};
 use crate::attack;
 use crate::clock::{Clock, Monotonic};
 use crate::error::TrafficError;
+use crate::flows::expected_ports;
 use crate::generator::{Generator, drive};
 use crate::keys::{KeyUse, Keys, open_keys};
+use crate::reflect::reflect_all;
 use crate::report::{READY, Received, Report, Sent};
 use crate::schedule::Part;
-use crate::spec::{Attack, Peer, Receive, Role, Send, Spec, test_ports};
+use crate::spec::{Attack, Peer, Receive, Reflect, Role, Send, Spec};
 use crate::tally::Tally;
+use crate::threads::on_threads;
 use port::{
     FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop,
-    open_outgoing, open_receivers, open_senders,
+    open_outgoing, open_prompt_receivers, open_receivers, open_senders,
 };
 use std::io::{self, Write};
-use std::mem::forget;
-use std::panic::resume_unwind;
-use std::thread::{self, ScopedJoinHandle};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
 /// Time for threads to start before the first frame is due.
@@ -57,6 +57,7 @@ pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), Ser
     match &spec.role {
         Role::Send(send) => serve_send(&spec, send, stop, &mut output),
         Role::Receive(receive) => serve_receive(&spec, receive, stop, &mut output),
+        Role::Reflect(reflect) => serve_reflect(&spec, reflect, stop, &mut output),
         Role::Attack(attack) => serve_attack(&spec, attack, stop, &mut output),
     }
 }
@@ -127,6 +128,59 @@ fn serve_receive(
         engine: keys.map(|keys| keys.engine().to_owned()),
         sent: None,
         received: Some(received),
+        ..Report::default()
+    };
+    print_line(output, &serde_json::to_string(&report)?)
+}
+
+fn serve_reflect(
+    spec: &Spec,
+    reflect: &Reflect,
+    stop: &Stop,
+    output: &mut dyn Write,
+) -> Result<(), ServeError> {
+    let receive = reflect.receive();
+    let udp_ports = udp_ports(&receive);
+    let wanted = OpenFrames {
+        interface: &spec.interface,
+        kind: spec.port,
+        max_frame_bytes: slot_bytes(reflect.frames.mix.largest_bytes(), None),
+        threads: usize::from(spec.threads.max(1)),
+        udp_ports: &udp_ports,
+        beside: None,
+    };
+    let (mut receivers, mut passed_over) = open_prompt_receivers(&wanted)?;
+    let (mut senders, others) = open_senders(&OpenFrames {
+        kind: reflect.send_port,
+        ..wanted
+    })?;
+    passed_over.extend(others);
+    let kinds = [
+        receivers.first().map(|port| port.kind()),
+        senders.first().map(|port| port.kind()),
+    ];
+    if let Some(kind) = kinds
+        .into_iter()
+        .flatten()
+        .find(|kind| *kind == FramePortKind::Socket)
+    {
+        return Err(TrafficError::ReflectPort { kind }.into());
+    }
+    let analysers = analysers(&receive, spec.tag, receivers.len(), None)?;
+    print_line(output, READY)?;
+    let ports = (&mut receivers[..], &mut senders[..]);
+    let (received, sent, reflected) = reflect_all(&receive, analysers, ports, stop)?;
+    let report = Report {
+        port: kinds[0],
+        passed_over,
+        threads: receivers.len() as u16,
+        port_stats: sum(receivers
+            .iter()
+            .map(FrameReceiver::stats)
+            .chain(senders.iter().map(FrameSender::stats))),
+        sent: Some(sent),
+        received: Some(received),
+        reflected: Some(reflected),
         ..Report::default()
     };
     print_line(output, &serde_json::to_string(&report)?)
@@ -262,8 +316,9 @@ pub fn receive_all<P: FrameReceiver>(
 ) -> Result<Received, TrafficError> {
     let goal = Goal::new(receive.expected)?;
     let clock = Monotonic::new();
-    let work =
-        |(analyser, port): (Analyser<'_>, &mut P)| goal.run_to_goal(analyser, port, &clock, stop);
+    let work = |(analyser, port): (Analyser<'_>, &mut P)| {
+        goal.run_to_goal(analyser, port, &clock, stop, Analyser::poll)
+    };
     let mut whole = Tally::new(receive);
     let mut proven_epoch = 0;
     let tasks = analysers.into_iter().zip(ports);
@@ -275,50 +330,6 @@ pub fn receive_all<P: FrameReceiver>(
         keys.note_peer_epoch(proven_epoch)?;
     }
     Ok(whole.received())
-}
-
-/// Runs each task on its own thread; returns all results, or the first error. `cancel` ends the
-/// others when one fails, panics, or cannot be started.
-fn on_threads<T: std::marker::Send, R: std::marker::Send>(
-    name: &str,
-    tasks: impl Iterator<Item = T>,
-    work: impl Fn(T) -> io::Result<R> + Sync,
-    cancel: impl Fn() + Sync,
-) -> Result<Vec<R>, TrafficError> {
-    let work = |task| {
-        let others = CancelOnDrop(&cancel);
-        let result = work(task);
-        if result.is_ok() {
-            forget(others);
-        }
-        result
-    };
-    let work = &work;
-    thread::scope(|scope| {
-        let start = |(index, task): (usize, T)| {
-            let builder = thread::Builder::new().name(format!("{name}-{index}"));
-            let started = builder.spawn_scoped(scope, move || work(task));
-            started.map_err(|error| {
-                cancel();
-                TrafficError::Resources(error)
-            })
-        };
-        let threads: Vec<_> = tasks.enumerate().map(start).collect::<Result<_, _>>()?;
-        let join = |thread: ScopedJoinHandle<'_, io::Result<R>>| {
-            let result = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-            result.map_err(TrafficError::of_work)
-        };
-        threads.into_iter().map(join).collect()
-    })
-}
-
-/// Cancels the other threads when dropped.
-struct CancelOnDrop<C: Fn()>(C);
-
-impl<C: Fn()> Drop for CancelOnDrop<C> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
 }
 
 /// Length in a port's slot, without FCS, of a frame that has `frame_bytes` on the clear side.
@@ -336,7 +347,7 @@ fn slot_bytes(frame_bytes: u16, peer: Option<&Peer>) -> usize {
 /// UDP destination ports of the received packets.
 fn udp_ports(receive: &Receive) -> Vec<u16> {
     match &receive.peer {
-        None => test_ports(receive.frames.contents).collect(),
+        None => expected_ports(receive).collect(),
         Some(peer) => (peer.port..=u16::MAX)
             .take(usize::from(peer.lanes))
             .collect(),

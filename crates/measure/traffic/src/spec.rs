@@ -47,6 +47,8 @@ pub enum Role {
     Send(Send),
     /// Check frames until all expected ones have arrived and no copies follow, or until stopped.
     Receive(Receive),
+    /// Send intact frames back, until all expected ones have arrived, or until stopped.
+    Reflect(Reflect),
     /// Capture a DUT's sealed packets, and send hostile ones derived from them.
     Attack(Attack),
 }
@@ -210,6 +212,43 @@ pub struct Receive {
     /// sender's.
     #[serde(default)]
     pub sender_clock: Option<SenderClock>,
+    /// Whether the frames come back from a reflector ([`Reflect`]), with their addresses and ports
+    /// exchanged: latencies are then round-trip times.
+    #[serde(default)]
+    pub reflected: bool,
+}
+
+impl Receive {
+    /// A receiver of these frames that ends when stopped, and counts nothing more than it must.
+    #[must_use]
+    pub const fn new(frames: TestFrames) -> Self {
+        Self {
+            frames,
+            expected: None,
+            peer: None,
+            first_frames: None,
+            bins: None,
+            periods: None,
+            variation: false,
+            sender_clock: None,
+            reflected: false,
+        }
+    }
+}
+
+/// The frames to send back: those of this trial that are intact and new, each with MAC addresses,
+/// IP addresses and UDP ports exchanged and otherwise unchanged, so that every checksum holds. None
+/// is sent back twice: its addressee on the way back expects other ports, and a copy is not new. As
+/// the reflector of STAMP (RFC 8762 §4.3), but for its time stamps: the smallest frames have no room
+/// for them, and [`Reflected`](crate::report::Reflected) takes their place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reflect {
+    /// The sender's frames, as for [`Receive::frames`].
+    pub frames: TestFrames,
+    /// As [`Receive::expected`].
+    pub expected: Option<u64>,
+    /// The port to send by; [`Spec::port`] is that to receive by. `None`: the fastest that works.
+    pub send_port: Option<FramePortKind>,
 }
 
 /// How the sender's CLOCK_MONOTONIC differs from the receiver's.

@@ -14,6 +14,21 @@ use hdrhistogram::Histogram;
 const LATENCY_NS_MAX: u64 = 100 * SECOND_NS;
 const LATENCY_DIGITS: u8 = 3;
 
+/// An empty histogram of times in nanoseconds.
+pub(crate) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
+        .expect("the bounds and the digits are within what the histogram takes")
+}
+
+/// The recorded buckets of a histogram: highest value and count, rising.
+pub(crate) fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+    let bucket = |value| histogram.highest_equivalent(value);
+    let recorded = histogram.iter_recorded();
+    recorded
+        .map(|step| (bucket(step.value_iterated_to()), step.count_at_value()))
+        .collect()
+}
+
 /// The counts of one receiver.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
@@ -46,8 +61,7 @@ impl Tally {
             counts: Received::default(),
             refused: Refused::default(),
             first_ns: u64::MAX,
-            latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
-                .expect("the bounds and the digits are within what the histogram takes"),
+            latency: histogram(),
             bins: receive.bins.and_then(Bins::new),
             periods: receive.periods.and_then(Periods::new),
             differences: receive
@@ -168,12 +182,7 @@ impl Tally {
     pub(crate) fn received(&self) -> Received {
         let mut whole = self.clone();
         whole.end_run();
-        let buckets = whole.latency.iter_recorded();
-        let latency = buckets.map(|bucket| {
-            let highest = whole.latency.highest_equivalent(bucket.value_iterated_to());
-            (highest, bucket.count_at_value())
-        });
-        let latency: Vec<(u64, u64)> = latency.collect();
+        let latency = buckets(&whole.latency);
         let differences = self.differences.as_ref();
         let (first_bin, bins) = self.bins.as_ref().map(Bins::counted).unwrap_or_default();
         let periods = self.periods.as_ref().map(Periods::counted);

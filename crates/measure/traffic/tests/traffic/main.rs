@@ -4,6 +4,7 @@ mod analyser;
 mod generator;
 mod golden;
 mod hostile;
+mod reflect;
 mod sealed;
 mod stations;
 mod two_clocks;

@@ -151,14 +151,19 @@ impl Write for Lines {
 }
 
 /// A station on a thread, and the lines that it prints.
-struct Station {
+pub(crate) struct Station {
     thread: thread::JoinHandle<Result<(), ServeError>>,
     lines: Receiver<String>,
     stop: Stop,
 }
 
 impl Station {
-    fn start(interface: &str, port: Option<FramePortKind>, threads: u16, role: Role) -> Self {
+    pub(crate) fn start(
+        interface: &str,
+        port: Option<FramePortKind>,
+        threads: u16,
+        role: Role,
+    ) -> Self {
         let spec = Spec {
             interface: interface.to_owned(),
             port,
@@ -182,12 +187,12 @@ impl Station {
         }
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let line = self.lines.recv_timeout(Duration::from_secs(20));
         line.expect("the station says something")
     }
 
-    fn report(self) -> Report {
+    pub(crate) fn report(self) -> Report {
         let report = serde_json::from_str(&self.line()).unwrap();
         self.thread.join().unwrap().unwrap();
         report
@@ -195,7 +200,7 @@ impl Station {
 }
 
 /// Runs `test` on a thread in a new network namespace, which ends with the thread.
-fn in_namespace(test: impl FnOnce() + std::marker::Send + 'static) {
+pub(crate) fn in_namespace(test: impl FnOnce() + std::marker::Send + 'static) {
     let test = move || match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => test(),
         Err(error) => eprintln!("SKIPPED: no network namespace here ({error}): run as root"),
@@ -213,7 +218,7 @@ fn ip(arguments: &str) {
     assert!(status.success(), "ip {arguments}");
 }
 
-fn veth_pair() {
+pub(crate) fn veth_pair() {
     ip("link add p0 type veth peer name p1");
     for end in ["p0", "p1"] {
         ip(&format!("link set {end} mtu 1600 up"));
@@ -236,7 +241,7 @@ fn await_frames(interface: &str, frames: u64) {
     }
 }
 
-fn paced(frames_per_s: u64) -> Send {
+pub(crate) fn paced(frames_per_s: u64) -> Send {
     let mut spec = send(false, FrameMix::named("imix").unwrap());
     spec.frames.flows = 50;
     spec.frames.tunnels = 10;

@@ -138,21 +138,12 @@ pub(crate) fn send(ipv6: bool, mix: FrameMix) -> Send {
 
 /// A receiver of frames of any size.
 pub(crate) fn receive(flows: u32) -> Receive {
-    Receive {
-        frames: TestFrames {
-            mix: FrameMix::fixed(FRAME_BYTES_MAX),
-            flows,
-            tunnels: 1,
-            contents: Contents::Fixed,
-        },
-        expected: None,
-        peer: None,
-        first_frames: None,
-        bins: None,
-        periods: None,
-        variation: false,
-        sender_clock: None,
-    }
+    Receive::new(TestFrames {
+        mix: FrameMix::fixed(FRAME_BYTES_MAX),
+        flows,
+        tunnels: 1,
+        contents: Contents::Fixed,
+    })
 }
 
 /// All frames that a generator sends on time, with their times.

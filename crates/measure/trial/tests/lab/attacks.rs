@@ -166,16 +166,7 @@ fn attack(
         });
         moved.collect::<BTreeMap<_, _>>()
     };
-    let receive = Role::Receive(Receive {
-        frames: test_frames(),
-        expected: None,
-        peer: None,
-        first_frames: None,
-        bins: None,
-        periods: None,
-        variation: false,
-        sender_clock: None,
-    });
+    let receive = Role::Receive(Receive::new(test_frames()));
     let receiver = start(path.sink.node, spec(&path.sink.interface, receive));
     let attacker = start(NodeId::Gw1, spec("w0", attacker(kind, running)));
     let sender = start(
