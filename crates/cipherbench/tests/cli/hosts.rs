@@ -23,7 +23,8 @@ pub(crate) use boxes::{
     what_two_hosts_with_boxes_cannot_do_is_refused_in_words,
 };
 pub(crate) use clocks::{
-    an_unequal_way_widens_the_bound_and_no_latency_is_stated, doctor_looks_at_both_hosts,
+    a_report_between_two_clocks_says_that_its_latency_is_of_round_trips,
+    an_unequal_way_widens_the_bound_and_leads_to_round_trips, doctor_looks_at_both_hosts,
     latency_between_two_clocks_has_a_bound_that_holds,
 };
 pub(crate) use errors::{

@@ -7,7 +7,7 @@ use crate::host::HostFacts;
 use crate::lab::LabFile;
 use crate::plan::{
     Adapter, Axis, Direction, Disturbed, Event, Failure, FrameTest, Hosts, IpVersion, LabKind,
-    Measurement, PortKind, Procedure, Traffic,
+    LatencyPath, Measurement, PortKind, Procedure, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -366,7 +366,13 @@ impl Draft {
             let help = format!("leave `duplex` off, {help}");
             self.place(Axis::Duplex).mistake(what, help)
         });
-        cores.into_iter().chain(duplex).collect()
+        let path = test.procedure.latency().map(|latency| latency.path);
+        let reflected = (path == Some(LatencyPath::RoundTrip)).then(|| {
+            let what = "in a lab in memory no station reflects frames";
+            let help = format!("write `path: one-way`, {help}");
+            self.place(Axis::Path).mistake(what, help)
+        });
+        cores.into_iter().chain(duplex).chain(reflected).collect()
     }
 
     fn check_loads(&self, lab: &LabFile) -> Vec<Mistake> {

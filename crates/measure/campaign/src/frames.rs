@@ -103,6 +103,9 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported
     traffic.check(node);
     for asked in procedures.iter().flatten() {
         asked.check(node, &traffic.frame);
+        if let Some(path) = asked.round_trips() {
+            traffic.check_round_trips(node, path);
+        }
     }
     if matches!(reader, Reader::Disturbed(_)) {
         traffic.check_whole(node);

@@ -48,8 +48,8 @@ pub(crate) use cell::group_of;
 
 pub use self::search::{Criteria, Goal, Profile, ThroughputSearch};
 pub use frames::{
-    BackToBack, FrameTest, IpVersion, LatencyTest, Load, LossCurve, PortKind, Ports, Procedure,
-    Recovery, Traffic,
+    BackToBack, FrameTest, IpVersion, LatencyPath, LatencyTest, Load, LossCurve, PortKind, Ports,
+    Procedure, Recovery, Traffic,
 };
 
 use serde::{Deserialize, Serialize};

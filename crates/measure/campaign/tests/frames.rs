@@ -1,8 +1,8 @@
 //! Guarantees of plans of frame tests to their executor.
 
 use campaign::plan::{
-    Adapter, Criteria, Direction, FrameTest, Goal, IpVersion, Measurement, Plan, PortKind, Ports,
-    Procedure, Profile, Stations, ThroughputSearch, Traffic,
+    Adapter, Criteria, Direction, FrameTest, Goal, IpVersion, LatencyPath, Measurement, Plan,
+    PortKind, Ports, Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
 use proptest::collection::vec;
@@ -447,7 +447,31 @@ fn a_maximum_receive_rate_and_the_trials_of_a_latency_are_in_the_plan() {
     let Procedure::Latency(latency) = &tests(&plan)[0].procedure else {
         panic!("not a latency test")
     };
-    assert_eq!(latency.trials, 20);
+    assert_eq!((latency.trials, latency.path), (20, LatencyPath::OneWay));
+}
+
+#[test]
+fn latencies_one_way_and_round_trips_are_cells_of_their_own() {
+    let plan = plan(
+        "direct",
+        "latency: { frame: 64 B, path: [one-way, round-trip] }",
+    );
+    let paths = tests(&plan).into_iter();
+    let paths: Vec<_> = paths
+        .filter_map(|test| Some(test.procedure.latency()?.path))
+        .collect();
+    let ids = ids(&plan);
+    for (path, id) in paths.iter().zip(&ids) {
+        assert!(id.contains(&format!("path={}", path.name())), "{id}");
+    }
+    assert!(LatencyPath::ALL.iter().all(|path| paths.contains(path)));
+    // One that is asked for alone does not name what is usual.
+    let one = self::plan("direct", "latency: { frame: 64 B }");
+    assert!(
+        !self::ids(&one)[0].contains("path="),
+        "{:?}",
+        self::ids(&one)
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub use device::{
 pub use disturbed::{AttackTrial, Disturbance, DutEvent, ResetFound, TimeBin, Timeline};
 pub use frame_trial::{
     BurstTrial, DelayTrend, FramePort, FrameTrial, GoalBounds, GoalOutcome, LatencyBucket,
-    LatencyTrial, RecoveryTrial, SearchEnd, ThroughputFound,
+    LatencyTrial, RecoveryTrial, Reflection, SearchEnd, ThroughputFound,
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use lost::{LostAt, PathCount, PathPlace};

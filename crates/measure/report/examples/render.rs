@@ -53,6 +53,7 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("only-baseline") => Ok(fixture::only(true)),
         Some("no-baseline") => Ok(fixture::only(false)),
         Some("frames") => Ok(fixture::frame_tests()),
+        Some("round-trips") => Ok(fixture::round_trips()),
         Some("mrr") => Ok(fixture::maximum_receive_rates()),
         Some("service") => Ok(fixture::services()),
         Some("disturbed") => Ok(fixture::disturbed()),

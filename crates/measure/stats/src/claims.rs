@@ -20,7 +20,7 @@ use crate::frames::LayerRates;
 use crate::scaling;
 use crate::significance::{Level, against};
 use crate::verdict::Limit;
-use campaign::plan::{Bound, Claim, ClaimUnit, Measurement, Percentile, Procedure};
+use campaign::plan::{Bound, Claim, ClaimUnit, LatencyPath, Measurement, Percentile, Procedure};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -233,8 +233,8 @@ impl Judge<'_> {
                     .and_then(|direct| Some(round_trip(direct, claim.percentile)?.mean)),
                 ..Figure::default()
             }],
-            (_, Some(Procedure::Latency(_))) => {
-                let own = |other: &CellResult| one_way(other, claim);
+            (_, Some(Procedure::Latency(plan))) => {
+                let own = |other: &CellResult| timed(other, claim, plan.path);
                 let rig = group().find(|other| other.measures_rig());
                 let floors = rig.map_or_else(Vec::new, own);
                 let floor = floors.iter().map(|(_, found)| found.mean).reduce(f64::min);
@@ -390,14 +390,15 @@ fn round_trip(cell: &CellResult, percentile: Option<Percentile>) -> Option<Estim
     }
 }
 
-/// Latency at the loads that a claim is about.
-fn one_way(cell: &CellResult, claim: &Claim) -> Vec<(Option<u8>, Estimate)> {
+/// Times over a path at the loads that a claim is about.
+fn timed(cell: &CellResult, claim: &Claim, path: LatencyPath) -> Vec<(Option<u8>, Estimate)> {
     let Some(frames) = cell.frames() else {
         return Vec::new();
     };
     let loads = frames
         .latency
         .iter()
+        .filter(|found| found.path() == path)
         .filter(|found| claim.load_percent.is_none() || found.percent == claim.load_percent);
     loads
         .filter_map(|found| {

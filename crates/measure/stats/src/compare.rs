@@ -133,6 +133,10 @@ fn compare(
     metric: Metric,
     sittings: &Sittings<'_>,
 ) -> Option<(Comparison, Option<f64>)> {
+    let is_reflected = |cell: &CellResult| cell.frames().is_some_and(|found| found.is_reflected);
+    if is_reflected(cell) != is_reflected(baseline) {
+        return None;
+    }
     let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(baseline)?);
     let Ratio { ratio, low, high } = Ratio::of(of_dut, of_baseline)?;
     let pairs = of_dut

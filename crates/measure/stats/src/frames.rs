@@ -27,7 +27,7 @@ pub use disturbed::{
     EventPlace, EventResult, EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult,
     HostileShare, RekeyResult, ResetResult, SetupResult,
 };
-pub use latency::{LoadLatency, histogram_percentile};
+pub use latency::{LoadLatency, RoundTrip, histogram_percentile};
 pub use loads::LoadResult;
 pub use loss::{DirectionLoss, DirectionName, LossAccount};
 pub use mean::MeanFrameRate;
@@ -92,6 +92,8 @@ pub struct FrameCell {
 pub struct FrameFigures {
     /// The result of the search, for procedures that have one.
     pub throughput: Option<ThroughputResult>,
+    /// Whether its loads, and so the throughput, are there and back.
+    pub is_reflected: bool,
     /// Latency under each load; for procedures other than `latency`, under that of the evidence.
     pub latency: Vec<LoadLatency>,
     /// The procedure's other findings.
@@ -188,8 +190,14 @@ impl FrameFigures {
         let last = repeats.last()?.1;
         let lengths = Lengths::of(&test.traffic);
         let search = test.procedure.search();
+        // A load there and back is another one: where repeats differ, those one way count.
+        let one_way = repeats.iter().filter(|(_, found)| !found.is_reflected());
+        let one_way: Vec<_> = one_way.copied().collect();
+        let is_reflected = one_way.is_empty();
+        let searched = if is_reflected { &repeats } else { &one_way };
         Some(Self {
-            throughput: search.and_then(|search| ThroughputResult::of(search, &lengths, &repeats)),
+            throughput: search.and_then(|search| ThroughputResult::of(search, &lengths, searched)),
+            is_reflected,
             latency: latency::of(&repeats),
             found: FrameOutcome::of(test, &lengths, &repeats),
             at_evidence: loads::at_evidence(&lengths, &repeats),

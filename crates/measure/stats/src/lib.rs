@@ -66,9 +66,9 @@ pub use frames::{
     EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
     HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates,
     LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed,
-    RecoveryResult, RekeyResult, ResetResult, STALL_NS, ServiceResult, ServiceStepResult,
-    SetupResult, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult,
-    TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
+    RecoveryResult, RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult,
+    ServiceStepResult, SetupResult, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict,
+    ThroughputResult, TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
 };
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use hybrids::HybridGain;

@@ -18,7 +18,7 @@ use crate::estimate::{Estimate, Sample};
 use crate::frames::FrameOutcome;
 use crate::significance::{Level, Questions, p_differ};
 use crate::sittings::Sittings;
-use campaign::plan::{Adapter, Cell};
+use campaign::plan::{Adapter, Cell, LatencyPath};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -95,6 +95,9 @@ pub enum RankedBy {
     FrameRate,
     /// Median one-way latency at the search's lowest load, of `latency`, in nanoseconds.
     LatencyP50,
+    /// Median round-trip time of reflected frames at the search's lowest load, of `latency`, in
+    /// nanoseconds.
+    ReflectedP50,
     /// Payload bits received per CPU-second of the whole machine, of `tcp` and `udp`.
     PayloadBitsPerCpuSecond,
     /// IP bits forwarded per CPU-second of the whole machine, of `throughput`, `mrr` and
@@ -103,11 +106,12 @@ pub enum RankedBy {
 }
 
 impl RankedBy {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::PayloadThroughput,
         Self::RoundTripP50,
         Self::FrameRate,
         Self::LatencyP50,
+        Self::ReflectedP50,
         Self::PayloadBitsPerCpuSecond,
         Self::IpBitsPerCpuSecond,
     ];
@@ -115,7 +119,10 @@ impl RankedBy {
     /// Whether more is better.
     #[must_use]
     pub const fn higher_is_better(self) -> bool {
-        !matches!(self, Self::RoundTripP50 | Self::LatencyP50)
+        !matches!(
+            self,
+            Self::RoundTripP50 | Self::LatencyP50 | Self::ReflectedP50
+        )
     }
 
     /// Whether it is the cost of the work, not its amount or rate.
@@ -139,16 +146,20 @@ impl RankedBy {
             Self::PayloadThroughput => Metric::PayloadThroughput.of(cell).cloned(),
             Self::RoundTripP50 => Metric::LatencyP50.of(cell).cloned(),
             Self::FrameRate if searched => Metric::FrameRate.of(cell).cloned(),
-            Self::LatencyP50 => {
-                let mut loads = cell.frames()?.latency.iter();
-                let lowest = loads.find(|load| load.percent == Some(0))?;
-                Some(lowest.p50_each_ns.clone())
-            }
+            Self::LatencyP50 => lowest_p50(cell, LatencyPath::OneWay),
+            Self::ReflectedP50 => lowest_p50(cell, LatencyPath::RoundTrip),
             Self::PayloadBitsPerCpuSecond => Metric::PayloadBitsPerCpuSecond.of(cell).cloned(),
             Self::IpBitsPerCpuSecond if searched => ip_bits_per_cpu_s(cell),
             Self::FrameRate | Self::IpBitsPerCpuSecond => None,
         }
     }
+}
+
+/// Median at the search's lowest load.
+fn lowest_p50(cell: &CellResult, path: LatencyPath) -> Option<Estimate> {
+    let mut loads = cell.frames()?.latency.iter();
+    let lowest = loads.find(|load| load.percent == Some(0) && load.path() == path)?;
+    Some(lowest.p50_each_ns.clone())
 }
 
 /// CPU time is read only in the trial of the evidence, so it is divided by that trial's frames.

@@ -196,7 +196,8 @@ impl<'p, S: FrameSender> Return<'p, S> {
 }
 
 /// Runs each analyser on its pair of ports and thread, as [`receive_all`](crate::receive_all) does,
-/// and sends back each intact new frame of the trial ([`Reflect`]). Returns counts without latencies, and what was sent back.
+/// and sends back each intact new frame of the trial ([`Reflect`]). Returns counts without
+/// latencies, and what was sent back.
 ///
 /// # Errors
 /// [`TrafficError::PortGone`].

@@ -239,8 +239,8 @@ impl Receive {
 /// The frames to send back: those of this trial that are intact and new, each with MAC addresses,
 /// IP addresses and UDP ports exchanged and otherwise unchanged, so that every checksum holds. None
 /// is sent back twice: its addressee on the way back expects other ports, and a copy is not new. As
-/// the reflector of STAMP (RFC 8762 §4.3), but for its time stamps: the smallest frames have no room
-/// for them, and [`Reflected`](crate::report::Reflected) takes their place.
+/// the reflector of STAMP (RFC 8762 §4.3), but for its time stamps: the smallest frames have no
+/// room for them, and [`Reflected`](crate::report::Reflected) takes their place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reflect {
     /// The sender's frames, as for [`Receive::frames`].

@@ -12,7 +12,7 @@
 //!                                   '--------------------'
 //! ```
 
-use super::clocks::{AHEAD_S, bounds_of_clocks};
+use super::clocks::{AHEAD_S, timed_by_two_clocks};
 use super::{Hosts, Place, SIGINT, SIGKILL, Signal, check, measured, wait_for_ping};
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use std::fs;
@@ -299,9 +299,9 @@ pub(crate) fn clocks_are_compared_through_the_boxes() {
     sandbox.write("lab.yaml", &lab);
     let devices = [Do::Route, Do::Encrypt, Do::Bump].map(|its| rack.device(&sandbox, its));
     end(&mut hosts.run(&sandbox, &campaign(&devices, FRAMES)));
-    let bounds = bounds_of_clocks(&sandbox);
-    assert_eq!(bounds.len(), 6, "{bounds:?}");
-    for (within_ns, _) in bounds {
+    let all = timed_by_two_clocks(&sandbox);
+    assert_eq!(all.len(), 6, "{all:?}");
+    for within_ns in all.iter().map(|timed| timed.within_ns) {
         eprintln!("clocks are known to {within_ns} ns");
         // On an idle machine 100 us through two boxes in Python; a busy one delays probes.
         assert!(within_ns < 20_000_000, "{within_ns}");

@@ -90,63 +90,142 @@ trials:
   - load: { frame: 512 B, rate: 500 frames/s, duration: 1 s, duplex: [false, true] }
 ";
 
-/// Asserts that each trial's bound holds the truth, on a busy machine too. Returns the bounds, and
-/// whether the trials have latencies.
-pub(super) fn bounds_of_clocks(sandbox: &Sandbox) -> Vec<(u64, bool)> {
-    let bound = |measured: &Value| {
+/// What a trial between two clocks has.
+#[derive(Debug)]
+pub(super) struct Timed {
+    /// The widest bound of its frame trials.
+    pub(super) within_ns: u64,
+    /// The shortest latency one way, and the shortest round trip.
+    one_way_ns: Option<u64>,
+    round_trip_ns: Option<u64>,
+    duplex: bool,
+}
+
+/// Asserts that each trial's bound holds the truth, on a busy machine too. Returns what the trials
+/// have.
+pub(super) fn timed_by_two_clocks(sandbox: &Sandbox) -> Vec<Timed> {
+    let bound = |(cell, measured): (&(String, u64), &Value)| {
         let frames = &measured["frames"];
         let of_trials = frames["trials"].as_array().expect("frame trials");
-        let bounds = of_trials.iter().map(|trial| {
-            let clocks = &trial["readings"]["clocks"];
+        // Round trips are timed by one clock.
+        let by_two = of_trials
+            .iter()
+            .map(|trial| &trial["readings"]["clocks"])
+            .filter(|clocks| !clocks.is_null());
+        let bounds = by_two.map(|clocks| {
             let ahead_ns = clocks["ahead_ns"].as_i64().expect("an offset");
             let within_ns = clocks["within_ns"].as_u64().expect("a bound");
             let off_ns = ahead_ns.abs_diff(AHEAD_NS);
             assert!(off_ns <= within_ns, "{off_ns} of {within_ns}");
             within_ns
         });
-        let has_latency = frames["latency"]
-            .as_array()
-            .is_some_and(|of| !of.is_empty());
+        let mut found = Timed {
+            within_ns: bounds.max().expect("a trial"),
+            one_way_ns: None,
+            round_trip_ns: None,
+            duplex: cell.0.contains("duplex=on"),
+        };
         for latency in frames["latency"].as_array().into_iter().flatten() {
             let histogram = latency["histogram"].as_array().expect("buckets");
             // They are those of an idle cable, and not the difference of the clocks.
             let least_ns = histogram[0]["upto_ns"].as_u64().expect("a latency");
             assert!((500..100_000_000).contains(&least_ns), "{least_ns}");
+            match latency["round_trip"].is_null() {
+                true => found.one_way_ns = Some(least_ns),
+                false => found.round_trip_ns = Some(least_ns),
+            }
         }
-        (bounds.max().expect("a trial"), has_latency)
+        found
     };
-    measured(sandbox).values().map(bound).collect()
+    measured(sandbox).iter().map(bound).collect()
 }
 
 pub(crate) fn latency_between_two_clocks_has_a_bound_that_holds() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::with(&sandbox, &["--time", "--monotonic", AHEAD_S]);
     end(&mut hosts.run(&sandbox, OF_TWO_CLOCKS));
-    let bounds = bounds_of_clocks(&sandbox);
-    assert_eq!(bounds.len(), 4, "{bounds:?}");
-    for (within_ns, has_latency) in bounds {
+    let all = timed_by_two_clocks(&sandbox);
+    assert_eq!(all.len(), 4, "{all:?}");
+    for timed in all {
+        let within_ns = timed.within_ns;
         eprintln!("clocks are known to {within_ns} ns");
-        assert!(has_latency || within_ns > 1000, "{within_ns}");
+        assert!(
+            timed.one_way_ns.is_some() || within_ns > 1000,
+            "{within_ns}"
+        );
         // On an idle machine 20 us; a busy one delays probes.
         assert!(within_ns < 1_000_000, "{within_ns}");
     }
     hosts.assert_free(&sandbox);
 }
 
-/// Frames from the right host take a millisecond longer than those from the left one.
-pub(crate) fn an_unequal_way_widens_the_bound_and_no_latency_is_stated() {
+/// Frames from the right host take a millisecond longer than those from the left one. So the
+/// clocks are known to half of that, and no latency one way is stated; a round trip takes the
+/// millisecond, and is, but where both directions are loaded already.
+pub(crate) fn an_unequal_way_widens_the_bound_and_leads_to_round_trips() {
     let sandbox = Sandbox::new();
     let mut hosts = Hosts::with(&sandbox, &["--time", "--monotonic", AHEAD_S]);
     hosts.join_by_delay(&sandbox);
     end(&mut hosts.run(&sandbox, OF_TWO_CLOCKS));
-    let bounds = bounds_of_clocks(&sandbox);
-    assert_eq!(bounds.len(), 4, "{bounds:?}");
-    for (within_ns, has_latency) in bounds {
-        assert!(within_ns > 400_000, "{within_ns}");
-        assert!(!has_latency, "{within_ns}");
+    let all = timed_by_two_clocks(&sandbox);
+    assert_eq!(all.len(), 4, "{all:?}");
+    for timed in all {
+        assert!(timed.within_ns > 400_000, "{}", timed.within_ns);
+        assert_eq!(timed.one_way_ns, None);
+        assert_eq!(timed.round_trip_ns.is_some(), !timed.duplex);
+        if let Some(round_trip_ns) = timed.round_trip_ns {
+            assert!(
+                (DELAY_NS..100_000_000).contains(&round_trip_ns),
+                "{round_trip_ns}"
+            );
+        }
     }
     hosts.assert_free(&sandbox);
 }
+
+/// Latency at shares of the throughput, as asked for one way.
+const LATENCY: &str = "\
+campaign: clocks
+repeats: 1
+duts: [direct]
+trials:
+  - latency:
+      frame: 512 B
+      max_load: 500 frames/s
+      min_load: 100 frames/s
+      loads: [0 %, 50 %]
+      duration: 300 ms
+";
+
+/// The whole procedure is there and back, and its report says so.
+pub(crate) fn a_report_between_two_clocks_says_that_its_latency_is_of_round_trips() {
+    let sandbox = Sandbox::new();
+    let mut hosts = Hosts::with(&sandbox, &["--time", "--monotonic", AHEAD_S]);
+    hosts.join_by_delay(&sandbox);
+    let ended = sandbox.measured(end(&mut hosts.run(&sandbox, LATENCY)));
+    let report = String::from_utf8(sandbox.run_file("report.md")).expect("text");
+    for words in [
+        "Round-trip time under load",
+        "the clocks of the two hosts agree too little for latencies one way",
+        "in it is the time at the reflector",
+    ] {
+        assert!(report.contains(words), "{words}:\n{}", ended.stdout);
+    }
+    assert!(!report.contains("**Latency under load"), "{report}");
+    for outcome in sandbox.trials().values() {
+        let latency = outcome["frames"]["latency"].as_array().expect("latencies");
+        assert_eq!(latency.len(), 2);
+        for timed in latency {
+            let least_ns = timed["histogram"][0]["upto_ns"].as_u64().expect("a time");
+            assert!((DELAY_NS..100_000_000).contains(&least_ns), "{least_ns}");
+            assert!(!timed["round_trip"].is_null(), "{timed}");
+        }
+    }
+    hosts.assert_free(&sandbox);
+}
+
+/// That of [`DELAY`].
+const DELAY_NS: u64 = 1_000_000;
 
 /// Joins two interfaces: what enters `p1` leaves `p0` a millisecond later, the other way at once.
 const DELAY: &str = "\

@@ -101,6 +101,31 @@ impl TrafficAxes {
         }
     }
 
+    /// Reports traffic of which round trips, asked for at `path`, cannot be timed.
+    pub(crate) fn check_round_trips(&self, node: Node<'_>, path: &Place) {
+        let is_half = |direction: &Spanned<Direction>| direction.value != Direction::Both;
+        let wrong = [
+            (
+                self.duplex.iter().any(|duplex| duplex.value),
+                "round trips load both ways already, and so does `duplex`",
+                "leave `duplex` off, or write `path: one-way`",
+            ),
+            (
+                self.direction.iter().any(is_half),
+                "round trips pass both gateways, and another direction than `both` has only one",
+                "write `direction: both`, or `path: one-way`",
+            ),
+            (
+                self.ports.iter().any(|ports| is_socket(&ports.value)),
+                "plain sockets cannot send whole frames back",
+                "write `ports: packet` or `xdp`, or `path: one-way`",
+            ),
+        ];
+        for (_, what, help) in wrong.into_iter().filter(|(is_wrong, ..)| *is_wrong) {
+            node.mistake_at(path, what, help);
+        }
+    }
+
     /// A disturbance of both ends of a DUT needs both in the path.
     pub(crate) fn check_whole(&self, node: Node<'_>) {
         let mut directions = self.direction.iter();
@@ -129,7 +154,6 @@ impl TrafficAxes {
         if many && v4 {
             node.mistake_at(&random.place, RANDOM_IN_TUNNELS, RANDOM_IN_TUNNELS_HELP);
         }
-        let is_socket = |ports: &Ports| [ports.tx, ports.rx].contains(&Some(PortKind::Socket));
         if self.ports.iter().any(|ports| is_socket(&ports.value)) {
             let what = "plain sockets listen at one port, and random contents have many";
             let help = "write `ports: packet` or `xdp`, or `contents: fixed`";
@@ -141,7 +165,6 @@ impl TrafficAxes {
         let many = self.tunnels.iter().any(|tunnels| tunnels.value > Some(1));
         let v6 = self.ip.iter().any(|ip| ip.value == IpVersion::V6);
         let mut ports = self.ports.iter();
-        let is_socket = |ports: &Ports| [ports.tx, ports.rx].contains(&Some(PortKind::Socket));
         let Some(socket) = ports.find(|ports| is_socket(&ports.value)) else {
             return;
         };
@@ -157,6 +180,11 @@ impl TrafficAxes {
             node.mistake_at(&socket.place, what, help);
         }
     }
+}
+
+/// Whether a station sends or receives by plain sockets.
+fn is_socket(ports: &Ports) -> bool {
+    [ports.tx, ports.rx].contains(&Some(PortKind::Socket))
 }
 
 /// The ports and payloads for DUTs where none are configured: random ones (RFC 4814) for a box that

@@ -8,7 +8,8 @@ use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
 use crate::frames::{service, soak};
 use crate::plan::{
-    Axis, BackToBack, Coordinate, LatencyTest, Load, LossCurve, Procedure, Profile, Recovery,
+    Axis, BackToBack, Coordinate, LatencyPath, LatencyTest, Load, LossCurve, Procedure, Profile,
+    Recovery,
 };
 use std::time::Duration;
 use wire::mix::FrameMix;
@@ -75,6 +76,7 @@ pub(crate) enum Asked {
         percents: Vec<u8>,
         trial: Duration,
         trials: u32,
+        path: Spanned<LatencyPath>,
     },
     Recovery {
         search: Search,
@@ -187,12 +189,18 @@ fn latency(map: &Map<'_>) -> Read<Asked> {
     let trials = map.with_default("trials", LATENCY_TRIALS_DEFAULT, |node| {
         node.integer(1..=LATENCY_TRIALS_MAX)
     });
-    Ok(vec![Asked::Latency {
-        search: search?,
-        percents: percents?,
-        trial: trial?,
-        trials: trials?,
-    }])
+    let paths: AxisValues<LatencyPath> = axis(map, "path", LatencyPath::OneWay, |node| {
+        node.one_of("path", &LatencyPath::ALL.map(|it| (it.name(), it)))
+    });
+    let (search, percents, trial, trials) = (search?, percents?, trial?, trials?);
+    let asked = |path: &Spanned<LatencyPath>| Asked::Latency {
+        search: search.clone(),
+        percents: percents.clone(),
+        trial,
+        trials,
+        path: path.clone(),
+    };
+    Ok(paths.all()?.iter().map(asked).collect())
 }
 
 fn recovery(map: &Map<'_>) -> Read<Asked> {
@@ -243,11 +251,13 @@ impl Asked {
                 percents,
                 trial,
                 trials,
+                path,
             } => Procedure::Latency(LatencyTest {
                 search: search.resolve(mix),
                 percents: percents.clone(),
                 trial_ns: nanos(*trial),
                 trials: *trials,
+                path: path.value,
             }),
             Self::Recovery {
                 search,
@@ -271,6 +281,14 @@ impl Asked {
     pub(crate) const fn event_place(&self) -> Option<&Place> {
         match self {
             Self::Disturbed(asked) => Some(&asked.place),
+            _ => None,
+        }
+    }
+
+    /// Where round trips were asked for.
+    pub(crate) fn round_trips(&self) -> Option<&Place> {
+        match self {
+            Self::Latency { path, .. } if path.value == LatencyPath::RoundTrip => Some(&path.place),
             _ => None,
         }
     }
@@ -381,6 +399,7 @@ impl Asked {
                 percents,
                 trial,
                 trials,
+                path,
             } => {
                 let loads: Vec<_> = percents
                     .iter()
@@ -390,6 +409,7 @@ impl Asked {
                 axes.push(Axis::Loads.at(loads.join("+")));
                 axes.push(Axis::Duration.at(*trial));
                 axes.push(Axis::Trials.at(*trials));
+                axes.push(Axis::Path.at(path.value));
                 axes
             }
             Self::Recovery {

@@ -4,7 +4,7 @@
 //! of [`Axis`], its entry there, the key of its trial, and whatever acts on its value.
 
 use crate::plan::value::Value;
-use crate::plan::{Dut, FrameTest, Measurement, Stations, Traffic};
+use crate::plan::{Dut, FrameTest, LatencyPath, Measurement, Stations, Traffic};
 use crate::words::{compact, compact_time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -78,6 +78,7 @@ pub enum Axis {
     Restart,
     Duration,
     Trials,
+    Path,
     Warmup,
     Tune,
     Tool,
@@ -182,7 +183,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 63] = [
+static DECLARATIONS: [Declaration; 64] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -357,6 +358,14 @@ static DECLARATIONS: [Declaration; 63] = [
         ..declare(Axis::Duration, "duration", Unit::Time)
     },
     declare(Axis::Trials, "trials", Unit::Plain),
+    Declaration {
+        value: |cell| match cell.measurement {
+            Measurement::Frames(test) => Some(test.procedure.latency()?.path.into()),
+            _ => None,
+        },
+        is_usual: |path| *path == LatencyPath::OneWay.into(),
+        ..declare(Axis::Path, "path", Unit::Plain)
+    },
     declare(Axis::Warmup, "warmup", Unit::Time),
     declare(Axis::Tune, "tune", Unit::Plain),
     declare(Axis::Tool, "tool", Unit::Plain),

@@ -186,6 +186,15 @@ impl Procedure {
         }
     }
 
+    /// The plan of `latency`; `None` for other procedures.
+    #[must_use]
+    pub const fn latency(&self) -> Option<&LatencyTest> {
+        match self {
+            Self::Latency(test) => Some(test),
+            _ => None,
+        }
+    }
+
     /// Short name, in cell ids and tables.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -249,6 +258,41 @@ pub struct LatencyTest {
     /// Trials at each load, 1 or more; 20 by RFC 8219 §7.2.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub trials: u32,
+    /// What is timed.
+    #[serde(default, skip_serializing_if = "LatencyPath::is_one_way")]
+    pub path: LatencyPath,
+}
+
+/// The path over which latency is timed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencyPath {
+    /// From A to B (RFC 1242 §3.8); between two hosts whose clocks agree too little for that, there
+    /// and back.
+    #[default]
+    OneWay,
+    /// There and back: station B reflects each frame, and station A times it by its own clock (RFC
+    /// 2681, RFC 8762). The loads are shares of the throughput there and back.
+    RoundTrip,
+}
+
+impl LatencyPath {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::OneWay, Self::RoundTrip];
+
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OneWay => "one-way",
+            Self::RoundTrip => "round-trip",
+        }
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    const fn is_one_way(&self) -> bool {
+        matches!(self, Self::OneWay)
+    }
 }
 
 const fn one() -> u32 {

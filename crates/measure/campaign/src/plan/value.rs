@@ -1,6 +1,6 @@
 //! Values on axes.
 
-use crate::plan::{Direction, IpVersion, Ports, Tool, Workers};
+use crate::plan::{Direction, IpVersion, LatencyPath, Ports, Tool, Workers};
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -111,6 +111,12 @@ impl From<IpVersion> for Value {
 impl From<Contents> for Value {
     fn from(contents: Contents) -> Self {
         contents.name().into()
+    }
+}
+
+impl From<LatencyPath> for Value {
+    fn from(path: LatencyPath) -> Self {
+        path.name().into()
     }
 }
 

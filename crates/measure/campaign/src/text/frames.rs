@@ -1,8 +1,8 @@
 //! Frame tests in words.
 
 use crate::plan::{
-    Axis, BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, Procedure,
-    Reset, ServiceTest, Soak, ThroughputSearch,
+    Axis, BaseLoad, Cell, Desync, Disturbed, Event, Failure, FrameTest, Goal, LabPlan, LatencyPath,
+    Procedure, Reset, ServiceTest, Soak, ThroughputSearch,
 };
 use std::time::Duration;
 use units::human;
@@ -126,7 +126,11 @@ fn own(procedure: &Procedure) -> Option<String> {
         Procedure::Latency(test) => {
             let percents = test.percents.iter().map(|percent| format!("{percent} %"));
             format!(
-                "then at {} of the throughput, {}{} each",
+                "then{} at {} of the throughput, {}{} each",
+                match test.path {
+                    LatencyPath::OneWay => "",
+                    LatencyPath::RoundTrip => " round trips",
+                },
                 percents.collect::<Vec<_>>().join(", "),
                 match test.trials {
                     1 => String::new(),

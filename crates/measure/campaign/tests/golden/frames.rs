@@ -45,6 +45,26 @@ trials:
 }
 
 #[test]
+fn round_trips_need_a_whole_device_one_load_and_frames_and_links() {
+    let text = "\
+campaign: frames
+duts: [direct]
+trials:
+  - latency: { frame: 64 B, path: both }
+  - latency: { frame: 64 B, path: [one-way, round-trip], duplex: on }
+  - latency: { frame: 64 B, path: round-trip, direction: [both, encrypt] }
+  - latency: { frame: 64 B, path: round-trip, ports: { receive: socket } }
+";
+    let campaign =
+        "campaign: c\nduts: [direct]\ntrials: [latency: { frame: 64 B, path: round-trip }]\n";
+    let campaign = from_text("campaigns/frames.yaml", campaign).unwrap();
+    let memory = LabFile::built_in_named("memory").unwrap();
+    let in_memory = campaign.plan(&memory, &HOST).unwrap_err();
+    let all = format!("{}{in_memory}\n", mistakes(text));
+    compare("round-trips-mistakes.txt", &all);
+}
+
+#[test]
 fn every_mistake_of_a_mix_or_a_goal_is_reported() {
     let mixes = [
         "{ 64 B: 7, 594: 4, 9300 B: 1 }",

@@ -206,6 +206,9 @@ fn of_latency(latency: &LatencyTrial, found: &mut Contradictions) {
             latency.frames
         )
     });
+    if let Some(reflection) = &latency.round_trip {
+        of_histogram(&reflection.residence, found);
+    }
 }
 
 /// Returns the frames of a histogram, whose buckets rise.

@@ -8,7 +8,8 @@ use search::Counts;
 pub use search::{DelayTrend, Outcome as GoalOutcome};
 use serde::{Deserialize, Serialize};
 
-/// One load for one time, in one direction or, with `duplex`, the sum of both.
+/// One load for one time, in one direction, or the sum of both: with `duplex`, and where station B
+/// reflected the frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameTrial {
     /// Intended load; 0: as fast as the generator can.
@@ -60,7 +61,8 @@ pub struct FrameTrial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelayTrend>,
     /// The same of each direction where both are loaded: from A to B, then from B to A. Counts and
-    /// times only. Empty where one direction is loaded, and in older journals.
+    /// times only; what station B was to reflect is its intended frames. Empty where one direction
+    /// is loaded, and in older journals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<Self>,
     /// What links, queues, the device and the machine counted around the trial; `None` in a lab
@@ -74,6 +76,12 @@ impl FrameTrial {
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
+    }
+
+    /// Whether both directions were loaded, and counted each by itself.
+    #[must_use]
+    pub const fn loads_both(&self) -> bool {
+        self.directions.len() == 2
     }
 
     /// The loaded directions, each with its own counts. A single one where one direction is loaded,
@@ -265,6 +273,21 @@ pub struct LatencyTrial {
     /// How the clocks of the stations' hosts agreed meanwhile; `None` on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<ClockAgreement>,
+    /// Set where the times are round-trip times (RFC 2681), by reflection at station B and the
+    /// clock of station A alone; `None` where they are one-way latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip: Option<Reflection>,
+}
+
+/// The reflector's part in round-trip times: they include it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reflection {
+    /// Frames by their time at the reflector and by its clock, from arrival until they were handed
+    /// over for sending (RFC 8762 §4.3: T3 less T2), in rising order.
+    pub residence: Vec<LatencyBucket>,
+    /// Whether it counts from the kernel's note of the arrival; otherwise a wait in the reflector's
+    /// port comes on top.
+    pub from_arrival: bool,
 }
 
 impl LatencyTrial {

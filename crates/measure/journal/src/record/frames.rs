@@ -61,6 +61,21 @@ pub struct DisturbedTrials {
 }
 
 impl FrameResult {
+    /// The trials over the path of the figures. Where latencies could not be timed one way, those
+    /// before are left out: the loads were searched again there and back.
+    pub fn trials_on_path(&self) -> impl Iterator<Item = &FrameTrial> {
+        let is_reflected = self.is_reflected();
+        let all = self.trials.iter();
+        all.filter(move |trial| !is_reflected || trial.loads_both())
+    }
+
+    /// Whether the search and the loads of a `latency` procedure are there and back.
+    #[must_use]
+    pub fn is_reflected(&self) -> bool {
+        let mut timed = self.latency.iter();
+        timed.any(|latency| latency.percent.is_some() && latency.round_trip.is_some())
+    }
+
     /// Every latency: of the loads, and of the steps of a service.
     pub fn latencies(&self) -> impl Iterator<Item = &LatencyTrial> {
         let of_steps = self.service().iter().map(|step| &step.latency);

@@ -553,19 +553,26 @@ fn throughput() -> impl Strategy<Value = ThroughputFound> {
 fn frame_latency() -> impl Strategy<Value = LatencyTrial> {
     let bucket = any::<[u64; 2]>().prop_map(|[upto_ns, frames]| LatencyBucket { upto_ns, frames });
     let numbers = (any::<Option<u8>>(), any::<[u64; 2]>());
+    let reflection = (vec(bucket.clone(), 0..4), any::<bool>());
+    let reflection = reflection.prop_map(|(residence, from_arrival)| Reflection {
+        residence,
+        from_arrival,
+    });
     (
         numbers,
         vec(bucket, 0..4),
         vec(variation::variation(), 0..3),
+        option::of(reflection),
     )
         .prop_map(
-            |((percent, [load, frames]), histogram, variation)| LatencyTrial {
+            |((percent, [load, frames]), histogram, variation, round_trip)| LatencyTrial {
                 percent,
                 load,
                 frames,
                 histogram,
                 variation,
                 clocks: None,
+                round_trip,
             },
         )
 }

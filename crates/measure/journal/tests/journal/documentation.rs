@@ -4,8 +4,8 @@ use crate::fixture::{header, monitored, trial};
 use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
-    IpVersion, Kat, LatencyTest, Load, LossCurve, Measurement, Mrr, Ports, Procedure, Profile,
-    Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Tool, Traffic, Workers,
+    IpVersion, Kat, LatencyPath, LatencyTest, Load, LossCurve, Measurement, Mrr, Ports, Procedure,
+    Profile, Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Tool, Traffic, Workers,
 };
 use journal::record::*;
 use journal::{FILE_NAME, Record, Writer};
@@ -262,6 +262,7 @@ fn frame_tests() -> impl Iterator<Item = Measurement> {
             percents: vec![50],
             trial_ns: 1,
             trials: 2,
+            path: LatencyPath::RoundTrip,
         }),
         Procedure::Recovery(Recovery {
             search: search.clone(),
@@ -362,6 +363,7 @@ fn frames() -> impl Iterator<Item = FrameResult> {
                 ipdv: Some(Ipdv::default()),
                 ..DelayVariation::default()
             }],
+            round_trip: Some(Reflection::default()),
             ..LatencyTrial::default()
         }],
         found,

@@ -107,6 +107,7 @@ impl<'r> Half<'r> {
             RankedBy::FrameRate => "frame rate",
             RankedBy::RoundTripP50 => "median round trip, less is better",
             RankedBy::LatencyP50 => "median latency, less is better",
+            RankedBy::ReflectedP50 => "median round trip of frames, less is better",
             RankedBy::PayloadBitsPerCpuSecond => "payload per CPU-second",
             RankedBy::IpBitsPerCpuSecond => "IP per CPU-second",
         };

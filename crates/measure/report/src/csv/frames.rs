@@ -2,6 +2,7 @@
 
 use super::figure::Figure;
 use super::{Context, Declared, soak, text};
+use campaign::plan::LatencyPath;
 use journal::record::{DelayVariation, FrameTrial, GoalBounds, GoalOutcome, Ipdv, LatencyBucket};
 use stats::{TrafficInfo, histogram_percentile};
 
@@ -145,6 +146,14 @@ pub(super) const COLUMNS: &[Declared] = &[
         "of those received, held by a queue that grew until the load was over",
         |row| text(load(row)?.queued()),
     ),
+    (
+        "latency_path",
+        "one-way, or round-trip: by reflection at station B; empty without latency",
+        |row| {
+            histogram(row)?;
+            text(path(row).name())
+        },
+    ),
     ("latency_frames", "frames that were timed", |row| {
         let frames = histogram(row)?.iter().map(|bucket| bucket.frames);
         text(frames.sum::<u64>())
@@ -158,14 +167,10 @@ pub(super) const COLUMNS: &[Declared] = &[
             text(fastest.upto_ns)
         },
     ),
-    (
-        "latency_p50_ns",
-        "median, one way",
-        |row| match soak::point(row) {
-            Some(point) => text(point.p50_ns?),
-            None => percentile(row, 500),
-        },
-    ),
+    ("latency_p50_ns", "median", |row| match soak::point(row) {
+        Some(point) => text(point.p50_ns?),
+        None => percentile(row, 500),
+    }),
     (
         "latency_p90_ns",
         "90th percentile; empty below 10 frames, and for points of a soak",
@@ -263,6 +268,14 @@ fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
         Figure::Disturbance(found, _) => Some(&found.histogram),
         Figure::Segment(found, _) => Some(&found.histogram),
         _ => None,
+    }
+}
+
+/// What was timed.
+fn path(row: &Context<'_>) -> LatencyPath {
+    match row.figure {
+        Some(Figure::Latency(found)) if found.round_trip.is_some() => LatencyPath::RoundTrip,
+        _ => LatencyPath::OneWay,
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Fact, repeats};
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
+use campaign::plan::LatencyPath;
 use stats::{CellResult, LoadLatency};
 
 /// Summary of a device's frame tests: throughput of the smallest frames by direction, and latency
@@ -84,7 +85,11 @@ fn latency(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     };
     let p99 = found.p99_ns.map_or("–".into(), |p99| time_ns(p99 as f64));
     Some(Fact {
-        label: "Latency, one way".into(),
+        label: match found.path() {
+            LatencyPath::OneWay => "Latency, one way",
+            LatencyPath::RoundTrip => "Round trip of frames",
+        }
+        .into(),
         figure: scale.number(found.p50_ns as f64),
         range: repeats(&found.p50_each_ns, &scale),
         unit: scale.unit,

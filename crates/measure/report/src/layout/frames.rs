@@ -7,8 +7,10 @@
 
 use super::{Run, disturbed};
 use crate::format::counted;
-use campaign::plan::{Axis, Cell, Coordinate, Event, FrameTest, Measurement, Procedure, Role};
-use stats::{CellResult, TrafficInfo};
+use campaign::plan::{
+    Axis, Cell, Coordinate, Event, FrameTest, LatencyPath, Measurement, Procedure, Role,
+};
+use stats::{CellResult, LoadLatency, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
 
@@ -112,6 +114,29 @@ impl FrameKind {
             Self::Hostile => "Hostile packets",
             Self::Soak => "Soak",
         }
+    }
+}
+
+impl FrameSet<'_> {
+    /// The paths over which latency was timed, the configured one first: between two hosts whose
+    /// clocks agree too little for latencies one way there are round trips, which are never shown
+    /// among those.
+    pub(crate) fn paths(&self) -> Vec<LatencyPath> {
+        let configured = self.path();
+        let cells = self.rows().filter_map(|(_, cell)| cell.frames());
+        let timed: Vec<LatencyPath> = cells
+            .flat_map(|found| &found.latency)
+            .map(LoadLatency::path)
+            .collect();
+        let others = LatencyPath::ALL.into_iter();
+        let others = others.filter(|path| *path != configured && timed.contains(path));
+        std::iter::once(configured).chain(others).collect()
+    }
+
+    /// The configured path.
+    pub(crate) fn path(&self) -> LatencyPath {
+        let latency = self.test.procedure.latency();
+        latency.map_or_else(LatencyPath::default, |latency| latency.path)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Frame tests: throughput, loss and latency by frame size.
 
-use super::Section;
 use super::search::{goals, joined, sets_of};
+use super::{Blocks, Section};
 use crate::chart::frames as chart;
 use crate::layout::frames::FrameKind::{self, Latency, Throughput};
+use crate::layout::frames::FrameSet;
 use crate::tables::frames::{self as tables, Quantity};
+use campaign::plan::LatencyPath;
 
 pub(super) const THROUGHPUT: Section = Section::result(
     "frames",
@@ -76,47 +78,70 @@ pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |ru
     }
 });
 
-pub(super) const LATENCY: Section = Section::result(
-    "frame-latency",
-    "Latency under load",
-    |run, out| {
+/// The charts of times over a path, of one mix.
+fn latency_charts(out: &mut Blocks, mix: chart::Mix<'_>, path: LatencyPath, id: &str) {
+    let (what, over, id) = match path {
+        LatencyPath::OneWay => ("latency", "one way", format!("frame-latency-{id}")),
+        LatencyPath::RoundTrip => (
+            "round-trip time",
+            "round trips by reflection at station B",
+            format!("frame-round-trip-{id}"),
+        ),
+    };
+    out.chart(
+        format!(
+            "Frames of {}: {what} by load, {}",
+            mix.point.name(),
+            mix.set.common
+        ),
+        format!(
+            "Marks: median. Bars: up to the 99th percentile. Lines: up to the slowest frame, with a mark \
+             at the 99.9th percentile. All repeats pooled; {over}, from the intended send time; the axis \
+             is logarithmic."
+        ),
+        || chart::latency::draw(mix, path, &id),
+    );
+    let share = chart::latency::highest_share(mix, path);
+    let load = share.map_or_else(String::new, chart::latency::share_name);
+    out.chart(
+        format!(
+            "Frames of {}: {what} by percentile, load {load}",
+            mix.point.name()
+        ),
+        "All repeats pooled. Each nine is as wide as the one before; both axes are \
+         logarithmic. Dotted: where fewer than ten frames lie beyond, up to the slowest.",
+        || chart::latency::by_percentile(mix, path, &format!("{id}-percentiles")),
+    );
+}
+
+pub(super) const LATENCY: Section =
+    Section::result("frame-latency", "Latency under load", |run, out| {
         let sets = run.frame_sets_of(Latency);
         for (at, set) in sets.iter().enumerate() {
             for (index, point) in set.points.iter().enumerate() {
                 let mix = chart::Mix { run, set, point };
-                out.chart(
-                    format!(
-                        "Frames of {}: latency by load, {}",
-                        point.name(),
-                        set.common
-                    ),
-                    "Marks: median. Bars: up to the 99th percentile. Lines: up to \
-                     the slowest frame, with a mark at the 99.9th percentile. All \
-                     repeats pooled; one way, from the intended send time; the \
-                     axis is logarithmic.",
-                    || chart::latency::draw(mix, &format!("frame-latency-{at}-{index}")),
-                );
-                let share = chart::latency::highest_share(mix);
-                let load = share.map_or_else(String::new, chart::latency::share_name);
-                out.chart(
-                    format!("Frames of {}: latency by percentile, load {load}", point.name()),
-                    "All repeats pooled. Each nine is as wide as the one before; both axes are \
-                     logarithmic. Dotted: where fewer than ten frames lie beyond, up to the slowest.",
-                    || chart::latency::by_percentile(mix, &format!("frame-latency-{at}-{index}-percentiles")),
-                );
+                for path in set.paths() {
+                    latency_charts(out, mix, path, &format!("{at}-{index}"));
+                }
             }
         }
-        out.tables(joined("Latency by load", &sets, |set| {
-            tables::latency_by_load(run, set)
-        }));
-        out.tables(joined("Latency under load", &sets, |set| {
-            Some(tables::latency(run, set))
-        }));
+        for path in LatencyPath::ALL {
+            let of = |set: &FrameSet<'_>| set.paths().contains(&path);
+            let (by_load, under_load) = match path {
+                LatencyPath::OneWay => ("Latency by load", "Latency under load"),
+                LatencyPath::RoundTrip => ("Round-trip time by load", "Round-trip time under load"),
+            };
+            out.tables(joined(by_load, &sets, |set| {
+                of(set).then(|| tables::latency_by_load(run, set, path))?
+            }));
+            out.tables(joined(under_load, &sets, |set| {
+                of(set).then(|| tables::latency(run, set, path))
+            }));
+        }
         if !out.is_short() {
             out.tables(joined("Delay variation", &sets, |set| {
                 tables::variation(run, set)
             }));
         }
         goals(run, out, &sets);
-    },
-);
+    });

@@ -156,6 +156,7 @@ const fn quantity(by: RankedBy) -> &'static str {
         RankedBy::RoundTripP50 => "median round trip",
         RankedBy::FrameRate => "frame rate",
         RankedBy::LatencyP50 => "median latency at the lowest load",
+        RankedBy::ReflectedP50 => "median round trip of frames at the lowest load",
         RankedBy::PayloadBitsPerCpuSecond => "payload per CPU-second",
         RankedBy::IpBitsPerCpuSecond => "IP bits per CPU-second",
     }
@@ -244,7 +245,9 @@ pub(crate) fn scale(by: RankedBy, value: f64) -> Scale {
     match by {
         RankedBy::PayloadThroughput => Scale::si(value, "bit/s"),
         RankedBy::FrameRate => Scale::si(value, "pps"),
-        RankedBy::RoundTripP50 | RankedBy::LatencyP50 => Scale::time(value),
+        RankedBy::RoundTripP50 | RankedBy::LatencyP50 | RankedBy::ReflectedP50 => {
+            Scale::time(value)
+        }
         RankedBy::PayloadBitsPerCpuSecond | RankedBy::IpBitsPerCpuSecond => Scale::si(value, "bit"),
     }
 }

@@ -172,6 +172,7 @@ static DRAWN: LazyLock<Vec<Drawn>> = LazyLock::new(|| {
         ("cards", fixture::cards()),
         ("hostile", fixture::hostile()),
         ("frames", fixture::frame_tests()),
+        ("round-trips", fixture::round_trips()),
         ("hostile-frames", fixture::hostile_frames()),
         ("disturbed", fixture::disturbed()),
         ("soak", fixture::soak()),

@@ -113,6 +113,14 @@ pub(crate) fn frame_tests() -> Journal {
     journal
 }
 
+/// Latency between two hosts: one way where their clocks agree well enough, round trips elsewhere
+/// and where they were asked for.
+pub(crate) fn round_trips() -> Journal {
+    let mut journal = Maker::new(frames::round_trip_plan()).finish();
+    frames::reflect(&mut journal);
+    journal
+}
+
 /// A service test of several devices.
 pub(crate) fn services() -> Journal {
     Maker::new(frames::service_plan()).finish()

@@ -32,12 +32,13 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 16] {
+fn runs() -> [(&'static str, Journal); 17] {
     [
         ("device", fixture::cards()),
         ("peers", fixture::peers(5)),
         ("suites", fixture::suites(Some(10_000_000_000))),
         ("frames", fixture::frame_tests()),
+        ("round-trips", fixture::round_trips()),
         ("hostile-frames", fixture::hostile_frames()),
         ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
@@ -63,6 +64,7 @@ fn markdown_is_as_it_was() {
         ("empty", fixture::empty()),
         ("hostile", fixture::hostile()),
         ("frames", fixture::frame_tests()),
+        ("round-trips", fixture::round_trips()),
         ("peers", fixture::peers(5)),
         ("suites", fixture::suites(None)),
         ("monitored", fixture::monitored()),
@@ -117,6 +119,7 @@ fn charts_are_as_they_were() {
     let mut list = String::new();
     for (name, journal) in [
         ("frames", fixture::frame_tests()),
+        ("round-trips", fixture::round_trips()),
         ("disturbed", fixture::disturbed()),
         ("soak", fixture::soak()),
         ("device", fixture::cards()),

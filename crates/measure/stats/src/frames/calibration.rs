@@ -23,6 +23,8 @@ pub struct Calibration {
     pub sent: u64,
     /// Lowest load at which latency was measured, in frames/s.
     pub latency_load_frames_per_s: Option<f64>,
+    /// Whether the latency is that of round trips.
+    pub latency_is_round_trip: bool,
     /// Latency floor: median.
     pub latency_p50_ns: Option<u64>,
     /// Its 99th percentile.
@@ -67,6 +69,7 @@ fn of(cell: &CellResult) -> Option<Calibration> {
         lost,
         sent,
         latency_load_frames_per_s: idle.map(|found| found.load_frames_per_s.mean),
+        latency_is_round_trip: idle.is_some_and(|found| found.round_trip.is_some()),
         latency_p50_ns: idle.map(|found| found.p50_ns),
         latency_p99_ns: idle.and_then(|found| found.p99_ns),
         latency_p99_less_p50_ns: idle.and_then(|found| found.p99_less_p50_ns),

@@ -236,6 +236,7 @@ fn timed(found: &Trial<'_>) -> LatencyTrial {
         histogram,
         variation: Vec::new(),
         clocks: None,
+        round_trip: None,
     }
 }
 

@@ -4,12 +4,13 @@ use super::Repeats;
 use super::by_trial::LatencyByTrial;
 use crate::estimate::{Estimate, Sample};
 use crate::latency::{Distribution, beyond_ppb};
+use campaign::plan::LatencyPath;
 use journal::record::{LatencyBucket, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Latency under one load, one way, from the intended send time.
+/// Latency under one load, from the intended send time: one way, or there and back by reflection.
 ///
 /// Percentiles are by nearest rank over the histograms' buckets, each of which counts with its
 /// highest value: at most 0.1 % too long with three significant digits. A percentile is `null` if
@@ -37,6 +38,9 @@ pub struct LoadLatency {
     /// Latency and delay variation with each trial as one value; `null` where delay variation was
     /// not measured.
     pub by_trial: Option<LatencyByTrial>,
+    /// What the reflector took of these times, which are round-trip times then (RFC 2681); `null`
+    /// where they are latencies, which are one way (RFC 1242 §3.8). The two are never compared.
+    pub round_trip: Option<RoundTrip>,
     /// By how much all of these times may be wrong, either way, where the stations are on two hosts
     /// whose clocks were compared; `null` on one host.
     pub clocks_within_ns: Option<u64>,
@@ -52,22 +56,67 @@ pub struct LoadLatency {
     pub histogram: Vec<(u64, u64)>,
 }
 
+/// Times of frames at the reflector, from arrival until they were handed over for sending, by its
+/// own clock: round-trip times include them (RFC 8762 §4.3: T3 less T2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RoundTrip {
+    /// Median of all repeats pooled.
+    pub reflector_p50_ns: u64,
+    /// 99th percentile of all repeats pooled; `null` if less than one frame would lie beyond it.
+    pub reflector_p99_ns: Option<u64>,
+    /// Longest.
+    pub reflector_max_ns: u64,
+    /// Whether the kernel noted the arrivals; otherwise a wait in the reflector's port comes on
+    /// top.
+    pub from_arrival: bool,
+}
+
+impl RoundTrip {
+    /// Pools the reflector's times of trials; `None` where it took part in none.
+    fn of(trials: &[Trial<'_>]) -> Option<Self> {
+        let all = trials
+            .iter()
+            .filter_map(|(_, trial)| trial.round_trip.as_ref());
+        let residence = pooled(all.clone().flat_map(|one| &one.residence));
+        Some(Self {
+            reflector_p50_ns: percentile(&residence, 500)?,
+            reflector_p99_ns: percentile(&residence, 990),
+            reflector_max_ns: residence.last()?.0,
+            from_arrival: all.clone().all(|one| one.from_arrival),
+        })
+    }
+}
+
+impl LoadLatency {
+    /// What is timed.
+    #[must_use]
+    pub const fn path(&self) -> LatencyPath {
+        match self.round_trip {
+            None => LatencyPath::OneWay,
+            Some(_) => LatencyPath::RoundTrip,
+        }
+    }
+}
+
 /// A repeat's number and its histograms.
 type Trial<'a> = (u32, &'a LatencyTrial);
 
 /// Returns the latency at each load, in the order of the first repeat. Trials at one share of the
-/// throughput are pooled; outside a `latency` procedure, all trials are.
+/// throughput are pooled, those one way and those there and back each by themselves; outside a
+/// `latency` procedure, all trials are.
 pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
-    let mut shares: Vec<(Option<u8>, Vec<Trial<'_>>)> = Vec::new();
+    type Key = (Option<u8>, bool);
+    let mut shares: Vec<(Key, Vec<Trial<'_>>)> = Vec::new();
     for (repeat, found) in repeats {
         for trial in &found.latency {
-            match shares.iter_mut().find(|(share, _)| *share == trial.percent) {
+            let own = (trial.percent, trial.round_trip.is_some());
+            match shares.iter_mut().find(|(key, _)| *key == own) {
                 Some((_, trials)) => trials.push((*repeat, trial)),
-                None => shares.push((trial.percent, vec![(*repeat, trial)])),
+                None => shares.push((own, vec![(*repeat, trial)])),
             }
         }
     }
-    let result = |(percent, trials): (Option<u8>, Vec<_>)| result(percent, &trials);
+    let result = |((percent, _), trials): (Key, Vec<_>)| result(percent, &trials);
     shares.into_iter().filter_map(result).collect()
 }
 
@@ -105,6 +154,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
         p99_ns,
         p99_9_ns: percentile(&all, 999),
         max_ns: all.last()?.0,
+        round_trip: RoundTrip::of(trials),
         clocks_within_ns: clocks.map(|clocks| clocks.within_ns).max(),
         p99_less_p50_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
         by_trial: LatencyByTrial::of(&timed.collect::<Vec<_>>()),
@@ -144,6 +194,7 @@ fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use journal::record::{FrameResult, Reflection};
 
     fn trial(percent: Option<u8>, buckets: &[(u64, u64)]) -> LatencyTrial {
         let bucket = |&(upto_ns, frames): &(u64, u64)| LatencyBucket { upto_ns, frames };
@@ -152,9 +203,42 @@ mod tests {
             load: 1000,
             frames: buckets.iter().map(|(_, frames)| frames).sum(),
             histogram: buckets.iter().map(bucket).collect(),
-            variation: Vec::new(),
-            clocks: None,
+            ..LatencyTrial::default()
         }
+    }
+
+    #[test]
+    fn round_trips_are_pooled_apart_from_latencies_one_way() {
+        let one_way = trial(Some(50), &[(10, 100)]);
+        let there_and_back = |residence: &[(u64, u64)], from_arrival| LatencyTrial {
+            round_trip: Some(Reflection {
+                residence: trial(None, residence).histogram,
+                from_arrival,
+            }),
+            ..trial(Some(50), &[(30, 100)])
+        };
+        let first = there_and_back(&[(3, 100)], true);
+        let second = there_and_back(&[(4, 60), (9, 40)], false);
+        let results = [one_way, first, second].map(|latency| FrameResult {
+            latency: vec![latency],
+            ..FrameResult::default()
+        });
+        let repeats: Vec<(u32, &FrameResult)> = (1..).zip(&results).collect();
+        let found = of(&repeats);
+        let [one_way, round_trips] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!((one_way.p50_ns, one_way.path()), (10, LatencyPath::OneWay));
+        assert_eq!(one_way.p50_each_ns.n, 1);
+        assert_eq!((round_trips.p50_ns, round_trips.frames), (30, 200));
+        assert_eq!(round_trips.path(), LatencyPath::RoundTrip);
+        let reflector = RoundTrip {
+            reflector_p50_ns: 3,
+            reflector_p99_ns: Some(9),
+            reflector_max_ns: 9,
+            from_arrival: false,
+        };
+        assert_eq!(round_trips.round_trip, Some(reflector));
     }
 
     #[test]

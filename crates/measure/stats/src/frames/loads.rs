@@ -135,7 +135,7 @@ pub(super) fn result(
     let rate = |count: fn(&FrameTrial) -> u64| {
         let per_direction = |trial: &FrameTrial| {
             let all = per_second(count(trial), trial.elapsed_ns.max(trial.duration_ns))?;
-            Some(all / lengths.directions as f64)
+            Some(all / lengths.directions_of(trial))
         };
         Some(lengths.rates(estimate(&per_direction)?))
     };

@@ -2,6 +2,7 @@
 
 use crate::estimate::Estimate;
 use campaign::plan::Traffic;
+use journal::record::FrameTrial;
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, PREAMBLE_AND_GAP_BYTES};
@@ -36,6 +37,12 @@ impl Lengths {
             directions: if traffic.duplex { 2 } else { 1 },
             ..Self::of_mix(&traffic.frames.mix)
         }
+    }
+
+    /// Directions over which the counts of a trial are summed. Older journals have only the sum of
+    /// both.
+    pub(super) fn directions_of(self, trial: &FrameTrial) -> f64 {
+        (trial.directions.len() as u64).max(self.directions) as f64
     }
 
     fn of_mix(mix: &FrameMix) -> Self {

@@ -277,6 +277,7 @@ impl<'a> Segments<'a> {
                 .collect(),
             variation: Vec::new(),
             clocks: None,
+            round_trip: None,
         }
     }
 

@@ -181,7 +181,7 @@ impl GoalResult {
 fn held_ns(goal: &Goal, found: &[Found<'_>], bounds: &[(u32, Option<&GoalBounds>)]) -> Option<u64> {
     let longest = |((_, all, _), (_, bounds)): (&Found<'_>, &(u32, Option<&GoalBounds>))| {
         let lower = (*bounds)?.lower?;
-        let at_lower = all.trials.iter().filter(|trial| trial.load == lower);
+        let at_lower = all.trials_on_path().filter(|trial| trial.load == lower);
         let met = at_lower.filter(|trial| trial.meets(goal.criteria.loss_ratio_ppm));
         met.map(|trial| trial.duration_ns).max()
     };
@@ -198,7 +198,7 @@ fn upper_account(
     let mut at_upper: Vec<&FrameTrial> = Vec::new();
     for ((_, all, _), (_, bounds)) in found.iter().zip(bounds) {
         if let Some(upper) = bounds.and_then(|bounds| bounds.upper) {
-            at_upper.extend(all.trials.iter().filter(|trial| trial.load == upper));
+            at_upper.extend(all.trials_on_path().filter(|trial| trial.load == upper));
         }
     }
     let all = at_upper.iter().copied();

@@ -81,7 +81,8 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
             .collect()
     };
     match &observed.test.procedure {
-        Procedure::Load(_) => last(1),
+        // Also the one whose frames were reflected for their times.
+        Procedure::Load(_) => last(trials.len()),
         Procedure::Latency(_) => last(result.latency.len()),
         Procedure::Recovery(_) if result.recovery().is_some() => last(1),
         Procedure::Disturbed(_) => {

@@ -91,7 +91,11 @@ pub fn take_evidence(
     found.add_evidence(&run);
     while let Some(duration_ns) = Confirmation::of(test, &found.result).and_then(|it| it.next_ns())
     {
-        let further = RigLoad::new(load.frames_per_s, duration_ns, load.drain_ns);
+        let further = RigLoad {
+            duration_ns,
+            sampled: false,
+            ..load
+        };
         let run = rig.run(&further, interrupt)?;
         found.result.trials.push(run.trial);
         found.strays.add(&run.strays);

@@ -8,7 +8,7 @@
 //! | service | steps up to a service's rates and above ([`super::service`]) | ITU-T Y.1564 |
 //! | loss-curve | falling loads until two in a row lose nothing | RFC 2544 §26.3 |
 //! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
-//! | latency | a search, then some at each share of what it found | RFC 2544 §26.2, RFC 8219 §7.2, §7.3 |
+//! | latency | a search, then some at each share of what it found, one way or there and back | RFC 2544 §26.2, RFC 8219 §7.2, §7.3, RFC 8762 |
 //! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
 //! | rekey, failover, reset, setup, desync, hostile | a load with disturbances of the device ([`super::disturbed`]) | |
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
@@ -28,8 +28,12 @@ use super::{Found, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::Trial;
-use campaign::plan::{BackToBack, FrameTest, LatencyTest, Load, LossCurve, Procedure, Recovery};
-use journal::record::{BurstTrial, DisturbedTrials, FrameFound, FrameResult, RecoveryTrial};
+use campaign::plan::{
+    BackToBack, FrameTest, LatencyPath, LatencyTest, Load, LossCurve, Procedure, Recovery,
+};
+use journal::record::{
+    BurstTrial, DisturbedTrials, FrameFound, FrameResult, LatencyTrial, RecoveryTrial,
+};
 use lab::Interrupt;
 use search::{BurstStep, Step};
 use traffic::spec::Then;
@@ -61,6 +65,7 @@ pub fn carry_out(
         segments: Vec::new(),
         strays: Strays::default(),
         bounds: Vec::new(),
+        reflected: false,
     };
     let basis = match &test.procedure {
         Procedure::Load(plan) => load(&mut trials, plan)?,
@@ -77,15 +82,24 @@ pub fn carry_out(
     Ok(Found {
         result: trials.result,
         strays: trials.strays,
-        evidence_load: RigLoad::new(basis.load, EVIDENCE_NS, basis.drain_ns).with_samples(),
+        evidence_load: RigLoad {
+            reflected: trials.reflected,
+            ..RigLoad::new(basis.load, EVIDENCE_NS, basis.drain_ns).with_samples()
+        },
         objection: basis.objection,
     })
 }
 
 fn load(trials: &mut Trials<'_>, plan: &Load) -> Result<Basis, TrialError> {
     let load = RigLoad::new(plan.frames_per_s, plan.duration_ns, DRAIN_NS).with_variation();
-    let run = trials.make(&load)?;
-    trials.result.latency.push(latency_trial(None, &run));
+    let mut latency = latency_trial(None, &trials.make(&load)?);
+    // An unpaced load there would be another one back.
+    if latency.is_inexact() && plan.frames_per_s.is_some() && trials.rig.reflects() {
+        trials.reflected = true;
+        latency = latency_trial(None, &trials.make(&load)?);
+        trials.reflected = false;
+    }
+    trials.result.latency.push(latency);
     Ok(Basis {
         load: plan.frames_per_s,
         drain_ns: DRAIN_NS,
@@ -129,7 +143,38 @@ fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Basis, Tri
     Ok(Basis::on(load.max(1), plan.drain_ns))
 }
 
+/// Times one way, if that is asked for and the clocks of the stations agree well enough; otherwise
+/// round trips, also where they do not any more in the middle.
 fn latency(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Basis, TrialError> {
+    trials.reflected = plan.path == LatencyPath::RoundTrip || is_inexact_one_way(trials, plan)?;
+    loop {
+        let basis = latency_on_path(trials, plan)?;
+        let inexact = trials.result.latency.iter().any(LatencyTrial::is_inexact);
+        if !inexact || !trials.rig.reflects() {
+            return Ok(basis);
+        }
+        trials.result.latency.clear();
+        trials.reflected = true;
+    }
+}
+
+/// Whether a first trial, at a low load, shows that the clocks of two hosts agree too little for
+/// latencies one way, and there is another way to time.
+fn is_inexact_one_way(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<bool, TrialError> {
+    if !trials.rig.reflects() || !trials.rig.has_two_clocks() {
+        return Ok(false);
+    }
+    let load = RigLoad::new(
+        Some(plan.search.min_load),
+        EVIDENCE_NS,
+        plan.search.drain_ns,
+    );
+    let run = trials.make_unrecorded(&load)?;
+    Ok(latency_trial(None, &run).is_inexact())
+}
+
+/// Searches for the throughput, and times frames at shares of it.
+fn latency_on_path(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Basis, TrialError> {
     let throughput = match searched(trials, &plan.search)? {
         Ok(throughput) => throughput,
         Err(basis) => return Ok(basis),

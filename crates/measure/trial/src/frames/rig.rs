@@ -4,7 +4,7 @@ use crate::disturbance::PlannedDisturbance;
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
 use journal::record::{
-    DelayVariation, Disturbance, FramePort, FrameTrial, LatencyBucket, SoakPoint,
+    DelayVariation, Disturbance, FramePort, FrameTrial, LatencyBucket, Reflection, SoakPoint,
 };
 use lab::{DutAction, Interrupt};
 use std::collections::BTreeMap;
@@ -64,6 +64,16 @@ pub trait Rig {
         unix_ns()
     }
 
+    /// Whether the stations read two clocks.
+    fn has_two_clocks(&self) -> bool {
+        false
+    }
+
+    /// Whether it can make trials with [reflected](RigLoad::reflected) frames.
+    fn reflects(&self) -> bool {
+        false
+    }
+
     /// Highest load that the sender's line carries, in frames/s; `None` without a line rate.
     fn line_rate(&self) -> Option<u64>;
 }
@@ -103,6 +113,9 @@ pub struct RigLoad {
     pub variation: bool,
     /// Whether samples of the cipher link and CPU time by role are taken meanwhile.
     pub sampled: bool,
+    /// Whether station B reflects the frames, which loads both directions, and station A times
+    /// round trips.
+    pub reflected: bool,
 }
 
 impl RigLoad {
@@ -119,6 +132,7 @@ impl RigLoad {
             periods: None,
             variation: false,
             sampled: false,
+            reflected: false,
         }
     }
 
@@ -179,13 +193,17 @@ fn frames(frames_per_s: u64, ns: u64) -> u64 {
     u64::try_from(frames).unwrap_or(u64::MAX)
 }
 
-/// The result of a frame trial: the sum of both directions if both are loaded.
+/// The result of a frame trial: the sum of both directions if both are loaded, as they are where
+/// frames were reflected.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrameRun {
     /// Counts.
     pub trial: FrameTrial,
-    /// Frames by latency from the intended send time; rising.
+    /// Frames by latency from the intended send time, one way or, if reflected, there and back;
+    /// rising.
     pub latency: Vec<LatencyBucket>,
+    /// The reflector's part in it, if the frames were reflected.
+    pub reflection: Option<Reflection>,
     /// Delay variation of each direction, if the load asks for it.
     pub variation: Vec<DelayVariation>,
     /// Result of the second part, if the load has one.

@@ -2,8 +2,8 @@
 
 use super::{FrameRun, Relief, RigLoad, Strays};
 use crate::markers::markers;
-use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Traffic};
-use journal::record::{FramePort, FrameTrial, LatencyBucket};
+use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Ports, Traffic};
+use journal::record::{FramePort, FrameTrial, LatencyBucket, Reflection};
 use lab::{FrameEnd, FramePath, StationKeys, StationPeer};
 use port::FramePortKind;
 use search::{DelaySlice, DelayTrend};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
 use traffic::spec::{
-    Addresses, IkeKeys, KeySource, Peer, Receive, Role, Send, SenderClock, Spec, TEST_PORT,
+    Addresses, IkeKeys, KeySource, Peer, Receive, Reflect, Role, Send, SenderClock, Spec, TEST_PORT,
 };
 use wire::overhead::IPV4_HEADER_BYTES;
 
@@ -62,18 +62,42 @@ impl Way<'_> {
         tag: u16,
         sender_clock: Option<SenderClock>,
     ) -> Spec {
-        let sink = &self.path.sink;
+        // What was reflected comes back to its sender.
+        let sink = match load.reflected {
+            false => &self.path.sink,
+            true => &self.path.source,
+        };
         let receive = Receive {
             frames: self.traffic.frames.clone(),
-            expected: load.frames_per_s.map(|_| load.intended()),
+            expected: expected(load),
             peer: self.peer(sink),
             first_frames: load.then.map(|_| load.first_intended()),
             bins: load.bins,
             periods: load.periods,
             variation: load.variation,
             sender_clock,
+            reflected: load.reflected,
         };
         self.spec(sink, self.traffic.ports.rx, tag, Role::Receive(receive))
+    }
+
+    /// Returns the reflector's spec.
+    pub(crate) fn reflector(&self, load: &RigLoad, tag: u16) -> Spec {
+        let Ports { tx, rx } = self.traffic.ports;
+        let reflect = Reflect {
+            frames: self.traffic.frames.clone(),
+            expected: expected(load),
+            send_port: tx.map(port_kind),
+        };
+        self.spec(&self.path.sink, rx, tag, Role::Reflect(reflect))
+    }
+
+    /// Whether the station at the end can reflect frames: whole ones in clear.
+    pub(crate) fn reflects(&self) -> bool {
+        let Ports { tx, rx } = self.traffic.ports;
+        let FramePath { source, sink } = &self.path;
+        let is_clear = source.peer.is_none() && sink.peer.is_none();
+        is_clear && ![tx, rx].contains(&Some(PortKind::Socket))
     }
 
     /// Returns source and target address of the first tunnel's frames.
@@ -158,6 +182,11 @@ impl Way<'_> {
     }
 }
 
+/// Distinct frames after which a receiver ends by itself.
+fn expected(load: &RigLoad) -> Option<u64> {
+    load.frames_per_s.map(|_| load.intended())
+}
+
 /// Ethernet header and FCS.
 const ETHERNET_AND_FCS_BYTES: usize = 14 + 4;
 /// The network part of a /64.
@@ -206,12 +235,13 @@ impl FrameRun {
     pub fn of(load: &RigLoad, sender: &Report, receiver: &Report) -> Self {
         let sent = sender.sent.unwrap_or_default();
         let received = receiver.received.clone().unwrap_or_default();
-        let latency = received.latency.iter();
         Self {
             trial: trial(load, sender, &sent, receiver, &received),
-            latency: latency
-                .map(|&(upto_ns, frames)| LatencyBucket { upto_ns, frames })
-                .collect(),
+            latency: buckets(&received.latency),
+            reflection: receiver.reflected.as_ref().map(|reflected| Reflection {
+                residence: buckets(&reflected.residence),
+                from_arrival: reflected.is_from_arrival,
+            }),
             variation: received.variation.into_iter().collect(),
             relief: load.then.map(|_| Relief {
                 sent: sent.then_frames,
@@ -258,6 +288,7 @@ impl FrameRun {
             (one, other) => one.or(other),
         };
         self.latency = merged(&self.latency, &other.latency);
+        self.reflection = self.reflection.or_else(|| other.reflection.clone());
         self.variation.extend(&other.variation);
         self.relief = match (self.relief, other.relief) {
             (Some(one), Some(other)) => Some(Relief {
@@ -316,6 +347,14 @@ fn trend(delays: &[(u64, i64)]) -> Option<DelayTrend> {
         .map(|&(frames, mean_ns)| DelaySlice { frames, mean_ns })
         .collect();
     DelayTrend::of(&slices)
+}
+
+/// The buckets of a report's histogram.
+fn buckets(histogram: &[(u64, u64)]) -> Vec<LatencyBucket> {
+    let buckets = histogram.iter();
+    buckets
+        .map(|&(upto_ns, frames)| LatencyBucket { upto_ns, frames })
+        .collect()
 }
 
 /// Merges two histograms.

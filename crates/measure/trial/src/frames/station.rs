@@ -109,7 +109,7 @@ impl<'a> StationRig<'a> {
             traffic,
             path,
         };
-        let reader = PathReader::start(bench, dut, cell, (path, traffic.duplex), look)?;
+        let reader = PathReader::start(bench, dut, cell, path, look)?;
         let mut ways = vec![way(path.clone())];
         if traffic.duplex {
             ways.push(way(path.reversed()));
@@ -145,7 +145,20 @@ impl<'a> StationRig<'a> {
         self.ways.iter().zip([self.tag, self.tag + 1])
     }
 
+    /// The receivers of the ways, in their order; of a reflected load the reflector, and the
+    /// receiver of what comes back.
     fn receivers(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
+        if load.reflected {
+            let way = &self.ways[0];
+            let (there, back) = (way.path.sink.node, way.path.source.node);
+            return vec![
+                (there, self.program(there, &way.reflector(load, self.tag))),
+                (
+                    back,
+                    self.program(back, &way.receiver(load, self.tag, None)),
+                ),
+            ];
+        }
         let program = |(way, tag): (&Way<'a>, u16)| {
             let node = way.path.sink.node;
             let clocks = self.clocks.as_ref();
@@ -178,8 +191,11 @@ impl<'a> StationRig<'a> {
             .collect()
     }
 
-    /// Compares the clocks of two hosts after a trial.
+    /// Compares the clocks of two hosts after a trial; round trips are timed by one.
     fn compare_clocks(&mut self, run: &mut FrameRun) -> Result<(), TrialError> {
+        if run.reflection.is_some() {
+            return Ok(());
+        }
         if let (Some(clocks), Some(readings)) = (&mut self.clocks, &mut run.trial.readings) {
             readings.clocks = Some(clocks.compare()?);
         }
@@ -262,7 +278,8 @@ impl<'a> StationRig<'a> {
         self.leave(running, &reports)
     }
 
-    /// Waits for the reports of each way's sender and receiver.
+    /// Waits for the reports of each way's sender and receiver. A reflector is the receiver of the
+    /// way there, and the sender of the way back.
     fn collect(
         &self,
         running: &mut Running<'_>,
@@ -282,6 +299,9 @@ impl<'a> StationRig<'a> {
         for &receiver in &running.receivers {
             let line = self.await_report_or_stop(receiver, drained)?;
             received.push(report(&mut running.tools, receiver, line)?);
+        }
+        if running.load.reflected {
+            sent.extend(received.first().cloned());
         }
         Ok(sent.into_iter().zip(received).collect())
     }
@@ -384,6 +404,14 @@ impl Rig for StationRig<'_> {
 
     fn act(&mut self, actions: &[DutAction]) -> Result<u64, TrialError> {
         self.act_now(actions)
+    }
+
+    fn has_two_clocks(&self) -> bool {
+        self.clocks.is_some()
+    }
+
+    fn reflects(&self) -> bool {
+        matches!(&self.ways[..], [way] if way.reflects())
     }
 
     fn line_rate(&self) -> Option<u64> {

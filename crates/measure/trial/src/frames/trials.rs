@@ -34,15 +34,25 @@ pub(super) struct Trials<'a> {
     pub(super) segments: Vec<SoakSegment>,
     /// Bounds of the current or last search.
     pub(super) bounds: Vec<GoalBounds>,
+    /// Whether station B reflects the frames of the trials.
+    pub(super) reflected: bool,
 }
 
 impl Trials<'_> {
     /// Makes and records one frame trial.
     pub(super) fn make(&mut self, load: &RigLoad) -> Result<FrameRun, TrialError> {
         self.begin(load, None)?;
-        let run = self.rig.run(load, self.interrupt)?;
+        let run = self.rig.run(&self.on_path(load), self.interrupt)?;
         self.record(&run);
         Ok(run)
+    }
+
+    /// The load over the path that is timed.
+    const fn on_path(&self, load: &RigLoad) -> RigLoad {
+        RigLoad {
+            reflected: self.reflected,
+            ..*load
+        }
     }
 
     /// Makes and records one frame trial with a disturbance of the DUT.
@@ -75,7 +85,7 @@ impl Trials<'_> {
     /// Makes one frame trial that is not recorded among the others.
     pub(super) fn make_unrecorded(&mut self, load: &RigLoad) -> Result<FrameRun, TrialError> {
         self.begin(load, None)?;
-        let run = self.rig.run(load, self.interrupt)?;
+        let run = self.rig.run(&self.on_path(load), self.interrupt)?;
         self.strays.add(&run.strays);
         Ok(run)
     }
@@ -222,5 +232,6 @@ pub(super) fn latency_trial(percent: Option<u8>, run: &FrameRun) -> LatencyTrial
             .readings
             .as_ref()
             .and_then(|readings| readings.clocks),
+        round_trip: run.reflection.clone(),
     }
 }

@@ -59,7 +59,7 @@ fn specs(bench: &StationBench) -> (Send, Receive) {
         match &spec.role {
             Role::Send(send) => sends.push(send.clone()),
             Role::Receive(receive) => receives.push(receive.clone()),
-            Role::Attack(_) => {}
+            Role::Reflect(_) | Role::Attack(_) => {}
         }
     }
     (sends.swap_remove(0), receives.swap_remove(0))

@@ -274,7 +274,7 @@ fn a_load_that_no_generator_offers_is_cut_short() {
     );
 }
 
-fn search(max_load: Option<u64>) -> ThroughputSearch {
+pub(crate) fn search(max_load: Option<u64>) -> ThroughputSearch {
     ThroughputSearch {
         profile: Profile::Fast,
         goals: vec![Goal {

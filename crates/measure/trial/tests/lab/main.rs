@@ -19,6 +19,7 @@ mod frames;
 mod known;
 mod one_gateway;
 mod past;
+mod round_trips;
 mod sabotage;
 mod trials;
 
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         ("external", &external::ALL[..]),
         ("sabotage", &sabotage::ALL[..]),
         ("known", &known::ALL[..]),
+        ("round_trips", &round_trips::ALL[..]),
         ("one_gateway", &one_gateway::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {

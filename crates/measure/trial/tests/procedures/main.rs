@@ -5,5 +5,6 @@ mod flaws;
 mod procedures;
 mod queues;
 mod rig;
+mod round_trips;
 mod searches;
 mod soak;

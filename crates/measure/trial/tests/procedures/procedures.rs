@@ -2,8 +2,8 @@
 
 use crate::rig::{CEILING, MS, SECOND, Simulated, cell, search, test, trial};
 use campaign::plan::{
-    BackToBack, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ServiceStep, ServiceTest,
-    ThroughputSearch,
+    BackToBack, LatencyPath, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ServiceStep,
+    ServiceTest, ThroughputSearch,
 };
 use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
@@ -211,6 +211,7 @@ fn latency_is_measured_in_as_many_trials_as_asked_with_their_delay_variation() {
         percents: vec![10, 50],
         trial_ns: 300 * MS,
         trials: 20,
+        path: LatencyPath::OneWay,
     };
     let mut rig = hard();
     let found = rig.carry_out(Procedure::Latency(plan)).unwrap();
@@ -237,6 +238,7 @@ fn latency_is_measured_at_shares_of_the_throughput() {
         percents: vec![0, 10, 50, 90],
         trial_ns: 300 * MS,
         trials: 1,
+        path: LatencyPath::OneWay,
     };
     let mut rig = hard();
     let found = rig.carry_out(Procedure::Latency(plan)).unwrap();
@@ -325,6 +327,7 @@ fn without_a_throughput_there_are_no_shares_of_it_and_the_reason_is_recorded() {
         percents: vec![50],
         trial_ns: 100 * MS,
         trials: 1,
+        path: LatencyPath::OneWay,
     };
     for procedure in [Procedure::Latency(latency), Procedure::Recovery(recovery())] {
         let mut rig = Simulated::new(Behaviour::Hard { capacity: 10 });

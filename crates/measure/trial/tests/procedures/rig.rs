@@ -4,7 +4,10 @@ use campaign::plan::{
     Adapter, Cell, Criteria, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports,
     Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
-use journal::record::{Check, DelayVariation, FramePort, FrameTrial, LatencyBucket, SoakPoint};
+use journal::record::{
+    Check, ClockAgreement, DelayVariation, FramePort, FrameTrial, LatencyBucket, Reflection,
+    SoakPoint, TrialReadings,
+};
 use lab::{Interrupt, Links};
 use search::Trial;
 use search::simulate::{Behaviour, Device};
@@ -56,6 +59,11 @@ pub(crate) struct Simulated {
     pub(crate) when_sampled: Vec<u64>,
     /// Set in the trial of that number, from 1.
     pub(crate) interrupt_in: Option<usize>,
+    /// How well the clocks of its stations agreed in each trial one way, in nanoseconds; the last
+    /// of them also in those that follow. Empty: they have one clock.
+    pub(crate) clocks_within_ns: Vec<u64>,
+    /// Whether it can reflect frames.
+    pub(crate) reflects: bool,
     /// The requested loads so far.
     pub(crate) loads: Vec<RigLoad>,
 }
@@ -73,6 +81,8 @@ impl Simulated {
             dies: false,
             when_sampled: Vec::new(),
             interrupt_in: None,
+            clocks_within_ns: Vec::new(),
+            reflects: true,
             loads: Vec::new(),
         }
     }
@@ -135,6 +145,26 @@ impl Simulated {
     }
 }
 
+impl Simulated {
+    /// Notes how the clocks agreed in a trial.
+    fn with_clocks(&mut self, mut run: FrameRun) -> FrameRun {
+        let within_ns = match self.clocks_within_ns.len() {
+            0 => return run,
+            1 => self.clocks_within_ns[0],
+            _ => self.clocks_within_ns.remove(0),
+        };
+        let clocks = ClockAgreement {
+            within_ns,
+            ..ClockAgreement::default()
+        };
+        run.trial.readings = Some(Box::new(TrialReadings {
+            clocks: Some(clocks),
+            ..TrialReadings::default()
+        }));
+        run
+    }
+}
+
 impl Rig for Simulated {
     fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError> {
         self.loads.push(*load);
@@ -183,6 +213,7 @@ impl Rig for Simulated {
         let run = FrameRun {
             trial,
             latency,
+            reflection: None,
             variation: vec![DelayVariation::default(); load.variation.into()],
             relief,
             strays: Strays::default(),
@@ -190,8 +221,15 @@ impl Rig for Simulated {
             sender: FramePort::default(),
             receiver: FramePort::default(),
         };
+        if load.reflected {
+            let back = FrameRun {
+                reflection: Some(Reflection::default()),
+                ..run.clone()
+            };
+            return Ok(run.and(&back));
+        }
         if !self.duplex {
-            return Ok(run);
+            return Ok(self.with_clocks(run));
         }
         let mut back = run.clone();
         let lost = back.trial.received * self.back_lost_ppm / 1_000_000;
@@ -218,6 +256,14 @@ impl Rig for Simulated {
             }],
         };
         Ok((run, soaked))
+    }
+
+    fn has_two_clocks(&self) -> bool {
+        !self.clocks_within_ns.is_empty()
+    }
+
+    fn reflects(&self) -> bool {
+        self.reflects
     }
 
     fn line_rate(&self) -> Option<u64> {

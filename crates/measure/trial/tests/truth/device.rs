@@ -262,6 +262,7 @@ impl Simulated {
             variation: Vec::new(),
             trial,
             latency,
+            reflection: None,
             relief,
             strays: Strays::default(),
             took_ns,

@@ -6,6 +6,7 @@ use crate::chart::scale::Log;
 use crate::chart::{Area, Spot, Svg, plot, with_interval};
 use crate::format::{Scale, time_ns};
 use crate::order::sorted;
+use campaign::plan::LatencyPath;
 use maud::Markup;
 use stats::{CellResult, Distribution, LoadLatency};
 
@@ -15,9 +16,26 @@ const PLOT: Area = plot(HEIGHT, [12.0, 0.0, 48.0, 60.0]);
 const MAX_STEP: f64 = 62.0;
 const BAR: f64 = 14.0;
 
-/// The chart of one mix; `None` when no cell has latencies.
-pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
-    let cells = mix.found(|cell| Some(cell.frames()?.latency.as_slice()));
+/// The cells of a mix with their latencies over a path.
+fn timed<'r>(mix: Mix<'r>, path: LatencyPath) -> Vec<(&'r CellResult, Vec<&'r LoadLatency>)> {
+    mix.found(|cell| {
+        let all = cell.frames()?.latency.iter();
+        let timed: Vec<_> = all.filter(|load| load.path() == path).collect();
+        (!timed.is_empty()).then_some(timed)
+    })
+}
+
+/// What a chart of a path shows.
+const fn what(path: LatencyPath) -> &'static str {
+    match path {
+        LatencyPath::OneWay => "Latency",
+        LatencyPath::RoundTrip => "Round-trip time",
+    }
+}
+
+/// The chart of one mix; `None` when no cell has latencies over the path.
+pub(crate) fn draw(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> {
+    let cells = timed(mix, path);
     let all = || cells.iter().flat_map(|(_, loads)| loads.iter());
     let low = all().map(|load| load.p50_ns).min()?;
     let high = all().map(|load| load.max_ns).max()?;
@@ -46,7 +64,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let title = "load in per cent of each device's own throughput";
     svg.x_title(PLOT, 40.0, title);
     let words = cells.iter().map(|(cell, loads)| words(cell, loads));
-    Some(mix.finish(svg, "Latency by load", words))
+    Some(mix.finish(svg, &format!("{} by load", what(path)), words))
 }
 
 pub(crate) fn share_name(share: u8) -> String {
@@ -95,9 +113,9 @@ fn tooltip(mix: Mix<'_>, cell: &CellResult, load: &LoadLatency) -> String {
 
 /// The times of all devices by percentile, at the highest share of their throughput; `None` when no
 /// cell has latencies by share.
-pub(crate) fn by_percentile(mix: Mix<'_>, id: &str) -> Option<Markup> {
-    let cells = mix.found(|cell| Some(cell.frames()?.latency.as_slice()));
-    let share = highest_share(mix)?;
+pub(crate) fn by_percentile(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> {
+    let cells = timed(mix, path);
+    let share = highest_share(mix, path)?;
     let curves = cells.iter().filter_map(|(cell, loads)| {
         let load = loads.iter().find(|load| load.percent == Some(share))?;
         let by_repeat = &load.p50_each_ns;
@@ -113,14 +131,14 @@ pub(crate) fn by_percentile(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let svg = percentiles::draw(id, &setting, "frames", &curves)?;
     Some(mix.finish(
         svg,
-        "Latency by percentile",
+        &format!("{} by percentile", what(path)),
         curves.iter().map(Curve::words),
     ))
 }
 
 /// The highest share of the throughput at which a device of a mix was measured.
-pub(crate) fn highest_share(mix: Mix<'_>) -> Option<u8> {
-    let found = mix.found(|cell| Some(cell.frames()?.latency.as_slice()));
+pub(crate) fn highest_share(mix: Mix<'_>, path: LatencyPath) -> Option<u8> {
+    let found = timed(mix, path);
     let loads = found.iter().flat_map(|(_, loads)| loads.iter());
     loads.filter_map(|load| load.percent).max()
 }
@@ -135,7 +153,7 @@ fn quantiles(load: &LoadLatency) -> String {
     )
 }
 
-fn words(cell: &CellResult, loads: &[LoadLatency]) -> String {
+fn words(cell: &CellResult, loads: &[&LoadLatency]) -> String {
     let loads: Vec<String> = loads
         .iter()
         .map(|load| {

@@ -12,7 +12,7 @@ pub(crate) fn calibration(run: &Run<'_>) -> Option<Table> {
     found.first()?;
     let note = "the stations joined without a device; ceiling: relevant lower bound of the first \
                 goal, or the highest forwarding rate; loss: in the trials whose evidence is \
-                recorded; latency: at the lowest load that was timed, one way";
+                recorded; latency: at the lowest load that was timed, one way unless it says `round trip`";
     let mut table = Table::new("Calibration: the tester alone", note)
         .label("Group")
         .figures(["Ceiling", "L1", "Loss floor", "Timed at", "p50", "p99"])
@@ -42,7 +42,13 @@ fn figures(found: &Calibration) -> [Cell; 7] {
             ceiling.map(|rates| Scale::si(rates.l1_bps.mean, "bit/s").value(rates.l1_bps.mean)),
         ),
         loss,
-        Cell::or_missing(load.map(|load| Scale::si(load, "pps").value(load))),
+        Cell::or_missing(load.map(|load| {
+            let path = match found.latency_is_round_trip {
+                true => ", round trip",
+                false => "",
+            };
+            Scale::si(load, "pps").value(load) + path
+        })),
         Cell::time(found.latency_p50_ns),
         Cell::time(found.latency_p99_ns),
         Cell::time(found.latency_p99_less_p50_ns),

@@ -7,23 +7,44 @@ use crate::layout::frames::FrameSet;
 use crate::order::sorted;
 use crate::table::{Cell, Table};
 use crate::tables::percentiles::{self, BY_REPEAT, TITLES};
-use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult};
+use campaign::plan::LatencyPath;
+use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult, RoundTrip};
+
+/// The latencies of a cell over a path.
+fn timed(cell: &CellResult, path: LatencyPath) -> impl Iterator<Item = &LoadLatency> {
+    let all = cell.frames().map_or(&[][..], |found| &found.latency);
+    all.iter().filter(move |latency| latency.path() == path)
+}
+
+/// What is timed over a path, and what it is called.
+const fn words(path: LatencyPath) -> (&'static str, &'static str) {
+    match path {
+        LatencyPath::OneWay => ("one way, from the intended send time", "Latency"),
+        LatencyPath::RoundTrip => (
+            "round trip by reflection at station B, from the intended send time and by station A's clock alone",
+            "Round-trip time",
+        ),
+    }
+}
 
 /// Median and 99th percentile, devices down and loads across; `None` for one load.
-pub(crate) fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
-    let found = set
-        .rows()
-        .filter_map(|(_, cell)| Some(&cell.frames()?.latency));
-    let percents = sorted(found.flatten().filter_map(|latency| latency.percent));
+pub(crate) fn latency_by_load(
+    run: &Run<'_>,
+    set: &FrameSet<'_>,
+    path: LatencyPath,
+) -> Option<Table> {
+    let found = set.rows().flat_map(|(_, cell)| timed(cell, path));
+    let percents = sorted(found.filter_map(|latency| latency.percent));
     if percents.len() < 2 {
         return None;
     }
+    let (over, what) = words(path);
     let note = format!(
-        "{}; one way, from the intended send time; load: per cent of the throughput of each device; all repeats pooled{}",
+        "{}; {over}; load: per cent of the throughput of each device; all repeats pooled{}",
         set.common,
-        across_hosts(set)
+        how_exact(set, path)
     );
-    let caption = super::caption(set, "Latency by load");
+    let caption = super::caption(set, &format!("{what} by load"));
     let mut table = head(set, Table::new(caption, note));
     for percent in &percents {
         let load = match percent {
@@ -32,22 +53,60 @@ pub(crate) fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table
         };
         table = table.figures_of(load, ["p50", "p99"]);
     }
-    for (point, cell) in set.rows() {
+    for (point, cell) in set.rows().filter(|(_, cell)| belongs(set, cell, path)) {
         let mut cells = labels(run, set, point, cell);
-        let Some(found) = cell.frames() else {
+        if cell.frames().is_none() {
             cells.extend(without_figure(cell, 2 * percents.len()));
             table.push(cells);
             continue;
-        };
+        }
         for percent in &percents {
-            let mut loads = found.latency.iter();
-            let load = loads.find(|latency| latency.percent == Some(*percent));
+            let load = timed(cell, path).find(|latency| latency.percent == Some(*percent));
             cells.push(Cell::time(load.map(|latency| latency.p50_ns)));
             cells.push(Cell::time(load.and_then(|latency| latency.p99_ns)));
         }
         table.push(cells);
     }
     Some(table)
+}
+
+/// Whether a cell is in the tables of a path: that over which it was timed; without times, the
+/// configured one.
+fn belongs(set: &FrameSet<'_>, cell: &CellResult, path: LatencyPath) -> bool {
+    let was_timed = cell.frames().is_some_and(|found| !found.latency.is_empty());
+    match was_timed {
+        true => timed(cell, path).next().is_some(),
+        false => path == set.path(),
+    }
+}
+
+/// How exact times over a path are, as the end of a note: between two hosts by how much latencies
+/// may be wrong; what the reflector took of round trips.
+fn how_exact(set: &FrameSet<'_>, path: LatencyPath) -> String {
+    if path == LatencyPath::OneWay {
+        return across_hosts(set);
+    }
+    let all = set.rows().flat_map(|(_, cell)| timed(cell, path));
+    let parts: Vec<_> = all
+        .filter_map(|latency| latency.round_trip.as_ref())
+        .collect();
+    let most = |of: fn(&RoundTrip) -> u64| parts.iter().map(|part| of(part)).max();
+    let mut note = String::new();
+    if path != set.path() {
+        note += "; the clocks of the two hosts agree too little for latencies one way";
+    }
+    if let Some(p50_ns) = most(|part| part.reflector_p50_ns) {
+        let p99_ns = most(|part| part.reflector_p99_ns.unwrap_or(part.reflector_max_ns));
+        note += &format!(
+            "; in it is the time at the reflector, by its own clock: at most {} (median) and {} (p99)",
+            time_ns(p50_ns as f64),
+            time_ns(p99_ns.unwrap_or(p50_ns) as f64)
+        );
+    }
+    if parts.iter().any(|part| !part.from_arrival) {
+        note += ", and its wait in the reflector's port, which that does not have";
+    }
+    note
 }
 
 /// How wrong latencies between two hosts may be, as the end of a note; empty on one host.
@@ -65,29 +124,30 @@ pub(super) fn across_hosts(set: &FrameSet<'_>) -> String {
 }
 
 /// Percentiles by share of the throughput.
-pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Table {
+    let (over, what) = words(path);
     let note = format!(
-        "{}; one way, from the intended send time; load: per cent of the throughput found, 0 being \
+        "{}; {over}; load: per cent of the throughput found, 0 being \
          the lowest load; percentiles are of all repeats pooled; p50 by repeat: mean ± largest \
          distance of the repeats' own medians{}",
         set.common,
-        across_hosts(set)
+        how_exact(set, path)
     );
-    let mut table = head(set, Table::new(super::caption(set, set.kind.name()), note))
+    let caption = super::caption(set, &format!("{what} under load"));
+    let mut table = head(set, Table::new(caption, note))
         .label("Load")
         .figure("Frames")
         .figures(TITLES)
         .figures([BY_REPEAT, "p99 − p50"])
         .text("Verdict");
-    for (point, cell) in set.rows() {
-        let found = cell.frames().map_or(&[][..], |found| &found.latency);
-        if found.is_empty() {
+    for (point, cell) in set.rows().filter(|(_, cell)| belongs(set, cell, path)) {
+        if timed(cell, path).next().is_none() {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(""));
             cells.extend(without_figure(cell, TITLES.len() + 4));
             table.push(cells);
         }
-        for (index, latency) in found.iter().enumerate() {
+        for (index, latency) in timed(cell, path).enumerate() {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(load_name(latency)));
             cells.extend(latency_cells(latency));
@@ -102,11 +162,16 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     table
 }
 
+/// The load, and that it is one of round trips.
 pub(super) fn load_name(latency: &LoadLatency) -> String {
     let rate = mean_rate(&latency.load_frames_per_s);
-    match latency.percent {
+    let load = match latency.percent {
         Some(percent) => format!("{percent} % ({rate})"),
         None => rate,
+    };
+    match latency.path() {
+        LatencyPath::OneWay => load,
+        LatencyPath::RoundTrip => load + ", round trip",
     }
 }
 

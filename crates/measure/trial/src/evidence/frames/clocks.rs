@@ -25,7 +25,7 @@ pub(super) fn clocks_compared(observed: &FrameObserved<'_>) -> Option<Check> {
             then_repeat("let chrony or ptp4l discipline both clocks, and keep the hosts idle"),
         ))
     });
-    let detail = format!(
+    let mut detail = format!(
         "the clocks of the two hosts were compared before and after each of {} trials, and were {} at worst, {} at the latencies \
          that are stated ({}); a tenth of the smallest latency is allowed, or 1 us",
         agreements.len(),
@@ -36,6 +36,13 @@ pub(super) fn clocks_compared(observed: &FrameObserved<'_>) -> Option<Check> {
             .map_or_else(|| "not needed".to_owned(), known_to),
         latencies().count()
     );
+    let round_trips = latencies().filter(|latency| latency.round_trip.is_some());
+    let round_trips = round_trips.count();
+    if round_trips > 0 {
+        detail += &format!(
+            "; {round_trips} of these are of round trips, which station A's clock alone times"
+        );
+    }
     check("clocks-compared", failure, detail)
 }
 

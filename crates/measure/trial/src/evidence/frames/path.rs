@@ -85,7 +85,7 @@ fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
 fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let trial = evidence_trial(observed)?;
     let ends = [&seen.ends.source, &seen.ends.sink];
-    let duplex = observed.test.traffic.duplex;
+    let duplex = trial.loads_both();
     let counters = |end: &FrameEnd| {
         let name = interface(end);
         seen.path.counters.get(&name).copied().ok_or(name)
@@ -205,7 +205,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
             return check("dut-counters", not_counted(name), detail);
         };
         let is_source = end == &seen.ends.source;
-        let duplex = observed.test.traffic.duplex;
+        let duplex = trial.loads_both();
         if is_source || duplex {
             *into.get_or_insert(0) += gateway.count("clear_rx_bytes");
         }
@@ -251,7 +251,7 @@ impl FrameObserved<'_> {
             source: interface(&seen.ends.source),
             sink: interface(&seen.ends.sink),
             trial: evidence_trial(self),
-            duplex: self.test.traffic.duplex,
+            duplex: evidence_trial(self).is_some_and(FrameTrial::loads_both),
         });
         seen.path.lost_at(&ends)
     }

@@ -29,7 +29,6 @@ pub(super) struct PathReader<'a> {
     /// On from before the first trial until the rig is dropped.
     watch: Option<CipherLinkWatch<'a>>,
     path: FramePath,
-    duplex: bool,
     /// Whether the stations are joined directly.
     is_rig: bool,
     /// Whether the device's counters are checked.
@@ -55,7 +54,7 @@ impl<'a> PathReader<'a> {
         bench: &'a dyn Bench,
         dut: &RunningDut,
         cell: &Cell,
-        (path, duplex): (&FramePath, bool),
+        path: &FramePath,
         look: Option<WatchPoint<'a>>,
     ) -> Result<Self, LabError> {
         let watch = look.map(|look| CipherLinkWatch::start(bench, dut, look));
@@ -67,7 +66,6 @@ impl<'a> PathReader<'a> {
             look,
             watch: watch.transpose()?,
             path: path.clone(),
-            duplex,
             is_rig,
             counts_work: adapter.encryptor().is_some() && !is_rig,
             last: State {
@@ -111,7 +109,7 @@ impl<'a> PathReader<'a> {
             dut: counters,
         };
         let last = std::mem::replace(&mut self.last, now);
-        Ok(self.since(&last, watch))
+        Ok(self.since(&last, trial.loads_both(), watch))
     }
 
     /// Returns the device's counters, read until they account for what was received.
@@ -124,7 +122,7 @@ impl<'a> PathReader<'a> {
             return Ok(None);
         };
         let counters = self.bench.dut_counters(dut)?;
-        let work = self.work(&counted_since(&counters, before));
+        let work = self.work(&counted_since(&counters, before), trial.loads_both());
         let headers = trial.received * ETHERNET_AND_FCS_BYTES;
         let ip_bytes = trial.received_bytes.saturating_sub(headers);
         let is_complete = work.is_some_and(|work| {
@@ -136,17 +134,17 @@ impl<'a> PathReader<'a> {
         }
     }
 
-    /// The difference of the last two states.
-    fn since(&self, before: &State, watch: Option<CipherWatch>) -> TrialReadings {
+    /// The difference of the last two states, around a load of one direction or both.
+    fn since(&self, before: &State, duplex: bool, watch: Option<CipherWatch>) -> TrialReadings {
         let now = &self.last;
         let counted = now.dut.as_ref().zip(before.dut.as_ref());
         let counted = counted.map(|(after, before)| counted_since(after, before));
         TrialReadings {
             wall_ns: nanoseconds(now.at, before.at),
-            cipher: self.look.and_then(|look| self.cipher(before, look)),
+            cipher: self.look.and_then(|look| self.cipher(before, duplex, look)),
             watch,
-            dut: counted.and_then(|counted| self.work(&counted)),
-            drops: self.drops(before),
+            dut: counted.and_then(|counted| self.work(&counted, duplex)),
+            drops: self.drops(before, duplex),
             machine: machine(before, now),
             clocks: None,
         }
@@ -160,11 +158,11 @@ impl<'a> PathReader<'a> {
     }
 
     /// What passed the watched end of the cipher link in the loaded directions.
-    fn cipher(&self, before: &State, look: WatchPoint<'_>) -> Option<LinkTraffic> {
+    fn cipher(&self, before: &State, duplex: bool, look: WatchPoint<'_>) -> Option<LinkTraffic> {
         let counters = self.interface(before, (look.gateway, look.interface))?;
         let sends = [counters.tx_packets, counters.tx_bytes];
         let receives = [counters.rx_packets, counters.rx_bytes];
-        let [packets, bytes] = match (self.duplex, look.sends) {
+        let [packets, bytes] = match (duplex, look.sends) {
             (true, _) => [sends[0] + receives[0], sends[1] + receives[1]],
             (false, true) => sends,
             (false, false) => receives,
@@ -173,7 +171,7 @@ impl<'a> PathReader<'a> {
     }
 
     /// What the gateways in the path did, by the difference of their counters.
-    fn work(&self, counted: &BTreeMap<String, u64>) -> Option<DutWork> {
+    fn work(&self, counted: &BTreeMap<String, u64>, duplex: bool) -> Option<DutWork> {
         let (mut into, mut out) = (None::<u64>, None::<u64>);
         let (mut gateways, mut unaccounted_packets) = (0, 0);
         let mut ends = Vec::new();
@@ -185,10 +183,10 @@ impl<'a> PathReader<'a> {
             };
             let gateway = Gateway::of(counted, name)?;
             gateways += 1;
-            if is_source || self.duplex {
+            if is_source || duplex {
                 *into.get_or_insert(0) += gateway.count("clear_rx_bytes");
             }
-            if !is_source || self.duplex {
+            if !is_source || duplex {
                 *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
             }
             unaccounted_packets = gateway.unaccounted().max(unaccounted_packets);
@@ -196,7 +194,7 @@ impl<'a> PathReader<'a> {
         }
         let lost_between_packets = match ends[..] {
             [[there, back], [returned, arrived]] => {
-                let back = if self.duplex {
+                let back = if duplex {
                     returned.saturating_sub(back)
                 } else {
                     0
@@ -218,9 +216,9 @@ impl<'a> PathReader<'a> {
     }
 
     /// Frames that found a queue full.
-    fn drops(&self, before: &State) -> QueueDrops {
+    fn drops(&self, before: &State, duplex: bool) -> QueueDrops {
         let FramePath { source, sink } = &self.path;
-        let sinks = match self.duplex {
+        let sinks = match duplex {
             true => vec![sink, source],
             false => vec![sink],
         };

@@ -136,7 +136,7 @@ impl StationNode {
         let running = &world.running[&process];
         let over = match &running.spec.as_ref()?.role {
             Role::Send(send) => running.since.elapsed() >= Duration::from_nanos(send.duration_ns),
-            Role::Receive(_) | Role::Attack(_) => running.stopping,
+            Role::Receive(_) | Role::Reflect(_) | Role::Attack(_) => running.stopping,
         };
         over.then(Ended::default)
     }
@@ -167,7 +167,7 @@ impl StationNode {
                 let all = receive.expected == Some(self.towards(world, spec.tag).1);
                 all || running.stopping
             }
-            Role::Attack(_) => running.stopping,
+            Role::Reflect(_) | Role::Attack(_) => running.stopping,
         };
         if !ready {
             return None;
@@ -212,7 +212,8 @@ impl StationNode {
                     ..Report::default()
                 }
             }
-            Role::Attack(_) => Report::default(),
+            // No trial here is there and back.
+            Role::Reflect(_) | Role::Attack(_) => Report::default(),
         }
     }
 }
