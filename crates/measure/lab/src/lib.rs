@@ -58,6 +58,7 @@ mod reading;
 mod remains;
 mod sample;
 mod scan;
+mod secret_file;
 mod settings;
 pub mod state;
 pub mod station;
@@ -135,6 +136,14 @@ impl LabError {
             what: what.into(),
             help: help.into(),
         }
+    }
+
+    /// A DUT for which the station has no secret.
+    pub(crate) fn unread_secret(dut: &str, reason: &str) -> Self {
+        Self::dut(
+            dut,
+            format!("cannot have the station as its peer: {reason}"),
+        )
     }
 
     pub(crate) fn dut(dut: &str, reason: impl Into<String>) -> Self {

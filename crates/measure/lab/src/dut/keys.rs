@@ -3,13 +3,8 @@
 use crate::protocol::{Request, Response};
 use crate::{LabError, Node, NodeId, Result};
 use keying::FileTexts;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
-/// Permissions of others than a file's owner.
-const OTHERS: u32 = 0o077;
+use std::fs::File;
+use std::io::Read;
 
 /// Returns the texts of a fresh pair of key files, for A's side and B's side.
 pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2]> {
@@ -28,35 +23,6 @@ pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<Str
     let key_file = write_file(node, &name, &keys.key, true)?;
     write_file(node, &format!("{name}.epoch"), &keys.epochs, true)?;
     Ok(key_file)
-}
-
-/// Reads a file of this machine that holds a secret for a DUT.
-///
-/// # Errors
-/// When it cannot be read, or others than its owner can read it too.
-pub(super) fn read_secret(dut: &str, file: &Path) -> Result<String> {
-    let name = file.display();
-    let metadata = fs::metadata(file).map_err(|error| not_read(dut, file, &error))?;
-    let mode = metadata.mode() & 0o7777;
-    if mode & OTHERS != 0 {
-        let reason = format!(
-            "has a secret that others can read: {name} has mode {mode:04o}\nhelp: chmod 600 {name}"
-        );
-        return Err(LabError::dut(dut, reason));
-    }
-    read_file(dut, file)
-}
-
-/// Reads a file of this machine for a DUT.
-///
-/// # Errors
-/// When it cannot be read.
-pub(super) fn read_file(dut: &str, file: &Path) -> Result<String> {
-    fs::read_to_string(file).map_err(|error| not_read(dut, file, &error))
-}
-
-fn not_read(dut: &str, file: &Path, error: &io::Error) -> LabError {
-    LabError::dut(dut, format!("needs {}: {error}", file.display()))
 }
 
 /// Returns `bytes` random bytes in hexadecimal.

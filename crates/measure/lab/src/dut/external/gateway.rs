@@ -1,13 +1,15 @@
 //! One gateway alone: the station at B's cable is the other end of its tunnels.
 
-use super::super::keys::{read_secret, write_file};
+use super::super::keys::write_file;
 use super::super::strongswan::IkeStation;
 use crate::dut::Site;
 use crate::on_node::run_tool;
 use crate::protocol::Program;
+use crate::secret_file;
 use crate::topology::Side;
-use crate::{Node, Result, StationKeys, StationPeer};
+use crate::{LabError, Node, Result, StationKeys, StationPeer};
 use campaign::plan::{self, GatewayPeer, WireGuardPeer};
+use std::path::Path;
 use std::time::Duration;
 use wire::Suite;
 
@@ -110,14 +112,17 @@ impl PeerStation {
 
 /// The station's keys, as `wg setconf` reads them.
 fn wireguard_keys(dut: &str, peer: &WireGuardPeer) -> Result<String> {
-    let private = read_secret(dut, &peer.key_file)?;
+    let secret = |file: &Path| {
+        let line = secret_file::first_line(file);
+        line.map_err(|reason| LabError::unread_secret(dut, &reason))
+    };
+    let private = secret(&peer.key_file)?;
     let mut text = format!(
         "[Interface]\nPrivateKey = {}\n[Peer]\nPublicKey = {}\n",
-        private.trim(),
-        peer.box_public_key
+        *private, peer.box_public_key
     );
     if let Some(file) = &peer.psk_file {
-        text += &format!("PresharedKey = {}\n", read_secret(dut, file)?.trim());
+        text += &format!("PresharedKey = {}\n", *secret(file)?);
     }
     Ok(text)
 }

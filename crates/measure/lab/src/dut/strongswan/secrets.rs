@@ -2,11 +2,13 @@
 //! certificate for each gateway.
 
 use crate::dut::Site;
-use crate::dut::keys::{random_hex, read_file, read_secret};
+use crate::dut::keys::random_hex;
 use crate::protocol::Program;
-use crate::{NodeId, Result};
+use crate::secret_file;
+use crate::{LabError, NodeId, Result};
 use campaign::plan::{IkeAuth, IkePeer, IkeSecrets, StrongSwan};
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -86,11 +88,15 @@ impl Secrets {
     /// The user's own, of a gateway outside, for the station that is its peer.
     pub(super) fn of_files(dut: &str, peer: &IkePeer) -> Result<Self> {
         let hex = |file: &Path| {
-            let text = read_secret(dut, file)?;
-            let line = text.lines().next().unwrap_or_default();
-            Ok(line.bytes().map(|byte| format!("{byte:02x}")).collect())
+            let line = secret_file::first_line(file);
+            let line = line.map_err(|reason| LabError::unread_secret(dut, &reason))?;
+            Ok::<String, LabError>(line.bytes().map(|byte| format!("{byte:02x}")).collect())
         };
-        let pem = |file: &Path| read_file(dut, file);
+        let pem = |file: &Path| {
+            let name = file.display();
+            let not_read = |error| LabError::dut(dut, format!("needs {name}: {error}"));
+            fs::read_to_string(file).map_err(not_read)
+        };
         let mut secrets = Self::default();
         match &peer.auth {
             IkeSecrets::Psk(file) => secrets.psk = hex(file)?,
@@ -100,7 +106,9 @@ impl Secrets {
                 key,
             } => {
                 secrets.authority = pem(authority)?;
-                let own = [read_secret(dut, key)?, pem(certificate)?];
+                let key = secret_file::read(key);
+                let key = key.map_err(|reason| LabError::unread_secret(dut, &reason))?;
+                let own = [key.to_string(), pem(certificate)?];
                 secrets.own.insert(NodeId::B, own);
             }
         }

@@ -97,7 +97,7 @@ impl Fixture {
         };
         let ways = if duplex { 2 } else { 1 };
         let frames = ways * FRAMES;
-        let trial = FrameTrial {
+        let of = |frames| FrameTrial {
             load: FRAMES,
             duration_ns: 1000 * MS,
             elapsed_ns: 1000 * MS,
@@ -107,6 +107,14 @@ impl Fixture {
             received: frames,
             received_bytes: frames * FRAME_BYTES,
             ..FrameTrial::default()
+        };
+        let trial = FrameTrial {
+            directions: if duplex {
+                vec![of(FRAMES); 2]
+            } else {
+                Vec::new()
+            },
+            ..of(frames)
         };
         let stands_beside = |node| path.source.node == node || path.sink.node == node;
         let ip_bytes = frames * (FRAME_BYTES - 18);

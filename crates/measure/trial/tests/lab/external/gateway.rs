@@ -331,7 +331,10 @@ pub(super) fn refused() {
         peer.auth = IkeSecrets::Psk("/nowhere/psk".into());
     });
     let said = reason(&mut lab, absent);
-    assert!(said.contains("/nowhere/psk: No such file"), "{said}");
+    assert!(
+        said.contains("/nowhere/psk cannot be read: No such file"),
+        "{said}"
+    );
     drop(lab);
     assert!(rack.has_all_back());
 }
