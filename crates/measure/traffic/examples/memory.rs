@@ -30,7 +30,7 @@ struct Case {
 /// Whose keys the stations seal and open with.
 #[derive(Clone, Copy)]
 enum Sealed {
-    /// Static ones, for so many lanes.
+    /// Static ones, for this number of lanes.
     Static(u16),
     /// What two strongSwan daemons have agreed on, by their logs.
     Ike,

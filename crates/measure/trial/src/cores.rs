@@ -33,7 +33,7 @@ impl From<Machine> for Machines {
 }
 
 impl From<u16> for Machines {
-    /// One of so many cores.
+    /// One machine with this number of cores.
     fn from(cores: u16) -> Self {
         Self::One(cores.into())
     }

@@ -38,7 +38,7 @@ struct Rack {
 /// What joins the boxes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Between {
-    /// A switch of nobody's.
+    /// A switch that no campaign configures.
     Switch,
     /// Interfaces of the second host.
     Tap,

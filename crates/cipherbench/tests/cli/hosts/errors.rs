@@ -37,7 +37,7 @@ pub(crate) fn a_host_of_another_kind_or_version_is_refused_in_words() {
     let good = hosts.lab(&sandbox, &format!(", program: {PROGRAM}"));
     let with = |program: &str| good.replacen(PROGRAM, program, 1);
 
-    // The header of a program for a processor that nobody has: `e_machine` is 0xfeed.
+    // The header of a program for an unknown processor: `e_machine` is 0xfeed.
     let mut program = std::fs::read(PROGRAM).expect("the program");
     program.truncate(4096);
     program[18..20].copy_from_slice(&[0xed, 0xfe]);

@@ -102,7 +102,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
     }
 }
 
-/// A tunnel that does not encrypt, whose header behind IP has at least and at most so many bytes.
+/// A tunnel that does not encrypt; its header behind IP has `least` to `most` bytes.
 fn in_clear(
     form: LinkForm,
     (least, most): (usize, usize),

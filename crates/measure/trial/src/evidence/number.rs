@@ -25,9 +25,9 @@ pub(super) fn applies(path: &ObservedPath<'_>) -> bool {
     path.cell.dut.adapter.form() == Some(LinkForm::Opaque)
 }
 
-/// How many frames may have crossed the link in `elapsed_ns`, of which the stations sent and
-/// received so many: each in one, and more only where it does not fit in one, fewer only where
-/// several may share one.
+/// Number of frames that may have crossed the link in `elapsed_ns` for the frames that the stations
+/// `sent` and `received`: one for each, more only where one does not fit, fewer only where several
+/// may share one.
 pub(super) fn expected(
     path: &ObservedPath<'_>,
     (sent, received): (u64, u64),

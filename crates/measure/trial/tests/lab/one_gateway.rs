@@ -187,12 +187,17 @@ fn renew_until(has_ended: &AtomicBool, device: u32, sender: u32) -> usize {
 }
 
 /// Whether a program of that device is missing here, which is said.
-fn is_missing(adapter: Adapter) -> bool {
+pub(crate) fn is_missing(adapter: Adapter) -> bool {
     let cell = frames(adapter, short(Direction::Both), load(200));
     let missing = lab::programs::missing(&lab_plan(), [&cell]);
     for program in &missing {
-        eprintln!("SKIPPED: there is no {}", program.program);
-        assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
+        skip(&program.program);
     }
     !missing.is_empty()
+}
+
+/// Says that a test is skipped without that program.
+pub(crate) fn skip(program: &str) {
+    eprintln!("SKIPPED: there is no {program}");
+    assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
 }

@@ -6,13 +6,13 @@
 //!
 //! [`PacketReceiver`]: super::PacketReceiver
 
+use super::Dropped;
 use super::receive::End;
 use crate::arrivals::Arrivals;
 use crate::frame::wanted::OpenFrames;
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver};
 use crate::kernel::{self, ErrorWatch, Interface};
 use crate::udp::control::{CONTROL_BYTES, Control, messages};
-use std::cell::Cell;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -29,8 +29,7 @@ pub struct PromptReceiver {
     socket: OwnedFd,
     slots: Box<[u8]>,
     controls: Box<[Control]>,
-    /// Frames lost so far; the kernel resets its count when it is read.
-    dropped: Cell<u64>,
+    dropped: Dropped,
     arrivals: Arrivals,
     errors: ErrorWatch,
     end: Option<End>,
@@ -72,7 +71,7 @@ impl PromptReceiver {
             socket,
             slots: vec![0; BATCH_FRAMES * FRAME_SLOT_BYTES].into_boxed_slice(),
             controls: vec![Control::EMPTY; BATCH_FRAMES].into_boxed_slice(),
-            dropped: Cell::new(0),
+            dropped: Dropped::default(),
             arrivals: Arrivals::new(),
             errors: ErrorWatch::default(),
             end: None,
@@ -151,14 +150,6 @@ impl FrameReceiver for PromptReceiver {
     }
 
     fn stats(&self) -> FramePortStats {
-        let stats: io::Result<libc::tpacket_stats> =
-            kernel::option(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        // It cannot fail on a packet socket.
-        let new = stats.map_or(0, |stats| u64::from(stats.tp_drops));
-        self.dropped.set(self.dropped.get() + new);
-        FramePortStats {
-            receive_dropped: self.dropped.get(),
-            ..FramePortStats::default()
-        }
+        self.dropped.stats(&self.socket)
     }
 }

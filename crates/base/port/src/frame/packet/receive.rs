@@ -6,12 +6,12 @@
 //! block is not part of a frame's latency: the kernel notes each arrival, and
 //! [`FrameReceiver::recv_timed`] returns it.
 
+use super::Dropped;
 use crate::arrivals::Arrivals;
 use crate::frame::bpf::DropCaptured;
 use crate::frame::wanted::OpenFrames;
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
 use crate::kernel::{self, ErrorWatch, Interface, Mapping};
-use std::cell::Cell;
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,7 +38,7 @@ pub struct PacketReceiver {
     blocks: usize,
     next: usize,
     /// Frames lost so far; the kernel resets its count when it is read.
-    dropped: Cell<u64>,
+    dropped: Dropped,
     arrivals: Arrivals,
     errors: ErrorWatch,
     socket: OwnedFd,
@@ -125,7 +125,7 @@ impl PacketReceiver {
             ring,
             blocks,
             next: 0,
-            dropped: Cell::new(0),
+            dropped: Dropped::default(),
             arrivals: Arrivals::new(),
             errors: ErrorWatch::default(),
             socket,
@@ -204,14 +204,6 @@ impl FrameReceiver for PacketReceiver {
     }
 
     fn stats(&self) -> FramePortStats {
-        let stats: io::Result<libc::tpacket_stats_v3> =
-            kernel::option(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        // It cannot fail on a packet socket.
-        let new = stats.map_or(0, |stats| u64::from(stats.tp_drops));
-        self.dropped.set(self.dropped.get() + new);
-        FramePortStats {
-            receive_dropped: self.dropped.get(),
-            ..FramePortStats::default()
-        }
+        self.dropped.stats(&self.socket)
     }
 }

@@ -167,7 +167,7 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
         .named(name)
 }
 
-/// Refuses several tunnels of a gateway whose tunnels the station could not tell apart.
+/// Refuses several tunnels of a gateway where the station cannot distinguish them.
 fn one_tunnel_where_needed(
     map: &Map<'_>,
     peer: Option<&GatewayPeer>,

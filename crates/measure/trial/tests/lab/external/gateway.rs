@@ -4,6 +4,7 @@
 use super::lab_of;
 use super::rack::{Rack, adapter};
 use crate::frames::{assert_all_came, frames, load, passes, short};
+use crate::one_gateway::{is_missing, skip};
 use crate::trials::TestLab;
 use campaign::plan::{
     Carrier, Direction, External, ExternalBox, Form, GatewayPeer, IkePeer, IkeSecrets,
@@ -189,10 +190,10 @@ fn measure(lab: &mut TestLab, device: &External, direction: Direction) -> Measur
 }
 
 pub(super) fn ike() {
-    if is_missing("swanctl") {
+    let rack = Rack::with_one_box();
+    if is_missing(adapter(strongswan(&rack, false))) {
         return;
     }
-    let rack = Rack::with_one_box();
     let before = Rack::addresses();
     let mut lab = TestLab::on(&lab_of(&rack));
     for (any_address, tunnels, suite, word) in [
@@ -286,10 +287,10 @@ fn wg(words: &[&str], input: &str) -> String {
 }
 
 pub(super) fn refused() {
-    if is_missing("swanctl") {
+    let rack = Rack::with_one_box();
+    if is_missing(adapter(strongswan(&rack, false))) {
         return;
     }
-    let rack = Rack::with_one_box();
     let mut lab = TestLab::on(&lab_of(&rack));
     let reason = |lab: &mut TestLab, mut device: External| {
         device.ready_ns = 3_000_000_000;
@@ -337,22 +338,4 @@ pub(super) fn refused() {
     );
     drop(lab);
     assert!(rack.has_all_back());
-}
-
-/// Whether a program is missing here, which is said.
-fn is_missing(program: &str) -> bool {
-    let found = Command::new("sh")
-        .args(["-c", &format!("command -v {program}")])
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    if !found.success() {
-        skip(program);
-    }
-    !found.success()
-}
-
-fn skip(program: &str) {
-    eprintln!("SKIPPED: there is no {program}");
-    assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
 }

@@ -336,8 +336,8 @@ impl Rack {
         })
     }
 
-    /// Asserts that both boxes were taken down as often, and at least so many times: a busy machine
-    /// leads to repeats.
+    /// Asserts that both boxes were taken down equally often, and at least this many times: a busy
+    /// machine leads to repeats.
     pub(super) fn assert_taken_down(&self, at_least: usize) {
         let [first, second] = self.times_down();
         assert!(first >= at_least && first == second, "{first} {second}");
