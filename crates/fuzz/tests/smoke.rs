@@ -8,7 +8,7 @@ use std::panic;
 use std::path::{Path, PathBuf};
 
 /// Pseudo-random inputs for each target.
-const INPUTS: usize = 2000;
+const INPUTS: usize = 1000;
 const INPUT_BYTES_MAX: u64 = 600;
 
 /// SplitMix64 (Steele, Lea, Flood 2014), deterministic.

@@ -8,17 +8,17 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Child;
 
-/// Six trials, each of at least half a second.
+/// Four trials, each of at least half a second.
 const LONG: &str = "\
 campaign: long
-repeats: 3
+repeats: 2
 duts: [direct, cipherbench]
 trials:
   - ping: { mtu: 1500 B, count: 60, interval: 10 ms }
 ";
 
 /// The number of them.
-const TRIALS: usize = 6;
+const TRIALS: usize = 4;
 
 /// Starts the long run and waits until this many trials are recorded.
 fn start_long(sandbox: &Sandbox, trials: usize) -> Child {
@@ -50,7 +50,7 @@ fn assert_each_trial_is_recorded_once(sandbox: &Sandbox) {
 
 pub(crate) fn a_run_that_was_killed_is_resumed_without_losing_a_trial() {
     let sandbox = Sandbox::new();
-    let mut run = start_long(&sandbox, 3);
+    let mut run = start_long(&sandbox, 2);
     kill(process_id(&run), SIGKILL);
     run.wait().expect("a child can be waited for");
     wait_for("the end of all stations", || {

@@ -199,9 +199,8 @@ fn main() -> ExitCode {
             an_orphan_of_an_ordinary_users_killed_run_is_removed_by_the_next_run,
         ),
     ];
-    libtest_mimic::run(
-        &Arguments::from_args(),
-        trials.into_iter().flatten().collect(),
-    )
-    .exit_code()
+    let mut arguments = Arguments::from_args();
+    // They wait for daemons and kernels far more than they compute, and no figure depends on them.
+    arguments.test_threads = arguments.test_threads.or(Some(4));
+    libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
 }

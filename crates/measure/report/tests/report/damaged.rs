@@ -13,7 +13,7 @@ use std::path::Path;
 /// Damages to each journal with checksums.
 const DAMAGES: u64 = 300;
 /// Damages to each journal without.
-const DAMAGES_OLD: u64 = 40;
+const DAMAGES_OLD: u64 = 20;
 
 /// Runs with every kind of record and figure.
 fn runs() -> [(&'static str, Journal); 6] {

@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     });
     let mut arguments = Arguments::from_args();
     // They wait for traffic far more than they compute; what they assert holds on a busy machine.
-    arguments.test_threads = arguments.test_threads.or(Some(2));
+    arguments.test_threads = arguments.test_threads.or(Some(3));
     libtest_mimic::run(&arguments, tests.collect()).exit_code()
 }
 
