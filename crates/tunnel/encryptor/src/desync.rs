@@ -1,17 +1,22 @@
 //! Detection of ends that no longer have the same keys, from packets that cannot be opened.
 //!
 //! For each tunnel, a lane counts the packets in a row that fail: not authentic, or of an unknown
-//! epoch. One authentic packet ends the row. A long row is reported, and repeated only after
-//! [`REPORT_AGAIN_AFTER`]; its end is reported with the packets and the time lost.
+//! epoch. One authentic packet ends the row. A long row is reported once no authentic packet has
+//! arrived for [`SILENCE`], and again only after [`REPORT_AGAIN_AFTER`], across rows; the end of a
+//! reported row is reported with the packets and the time lost.
 //!
-//! An attacker who forges packets for a tunnel that is otherwise idle can cause a long row. It
-//! costs that tunnel a new epoch, at most one every [`REPORT_AGAIN_AFTER`], and nothing else.
+//! An attacker who forges packets can therefore cause reports only for a tunnel that has carried no
+//! authentic packet to this lane for [`SILENCE`]. What they cost is bounded in `renewal::allowance`.
 
 use std::time::{Duration, Instant};
 
 /// Length of a row that is reported. A network damages or delays single packets.
 pub(crate) const REPORTED_ROW: u64 = 32;
-/// Time after which an ongoing row is reported again: the repair has not helped.
+/// Time without an authentic packet after which a row is reported. With other keys no packet is
+/// authentic; forged packets arrive between authentic ones.
+pub(crate) const SILENCE: Duration = Duration::from_millis(50);
+/// Time after which an ongoing row is reported again, since the repair has not helped, and the
+/// shortest between reports of different rows.
 pub(crate) const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// A lane's report on a tunnel.
@@ -40,7 +45,9 @@ pub(crate) struct Watch {
 struct Row {
     packets: u64,
     since: Option<Instant>,
-    reported: Option<Instant>,
+    is_reported: bool,
+    /// The last report on the tunnel, of this row or an earlier one.
+    last_report: Option<Instant>,
 }
 
 impl Watch {
@@ -54,20 +61,27 @@ impl Watch {
     /// Counts a failed packet of the tunnel, and returns the report that is due. Reads the clock
     /// for the first packet of a row, and when the row has grown by [`REPORTED_ROW`].
     pub(crate) fn failed(&mut self, tunnel: u16) -> Option<Desync> {
+        self.failed_by(tunnel, Instant::now)
+    }
+
+    fn failed_by(&mut self, tunnel: u16, now: impl Fn() -> Instant) -> Option<Desync> {
         let row = &mut self.rows[usize::from(tunnel)];
         if row.packets == 0 {
-            row.since = Some(Instant::now());
+            row.since = Some(now());
             self.begun += 1;
         }
         row.packets += 1;
         if !row.packets.is_multiple_of(REPORTED_ROW) {
             return None;
         }
-        let due = row
-            .reported
-            .is_none_or(|reported| reported.elapsed() >= REPORT_AGAIN_AFTER);
+        let now = now();
+        let passed = |since: Option<Instant>, time| {
+            since.is_none_or(|since| now.saturating_duration_since(since) >= time)
+        };
+        let due = passed(row.since, SILENCE) && passed(row.last_report, REPORT_AGAIN_AFTER);
         due.then(|| {
-            row.reported = Some(Instant::now());
+            row.is_reported = true;
+            row.last_report = Some(now);
             Desync::Ongoing(row.packets)
         })
     }
@@ -81,15 +95,17 @@ impl Watch {
     /// Ends the tunnel's row at an authentic packet, and returns the report that is due.
     pub(crate) fn authentic(&mut self, tunnel: u16) -> Option<Desync> {
         let row = &mut self.rows[usize::from(tunnel)];
-        let since = row.since?;
-        let Row {
-            packets, reported, ..
-        } = std::mem::take(row);
+        let outage = row.since?.elapsed();
+        let over = row.is_reported.then_some(Desync::Over {
+            packets: row.packets,
+            outage,
+        });
+        *row = Row {
+            last_report: row.last_report,
+            ..Row::default()
+        };
         self.begun -= 1;
-        reported.map(|_| Desync::Over {
-            packets,
-            outage: since.elapsed(),
-        })
+        over
     }
 }
 
@@ -97,26 +113,60 @@ impl Watch {
 mod tests {
     use super::*;
 
+    /// Fails so many packets of tunnel 1 at one time; returns the reports.
+    fn fail(watch: &mut Watch, packets: u64, now: Instant) -> Vec<Desync> {
+        (0..packets)
+            .filter_map(|_| watch.failed_by(1, || now))
+            .collect()
+    }
+
     #[test]
     fn a_long_row_and_its_end_are_reported_once() {
         let mut watch = Watch::new(2);
-        for _ in 0..REPORTED_ROW - 1 {
-            assert_eq!(watch.failed(1), None);
-        }
+        let start = Instant::now();
+        assert_eq!(fail(&mut watch, REPORTED_ROW - 1, start), []);
         assert!(watch.any());
         // Not long enough to matter.
         assert_eq!(watch.authentic(1), None);
         assert!(!watch.any());
-        for number in 1..4 * REPORTED_ROW {
-            let reported = (number == REPORTED_ROW).then_some(Desync::Ongoing(REPORTED_ROW));
-            assert_eq!(watch.failed(1), reported);
-            assert_eq!(watch.authentic(0), None, "another tunnel's");
-        }
+        // Long enough, but it has only just begun.
+        assert_eq!(fail(&mut watch, REPORTED_ROW, start), []);
+        let later = start + SILENCE;
+        assert_eq!(
+            fail(&mut watch, 3 * REPORTED_ROW, later),
+            [Desync::Ongoing(2 * REPORTED_ROW)]
+        );
+        assert_eq!(watch.authentic(0), None, "another tunnel's");
         let over = watch.authentic(1);
         assert!(
-            matches!(over, Some(Desync::Over { packets, .. }) if packets == 4 * REPORTED_ROW - 1),
+            matches!(over, Some(Desync::Over { packets, .. }) if packets == 4 * REPORTED_ROW),
             "{over:?}"
         );
         assert_eq!(watch.authentic(1), None);
+    }
+
+    #[test]
+    fn an_authentic_packet_does_not_renew_the_right_to_report() {
+        let mut watch = Watch::new(2);
+        let start = Instant::now();
+        let mut reports = 0;
+        // For a minute, 64 forged packets around each authentic one, which come at this interval.
+        for interval in [1, 10, 49, 50, 60, 1000, 5000].map(Duration::from_millis) {
+            let mut now = start;
+            let mut seen = 0;
+            while now < start + Duration::from_secs(60) {
+                fail(&mut watch, REPORTED_ROW, now);
+                now += interval;
+                seen += fail(&mut watch, REPORTED_ROW, now).len();
+                watch.authentic(1);
+            }
+            match interval < SILENCE {
+                true => assert_eq!(seen, 0, "{interval:?}"),
+                false => assert!((1..=30).contains(&seen), "{interval:?}: {seen}"),
+            }
+            reports += seen;
+            watch = Watch::new(2);
+        }
+        assert!(reports > 0);
     }
 }

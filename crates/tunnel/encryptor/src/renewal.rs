@@ -10,6 +10,7 @@
 //! For tunnels with negotiated keys the thread asks the control channel ([`Renewer::set_control`]),
 //! which reports through the [`Switchboard`] when both sides have new keys.
 
+mod allowance;
 mod client;
 mod desyncs;
 mod member;

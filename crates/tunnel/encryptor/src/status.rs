@@ -273,15 +273,18 @@ impl Status {
         ));
     }
 
-    /// Records that packets of the tunnel at `place` cannot be opened.
-    pub(crate) fn desync_begins(&self, place: u16, packets: u64) {
+    /// Records that packets of the tunnel at `place` cannot be opened, and whether new keys are
+    /// requested now.
+    pub(crate) fn desync_begins(&self, place: u16, packets: u64, may_ask: bool) {
         self.desyncs.fetch_add(1, Relaxed);
         if let Some(tunnel) = self.at(place) {
+            let then = match may_ask {
+                true => "requesting new keys",
+                false => "new keys were requested often enough of late, so not now",
+            };
             self.log(
                 tunnel,
-                format_args!(
-                    "desync: {packets} packets in a row cannot be opened; requesting new keys"
-                ),
+                format_args!("desync: {packets} packets in a row cannot be opened; {then}"),
             );
         }
     }
@@ -457,7 +460,7 @@ mod tests {
     #[test]
     fn a_desync_is_logged_with_its_cost() {
         let status = status();
-        status.desync_begins(3, 32);
+        status.desync_begins(3, 32, true);
         status.desync_ends(3, 1234, Duration::from_micros(56_789));
         assert_eq!(
             logged(&status),

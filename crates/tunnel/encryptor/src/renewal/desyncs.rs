@@ -1,14 +1,17 @@
 //! Merges the reports of a tunnel's lanes on packets that cannot be opened into one event.
 
+use super::allowance::Allowance;
 use crate::desync::Desync;
 use crate::status::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Tunnels whose peers seem to have other keys.
 pub(super) struct Desyncs {
     open: BTreeMap<u16, Episode>,
+    /// Of each tunnel that has had a desync.
+    allowances: BTreeMap<u16, Allowance>,
     status: Arc<Status>,
 }
 
@@ -28,12 +31,13 @@ impl Desyncs {
     pub(super) fn new(status: Arc<Status>) -> Self {
         Self {
             open: BTreeMap::new(),
+            allowances: BTreeMap::new(),
             status,
         }
     }
 
     /// Takes a lane's report; returns whether to request a new epoch.
-    pub(super) fn take(&mut self, tunnel: u16, lane: u16, news: Desync) -> bool {
+    pub(super) fn take(&mut self, tunnel: u16, lane: u16, news: Desync, now: Instant) -> bool {
         match news {
             Desync::Ongoing(packets) => {
                 let begins = self
@@ -43,10 +47,12 @@ impl Desyncs {
                 let episode = self.open.entry(tunnel).or_default();
                 episode.lanes.insert(lane);
                 episode.repaired = false;
+                let allowance = self.allowances.entry(tunnel).or_insert(Allowance::new());
+                let may_ask = allowance.take(now);
                 if begins {
-                    self.status.desync_begins(tunnel, packets);
+                    self.status.desync_begins(tunnel, packets, may_ask);
                 }
-                true
+                may_ask
             }
             Desync::Over { packets, outage } => {
                 if let Some(episode) = self.open.get_mut(&tunnel)

@@ -17,6 +17,7 @@ use keying::message::Cause;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// The thread's state.
 pub(super) struct RenewerState {
@@ -213,7 +214,7 @@ impl RenewerState {
             .iter()
             .find(|member| member.tunnel == tunnel)
             .is_some_and(|member| lock(&member.own.keys).outbound_epoch().is_some());
-        if has_keys && self.desyncs.take(tunnel, lane, news) {
+        if has_keys && self.desyncs.take(tunnel, lane, news, Instant::now()) {
             self.ask_control(Some(tunnel), Cause::Desync);
         }
     }
