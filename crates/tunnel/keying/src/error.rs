@@ -40,6 +40,30 @@ pub enum KeyError {
         /// The access that others have.
         may: &'static str,
     },
+    /// An epoch file, or its folder, belongs to a user who has no access to the key.
+    #[error(
+        "{} belongs to user {uid}, who could put an old epoch file in place, so that nonces repeat \
+         (it needs to belong to root or to the key file's owner)",
+        .path.display()
+    )]
+    OwnedByStranger {
+        /// The file or folder.
+        path: PathBuf,
+        /// The number of its owner.
+        uid: u32,
+    },
+    /// Others may replace the epoch file.
+    #[error(
+        "folder {} has mode {mode:04o}: others could put an old epoch file in place, so that nonces \
+         repeat (chmod go-w {})",
+        .path.display(), .path.display()
+    )]
+    FolderTooOpen {
+        /// The folder.
+        path: PathBuf,
+        /// Its mode bits.
+        mode: u32,
+    },
     /// The key file has a second name, under which its epochs would restart.
     #[error(
         "key file {} has {links} hard links: nonces could repeat (remove the other links)",

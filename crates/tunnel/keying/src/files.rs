@@ -5,6 +5,8 @@ use crate::KeyError;
 use crate::Side;
 use crate::derive::SECRET_BYTES;
 use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile, Malformed};
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -18,6 +20,11 @@ const KEY_FORBIDDEN: u32 = 0o077;
 /// Mode bits that an epoch file must not have: write access by group or others, since an old epoch
 /// repeats nonces.
 const EPOCH_FORBIDDEN: u32 = 0o022;
+/// Mode bits that the folder of an epoch file must not have: who may write there may put an old
+/// epoch file in the place of the present one.
+const FOLDER_FORBIDDEN: u32 = 0o022;
+/// With this bit, as /tmp has it, users replace only files of their own.
+const STICKY: u32 = 0o1000;
 
 /// Contents of a key file and its epoch file. Both must be accessible to the owner only.
 pub struct FileTexts {
@@ -105,6 +112,8 @@ pub(crate) struct LockedKeyFile {
     /// Canonical path without symbolic links, so that each key file has exactly one epoch file.
     pub(crate) path: PathBuf,
     pub(crate) content: KeyFile,
+    /// The user to whom the key file belongs.
+    owner: u32,
     /// The lock.
     _file: File,
 }
@@ -135,7 +144,50 @@ impl LockedKeyFile {
         Ok(Self {
             path,
             content,
+            owner: metadata.uid(),
             _file: file,
+        })
+    }
+
+    /// Reads the epoch file beside it.
+    ///
+    /// # Errors
+    /// Also if anyone but root, this process's user and the key file's owner could have put an
+    /// older one in its place: an old epoch repeats nonces.
+    pub(crate) fn read_epochs(&self) -> Result<Epochs, KeyError> {
+        let path = epoch_path(&self.path);
+        let not_read = |source| KeyError::EpochNotRead {
+            path: path.clone(),
+            source,
+        };
+        let mut options = OpenOptions::new();
+        let options = options.read(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+        let mut file = options.open(&path).map_err(not_read)?;
+        let metadata = metadata_of_file(&file).map_err(not_read)?;
+        refuse_mode(&path, metadata.mode(), EPOCH_FORBIDDEN, "write")?;
+        self.refuse_stranger(&path, &metadata)?;
+        let folder = folder_of(&path);
+        let metadata = fs::metadata(folder).map_err(not_read)?;
+        self.refuse_stranger(folder, &metadata)?;
+        let mode = metadata.mode();
+        if mode & FOLDER_FORBIDDEN != 0 && mode & STICKY == 0 {
+            return Err(KeyError::FolderTooOpen {
+                path: folder.to_owned(),
+                mode: mode & 0o7777,
+            });
+        }
+        let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
+        Epochs::parse(&text).map_err(|error| malformed(&path, error))
+    }
+
+    /// Refuses what belongs to a user who has no access to the key itself.
+    fn refuse_stranger(&self, path: &Path, metadata: &Metadata) -> Result<(), KeyError> {
+        if [0, geteuid().as_raw(), self.owner].contains(&metadata.uid()) {
+            return Ok(());
+        }
+        Err(KeyError::OwnedByStranger {
+            path: path.to_owned(),
+            uid: metadata.uid(),
         })
     }
 }
@@ -172,18 +224,6 @@ pub(crate) fn epoch_path(key_file: &Path) -> PathBuf {
     path.into()
 }
 
-pub(crate) fn read_epochs(path: &Path) -> Result<Epochs, KeyError> {
-    let not_read = |source| KeyError::EpochNotRead {
-        path: path.to_owned(),
-        source,
-    };
-    let mut file = File::open(path).map_err(not_read)?;
-    let mode = file.metadata().map_err(not_read)?.mode();
-    refuse_mode(path, mode, EPOCH_FORBIDDEN, "write")?;
-    let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
-    Epochs::parse(&text).map_err(|error| malformed(path, error))
-}
-
 /// Replaces the epoch file atomically: after a crash at any moment it is the old or the new one,
 /// and once this has returned it is the new one. Only the holder of the key file's lock may call
 /// it.
@@ -191,10 +231,15 @@ pub(crate) fn write_epochs(path: &Path, epochs: Epochs) -> Result<(), KeyError> 
     let replace = || {
         let mut fresh = path.as_os_str().to_owned();
         fresh.push(".new");
+        // What is left of a crash, or laid there by others, is neither written to nor followed.
+        match fs::remove_file(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut file = OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
             .mode(KEY_MODE)
             .open(&fresh)?;
         file.write_all(epochs.text().as_bytes())?;
@@ -213,11 +258,15 @@ pub(crate) fn write_epochs(path: &Path, epochs: Epochs) -> Result<(), KeyError> 
 /// # Errors
 /// Those of the operating system.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The folder in which a file is.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
-    };
-    File::open(folder)?.sync_all()
+    }
 }
 
 fn refuse_mode(path: &Path, mode: u32, forbidden: u32, may: &'static str) -> Result<(), KeyError> {

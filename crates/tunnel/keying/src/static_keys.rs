@@ -6,7 +6,7 @@
 //! SA's key is derived for its epoch, lane, direction and suite.
 
 use crate::derive::{SaKeys, sa_keys};
-use crate::files::{LockedKeyFile, epoch_path, read_epochs, write_epochs};
+use crate::files::{LockedKeyFile, epoch_path, write_epochs};
 use crate::text::Epochs;
 use crate::{EPOCH_MAX, KeyError, LANES_MAX, Side, epoch_of, lane_of};
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ impl KeyFile {
     pub fn open(path: &Path) -> Result<Self, KeyError> {
         let file = LockedKeyFile::open(path)?;
         let epoch_path = epoch_path(&file.path);
-        let recorded = read_epochs(&epoch_path)?;
+        let recorded = file.read_epochs()?;
         let this = Self {
             file,
             epoch_path,

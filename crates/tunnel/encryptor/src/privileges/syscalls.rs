@@ -14,7 +14,7 @@ use libc::{
     SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
     SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sched_yield, SYS_sendmmsg, SYS_sendmsg,
     SYS_sendto, SYS_set_robust_list, SYS_setsockopt, SYS_shutdown, SYS_sigaltstack, SYS_socket,
-    SYS_statx, SYS_tgkill, SYS_write, SYS_writev,
+    SYS_statx, SYS_tgkill, SYS_unlinkat, SYS_write, SYS_writev,
 };
 
 /// A worker's calls: packets, memory, time, the end of threads; and the renewal of an epoch file,
@@ -87,6 +87,7 @@ const WORKER: &[i64] = &[
     SYS_fcntl,
     SYS_renameat,
     SYS_renameat2,
+    SYS_unlinkat,
 ];
 
 const SERVICE: &[i64] = &[
@@ -121,6 +122,7 @@ const OLD: &[i64] = &[
     libc::SYS_epoll_wait,
     libc::SYS_open,
     libc::SYS_rename,
+    libc::SYS_unlink,
     libc::SYS_fstat,
 ];
 #[cfg(not(target_arch = "x86_64"))]
