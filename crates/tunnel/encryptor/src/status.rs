@@ -3,7 +3,8 @@
 //! A tunnel logs its first keys, the loss of its peer, an attempt that fails for another reason
 //! than the last one, and desynchronised keys. Rollovers that succeed are counted, not logged. All
 //! tunnels together log at most [`LINES_PER_SECOND`] lines; a line with the number of those left
-//! out follows.
+//! out follows. What was left out is logged when it happens again. Connections of strangers have a
+//! limit of their own: they must not hide what happens to tunnels.
 
 mod lines;
 
@@ -60,6 +61,8 @@ pub struct Status {
     desync_packets: AtomicU64,
     desync_microseconds: AtomicU64,
     lines: Mutex<Lines>,
+    /// Lines on connections that did not identify a tunnel.
+    strangers: Mutex<Lines>,
 }
 
 /// A tunnel whose keys are negotiated.
@@ -90,7 +93,9 @@ struct State {
 #[derive(Debug, Default)]
 struct Text {
     sources: String,
+    /// Empty if the last line that was written was on keys.
     problem: String,
+    has_told_keys: bool,
 }
 
 /// A snapshot of a tunnel, for the metrics.
@@ -223,17 +228,16 @@ impl Status {
                 tunnel.state.channel_up.store(1, Relaxed);
                 let sources = summary(*handshake, sources);
                 let mut text = lock(&tunnel.state.text);
-                let is_news = !text.problem.is_empty() || text.sources.is_empty();
-                text.sources.clone_from(&sources);
+                let is_news = !text.problem.is_empty() || !text.has_told_keys;
                 text.problem.clear();
-                drop(text);
                 if is_news {
                     let took = milliseconds(*took);
-                    self.log(
+                    text.has_told_keys = self.log(
                         tunnel,
                         format_args!("has keys, epoch {epoch}, of {sources}, after {took} ms"),
                     );
                 }
+                text.sources = sources;
             }
             Event::Failed {
                 refusal,
@@ -268,7 +272,7 @@ impl Status {
     pub fn refused(&self, from: std::net::SocketAddr, reason: &str) {
         self.refused.fetch_add(1, Relaxed);
         let reason = for_people(reason);
-        lock(&self.lines).log(format_args!(
+        lock(&self.strangers).log(format_args!(
             "control channel: connection from {from} refused: {reason}"
         ));
     }
@@ -313,13 +317,15 @@ impl Status {
         if text.problem == news {
             return;
         }
-        self.log(tunnel, format_args!("{news}"));
-        text.problem = news;
+        if self.log(tunnel, format_args!("{news}")) {
+            text.problem = news;
+        }
     }
 
-    fn log(&self, tunnel: &Tunnel, what: std::fmt::Arguments<'_>) {
+    /// Logs a line on a tunnel; returns whether it was written.
+    fn log(&self, tunnel: &Tunnel, what: std::fmt::Arguments<'_>) -> bool {
         let Tunnel { id, peer, .. } = tunnel;
-        lock(&self.lines).log(format_args!("tunnel {id} with {peer}: {what}"));
+        lock(&self.lines).log(format_args!("tunnel {id} with {peer}: {what}"))
     }
 }
 
@@ -455,6 +461,38 @@ mod tests {
             .filter(|(_, count)| *count > 0)
             .collect();
         assert_eq!(counts, [("connection", 1), ("policy", 5)]);
+    }
+
+    #[test]
+    fn strangers_hide_nothing_and_what_was_left_out_is_told_later() {
+        let status = status();
+        let from = "192.0.2.9:1".parse().unwrap();
+        for _ in 0..100 {
+            status.refused(from, "no certificate");
+        }
+        let failed = |detail: &str| Event::Failed {
+            refusal: Some(Refusal::Policy),
+            by_peer: true,
+            detail: detail.to_owned(),
+        };
+        status.event(0, &failed("first"));
+        let line = "tunnel 7 with gw2: the peer refuses (policy): ";
+        assert_eq!(logged(&status), [format!("{line}first")]);
+        // Other tunnels use up the second's lines: nothing of it counts as told.
+        for number in 0..2 * LINES_PER_SECOND {
+            status.event(0, &failed(&format!("{number}")));
+        }
+        status.event(0, &failed("last"));
+        status.event(0, &established(1, Cause::Start));
+        let told = |what: &str| logged(&status).iter().any(|line| line.contains(what));
+        if !told("last") {
+            assert!(!told("has keys"));
+            lock(&status.lines).next_second();
+            status.event(0, &established(2, Cause::Time));
+            assert!(told("has keys, epoch 2"));
+        }
+        let strangers = lock(&status.strangers).heard();
+        assert!(strangers.iter().all(|line| line.contains("refused")));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Tokens of SoftHSM2, each in its own temporary directory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
 use tempfile::TempDir;
 
 use super::unusable;
@@ -140,7 +142,7 @@ impl SoftHsm {
         let mut word = [0; 8];
         aws_lc_rs::rand::fill(&mut word).map_err(std::io::Error::other)?;
         let pin = format!("{:016x}", u64::from_le_bytes(word));
-        let mut file = fs::OpenOptions::new()
+        let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
@@ -150,8 +152,8 @@ impl SoftHsm {
     }
 }
 
-/// Removes the directories of processes that no longer exist. Those that cannot be read or removed
-/// belong to other users.
+/// Removes the directories of processes that no longer exist, of this process's user only: in a
+/// directory that all users share, others may have made entries with such names.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -160,15 +162,29 @@ fn sweep(folder: &Path) {
             maker.parse::<u32>().ok()
         });
         let lives = |maker| Path::new("/proc").join(format!("{maker}")).exists();
-        if maker.is_some_and(|maker| !lives(maker)) && !is_in_use(&path) {
+        let is_left = maker.is_some_and(|maker| !lives(maker)) && is_own_folder(&path);
+        if is_left && !is_in_use(&path) {
             let _ = fs::remove_dir_all(path);
         }
     }
 }
 
+/// Whether it is a directory, not a link to one, of this process's user.
+fn is_own_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
+}
+
 fn is_in_use(folder: &Path) -> bool {
+    // A FIFO or a link in its place is neither waited for nor followed.
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(flags)
+        .open(folder.join(IN_USE));
     // If the file is missing, the process was killed right after it had made the directory.
-    File::open(folder.join(IN_USE)).is_ok_and(|file| file.try_lock().is_err())
+    file.is_ok_and(|file| file.try_lock().is_err())
 }
 
 #[cfg(test)]
@@ -198,5 +214,24 @@ mod tests {
         drop(lock);
         sweep(all.path());
         assert!(!held.exists());
+    }
+
+    #[test]
+    fn what_others_laid_there_neither_stops_a_sweep_nor_is_removed() {
+        let all = tempfile::tempdir().unwrap();
+        let name = |number: u32| all.path().join(format!("{PREFIX}4294967295-{number}"));
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), name(1)).unwrap();
+        fs::create_dir(name(2)).unwrap();
+        nix::unistd::mkfifo(&name(2).join(IN_USE), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::create_dir(name(3)).unwrap();
+        let is_others = std::os::unix::fs::chown(name(3), Some(4321), None).is_ok();
+        if !is_others {
+            eprintln!("SKIPPED: a directory of another user: only root can make one");
+        }
+        sweep(all.path());
+        assert!(elsewhere.path().exists() && fs::symlink_metadata(name(1)).is_ok());
+        assert!(!name(2).exists(), "its own, whatever is in it");
+        assert_eq!(name(3).exists(), is_others);
     }
 }

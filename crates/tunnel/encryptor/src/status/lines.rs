@@ -20,8 +20,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Writes a line, or counts it as left out.
-    pub(super) fn log(&mut self, line: Arguments<'_>) {
+    /// Writes a line, or counts it as left out; returns whether it was written.
+    pub(super) fn log(&mut self, line: Arguments<'_>) -> bool {
         let now = Instant::now();
         let is_over = |since: Instant| now.duration_since(since) >= Duration::from_secs(1);
         if self.since.is_none_or(is_over) {
@@ -34,10 +34,11 @@ impl Lines {
         }
         if self.written == LINES_PER_SECOND {
             self.left_out += 1;
-            return;
+            return false;
         }
         self.written += 1;
         self.write(line);
+        true
     }
 
     /// A closed standard error must not end a thread.
@@ -45,6 +46,12 @@ impl Lines {
         #[cfg(test)]
         self.heard.push(line.to_string());
         let _ = writeln!(io::stderr(), "{line}");
+    }
+
+    /// Ends the current second.
+    #[cfg(test)]
+    pub(super) fn next_second(&mut self) {
+        self.since = Some(Instant::now() - Duration::from_secs(2));
     }
 
     /// All lines so far.
@@ -68,7 +75,7 @@ mod tests {
         assert!(lines.heard.len() as u64 + left_out >= 100);
         assert!(lines.heard.len() >= LINES_PER_SECOND as usize);
         if left_out > 0 {
-            lines.since = Some(Instant::now() - Duration::from_secs(2));
+            lines.next_second();
             lines.log(format_args!("again"));
             let expected = [
                 format!("{left_out} more events were not logged"),
