@@ -1,0 +1,33 @@
+//! Checks published tables of rates for what cannot be true or is not supported: text in, findings
+//! out.
+//!
+//! ```text
+//! text ─► read ─► Document ─► check ─► Findings ─► text, JSON, SARIF
+//! ```
+//!
+//! A printed figure stands for all values that round to it: 9.4 for any from 9.35 to 9.45, `~9.4`
+//! for ten times that range ([`figure::APPROXIMATE`]). A finding is made only where none of them
+//! avoids it. So the figures of a careful report make no findings.
+//!
+//! Deliberately not done: nothing is measured, and no figure is compared with what devices usually
+//! reach. A report without findings may still be wrong.
+
+#![forbid(unsafe_code)]
+
+pub mod claim;
+pub mod document;
+pub mod figure;
+mod finding;
+mod interval;
+mod print;
+mod read;
+mod rules;
+mod source;
+pub mod unit;
+
+pub use document::Document;
+pub use finding::{Finding, Rule, Severity};
+pub use interval::Interval;
+pub use print::{json, sarif, text};
+pub use read::read;
+pub use rules::check;

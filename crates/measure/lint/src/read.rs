@@ -1,0 +1,54 @@
+//! Readers: a file's text to a [`Document`], with all mistakes of the file at their places.
+
+mod csv;
+mod grid;
+mod keys;
+mod markdown;
+mod results;
+mod statements;
+mod table;
+mod toml;
+
+use crate::document::Document;
+use crate::source::Source;
+use std::path::Path;
+use yaml::{FILE_BYTES_MAX, Mistakes, Place};
+
+/// A `results.json` has thousands of estimates.
+const RESULTS_BYTES_MAX: usize = 64 * FILE_BYTES_MAX;
+
+/// Reads a file by the end of its name: `.toml`, `.csv`, `.md` or `.json`.
+///
+/// # Errors
+/// All mistakes of the file. Another end of name, or a file that is too long, is one.
+pub fn read(file: &str, text: &str) -> Result<Document, Mistakes> {
+    let end = Path::new(file).extension().and_then(|end| end.to_str());
+    let whole = Place::whole_file(file);
+    let most = match end {
+        Some("json") => RESULTS_BYTES_MAX,
+        _ => FILE_BYTES_MAX,
+    };
+    if text.len() > most {
+        let what = format!("the file is longer than {} MiB", most >> 20);
+        return Err(whole
+            .mistake(what, "split it, or leave out what is no table")
+            .into());
+    }
+    let source = Source::new(file, text);
+    let mut document = match end {
+        Some("toml") => toml::read(&source),
+        Some("csv") => csv::read(&source),
+        Some("md") => markdown::read(&source),
+        Some("json") => results::read(&source),
+        _ => {
+            let what = "the name does not end in .toml, .csv, .md or .json";
+            let help = "tables are read as TOML, CSV or Markdown, and runs from their results.json";
+            return Err(whole.mistake(what, help).into());
+        }
+    };
+    statements::check_references(&source, &document);
+    for table in &mut document.tables {
+        table.find_precision();
+    }
+    source.finish(document)
+}

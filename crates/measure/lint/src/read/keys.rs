@@ -1,0 +1,198 @@
+//! TOML keys with their places; a key that nothing reads is a mistake.
+
+use crate::figure::Figure;
+use crate::source::Source;
+use std::cell::RefCell;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use yaml::Place;
+
+/// The keys of one table in a file.
+pub(super) struct Keys<'a> {
+    pub(super) source: &'a Source,
+    table: &'a DeTable<'a>,
+    /// Where the text that was parsed begins in the file.
+    base: usize,
+    place: Place,
+    read: RefCell<Vec<&'static str>>,
+}
+
+/// One value.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'a> {
+    pub(super) source: &'a Source,
+    value: &'a Spanned<DeValue<'a>>,
+    base: usize,
+}
+
+impl<'a> Keys<'a> {
+    /// Parses TOML that begins at a byte of the file and calls the reader with its keys. A syntax
+    /// error is a mistake.
+    pub(super) fn parse(source: &Source, base: usize, text: &str, read: impl FnOnce(&Keys<'_>)) {
+        match DeTable::parse(text) {
+            Ok(table) => {
+                let place = source.place(&(base..base + 1));
+                read(&Keys {
+                    source,
+                    table: table.get_ref(),
+                    base,
+                    place,
+                    read: RefCell::default(),
+                });
+            }
+            Err(error) => {
+                let range = error.span().unwrap_or(0..1);
+                let place = source.place(&shifted(&range, base));
+                let first = error.message().lines().next().unwrap_or_default();
+                source.mistake(&place, format!("no TOML: {first}"), "see https://toml.io");
+            }
+        }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(super) fn optional(&self, key: &'static str) -> Option<Value<'a>> {
+        self.read.borrow_mut().push(key);
+        let value = self.table.get(key)?;
+        Some(Value {
+            source: self.source,
+            value,
+            base: self.base,
+        })
+    }
+
+    pub(super) fn required(&self, key: &'static str) -> Option<Value<'a>> {
+        let found = self.optional(key);
+        if found.is_none() {
+            let what = format!("the key `{key}` is missing");
+            self.mistake(what, "reference/README.md lists the keys");
+        }
+        found
+    }
+
+    pub(super) fn text(&self, key: &'static str) -> Option<String> {
+        self.optional(key)?.text()
+    }
+
+    pub(super) fn mistake(&self, what: impl Into<String>, help: impl Into<String>) {
+        self.source.mistake(&self.place, what, help);
+    }
+
+    /// Every key and its value, in file order.
+    pub(super) fn entries(&self) -> Vec<(String, Place, Value<'a>)> {
+        let mut entries: Vec<_> = self.table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let entry = |(key, value): (&Spanned<_>, &'a Spanned<DeValue<'a>>)| {
+            let place = self.source.place(&shifted(&key.span(), self.base));
+            let value = Value {
+                source: self.source,
+                value,
+                base: self.base,
+            };
+            (AsRef::<str>::as_ref(key.get_ref()).to_owned(), place, value)
+        };
+        entries.into_iter().map(entry).collect()
+    }
+
+    /// Reports every key that was not asked for; call it last.
+    pub(super) fn refuse_others(&self) {
+        let read = self.read.borrow();
+        for (key, place, _) in self.entries() {
+            if !read.contains(&key.as_str()) {
+                let what = format!("unknown key `{key}`");
+                let help = format!("keys here are {}", read.join(", "));
+                self.source.mistake(&place, what, help);
+            }
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn place(&self) -> Place {
+        self.source.place(&shifted(&self.value.span(), self.base))
+    }
+
+    /// Reports a mistake here.
+    pub(super) fn mistake(&self, what: impl Into<String>, help: impl Into<String>) {
+        self.source.mistake(&self.place(), what, help);
+    }
+
+    fn not_a(&self, wanted: &str) {
+        let what = format!(
+            "{} where {wanted} is expected",
+            self.value.get_ref().type_str()
+        );
+        self.mistake(what, format!("write {wanted}"));
+    }
+
+    pub(super) fn text(&self) -> Option<String> {
+        let text = self.value.get_ref().as_str();
+        if text.is_none() {
+            self.not_a("a text in quotes");
+        }
+        text.map(str::to_owned)
+    }
+
+    /// A number or text as it is written, with the zeros at its end.
+    pub(super) fn printed(&self) -> Option<String> {
+        match self.value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
+            DeValue::Float(number) => Some(number.as_str().to_owned()),
+            DeValue::String(text) => Some(text.clone().into_owned()),
+            _ => {
+                self.not_a("a number, or a figure in quotes,");
+                None
+            }
+        }
+    }
+
+    /// A figure; `None` for an empty one, or after a mistake.
+    pub(super) fn figure(&self) -> Option<Figure> {
+        let text = self.printed()?;
+        figure(self.source, &text, &self.place())
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.value.get_ref().is_array()
+    }
+
+    pub(super) fn list(&self) -> Vec<Self> {
+        let Some(items) = self.value.get_ref().as_array() else {
+            self.not_a("a list");
+            return Vec::new();
+        };
+        let item = |value| Self { value, ..*self };
+        items.iter().map(item).collect()
+    }
+
+    pub(super) fn keys(&self) -> Option<Keys<'a>> {
+        let Some(table) = self.value.get_ref().as_table() else {
+            self.not_a("a table");
+            return None;
+        };
+        Some(Keys {
+            source: self.source,
+            table,
+            base: self.base,
+            place: self.place(),
+            read: RefCell::default(),
+        })
+    }
+}
+
+/// Reads a cell's text; `None` for an empty one, or after a mistake.
+pub(super) fn figure(source: &Source, text: &str, place: &Place) -> Option<Figure> {
+    if matches!(text.trim(), "" | "-" | "–" | "—") {
+        return None;
+    }
+    Figure::parse(text, place)
+        .inspect_err(|(what, help)| source.mistake(place, what, *help))
+        .ok()
+}
+
+fn shifted(range: &Range<usize>, base: usize) -> Range<usize> {
+    range.start + base..range.end + base
+}

@@ -1,0 +1,125 @@
+//! Tables in Markdown, each below a comment `<!-- lint … -->` that holds its keys as TOML.
+//!
+//! The rows are split here: parsers of Markdown drop the cells that a row has too many, as the
+//! GitHub Flavored Markdown specification asks (section 4.10), and these are what lint must report.
+
+use super::grid::{self, Text};
+use super::keys::Keys;
+use crate::document::Document;
+use crate::source::Source;
+use std::ops::Range;
+
+const OPEN: &str = "<!-- lint";
+const CLOSE: &str = "-->";
+
+pub(super) fn read(source: &Source) -> Document {
+    let mut document = Document::default();
+    let text = &source.text;
+    let mut keys: Option<Range<usize>> = None;
+    let mut at = 0;
+    while at < text.len() {
+        let line = line_at(text, at);
+        let shown = &text[line.clone()];
+        if shown.trim_start().starts_with(OPEN) {
+            if let Some(known) = keys.take() {
+                // Statements alone: there is no table below.
+                read_table(source, Some(known), Vec::new(), &mut document);
+            }
+            let inside = at + shown.find(OPEN).unwrap_or(0) + OPEN.len();
+            let Some(length) = text[inside..].find(CLOSE) else {
+                let help = "end it with `-->`";
+                source.mistake(&source.place(&line), "the comment has no end", help);
+                return document;
+            };
+            keys = Some(inside..inside + length);
+            at = line_at(text, inside + length).end;
+        } else if is_table(text, &line) {
+            let mut lines = Vec::new();
+            let mut number = 0;
+            while at < text.len() {
+                let line = line_at(text, at);
+                if !text[line.clone()].contains('|') {
+                    break;
+                }
+                // The second line separates the heading from the rows.
+                if number != 1 {
+                    lines.push(cells(source, &line));
+                }
+                number += 1;
+                at = line.end;
+            }
+            read_table(source, keys.take(), lines, &mut document);
+        } else {
+            at = line.end;
+        }
+    }
+    if keys.is_some() {
+        read_table(source, keys, Vec::new(), &mut document);
+    }
+    document
+}
+
+fn read_table(
+    source: &Source,
+    keys: Option<Range<usize>>,
+    lines: Vec<Vec<Text>>,
+    document: &mut Document,
+) {
+    let Some(range) = keys else {
+        if let Some((_, place)) = lines.first().and_then(|heading| heading.first()) {
+            let help = "put a comment above it: a line `<!-- lint`, keys as `unit = \"Mbit/s\"` and \
+                        `columns = \"frame\"`, a line `-->`";
+            source.mistake(place, "the table does not state what it holds", help);
+        }
+        return;
+    };
+    let text = &source.text[range.clone()];
+    Keys::parse(source, range.start, text, |keys| {
+        grid::read(keys, lines, document)
+    });
+}
+
+/// The line that begins at a byte, with its end of line.
+fn line_at(text: &str, at: usize) -> Range<usize> {
+    let length = text[at..].find('\n').map_or(text.len() - at, |end| end + 1);
+    at..at + length
+}
+
+/// Whether a line is the heading of a table: the next is made of dashes and bars.
+fn is_table(text: &str, line: &Range<usize>) -> bool {
+    let heading = &text[line.clone()];
+    let next = &text[line_at(text, line.end)];
+    let next = next.trim();
+    heading.contains('|')
+        && next.contains('-')
+        && next.contains('|')
+        && next.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
+}
+
+/// The cells of a line, by bars that no backslash precedes.
+fn cells(source: &Source, line: &Range<usize>) -> Vec<Text> {
+    let text = &source.text[line.clone()];
+    let bars = text.match_indices('|').map(|(at, _)| at);
+    let bars: Vec<usize> = bars.filter(|at| !text[..*at].ends_with('\\')).collect();
+    let mut ends: Vec<usize> = bars.clone();
+    let mut starts: Vec<usize> = bars.iter().map(|at| at + 1).collect();
+    starts.insert(0, 0);
+    ends.push(text.len());
+    let mut ranges: Vec<_> = starts.into_iter().zip(ends).collect();
+    // Bars at the ends of the line enclose it.
+    if text.trim_start().starts_with('|') {
+        ranges.remove(0);
+    }
+    if text.trim_end().ends_with('|') && ranges.len() > 1 {
+        ranges.pop();
+    }
+    let cell = |(start, end): (usize, usize)| {
+        let inside = &text[start..end];
+        let lead = inside.len() - inside.trim_start().len();
+        let shown = inside.trim();
+        let from = line.start + start + lead.min(inside.len().saturating_sub(1));
+        let place = source.place(&(from..from + shown.len().max(1)));
+        (shown.replace("\\|", "|"), place)
+    };
+    ranges.into_iter().map(cell).collect()
+}

@@ -1,0 +1,112 @@
+//! Our own `results.json`: every frame rate that it prints with its bit rates by layer.
+
+use crate::document::{Axis, Column, Document, Row, Table};
+use crate::figure::Figure;
+use crate::source::Source;
+use crate::unit::Unit;
+use serde_json::Value;
+use units::Layer;
+
+/// Keys of the rates, as `stats` writes them.
+const RATES: [(&str, Option<Layer>); 4] = [
+    ("frames_per_s", None),
+    ("l1_bps", Some(Layer::L1)),
+    ("l2_bps", Some(Layer::L2)),
+    ("ip_bps", Some(Layer::Ip)),
+];
+const SCHEMA: &str = "cipherbench-result/";
+
+pub(super) fn read(source: &Source) -> Document {
+    let mut document = Document::default();
+    let parsed: Result<Value, _> = serde_json::from_str(&source.text);
+    let whole = source.path(String::new());
+    let value = match parsed {
+        Ok(value) => value,
+        Err(error) => {
+            source.mistake(
+                &whole,
+                format!("no JSON: {error}"),
+                "rebuild it: `cipherbench report RUN`",
+            );
+            return document;
+        }
+    };
+    let schema = value["schema"].as_str().unwrap_or_default();
+    if !schema.starts_with(SCHEMA) {
+        let what = format!("`schema` is `{schema}`, and no {SCHEMA}…");
+        source.mistake(&whole, what, "lint reads the results.json of a run");
+        return document;
+    }
+    let cells = value["cells"].as_array();
+    for (at, cell) in cells.into_iter().flatten().enumerate() {
+        let Some(bytes) = cell["traffic"]["mean_frame_bytes"].as_f64() else {
+            continue;
+        };
+        let id = cell["id"].as_str().unwrap_or("cell");
+        let mut table = table(source, id, format!("cells[{at}]"));
+        let path = format!("cells[{at}].frames");
+        rows(source, &cell["frames"], &path, bytes, &mut table.rows);
+        if !table.rows.is_empty() {
+            document.tables.push(table);
+        }
+    }
+    document
+}
+
+fn table(source: &Source, id: &str, path: String) -> Table {
+    let columns = RATES.map(|(name, layer)| Column {
+        name: name.to_owned(),
+        size: None,
+        unit: Unit::parse(if layer.is_some() { "bit/s" } else { "frames/s" }),
+        layer,
+    });
+    Table {
+        id: id.to_owned(),
+        place: source.path(path),
+        unit: None,
+        layer: None,
+        transport: None,
+        link_bps: None,
+        mtu: None,
+        software_sender: false,
+        axis: Axis::Rates,
+        columns: columns.into(),
+        rows: Vec::new(),
+        baseline: None,
+        repeats: None,
+        accelerates: None,
+        significant: None,
+    }
+}
+
+/// Every object below that holds a rate at each layer.
+fn rows(source: &Source, value: &Value, path: &str, bytes: f64, found: &mut Vec<Row>) {
+    match value {
+        Value::Object(keys) => {
+            let figure = |key: &str| {
+                let mean = keys.get(key)?.get("mean")?.as_f64()?;
+                Some(Figure::computed(mean, source.path(format!("{path}.{key}"))))
+            };
+            let cells: Vec<_> = RATES.iter().map(|(key, _)| figure(key)).collect();
+            if cells.iter().all(Option::is_some) {
+                found.push(Row {
+                    name: path.to_owned(),
+                    place: source.path(path.to_owned()),
+                    size: Some(bytes),
+                    cells,
+                    mean_frame_rate: None,
+                });
+                return;
+            }
+            for (key, value) in keys {
+                rows(source, value, &format!("{path}.{key}"), bytes, found);
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                rows(source, value, &format!("{path}[{at}]"), bytes, found);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,198 @@
+//! What stands beside the tables: sums, mixes, claims, single figures.
+
+use super::keys::{Keys, Value};
+use crate::claim::{Claim, Holds, Test};
+use crate::document::{Document, Mix, Sum};
+use crate::figure::Figure;
+use crate::source::Source;
+
+/// Reads the keys of the document as a whole. Mixes come first: columns refer to them.
+pub(super) fn read(keys: &Keys<'_>, document: &mut Document) {
+    if let Some(source) = keys.text("source") {
+        document.source = source;
+    }
+    each(keys, "mix", |keys| {
+        let mix = mix(keys, &mut document.sums);
+        document.mixes.extend(mix);
+    });
+    each(keys, "sum", |keys| document.sums.extend(sum(keys)));
+    each(keys, "claim", |keys| document.claims.extend(claim(keys)));
+}
+
+/// Reads single figures. Those in per cent of one system are shares of one whole.
+pub(super) fn figures(keys: &Keys<'_>, document: &mut Document) {
+    let mut shares: Vec<(String, Sum)> = Vec::new();
+    each(keys, "figure", |keys| {
+        let (Some(figure), Some(unit)) = (value(keys, "value"), keys.text("unit")) else {
+            return;
+        };
+        let system = keys.text("system").unwrap_or_default();
+        if unit.starts_with('%') {
+            let index = shares.iter().position(|(known, _)| *known == system);
+            let index = index.unwrap_or_else(|| {
+                let sum = hundred(&format!("shares of {system}"), keys);
+                shares.push((system, sum));
+                shares.len() - 1
+            });
+            shares[index].1.parts.push(figure.clone());
+        }
+        if let Some(id) = keys.text("id") {
+            document.figures.push((id, figure));
+        }
+    });
+    document.sums.extend(shares.into_iter().map(|(_, sum)| sum));
+}
+
+/// Calls a reader with the keys of each table of a list.
+pub(super) fn each(keys: &Keys<'_>, key: &'static str, mut read: impl FnMut(&Keys<'_>)) {
+    let items = keys.optional(key).map(|value| value.list());
+    for item in items.into_iter().flatten() {
+        if let Some(keys) = item.keys() {
+            read(&keys);
+        }
+    }
+}
+
+fn value(keys: &Keys<'_>, key: &'static str) -> Option<Figure> {
+    keys.required(key)?.figure()
+}
+
+fn hundred(what: &str, keys: &Keys<'_>) -> Sum {
+    let total = Figure::parse("100", keys.place()).expect("a number is a figure");
+    Sum {
+        what: what.to_owned(),
+        place: keys.place().clone(),
+        parts: Vec::new(),
+        total,
+    }
+}
+
+fn list(keys: &Keys<'_>, key: &'static str) -> Vec<Figure> {
+    let items = keys.required(key).map(|value| value.list());
+    let figure = |item: Value<'_>| item.figure();
+    items.into_iter().flatten().filter_map(figure).collect()
+}
+
+fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
+    let name = keys.required("name").and_then(|it| it.text());
+    let frames = list(keys, "frame");
+    let weights = list(keys, "weights");
+    let in_percent = keys.text("unit").is_some_and(|unit| unit == "%");
+    keys.refuse_others();
+    let name = name?;
+    let total: f64 = weights.iter().map(|weight| weight.value).sum();
+    if frames.len() != weights.len() || total <= 0.0 {
+        keys.mistake(
+            format!(
+                "mix `{name}` has {} sizes and {} weights",
+                frames.len(),
+                weights.len()
+            ),
+            "write one weight for each size",
+        );
+        return None;
+    }
+    let pairs = frames.iter().zip(&weights);
+    let bytes: f64 = pairs
+        .map(|(frame, weight)| frame.value * weight.value)
+        .sum();
+    if in_percent {
+        let mut sum = hundred(&format!("weights of mix {name}"), keys);
+        sum.parts = weights;
+        sums.push(sum);
+    }
+    Some(Mix {
+        name,
+        mean_bytes: bytes / total,
+    })
+}
+
+fn sum(keys: &Keys<'_>) -> Option<Sum> {
+    let what = keys.required("what").and_then(|it| it.text());
+    let parts = list(keys, "parts");
+    let total = value(keys, "total");
+    keys.refuse_others();
+    Some(Sum {
+        what: what?,
+        place: keys.place().clone(),
+        parts,
+        total: total?,
+    })
+}
+
+fn claim(keys: &Keys<'_>) -> Option<Claim> {
+    let says = keys.required("says").and_then(|it| it.text());
+    let within = keys.optional("within").and_then(|it| share(it));
+    let holds = match keys.optional("holds").map(|it| (it, it.text())) {
+        None => Holds::Everywhere,
+        Some((value, text)) => match text.as_deref() {
+            Some("everywhere") => Holds::Everywhere,
+            Some("mostly") => Holds::Mostly,
+            _ => {
+                value.mistake("`holds` is not known", "write \"everywhere\" or \"mostly\"");
+                Holds::Everywhere
+            }
+        },
+    };
+    let items = keys.required("tests").map(|value| value.list());
+    let test = |item: Value<'_>| {
+        let text = item.text()?;
+        Test::parse(&text)
+            .inspect_err(|what| {
+                item.mistake(
+                    what,
+                    "write `{table | row | column} > 80`: cells, numbers, + - * /, and one of > >= < <= =",
+                );
+            })
+            .ok()
+    };
+    let tests = items.into_iter().flatten().filter_map(test).collect();
+    keys.refuse_others();
+    Some(Claim {
+        says: says?,
+        place: keys.place().clone(),
+        tests,
+        within: within.unwrap_or(0.0),
+        holds,
+    })
+}
+
+/// `5 %` as 0.05.
+fn share(value: Value<'_>) -> Option<f64> {
+    let text = value.text()?;
+    let number = text.trim().strip_suffix('%').map(str::trim);
+    let percent: Option<f64> = number.and_then(|number| number.parse().ok());
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    if percent.is_none() {
+        value.mistake(format!("`{text}` is no share"), "write `5 %`");
+    }
+    percent.map(|percent| percent / 100.0)
+}
+
+/// Reports names of tables and cells that are not in the file.
+pub(super) fn check_references(source: &Source, document: &Document) {
+    let ids: Vec<_> = document.tables.iter().map(|it| it.id.as_str()).collect();
+    for (at, table) in document.tables.iter().enumerate() {
+        if ids[..at].contains(&table.id.as_str()) {
+            let what = format!("two tables have the id `{}`", table.id);
+            source.mistake(&table.place, what, "give one of them another `id`");
+        }
+        let references = [&table.baseline, &table.repeats, &table.accelerates];
+        for reference in references.into_iter().flatten() {
+            if !ids.contains(&reference.id.as_str()) || reference.id == table.id {
+                let what = format!("`{}` is no other table of this file", reference.id);
+                let help = format!("tables are {}", ids.join(", "));
+                source.mistake(&reference.place, what, help);
+            }
+        }
+    }
+    for claim in &document.claims {
+        for test in &claim.tests {
+            if let Err(what) = test.check(document) {
+                let help =
+                    "write {table | row | column} with names of this file, or {id} of a figure";
+                source.mistake(&claim.place, what, help);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Published figures as TOML: the format of `reference/`.
+
+use super::keys::{Keys, Value};
+use super::{statements, table};
+use crate::document::{Axis, Document, Row, Table};
+use crate::source::Source;
+
+pub(super) fn read(source: &Source) -> Document {
+    let mut document = Document::default();
+    Keys::parse(source, 0, &source.text, |keys| {
+        statements::read(keys, &mut document);
+        statements::figures(keys, &mut document);
+        statements::each(keys, "table", |keys| {
+            let number = document.tables.len() + 1;
+            let table = one(keys, number, &document);
+            document.tables.push(table);
+        });
+        // Words for readers.
+        let _ = keys.optional("findings");
+        keys.refuse_others();
+    });
+    document
+}
+
+fn one(keys: &Keys<'_>, number: usize, document: &Document) -> Table {
+    let mut table = table::read(keys, &format!("table {number}"));
+    table::listed_columns(keys, &document.mixes, &mut table);
+    if let Some(figures) = keys.required("figures").and_then(|it| it.keys()) {
+        let rows = figures.entries();
+        table.rows = rows
+            .into_iter()
+            .map(|(name, place, value)| {
+                let cells: Vec<_> = value.list().iter().map(Value::figure).collect();
+                if cells.len() != table.columns.len() {
+                    value.mistake(
+                        format!(
+                            "row `{name}` has {} cells, and the table {} columns",
+                            cells.len(),
+                            table.columns.len()
+                        ),
+                        "write one cell for each column, \"\" where the report has none",
+                    );
+                }
+                Row {
+                    size: (table.axis == Axis::Rates)
+                        .then(|| table::size(&name))
+                        .flatten(),
+                    name,
+                    place,
+                    cells,
+                    mean_frame_rate: None,
+                }
+            })
+            .collect();
+    }
+    if let Some(means) = keys.optional("mean_frame_rate").and_then(|it| it.keys()) {
+        for (name, place, value) in means.entries() {
+            match table.rows.iter_mut().find(|row| row.name == name) {
+                Some(row) => row.mean_frame_rate = value.figure(),
+                None => keys.source.mistake(
+                    &place,
+                    format!("`{name}` is no row of the table"),
+                    "use a name that `figures` has",
+                ),
+            }
+        }
+    }
+    table::check_units(keys.source, &table);
+    keys.refuse_others();
+    table
+}

@@ -1,0 +1,127 @@
+//! Tables with a device beside those without it.
+
+use super::rates::{percent, scale};
+use crate::document::{Cell, Document, Table};
+use crate::finding::{Finding, Rule};
+use units::human::number;
+
+/// Rates of CPU and accelerator count as equal where every pair differs by no more than this …
+const EQUAL_SHARE: f64 = 0.05;
+/// … and half of the pairs by no more than this.
+const EQUAL_MEDIAN_SHARE: f64 = 0.01;
+
+/// Cells that are faster with the device than without it, beyond the deviations of both.
+pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
+    let Some(baseline) = table
+        .baseline
+        .as_ref()
+        .and_then(|it| document.table(&it.id))
+    else {
+        return Vec::new();
+    };
+    let faster = table.cells().filter_map(|with| {
+        let without = baseline.cell(&with.row.name, &with.column.name)?;
+        let low = with.rate()?.low - with.figure.deviation_max() * scale(&with);
+        let high = without.rate()?.high + without.figure.deviation_max() * scale(&without);
+        if low <= high * (1.0 + 1e-9) {
+            return None;
+        }
+        let ratio = with.figure.value * scale(&with) / (without.figure.value * scale(&without));
+        Some(Finding {
+            rule: Rule::FasterWithDevice,
+            place: with.figure.place.clone(),
+            subject: with.name(),
+            arithmetic: format!(
+                "{} with the device, {} without it in table {} ({})",
+                with.shown(),
+                without.shown(),
+                baseline.id,
+                percent(ratio - 1.0),
+            ),
+            meaning: "a device in the path makes nothing faster: the measurement without it was not at its highest, \
+                      or the stations were tuned in between. A loss by the device below that is not visible"
+                .to_owned(),
+        })
+    });
+    faster.collect()
+}
+
+/// Baselines without deviations, to which tables with deviations are compared.
+pub(super) fn deviations(document: &Document, is_pasted: &dyn Fn(&str) -> bool) -> Vec<Finding> {
+    let has = |table: &Table| table.cells().any(|cell| cell.figure.deviation.is_some());
+    let one_sided = document.tables.iter().filter_map(|baseline| {
+        let compared = document.tables.iter().filter(|table| {
+            let of_this = table.baseline.as_ref().is_some_and(|it| it.id == baseline.id);
+            of_this && !is_pasted(&table.id) && has(table) != has(baseline)
+        });
+        let compared: Vec<&Table> = compared.collect();
+        let first = compared.first()?;
+        let ids: Vec<&str> = compared.iter().map(|table| table.id.as_str()).collect();
+        let (example, side) = match has(baseline) {
+            true => (example(baseline)?, "without the device"),
+            false => (example(first)?, "with the device"),
+        };
+        Some(Finding {
+            rule: Rule::DeviationOnOneSide,
+            place: baseline.place.clone(),
+            subject: baseline.id.clone(),
+            arithmetic: format!(
+                "deviations only {side} ({example}); compared: table {} without the device, {} with it",
+                baseline.id,
+                ids.join(", ")
+            ),
+            meaning: "whether a difference between the two is more than chance cannot be said".to_owned(),
+        })
+    });
+    one_sided.collect()
+}
+
+fn example(table: &Table) -> Option<String> {
+    let mut cells = table.cells();
+    let cell = cells.find(|cell| cell.figure.deviation.is_some())?;
+    Some(format!("{} in table {}", cell.shown(), table.id))
+}
+
+/// Rows of an accelerator that are those of the CPU: the work was not handed over.
+pub(super) fn equal_to_cpu(document: &Document, table: &Table) -> Option<Finding> {
+    let cpu = document.table(&table.accelerates.as_ref()?.id)?;
+    let mut equal: Vec<(&str, f64, Cell<'_>)> = Vec::new();
+    for row in &table.rows {
+        let pairs = table.cells_of(row).filter_map(|cell| {
+            let other = cpu.cell(&row.name, &cell.column.name)?;
+            let (here, there) = (
+                cell.figure.value * scale(&cell),
+                other.figure.value * scale(&other),
+            );
+            Some(((here / there - 1.0).abs(), cell))
+        });
+        let mut pairs: Vec<(f64, Cell<'_>)> = pairs.collect();
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (Some(middle), Some(last)) = (pairs.get(pairs.len() / 2), pairs.last()) else {
+            continue;
+        };
+        if pairs.len() >= 3 && last.0 <= EQUAL_SHARE && middle.0 <= EQUAL_MEDIAN_SHARE {
+            equal.push((&row.name, last.0, last.1));
+        }
+    }
+    let most = equal.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let names: Vec<&str> = equal.iter().map(|(name, ..)| *name).collect();
+    let other = cpu.cell(&most.2.row.name, &most.2.column.name)?;
+    Some(Finding {
+        rule: Rule::AcceleratorEqualsCpu,
+        place: table.place.clone(),
+        subject: format!("{}, rows {}", table.id, names.join(", ")),
+        arithmetic: format!(
+            "every size of these {} rows of {} is that of table {} within {} %; the most at {}: {}, CPU {}",
+            equal.len(),
+            table.rows.len(),
+            cpu.id,
+            number(most.1 * 100.0),
+            most.2.name(),
+            most.2.shown(),
+            other.shown(),
+        ),
+        meaning: "an accelerator has other costs at small and large inputs than the CPU: the CPU probably did the work"
+            .to_owned(),
+    })
+}

@@ -1,0 +1,246 @@
+//! How a rate changes with the size of frames, packets or inputs.
+
+use super::rates::percent;
+use crate::document::{Axis, Cell, Table, Transport};
+use crate::finding::{Finding, Rule};
+use crate::interval::Interval;
+use units::human::{frame_rate, number};
+
+/// Frame rates count as constant within this ratio of the highest to the lowest, whatever the
+/// figures were before they were rounded.
+const CONSTANT_RATIO: f64 = 1.10;
+/// Sizes that a constant rate spans at least, and their ratio.
+const SIZES_MIN: usize = 3;
+const SIZE_RATIO_MIN: f64 = 2.0;
+/// Rates of mixes count as constant within this ratio, where their mean sizes have a higher one.
+const CONSTANT_MIX_RATIO: f64 = 1.05;
+const MIX_SIZE_RATIO_MIN: f64 = 1.2;
+/// A frame rate that rises by less with the size may be noise of the search.
+const RISE_MIN: f64 = 0.05;
+
+/// A cell with its frame rate in frames per second.
+struct Frames<'a> {
+    cell: Cell<'a>,
+    rate: Interval,
+}
+
+fn frames(cell: Cell<'_>) -> Option<Frames<'_>> {
+    let counted = cell.lengths()?.counted;
+    let rate = cell.bit_rate()?.scaled(1.0 / (8.0 * counted));
+    Some(Frames { cell, rate })
+}
+
+/// Rows of a software sender whose frame rate is the same at all sizes below the link's limit.
+pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let is_datagrams = table.transport == Some(Transport::Udp);
+    if !table.software_sender || !is_datagrams || !table.has_sizes() {
+        return findings;
+    }
+    for row in &table.rows {
+        let below = table.cells_of(row).filter(|cell| !cell.is_at_link());
+        let rates: Vec<Frames<'_>> = below.filter_map(frames).collect();
+        let Some(run) = longest_constant(&rates) else {
+            continue;
+        };
+        let (first, last) = (&run[0], &run[run.len() - 1]);
+        let shown: Vec<_> = run
+            .iter()
+            .map(|it| {
+                format!(
+                    "{} at {} B: {}",
+                    it.cell.shown(),
+                    it.cell.column.name,
+                    frame_rate(it.rate.middle())
+                )
+            })
+            .collect();
+        findings.push(Finding {
+            rule: Rule::ConstantFrameRate,
+            place: first.cell.figure.place.clone(),
+            subject: format!("{}, row {}", table.id, row.name),
+            arithmetic: format!(
+                "{}; payloads grow {}-fold, frame rates stay within {} %",
+                shown.join(", "),
+                number(counted(&last.cell) / counted(&first.cell)),
+                number((spread(run) - 1.0) * 100.0),
+            ),
+            meaning: "the sending program reached its own limit of datagrams per second: the rate says nothing about \
+                      the device"
+                .to_owned(),
+        });
+    }
+    findings
+}
+
+fn counted(cell: &Cell<'_>) -> f64 {
+    cell.lengths().map_or(0.0, |it| it.counted)
+}
+
+/// The ratio of the highest to the lowest rate that the rounding allows.
+fn spread(run: &[Frames<'_>]) -> f64 {
+    let high = run.iter().map(|it| it.rate.high).fold(0.0, f64::max);
+    let low = run
+        .iter()
+        .map(|it| it.rate.low)
+        .fold(f64::INFINITY, f64::min);
+    high / low
+}
+
+/// The longest run of neighbouring sizes with a constant frame rate.
+fn longest_constant<'a, 'b>(rates: &'a [Frames<'b>]) -> Option<&'a [Frames<'b>]> {
+    let mut runs = (0..rates.len())
+        .flat_map(|from| (from + SIZES_MIN..=rates.len()).map(move |to| from..to))
+        .map(|range| &rates[range])
+        .filter(|run| {
+            let sizes = counted(&run[run.len() - 1].cell) / counted(&run[0].cell);
+            spread(run) <= CONSTANT_RATIO && sizes >= SIZE_RATIO_MIN
+        })
+        .collect::<Vec<_>>();
+    runs.sort_by_key(|run| run.len());
+    runs.pop()
+}
+
+/// Rows of mixes with one rate for all, while another row's rates follow the mean sizes.
+pub(super) fn constant_bit_rates(table: &Table) -> Vec<Finding> {
+    if table.axis != Axis::Mix {
+        return Vec::new();
+    }
+    let is_constant = |cells: &[Cell<'_>]| {
+        let sizes: Vec<f64> = cells.iter().filter_map(|cell| cell.column.size).collect();
+        let rates: Vec<Interval> = cells.iter().filter_map(Cell::bit_rate).collect();
+        let (smallest, largest) = ends(sizes.into_iter());
+        let (_, high) = ends(rates.iter().map(|it| it.high));
+        let (low, _) = ends(rates.iter().map(|it| it.low));
+        rates.len() >= SIZES_MIN
+            && largest / smallest >= MIX_SIZE_RATIO_MIN
+            && high / low <= CONSTANT_MIX_RATIO
+    };
+    let rows: Vec<(&str, Vec<Cell<'_>>)> = table
+        .rows
+        .iter()
+        .map(|row| (row.name.as_str(), table.cells_of(row).collect()))
+        .collect();
+    // Where no row follows the sizes, something common to all limits them.
+    if rows.iter().all(|(_, cells)| is_constant(cells)) {
+        return Vec::new();
+    }
+    let constant = rows
+        .iter()
+        .filter(|(_, cells)| is_constant(cells) && !cells.iter().any(Cell::is_at_link));
+    constant
+        .map(|(name, cells)| {
+            let shown: Vec<_> = cells
+                .iter()
+                .map(|cell| format!("{} at {} B", cell.shown(), number(cell.column.size.unwrap_or(0.0))))
+                .collect();
+            Finding {
+                rule: Rule::ConstantBitRate,
+                place: cells[0].figure.place.clone(),
+                subject: format!("{}, row {name}", table.id),
+                arithmetic: format!(
+                    "{} (mean frame sizes of the mixes): a device with a cost per packet would follow them, as other \
+                     rows do",
+                    shown.join(", ")
+                ),
+                meaning: "something else limited this row, or its figures are not of three measurements".to_owned(),
+            }
+        })
+        .collect()
+}
+
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, 0.0), |(low, high), it| {
+        (it.min(low), it.max(high))
+    })
+}
+
+/// Frame rates that rise with the size: more bytes take no less time.
+pub(super) fn rising_frame_rates(table: &Table) -> Vec<Finding> {
+    if table.software_sender || table.axis != Axis::Frame {
+        return Vec::new();
+    }
+    let rising = neighbours(table).filter_map(|(before, after)| {
+        let (slow, fast) = (frames(before)?, frames(after)?);
+        if fast.rate.low <= slow.rate.high * (1.0 + RISE_MIN) {
+            return None;
+        }
+        Some(Finding {
+            rule: Rule::FrameRateRises,
+            place: after.figure.place.clone(),
+            subject: after.name(),
+            arithmetic: format!(
+                "{} at {} B: {}; {} at {} B: {} ({})",
+                before.shown(),
+                before.column.name,
+                frame_rate(slow.rate.middle()),
+                after.shown(),
+                after.column.name,
+                frame_rate(fast.rate.middle()),
+                percent(fast.rate.middle() / slow.rate.middle() - 1.0),
+            ),
+            meaning: "a longer frame costs no less than a shorter one: one of the two figures is a slip, or a search \
+                      ended too low"
+                .to_owned(),
+        })
+    });
+    rising.collect()
+}
+
+/// Rates that fall where the size grows.
+pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
+    if !table.has_sizes() {
+        return Vec::new();
+    }
+    let falling = neighbours(table).filter_map(|(before, after)| {
+        let with_deviation = |cell: &Cell<'_>| {
+            let scale = super::rates::scale(cell);
+            let deviation = cell.figure.deviation_max() * scale;
+            let rate = cell.rate()?;
+            Some(Interval {
+                low: rate.low - deviation,
+                high: rate.high + deviation,
+            })
+        };
+        let (high, low) = (with_deviation(&before)?, with_deviation(&after)?);
+        if !low.is_below(high) {
+            return None;
+        }
+        let ratio = after.figure.value * super::rates::scale(&after)
+            / (before.figure.value * super::rates::scale(&before));
+        Some(Finding {
+            rule: Rule::NotMonotonic,
+            place: after.figure.place.clone(),
+            subject: after.name(),
+            arithmetic: format!(
+                "{} at {} B, {} at {} B ({}), beyond rounding and deviations",
+                before.shown(),
+                before.column.name,
+                after.shown(),
+                after.column.name,
+                percent(ratio - 1.0),
+            ),
+            meaning: "rates rise with the size everywhere else: fragments, another path in the device, or a slip, and \
+                      the report does not say which"
+                .to_owned(),
+        })
+    });
+    falling.collect()
+}
+
+/// Neighbouring cells of each row, in ascending order of size.
+fn neighbours(table: &Table) -> impl Iterator<Item = (Cell<'_>, Cell<'_>)> {
+    table.rows.iter().flat_map(|row| {
+        let mut cells: Vec<Cell<'_>> = table.cells_of(row).collect();
+        cells.sort_by(|a, b| {
+            a.column
+                .size
+                .unwrap_or(0.0)
+                .total_cmp(&b.column.size.unwrap_or(0.0))
+        });
+        let pairs: Vec<_> = cells.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        pairs
+            .into_iter()
+            .filter(|(a, b)| a.column.size < b.column.size)
+    })
+}

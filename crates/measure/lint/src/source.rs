@@ -1,0 +1,78 @@
+//! A file's text and the places in it.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+use yaml::{Mistake, Mistakes, Place, Spot};
+
+/// A file that is read, and the mistakes found in it so far.
+#[derive(Debug)]
+pub(crate) struct Source {
+    file: Arc<str>,
+    pub(crate) text: String,
+    /// The first byte of each line, and the line.
+    lines: Vec<(usize, Arc<str>)>,
+    mistakes: RefCell<Vec<Mistake>>,
+}
+
+impl Source {
+    pub(crate) fn new(file: &str, text: &str) -> Self {
+        let mut start = 0;
+        let lines = text.split_inclusive('\n').map(|line| {
+            let from = start;
+            start += line.len();
+            (from, line.trim_end_matches(['\n', '\r']).into())
+        });
+        Self {
+            file: file.into(),
+            text: text.to_owned(),
+            lines: lines.collect(),
+            mistakes: RefCell::default(),
+        }
+    }
+
+    /// The place of a range of bytes.
+    pub(crate) fn place(&self, range: &Range<usize>) -> Place {
+        let index = self
+            .lines
+            .partition_point(|(start, _)| *start <= range.start);
+        let Some((start, line)) = index.checked_sub(1).and_then(|at| self.lines.get(at)) else {
+            return Place::whole_file(&self.file);
+        };
+        let characters = |from: usize, to: usize| {
+            let inside = line.char_indices().map(|(at, _)| start + at);
+            inside.filter(|at| (from..to).contains(at)).count()
+        };
+        Place {
+            file: Arc::clone(&self.file),
+            spot: Some(Spot {
+                line: index,
+                column: 1 + characters(0, range.start),
+                length: characters(range.start, range.end).max(1),
+                source_line: Some(Arc::clone(line)),
+            }),
+            path: String::new(),
+        }
+    }
+
+    /// A place that is known by its path of keys alone.
+    pub(crate) fn path(&self, path: String) -> Place {
+        Place {
+            path,
+            ..Place::whole_file(&self.file)
+        }
+    }
+
+    pub(crate) fn mistake(&self, place: &Place, what: impl Into<String>, help: impl Into<String>) {
+        let mut mistakes = self.mistakes.borrow_mut();
+        mistakes.push(place.mistake(what, help));
+    }
+
+    /// The value, unless there were mistakes.
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, Mistakes> {
+        match Mistakes::new(self.mistakes.into_inner()) {
+            Some(mistakes) => Err(mistakes),
+            None => Ok(value),
+        }
+    }
+}
