@@ -44,6 +44,13 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Rebuild a run's documents from its journal
     Report(Report),
+    /// Check published tables of rates, and results of runs, for what cannot be true
+    ///
+    /// Reads tables as TOML (the format of `reference/`), CSV or Markdown, and the results.json of
+    /// runs. Reports with the arithmetic what contradicts itself or the link, and what does not
+    /// support the conclusions; docs/lint.md describes the rules. Rounding is allowed for. Ends with
+    /// 1 if there is an error, with 2 if a file cannot be read.
+    Lint(Lint),
     /// Show what this host can measure and which settings to tune
     Doctor(Doctor),
     /// Run the encryptor as a service, until SIGTERM
@@ -126,6 +133,19 @@ pub(crate) struct Check {
     /// Lab for the campaigns: a file, or a built-in lab (`namespaces`, `memory`)
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lint {
+    /// Tables (.toml, .csv, .md), and results.json of runs
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print the findings as JSON
+    #[arg(long, conflicts_with = "sarif")]
+    pub(crate) json: bool,
+    /// Print the findings as SARIF 2.1.0, which code hosts show beside the lines
+    #[arg(long)]
+    pub(crate) sarif: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ pub(crate) mod encrypt;
 pub(crate) mod frames;
 pub(crate) mod keys;
 pub(crate) mod kme;
+pub(crate) mod lint;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod resume;

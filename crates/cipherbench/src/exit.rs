@@ -12,7 +12,7 @@ use yaml::Mistakes;
 pub(crate) enum Exit {
     /// Everything was done, and every figure is valid.
     Done = 0,
-    /// A cell failed, or evidence speaks against its figure.
+    /// A cell failed, or evidence speaks against its figure; or lint found an error.
     CriterionFailed = 1,
     /// The command line or a given file is wrong.
     Usage = 2,
@@ -28,7 +28,7 @@ pub(crate) enum Exit {
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a criterion failed: a cell is failed or invalid
+  1  a criterion failed: a cell is failed or invalid, or lint found an error
   2  usage or campaign error
   3  the lab cannot be built here (privilege, program, kernel, name or address in use)
   4  interrupted: continue with `cipherbench resume RUN`

@@ -25,6 +25,7 @@ fn main() -> Exit {
         Command::Plan(arguments) => command::plan::plan(&arguments),
         Command::Resume(arguments) => command::resume::resume(&arguments),
         Command::Report(arguments) => command::report::report(&arguments),
+        Command::Lint(arguments) => command::lint::lint(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
         Command::Kme(arguments) => command::kme::kme(&arguments),

@@ -39,23 +39,31 @@ pub fn parse_secret(file: &str, text: &str) -> Result<Document, Mistakes> {
 /// # Errors
 /// When it cannot be read or is not UTF-8, and as [`parse`].
 pub fn load(path: &Path) -> Result<Document, Mistakes> {
+    parse(
+        &path.display().to_string(),
+        &load_text(path, FILE_BYTES_MAX)?,
+    )
+}
+
+/// Reads a file of any format, and no more of it than one byte above a limit.
+///
+/// # Errors
+/// When it cannot be read or is not UTF-8.
+pub fn load_text(path: &Path, bytes_max: usize) -> Result<String, Mistakes> {
     let file = path.display().to_string();
     let cannot = |what: String, help: &str| Place::whole_file(&file).mistake(what, help);
     let mut bytes = Vec::new();
-    let read = File::open(path)
-        .and_then(|open| open.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
+    let read =
+        File::open(path).and_then(|open| open.take(bytes_max as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
         return Err(cannot(format!("the file cannot be read: {error}"), "").into());
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => parse(&file, &text),
-        Err(error) => {
-            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let what = format!("line {line} is not UTF-8 text");
-            Err(cannot(what, "save the file as UTF-8").into())
-        }
-    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let what = format!("line {line} is not UTF-8 text");
+        cannot(what, "save the file as UTF-8").into()
+    })
 }
 
 fn parse_with(file: &str, text: &str, secret: bool) -> Result<Document, Mistakes> {

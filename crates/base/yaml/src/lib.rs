@@ -40,7 +40,7 @@ mod sink;
 mod source;
 mod tree;
 
-pub use document::{Document, load, parse, parse_secret};
+pub use document::{Document, load, load_text, parse, parse_secret};
 pub use map::Map;
 pub use mistake::{MISTAKES_MAX, Mistake, Mistakes, Place, Spot};
 pub use node::{Node, Reported, Spanned};

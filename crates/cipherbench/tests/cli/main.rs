@@ -55,6 +55,7 @@ fn main() -> ExitCode {
             help_is_as_recorded,
             version_shows_revision_and_engines,
             a_wrong_command_line_exits_2,
+            lint_ends_with_1_on_an_error_and_with_2_on_a_file_that_it_cannot_read,
             check_reports_all_mistakes_of_a_file,
             check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores,
             check_refuses_what_this_host_or_a_named_lab_lacks,

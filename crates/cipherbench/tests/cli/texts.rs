@@ -30,6 +30,7 @@ pub(crate) fn help_is_as_recorded() {
         "plan",
         "resume",
         "report",
+        "lint",
         "doctor",
         "encrypt",
         "keys",
@@ -65,7 +66,7 @@ pub(crate) fn version_shows_revision_and_engines() {
 
 pub(crate) fn a_wrong_command_line_exits_2() {
     let sandbox = Sandbox::new();
-    let wrong: [&[&str]; 9] = [
+    let wrong: [&[&str]; 11] = [
         &[],
         &["rum"],
         &["run", "--repeats", "0"],
@@ -75,6 +76,8 @@ pub(crate) fn a_wrong_command_line_exits_2() {
         &["speed", "--duration", "100"],
         &["speed", "--direction", "up"],
         &["speed", "--curves", "--threads", "2"],
+        &["lint"],
+        &["lint", "--json", "--sarif", "t.csv"],
     ];
     for words in wrong {
         let ended = end(&mut sandbox.program(words)).exits(2);
@@ -83,6 +86,50 @@ pub(crate) fn a_wrong_command_line_exits_2() {
     let ended = end(&mut sandbox.program(&["run", "nowhere.yaml"])).exits(2);
     assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
     assert!(!sandbox.path("runs").exists());
+}
+
+pub(crate) fn lint_ends_with_1_on_an_error_and_with_2_on_a_file_that_it_cannot_read() {
+    let sandbox = Sandbox::new();
+    let table = |rate: &str| {
+        format!(
+            "# unit = \"Mbit/s\"\n# layer = \"L2\"\n# link = \"1 Gbit/s\"\n# columns = \"frame\"\n\
+             device,64,1518\nA,49.2,{rate}\n"
+        )
+    };
+    sandbox.write("good.csv", &table("987"));
+    sandbox.write("fast.csv", &table("991"));
+    sandbox.write("merged.csv", &table("987,988"));
+    let ended = end(&mut sandbox.program(&["lint", "good.csv"])).exits(0);
+    assert_eq!(
+        ended.stdout,
+        "good.csv: 1 table, 2 figures, 0 findings\n0 errors, 0 warnings, 0 notes\n"
+    );
+    let ended = end(&mut sandbox.program(&["lint", "good.csv", "fast.csv"])).exits(1);
+    assert!(
+        ended
+            .stdout
+            .starts_with("error: exceeds-link: table 1, row A, 1518 B\n  --> fast.csv:6:8\n"),
+        "{}",
+        ended.stdout
+    );
+    // The findings of the other files are printed too.
+    let ended = end(&mut sandbox.program(&["lint", "--json", "merged.csv", "fast.csv"])).exits(2);
+    assert!(
+        ended.stderr.contains("--> merged.csv:6:1"),
+        "{}",
+        ended.stderr
+    );
+    let found: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(found["counts"]["exceeds-link"], 1);
+    let ended = end(&mut sandbox.program(&["lint", "--sarif", "fast.csv"])).exits(1);
+    let log: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "exceeds-link");
+    let region = &result["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(
+        (&region["startLine"], &region["startColumn"]),
+        (&6.into(), &8.into())
+    );
 }
 
 pub(crate) fn check_reports_all_mistakes_of_a_file() {

@@ -29,5 +29,34 @@ pub use document::Document;
 pub use finding::{Finding, Rule, Severity};
 pub use interval::Interval;
 pub use print::{json, sarif, text};
-pub use read::read;
+pub use read::{RESULTS_BYTES_MAX, read};
 pub use rules::check;
+
+use yaml::Mistakes;
+
+/// A file that was read, with its findings.
+#[derive(Debug)]
+pub struct Checked {
+    /// Its name.
+    pub file: String,
+    /// Its tables; of a run, its cells with frame rates.
+    pub tables: usize,
+    /// Their figures.
+    pub figures: usize,
+    /// Its findings, in file order.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads and checks a file's text.
+///
+/// # Errors
+/// All mistakes of a file that cannot be read, as [`read`].
+pub fn lint(file: &str, text: &str) -> Result<Checked, Mistakes> {
+    let document = read(file, text)?;
+    Ok(Checked {
+        file: file.to_owned(),
+        tables: document.tables.len(),
+        figures: document.tables.iter().map(|it| it.cells().count()).sum(),
+        findings: check(&document),
+    })
+}

@@ -1,5 +1,6 @@
 //! Findings as text, JSON and SARIF (OASIS SARIF 2.1.0).
 
+use crate::Checked;
 use crate::finding::{Finding, Rule, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -7,11 +8,11 @@ use std::fmt::Write;
 use units::human::counted;
 use yaml::Place;
 
-/// The findings for readers, and their counts by severity and rule.
+/// The findings for readers, with what was checked, and counts by severity and rule.
 #[must_use]
-pub fn text(findings: &[Finding]) -> String {
+pub fn text(files: &[Checked]) -> String {
     let mut text = String::new();
-    for finding in findings {
+    for finding in all(files) {
         let severity = finding.rule.severity().name();
         let _ = writeln!(
             text,
@@ -23,17 +24,31 @@ pub fn text(findings: &[Finding]) -> String {
             finding.meaning,
         );
     }
-    let counts = counts(findings);
-    let of = |severity| {
-        let of_it = findings.iter().filter(|it| it.rule.severity() == severity);
+    for file in files {
+        let (tables, figures) = (file.tables as u64, file.figures as u64);
+        let _ = writeln!(
+            text,
+            "{}: {}, {}, {}",
+            file.file,
+            counted(tables, "table"),
+            counted(figures, "figure"),
+            counted(file.findings.len() as u64, "finding"),
+        );
+    }
+    let of = |severity: Severity| {
+        let of_it = all(files).filter(|it| it.rule.severity() == severity);
         counted(of_it.count() as u64, severity.name())
     };
     let severities = [Severity::Error, Severity::Warning, Severity::Note].map(of);
     let _ = writeln!(text, "{}", severities.join(", "));
-    for (rule, count) in counts {
+    for (rule, count) in counts(files) {
         let _ = writeln!(text, "{count:>5}  {}", rule.id());
     }
     text
+}
+
+fn all(files: &[Checked]) -> impl Iterator<Item = &Finding> {
+    files.iter().flat_map(|file| &file.findings)
 }
 
 /// `file:line:column`, or the file and the path of keys.
@@ -44,19 +59,18 @@ fn place(place: &Place) -> String {
     }
 }
 
-fn counts(findings: &[Finding]) -> BTreeMap<Rule, usize> {
+fn counts(files: &[Checked]) -> BTreeMap<Rule, usize> {
     let mut counts = BTreeMap::new();
-    for finding in findings {
+    for finding in all(files) {
         *counts.entry(finding.rule).or_insert(0) += 1;
     }
     counts
 }
 
-/// The findings and their counts by rule, as one JSON object (`cipherbench-lint/1`).
+/// The findings, what was checked, and counts by rule, as one JSON object (`cipherbench-lint/1`).
 #[must_use]
-pub fn json(findings: &[Finding]) -> String {
-    let list: Vec<Value> = findings
-        .iter()
+pub fn json(files: &[Checked]) -> String {
+    let list: Vec<Value> = all(files)
         .map(|finding| {
             let spot = finding.place.spot.as_ref();
             json!({
@@ -72,16 +86,25 @@ pub fn json(findings: &[Finding]) -> String {
             })
         })
         .collect();
-    let counts: BTreeMap<&str, usize> = counts(findings)
+    let counts: BTreeMap<&str, usize> = counts(files)
         .into_iter()
         .map(|(rule, count)| (rule.id(), count))
         .collect();
-    pretty(&json!({ "schema": "cipherbench-lint/1", "findings": list, "counts": counts }))
+    let checked: Vec<Value> = files
+        .iter()
+        .map(|it| json!({ "file": it.file, "tables": it.tables, "figures": it.figures }))
+        .collect();
+    pretty(&json!({
+        "schema": "cipherbench-lint/1",
+        "files": checked,
+        "findings": list,
+        "counts": counts,
+    }))
 }
 
 /// The findings as a SARIF 2.1.0 log, which code hosts show beside the lines.
 #[must_use]
-pub fn sarif(findings: &[Finding], version: &str) -> String {
+pub fn sarif(files: &[Checked], version: &str) -> String {
     let rules: Vec<Value> = Rule::ALL
         .iter()
         .map(|rule| {
@@ -92,7 +115,7 @@ pub fn sarif(findings: &[Finding], version: &str) -> String {
             })
         })
         .collect();
-    let results: Vec<Value> = findings.iter().map(result).collect();
+    let results: Vec<Value> = all(files).map(result).collect();
     pretty(&json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",

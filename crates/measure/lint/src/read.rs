@@ -14,8 +14,8 @@ use crate::source::Source;
 use std::path::Path;
 use yaml::{FILE_BYTES_MAX, Mistakes, Place};
 
-/// A `results.json` has thousands of estimates.
-const RESULTS_BYTES_MAX: usize = 64 * FILE_BYTES_MAX;
+/// The longest file accepted: a `results.json` has thousands of estimates, other files 1 MiB.
+pub const RESULTS_BYTES_MAX: usize = 64 * FILE_BYTES_MAX;
 
 /// Reads a file by the end of its name: `.toml`, `.csv`, `.md` or `.json`.
 ///
@@ -34,7 +34,8 @@ pub fn read(file: &str, text: &str) -> Result<Document, Mistakes> {
             .mistake(what, "split it, or leave out what is no table")
             .into());
     }
-    let source = Source::new(file, text);
+    // Spreadsheets begin a file with a mark of its encoding.
+    let source = Source::new(file, text.strip_prefix('\u{feff}').unwrap_or(text));
     let mut document = match end {
         Some("toml") => toml::read(&source),
         Some("csv") => csv::read(&source),

@@ -1,7 +1,7 @@
 //! All findings in the five published reports. Each was checked by hand against the report.
 //! `UPDATE_GOLDEN=1` rewrites them.
 
-use lint::{Finding, Rule};
+use lint::{Checked, Rule};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,18 +17,15 @@ fn folder(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
 }
 
-fn findings(name: &str) -> Vec<Finding> {
+fn checked(name: &str) -> Checked {
     let file = format!("reference/{name}.toml");
     let text = fs::read_to_string(folder("../../..").join(&file)).unwrap();
-    let document = lint::read(&file, &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    assert!(!document.source.is_empty(), "{name} names its report");
-    lint::check(&document)
+    lint::lint(&file, &text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
 #[test]
 fn the_five_reports_have_these_findings() {
-    let all: Vec<Finding> = REPORTS.iter().flat_map(|name| findings(name)).collect();
-    let text = lint::text(&all);
+    let text = lint::text(&REPORTS.map(checked));
     let path = folder("tests/golden/reports.txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, &text).unwrap();
@@ -55,7 +52,10 @@ fn every_file_in_reference_is_among_them() {
 #[test]
 fn what_the_reports_have_right_is_no_finding() {
     let subjects = |name: &str, rule: Rule| -> Vec<String> {
-        let found = findings(name).into_iter().filter(|it| it.rule == rule);
+        let found = checked(name)
+            .findings
+            .into_iter()
+            .filter(|it| it.rule == rule);
         found.map(|it| it.subject).collect()
     };
     // 987 Mbit/s at 1518 B is the most that 1G carries.

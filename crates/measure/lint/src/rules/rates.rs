@@ -76,13 +76,14 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
             place: cell.figure.place.clone(),
             subject: cell.name(),
             arithmetic: format!(
-                "{} × {} B / {} B on the wire = {} at most, printed {} (at least {})",
+                "{} × {} B / {} B on the wire = {} at most, printed {} (at least {} {})",
                 bit_rate(table.link_bps? as f64),
                 number(lengths.counted),
                 number(lengths.wire),
                 bit_rate(ceiling),
                 cell.shown(),
-                bit_rate(rate.low),
+                (rate.low / scale(&cell) * 1e4).round() / 1e4,
+                cell.unit()?.text,
             ),
             meaning: "the link cannot carry it: the rate is of another layer, of both directions, or of what was sent \
                       and not received"

@@ -1,0 +1,214 @@
+//! Files that cannot be read as tables: one clear mistake at its place.
+
+/// Asserts that a file has this one mistake: its text, with the place, and words of its help.
+fn refused(file: &str, text: &str, what: &str, place: &str, help: &str) {
+    let Err(mistakes) = lint::read(file, text) else {
+        panic!("{file} was accepted:\n{text}");
+    };
+    let shown = mistakes.to_string();
+    let place = format!("--> {file}{place}");
+    let line_ends = shown.lines().any(|line| {
+        let line = line.trim_start();
+        line == place || line.starts_with(&format!("{place} "))
+    });
+    assert!(
+        shown.contains(what) && line_ends && shown.contains(help),
+        "{shown}"
+    );
+    assert_eq!(mistakes.count(), 1, "{shown}");
+}
+
+const KEYS: &str = "# unit = \"Mbit/s\"\n# columns = \"frame\"\n";
+
+#[test]
+fn a_table_without_units_is_refused() {
+    let csv = "# columns = \"frame\"\ndevice,64,128\nA,49.2,99.8\n";
+    refused(
+        "t.csv",
+        csv,
+        "figures of table `table 1` have no unit",
+        ":3:3",
+        "unit = \"Mbit/s\"",
+    );
+    let toml = "[[table]]\nid = \"1\"\nframe = [64]\n[table.figures]\nA = [49.2]\n";
+    refused(
+        "t.toml",
+        toml,
+        "figures of table `1` have no unit",
+        ":5:6",
+        "unit = \"Mbit/s\"",
+    );
+    let markdown = "text\n\n| device | 64 |\n| --- | --- |\n| A | 49.2 |\n";
+    refused(
+        "t.md",
+        markdown,
+        "does not state what it holds",
+        ":3:3",
+        "<!-- lint",
+    );
+}
+
+#[test]
+fn rows_of_another_length_are_refused() {
+    let csv = format!("{KEYS}device,64,128\nA,49.2\nB,1,2\n");
+    refused(
+        "t.csv",
+        &csv,
+        "row `A` of table `table 1` has 2 cells, and its heading 3",
+        ":4:1",
+        "merged",
+    );
+    let csv = format!("{KEYS}device,64,128\nA,49.2,99.8,195\n");
+    refused("t.csv", &csv, "has 4 cells", ":4:1", "quotes");
+    let markdown = "<!-- lint\nunit = \"Mbit/s\"\ncolumns = \"frame\"\n-->\n| device | 64 |\n|---|---|\n| A | 1 | 2 |\n";
+    refused(
+        "t.md",
+        markdown,
+        "has 3 cells, and its heading 2",
+        ":7:3",
+        "merged",
+    );
+    let toml = "[[table]]\nid = \"1\"\nunit = \"Mbit/s\"\nframe = [64, 128]\n[table.figures]\nA = [49.2]\n";
+    refused(
+        "t.toml",
+        toml,
+        "row `A` has 1 cells, and the table 2 columns",
+        ":6:5",
+        "\"\"",
+    );
+}
+
+#[test]
+fn a_decimal_comma_is_read_where_it_is_certain_and_asked_for_elsewhere() {
+    let table = |cells: [&str; 2]| format!("{KEYS}device;64\nA;{}\nB;{}\n", cells[0], cells[1]);
+    let values = |text: &str| -> Vec<f64> {
+        let document = lint::read("t.csv", text).unwrap_or_else(|it| panic!("{it}"));
+        document.tables[0]
+            .cells()
+            .map(|cell| cell.figure.value * 1000.0)
+            .collect()
+    };
+    assert_eq!(values(&table(["49,2", "1,234"])), [49_200.0, 1_234.0]);
+    assert_eq!(values(&table(["0,234", "0,235"])), [234.0, 235.0]);
+    let thousands = table(["1,234", "2,345"]);
+    refused(
+        "t.csv",
+        &thousands,
+        "the comma of `1,234` in column `64` is ambiguous",
+        ":4:3",
+        "decimal = \"comma\"",
+    );
+    assert_eq!(
+        values(&format!("# decimal = \"comma\"\n{thousands}")),
+        [1_234.0, 2_345.0]
+    );
+    refused(
+        "t.csv",
+        &table(["49,2", "1.5"]),
+        "the column has points too",
+        ":4:3",
+        "decimal",
+    );
+    let as_points = format!("# decimal = \"point\"\n{}", table(["49,2", "1,5"]));
+    assert!(lint::read("t.csv", &as_points).is_err());
+}
+
+#[test]
+fn quoted_cells_and_other_separators_are_read_with_their_places() {
+    let text = format!("{KEYS}device\t64\n\"A, old\"\t49.2\n");
+    let document = lint::read("t.csv", &text).unwrap_or_else(|it| panic!("{it}"));
+    assert_eq!(document.tables[0].rows[0].name, "A, old");
+    let text = format!("{KEYS}device,64\n\"A, old\",fast\n");
+    refused("t.csv", &text, "`fast` is no figure", ":4:10", "14.0");
+    // A byte order mark, as spreadsheets write it.
+    let text = format!("\u{feff}{KEYS}device,64\nA,fast\n");
+    refused("t.csv", &text, "`fast` is no figure", ":4:3", "14.0");
+}
+
+#[test]
+fn names_that_are_not_there_are_refused() {
+    let table =
+        "[[table]]\nid = \"1\"\nunit = \"Mbit/s\"\nframe = [64]\nfigures = { A = [49.2] }\n";
+    let with = |more: &str| format!("{table}{more}");
+    refused(
+        "t.toml",
+        &with("baseline = \"2\"\n"),
+        "`2` is no other table",
+        ":6:12",
+        "tables are 1",
+    );
+    refused(
+        "t.toml",
+        &with("layer = \"L7\"\n"),
+        "`L7` is not known here",
+        ":6:9",
+        "L1, L2, IP",
+    );
+    refused(
+        "t.toml",
+        &with("units = \"Mbit/s\"\n"),
+        "unknown key `units`",
+        ":6:1",
+        "keys here are",
+    );
+    refused(
+        "t.toml",
+        &with("link = \"1000\"\n"),
+        "bit rate `1000` has no unit",
+        ":6:8",
+        "Mbit/s",
+    );
+    let claim = |test: &str| {
+        with(&format!(
+            "[[claim]]\nsays = \"fast\"\ntests = [\"{test}\"]\n"
+        ))
+    };
+    refused(
+        "t.toml",
+        &claim("{1 | B | 64} > 1"),
+        "table `1` has no figure at `B`, `64`",
+        ":6:1",
+        "{table",
+    );
+    refused(
+        "t.toml",
+        &claim("{1 | A | 64}"),
+        "the test compares nothing",
+        ":8:10",
+        "{table",
+    );
+    refused(
+        "t.toml",
+        &claim("{1 | A | 64} > fast"),
+        "begins with neither number nor cell",
+        ":8:10",
+        "{table",
+    );
+    let mixed = "[[table]]\nid = \"2\"\nunit = \"Gbit/s\"\nframe = [64]\nfigures = { A = [1] }\n";
+    let text = format!("{}{mixed}", claim("{1 | A | 64} > {2 | A | 64}"));
+    refused(
+        "t.toml",
+        &text,
+        "the test mixes Mbit/s and Gbit/s",
+        ":6:1",
+        "",
+    );
+}
+
+#[test]
+fn other_files_are_refused() {
+    refused("t.pdf", "", "does not end in .toml", "", "results.json");
+    refused("t.json", "{}", "`schema` is ``", "", "results.json");
+    refused("t.json", "{", "no JSON", "", "cipherbench report");
+    refused("t.toml", "[[table]\n", "no TOML", ":1:9", "toml");
+    refused("t.csv", KEYS, "no table", ":1:1", "rows");
+    refused(
+        "t.md",
+        "<!-- lint\n",
+        "the comment has no end",
+        ":1:1",
+        "-->",
+    );
+    let long = " ".repeat((1 << 20) + 1);
+    refused("t.toml", &long, "longer than 1 MiB", "", "split");
+}
