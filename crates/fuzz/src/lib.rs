@@ -27,6 +27,7 @@ mod inner;
 mod journal;
 mod kme;
 mod link;
+mod lint;
 #[path = "../../base/wire/tests/common/mod.rs"]
 mod oracle;
 mod packets;
@@ -62,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     target("journal", journal::body),
     target("kme_response", kme::response),
     target("l2tp", link::l2tp),
+    target("lint", lint::body),
     target("mss", inner::mss),
     target("reflect", reflect::body),
     target("segment", segment::body),

@@ -17,6 +17,10 @@ use yaml::{FILE_BYTES_MAX, Mistakes, Place};
 /// The longest file accepted: a `results.json` has thousands of estimates, other files 1 MiB.
 pub const RESULTS_BYTES_MAX: usize = 64 * FILE_BYTES_MAX;
 
+/// A published table is read by people; longer ones are no tables.
+const LINE_BYTES_MAX: usize = 16 << 10;
+const FIGURES_MAX: usize = 20_000;
+
 /// Reads a file by the end of its name: `.toml`, `.csv`, `.md` or `.json`.
 ///
 /// # Errors
@@ -36,6 +40,11 @@ pub fn read(file: &str, text: &str) -> Result<Document, Mistakes> {
     }
     // Spreadsheets begin a file with a mark of its encoding.
     let source = Source::new(file, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let is_run = end == Some("json");
+    if let Some(line) = source.longer_line(LINE_BYTES_MAX).filter(|_| !is_run) {
+        let what = format!("line {line} is longer than {} KiB", LINE_BYTES_MAX >> 10);
+        return Err(whole.mistake(what, "tables have one row a line").into());
+    }
     let mut document = match end {
         Some("toml") => toml::read(&source),
         Some("csv") => csv::read(&source),
@@ -47,6 +56,11 @@ pub fn read(file: &str, text: &str) -> Result<Document, Mistakes> {
             return Err(whole.mistake(what, help).into());
         }
     };
+    let figures: usize = document.tables.iter().map(|it| it.cells().count()).sum();
+    if figures > FIGURES_MAX && !is_run {
+        let what = format!("the file has {figures} figures, more than {FIGURES_MAX}");
+        return Err(whole.mistake(what, "split it").into());
+    }
     statements::check_references(&source, &document);
     for table in &mut document.tables {
         table.find_precision();

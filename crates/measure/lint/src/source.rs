@@ -31,6 +31,15 @@ impl Source {
         }
     }
 
+    /// The number of the first line that is longer, from 1.
+    pub(crate) fn longer_line(&self, bytes_max: usize) -> Option<usize> {
+        let at = self
+            .lines
+            .iter()
+            .position(|(_, line)| line.len() > bytes_max)?;
+        Some(at + 1)
+    }
+
     /// The place of a range of bytes.
     pub(crate) fn place(&self, range: &Range<usize>) -> Place {
         let index = self

@@ -3,6 +3,8 @@
 use super::rates::percent;
 use crate::document::{Axis, Cell, Document, Row, Table};
 use crate::finding::{Finding, Rule};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Figures that a copy has at least: fewer may be equal by chance.
 const FIGURES_MIN: usize = 3;
@@ -56,17 +58,18 @@ fn is_same(a: &Table, b: &Table) -> bool {
     a.axis == b.axis
         && names(a) == names(b)
         && a.rows.len() == b.rows.len()
-        && a.rows.iter().zip(&b.rows).all(|(a, b)| same_digits(a, b))
+        && a.rows
+            .iter()
+            .zip(&b.rows)
+            .all(|(a, b)| digits(a) == digits(b))
 }
 
-fn same_digits(a: &Row, b: &Row) -> bool {
-    let text = |row: &Row| -> Vec<Option<String>> {
-        let cells = row.cells.iter();
-        cells
-            .map(|cell| cell.as_ref().map(|it| it.text.clone()))
-            .collect()
-    };
-    text(a) == text(b)
+/// The texts of a row's figures.
+fn digits(row: &Row) -> Vec<Option<&str>> {
+    let cells = row.cells.iter();
+    cells
+        .map(|cell| cell.as_ref().map(|it| it.text.as_str()))
+        .collect()
 }
 
 /// Rows that equal an earlier row of their table, unless every cell is at the link's limit.
@@ -76,24 +79,27 @@ pub(super) fn pasted_rows(table: &Table) -> Vec<Finding> {
     if !table.has_sizes() && table.axis != Axis::Mix {
         return findings;
     }
-    for (at, row) in table.rows.iter().enumerate() {
+    let mut earlier: HashMap<Vec<Option<&str>>, &str> = HashMap::new();
+    for row in &table.rows {
         let cells: Vec<Cell<'_>> = table.cells_of(row).collect();
+        let same = match earlier.entry(digits(row)) {
+            Entry::Occupied(same) => *same.get(),
+            Entry::Vacant(none) => {
+                none.insert(&row.name);
+                continue;
+            }
+        };
         let is_round = cells.iter().all(|cell| cell.figure.significant < 2);
         if cells.len() < FIGURES_MIN || is_round || cells.iter().all(Cell::is_at_link) {
             continue;
         }
-        let mut earlier = table.rows[..at].iter();
-        let Some(same) = earlier.find(|earlier| same_digits(earlier, row)) else {
-            continue;
-        };
         findings.push(Finding {
             rule: Rule::PastedRow,
             place: row.place.clone(),
             subject: format!("{}, row {}", table.id, row.name),
             arithmetic: format!(
-                "all {} figures are those of row {}, digit for digit",
-                cells.len(),
-                same.name
+                "all {} figures are those of row {same}, digit for digit",
+                cells.len()
             ),
             meaning: "one row is probably a copy: the link does not limit them all".to_owned(),
         });

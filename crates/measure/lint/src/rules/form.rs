@@ -1,34 +1,46 @@
 //! How figures are printed: units and digits.
 
-use crate::document::Table;
+use crate::document::{Cell, Table};
 use crate::finding::{Finding, Rule};
 use crate::unit::Quantity;
 
-/// Bit rates of one table in more than one spelling or prefix, where its cells carry their units.
+/// Bit rates of one table that carry their units: in several prefixes within a column, or in
+/// several spellings of one unit anywhere.
 pub(super) fn units(table: &Table) -> Option<Finding> {
-    let mut known: Vec<(&str, String)> = Vec::new();
-    let mut last = None;
-    for cell in table.cells() {
-        let Some(unit) = &cell.figure.unit else {
-            continue;
+    let own = |cell: &Cell<'_>| {
+        let unit = cell.figure.unit.as_ref();
+        unit.is_some_and(|unit| unit.quantity == Quantity::BitRate)
+    };
+    let cells: Vec<Cell<'_>> = table.cells().filter(own).collect();
+    let text = |cell: &Cell<'_>| cell.unit().map(|unit| unit.text.clone());
+    let mut mixed: Option<(Cell<'_>, Cell<'_>)> = None;
+    for (at, cell) in cells.iter().enumerate() {
+        let differs = |other: &&Cell<'_>| {
+            let same_column = other.column.name == cell.column.name;
+            let same_unit = other
+                .unit()
+                .zip(cell.unit())
+                .is_some_and(|(a, b)| a.is_same(b));
+            text(other) != text(cell) && (same_column || same_unit)
         };
-        let is_new = known.iter().all(|(text, _)| *text != unit.text);
-        if unit.quantity == Quantity::BitRate && is_new {
-            known.push((&unit.text, cell.figure.text.clone()));
-            last = Some(cell);
+        if let Some(other) = cells[..at].iter().find(differs) {
+            mixed = Some((*other, *cell));
+            break;
         }
     }
-    let cell = last.filter(|_| known.len() > 1)?;
-    let examples: Vec<&str> = known.iter().map(|(_, text)| text.as_str()).collect();
-    let names: Vec<&str> = known.iter().map(|(unit, _)| *unit).collect();
+    let (first, second) = mixed?;
+    let mut names: Vec<String> = cells.iter().filter_map(text).collect();
+    names.sort();
+    names.dedup();
     Some(Finding {
         rule: Rule::UnitsMixed,
-        place: cell.figure.place.clone(),
+        place: second.figure.place.clone(),
         subject: table.id.clone(),
         arithmetic: format!(
-            "{}: the units are {}",
-            examples.join(", "),
-            names.join(" and ")
+            "{} and {}: the units of the table are {}",
+            first.figure.text,
+            second.figure.text,
+            names.join(", ")
         ),
         meaning:
             "figures of one table are compared at a glance: print all in one unit, in one spelling"

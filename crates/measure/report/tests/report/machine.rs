@@ -48,6 +48,42 @@ fn every_result_of_an_insecure_device_says_so_and_why() {
 }
 
 #[test]
+fn lint_finds_nothing_in_our_results_and_one_changed_rate() {
+    let mut figures = 0;
+    for journal in [
+        fixture::quick(),
+        fixture::peers(3),
+        fixture::scaling(),
+        fixture::frame_tests(),
+        fixture::hostile_frames(),
+    ] {
+        let json = report::build(&journal).json;
+        let checked = lint::lint("results.json", &json).unwrap_or_else(|it| panic!("{it}"));
+        assert_eq!(checked.findings, []);
+        figures += checked.figures;
+    }
+    assert!(figures > 50, "only {figures} figures were checked");
+
+    let mut result = json(&fixture::frame_tests());
+    let cells = result["cells"].as_array_mut().unwrap();
+    let (at, cell) = (0..)
+        .zip(cells)
+        .find(|(_, cell)| cell["frames"]["throughput"]["goals"][0]["lower"].is_object())
+        .expect("a throughput");
+    let rate = &mut cell["frames"]["throughput"]["goals"][0]["lower"]["l2_bps"]["mean"];
+    *rate = (rate.as_f64().unwrap() * 1.01).into();
+    let findings = lint::lint("results.json", &result.to_string())
+        .unwrap_or_else(|it| panic!("{it}"))
+        .findings;
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].rule.id(), "layers-disagree");
+    assert_eq!(
+        findings[0].place.path,
+        format!("cells[{at}].frames.throughput.goals[0].lower.l2_bps")
+    );
+}
+
+#[test]
 fn the_result_keeps_to_the_published_schema() {
     let schema: Value = serde_json::from_str(&report::json_schema()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
