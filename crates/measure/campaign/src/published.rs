@@ -40,9 +40,8 @@ struct Table {
     figures: BTreeMap<String, Vec<f64>>,
 }
 
-/// One figure, and the cells beside which it is printed.
+/// One figure, and the cells beside which it is printed. `lint` refuses unknown keys here too.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Figure {
     system: String,
     what: String,

@@ -9,7 +9,7 @@
 //!
 //! A `*` as row or column stands for each one that every cell of the test has.
 
-use crate::document::{Cell, Document};
+use crate::document::{Cell, Document, Table};
 use crate::figure::Figure;
 use crate::interval::Interval;
 use crate::unit::Unit;
@@ -142,11 +142,7 @@ impl Test {
             let Some(found) = document.table(table) else {
                 return Err(format!("no table has the id `{table}`"));
             };
-            let fits = |cell: &Cell<'_>| {
-                let matches = |name: &str, wanted: &str| wanted == "*" || name == wanted;
-                matches(&cell.row.name, row) && matches(&cell.column.name, column)
-            };
-            let fitting: Vec<Cell<'_>> = found.cells().filter(fits).collect();
+            let fitting: Vec<Cell<'_>> = fitting(found, row, column).collect();
             if fitting.is_empty() {
                 return Err(format!(
                     "table `{table}` has no figure at `{row}`, `{column}`"
@@ -217,17 +213,25 @@ impl Test {
         let Some((table, row, column)) = first else {
             return vec![(String::new(), String::new())];
         };
-        let cells = document.table(table).into_iter().flat_map(|it| it.cells());
-        let fits = |name: &str, wanted: &str| wanted == "*" || name == wanted;
+        let cells = document.table(table).into_iter();
+        let cells = cells.flat_map(|found| fitting(found, row, column));
         cells
-            .filter(|it| fits(&it.row.name, row) && fits(&it.column.name, column))
             .map(|it| (it.row.name.clone(), it.column.name.clone()))
             .collect()
     }
 }
 
+/// The cells of a table at a row and column, each of which may be `*`.
+fn fitting<'a>(table: &'a Table, row: &str, column: &str) -> impl Iterator<Item = Cell<'a>> {
+    let fits = |name: &str, wanted: &str| wanted == "*" || name == wanted;
+    table
+        .cells()
+        .filter(move |it| fits(&it.row.name, row) && fits(&it.column.name, column))
+}
+
 fn find_figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
-    let found = document.figures.iter().find(|(known, _)| known == id);
+    let mut figures = document.figures.iter();
+    let found = figures.find(|(known, _)| known.as_deref() == Some(id));
     found.map(|(_, figure)| figure)
 }
 

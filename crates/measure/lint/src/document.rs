@@ -19,8 +19,8 @@ pub struct Document {
     pub source: String,
     /// Its tables, in file order.
     pub tables: Vec<Table>,
-    /// Figures outside tables, by id.
-    pub figures: Vec<(String, Figure)>,
+    /// Figures outside tables, with their ids.
+    pub figures: Vec<(Option<String>, Figure)>,
     /// Numbers that the report adds up.
     pub sums: Vec<Sum>,
     /// Mixes of frame sizes.
@@ -257,9 +257,8 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn name(&self) -> String {
         let column = match self.table.axis {
-            Axis::Frame => format!("{} B", self.column.name),
+            Axis::Frame | Axis::Bytes => format!("{} B", self.column.name),
             Axis::Mtu => format!("MTU {}", self.column.name),
-            Axis::Bytes => format!("{} B", self.column.name),
             _ => self.column.name.clone(),
         };
         format!("{}, row {}, {column}", self.table.id, self.row.name)
@@ -336,6 +335,13 @@ pub fn lengths(frame: f64, layer: Layer, transport: Option<Transport>) -> Option
 }
 
 impl Document {
+    /// The number of figures, in tables and outside.
+    #[must_use]
+    pub fn figure_count(&self) -> usize {
+        let in_tables: usize = self.tables.iter().map(|it| it.cells().count()).sum();
+        in_tables + self.figures.len()
+    }
+
     /// The table with an id.
     #[must_use]
     pub fn table(&self, id: &str) -> Option<&Table> {

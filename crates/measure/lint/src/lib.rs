@@ -41,7 +41,7 @@ pub struct Checked {
     pub file: String,
     /// Its tables; of a run, its cells with frame rates.
     pub tables: usize,
-    /// Their figures.
+    /// Their figures, and those outside tables.
     pub figures: usize,
     /// Its findings, in file order.
     pub findings: Vec<Finding>,
@@ -56,7 +56,7 @@ pub fn lint(file: &str, text: &str) -> Result<Checked, Mistakes> {
     Ok(Checked {
         file: file.to_owned(),
         tables: document.tables.len(),
-        figures: document.tables.iter().map(|it| it.cells().count()).sum(),
+        figures: document.figure_count(),
         findings: check(&document),
     })
 }

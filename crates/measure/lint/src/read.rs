@@ -56,7 +56,7 @@ pub fn read(file: &str, text: &str) -> Result<Document, Mistakes> {
             return Err(whole.mistake(what, help).into());
         }
     };
-    let figures: usize = document.tables.iter().map(|it| it.cells().count()).sum();
+    let figures = document.figure_count();
     if figures > FIGURES_MAX && !is_run {
         let what = format!("the file has {figures} figures, more than {FIGURES_MAX}");
         return Err(whole.mistake(what, "split it").into());

@@ -196,6 +196,47 @@ fn names_that_are_not_there_are_refused() {
 }
 
 #[test]
+fn tables_to_which_no_rule_could_be_applied_are_refused() {
+    let csv = "# columns = \"rates\"\nframe,frames/s,L2 [Mbit/s]\nmix,1000,0.512\n";
+    refused("t.csv", csv, "row `mix` is no size", ":3:1", "frame sizes");
+    let csv = "# columns = \"mtu\"\n# unit = \"Mbit/s\"\n# mean_frame_rate = \"mean\"\nd,1500,mean\nA,100,9\n";
+    refused(
+        "t.csv",
+        csv,
+        "has a mean frame rate, and no frame sizes",
+        ":5:7",
+        "frame sizes",
+    );
+    let csv = "# columns = \"columns\"\n# unit = \"Mbit/s\"\n# mtu = \"big\"\nd,rate\nA,100\n";
+    refused("t.csv", csv, "`big` is no MTU", ":3:9", "1500");
+    let table = |id: &str, row: &str, more: &str| {
+        format!(
+            "[[table]]\nid = \"{id}\"\n{more}unit = \"Mbit/s\"\nframe = [64]\nfigures = {{ {row} }}\n"
+        )
+    };
+    let first = table("1", "A = [49.2]", "");
+    let other = format!("{first}{}", table("2", "B = [49.2]", "baseline = \"1\"\n"));
+    refused(
+        "t.toml",
+        &other,
+        "`2` and `1` have no cell in common",
+        ":8:12",
+        "same names",
+    );
+    let more = format!(
+        "{first}{}",
+        table("2", "A = [49.2], B = [1]", "repeats = \"1\"\n")
+    );
+    refused(
+        "t.toml",
+        &more,
+        "`2, row B, 64 B` is not in the table that this one repeats",
+        ":11:30",
+        "names",
+    );
+}
+
+#[test]
 fn other_files_are_refused() {
     refused("t.pdf", "", "does not end in .toml", "", "results.json");
     refused("t.json", "{}", "`schema` is ``", "", "results.json");

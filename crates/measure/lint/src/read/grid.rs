@@ -2,7 +2,7 @@
 
 use super::keys::{Keys, figure};
 use super::{statements, table};
-use crate::document::{Axis, Document, Row, Table};
+use crate::document::{Document, Row, Table};
 use crate::source::Source;
 use yaml::Place;
 
@@ -49,7 +49,11 @@ pub(super) fn read(keys: &Keys<'_>, lines: Vec<Vec<Text>>, document: &mut Docume
         .filter(|line| has_width(source, line, wide, &table))
         .collect();
     let mean_name = mean.as_ref().and_then(|(_, name)| name.as_deref());
-    let mut rows: Vec<Row> = lines.iter().map(|line| row(&line[0], table.axis)).collect();
+    let row = |line: &Vec<Text>| {
+        let (name, place) = &line[0];
+        table::row(source, place, name.clone(), table.axis)
+    };
+    let mut rows: Vec<Row> = lines.iter().map(row).collect();
     let mut mean_found = false;
     for (at, (name, place)) in heading.iter().enumerate().skip(1) {
         let is_mean = Some(name.as_str()) == mean_name;
@@ -85,18 +89,8 @@ pub(super) fn read(keys: &Keys<'_>, lines: Vec<Vec<Text>>, document: &mut Docume
         );
     }
     table.rows = rows;
-    table::check_units(source, &table);
+    table::check(source, &table);
     document.tables.push(table);
-}
-
-fn row((name, place): &Text, axis: Axis) -> Row {
-    Row {
-        name: name.clone(),
-        place: place.clone(),
-        size: (axis == Axis::Rates).then(|| table::size(name)).flatten(),
-        cells: Vec::new(),
-        mean_frame_rate: None,
-    }
 }
 
 /// Reports a row of another length than the heading: merged cells, or a mark that splits a cell.

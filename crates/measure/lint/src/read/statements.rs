@@ -2,9 +2,21 @@
 
 use super::keys::{Keys, Value};
 use crate::claim::{Claim, Holds, Test};
-use crate::document::{Document, Mix, Sum};
+use crate::document::{Cell, Document, Mix, Sum};
 use crate::figure::Figure;
 use crate::source::Source;
+
+/// Keys of a figure that only campaigns read.
+const OF_CAMPAIGNS: [&str; 8] = [
+    "what",
+    "trial",
+    "operation",
+    "bytes",
+    "concurrency",
+    "suite",
+    "mix",
+    "counts",
+];
 
 /// Reads the keys of the document as a whole. Mixes come first: columns refer to them.
 pub(super) fn read(keys: &Keys<'_>, document: &mut Document) {
@@ -36,9 +48,11 @@ pub(super) fn figures(keys: &Keys<'_>, document: &mut Document) {
             });
             shares[index].1.parts.push(figure.clone());
         }
-        if let Some(id) = keys.text("id") {
-            document.figures.push((id, figure));
+        document.figures.push((keys.text("id"), figure));
+        for key in OF_CAMPAIGNS {
+            let _ = keys.optional(key);
         }
+        keys.refuse_others();
     });
     document.sums.extend(shares.into_iter().map(|(_, sum)| sum));
 }
@@ -179,11 +193,37 @@ pub(super) fn check_references(source: &Source, document: &Document) {
         }
         let references = [&table.baseline, &table.repeats, &table.accelerates];
         for reference in references.into_iter().flatten() {
-            if !ids.contains(&reference.id.as_str()) || reference.id == table.id {
+            let other = document.table(&reference.id);
+            let Some(other) = other.filter(|other| other.id != table.id) else {
                 let what = format!("`{}` is no other table of this file", reference.id);
                 let help = format!("tables are {}", ids.join(", "));
                 source.mistake(&reference.place, what, help);
+                continue;
+            };
+            let is_there =
+                |cell: &Cell<'_>| other.cell(&cell.row.name, &cell.column.name).is_some();
+            if !table.cells().any(|cell| is_there(&cell)) {
+                let what = format!("`{}` and `{}` have no cell in common", table.id, other.id);
+                let help = "use the same names of rows and columns in both";
+                source.mistake(&reference.place, what, help);
             }
+        }
+        let original = table.repeats.as_ref().and_then(|it| document.table(&it.id));
+        let missing = original.and_then(|original| {
+            let in_it =
+                |cell: &Cell<'_>| original.cell(&cell.row.name, &cell.column.name).is_none();
+            table.cells().find(in_it)
+        });
+        if let Some(cell) = missing {
+            let what = format!(
+                "`{}` is not in the table that this one repeats",
+                cell.name()
+            );
+            source.mistake(
+                &cell.figure.place,
+                what,
+                "use the names of rows and columns there",
+            );
         }
     }
     for claim in &document.claims {

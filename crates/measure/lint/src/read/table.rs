@@ -1,7 +1,7 @@
 //! What a table's keys state of it; the same in every format.
 
 use super::keys::{Keys, Value};
-use crate::document::{Axis, Column, Mix, Reference, Table, Transport};
+use crate::document::{Axis, Column, Mix, Reference, Row, Table, Transport};
 use crate::source::Source;
 use crate::unit::{KNOWN, Unit};
 use units::{BitRate, Layer};
@@ -67,7 +67,7 @@ pub(super) fn listed_columns(keys: &Keys<'_>, mixes: &[Mix], table: &mut Table) 
             continue;
         };
         if axis == Axis::Mtu && !value.is_list() {
-            table.mtu = size(value.printed().unwrap_or_default().as_str());
+            table.mtu = mtu(value);
             continue;
         }
         if !table.columns.is_empty() {
@@ -90,9 +90,7 @@ pub(super) fn listed_columns(keys: &Keys<'_>, mixes: &[Mix], table: &mut Table) 
 
 /// Reads what the columns of a grid are: `columns = "frame"`.
 pub(super) fn axis(keys: &Keys<'_>, table: &mut Table) {
-    if let Some(mtu) = keys.optional("mtu") {
-        table.mtu = size(mtu.printed().unwrap_or_default().as_str());
-    }
+    table.mtu = keys.optional("mtu").and_then(mtu);
     match keys.optional("columns").map(|it| one_of(it, &AXES)) {
         Some(axis) => table.axis = axis.unwrap_or(Axis::Names),
         None => keys.mistake(
@@ -160,21 +158,60 @@ pub(super) fn column(
     Some(column)
 }
 
+fn mtu(value: Value<'_>) -> Option<f64> {
+    let text = value.printed()?;
+    let bytes = size(&text);
+    if bytes.is_none() {
+        value.mistake(
+            format!("`{text}` is no MTU"),
+            "write a number of bytes, for example `1500`",
+        );
+    }
+    bytes
+}
+
 /// `1518` or `1518 B`, in bytes.
-pub(super) fn size(text: &str) -> Option<f64> {
+fn size(text: &str) -> Option<f64> {
     let digits = text.trim().trim_end_matches('B').trim_end();
     let bytes: u32 = digits.parse().ok()?;
     (bytes > 0).then_some(f64::from(bytes))
 }
 
-/// Reports figures that have no unit.
-pub(super) fn check_units(source: &Source, table: &Table) {
+/// A row by its heading, without cells. In a table of rates it is a frame size.
+pub(super) fn row(source: &Source, place: &Place, name: String, axis: Axis) -> Row {
+    let size = size(&name).filter(|_| axis == Axis::Rates);
+    if axis == Axis::Rates && size.is_none() {
+        let help = "rows of a table of rates are frame sizes in bytes, for example `1518`";
+        source.mistake(place, format!("row `{name}` is no size"), help);
+    }
+    Row {
+        name,
+        place: place.clone(),
+        size,
+        cells: Vec::new(),
+        mean_frame_rate: None,
+    }
+}
+
+/// Reports what makes a table as a whole impossible to check.
+pub(super) fn check(source: &Source, table: &Table) {
     let without = table.cells().find(|cell| cell.unit().is_none());
     if let Some(cell) = without {
         let what = format!("figures of table `{}` have no unit", table.id);
         let help =
             "add `unit = \"Mbit/s\"` to the table's keys, or a unit in [] to the column's heading";
         source.mistake(&cell.figure.place, what, help);
+    }
+    let mut means = table
+        .rows
+        .iter()
+        .filter_map(|row| row.mean_frame_rate.as_ref());
+    if let Some(mean) = means.next().filter(|_| table.axis != Axis::Frame) {
+        let what = format!(
+            "table `{}` has a mean frame rate, and no frame sizes",
+            table.id
+        );
+        source.mistake(&mean.place, what, "state the frame sizes as its columns");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::keys::{Keys, Value};
 use super::{statements, table};
-use crate::document::{Axis, Document, Row, Table};
+use crate::document::{Document, Row, Table};
 use crate::source::Source;
 
 pub(super) fn read(source: &Source) -> Document {
@@ -41,15 +41,8 @@ fn one(keys: &Keys<'_>, number: usize, document: &Document) -> Table {
                         "write one cell for each column, \"\" where the report has none",
                     );
                 }
-                Row {
-                    size: (table.axis == Axis::Rates)
-                        .then(|| table::size(&name))
-                        .flatten(),
-                    name,
-                    place,
-                    cells,
-                    mean_frame_rate: None,
-                }
+                let row = table::row(keys.source, &place, name, table.axis);
+                Row { cells, ..row }
             })
             .collect();
     }
@@ -65,7 +58,7 @@ fn one(keys: &Keys<'_>, number: usize, document: &Document) -> Table {
             }
         }
     }
-    table::check_units(keys.source, &table);
+    table::check(keys.source, &table);
     keys.refuse_others();
     table
 }
