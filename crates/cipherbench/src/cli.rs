@@ -48,8 +48,8 @@ pub(crate) enum Command {
     ///
     /// Reads tables as TOML (the format of `reference/`), CSV or Markdown, and the results.json of
     /// runs. Reports with the arithmetic what contradicts itself or the link, and what does not
-    /// support the conclusions; docs/lint.md describes the rules. Rounding is allowed for. Ends with
-    /// 1 if there is an error, with 2 if a file cannot be read.
+    /// support the conclusions; docs/lint.md describes the rules. Rounding is allowed for. Ends
+    /// with 1 if there is an error, with 2 if a file cannot be read.
     Lint(Lint),
     /// Show what this host can measure and which settings to tune
     Doctor(Doctor),

@@ -93,7 +93,8 @@ rules! {
     DeviationOnOneSide = "deviation-on-one-side", Warning;
     /// An accelerator is as fast as the CPU at every size: it may not have been used.
     AcceleratorEqualsCpu = "accelerator-equals-cpu", Warning;
-    /// Units of rates are spelled differently within a table, or scaled differently within a column.
+    /// Units of rates are spelled differently within a table, or scaled differently within a
+    /// column.
     UnitsMixed = "units-mixed", Warning;
     /// A figure has more digits than its deviation supports.
     PrecisionBeyondSpread = "precision-beyond-spread", Note;

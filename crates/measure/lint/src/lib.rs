@@ -16,6 +16,7 @@
 
 pub mod claim;
 pub mod document;
+mod evaluation;
 pub mod figure;
 mod finding;
 mod interval;

@@ -3,6 +3,7 @@
 use super::keys::{Keys, Value};
 use crate::claim::{Claim, Holds, Test};
 use crate::document::{Cell, Document, Mix, Sum};
+use crate::evaluation;
 use crate::figure::Figure;
 use crate::source::Source;
 
@@ -228,7 +229,7 @@ pub(super) fn check_references(source: &Source, document: &Document) {
     }
     for claim in &document.claims {
         for test in &claim.tests {
-            if let Err(what) = test.check(document) {
+            if let Err(what) = evaluation::check(test, document) {
                 let help =
                     "write {table | row | column} with names of this file, or {id} of a figure";
                 source.mistake(&claim.place, what, help);

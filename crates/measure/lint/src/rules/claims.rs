@@ -1,7 +1,8 @@
 //! Conclusions of the text against the figures.
 
-use crate::claim::{Holds, Outcome};
+use crate::claim::Holds;
 use crate::document::Document;
+use crate::evaluation::{Outcome, outcomes};
 use crate::finding::{Finding, Rule};
 
 /// Claims that do not hold for any values that round to the figures.
@@ -10,7 +11,7 @@ pub(super) fn contradicted(document: &Document) -> Vec<Finding> {
     for claim in &document.claims {
         let tests = claim.tests.iter();
         let outcomes: Vec<Outcome> = tests
-            .flat_map(|test| test.outcomes(document, claim.within))
+            .flat_map(|test| outcomes(test, document, claim.within))
             .collect();
         let failed: Vec<&Outcome> = outcomes.iter().filter(|it| !it.holds).collect();
         let is_contradicted = match claim.holds {
