@@ -12,6 +12,8 @@ mod boxes;
 mod clocks;
 mod errors;
 mod pods;
+mod readings;
+mod reboot;
 mod tuned;
 
 pub(crate) use boxes::{
@@ -34,6 +36,8 @@ pub(crate) use errors::{
     more_cores_than_a_host_has_fail_the_cell_with_its_name, what_a_login_shell_prints_is_ignored,
 };
 pub(crate) use pods::pods_are_reached_by_kubectl;
+pub(crate) use readings::each_host_is_read_for_itself;
+pub(crate) use reboot::a_run_waits_for_a_host_that_reboots_and_goes_on;
 pub(crate) use tuned::{
     doctor_tunes_both_hosts_and_restores_them_exactly,
     what_a_host_does_not_let_be_tuned_is_reported,
@@ -156,6 +160,28 @@ impl Drop for Place {
     }
 }
 
+/// Connects a host to the tester and starts its `sshd`, as its start scripts would.
+fn boot(sandbox: &Sandbox, tester: &Place, (number, host): (usize, &Place)) -> Child {
+    tester.run(&format!(
+        "ip link add t{number} type veth peer name m0 netns {}; \
+         ip addr add 10.99.{number}.1/24 dev t{number}; ip link set t{number} up",
+        host.pid()
+    ));
+    host.run(&format!(
+        "ip addr add 10.99.{number}.2/24 dev m0; ip link set m0 up"
+    ));
+    let [program, words @ ..] = host.enter();
+    let mut daemon = sandbox.command(&program);
+    daemon.args(words).args([SSHD, "-D", "-e", "-f"]);
+    daemon.arg(sandbox.path(&format!("sshd{number}")));
+    let log = fs::File::create(sandbox.path(&format!("sshd{number}.log"))).expect("a file");
+    let daemon = daemon.stderr(log).spawn().expect("sshd can be started");
+    wait_for("sshd", || {
+        host.run("ss -Hltn").contains(":22 ").then_some(())
+    });
+    daemon
+}
+
 /// Two hosts and a tester.
 struct Hosts {
     tester: Place,
@@ -184,14 +210,6 @@ impl Hosts {
         let mut config = String::new();
         let mut daemons = Vec::new();
         for (number, host) in hosts.iter().enumerate() {
-            let pid = host.pid();
-            tester.run(&format!(
-                "ip link add t{number} type veth peer name m0 netns {pid}; \
-                 ip addr add 10.99.{number}.1/24 dev t{number}; ip link set t{number} up"
-            ));
-            host.run(&format!(
-                "ip addr add 10.99.{number}.2/24 dev m0; ip link set m0 up"
-            ));
             let name = ["left", "right"][number];
             known += &format!("10.99.{number}.2 {host_key}");
             config += &format!(
@@ -204,15 +222,7 @@ impl Hosts {
                  SetEnv GOTATUN={folder}/gotatun{number}\n"
             );
             sandbox.write(&format!("sshd{number}"), &sshd);
-            let [program, words @ ..] = host.enter();
-            let mut daemon = sandbox.command(&program);
-            daemon.args(words).args([SSHD, "-D", "-e", "-f"]);
-            daemon.arg(sandbox.path(&format!("sshd{number}")));
-            let log = fs::File::create(sandbox.path(&format!("sshd{number}.log"))).expect("a file");
-            daemons.push(daemon.stderr(log).spawn().expect("sshd can be started"));
-            wait_for("sshd", || {
-                host.run("ss -Hltn").contains(":22 ").then_some(())
-            });
+            daemons.push(boot(sandbox, &tester, (number, host)));
         }
         let [left, right] = &hosts;
         left.run(&format!(
@@ -430,33 +440,6 @@ pub(crate) fn a_host_that_is_cut_off_frees_itself() {
         hosts.tester.run("ip link set t0 down");
     };
     cut_off(cut, "went away: it did not answer within 4 s");
-}
-
-pub(crate) fn a_run_waits_for_a_host_and_goes_on() {
-    let sandbox = Sandbox::new();
-    let hosts = Hosts::new(&sandbox);
-    let lab = hosts.lab(&sandbox, &format!(", program: {PROGRAM}"));
-    sandbox.write(
-        "lab.yaml",
-        &lab.replace("reconnect: 0 s", "reconnect: 60 s"),
-    );
-    let run = start(&mut hosts.run(&sandbox, &LONG_PING.replace("count: 3000", "count: 300")));
-    wait_for_ping(&sandbox);
-    hosts.tester.run("ip link set t0 down");
-    wait_for("a host that is free again", || {
-        hosts.is_free(&sandbox, 0).then_some(())
-    });
-    hosts.tester.run("ip link set t0 up");
-    let ended = sandbox.measured(finish(run));
-    let ended = ended.says("waiting for the host, 60 s at most");
-    ended.says("the lab is up again after");
-    let records = sandbox.trial_records();
-    let kinds: Vec<&str> = records
-        .iter()
-        .filter_map(|record| record["outcome"]["kind"].as_str())
-        .collect();
-    assert_eq!(kinds, ["failed", "measured"], "{records:?}");
-    hosts.assert_free(&sandbox);
 }
 
 /// As a laptop whose lid is closed.

@@ -269,6 +269,9 @@ fn of_cpu(cpu: &Cpu, found: &mut Contradictions) {
         cpu.foreign_ns,
         spent,
     ];
+    let b = cpu.machine_b.unwrap_or_default();
+    let of_b = [b.busy_ns, b.steal_ns, b.foreign_ns, b.idle_ns];
+    found.measurable("CPU time of host b in ns", of_b);
     found.measurable("CPU time in ns", others);
     found.unless(cpu.wall_ns > 0 || spent == 0, || {
         format!("{spent} ns of CPU time in no time")

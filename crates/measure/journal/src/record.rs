@@ -361,7 +361,7 @@ pub struct Cpu {
     /// DUT processes on both gateways: user and system time. `None`: it ran on other machines,
     /// whose CPU time is unknown.
     pub dut_ns: Option<u64>,
-    /// The rest of the machine's busy time: softirq, kernel threads, the tester itself.
+    /// The rest of the machines' busy time: softirq, kernel threads, the tester itself.
     pub kernel_ns: u64,
     /// Busy time of all cores.
     pub busy_ns: u64,
@@ -375,9 +375,25 @@ pub struct Cpu {
     /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ns: Option<u64>,
+    /// Of the machine of B's host, where that is another one: the four times above are of A's then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_b: Option<MachineCpu>,
     /// Hardware counters; `None` where they are not available, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CpuCounts>,
+}
+
+/// What a machine did over a time, as in [`Cpu`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineCpu {
+    /// Busy time of all cores.
+    pub busy_ns: u64,
+    /// Steal time.
+    pub steal_ns: u64,
+    /// User time of processes unrelated to the run.
+    pub foreign_ns: u64,
+    /// Time that the cores had no work to do, together.
+    pub idle_ns: u64,
 }
 
 /// What the processor's counters counted by role over `wall_ns`, in user mode and in the kernel.
@@ -516,12 +532,17 @@ pub struct CipherWatch {
     pub clear_sealed_frames: u64,
     /// Bytes of the inspected frames.
     pub foreign_bytes: u64,
-    /// Up to three of them as text: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
+    /// The first [`Self::EXAMPLES_MAX`] as text: `IPv4 UDP 10.1.0.2:4000 > 10.2.0.2:5201, 1428 B`.
     pub examples: Vec<String>,
     /// Whether the interface was down for a time. It passes nothing then, and the watch resumes
     /// when it is up again.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interrupted: bool,
+}
+
+impl CipherWatch {
+    /// Most examples of foreign frames.
+    pub const EXAMPLES_MAX: usize = 3;
 }
 
 /// Interface counters, as differences over a trial.

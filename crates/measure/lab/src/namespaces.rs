@@ -22,7 +22,7 @@ use crate::{
     Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Monitor, Node, NodeId,
     Privilege, Result, RunningDut,
 };
-use campaign::plan::{Cables, Direction, Dut, Element, Hosts, IpVersion, LabPlan};
+use campaign::plan::{Cables, Direction, Dut, Element, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -80,13 +80,16 @@ pub struct NamespaceLab {
 /// A DUT that is up.
 struct Up {
     adapter: Box<dyn dut::Adapter>,
-    name: String,
+    dut: Dut,
     links: Links,
     direction: Direction,
-    /// Whether it is outside, at the cables.
-    outside: bool,
-    /// Whether a station is its peer: no tap is between them.
-    has_station_peer: bool,
+}
+
+impl Up {
+    /// What it is outside, at the cables, if it is.
+    const fn external(&self) -> Option<&External> {
+        self.dut.adapter.external()
+    }
 }
 
 impl NamespaceLab {
@@ -167,12 +170,14 @@ impl NamespaceLab {
 
     /// Whether the DUT that is up is outside.
     fn is_outside(&self) -> Option<&Outside> {
-        self.dut.as_ref().filter(|up| up.outside)?;
+        self.dut.as_ref()?.external()?;
         self.outside.as_ref()
     }
 
+    /// Whether a station is the peer of the DUT that is up: no tap is between them.
     fn has_station_peer(&self) -> bool {
-        self.dut.as_ref().is_some_and(|up| up.has_station_peer)
+        let external = self.dut.as_ref().and_then(Up::external);
+        external.is_some_and(|external| external.gateway.is_some())
     }
 
     /// What was removed of an earlier run, a sentence for each.
@@ -269,7 +274,7 @@ impl NamespaceLab {
     }
 
     fn site_of<'a>(&'a self, up: &'a Up) -> Site<'a> {
-        self.site(&up.name, up.links, up.direction)
+        self.site(&up.dut.name, up.links, up.direction)
     }
 }
 
@@ -441,14 +446,9 @@ impl Bench for NamespaceLab {
         running.readable = dut.adapter.profile().is_readable;
         self.dut = Some(Up {
             adapter,
-            name: dut.name.clone(),
+            dut: dut.clone(),
             links,
             direction,
-            outside: dut.adapter.external().is_some(),
-            has_station_peer: dut
-                .adapter
-                .external()
-                .is_some_and(|external| external.gateway.is_some()),
         });
         Ok(running)
     }
@@ -476,7 +476,7 @@ impl Bench for NamespaceLab {
             end.map(|(node, interface)| (self.station(node), interface))
                 .ok_or_else(|| {
                     let reason = "has a link that cannot be cut: the lab has no tap in it";
-                    LabError::dut(&up.name, reason)
+                    LabError::dut(&up.dut.name, reason)
                 })
         };
         match action {
@@ -509,7 +509,7 @@ impl Bench for NamespaceLab {
         let Some(mut up) = self.dut.take() else {
             return Ok(());
         };
-        let site = self.site(&up.name, up.links, up.direction);
+        let site = self.site(&up.dut.name, up.links, up.direction);
         let stopped = up.adapter.stop(&site, dut).and(joined);
         if stopped.is_err() {
             site.clear();
@@ -521,18 +521,10 @@ impl Bench for NamespaceLab {
 impl Drop for NamespaceLab {
     fn drop(&mut self) {
         // An unfinished run: external boxes do not go with the lab.
-        if let Some(Up {
-            mut adapter,
-            name,
-            links,
-            direction,
-            outside: true,
-            ..
-        }) = self.dut.take()
-        {
-            let site = self.site(&name, links, direction);
+        if let Some(mut up) = self.dut.take_if(|up| up.external().is_some()) {
+            let site = self.site(&up.dut.name, up.links, up.direction);
             // No caller is left to report a failure to.
-            let _ = adapter.stop(&site, RunningDut::default());
+            let _ = up.adapter.stop(&site, RunningDut::default());
         }
         // All concurrently; each is awaited when it is dropped.
         self.stations.iter().for_each(Seat::hang_up);

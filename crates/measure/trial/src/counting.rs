@@ -10,21 +10,25 @@ use std::time::Instant;
 /// Counters that run on the nodes, until [`Self::end`]. Nodes replace those that are left behind.
 pub(crate) struct Counting<'a> {
     bench: &'a dyn Bench,
-    /// Programs counted on each node; also station A, which counts the machine.
+    /// Programs counted on each node; also the first node of each machine, which counts that.
     programs: BTreeMap<NodeId, Vec<u64>>,
     dut: &'a RunningDut,
     started: Instant,
 }
 
 impl<'a> Counting<'a> {
-    /// Starts to count the stations' tools, the DUT's processes and the machine. `None` where the
-    /// machine has no counters. `tools` must be running.
+    /// Starts to count the stations' tools, the DUT's processes and the `machines`, as
+    /// [`by_machine`](crate::reading::by_machine) lists them. `None` where one has no counters.
+    /// `tools` must be running.
     pub(crate) fn start(
         bench: &'a dyn Bench,
+        machines: &[Vec<NodeId>],
         tools: &[(NodeId, u64)],
         dut: &'a RunningDut,
     ) -> Result<Option<Self>, LabError> {
-        let mut programs = BTreeMap::from([(NodeId::A, Vec::new())]);
+        let count_machine: Vec<NodeId> = machines.iter().map(|nodes| nodes[0]).collect();
+        let mut programs: BTreeMap<_, _> =
+            count_machine.iter().map(|id| (*id, Vec::new())).collect();
         for &(id, process) in tools.iter().chain(&dut.processes) {
             programs.entry(id).or_default().push(process);
         }
@@ -32,8 +36,7 @@ impl<'a> Counting<'a> {
         for (&id, processes) in &programs {
             let request = Request::CountersStart {
                 processes: processes.clone(),
-                // All nodes share one machine.
-                machine: id == NodeId::A,
+                machine: count_machine.contains(&id),
             };
             let node = bench.node(id);
             match node.call(request)? {
@@ -55,7 +58,8 @@ impl<'a> Counting<'a> {
     /// Returns the counts since the start; `None` where a node could not read them.
     pub(crate) fn end(self) -> Result<Option<CpuCounts>, LabError> {
         let wall_ns = nanoseconds(Instant::now(), self.started);
-        let (mut programs, mut machine) = (Vec::new(), None);
+        let mut programs = Vec::new();
+        let mut machine = Counts::default();
         // Every node ends its counters, even if one has none to report.
         let mut is_complete = true;
         for (&id, processes) in &self.programs {
@@ -67,14 +71,15 @@ impl<'a> Counting<'a> {
                 })) => {
                     let handles = processes.iter().map(|process| (id, *process));
                     programs.extend(handles.zip(counts));
-                    machine = machine.or(of_machine);
+                    let of_machine = of_machine.unwrap_or_default();
+                    machine.cycles += of_machine.cycles;
+                    machine.instructions += of_machine.instructions;
                 }
                 Response::Counted(None) => is_complete = false,
                 other => return Err(node.unexpected(&other)),
             }
         }
-        let machine = machine.filter(|_| is_complete);
-        Ok(machine.map(|machine| CpuCounts {
+        Ok(is_complete.then(|| CpuCounts {
             wall_ns,
             cycles: self.by_role(&programs, machine, |counts| counts.cycles),
             instructions: self.by_role(&programs, machine, |counts| counts.instructions),

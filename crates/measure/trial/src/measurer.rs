@@ -87,6 +87,14 @@ pub(crate) fn hello(station: &dyn Node) -> Result<Response, LabError> {
     })
 }
 
+/// Identifies the machine that a node is on.
+pub(crate) fn boot_id(node: &dyn Node) -> Result<String, LabError> {
+    match hello(node)? {
+        Response::Hello { boot_id, .. } => Ok(boot_id),
+        other => Err(node.unexpected(&other)),
+    }
+}
+
 /// The CPUs that the stations may use. They share those of one machine, unless a lab assigns them
 /// others.
 pub(crate) fn machines(bench: &dyn Bench) -> Result<Machines, LabError> {

@@ -2,7 +2,8 @@
 
 use crate::error::TrialError;
 use crate::evidence::counted_since;
-use journal::record::{Cpu, InterfaceCounters};
+use crate::measurer::boot_id;
+use journal::record::{Cpu, InterfaceCounters, MachineCpu};
 use lab::protocol::{CpuTime, Request, Response};
 use lab::{Bench, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
@@ -136,6 +137,19 @@ pub(crate) fn nodes(bench: &dyn Bench) -> impl Iterator<Item = NodeId> {
     NodeId::ALL.into_iter().chain(bench.elements())
 }
 
+/// Returns the nodes of each machine of a lab, A's machine first.
+pub(crate) fn by_machine(bench: &dyn Bench) -> Result<Vec<Vec<NodeId>>, LabError> {
+    let mut machines: Vec<(String, Vec<NodeId>)> = Vec::new();
+    for id in nodes(bench) {
+        let boot_id = boot_id(bench.node(id))?;
+        match machines.iter_mut().find(|(known, _)| *known == boot_id) {
+            Some((_, nodes)) => nodes.push(id),
+            None => machines.push((boot_id, vec![id])),
+        }
+    }
+    Ok(machines.into_iter().map(|(_, nodes)| nodes).collect())
+}
+
 /// Offloads in force, by `node/interface`: feature to `on` or `off`.
 pub(crate) type Offloads = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -157,34 +171,32 @@ pub(crate) fn offloads(bench: &dyn Bench) -> Result<Offloads, LabError> {
 }
 
 /// CPU time of all roles at one instant.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct CpuReading {
     at: Instant,
     a_ns: u64,
     b_ns: u64,
     /// `None` if the DUT runs elsewhere.
     dut_ns: Option<u64>,
-    busy_ns: u64,
-    /// User time of the tools and the DUT.
-    own_user_ns: u64,
-    /// User time of the machine.
-    user_ns: u64,
-    steal_ns: u64,
-    idle_ns: u64,
+    /// Of each machine, as [`by_machine`] lists them, its time and the user time of the tools and
+    /// the DUT on it.
+    machines: Vec<(CpuTime, u64)>,
 }
 
 impl CpuReading {
-    /// Reads the stations' tools, the DUT's processes and the machine. `tools` must be running.
+    /// Reads the stations' tools, the DUT's processes and the `machines`. `tools` must be running.
     pub(crate) fn read(
         bench: &dyn Bench,
+        machines: &[Vec<NodeId>],
         tools: &[(NodeId, u64)],
         dut: &RunningDut,
     ) -> Result<Self, TrialError> {
         let at = Instant::now();
-        let (mut a_ns, mut b_ns, mut dut_ns, mut own_user_ns) = (0, 0, 0, 0);
+        let (mut a_ns, mut b_ns, mut dut_ns) = (0, 0, 0);
+        let mut own_user_ns = BTreeMap::<NodeId, u64>::new();
         for &(id, process) in tools {
             let spent = bench.node(id).cpu_time(Some(process))?;
-            own_user_ns += spent.user_ns;
+            *own_user_ns.entry(id).or_default() += spent.user_ns;
             match id {
                 // A station may be in a gateway's place.
                 NodeId::A | NodeId::Gw1 => a_ns += total(spent),
@@ -195,21 +207,22 @@ impl CpuReading {
         }
         for &(id, process) in &dut.processes {
             let spent = bench.node(id).cpu_time(Some(process))?;
-            own_user_ns += spent.user_ns;
+            *own_user_ns.entry(id).or_default() += spent.user_ns;
             dut_ns += total(spent);
         }
-        // All nodes share one machine; any of them can read its CPU time.
-        let machine = bench.node(NodeId::A).cpu_time(None)?;
+        let machine = |nodes: &Vec<NodeId>| {
+            // Any node of a machine can read its CPU time.
+            let time = bench.node(nodes[0]).cpu_time(None)?;
+            let own = nodes.iter().filter_map(|id| own_user_ns.get(id));
+            Ok((time, own.sum()))
+        };
+        let machines = machines.iter().map(machine);
         Ok(Self {
             at,
             a_ns,
             b_ns,
             dut_ns: (!dut.elsewhere).then_some(dut_ns),
-            busy_ns: total(machine),
-            own_user_ns,
-            user_ns: machine.user_ns,
-            steal_ns: machine.steal_ns,
-            idle_ns: machine.idle_ns,
+            machines: machines.collect::<Result<_, LabError>>()?,
         })
     }
 
@@ -220,7 +233,20 @@ impl CpuReading {
         let stations_ns = station_a_ns + station_b_ns;
         let both = self.dut_ns.zip(before.dut_ns);
         let dut_ns = both.map(|(after, before)| after.saturating_sub(before));
-        let busy_ns = self.busy_ns.saturating_sub(before.busy_ns);
+        let machines = self.machines.iter().zip(&before.machines);
+        let machines: Vec<MachineCpu> = machines
+            .map(|((after, own_after), (before, own_before))| MachineCpu {
+                busy_ns: total(*after).saturating_sub(total(*before)),
+                steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
+                foreign_ns: after
+                    .user_ns
+                    .saturating_sub(before.user_ns)
+                    .saturating_sub(own_after.saturating_sub(*own_before)),
+                idle_ns: after.idle_ns.saturating_sub(before.idle_ns),
+            })
+            .collect();
+        let of_all: u64 = machines.iter().map(|machine| machine.busy_ns).sum();
+        let machine_a = machines.first().copied().unwrap_or_default();
         Cpu {
             wall_ns: nanoseconds(self.at, before.at),
             stations_ns,
@@ -228,14 +254,12 @@ impl CpuReading {
             station_b_ns,
             dut_ns,
             // The machine's time has coarser ticks than a process's.
-            kernel_ns: busy_ns.saturating_sub(stations_ns + dut_ns.unwrap_or(0)),
-            busy_ns,
-            steal_ns: self.steal_ns.saturating_sub(before.steal_ns),
-            foreign_ns: self
-                .user_ns
-                .saturating_sub(before.user_ns)
-                .saturating_sub(self.own_user_ns.saturating_sub(before.own_user_ns)),
-            idle_ns: Some(self.idle_ns.saturating_sub(before.idle_ns)),
+            kernel_ns: of_all.saturating_sub(stations_ns + dut_ns.unwrap_or(0)),
+            busy_ns: machine_a.busy_ns,
+            steal_ns: machine_a.steal_ns,
+            foreign_ns: machine_a.foreign_ns,
+            idle_ns: Some(machine_a.idle_ns),
+            machine_b: machines.get(1).copied(),
             counted: None,
         }
     }

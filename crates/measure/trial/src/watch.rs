@@ -3,7 +3,7 @@
 
 use crate::counting::Counting;
 use crate::error::TrialError;
-use crate::reading::CpuReading;
+use crate::reading::{CpuReading, by_machine};
 use crate::timing::Timing;
 use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until, status};
 use crate::witness::open_all;
@@ -29,9 +29,6 @@ const SAMPLES_AT_PERCENT: [u32; 3] = [20, 50, 80];
 const MANY_SAMPLES_FROM: Duration = Duration::from_millis(500);
 /// CPU time is last read this long before the tools end, while all of them run.
 const END_MARGIN: Duration = Duration::from_millis(50);
-
-/// Most examples of foreign frames of several watches.
-const EXAMPLES_MAX: usize = 3;
 
 /// Readings while the tools ran.
 #[derive(Debug, Clone, Default)]
@@ -165,7 +162,7 @@ pub(crate) fn add_foreign(sum: &mut CipherWatch, more: &CipherWatch) {
     sum.foreign_bytes += more.foreign_bytes;
     sum.interrupted |= more.interrupted;
     for example in &more.examples {
-        if sum.examples.len() < EXAMPLES_MAX && !sum.examples.contains(example) {
+        if sum.examples.len() < CipherWatch::EXAMPLES_MAX && !sum.examples.contains(example) {
             sum.examples.push(example.clone());
         }
     }
@@ -245,16 +242,17 @@ impl Watcher<'_> {
         let mut seen = WatchResult::default();
         let mut first_reading: Option<CpuReading> = None;
         let mut counting = None;
+        let machines = by_machine(self.bench)?;
         for (after, step) in schedule(&self.timing) {
             let programs = tools.iter().chain(&self.dut.processes);
             sleep_until(self.bench, programs, started + after, self.interrupt)?;
             match step {
                 Step::CpuTime => {
-                    let reading = CpuReading::read(self.bench, tools, self.dut)?;
+                    let reading = CpuReading::read(self.bench, &machines, tools, self.dut)?;
                     match &first_reading {
                         None => {
                             first_reading = Some(reading);
-                            counting = Counting::start(self.bench, tools, self.dut)?;
+                            counting = Counting::start(self.bench, &machines, tools, self.dut)?;
                         }
                         Some(first) => {
                             seen.cpu = reading.since(first);

@@ -201,10 +201,10 @@ fn script(sandbox: &Sandbox, its: Do, number: usize) -> String {
     )
 }
 
-/// Starts a program and waits until it prints that it is ready.
+/// Starts a program and waits until it prints that it is ready, and not what it printed before.
 fn in_background(command: &str) -> String {
     format!(
-        "{command} > $0.log 2>&1 & echo $! > $0.pid\n\
+        ": > $0.log; {command} > $0.log 2>&1 & echo $! > $0.pid\n\
          until grep -q ^ready $0.log; do kill -0 $! || {{ cat $0.log >&2; exit 1; }}; sleep 0.01; done"
     )
 }

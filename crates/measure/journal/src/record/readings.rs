@@ -27,6 +27,9 @@ pub struct TrialReadings {
     /// What others took of the machine.
     #[serde(default)]
     pub machine: MachineTime,
+    /// The same of B's host, where that is another machine: `machine` is A's then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_b: Option<MachineTime>,
     /// How the clocks of the stations' hosts agreed; `None` on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<ClockAgreement>,
@@ -95,7 +98,7 @@ pub struct QueueDrops {
     pub station: u64,
     /// At interfaces of the device or of elements of the path.
     pub device: u64,
-    /// At softirq backlogs of the machine, of no interface of the path: whose loss it was is
+    /// At softirq backlogs of the machines, of no interface of the path: whose loss it was is
     /// unknown.
     pub unattributed: u64,
     /// Datagrams that found the buffer of a socket full in a station's network namespace.
@@ -119,6 +122,15 @@ pub struct MachineTime {
     pub pressure_ns: Option<u64>,
 }
 
+impl MachineTime {
+    /// CPU time that other programs and the hypervisor took.
+    #[must_use]
+    pub fn taken_ns(&self) -> u64 {
+        let foreign_ns = self.foreign_ns.unwrap_or(0);
+        foreign_ns.saturating_add(self.steal_ns)
+    }
+}
+
 impl DutWork {
     /// The smaller of the two counts of bytes in clear; 0 without any.
     #[must_use]
@@ -129,10 +141,11 @@ impl DutWork {
 }
 
 impl TrialReadings {
-    /// CPU time that other programs and the hypervisor took.
+    /// What others took of that machine of the path of which they took more.
     #[must_use]
-    pub fn taken_ns(&self) -> u64 {
-        let foreign_ns = self.machine.foreign_ns.unwrap_or(0);
-        foreign_ns.saturating_add(self.machine.steal_ns)
+    pub fn most_taken(&self) -> MachineTime {
+        let both = [Some(self.machine), self.machine_b].into_iter().flatten();
+        let most = both.max_by_key(MachineTime::taken_ns);
+        most.unwrap_or_default()
     }
 }

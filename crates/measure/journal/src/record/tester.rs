@@ -2,6 +2,7 @@
 //! evidence and the report judge by the same.
 
 use super::{Cpu, FrameTrial};
+use campaign::plan::HostName;
 
 impl Cpu {
     /// Shorter spans say nothing of the machine, whose time is counted in steps of 10 ms; in
@@ -13,7 +14,32 @@ impl Cpu {
     /// than others took, in per cent.
     pub const TAKEN_PERCENT_MOST: u64 = 50;
 
-    /// CPU time that other programs and the hypervisor took, in nanoseconds.
+    /// The times of that machine of the path of which others took more, and from its path first,
+    /// with the name of its host where there are two.
+    #[must_use]
+    pub fn most_taken(self) -> (Option<HostName>, Self) {
+        let Some(b) = self.machine_b else {
+            return (None, self);
+        };
+        let of_a = Self {
+            machine_b: None,
+            ..self
+        };
+        let of_b = Self {
+            busy_ns: b.busy_ns,
+            steal_ns: b.steal_ns,
+            foreign_ns: b.foreign_ns,
+            idle_ns: Some(b.idle_ns),
+            ..of_a
+        };
+        let taken = |cpu: &Self| (cpu.was_taken_from_path(), cpu.taken_ns());
+        match taken(&of_b) > taken(&of_a) {
+            true => (Some(HostName::B), of_b),
+            false => (Some(HostName::A), of_a),
+        }
+    }
+
+    /// CPU time that other programs and the hypervisor took of A's machine, in nanoseconds.
     #[must_use]
     pub const fn taken_ns(&self) -> u64 {
         self.foreign_ns.saturating_add(self.steal_ns)

@@ -16,6 +16,11 @@ pub(crate) fn cpu() -> impl Strategy<Value = Cpu> {
         steal_ns: times[6],
         foreign_ns: times[7],
         idle_ns,
+        machine_b: idle_ns.map(|idle_ns| MachineCpu {
+            idle_ns,
+            foreign_ns: times[1],
+            ..MachineCpu::default()
+        }),
         counted: counted.map(|[wall_ns, station_a, station_b, machine]| CpuCounts {
             wall_ns,
             cycles: CountsByRole {

@@ -57,6 +57,7 @@ fn readings() -> TrialReadings {
             foreign_ns: Some(1),
             pressure_ns: Some(1),
         },
+        machine_b: Some(MachineTime::default()),
         clocks: Some(ClockAgreement::default()),
         ..TrialReadings::default()
     }
@@ -551,8 +552,7 @@ fn every_key_and_kind_is_documented() {
 
 #[test]
 fn the_documentation_names_the_version() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/journal.md");
-    let text = fs::read_to_string(path).unwrap();
+    let text = include_str!("../../../../../docs/journal.md");
     assert!(text.contains(&format!("The header's `format` is {FORMAT_VERSION}.")));
 }
 

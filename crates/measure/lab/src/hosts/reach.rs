@@ -5,7 +5,7 @@
 //! go over standard input.
 
 use crate::caller::give_own_session;
-use crate::protocol::THIS_PROGRAM;
+use crate::protocol::{Ended, THIS_PROGRAM};
 use crate::sync::Deadline;
 use crate::{Interrupt, LabError, Result};
 use campaign::plan::Host;
@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
@@ -43,13 +44,6 @@ pub(super) struct Reach<'a> {
     name: &'a str,
     host: &'a Host,
     interrupt: &'a Interrupt,
-}
-
-/// How a command on the host ended.
-struct Ended {
-    status: ExitStatus,
-    stdout: String,
-    stderr: String,
 }
 
 /// The program that a host is to have.
@@ -224,10 +218,13 @@ impl<'a> Reach<'a> {
             let _ = child.kill();
             let _ = child.wait();
         }
+        let status = status?;
         Ok(Ended {
-            status: status?,
+            code: status.code(),
+            signal: status.signal(),
             stdout: stdout.join().unwrap_or_default(),
             stderr: stderr.join().unwrap_or_default(),
+            ..Ended::default()
         })
     }
 
@@ -271,7 +268,7 @@ impl<'a> Reach<'a> {
     fn not_reached(&self, ended: &Ended) -> LabError {
         let said = last_words(&(ended.stdout.clone() + &ended.stderr));
         let what = match said.is_empty() {
-            true => format!("no shell answered there ({})", ended.status),
+            true => format!("no shell answered there ({})", ended.how()),
             false => format!("no shell answered there: {said}"),
         };
         let help = advice(&said).map_or_else(

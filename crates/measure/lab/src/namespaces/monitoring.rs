@@ -20,7 +20,7 @@ impl NamespaceLab {
                 poller.check().map_err(|(name, why)| {
                     let box_name = poller.name();
                     let reason = format!("shows no `{name}` on {box_name}: {why}");
-                    LabError::dut(&up.name, reason)
+                    LabError::dut(&up.dut.name, reason)
                 })?;
                 pollers.push(poller.beside(busy));
             }

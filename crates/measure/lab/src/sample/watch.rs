@@ -22,8 +22,6 @@ const BUFFER_BYTES: usize = 128 << 10;
 /// More than the buffer holds, however small the frames; later frames are not awaited.
 const FRAMES_MAX: usize = 1024;
 
-const EXAMPLES_MAX: usize = 3;
-
 /// Most control ports of a DUT: the filter tests them with short jumps.
 const CONTROL_PORTS_MAX: usize = 8;
 
@@ -116,7 +114,9 @@ impl Watch {
             if is_sealed {
                 example += ", with clear text inside";
             }
-            if watch.examples.len() < EXAMPLES_MAX && !watch.examples.contains(&example) {
+            if watch.examples.len() < CipherWatch::EXAMPLES_MAX
+                && !watch.examples.contains(&example)
+            {
                 watch.examples.push(example);
             }
         }

@@ -288,11 +288,7 @@ pub(crate) fn ml_kem_is_refused_before_strongswan_6() {
         assert!(try_start(&mut ready_lab(), plan).is_err());
     }
     let help = "\nhelp: install ";
-    runs_or_is_refused(
-        plan,
-        "cannot add ML-KEM-768 to its key exchange on gw1: ",
-        help,
-    );
+    runs_or_is_refused(plan, "cannot add ML-KEM to its key exchange on gw1: ", help);
 }
 
 pub(crate) fn the_kernels_esp_carries_the_path_or_is_reported_missing() {

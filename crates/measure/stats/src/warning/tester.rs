@@ -82,6 +82,7 @@ struct Taken {
 impl Taken {
     /// While tools ran, or a trial whose samples were taken.
     fn of(cpu: &Cpu) -> Option<Self> {
+        let (_, cpu) = cpu.most_taken();
         Some(Self {
             percent: cpu.taken_percent()?,
             hypervisor_percent: cpu.steal_ns.saturating_mul(100) / cpu.wall_ns,
@@ -94,10 +95,11 @@ impl Taken {
     /// In a frame trial; `None` in one that was too short to say.
     fn in_trial(trial: &FrameTrial) -> Option<Self> {
         let readings = trial.readings.as_deref()?;
+        let most = readings.most_taken();
         let cpu = Cpu {
             wall_ns: readings.wall_ns,
-            steal_ns: readings.machine.steal_ns,
-            foreign_ns: readings.machine.foreign_ns.unwrap_or(0),
+            steal_ns: most.steal_ns,
+            foreign_ns: most.foreign_ns.unwrap_or(0),
             ..Cpu::default()
         };
         Self::of(&cpu).map(|taken| Self {

@@ -10,11 +10,15 @@ use units::human::duration_ns;
 ///
 /// User time only: the kernel's work for the path cannot be distinguished from other work. Our own
 /// program's and the stations' few milliseconds are in it.
+///
+/// Of two machines it is judged by the one of which others took more.
 pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
+    let (host, cpu) = cpu.most_taken();
     let percent = cpu.taken_percent()?;
     let ms = |ns: u64| ns / 1_000_000;
+    let whose = host.map_or_else(String::new, |host| format!("on host {}, ", host.name()));
     let mut detail = format!(
-        "other programs took {} ms of CPU time and the hypervisor {} ms in {} ms: {percent} % of one core",
+        "{whose}other programs took {} ms of CPU time and the hypervisor {} ms in {} ms: {percent} % of one core",
         ms(cpu.foreign_ns),
         ms(cpu.steal_ns),
         ms(cpu.wall_ns)
@@ -24,10 +28,9 @@ pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
         detail += &format!("; all cores together were idle for {} ms", ms(idle_ns));
     }
     let failure = cpu.was_taken_from_path().then(|| {
-        let taken_ns = cpu.foreign_ns.saturating_add(cpu.steal_ns);
         let difference = format!(
-            "others took {} of CPU time in {} ({percent} % of one core) while no core was idle for as long",
-            duration_ns(taken_ns as f64),
+            "{whose}others took {} of CPU time in {} ({percent} % of one core) while no core was idle for as long",
+            duration_ns(cpu.taken_ns() as f64),
             duration_ns(cpu.wall_ns as f64)
         );
         let (cause, advice) = match cpu.steal_ns > cpu.foreign_ns {

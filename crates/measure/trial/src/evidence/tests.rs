@@ -17,6 +17,7 @@ mod changes;
 mod explained;
 pub(super) mod fixture;
 mod forms;
+mod machine;
 mod opened;
 mod tunnels;
 
@@ -492,39 +493,6 @@ fn processes_that_did_not_run_together_are_an_objection() {
     for ends_ms in [&[990, 1041][..], &[1000, 1051], &[949, 990], &[1000]] {
         assert_eq!(failing(ends_ms), ["processes-in-step"], "{ends_ms:?}");
     }
-}
-
-#[test]
-fn a_machine_that_works_for_others_is_reported() {
-    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
-    (fixture.cpu.foreign_ns, fixture.cpu.steal_ns) = (60 * MS, 40 * MS);
-    let detail = fixture.detail("machine-was-ours");
-    assert!(detail.ends_with("10 % of one core"), "{detail}");
-    fixture.cpu.steal_ns = 50 * MS;
-    let detail = fixture.detail("machine-was-ours");
-    assert!(
-        detail.ends_with("11 % of one core; the figure suffers"),
-        "{detail}"
-    );
-}
-
-#[test]
-fn a_machine_that_others_kept_from_the_path_spoils_the_figure() {
-    let mut fixture = Fixture::tcp(Adapter::Direct, 1);
-    (fixture.cpu.foreign_ns, fixture.cpu.idle_ns) = (920 * MS, Some(1500 * MS));
-    assert_eq!(fixture.failing(), Vec::<String>::new());
-    let detail = fixture.detail("machine-was-ours");
-    assert!(detail.contains("92 % of one core"), "{detail}");
-    // Had the others not run, the path could have had more.
-    fixture.cpu.idle_ns = Some(100 * MS);
-    assert_eq!(fixture.failing(), ["machine-was-ours"]);
-    let detail = fixture.detail("machine-was-ours");
-    assert!(detail.contains("idle for 100 ms"), "{detail}");
-    // Journals do not need to know it, and little is no reason.
-    fixture.cpu.idle_ns = None;
-    assert_eq!(fixture.failing(), Vec::<String>::new());
-    (fixture.cpu.foreign_ns, fixture.cpu.idle_ns) = (500 * MS, Some(0));
-    assert_eq!(fixture.failing(), Vec::<String>::new());
 }
 
 #[test]

@@ -273,22 +273,25 @@ fn frames_of_any_trial_that_pass_the_link_unseen_speak_against_the_trial() {
 
 #[test]
 fn loss_in_a_trial_with_a_full_queue_of_the_machine_is_not_booked_as_the_devices() {
-    let script = |capacity| Script {
+    let script = |capacity, two_machines| Script {
         capacity,
         backlog_drops: 7,
+        two_machines,
         ..Script::default()
     };
-    let reasons = reasons(script(25_000));
-    assert!(
-        reasons.len() == 1 && reasons[0].starts_with("losses-attributed: "),
-        "{reasons:?}"
-    );
-    assert!(
-        reasons[0].contains("of 500 lost frames up to 7 may be the tester's own loss"),
-        "{reasons:?}"
-    );
+    for two_machines in [false, true] {
+        let reasons = reasons(script(25_000, two_machines));
+        assert!(
+            reasons.len() == 1 && reasons[0].starts_with("losses-attributed: "),
+            "{reasons:?}"
+        );
+        assert!(
+            reasons[0].contains("of 500 lost frames up to 7 may be the tester's own loss"),
+            "{reasons:?}"
+        );
+    }
     // Nothing was lost.
-    let mut bench = StationBench::new(script(100_000));
+    let mut bench = StationBench::new(script(100_000, false));
     measured(
         run(&mut bench, &cell(test()), &Interrupt::new())
             .unwrap()

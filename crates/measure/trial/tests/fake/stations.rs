@@ -48,6 +48,8 @@ pub(crate) struct Script {
     pub(crate) past_the_link_in: Option<u64>,
     /// Frames that find a queue of the machine full in each trial, of no interface of the path.
     pub(crate) backlog_drops: u64,
+    /// B's side is another machine, and the backlogs are its.
+    pub(crate) two_machines: bool,
 }
 
 impl Default for Script {
@@ -70,6 +72,7 @@ impl Default for Script {
             },
             past_the_link_in: None,
             backlog_drops: 0,
+            two_machines: false,
         }
     }
 }

@@ -90,6 +90,7 @@ pub(crate) struct TestLab {
     // Dropped first.
     pub(crate) lab: NamespaceLab,
     pub(crate) interrupt: Interrupt,
+    plan: LabPlan,
     _folder: TempDir,
 }
 
@@ -109,6 +110,7 @@ impl TestLab {
         Self {
             lab,
             interrupt,
+            plan: plan.clone(),
             _folder: folder,
         }
     }
@@ -119,7 +121,13 @@ impl TestLab {
     }
 
     pub(crate) fn record(&mut self, cell: &Cell) -> TrialRecord {
-        self.record_on(cell, links(&plan(cell), cell))
+        self.record_on(cell, self.links(cell))
+    }
+
+    /// The links of a cell, as the lab's plan has them.
+    fn links(&self, cell: &Cell) -> Links {
+        let lab = self.plan.clone();
+        links(&Plan { lab, ..plan(cell) }, cell)
     }
 
     fn record_on(&mut self, cell: &Cell, links: Links) -> TrialRecord {
@@ -131,7 +139,7 @@ impl TestLab {
     /// starve a paced sender or delay the start of processes; checks detect that, which is not
     /// tested here: such a trial is repeated, and then the test is skipped.
     pub(crate) fn measured(&mut self, cell: &Cell) -> Measured {
-        self.measured_on(cell, links(&plan(cell), cell))
+        self.measured_on(cell, self.links(cell))
     }
 
     /// As [`measured`](Self::measured), on links of another kind.

@@ -51,6 +51,10 @@ pub(super) fn readings() -> impl Strategy<Value = TrialReadings> {
                     foreign_ns,
                     pressure_ns,
                 },
+                machine_b: pressure_ns.map(|steal_ns| MachineTime {
+                    steal_ns,
+                    ..MachineTime::default()
+                }),
                 clocks: clocks.map(|(ahead_ns, faster_ppb, within_ns)| ClockAgreement {
                     ahead_ns,
                     faster_ppb,

@@ -72,7 +72,7 @@ pub(super) fn pollers<'a>(external: &External, site: &Site<'a>) -> Result<Vec<Po
             continue;
         };
         let runner = external.runner(site)?;
-        let mut readers = Vec::new();
+        let (mut readers, mut sources) = (Vec::new(), Vec::new());
         for (number, reading) in monitor.readings.iter().enumerate() {
             if let Source::Command(command) = &reading.source {
                 let command = BoxCommand {
@@ -81,17 +81,12 @@ pub(super) fn pollers<'a>(external: &External, site: &Site<'a>) -> Result<Vec<Po
                     limit: runner.limit(),
                 };
                 readers.push(Reader::Command(number, command));
+            } else {
+                let is_counter = reading.kind == ReadingKind::Counter;
+                sources.push((number, &reading.source, is_counter));
             }
         }
-        let sources = monitor
-            .readings
-            .iter()
-            .enumerate()
-            .map(|(number, reading)| {
-                let is_counter = reading.kind == ReadingKind::Counter;
-                (number, &reading.source, is_counter)
-            });
-        let queries = Queries::prepare(sources);
+        let queries = Queries::prepare(sources.into_iter());
         let queries = queries.map_err(|error| cannot_read(site, gateway, &error))?;
         readers.push(Reader::Queries(queries));
         pollers.push(Poller::of_box(

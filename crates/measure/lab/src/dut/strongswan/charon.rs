@@ -105,9 +105,8 @@ pub(super) fn program_on(site: &Site<'_>, plan: &StrongSwan, node: &dyn Node) ->
         let version = version.unwrap_or("unknown");
         if answers::numbers(version) < (6, 0) {
             return refuse(format!(
-                "cannot add ML-KEM-768 to its key exchange on {name}: strongSwan {version} has \
-                 none (RFC 9370 came with 6.0)\n\
-                 help: install strongSwan 6, or set `ml_kem: false`"
+                "cannot add ML-KEM to its key exchange on {name}: strongSwan {version} has none \
+                 (RFC 9370 came with 6.0)\nhelp: install strongSwan 6, or leave ML-KEM out"
             ));
         }
     }
@@ -180,10 +179,14 @@ impl Gateway<'_> {
                 how_to_get("charon")
             )));
         }
-        if plan.ml_kem && !algorithms.keys().any(|path| path.ends_with("/ML_KEM_768")) {
+        let lacks = |exchange| {
+            let is_it = |path: &String| path.rsplit('/').next() == Some(exchange);
+            !algorithms.keys().any(is_it)
+        };
+        if let Some(exchange) = self.half.ml_kem().filter(|exchange| lacks(*exchange)) {
             return Err(self.error(format!(
-                "cannot add ML-KEM-768 to its key exchange on {name}: no plugin of strongSwan \
-                 {version} has it\nhelp: install the plugin `ml`, or set `ml_kem: false`"
+                "cannot add {exchange} to its key exchange on {name}: no plugin of strongSwan \
+                 {version} has it\nhelp: install the plugin `ml`, or leave ML-KEM out"
             )));
         }
         let mut facts = vec![("version", version)];

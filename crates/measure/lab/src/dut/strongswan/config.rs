@@ -169,6 +169,11 @@ impl<'a> Half<'a> {
             .collect()
     }
 
+    /// The ML-KEM of its key exchange, as the daemon lists it.
+    pub(super) fn ml_kem(&self) -> Option<&'static str> {
+        ml_kem_of(&self.proposal)
+    }
+
     /// Number of pairs of SAs.
     pub(super) fn sas(&self) -> usize {
         self.children.len()
@@ -311,6 +316,14 @@ fn proposal(ml_kem: bool) -> String {
     format!("aes256gcm16-prfsha384-{exchange}")
 }
 
+/// Returns the daemon's name of the ML-KEM in a proposal, or in what the daemon lists.
+pub(super) fn ml_kem_of(text: &str) -> Option<&'static str> {
+    let word = text.to_ascii_lowercase().replace('_', "");
+    let names = ["ML_KEM_512", "ML_KEM_768", "ML_KEM_1024"];
+    let is_it = |name: &&str| word.contains(&name.to_ascii_lowercase().replace('_', ""));
+    names.into_iter().find(is_it)
+}
+
 /// Returns the plugins that a daemon loads.
 pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
     let ml_kem = plan.ml_kem.then_some("ml");
@@ -431,6 +444,9 @@ mod tests {
             "{all}"
         );
         assert!(all.contains("ppk_required = yes\n"), "{all}");
+        assert_eq!(half(&plan).ml_kem(), Some("ML_KEM_768"));
+        assert_eq!(ml_kem_of("ML_KEM_1024"), Some("ML_KEM_1024"));
+        assert_eq!(half(&PLAN).ml_kem(), None);
         assert_eq!(half(&plan).expected()["t/ppk_id"], PPK_ID);
         assert!(
             daemon(&plan, "unix:///run/x", None).contains(" ml kernel-libipsec kernel-netlink ")

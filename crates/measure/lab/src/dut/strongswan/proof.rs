@@ -1,7 +1,7 @@
 //! State of a gateway's SAs: the check against the request, and counters.
 
 use super::answers::{self, Answer};
-use super::config::CONNECTION;
+use super::config::{CONNECTION, ml_kem_of};
 use super::gateway::Gateway;
 use super::suites;
 use crate::Result;
@@ -35,12 +35,14 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
         let is = if with_ppk { "are" } else { "are not" };
         return fail(format!("keys {is} made with a PPK"));
     }
-    let ml_kem = sas
+    let ml_kem = gateway.half.ml_kem();
+    let exchanged = sas
         .iter()
-        .find(|(path, value)| !path.contains("/child-sas/") && value.contains("ML_KEM_768"));
-    if ml_kem.is_some() != plan.ml_kem {
-        let was = if plan.ml_kem { "was no" } else { "was an" };
-        return fail(format!("there {was} ML-KEM-768 in the key exchange"));
+        .filter(|(path, _)| !path.contains("/child-sas/"))
+        .find_map(|(_, value)| ml_kem_of(value));
+    if exchanged != ml_kem {
+        let [is, should] = [exchanged, ml_kem].map(|it| it.unwrap_or("no ML-KEM"));
+        return fail(format!("there was {is} in the key exchange, not {should}"));
     }
     let section = format!("{CONNECTION}/child-sas");
     let children: Vec<_> = answers::sections(&sas, &section)
@@ -83,8 +85,8 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
         of_ike("prf-alg"),
         of_ike("dh-group")
     );
-    for (added, what) in [(plan.ml_kem, "/ML_KEM_768"), (with_ppk, "/PPK")] {
-        ike += if added { what } else { "" };
+    for added in [ml_kem, with_ppk.then_some("PPK")].into_iter().flatten() {
+        ike += &format!("/{added}");
     }
     Ok(vec![("suite", plan.suite.name().to_owned()), ("ike", ike)])
 }

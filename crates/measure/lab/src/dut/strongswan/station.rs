@@ -1,7 +1,7 @@
 //! A daemon on a station that is the peer of a gateway outside.
 
 use super::charon::{self, Place, program_on};
-use super::config::Half;
+use super::config::{Half, ml_kem_of};
 use super::gateway::Gateway;
 use super::secrets::Secrets;
 use super::{KEYS_LOG, NAT_PORT, SEQUENCES, proof, tunnels};
@@ -28,10 +28,8 @@ impl IkeStation {
             IkeSecrets::Psk(_) => IkeAuth::Psk,
             IkeSecrets::Certificates { .. } => IkeAuth::Certificates,
         };
-        let proposes = |exchange| {
-            let proposal = peer.proposal.as_deref();
-            proposal.is_some_and(|proposal| proposal.contains(exchange))
-        };
+        let proposal = peer.proposal.as_deref();
+        let proposes_ml_kem = proposal.is_some_and(|proposal| ml_kem_of(proposal).is_some());
         Self {
             plan: StrongSwan {
                 // Its kernel carries none of these packets.
@@ -39,7 +37,7 @@ impl IkeStation {
                 suite,
                 auth,
                 ppk: peer.ppk.is_some(),
-                ml_kem: peer.ml_kem || proposes("mlkem768"),
+                ml_kem: peer.ml_kem || proposes_ml_kem,
                 tunnels,
             },
             peer,

@@ -9,7 +9,7 @@ use crate::evidence::gateway::IN_FLIGHT_PACKETS;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, then_repeat, then_repeat_or};
 use campaign::plan::{Adapter, LinkForm, Role};
 use journal::record::{
-    Check, CipherWatch, Cpu, Explanation, FrameTrial, LinkTraffic, TrialReadings,
+    Check, CipherWatch, Cpu, Explanation, FrameTrial, LinkTraffic, MachineTime, TrialReadings,
 };
 use units::human;
 
@@ -484,7 +484,7 @@ fn losses_attributed(observed: &FrameObserved<'_>) -> Option<Check> {
         |of: fn(&TrialReadings) -> u64| read(observed).map(|(_, _, it)| of(it)).sum::<u64>();
     let mut detail = format!(
         "before the receiving station's port {} frames found a queue full, at the device or an element of \
-         the path {}, and elsewhere on this machine {}",
+         the path {}, and elsewhere on the stations' machines {}",
         drops(|it| it.drops.station),
         drops(|it| it.drops.device),
         drops(|it| it.drops.unattributed)
@@ -524,9 +524,9 @@ fn losses_attributed(observed: &FrameObserved<'_>) -> Option<Check> {
                 place(*read),
                 count(read.1.unattributed_loss(), read.1.sent, "frame")
             ),
-            "a queue of this machine was full, which is none of the device or the path",
+            "a queue of a station's machine was full, which is none of the device or the path",
             then_repeat(
-                "stop other programs that send on this machine, or raise net.core.netdev_max_backlog (`cipherbench \
+                "stop other programs that send on that machine, or raise net.core.netdev_max_backlog (`cipherbench \
                  doctor --apply`)",
             ),
         )
@@ -547,15 +547,16 @@ const fn percent(part_ns: u64, whole_ns: u64) -> u64 {
     }
 }
 
-/// What others took of the machine in the trials: a fact, with the worst trial.
+/// What others took of the machine in the trials, of two machines the one of which they took more:
+/// a fact, with the worst trial.
 fn machine_in_trials(observed: &FrameObserved<'_>) -> Option<Check> {
     let readings: Vec<&TrialReadings> = read(observed).map(|(_, _, it)| it).collect();
     let wall_ns: u64 = readings.iter().map(|it| it.wall_ns).sum();
-    let taken_ns: u64 = readings.iter().map(|it| it.taken_ns()).sum();
-    let steal_ns: u64 = readings.iter().map(|it| it.machine.steal_ns).sum();
-    let waited = readings.iter().map(|it| it.machine.pressure_ns);
-    let waited_ns: Option<u64> = waited.sum();
-    let share = |it: &TrialReadings| percent(it.taken_ns(), it.wall_ns);
+    let most: Vec<_> = readings.iter().map(|it| it.most_taken()).collect();
+    let taken_ns: u64 = most.iter().map(MachineTime::taken_ns).sum();
+    let steal_ns: u64 = most.iter().map(|it| it.steal_ns).sum();
+    let waited_ns: Option<u64> = most.iter().map(|it| it.pressure_ns).sum();
+    let share = |it: &TrialReadings| percent(it.most_taken().taken_ns(), it.wall_ns);
     // Time is counted in steps of 10 ms, so that a short trial shows a large share for one.
     let long = read(observed).filter(|(_, _, it)| it.wall_ns >= Cpu::MACHINE_FROM_NS);
     let worst = long.max_by_key(|(_, _, it)| share(it));

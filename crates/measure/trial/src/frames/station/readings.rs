@@ -7,7 +7,7 @@
 
 use crate::error::TrialError;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, Gateway, IN_FLIGHT_PACKETS, counted_since};
-use crate::reading::{difference, nanoseconds, nodes, steady};
+use crate::reading::{by_machine, difference, nanoseconds, nodes, steady};
 use crate::watch::{CipherLinkWatch, WatchPoint};
 use campaign::plan::{Cell, Role};
 use journal::record::{
@@ -29,6 +29,8 @@ pub(super) struct PathReader<'a> {
     /// On from before the first trial until the rig is dropped.
     watch: Option<CipherLinkWatch<'a>>,
     path: FramePath,
+    /// The nodes of each machine, A's first.
+    machines: Vec<Vec<NodeId>>,
     /// Whether the stations are joined directly.
     is_rig: bool,
     /// Whether the device's counters are checked.
@@ -66,6 +68,7 @@ impl<'a> PathReader<'a> {
             look,
             watch: watch.transpose()?,
             path: path.clone(),
+            machines: by_machine(bench)?,
             is_rig,
             counts_work: adapter.encryptor().is_some() && !is_rig,
             last: State {
@@ -145,7 +148,8 @@ impl<'a> PathReader<'a> {
             watch,
             dut: counted.and_then(|counted| self.work(&counted, duplex)),
             drops: self.drops(before, duplex),
-            machine: machine(before, now),
+            machine: machine(before, now, &self.machines[0]),
+            machine_b: self.machines.get(1).map(|on_b| machine(before, now, on_b)),
             clocks: None,
         }
     }
@@ -231,12 +235,12 @@ impl<'a> PathReader<'a> {
             drops.station += own.max(peer);
         }
         let ends = [source, sink].map(|end| (end.node, end.interface.as_str()));
-        let mut by_interface = 0;
+        let mut by_interface = BTreeMap::<NodeId, u64>::new();
         for (node, reading) in &self.last.nodes {
             for name in reading.interfaces.keys() {
                 let at = (*node, name.as_str());
                 let dropped = self.interface(before, at).map_or(0, |it| it.rx_dropped);
-                by_interface += dropped;
+                *by_interface.entry(*node).or_default() += dropped;
                 if !is_station(*node) && !ends.contains(&at) {
                     drops.device += dropped;
                 }
@@ -248,10 +252,15 @@ impl<'a> PathReader<'a> {
                 false => drops.device_sockets += sockets,
             }
         }
-        // All nodes share one machine; any of them has its count.
-        let backlog = |state: &State| state.nodes.get(&NodeId::A).map_or(0, |it| it.backlog_drops);
-        let all = backlog(&self.last).saturating_sub(backlog(before));
-        drops.unattributed = all.saturating_sub(by_interface);
+        let unattributed = self.machines.iter().map(|on_it| {
+            // Any node of a machine has its count.
+            let backlog =
+                |state: &State| state.nodes.get(&on_it[0]).map_or(0, |it| it.backlog_drops);
+            let all = backlog(&self.last).saturating_sub(backlog(before));
+            let known = on_it.iter().filter_map(|node| by_interface.get(node));
+            all.saturating_sub(known.sum())
+        });
+        drops.unattributed = unattributed.sum();
         drops
     }
 
@@ -307,19 +316,21 @@ fn read_nodes(
     Ok((readings, processes))
 }
 
-/// What others took of the machine between two states.
-fn machine(before: &State, now: &State) -> MachineTime {
-    // All nodes share one machine; any of them can read it.
-    let of = |state: &State| state.nodes.get(&NodeId::A).cloned().unwrap_or_default();
+/// What others took of the machine of these nodes between two states.
+fn machine(before: &State, now: &State, on_it: &[NodeId]) -> MachineTime {
+    // Any of them can read it.
+    let of = |state: &State| state.nodes.get(&on_it[0]).cloned().unwrap_or_default();
     let (earlier, later) = (of(before), of(now));
-    let own = now.processes.iter().map(|(process, time)| {
+    let its = now.processes.iter();
+    let its = its.filter(|((node, _), _)| on_it.contains(node));
+    let own = its.map(|(process, time)| {
         let earlier = before.processes.get(process).copied().unwrap_or_default();
         time.user_ns.saturating_sub(earlier.user_ns)
     });
     let own: u64 = own.sum();
     // A process of the device that is gone took its time with it.
     let mut dut = before.dut_processes.iter();
-    let gone = dut.any(|it| !now.dut_processes.contains(it));
+    let gone = dut.any(|it| on_it.contains(&it.0) && !now.dut_processes.contains(it));
     let user = later
         .machine
         .user_ns

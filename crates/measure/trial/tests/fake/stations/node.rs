@@ -27,6 +27,10 @@ fn counter(world: &mut World, node: NodeId) -> &mut InterfaceCounters {
 }
 
 impl StationNode {
+    fn is_on_b(&self) -> bool {
+        matches!(self.id, NodeId::Gw2 | NodeId::B)
+    }
+
     fn error(&self, reason: &str) -> LabError {
         LabError::Node {
             node: self.id.name(),
@@ -239,7 +243,10 @@ impl Node for StationNode {
                 protocol,
                 program: "fake".to_owned(),
                 pid: 1,
-                boot_id: "fake".to_owned(),
+                boot_id: match world.script.two_machines && self.is_on_b() {
+                    true => "another".to_owned(),
+                    false => "fake".to_owned(),
+                },
                 clock: String::new(),
                 cores: 2,
                 cpus: Vec::new(),
@@ -297,7 +304,10 @@ impl Node for StationNode {
                 let found = *counter(&mut world, self.id);
                 Response::Readings(NodeReading {
                     interfaces: [(interface, found)].into(),
-                    backlog_drops: world.trials * world.script.backlog_drops,
+                    backlog_drops: match world.script.two_machines && !self.is_on_b() {
+                        true => 0,
+                        false => world.trials * world.script.backlog_drops,
+                    },
                     processes: vec![CpuTime::default(); processes.len()],
                     ..NodeReading::default()
                 })

@@ -110,11 +110,11 @@ while True:
         print(error, flush=True)
 ";
 
-/// Starts a script in a box and waits until it is ready.
+/// Starts a script in a box and waits until it is ready, and not what an earlier one printed.
 fn started(rack: &Rack, number: usize, command: &str) -> String {
     let named = rack.path(&format!("box{number}")).display().to_string();
     format!(
-        "{command} > {named}.log 2>&1 & echo $! > {named}.pid\n\
+        ": > {named}.log; {command} > {named}.log 2>&1 & echo $! > {named}.pid\n\
          until grep -q ^ready {named}.log\n\
          do kill -0 $! || {{ cat {named}.log >&2; exit 1; }}; sleep 0.01; done"
     )

@@ -1,8 +1,7 @@
 //! One box between the cables, of which the station is the peer: strongSwan and wireguard-go,
 //! started by commands as any other box.
 
-use super::lab_of;
-use super::rack::{Rack, adapter};
+use super::rack::{Rack, adapter, shipped};
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::one_gateway::{is_missing, skip};
 use crate::trials::TestLab;
@@ -28,17 +27,34 @@ connections {
     remote_addrs = 192.0.2.2
     proposals = aes256-sha256-modp2048
     mobike = no
-    local { auth = psk
+    PPK_OF_CONNECTION
+    local { auth = METHOD
+      CERTIFICATE
       id = edge.example }
-    remote { auth = psk
+    remote { auth = METHOD
+      AUTHORITY
       id = bench.example }
     children { all { local_ts = SELECTORS_A
       remote_ts = SELECTORS_B
+      rekey_time = REKEY_TIME
+      rand_time = 0
+      life_time = 1h
       esp_proposals = {suite_word} } }
   }
 }
-secrets { ike-1 { id-1 = edge.example
-  secret = \"a secret of the test\" } }
+secrets { SECRETS }
+";
+
+/// An authority, and certificates by it of the box and of the station.
+const CERTIFICATES: &str = "
+cd \"$1\"; mkdir x509 x509ca private
+new() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \"$@\"; }
+new -subj '/CN=Authority of the test' -keyout authority.key -out x509ca/authority.pem
+for name in edge bench; do
+    new -subj /CN=$name -addext subjectAltName=DNS:$name.example \\
+        -CA x509ca/authority.pem -CAkey authority.key -keyout private/$name.pem -out x509/$name.pem
+done
+chmod 600 private/*
 ";
 
 const STRONGSWAN: &str = "
@@ -107,17 +123,77 @@ fn gateway(
     }
 }
 
+/// What differs among the gateways of the tests.
+#[derive(Clone, Copy, Default)]
+struct Tunnel {
+    /// Selectors are all addresses.
+    any_address: bool,
+    /// Both have certificates, and not a pre-shared key.
+    certificates: bool,
+    /// A post-quantum pre-shared key is required too.
+    ppk: bool,
+    /// The box renews the keys every second.
+    renews: bool,
+}
+
 /// A strongSwan with kernel-libipsec. Its TUN device gets the route to all test addresses behind
 /// the station: its own are for whole networks only.
-fn strongswan(rack: &Rack, any_address: bool) -> External {
+fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
+    let Tunnel {
+        any_address,
+        certificates,
+        ppk,
+        renews,
+    } = tunnel;
     let folder = rack.folder.path().display().to_string();
     let selectors = match any_address {
         true => ["0.0.0.0/0", "0.0.0.0/0"],
         false => ["198.18.0.0/16", "198.19.0.0/16"],
     };
-    let text = SWANCTL
+    let mut secrets = String::new();
+    let mut words = [
+        ("METHOD", "psk"),
+        ("CERTIFICATE", ""),
+        ("AUTHORITY", ""),
+        ("PPK_OF_CONNECTION", ""),
+    ];
+    if certificates {
+        words = [
+            ("METHOD", "pubkey"),
+            ("CERTIFICATE", "certs = edge.pem"),
+            ("AUTHORITY", "cacerts = authority.pem"),
+            ("PPK_OF_CONNECTION", ""),
+        ];
+    } else {
+        secrets += "ike-1 { id-1 = edge.example\n  secret = \"a secret of the test\" }\n";
+    }
+    if ppk {
+        words[3].1 = "ppk_id = lab-ppk\n    ppk_required = yes";
+        secrets += "ppk-1 { id = lab-ppk\n  secret = \"a second secret of the test\" }\n";
+    }
+    let text = words
+        .into_iter()
+        .fold(SWANCTL.to_owned(), |text, (from, to)| {
+            text.replace(from, to)
+        })
         .replace("SELECTORS_A", selectors[0])
-        .replace("SELECTORS_B", selectors[1]);
+        .replace("SELECTORS_B", selectors[1])
+        .replace("REKEY_TIME", if renews { "1s" } else { "0" })
+        .replace("SECRETS", &secrets);
+    let auth = match certificates {
+        true => {
+            // Made once for all gateways of a rack.
+            if !rack.path("x509").exists() {
+                run_script(CERTIFICATES, &folder);
+            }
+            IkeSecrets::Certificates {
+                authority: rack.path("x509ca/authority.pem"),
+                certificate: rack.path("x509/bench.pem"),
+                key: rack.path("private/bench.pem"),
+            }
+        }
+        false => IkeSecrets::Psk(secret(rack, "psk", "a secret of the test\n")),
+    };
     fs::write(
         rack.path("strongswan.conf"),
         STRONGSWAN.replace("FOLDER", &folder),
@@ -147,8 +223,11 @@ fn strongswan(rack: &Rack, any_address: bool) -> External {
     ));
     up.push("ip link set ipsec0 mtu 1400 txqueuelen 5000 up; ip route replace {test_network_b} dev ipsec0 metric 1".to_owned());
     let peer = GatewayPeer::Ike(IkePeer {
-        auth: IkeSecrets::Psk(secret(rack, "psk", "a secret of the test\n")),
-        ppk: None,
+        auth,
+        ppk: ppk.then(|| {
+            let file = secret(rack, "ppk", "a second secret of the test\n");
+            (file, "lab-ppk".to_owned())
+        }),
         own_id: Some("bench.example".to_owned()),
         box_id: Some("edge.example".to_owned()),
         proposal: Some("aes256-sha256-modp2048".to_owned()),
@@ -161,10 +240,25 @@ fn strongswan(rack: &Rack, any_address: bool) -> External {
         suite: Suite::Aes256Gcm,
         udp: true,
     };
-    External {
+    let mut device = External {
         suite_word: Some("aes256gcm16".to_owned()),
         ..gateway(rack, carrier, 4500, up, peer)
-    }
+    };
+    device.boxes[0].counters = [(
+        "renewals".to_owned(),
+        format!("grep -c 'CHILD_SA.*established' {folder}/box.log"),
+    )]
+    .into();
+    device
+}
+
+/// Runs a shell script that must succeed, with one argument.
+fn run_script(script: &str, argument: &str) {
+    let output = Command::new("sh")
+        .args(["-euc", script, "sh", argument])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// All that was sent through the one gateway came, and the station was its peer.
@@ -180,41 +274,54 @@ fn assert_alone(measured: &Measured, direction: Direction) {
     assert_eq!(measured.cpu.dut_ns, None, "the box has cores of its own");
 }
 
-fn measure(lab: &mut TestLab, device: &External, direction: Direction) -> Measured {
+fn measure(lab: &mut TestLab, device: &External, direction: Direction, ms: u64) -> Measured {
     let mut traffic = short(direction);
     traffic.frames.tunnels = device.tunnels.into();
-    let measured = lab.measured(&frames(adapter(device.clone()), traffic, load(200)));
-    assert_all_came(&measured, 200, 1);
+    let measured = lab.measured(&frames(adapter(device.clone()), traffic, load(ms)));
+    assert_all_came(&measured, ms, 1);
     assert_alone(&measured, direction);
     measured
 }
 
 pub(super) fn ike() {
     let rack = Rack::with_one_box();
-    if is_missing(adapter(strongswan(&rack, false))) {
+    if is_missing(adapter(strongswan(&rack, Tunnel::default()))) {
         return;
     }
     let before = Rack::addresses();
-    let mut lab = TestLab::on(&lab_of(&rack));
-    for (any_address, tunnels, suite, word) in [
-        (false, 1, Suite::Aes256Gcm, "aes256gcm16"),
-        (
-            false,
-            3,
-            Suite::from_name("aes-128-cbc-hmac-sha256").unwrap(),
-            "aes128-sha256",
-        ),
-        (true, 1, Suite::ChaCha20Poly1305, "chacha20poly1305"),
+    let mut lab = TestLab::on(&shipped("gateway.yaml"));
+    let plain = Tunnel::default();
+    let mixed = Tunnel {
+        any_address: true,
+        ppk: true,
+        ..plain
+    };
+    let renewed = Tunnel {
+        certificates: true,
+        ppk: true,
+        renews: true,
+        ..plain
+    };
+    for (tunnel, tunnels, suite, word) in [
+        (plain, 1, "aes-256-gcm", "aes256gcm16"),
+        (renewed, 3, "aes-128-cbc-hmac-sha256", "aes128-sha256"),
+        (mixed, 1, "chacha20-poly1305", "chacha20poly1305"),
     ] {
-        let mut device = strongswan(&rack, any_address);
+        let mut device = strongswan(&rack, tunnel);
         device.tunnels = tunnels;
-        device.carrier.as_mut().unwrap().suite = suite;
+        device.carrier.as_mut().unwrap().suite = Suite::from_name(suite).unwrap();
         device.suite_word = Some(word.to_owned());
+        // The second trial, of the evidence, is as long as the first: it sees a renewal too.
+        let ms = if tunnel.renews { 1200 } else { 200 };
         for direction in [Direction::Encrypt, Direction::Decrypt] {
-            let measured = measure(&mut lab, &device, direction);
+            let measured = measure(&mut lab, &device, direction, ms);
             let facts = &measured.evidence.dut_facts;
-            assert_eq!(facts["gw1/suite"], suite.name(), "{facts:?}");
-            assert!(facts["gw1/ike"].contains("MODP_2048"), "{facts:?}");
+            assert_eq!(facts["gw1/suite"], suite, "{facts:?}");
+            let ike = &facts["gw1/ike"];
+            assert!(ike.contains("MODP_2048"), "{facts:?}");
+            assert_eq!(ike.ends_with("/PPK"), tunnel.ppk, "{facts:?}");
+            let renewals = measured.evidence.dut_counters["gw1/renewals"];
+            assert_eq!(renewals > 0, tunnel.renews, "{renewals}");
         }
     }
     drop(lab);
@@ -224,7 +331,7 @@ pub(super) fn ike() {
 
 pub(super) fn wireguard() {
     let rack = Rack::with_one_box();
-    let mut lab = TestLab::on(&lab_of(&rack));
+    let mut lab = TestLab::on(&shipped("gateway.yaml"));
     let host = lab.lab.node(NodeId::Host);
     let located = |program| host.locate(program).unwrap();
     let started = match (located("wireguard-go"), located("boringtun-cli")) {
@@ -262,7 +369,7 @@ pub(super) fn wireguard() {
     };
     let device = gateway(&rack, carrier, 51820, up, peer);
     for direction in [Direction::Encrypt, Direction::Decrypt] {
-        measure(&mut lab, &device, direction);
+        measure(&mut lab, &device, direction, 200);
     }
     drop(lab);
     assert!(rack.has_all_back());
@@ -288,10 +395,10 @@ fn wg(words: &[&str], input: &str) -> String {
 
 pub(super) fn refused() {
     let rack = Rack::with_one_box();
-    if is_missing(adapter(strongswan(&rack, false))) {
+    if is_missing(adapter(strongswan(&rack, Tunnel::default()))) {
         return;
     }
-    let mut lab = TestLab::on(&lab_of(&rack));
+    let mut lab = TestLab::on(&shipped("gateway.yaml"));
     let reason = |lab: &mut TestLab, mut device: External| {
         device.ready_ns = 3_000_000_000;
         let cell = frames(adapter(device), short(Direction::Encrypt), load(200));
@@ -306,17 +413,17 @@ pub(super) fn refused() {
         };
         change(peer);
     };
-    let mut other_key = strongswan(&rack, false);
+    let mut other_key = strongswan(&rack, Tunnel::default());
     ike(&mut other_key, &|peer| {
         peer.auth = IkeSecrets::Psk(secret(&rack, "other", "another secret\n"));
     });
     let said = reason(&mut lab, other_key);
     assert!(said.contains("AUTH"), "{said}");
-    let mut other_suite = strongswan(&rack, false);
+    let mut other_suite = strongswan(&rack, Tunnel::default());
     other_suite.carrier.as_mut().unwrap().suite = Suite::ChaCha20Poly1305;
     let said = reason(&mut lab, other_suite);
     assert!(said.contains("NO_PROPOSAL_CHOSEN"), "{said}");
-    let mut readable = strongswan(&rack, false);
+    let mut readable = strongswan(&rack, Tunnel::default());
     ike(&mut readable, &|peer| {
         let path = secret(&rack, "readable", "x\n");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -327,7 +434,7 @@ pub(super) fn refused() {
         said.contains("chmod 600") && !said.contains("'x'"),
         "{said}"
     );
-    let mut absent = strongswan(&rack, false);
+    let mut absent = strongswan(&rack, Tunnel::default());
     ike(&mut absent, &|peer| {
         peer.auth = IkeSecrets::Psk("/nowhere/psk".into());
     });
@@ -336,6 +443,16 @@ pub(super) fn refused() {
         said.contains("/nowhere/psk cannot be read: No such file"),
         "{said}"
     );
+    for exchange in ["mlkem768", "mlkem1024"] {
+        let mut hybrid = strongswan(&rack, Tunnel::default());
+        ike(&mut hybrid, &|peer| {
+            peer.proposal = Some(format!("aes256-sha256-x25519-ke1_{exchange}"));
+        });
+        let said = reason(&mut lab, hybrid);
+        // Where the station's daemon has it, the box wants another exchange.
+        let refused = said.contains("cannot add ML-KEM") && said.contains("install strongSwan 6");
+        assert!(refused || said.contains("NO_PROPOSAL_CHOSEN"), "{said}");
+    }
     drop(lab);
     assert!(rack.has_all_back());
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                 the test's own network namespace
-//!  cable1 o------.   tap1 o--.  .--o tap2   .------o cable2      interfaces that the run takes
+//!    eth1 o------.   eth3 o--.  .--o eth4   .------o eth2        interfaces that the run takes
 //!               eth0        wan    wan     eth0
 //!              .-----------------. .-----------------.
 //!              |      box 1      | |      box 2      |           a network namespace each
@@ -11,11 +11,11 @@
 //!
 //! The boxes do what their commands say: forward in clear, or run the real encryptor.
 
-use campaign::plan::{Adapter, Cables, Carrier, External, ExternalBox, Form};
+use campaign::plan::{Adapter, Cables, Carrier, External, ExternalBox, Form, LabPlan};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use wire::Suite;
@@ -27,6 +27,15 @@ pub(super) const IDLE_MTU: &str = "1496";
 pub(super) const TESTER: &str = "198.51.100.1";
 /// The box's.
 pub(super) const MANAGED: &str = "198.51.100.11";
+
+/// A lab that is shipped, as its file says.
+pub(super) fn shipped(file: &str) -> LabPlan {
+    let labs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../labs");
+    let lab = campaign::load_lab(&labs.join(file));
+    lab.unwrap_or_else(|mistakes| panic!("{mistakes}"))
+        .plan()
+        .clone()
+}
 
 /// What a box does with packets for the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,13 +102,13 @@ impl Rack {
         run("ip link set lo up");
         let boxes = [namespace(), namespace()];
         let [first, second] = boxes.each_ref().map(Child::id);
-        for (number, pid) in [(1, first), (2, second)] {
+        for ((cable, tap), pid) in [(("eth1", "eth3"), first), (("eth2", "eth4"), second)] {
             run(&format!(
-                "ip link add cable{number} mtu {IDLE_MTU} type veth peer name eth0 netns {pid}"
+                "ip link add {cable} mtu {IDLE_MTU} type veth peer name eth0 netns {pid}"
             ));
             if tapped {
                 run(&format!(
-                    "ip link add tap{number} mtu {IDLE_MTU} type veth peer name wan netns {pid}"
+                    "ip link add {tap} mtu {IDLE_MTU} type veth peer name wan netns {pid}"
                 ));
             }
         }
@@ -109,8 +118,8 @@ impl Rack {
             ));
         }
         // One is up and one has an offload off: so they are to be given back.
-        run("ip link set cable1 up");
-        run("ethtool -K cable2 gso off");
+        run("ip link set eth1 up");
+        run("ethtool -K eth2 gso off");
         let folder = tempfile::tempdir().unwrap();
         let rack = Self {
             boxes,
@@ -127,13 +136,13 @@ impl Rack {
         run("ip link set lo up");
         let boxes = [namespace(), namespace()];
         let pid = boxes[0].id();
-        for (cable, port) in [("cable1", "eth0"), ("cable2", "wan")] {
+        for (cable, port) in [("eth1", "eth0"), ("eth2", "wan")] {
             run(&format!(
                 "ip link add {cable} mtu {IDLE_MTU} type veth peer name {port} netns {pid}"
             ));
         }
-        run("ip link set cable1 up");
-        run("ethtool -K cable2 gso off");
+        run("ip link set eth1 up");
+        run("ethtool -K eth2 gso off");
         Self {
             boxes,
             folder: tempfile::tempdir().unwrap(),
@@ -156,10 +165,10 @@ impl Rack {
     }
 
     pub(super) fn cables(&self) -> Cables {
-        let tap = ["tap1", "tap2"].map(str::to_owned);
+        let tap = ["eth3", "eth4"].map(str::to_owned);
         Cables {
-            station_a: "cable1".to_owned(),
-            station_b: "cable2".to_owned(),
+            station_a: "eth1".to_owned(),
+            station_b: "eth2".to_owned(),
             tap: self.tapped.then_some(tap),
             tap_host: None,
             gateway_a: [10, 1, 0, 1].into(),
@@ -240,7 +249,7 @@ impl Rack {
                 let named = format!("{folder}/box{number}");
                 up.push(format!("printf '{config}' > {named}.yaml"));
                 let start = format!(
-                    "{this} encrypt --config {named}.yaml > {named}.log 2>&1 & echo $! > {named}.pid\n\
+                    ": > {named}.log; {this} encrypt --config {named}.yaml > {named}.log 2>&1 & echo $! > {named}.pid\n\
                      until grep -q ^ready {named}.log\n\
                      do kill -0 $! || {{ cat {named}.log >&2; exit 1; }}; sleep 0.01; done"
                 );
@@ -280,7 +289,7 @@ impl Rack {
             "ip link set eth0 mtu {mtu} up; ip link set wan mtu {cipher_mtu} up".to_owned(),
             "for port in eth0 wan; do ethtool -K $port tso off gso off tx-udp-segmentation off; done".to_owned(),
             format!(
-                "python3 {folder}/bump.py {how} > {named}.log 2>&1 & echo $! > {named}.pid\n\
+                ": > {named}.log; python3 {folder}/bump.py {how} > {named}.log 2>&1 & echo $! > {named}.pid\n\
                  until grep -q ^ready {named}.log\n\
                  do kill -0 $! || {{ cat {named}.log >&2; exit 1; }}; sleep 0.01; done"
             ),
@@ -328,6 +337,33 @@ impl Rack {
             .collect()
     }
 
+    /// The only box as a router in clear between both cables.
+    pub(super) fn router(&self) -> External {
+        let port = |name: &str, side: &str| {
+            format!(
+                "ip address replace {{gateway_{side}}}/24 dev {name}; ip link set {name} mtu {{mtu}} up; \
+                 ethtool -K {name} tso off gso off tx-udp-segmentation off; \
+                 ip route replace {{test_network_{side}}} via {{station_{side}}}"
+            )
+        };
+        let its = ExternalBox {
+            via: self.via(1),
+            up: vec![
+                "ip link set lo up && sysctl -qw net.ipv4.ip_forward=1".to_owned(),
+                port("eth0", "a"),
+                port("wan", "b"),
+            ],
+            down: vec!["ip address flush dev eth0; ip address flush dev wan".to_owned()],
+            ..ExternalBox::default()
+        };
+        External {
+            boxes: vec![its],
+            carrier: None,
+            ports: Vec::new(),
+            ..self.device(Does::ForwardInClear)
+        }
+    }
+
     /// How often the commands that take a box down have run.
     pub(super) fn times_down(&self) -> [usize; 2] {
         ["box1.down", "box2.down"].map(|name| {
@@ -346,8 +382,8 @@ impl Rack {
     /// Whether every interface is here, as it was.
     pub(super) fn has_all_back(&self) -> bool {
         let names: &[&str] = match self.tapped {
-            true => &["cable1", "cable2", "tap1", "tap2"],
-            false => &["cable1", "cable2"],
+            true => &["eth1", "eth2", "eth3", "eth4"],
+            false => &["eth1", "eth2"],
         };
         let shown = run("ip -o link show");
         let as_it_was = |name: &&str| {
@@ -356,13 +392,13 @@ impl Rack {
                 .find(|line| line.contains(&format!(" {name}@")));
             line.is_some_and(|line| {
                 line.contains(&format!("mtu {IDLE_MTU} "))
-                    && (line.contains(",UP") || line.contains("<UP")) == (**name == *"cable1")
+                    && (line.contains(",UP") || line.contains("<UP")) == (**name == *"eth1")
             })
         };
         let offloads = |name: &str| run(&format!("ethtool -k {name}"));
         names.iter().all(as_it_was)
-            && offloads("cable1").contains("generic-segmentation-offload: on")
-            && offloads("cable2").contains("generic-segmentation-offload: off")
+            && offloads("eth1").contains("generic-segmentation-offload: on")
+            && offloads("eth2").contains("generic-segmentation-offload: off")
     }
 
     /// What the rack's own namespace has beside the cables, for nothing else is to change. Of IPv6
