@@ -11,6 +11,7 @@
 mod boxes;
 mod clocks;
 mod errors;
+mod gateway;
 mod pods;
 mod tuned;
 
@@ -33,6 +34,7 @@ pub(crate) use errors::{
     cpus_of_a_host_are_used_recorded_and_checked,
     more_cores_than_a_host_has_fail_the_cell_with_its_name, what_a_login_shell_prints_is_ignored,
 };
+pub(crate) use gateway::one_gateway_alone_is_measured_between_two_hosts_of_two_clocks;
 pub(crate) use pods::pods_are_reached_by_kubectl;
 pub(crate) use tuned::{
     doctor_tunes_both_hosts_and_restores_them_exactly,

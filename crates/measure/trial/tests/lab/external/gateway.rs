@@ -20,36 +20,9 @@ use std::process::{Command, Stdio};
 use wire::Suite;
 
 /// The box's configuration, for its own test network and the station's.
-const SWANCTL: &str = "
-connections {
-  edge {
-    version = 2
-    local_addrs = 192.0.2.1
-    remote_addrs = 192.0.2.2
-    proposals = aes256-sha256-modp2048
-    mobike = no
-    local { auth = psk
-      id = edge.example }
-    remote { auth = psk
-      id = bench.example }
-    children { all { local_ts = SELECTORS_A
-      remote_ts = SELECTORS_B
-      esp_proposals = {suite_word} } }
-  }
-}
-secrets { ike-1 { id-1 = edge.example
-  secret = \"a secret of the test\" } }
-";
+const SWANCTL: &str = include_str!("box.swanctl.conf");
 
-const STRONGSWAN: &str = "
-charon {
-  load = random nonce openssl kdf pubkey pem x509 kernel-libipsec kernel-netlink socket-default vici
-  install_virtual_ip = no
-  routing_table = 0
-  filelog { stderr { default = 1 } }
-  plugins { vici { socket = unix://FOLDER/box.vici } }
-}
-";
+const STRONGSWAN: &str = include_str!("box.strongswan.conf");
 
 /// Commands that every box needs first.
 fn ports_up() -> Vec<String> {
