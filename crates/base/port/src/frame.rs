@@ -26,7 +26,7 @@ pub use packet::{OutgoingReceiver, PacketReceiver, PacketSender, PromptReceiver}
 pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
 pub use wanted::{Beside, OpenFrames};
-pub use xdp::{XdpReceiver, XdpSender};
+pub use xdp::{XdpAttach, XdpMemory, XdpMode, XdpReceiver, XdpSender};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

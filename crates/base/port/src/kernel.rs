@@ -34,19 +34,26 @@ struct EthtoolChannels {
 /// `ETHTOOL_GCHANNELS`.
 const GET_CHANNELS: u32 = 0x3c;
 
+/// Most entries of a table by which a device selects a received frame's queue: more than any has.
+const INDIRECTIONS_MAX: usize = 4096;
+
+/// `struct ethtool_rxfh_indir` of linux/ethtool.h.
+#[repr(C)]
+struct EthtoolIndirection {
+    command: u32,
+    entries: u32,
+    queues: [u32; INDIRECTIONS_MAX],
+}
+
+/// `ETHTOOL_GRXFHINDIR`.
+const GET_INDIRECTION: u32 = 0x38;
+
 impl Interface {
     /// Looks up an interface by name.
     pub(crate) fn find(name: &str) -> io::Result<Self> {
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-        // SAFETY: all-zero is a valid value of this plain C structure.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         let c_name = CString::new(name)?;
-        if name.is_empty() || name.len() >= request.ifr_name.len() {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        for (to, from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
-            *to = *from as libc::c_char;
-        }
+        let mut request = request_for(name)?;
         // SAFETY: a string that ends in zero and outlives the call.
         let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
         if index == 0 {
@@ -92,6 +99,54 @@ impl Interface {
             receive_queues: (channels.receive + channels.combined).max(1),
         })
     }
+
+    /// Number of the first receive queues among which the device divides frames by their hash;
+    /// `None` where it does not report that.
+    pub(crate) fn hashed_over(&self) -> Option<u32> {
+        let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+        let mut request = request_for(&self.name).ok()?;
+        let mut table = EthtoolIndirection {
+            command: GET_INDIRECTION,
+            entries: INDIRECTIONS_MAX as u32,
+            queues: [0; INDIRECTIONS_MAX],
+        };
+        let mut ask = |entries| {
+            table.entries = entries;
+            request.ifr_ifru.ifru_data = ptr::from_mut(&mut table).cast();
+            // SAFETY: SIOCETHTOOL takes an ifreq that points to the structure of its command, which
+            // has room for as many entries as it says.
+            check(unsafe {
+                libc::ioctl(
+                    socket.as_raw_fd(),
+                    libc::SIOCETHTOOL as libc::Ioctl,
+                    &raw mut request,
+                )
+            })
+            .ok()?;
+            Some(table.entries)
+        };
+        // To 0 the kernel answers with the number alone.
+        let entries = ask(0)?;
+        if entries == 0 || entries as usize > INDIRECTIONS_MAX {
+            return None;
+        }
+        ask(entries)?;
+        let used = &table.queues[..entries as usize];
+        used.iter().max().map(|highest| highest + 1)
+    }
+}
+
+/// A request about the interface of that name.
+fn request_for(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all-zero is a valid value of this plain C structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.is_empty() || name.len() >= request.ifr_name.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    Ok(request)
 }
 
 /// Creates a non-blocking eventfd.
@@ -279,6 +334,8 @@ unsafe impl Plain for libc::xdp_umem_reg {}
 unsafe impl Plain for libc::xdp_mmap_offsets {}
 // SAFETY: as above.
 unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_options {}
 // SAFETY: as above.
 unsafe impl Plain for libc::xdp_desc {}
 // SAFETY: as above.

@@ -29,8 +29,9 @@ pub use frame::{
     AnyReceiver, AnySender, Beside, FRAME_SLOT_BYTES, FrameClearPort, FramePortError,
     FramePortKind, FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver,
     MemoryFrameSender, OpenFrames, Opened, OutgoingReceiver, PacketReceiver, PacketSender,
-    PromptReceiver, SocketReceiver, SocketSender, Swallow, XdpReceiver, XdpSender,
-    memory_frame_pair, open_outgoing, open_prompt_receivers, open_receivers, open_senders,
+    PromptReceiver, SocketReceiver, SocketSender, Swallow, XdpAttach, XdpMemory, XdpMode,
+    XdpReceiver, XdpSender, memory_frame_pair, open_outgoing, open_prompt_receivers,
+    open_receivers, open_senders,
 };
 pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};

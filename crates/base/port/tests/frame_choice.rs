@@ -4,12 +4,14 @@ mod traffic;
 mod veth;
 
 use port::{
-    Beside, FramePortError, FramePortKind, FrameReceiver, FrameSender, OpenFrames, Swallow,
-    open_receivers, open_senders, wait_readable,
+    AnyReceiver, AnySender, Beside, FramePortError, FramePortKind, FrameReceiver, FrameSender,
+    OpenFrames, Swallow, XdpAttach, XdpMemory, XdpMode, open_receivers, open_senders,
+    wait_readable,
 };
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
+use std::process::Command;
 use std::time::Duration;
 use traffic::{SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, receive, receiver, sender, wanted};
 use veth::{Ip, ip, with_pair};
@@ -287,4 +289,87 @@ fn a_socket_sender_names_an_unusable_source() {
             "{error}"
         );
     });
+}
+
+/// A veth has native XDP and as many queues as it is given, but no zero-copy.
+#[test]
+fn threads_have_a_queue_each_in_native_mode_and_copies_replace_zero_copy() {
+    with_pair(Ip::V4, |pair| {
+        if !bpf_is_allowed() {
+            return;
+        }
+        let threads = 2;
+        // In native mode a receiver cannot have long frames.
+        let set = |name: &str| {
+            ip(&format!("link set {name} mtu 1500"));
+            ethtool(&format!("-L {name} rx {threads} tx {threads}"));
+        };
+        set("v0");
+        pair.in_b(|| set("v1"));
+        let several = |interface| OpenFrames {
+            threads,
+            ..wanted(interface, Some(FramePortKind::Xdp), 1514)
+        };
+        let (mut receivers, _) = pair.in_b(|| open_receivers(&several("v1"))).unwrap();
+        let (mut senders, _) = open_senders(&several("v0")).unwrap();
+        let modes = receivers.iter().map(AnyReceiver::xdp_mode);
+        let native = XdpMode {
+            attach: Some(XdpAttach::Native),
+            memory: XdpMemory::Copy,
+        };
+        assert_eq!(modes.collect::<Vec<_>>(), [Some(native); 2]);
+        assert_eq!(native.to_string(), "native, copy");
+        let modes = senders.iter().map(AnySender::xdp_mode);
+        let copies = XdpMode {
+            attach: None,
+            ..native
+        };
+        assert_eq!(modes.collect::<Vec<_>>(), [Some(copies); 2]);
+        assert_eq!(copies.to_string(), "copy");
+        // What a queue sends arrives at the queue of the same number.
+        for (queue, sender) in senders.iter_mut().enumerate() {
+            let frame = frame(60, SOURCE_PORT + queue as u16);
+            let fill = |slot: &mut [u8]| {
+                slot[..60].copy_from_slice(&frame);
+                60
+            };
+            assert_eq!(sender.send(1, fill).unwrap(), 1);
+            sender.flush().unwrap();
+            assert_eq!(receive(&mut receivers[queue], 1), [frame], "queue {queue}");
+        }
+        drop(receivers);
+        let one = wanted("v1", Some(FramePortKind::Xdp), 1514);
+        let refused = pair.in_b(|| open_receivers(&one)).unwrap_err().to_string();
+        assert!(
+            refused.contains("2 receive queue(s) for 1 thread(s)"),
+            "{refused}"
+        );
+        assert!(refused.contains("`ethtool -X v1 equal 1`"), "{refused}");
+    });
+}
+
+/// With a long MTU a veth refuses native XDP.
+#[test]
+fn a_program_is_attached_behind_the_driver_where_the_driver_takes_none() {
+    with_pair(Ip::V4, |pair| {
+        if !bpf_is_allowed() {
+            return;
+        }
+        let port = pair.in_b(|| receiver("v1", FramePortKind::Xdp, 1514));
+        let generic = XdpMode {
+            attach: Some(XdpAttach::Generic),
+            memory: XdpMemory::Copy,
+        };
+        assert_eq!(port.xdp_mode(), Some(generic));
+        assert_eq!(generic.to_string(), "generic, copy");
+    });
+}
+
+fn ethtool(arguments: &str) {
+    let mut ethtool = Command::new("ethtool");
+    let status = ethtool.args(arguments.split(' ')).status();
+    assert!(
+        status.expect("ethtool is installed").success(),
+        "ethtool {arguments}"
+    );
 }

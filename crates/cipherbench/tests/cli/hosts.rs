@@ -11,6 +11,7 @@
 mod boxes;
 mod clocks;
 mod errors;
+mod gateway;
 mod pods;
 mod readings;
 mod reboot;
@@ -35,6 +36,7 @@ pub(crate) use errors::{
     cpus_of_a_host_are_used_recorded_and_checked,
     more_cores_than_a_host_has_fail_the_cell_with_its_name, what_a_login_shell_prints_is_ignored,
 };
+pub(crate) use gateway::one_gateway_alone_is_measured_between_two_hosts_of_two_clocks;
 pub(crate) use pods::pods_are_reached_by_kubectl;
 pub(crate) use readings::each_host_is_read_for_itself;
 pub(crate) use reboot::a_run_waits_for_a_host_that_reboots_and_goes_on;

@@ -81,6 +81,7 @@ fn main() -> ExitCode {
             pods_are_reached_by_kubectl,
             boxes_between_two_hosts_are_measured_by_tools_and_frames,
             clocks_are_compared_through_the_boxes,
+            one_gateway_alone_is_measured_between_two_hosts_of_two_clocks,
             a_tap_on_one_of_the_hosts_proves_encryption,
             what_two_hosts_with_boxes_cannot_do_is_refused_in_words,
             ctrl_c_gives_back_both_hosts_and_takes_the_boxes_down,

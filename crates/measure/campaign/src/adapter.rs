@@ -35,6 +35,7 @@ use crate::plan::Devices;
 use entry::Entry;
 use serde::{Deserialize, Serialize};
 use std::mem;
+use wire::Suite;
 use yaml::{Map, Node, Place, Reported};
 
 /// The DUT that calibration measures, and the name of its cells.
@@ -47,7 +48,7 @@ type Reader = fn(&Map<'_>) -> Result<Entry<Adapter>, Reported>;
 const KINDS: &[(&str, Reader)] = &[
     ("direct", |map| Entry::plain(map, "direct", Adapter::Direct)),
     (STRAIGHT, |map| {
-        Entry::plain(map, STRAIGHT, Adapter::Straight)
+        Entry::plain(map, STRAIGHT, Adapter::STRAIGHT)
     }),
     ("router", |map| {
         Ok(forwarder::read_router(map)?.map(|nat| Adapter::Router { nat }))
@@ -110,7 +111,12 @@ pub enum Adapter {
     Direct,
     /// Nothing at all: a link joins station A's port to station B's. Frame tests then measure the
     /// tester's own limit; the DUT of calibration.
-    Straight,
+    Straight {
+        /// With which the stations seal and open where a direction has one gateway: that of the
+        /// encryptors beside it if they have one, otherwise AES-256-GCM.
+        #[serde(default = "straight_suite")]
+        suite: Suite,
+    },
     /// One box that forwards IP by Linux: A – gw1 – the station in gw2's place.
     Router {
         /// Whether it also translates addresses and tracks connections (WAN-LAN), or routes only
@@ -149,13 +155,29 @@ pub enum ScaledSetting {
     Tunnels,
 }
 
+/// The suite of [`Adapter::Straight`] unless something else decides.
+const fn straight_suite() -> Suite {
+    Suite::Aes256Gcm
+}
+
 impl Adapter {
+    /// [`Adapter::Straight`] with the usual suite.
+    pub const STRAIGHT: Self = Self::Straight {
+        suite: straight_suite(),
+    };
+
+    /// Whether there is no device.
+    #[must_use]
+    pub const fn is_straight(&self) -> bool {
+        matches!(self, Self::Straight { .. })
+    }
+
     /// The properties that follow from its kind and settings.
     #[must_use]
     pub fn profile(&self) -> DutProfile {
         match self {
             Self::Direct => forwarder::direct(),
-            Self::Straight => forwarder::straight(),
+            Self::Straight { .. } => forwarder::straight(),
             Self::Router { nat } => forwarder::router(*nat),
             Self::Bridge => forwarder::bridge(),
             Self::Cipherbench(encryptor) => cipherbench::profile(encryptor),

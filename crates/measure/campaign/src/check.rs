@@ -87,7 +87,7 @@ impl Draft {
         let (name, adapter) = (&self.cell.dut.name, &self.cell.dut.adapter);
         let has_cable = lab.plan().hosts.as_ref().is_some_and(Hosts::has_cable);
         match adapter {
-            Adapter::Straight => {
+            Adapter::Straight { .. } => {
                 let what =
                     format!("`{name}` needs a link past the gateways, and these hosts have none");
                 let help = match has_cable {
@@ -131,12 +131,17 @@ impl Draft {
             );
             return Some(self.dut.mistake(what, help));
         };
-        if external.gateway.is_some() && lab.plan().hosts.is_some() {
+        let hosts = lab.plan().hosts.as_ref();
+        if external.gateway.is_some() && hosts.is_some_and(|hosts| !hosts.has_cable()) {
             let what = format!(
-                "`{name}` is one gateway, of which the station is the peer, and the stations are on two hosts"
+                "`{name}` is one gateway, which no frame passes in clear, and these hosts have no cable of their own \
+                 over which to compare their clocks"
             );
-            let help = "measure it with both stations on one machine: a lab of kind `namespaces`, as labs/gateway.yaml \
-                        has it";
+            let help = format!(
+                "write the `interface` of both hosts at such a cable in {}, or measure it with both stations on one \
+                 machine, as labs/gateway.yaml has it",
+                lab.file()
+            );
             return Some(self.dut.mistake(what, help));
         }
         if external.gateway.is_some() && self.frame_test().is_none() {
@@ -209,7 +214,7 @@ impl Draft {
         let dut = &self.cell.dut;
         let (packet, needed) = (self.packet_bytes(), self.cipher_packet_bytes());
         // Nothing of `straight` crosses the cipher link.
-        if needed <= usize::from(limit) || dut.adapter == Adapter::Straight {
+        if needed <= usize::from(limit) || dut.adapter.is_straight() {
             return None;
         }
         // What the campaign names: the frame, or the MTU.
@@ -298,8 +303,8 @@ impl Draft {
         })
     }
 
-    /// AF_XDP needs a queue for each core, of which a virtual link has one, and a page for each
-    /// frame.
+    /// AF_XDP needs a queue for each core, of which the lab's own links have one, and a page for
+    /// each frame.
     fn check_xdp(&self, lab: &LabFile, cipher_mtu: usize) -> Option<Mistake> {
         let test = self.frame_test()?;
         let Traffic {
@@ -310,7 +315,8 @@ impl Draft {
             return None;
         }
         let cores = self.cell.stations?.cores;
-        if cores > 1 {
+        // How many queues a cable's card has is known when its port is opened.
+        if cores > 1 && self.cell.dut.adapter.external().is_none() {
             let what = format!(
                 "AF_XDP needs a queue for each of {cores} cores, and the lab's links have one"
             );

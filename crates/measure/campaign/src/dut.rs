@@ -50,7 +50,7 @@ fn read_list(
                 return Err(*too_many.get_or_insert_with(|| item.mistake(what, help)));
             }
             let slug = slug(&dut.dut.name);
-            if slug == STRAIGHT && dut.dut.adapter != Adapter::Straight {
+            if slug == STRAIGHT && !dut.dut.adapter.is_straight() {
                 let what = format!("the name `{STRAIGHT}` is kept for calibration");
                 return Err(item.mistake_at(&dut.place, what, "give this DUT another `name`"));
             }

@@ -81,7 +81,7 @@ pub(crate) fn cells(
                 result = Err(node.mistake_at(place, what, help));
             }
         }
-        let is_straight = |dut: &&Listed| dut.dut.adapter == Adapter::Straight;
+        let is_straight = |dut: &&Listed| dut.dut.adapter.is_straight();
         if calibrate && point.measurement.has_ceiling() && !selected.iter().any(is_straight) {
             drafts.push(point.calibration(&group, &coordinates));
         }
@@ -172,6 +172,7 @@ impl Point<'_> {
         if let (Measurement::Frames(test), Some(given)) = (&mut self.measurement, &self.frames) {
             let chosen = || frames::contents_for(&test.traffic, given, duts);
             test.traffic.frames.contents = given.contents.unwrap_or_else(chosen);
+            self.suite = frames::sealed_by_all(&test.traffic, duts);
         }
         self
     }
@@ -244,7 +245,7 @@ impl Point<'_> {
         let straight = Listed {
             dut: Dut {
                 name: STRAIGHT.to_owned(),
-                adapter: Adapter::Straight,
+                adapter: Adapter::STRAIGHT,
             },
             entry: STRAIGHT.to_owned(),
             place: self.trial.clone(),
@@ -269,7 +270,8 @@ impl Point<'_> {
         measurement
     }
 
-    /// The DUT as this point needs it: a fault must be prepared.
+    /// The DUT as this point needs it: a fault must be prepared, and stations without a device
+    /// calibrate the suite of the others.
     fn dut_for(&self, dut: &Dut) -> Dut {
         let mut dut = dut.clone();
         if let Measurement::Frames(test) = &self.measurement
@@ -280,6 +282,9 @@ impl Point<'_> {
             && let Adapter::Cipherbench(encryptor) = &mut dut.adapter
         {
             encryptor.fault = Some(*cause);
+        }
+        if let (Adapter::Straight { suite }, Some(sealed)) = (&mut dut.adapter, self.suite) {
+            *suite = sealed;
         }
         dut
     }

@@ -16,7 +16,7 @@ mod search;
 mod service;
 mod soak;
 
-pub(crate) use check::{contents_for, for_duts};
+pub(crate) use check::{contents_for, for_duts, sealed_by_all};
 pub(crate) use given::Given;
 pub(crate) use procedure::{PROCEDURES, Reader};
 

@@ -185,7 +185,7 @@ fn every_group_of_frame_tests_is_calibrated_once_and_first() {
     ];
     assert_eq!(ids(&plan), expected);
     for cell in &plan.cells {
-        let is_straight = cell.dut.adapter == Adapter::Straight;
+        let is_straight = cell.dut.adapter.is_straight();
         assert_eq!(
             (cell.calibration, cell.calibrates()),
             (is_straight, is_straight)
@@ -201,6 +201,40 @@ fn every_group_of_frame_tests_is_calibrated_once_and_first() {
                 .all(|cell| cell.measurement == group[0].measurement)
         );
     }
+}
+
+/// A calibration seals and opens as the stations of its group do, where all do alike.
+#[test]
+fn a_calibration_has_the_suite_of_its_group() {
+    let gateway = "external: { name: edge, form: esp, suite: aes-128-cbc-hmac-sha256, \
+                   gateway: { psk_file: /run/psk }, boxes: [{}] }";
+    let lab = lab_from_text(
+        "l.yaml",
+        "lab: l\nexternal: { station_a: x0, station_b: x1 }\n",
+    );
+    let lab = lab.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let own = |suite: &str| format!("cipherbench: {{ suite: {suite} }}");
+    let suite = |duts: &[&str], direction: &str| {
+        let load = format!("load: {{ frame: 64 B, direction: {direction} }}");
+        let plan = plan_in(&lab, &duts.join(", "), &load);
+        let suites = plan.cells.iter().filter_map(|cell| match cell.dut.adapter {
+            Adapter::Straight { suite } => Some(suite.to_string()),
+            _ => None,
+        });
+        suites.collect::<Vec<_>>().join(" ")
+    };
+    let cbc = "aes-128-cbc-hmac-sha256";
+    assert_eq!(suite(&[gateway], "decrypt"), cbc);
+    assert_eq!(suite(&[gateway, &own(cbc), "direct"], "encrypt"), cbc);
+    assert_eq!(suite(&["wireguard-go", gateway], "encrypt"), cbc);
+    assert_eq!(
+        suite(&[gateway, &own("aes-128-gcm")], "encrypt"),
+        "aes-256-gcm"
+    );
+    assert_eq!(suite(&[&own(cbc)], "both"), "aes-256-gcm");
+    assert_eq!(suite(&["direct"], "encrypt"), "aes-256-gcm");
+    // A control that serves as calibration too.
+    assert_eq!(suite(&["straight", gateway], "decrypt"), cbc);
 }
 
 #[test]

@@ -113,7 +113,7 @@ pub(crate) trait Adapter: Send + Sync {
 pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>> {
     Ok(match &dut.adapter {
         plan::Adapter::Direct => Box::new(direct::Direct::default()),
-        plan::Adapter::Straight => Box::new(straight::Straight::default()),
+        plan::Adapter::Straight { suite } => Box::new(straight::Straight::new(*suite)),
         plan::Adapter::Router { nat } => Box::new(router::Router::new(*nat)),
         plan::Adapter::Bridge => Box::new(bridge::Bridge::default()),
         plan::Adapter::Cipherbench(encryptor) => {

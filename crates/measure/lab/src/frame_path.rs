@@ -23,6 +23,12 @@ impl FramePath {
         }
     }
 
+    /// Whether it leads from station B's side to station A's.
+    #[must_use]
+    pub const fn begins_at_b(&self) -> bool {
+        matches!(self.source.node, NodeId::Gw2 | NodeId::B)
+    }
+
     /// From the sink to the source.
     #[must_use]
     pub fn reversed(&self) -> Self {

@@ -55,6 +55,7 @@ mod procfs;
 pub mod programs;
 pub mod protocol;
 mod reading;
+mod receive_queues;
 mod remains;
 mod sample;
 mod scan;
@@ -64,6 +65,7 @@ pub mod state;
 pub mod station;
 mod switch;
 mod sync;
+mod time_stamps;
 mod topology;
 mod tunnel_keys;
 
@@ -76,6 +78,8 @@ pub use monitor::{Monitor, TrafficLog};
 pub use namespaces::{NamespaceLab, Setup};
 pub use node_id::{ElementId, NodeId};
 pub use privilege::Privilege;
+pub use receive_queues::ReceiveQueues;
+pub use time_stamps::card_clock;
 pub use tunnel_keys::{Network, TunnelKeys};
 
 use campaign::plan::{Desync, Direction, Dut, IpVersion, Reset};

@@ -339,8 +339,8 @@ pub enum Request {
         /// The interfaces that will be moved to the station.
         lent: Vec<Lent>,
     },
-    /// Run these programs one after the other at the station's end, even if some fail. Replaces an
-    /// earlier request of this kind.
+    /// Run these programs one after the other at the station's end, before it gives interfaces
+    /// back, even if some fail. Replaces an earlier request of this kind.
     AtEnd {
         /// The programs.
         programs: Vec<Program>,

@@ -139,6 +139,9 @@ pub enum FrameOutcome {
 pub struct PortUsed {
     /// `AF_XDP`, `AF_PACKET` …; several if repeats differ; empty if no trial opened a port.
     pub ports: Vec<String>,
+    /// How AF_XDP worked: `native, zero-copy`, `copy` …; several if repeats differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub xdp_modes: Vec<String>,
     /// Why faster ones were not used, as sentences.
     pub passed_over: Vec<String>,
     /// Threads.
@@ -328,22 +331,26 @@ impl PortUsed {
         port: impl Fn(&FrameResult) -> &FramePort,
         last: &FramePort,
     ) -> Self {
-        let mut ports: Vec<String> = Vec::new();
-        for name in repeats
-            .iter()
-            .filter_map(|(_, found)| Some(port_name(port(found).kind?)))
-        {
-            if ports.iter().all(|known| known != name) {
-                ports.push(name.into());
-            }
-        }
+        let used = || repeats.iter().map(|(_, found)| port(found));
         Self {
-            ports,
+            ports: distinct(used().filter_map(|port| Some(port_name(port.kind?)))),
+            xdp_modes: distinct(used().filter_map(|port| port.xdp_mode.as_deref())),
             passed_over: last.passed_over.clone(),
             threads: last.threads,
             engine: last.engine.clone(),
         }
     }
+}
+
+/// Each name once, in the order of its first use.
+fn distinct<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut distinct: Vec<String> = Vec::new();
+    for name in names {
+        if distinct.iter().all(|known| known != name) {
+            distinct.push(name.into());
+        }
+    }
+    distinct
 }
 
 /// The usual spelling.

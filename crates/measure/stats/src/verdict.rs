@@ -122,8 +122,8 @@ pub(crate) struct Question<'a> {
     pub(crate) link: Option<Link>,
     /// The rig's figure.
     pub(crate) rig: Rig<'a>,
-    /// The suite with which a station seals or opens, if that may be slower than the rig's work.
-    pub(crate) slower_suite: Option<Suite>,
+    /// The suite with which a station seals or opens, and the rig's, if it may be the slower one.
+    pub(crate) slower_suite: Option<[Suite; 2]>,
     /// Why the figure is one of the whole machine.
     pub(crate) contention: Option<Contention>,
     /// The level at which a comparison with the rig counts.
@@ -473,12 +473,11 @@ fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
             too_near(question, (figure, upper), rig),
         );
     }
-    if let Some(suite) = question.slower_suite {
+    if let Some([suite, rigs]) = question.slower_suite {
         let reason = format!(
-            "The device carries {}, beside a station that works by {suite}: the tester alone, by {}, \
+            "The device carries {}, beside a station that works by {suite}: the tester alone, by {rigs}, \
              does {}, and may do less by that.",
             text(figure.mean),
-            Suite::Aes256Gcm,
             text(rig.mean)
         );
         return (Limit::Inconclusive, reason);

@@ -2,7 +2,7 @@
 
 pub use wire::variation::{DelayVariation, Ipdv, Pdv};
 
-use port::{FramePortKind, FramePortStats};
+use port::{FramePortKind, FramePortStats, XdpMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,10 @@ pub const READY: &str = "ready";
 pub struct Report {
     /// The port in use.
     pub port: Option<FramePortKind>,
-    /// The faster ports that were rejected: kind and reason.
+    /// How it works, if it is of AF_XDP.
+    #[serde(default)]
+    pub xdp_mode: Option<XdpMode>,
+    /// The faster ports that were rejected, and a larger number of threads: kind and reason.
     pub passed_over: Vec<(FramePortKind, String)>,
     /// Threads that worked.
     pub threads: u16,

@@ -48,7 +48,7 @@ enum Seals {
 
 /// The SAs of a sender's lanes.
 struct Esp {
-    /// By slot; without those of other threads' lanes.
+    /// By slot; without those of other threads.
     sas: Vec<Option<OutboundSa>>,
     lanes: u32,
     tunnels: u32,
@@ -68,6 +68,8 @@ struct WireGuard {
 /// Looks for keys that the station's IKE daemon has renewed.
 struct Renewal {
     keys: Arc<AgreedKeys>,
+    /// [`AgreedKeys::version`] of the SAs in use.
+    seen: u64,
     /// Of each slot's packets, source and target.
     addresses: Vec<(IpAddr, IpAddr)>,
     next_look_ns: u64,
@@ -173,9 +175,17 @@ impl Esp {
         part: Part,
         keys: &Keys,
     ) -> Result<Self, TrafficError> {
-        // Flow i has lane i mod lanes and part i mod parts.
-        assert_eq!(u32::from(peer.lanes) % part.of, 0, "parts divide lanes");
-        let own = |slot: &u16| u32::from(*slot % peer.lanes) % part.of == part.index;
+        assert!(peer.divides_among(part.of), "parts divide lanes or tunnels");
+        let lanes_are_divided = u32::from(peer.lanes).is_multiple_of(part.of);
+        let own = |slot: &u16| {
+            let number = match lanes_are_divided {
+                true => slot % peer.lanes,
+                false => slot / peer.lanes,
+            };
+            u32::from(number) % part.of == part.index
+        };
+        // Before the SAs are read: what is renewed meanwhile is looked for.
+        let agreed = keys.agreed().map(|keys| (keys, keys.version()));
         let addresses = |slot: u16| {
             let tunnel = slot / peer.lanes;
             <(IpAddr, IpAddr)>::from([wrapped.source, wrapped.target].map(|it| nth(it, tunnel)))
@@ -188,8 +198,9 @@ impl Esp {
                 sa.transpose()
             })
             .collect::<Result<_, _>>()?;
-        let renewal = keys.agreed().map(|keys| Renewal {
+        let renewal = agreed.map(|(keys, seen)| Renewal {
             keys: Arc::clone(keys),
+            seen,
             addresses: slots.map(addresses).collect(),
             next_look_ns: 0,
             spare: 0,
@@ -230,7 +241,7 @@ impl Esp {
         let slot = tunnel * self.lanes + place.lane;
         let sa = self.sas[slot as usize]
             .as_mut()
-            .expect("a part's flows go by its own lanes");
+            .expect("a part's flows go by its own SAs");
         sa.seal(inner, bytes, self.next_header, dst)
     }
 }
@@ -272,7 +283,9 @@ impl Renewal {
         now_ns: u64,
     ) -> Result<(), TrafficError> {
         let begun = Instant::now();
-        if self.keys.look()? {
+        let version = self.keys.look()?;
+        if version != self.seen {
+            self.seen = version;
             for (sa, &(source, target)) in sas.iter_mut().zip(&self.addresses) {
                 let Some(sa) = sa else { continue };
                 let spi = self.keys.outbound_spi(source, target);

@@ -82,13 +82,16 @@ fn serve_send(
         udp_ports: &[],
         beside: None,
     };
-    let (mut ports, passed_over) = open_senders(&wanted)?;
+    let (mut ports, mut passed_over) = open_senders(&wanted)?;
+    let fewer = fewer_threads(send, spec.threads, ports.len());
+    passed_over.extend(ports.first().map(|port| port.kind()).zip(fewer));
     let keys = open_keys(send.peer.as_ref(), KeyUse::Seal)?;
     let generators = generators(send, spec.tag, ports.len(), keys.as_ref())?;
     print_line(output, READY)?;
     let sent = send_all_at(send.start_ns, generators, &mut ports, stop)?;
     let report = Report {
         port: ports.first().map(|port| port.kind()),
+        xdp_mode: ports.first().and_then(|port| port.xdp_mode()),
         passed_over,
         threads: ports.len() as u16,
         port_stats: sum(ports.iter().map(FrameSender::stats)),
@@ -121,6 +124,7 @@ fn serve_receive(
     let received = receive_all(receive, analysers, &mut ports, keys.as_ref(), stop)?;
     let report = Report {
         port: ports.first().map(|port| port.kind()),
+        xdp_mode: ports.first().and_then(|port| port.xdp_mode()),
         passed_over,
         threads: ports.len() as u16,
         port_stats: sum(ports.iter().map(FrameReceiver::stats)),
@@ -172,6 +176,7 @@ fn serve_reflect(
     let (received, sent, reflected) = reflect_all(&receive, analysers, ports, stop)?;
     let report = Report {
         port: kinds[0],
+        xdp_mode: receivers.first().and_then(|port| port.xdp_mode()),
         passed_over,
         threads: receivers.len() as u16,
         port_stats: sum(receivers
@@ -225,16 +230,28 @@ fn serve_attack(
 }
 
 /// Number of threads that `send` can be divided among, up to `threads`: each has at least one flow.
-/// When it seals, threads divide lanes, so that each lane's SA belongs to one thread: its sequence
-/// numbers are used once.
+/// When it seals, threads divide lanes or tunnels, so that each SA belongs to one thread: its
+/// sequence numbers are used once. A session of WireGuard is one SA.
 #[must_use]
 pub fn sender_threads(send: &Send, threads: u16) -> usize {
     let most = u32::from(threads).clamp(1, send.frames.flows.max(1));
     let divides = |threads: &u32| match &send.peer {
-        Some(peer) => u32::from(peer.lanes) % threads == 0,
+        Some(peer) => peer.divides_among(*threads),
         None => true,
     };
     (1..=most).rev().find(divides).unwrap_or(1) as usize
+}
+
+/// Why a sender has fewer threads than it may have.
+fn fewer_threads(send: &Send, allowed: u16, threads: usize) -> Option<String> {
+    let peer = send.peer.as_ref()?;
+    (threads < usize::from(allowed)).then(|| {
+        let sas = u32::from(peer.lanes) * u32::from(peer.tunnels);
+        format!(
+            "{threads} thread(s) of {allowed}: each needs SAs of its own, as many as the others, and \
+             there are {sas}"
+        )
+    })
 }
 
 /// One generator for each of `threads`, as computed by [`sender_threads`]. All begin at time 0.

@@ -166,6 +166,14 @@ impl Peer {
         }
     }
 
+    /// Whether `threads` can seal, each with SAs of its own. Flow i is that of thread i modulo
+    /// `threads`, lane i modulo `lanes` and tunnel i modulo `tunnels`.
+    #[must_use]
+    pub(crate) fn divides_among(&self, threads: u32) -> bool {
+        let mut counts = [self.lanes, self.tunnels].into_iter().map(u32::from);
+        counts.any(|count| count.is_multiple_of(threads))
+    }
+
     /// Length of an IP packet of `inner` bytes once it is sealed, with its outer headers.
     #[must_use]
     pub const fn outer_bytes(&self, inner: usize) -> usize {

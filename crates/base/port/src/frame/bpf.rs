@@ -7,6 +7,7 @@
 //! that the kernel removes when its descriptor closes, however the process ends.
 
 use super::wanted::{Beside, OpenFrames};
+use super::xdp::XdpAttach;
 use crate::bpf::{
     self, ADD, AND, Assembly, CALL, COPY, EXIT, IF_ABOVE, IF_EQUAL, IF_NOT_ABOVE,
     IF_NOT_ABOVE_VALUE, IF_NOT_EQUAL, Instruction, JUMP, LOAD_64, LOAD_U8, LOAD_U16, LOAD_U32, SET,
@@ -28,15 +29,6 @@ const HELPER_SKB_PULL_DATA: i32 = 39;
 const HELPER_REDIRECT_MAP: i32 = 51;
 const PSEUDO_MAP_FD: u8 = 1;
 
-/// The point in the driver's path at which an XDP program is attached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum XdpMode {
-    /// In the driver.
-    Native,
-    /// Behind the driver, on any driver.
-    Generic,
-}
-
 /// Sends the frames of each queue to the AF_XDP socket set for it.
 #[derive(Debug)]
 pub(super) struct XdpRedirect {
@@ -48,15 +40,15 @@ impl XdpRedirect {
     /// Attaches to an interface with `queues` receive queues.
     pub(super) fn attach(
         interface: u32,
-        mode: XdpMode,
+        attach: XdpAttach,
         queues: u32,
         wanted: &OpenFrames<'_>,
     ) -> io::Result<Self> {
         let sockets = bpf::new_map(MAP_TYPE_XSKMAP, queues)?;
         let program = bpf::load(PROG_TYPE_XDP, ATTACH_XDP, &redirect(&sockets, wanted))?;
-        let flags = match mode {
-            XdpMode::Native => 1 << 2,
-            XdpMode::Generic => 1 << 1,
+        let flags = match attach {
+            XdpAttach::Native => 1 << 2,
+            XdpAttach::Generic => 1 << 1,
         };
         let link = bpf::attach(&program, interface, ATTACH_XDP, flags)?;
         Ok(Self {

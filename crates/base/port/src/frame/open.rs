@@ -14,12 +14,11 @@
 //! The rates vary as the load did, but the order is the same by median and by best: AF_XDP is the
 //! fastest sender, and AF_PACKET the fastest receiver.
 
-use super::bpf::XdpMode;
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
 use super::packet::{OutgoingReceiver, PacketReceiver, PacketSender, PromptReceiver};
 use super::socket::{SocketReceiver, SocketSender};
 use super::wanted::OpenFrames;
-use super::xdp::{self, XdpReceiver, XdpSender};
+use super::xdp::{self, XdpAttach, XdpMode, XdpReceiver, XdpSender};
 use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
 use crate::kernel::Interface;
 use std::io;
@@ -263,21 +262,36 @@ fn open_xdp_receivers(
             xdp::RECEIVE_BYTES_MAX - ETHERNET_HEADER_BYTES
         )
     })?;
-    let queues = interface.receive_queues as usize;
-    if queues != wanted.threads {
-        return Err(format!(
-            "the interface has {queues} receive queue(s) for {} thread(s), and each needs one; \
-             set the threads, or the queues with `ethtool -L {} rx {}`",
-            wanted.threads, interface.name, wanted.threads
-        ));
-    }
-    let open = |mode| XdpReceiver::open(interface, mode, max_frame_bytes, wanted);
-    open(XdpMode::Native)
+    queue_for_each(interface, wanted.threads)?;
+    let open = |attach| XdpReceiver::open(interface, attach, max_frame_bytes, wanted);
+    open(XdpAttach::Native)
         .or_else(|native| {
-            open(XdpMode::Generic)
+            open(XdpAttach::Generic)
                 .map_err(|error| format!("{}; in generic mode: {error}", xdp_reason(&native)))
         })
         .map(|receivers| receivers.into_iter().map(AnyReceiver::Xdp).collect())
+}
+
+/// Every frame must arrive at one of the first queues, of which each thread has one.
+fn queue_for_each(interface: &Interface, threads: usize) -> Result<(), String> {
+    let (name, queues) = (&interface.name, interface.receive_queues as usize);
+    let used = match interface.hashed_over() {
+        Some(used) if queues > threads => used as usize,
+        _ => queues,
+    };
+    if queues >= threads && used <= threads {
+        return Ok(());
+    }
+    let between = match queues > threads {
+        true => {
+            format!(", or let the interface use as many with `ethtool -X {name} equal {threads}`")
+        }
+        false => String::new(),
+    };
+    Err(format!(
+        "the interface has {queues} receive queue(s) for {threads} thread(s), and each needs one; \
+         set the threads, or the queues with `ethtool -L {name} rx {threads}`{between}"
+    ))
 }
 
 fn fits_a_page(bytes: usize, max: usize) -> Result<(), String> {
@@ -386,9 +400,27 @@ impl AnySender {
             Self::Memory(_) => FramePortKind::Memory,
         }
     }
+
+    /// How a port of AF_XDP works.
+    #[must_use]
+    pub const fn xdp_mode(&self) -> Option<XdpMode> {
+        match self {
+            Self::Xdp(port) => Some(port.mode()),
+            _ => None,
+        }
+    }
 }
 
 impl AnyReceiver {
+    /// How a port of AF_XDP works.
+    #[must_use]
+    pub const fn xdp_mode(&self) -> Option<XdpMode> {
+        match self {
+            Self::Xdp(port) => Some(port.mode()),
+            _ => None,
+        }
+    }
+
     /// The inner kind.
     #[must_use]
     pub const fn kind(&self) -> FramePortKind {

@@ -1,8 +1,9 @@
 //! AF_XDP: rings shared with the kernel, below the network stack (Linux
 //! `Documentation/networking/af_xdp.rst`).
 //!
-//! In copy mode, which every driver supports. A frame is one descriptor within one page: longer
-//! ones need other ports. Needs CAP_NET_RAW; to receive, CAP_BPF and CAP_NET_ADMIN too.
+//! Zero-copy where the driver has it, otherwise in copy mode, which every driver supports. A frame
+//! is one descriptor within one page: longer ones need other ports. Needs CAP_NET_RAW; to receive,
+//! CAP_BPF and CAP_NET_ADMIN too.
 
 mod receive;
 mod ring;
@@ -12,6 +13,8 @@ pub use receive::XdpReceiver;
 pub use send::XdpSender;
 
 use crate::kernel::{self, Interface, Mapping};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -23,8 +26,73 @@ pub(super) const SEND_BYTES_MAX: usize = 4096;
 const HEADROOM_BYTES: usize = 256;
 /// The longest frame received.
 pub(super) const RECEIVE_BYTES_MAX: usize = SEND_BYTES_MAX - HEADROOM_BYTES;
-/// Longest wait for the kernel to release a closed socket's queue; some milliseconds are usual.
+/// Longest wait for the kernel to release what a closed socket had; some milliseconds are usual.
 const RELEASE_WAIT: Duration = Duration::from_millis(300);
+
+/// How a port of AF_XDP works on its interface, as `native, copy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct XdpMode {
+    /// A receiver's; a sender needs no program.
+    pub attach: Option<XdpAttach>,
+    /// Whose memory the driver uses.
+    pub memory: XdpMemory,
+}
+
+/// The point in the driver's path at which an XDP program is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpAttach {
+    /// In the driver.
+    Native,
+    /// Behind the driver, on any driver.
+    Generic,
+}
+
+/// Whose memory the driver uses for frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpMemory {
+    /// The port's: the device reads and writes it.
+    ZeroCopy,
+    /// The kernel's: it copies each frame.
+    Copy,
+}
+
+impl fmt::Display for XdpMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.attach {
+            Some(XdpAttach::Native) => "native, ",
+            Some(XdpAttach::Generic) => "generic, ",
+            None => "",
+        })?;
+        f.write_str(match self.memory {
+            XdpMemory::ZeroCopy => "zero-copy",
+            XdpMemory::Copy => "copy",
+        })
+    }
+}
+
+/// Opens a socket with zero-copy, or where the driver refuses that, with copies. The kernel unlocks
+/// the memory of the refused socket with a delay, which an unprivileged user must wait for.
+fn zero_copy_or_copy<S>(open: impl Fn(XdpMemory) -> io::Result<S>) -> io::Result<S> {
+    if let Ok(socket) = open(XdpMemory::ZeroCopy) {
+        return Ok(socket);
+    }
+    retry_on(libc::ENOBUFS, || open(XdpMemory::Copy))
+}
+
+/// Repeats what fails with an error of the kernel that passes.
+fn retry_on<T>(passes: libc::c_int, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let until = Instant::now() + RELEASE_WAIT;
+    loop {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(passes) && Instant::now() < until => {
+                thread::sleep(RELEASE_WAIT / 100);
+            }
+            result => return result,
+        }
+    }
+}
 
 /// A socket with its frame memory, before it is bound.
 fn socket(frames: &Mapping, chunk_bytes: usize, flags: u32) -> io::Result<OwnedFd> {
@@ -41,23 +109,34 @@ fn socket(frames: &Mapping, chunk_bytes: usize, flags: u32) -> io::Result<OwnedF
     Ok(socket)
 }
 
-/// Binds to a queue. The kernel releases the queue of a closed socket with a delay, which this
-/// waits for.
-fn bind(socket: &OwnedFd, interface: &Interface, queue: u32) -> io::Result<()> {
+/// Binds to a queue, with exactly this use of memory. The kernel releases the queue of a closed
+/// socket with a delay, which this waits for.
+fn bind(
+    socket: &OwnedFd,
+    interface: &Interface,
+    queue: u32,
+    memory: XdpMemory,
+    flags: u16,
+) -> io::Result<()> {
+    let memory = match memory {
+        XdpMemory::ZeroCopy => libc::XDP_ZEROCOPY,
+        XdpMemory::Copy => libc::XDP_COPY,
+    };
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP,
+        sxdp_flags: memory | flags,
         sxdp_ifindex: interface.index,
         sxdp_queue_id: queue,
         sxdp_shared_umem_fd: 0,
     };
-    let until = Instant::now() + RELEASE_WAIT;
-    loop {
-        match kernel::bind(socket, &address) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
-                thread::sleep(RELEASE_WAIT / 100);
-            }
-            result => return result,
-        }
-    }
+    retry_on(libc::EBUSY, || kernel::bind(socket, &address))
+}
+
+/// Whose memory a bound socket's driver uses, as the kernel reports it.
+fn memory_of(socket: &OwnedFd) -> io::Result<XdpMemory> {
+    let options: libc::xdp_options = kernel::option(socket, libc::SOL_XDP, libc::XDP_OPTIONS)?;
+    Ok(match options.flags & libc::XDP_OPTIONS_ZEROCOPY {
+        0 => XdpMemory::Copy,
+        _ => XdpMemory::ZeroCopy,
+    })
 }

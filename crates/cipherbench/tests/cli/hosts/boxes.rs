@@ -216,7 +216,7 @@ const END_IT: &str =
 impl Hosts {
     /// The shipped lab, with the hosts and interfaces of the test; `external` replaces the shipped
     /// one.
-    fn lab_of_boxes(&self, sandbox: &Sandbox, external: &str) -> String {
+    pub(super) fn lab_of_boxes(&self, sandbox: &Sandbox, external: &str) -> String {
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/two-hosts-boxes.yaml");
         let mut lab = fs::read_to_string(shipped).expect("the shipped lab");
         let config = sandbox.path("ssh_config");

@@ -115,7 +115,12 @@ pub(super) fn timed_by_two_clocks(sandbox: &Sandbox) -> Vec<Timed> {
         let bounds = by_two.map(|clocks| {
             let ahead_ns = clocks["ahead_ns"].as_i64().expect("an offset");
             let within_ns = clocks["within_ns"].as_u64().expect("a bound");
-            let off_ns = ahead_ns.abs_diff(AHEAD_NS);
+            // Of the receiver's host, compared with the sender's.
+            let truth_ns = match cell.0.contains("direction=decrypt") {
+                false => AHEAD_NS,
+                true => -AHEAD_NS,
+            };
+            let off_ns = ahead_ns.abs_diff(truth_ns);
             assert!(off_ns <= within_ns, "{off_ns} of {within_ns}");
             within_ns
         });

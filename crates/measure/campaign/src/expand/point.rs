@@ -3,6 +3,7 @@
 use super::grid::Placed;
 use crate::frames::Given;
 use crate::plan::{Axis, Measurement, Stations};
+use wire::Suite;
 use yaml::Place;
 
 /// One combination of a trial's axes.
@@ -15,6 +16,8 @@ pub(crate) struct Point<'a> {
     pub(crate) tune: bool,
     pub(crate) frames: Option<Given>,
     pub(crate) measurement: Measurement,
+    /// The suite with which stations seal or open here, if all do with the same.
+    pub(crate) suite: Option<Suite>,
 }
 
 impl<'a> Point<'a> {
@@ -27,6 +30,7 @@ impl<'a> Point<'a> {
             tune: false,
             frames: None,
             measurement,
+            suite: None,
         }
     }
 

@@ -4,8 +4,9 @@ use crate::dut::{Listed, names};
 use crate::expand::Point;
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, TrafficAxes};
 use crate::plan::{
-    Ability, Axis, Direction, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic,
+    Ability, Axis, Direction, Form, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic,
 };
+use wire::Suite;
 use wire::mix::{Contents, FRAME_BYTES_MIN};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use yaml::{Node, Place, Spanned};
@@ -201,6 +202,22 @@ pub(crate) fn contents_for(traffic: &Traffic, given: &Given, duts: &[&Listed]) -
         true => Contents::Random,
         false => Contents::Fixed,
     }
+}
+
+/// The suite with which a station in a gateway's place seals or opens ESP, if it is the same for
+/// all of the DUTs that have one.
+pub(crate) fn sealed_by_all(traffic: &Traffic, duts: &[&Listed]) -> Option<Suite> {
+    if traffic.direction == Direction::Both {
+        return None;
+    }
+    let carriers = duts
+        .iter()
+        .filter_map(|dut| dut.dut.adapter.profile().carrier);
+    let mut suites = carriers
+        .filter(|carrier| carrier.form == Form::Esp)
+        .map(|carrier| carrier.suite);
+    let first = suites.next()?;
+    suites.all(|suite| suite == first).then_some(first)
 }
 
 /// Traffic that some of the DUTs cannot carry: where, what and what to do about it.

@@ -2,7 +2,7 @@
 
 use crate::plan::axis::{Axis, Conditions, Coordinate};
 use crate::plan::value::Value;
-use crate::plan::{Adapter, Dut, Measurement, Stations};
+use crate::plan::{Dut, Measurement, Stations};
 use serde::{Deserialize, Serialize};
 
 /// One point of the matrix: everything that is fixed while a figure is measured.
@@ -38,7 +38,7 @@ impl Cell {
     #[must_use]
     pub fn calibrates(&self) -> bool {
         let is_frames = matches!(self.measurement, Measurement::Frames(_));
-        self.calibration || (is_frames && self.dut.adapter == Adapter::Straight)
+        self.calibration || (is_frames && self.dut.adapter.is_straight())
     }
 
     /// The length of the IP packet that carries one of the given length over the cipher link.

@@ -335,7 +335,12 @@ pub struct RecoveryTrial {
 pub struct FramePort {
     /// The kind; `None` if no trial opened a port.
     pub kind: Option<PortKind>,
-    /// Why faster kinds were not used, one sentence each.
+    /// How a port of AF_XDP worked: where the receiver's program was attached (`native`: in the
+    /// driver, `generic`: behind it), and whether the driver used the port's memory (`zero-copy`)
+    /// or the kernel copied each frame (`copy`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xdp_mode: Option<String>,
+    /// Why faster kinds, or more threads, were not used, one sentence each.
     pub passed_over: Vec<String>,
     /// Threads.
     pub threads: u16,

@@ -578,20 +578,18 @@ fn frame_latency() -> impl Strategy<Value = LatencyTrial> {
 }
 
 fn frame_port() -> impl Strategy<Value = FramePort> {
-    let kind = prop_oneof![
-        Just(PortKind::Xdp),
-        Just(PortKind::Packet),
-        Just(PortKind::Socket),
-        Just(PortKind::Memory),
-    ];
+    let kernels = prop_oneof![Just(PortKind::Packet), Just(PortKind::Socket)];
+    let others = prop_oneof![Just(PortKind::Xdp), Just(PortKind::Memory)];
     (
-        option::of(kind),
+        option::of(prop_oneof![kernels, others]),
+        option::of(text()),
         vec(text(), 0..3),
         any::<u16>(),
         option::of(text()),
     )
-        .prop_map(|(kind, passed_over, threads, engine)| FramePort {
+        .prop_map(|(kind, xdp_mode, passed_over, threads, engine)| FramePort {
             kind,
+            xdp_mode,
             passed_over,
             threads,
             engine,

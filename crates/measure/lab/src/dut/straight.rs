@@ -8,15 +8,34 @@ use crate::{FrameEnd, FramePath, Result, RunningDut, StationKeys, StationPeer};
 use campaign::plan::Direction;
 use wire::Suite;
 
-/// The stations' suite: an encryptor's default.
-const SUITE: Suite = Suite::Aes256Gcm;
-
 /// ESP in UDP (RFC 3948 §2).
 const PORT: u16 = 4500;
 
 /// The link past the gateways. It is always there; nothing is started.
-#[derive(Debug, Default)]
-pub(super) struct Straight {}
+#[derive(Debug)]
+pub(super) struct Straight {
+    /// With which the stations seal and open.
+    suite: Suite,
+}
+
+impl Straight {
+    pub(super) const fn new(suite: Suite) -> Self {
+        Self { suite }
+    }
+
+    /// The outer addresses, like the inner ones, are assigned to no interface.
+    fn stand_for_peer(&self, end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Addr) {
+        end.peer = Some(StationPeer {
+            keys: StationKeys::File(key_file),
+            suite: self.suite,
+            local: end.test_address,
+            remote,
+            port: PORT,
+            lanes: 1,
+            tunnels: 1,
+        });
+    }
+}
 
 impl Adapter for Straight {
     /// In direction `Both` frames go in clear. In the others each end seals and opens, so that the
@@ -35,9 +54,9 @@ impl Adapter for Straight {
             let source = write_keys(a, &keys)?;
             let sink = write_keys(b, &keys)?;
             let remote = path.sink.test_address;
-            stand_for_peer(&mut path.source, source, remote);
+            self.stand_for_peer(&mut path.source, source, remote);
             let remote = path.source.test_address;
-            stand_for_peer(&mut path.sink, sink, remote);
+            self.stand_for_peer(&mut path.sink, sink, remote);
         }
         Ok(RunningDut {
             frame_path: Some(path),
@@ -53,17 +72,4 @@ impl Adapter for Straight {
     fn stop(&mut self, _site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         Ok(())
     }
-}
-
-/// The outer addresses, like the inner ones, are assigned to no interface.
-fn stand_for_peer(end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Addr) {
-    end.peer = Some(StationPeer {
-        keys: StationKeys::File(key_file),
-        suite: SUITE,
-        local: end.test_address,
-        remote,
-        port: PORT,
-        lanes: 1,
-        tunnels: 1,
-    });
 }

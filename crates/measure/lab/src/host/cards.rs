@@ -1,5 +1,6 @@
 //! Network cards of a lab, and what about them bears on results.
 
+use crate::time_stamps;
 use nix::net::if_::if_nametoindex;
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,6 +24,8 @@ pub struct Card {
     pub queues: usize,
     /// The NUMA node that it is plugged into; `None` on machines with one.
     pub numa_node: Option<u32>,
+    /// The clock by which it stamps frames itself; `None` if it does not.
+    pub stamped_by: Option<u32>,
     /// The CPUs that its interrupts go to, as lists of the kernel; empty for a virtual one.
     pub interrupts: BTreeSet<String>,
 }
@@ -64,6 +67,7 @@ impl Card {
                 .filter(|name| name.starts_with("rx-"))
                 .count(),
             numa_node: text("device/numa_node").parse().ok(),
+            stamped_by: time_stamps::parse(&ethtool("-T", interface)),
             interrupts: entries("device/msi_irqs")
                 .iter()
                 .filter_map(affinity)
@@ -98,6 +102,8 @@ impl Card {
             queues => words.push(format!("{queues} queues")),
         }
         words.extend(self.numa_node.map(|node| format!("NUMA node {node}")));
+        let clock = self.stamped_by;
+        words.extend(clock.map(|clock| format!("stamps by clock ptp{clock}, which is not used")));
         if !self.interrupts.is_empty() {
             let lists: Vec<_> = self.interrupts.iter().map(String::as_str).collect();
             words.push(format!("interrupts on CPUs {}", lists.join(", ")));

@@ -195,7 +195,7 @@ fn of_dut<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a st
         }
         Adapter::Router { nat: false }
         | Adapter::Direct
-        | Adapter::Straight
+        | Adapter::Straight { .. }
         | Adapter::Cipherbench(_)
         | Adapter::Xfrm(_) => Vec::new(),
     }

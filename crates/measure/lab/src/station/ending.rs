@@ -37,11 +37,12 @@ impl Ending {
 
     /// Runs the actions. No caller is left to report a failure to.
     pub(super) fn come(&mut self, processes: &Processes) {
-        for lent in std::mem::take(&mut self.lent) {
-            self.give_back(&lent, processes);
-        }
+        // They may be about interfaces that are given back.
         for program in std::mem::take(&mut self.programs) {
             run(&program, self.limit, processes);
+        }
+        for lent in std::mem::take(&mut self.lent) {
+            self.give_back(&lent, processes);
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn with_dut(
         .start_dut(&dut(adapter.clone()), LINKS, direction)
         .unwrap_or_else(|error| panic!("{adapter:?} {direction:?}: {error}"));
     // Only the path past the gateways needs nothing.
-    assert_eq!(dump(lab) == before, adapter == Adapter::Straight);
+    assert_eq!(dump(lab) == before, adapter.is_straight());
     let path = running.frame_path.clone().unwrap();
     action(lab, &running, &path);
     lab.lab.stop_dut(running).unwrap();
@@ -151,7 +151,7 @@ pub(crate) fn frames_cross_what_does_not_encrypt_unanswered_and_nothing_is_left(
         (Adapter::Direct, Both, ["a0", "b0"]),
         (Adapter::Direct, Encrypt, ["a0", "w1"]),
         (Adapter::Direct, Decrypt, ["w0", "b0"]),
-        (Adapter::Straight, Both, ["c0", "c1"]),
+        (Adapter::STRAIGHT, Both, ["c0", "c1"]),
         (router, Both, ["a0", "w1"]),
         (Adapter::Bridge, Both, ["a0", "w1"]),
     ] {
@@ -322,7 +322,7 @@ pub(crate) fn stations_joined_straight_seal_and_open_each_others_packets() {
     let mut lab = ready_lab();
     with_dut(
         &mut lab,
-        Adapter::Straight,
+        Adapter::STRAIGHT,
         Direction::Encrypt,
         |lab, _, path| {
             for path in [path.clone(), path.reversed()] {

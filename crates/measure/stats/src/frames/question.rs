@@ -9,7 +9,9 @@ use crate::estimate::Estimate;
 use crate::overhead::Packets;
 use crate::significance::Level;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
-use campaign::plan::{Cell, Direction, Encryptor, FrameTest, Measurement, Plan, Role};
+use campaign::plan::{
+    Adapter, Carrier, Cell, Direction, Encryptor, Form, FrameTest, Measurement, Plan, Role,
+};
 use journal::Journal;
 use wire::Suite;
 
@@ -69,21 +71,27 @@ fn question<'a>(
     Some(Question {
         link: figure(frames).and_then(|rate| fuller_link(plan, planned, test, rate.mean)),
         rig,
-        slower_suite: slower_suite(planned, test),
+        slower_suite: slower_suite(plan, planned, test),
         contention: Contention::of(cpus, planned, cell.cpu.as_ref(), None),
         ..of_procedure(test, frames)
     })
 }
 
-/// Returns the suite of a station that replaces a gateway, unless it is as fast as the rig: the
-/// rig's own stations use AES-256-GCM, and those beside the null engine do not encrypt.
-fn slower_suite(cell: &Cell, test: &FrameTest) -> Option<Suite> {
+/// Returns the suite of a station that replaces a gateway, and the rig's, unless it is as fast as
+/// the rig: with the same suite or AES-GCM; those beside the null engine do not encrypt.
+fn slower_suite(plan: &Plan, cell: &Cell, test: &FrameTest) -> Option<[Suite; 2]> {
     let adapter = &cell.dut.adapter;
-    let suite = adapter.profile().carrier?.suite;
+    let Carrier { form, suite, .. } = adapter.profile().carrier?;
+    let mut group = plan.cells.iter().filter(|other| other.group == cell.group);
+    let rigs = group.find_map(|other| match other.dut.adapter {
+        Adapter::Straight { suite } => Some(suite),
+        _ => None,
+    })?;
     let as_fast = adapter.encryptor().is_some_and(Encryptor::is_null)
+        || (form == Form::Esp && suite == rigs)
         || matches!(suite, Suite::Aes256Gcm | Suite::Aes128Gcm)
         || test.traffic.direction == Direction::Both;
-    (!as_fast).then_some(suite)
+    (!as_fast).then_some([suite, rigs])
 }
 
 /// The quantity by which a DUT and the rig are compared.

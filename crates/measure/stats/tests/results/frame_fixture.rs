@@ -31,7 +31,7 @@ pub(crate) fn search() -> ThroughputSearch {
 
 pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
     let adapter = match dut {
-        "straight" => Adapter::Straight,
+        "straight" => Adapter::STRAIGHT,
         "router" => Adapter::Router { nat: false },
         engine => Adapter::Cipherbench(Encryptor {
             engine: engine.parse().unwrap(),

@@ -38,6 +38,8 @@ struct State {
     /// The start of a line whose end is not written yet.
     rest: Zeroizing<Vec<u8>>,
     log: Log,
+    /// Reads that found whole lines.
+    version: u64,
 }
 
 impl AgreedKeys {
@@ -61,19 +63,28 @@ impl AgreedKeys {
                 file,
                 rest: Zeroizing::new(Vec::with_capacity(LINE_BYTES_MAX)),
                 log: Log::default(),
+                version: 0,
             }),
         };
         keys.look()?;
         Ok(keys)
     }
 
-    /// Reads what the daemon has written since; returns whether there was anything.
+    /// Reads what the daemon has written since; returns the [version](Self::version) then. Several
+    /// threads look, and each compares it with the one it has seen.
     ///
     /// # Errors
     /// [`TrafficError::Log`].
-    pub(crate) fn look(&self) -> Result<bool, TrafficError> {
-        let read = self.lock().read_more();
-        read.map_err(|error| unreadable(&self.log_path, error))
+    pub(crate) fn look(&self) -> Result<u64, TrafficError> {
+        let mut state = self.lock();
+        let read = state.read_more();
+        read.map_err(|error| unreadable(&self.log_path, error))?;
+        Ok(state.version)
+    }
+
+    /// A number that changes when the SAs may have changed.
+    pub(crate) fn version(&self) -> u64 {
+        self.lock().version
     }
 
     /// SPI of the SA that seals packets between these addresses now.
@@ -191,15 +202,14 @@ impl AgreedKeys {
 }
 
 impl State {
-    fn read_more(&mut self) -> io::Result<bool> {
+    fn read_more(&mut self) -> io::Result<()> {
         let mut chunk = Zeroizing::new([0; CHUNK_BYTES]);
-        let mut has_lines = false;
         loop {
             let bytes = self.file.read(&mut *chunk)?;
             if bytes == 0 {
-                return Ok(has_lines);
+                return Ok(());
             }
-            has_lines |= self.take(&chunk[..bytes]);
+            self.version += u64::from(self.take(&chunk[..bytes]));
         }
     }
 

@@ -194,6 +194,27 @@ fn each_lane_belongs_to_one_thread() {
 }
 
 #[test]
+fn each_tunnel_belongs_to_one_thread() {
+    let keys = KeyPair::new();
+    let mut spec = sealing(&keys, false, false, 1);
+    let peer = spec.peer.as_mut().unwrap();
+    (spec.frames.tunnels, peer.tunnels) = (6, 6);
+    for (asked, used) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 3), (6, 6), (200, 6)] {
+        assert_eq!(sender_threads(&spec, asked), used);
+    }
+    let opened = open_keys(&spec.peer);
+    let mut owners = BTreeSet::new();
+    for index in 0..3 {
+        for (frame, _) in all_frames(&spec, TAG, Part { index, of: 3 }, Some(&opened)) {
+            // The low bits of the SPI are the tunnel.
+            owners.insert((frame[45], index));
+        }
+    }
+    let expected = (0..6u8).map(|tunnel| (tunnel, u32::from(tunnel) % 3));
+    assert_eq!(owners, expected.collect());
+}
+
+#[test]
 fn what_cannot_be_sealed_is_refused_with_a_reason() {
     let keys = KeyPair::new();
     let good = esp(&keys.a, false, 1);
@@ -269,16 +290,91 @@ fn ike(folder: &TempDir, gateway: &str, log: &str) -> Peer {
     }
 }
 
+/// Where a log begins to renew both pairs of SAs.
+fn renewal(log: &str) -> usize {
+    log.find("establishing CHILD_SA c0{3}").unwrap() - "14[IKE] ".len()
+}
+
+/// Where a log still has all pairs.
+fn in_service(log: &str) -> usize {
+    let end = log.find("INSTALLED => DESTROYING").unwrap();
+    log[..end].rfind('\n').unwrap() + 1
+}
+
+/// Adds lines to the log of a sender's daemon.
+fn log_more(sending: &Send, lines: &str) {
+    let Some(KeySource::Ike(ike)) = sending.peer.as_ref().map(|esp| &esp.keys) else {
+        panic!()
+    };
+    let mut file = File::options().append(true).open(&ike.log).unwrap();
+    file.write_all(lines.as_bytes()).unwrap();
+}
+
+/// SPI and sequence number of each packet.
+fn numbers(frames: &[Vec<u8>]) -> BTreeSet<(u32, u32)> {
+    let word = |frame: &[u8], at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+    let frames = frames.iter();
+    frames.map(|it| (word(it, 42), word(it, 46))).collect()
+}
+
+/// Both threads learn of the renewal, though only one of them reads it from the log.
+#[test]
+fn each_thread_seals_with_the_agreed_keys_of_its_own_tunnels_and_changes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    // The second tunnel's addresses follow those of the first.
+    let [peer_log, log] = IKE_LOGS.map(|log| {
+        let ends = [
+            ("198.18.1.1/32", "198.18.0.2/32"),
+            ("198.18.1.2/32", "198.18.0.3/32"),
+        ];
+        ends.iter()
+            .fold(log.to_owned(), |log, (from, to)| log.replace(from, to))
+    });
+    let mut sending = send(false, FrameMix::named("imix2").unwrap());
+    sending.addresses.source = [198, 18, 0, 2].into();
+    sending.addresses.target = [198, 18, 0, 1].into();
+    (sending.frames.flows, sending.frames.tunnels) = (4, 2);
+    let two = |peer: Peer| Some(Peer { tunnels: 2, ..peer });
+    sending.peer = two(ike(&folder, "gw2", &log[..renewal(&log)]));
+    let receiving = Receive {
+        peer: two(ike(&folder, "gw1", &peer_log[..in_service(&peer_log)])),
+        frames: sending.frames.clone(),
+        ..receive(4)
+    };
+    assert_eq!(
+        [1, 2, 3].map(|threads| sender_threads(&sending, threads)),
+        [1, 2, 2]
+    );
+    let keys = open_keys(&sending.peer);
+    let mut threads: Vec<_> = (0..2)
+        .map(|index| Generator::new(&sending, TAG, Part { index, of: 2 }, Some(&keys)).unwrap())
+        .map(|generator| (generator, Tap::new()))
+        .collect();
+    for now_ns in (0..1_000_000_000).step_by(1_000_000) {
+        if now_ns == 300_000_000 {
+            log_more(&sending, &log[renewal(&log)..in_service(&log)]);
+        }
+        for (generator, tap) in &mut threads {
+            while generator.step(tap, now_ns).unwrap() == Step::Sent {}
+        }
+    }
+    let [first, second] = [0, 1].map(|thread| numbers(&threads[thread].1.frames));
+    assert_eq!(first.len() + second.len(), 1000, "no number is used twice");
+    let spis = |numbers: &BTreeSet<(u32, u32)>| numbers.iter().map(|(spi, _)| *spi).collect();
+    let of_tunnel: [BTreeSet<u32>; 2] = [spis(&first), spis(&second)];
+    let expected = [[0x66b3_3c00, 0xbc3c_123f], [0x9740_f3b7, 0xf7a1_ef9a]];
+    assert_eq!(of_tunnel, expected.map(BTreeSet::from));
+    let frames = threads.into_iter().flat_map(|(_, tap)| tap.frames);
+    let frames = frames.map(|frame| (frame, 0)).collect();
+    let received = analyse(&receiving, &open_keys(&receiving.peer), frames);
+    assert_eq!((received.frames, received.refused), (1000, BTreeMap::new()));
+}
+
 #[test]
 fn nothing_is_lost_when_agreed_keys_change_in_mid_trial() {
     let folder = tempfile::tempdir().unwrap();
     let [peer_log, log] = IKE_LOGS;
-    let renewal = log.find("establishing CHILD_SA c0{3}").unwrap() - "14[IKE] ".len();
-    let in_service = |log: &str| {
-        let end = log.find("INSTALLED => DESTROYING").unwrap();
-        log[..end].rfind('\n').unwrap() + 1
-    };
-    let end = in_service(log);
+    let (renewal, end) = (renewal(log), in_service(log));
     let mut sending = send(false, FrameMix::named("imix2").unwrap());
     sending.addresses.source = [198, 18, 1, 2].into();
     sending.addresses.target = [198, 18, 1, 1].into();
@@ -299,20 +395,11 @@ fn nothing_is_lost_when_agreed_keys_change_in_mid_trial() {
             _ => {}
         }
         if now_ns > 300_000_000 && !renewed {
-            let Some(KeySource::Ike(ike)) = sending.peer.as_ref().map(|esp| &esp.keys) else {
-                panic!()
-            };
-            let mut file = File::options().append(true).open(&ike.log).unwrap();
-            file.write_all(&log.as_bytes()[renewal..end]).unwrap();
+            log_more(&sending, &log[renewal..end]);
             renewed = true;
         }
     }
-    let word = |frame: &[u8], at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
-    let numbers: BTreeSet<_> = tap
-        .frames
-        .iter()
-        .map(|it| (word(it, 42), word(it, 46)))
-        .collect();
+    let numbers = numbers(&tap.frames);
     assert_eq!(numbers.len(), 1000, "no number is used twice");
     let of = |spi| numbers.iter().filter(|(it, _)| *it == spi).count();
     let (old, new) = (of(0x9740_f3b7), of(0xf7a1_ef9a));

@@ -27,7 +27,7 @@ use crate::settings::SettingsWatch;
 use crate::watch::WatchPoint;
 use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
-use lab::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
+use lab::{Bench, FramePath, Interrupt, LabError, NodeId, ReceiveQueues, RunningDut, TrafficLog};
 
 /// Makes a frame test.
 pub(crate) fn attempt(
@@ -142,6 +142,15 @@ impl Attempt<'_> {
         let clocks =
             has_two_clocks.then(|| HostClocks::compared(self.bench, &self.path, self.interrupt));
         let clocks = clocks.transpose()?;
+        if let Some(clocks) = &clocks {
+            let stamps = clocks.stamps_in_words()?;
+            dut.facts.insert("tester/clock-stamps".to_owned(), stamps);
+        }
+        let queues = self.divide_receive_queues()?;
+        dut.facts.extend(queues.iter().map(|(name, queues)| {
+            let fact = format!("tester/receive-queues-{name}");
+            (fact, queues.in_words.clone())
+        }));
         let markers = self.markers();
         let beside_station = [&self.path.source, &self.path.sink]
             .iter()
@@ -212,6 +221,29 @@ impl Attempt<'_> {
             ..Measured::default()
         };
         Ok((measured, found.objection))
+    }
+
+    /// Each thread of a receiver by AF_XDP has a queue of its own: cards must use these and no
+    /// others, until the result is dropped.
+    fn divide_receive_queues(&self) -> Result<Vec<(&'static str, ReceiveQueues<'_>)>, LabError> {
+        if self.test.traffic.ports.rx != Some(PortKind::Xdp) {
+            return Ok(Vec::new());
+        }
+        let threads = self
+            .trial
+            .cell
+            .stations
+            .map_or(1, |stations| stations.cores);
+        let ends = [&self.path.source, &self.path.sink].map(|end| (end.node, &*end.interface));
+        let cards = self.bench.cards().into_iter();
+        let cards = cards.filter(|card| ends.contains(card));
+        cards
+            .map(|(id, interface)| {
+                let node = self.bench.node(id);
+                let divided = ReceiveQueues::divide(node, interface, threads)?;
+                Ok((id.name(), divided))
+            })
+            .collect()
     }
 
     /// A disturbance and a soak set what this program does beside what the stations see.

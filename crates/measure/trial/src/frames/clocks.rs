@@ -172,7 +172,12 @@ impl<'a> ProbePath<'a> {
     /// The link between the hosts, or where there is none, the path of the test frames, with their
     /// addresses: what passes those passes the probes.
     fn of(bench: &'a dyn Bench, path: &'a FramePath) -> Self {
-        if let Some([asking, answering]) = bench.clock_ends() {
+        if let Some([a, b]) = bench.clock_ends() {
+            // The first way's sender is on the asking host.
+            let (asking, answering) = match path.begins_at_b() {
+                false => (a, b),
+                true => (b, a),
+            };
             return Self {
                 asking,
                 answering,
@@ -233,6 +238,29 @@ impl<'a> HostClocks<'a> {
             first,
             course: Course::through(first, second),
             compared: Instant::now(),
+        })
+    }
+
+    /// By what the probes are stamped, and why: a fact.
+    pub(super) fn stamps_in_words(&self) -> Result<String, LabError> {
+        let mut have_clocks = Vec::new();
+        for ClockEnd {
+            node, interface, ..
+        } in [&self.path.asking, &self.path.answering]
+        {
+            if let Some(clock) = lab::card_clock(self.bench.node(*node), interface)? {
+                have_clocks.push(format!(
+                    "{}/{interface} by its clock ptp{clock}",
+                    node.name()
+                ));
+            }
+        }
+        Ok(match have_clocks.is_empty() {
+            true => "the kernel's; the cards do not stamp frames themselves".to_owned(),
+            false => format!(
+                "the kernel's; cards stamp too ({}), by clocks whose difference from the kernel's is not known",
+                have_clocks.join(", ")
+            ),
         })
     }
 

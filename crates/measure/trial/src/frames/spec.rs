@@ -373,6 +373,7 @@ fn port(report: &Report) -> FramePort {
     let reason = |(kind, reason): &(FramePortKind, String)| format!("{kind}: {reason}");
     FramePort {
         kind: report.port.map(plan_kind),
+        xdp_mode: report.xdp_mode.map(|mode| mode.to_string()),
         passed_over: report.passed_over.iter().map(reason).collect(),
         threads: report.threads,
         engine: report.engine.clone(),

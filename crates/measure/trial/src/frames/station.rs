@@ -204,7 +204,8 @@ impl<'a> StationRig<'a> {
 
     fn program(&self, node: NodeId, spec: &Spec) -> Program {
         // The station on A's side of the path has A's cores, even in a gateway's place.
-        let is_a = node == self.ways[0].path.source.node;
+        let path = &self.ways[0].path;
+        let is_a = (node == path.source.node) != path.begins_at_b();
         Program {
             argv: vec![THIS_PROGRAM.to_owned(), SUB_COMMAND.to_owned()],
             cores: if is_a { &self.cores.a } else { &self.cores.b }.clone(),

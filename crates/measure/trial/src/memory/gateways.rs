@@ -87,7 +87,7 @@ impl Gateways {
             stop: Stop::new().map_err(|error| failed(&dut.name, error))?,
         };
         match &dut.adapter {
-            Adapter::Straight => builder.straight(),
+            Adapter::Straight { suite } => builder.straight(*suite),
             Adapter::Direct => builder.direct(),
             Adapter::Cipherbench(encryptor) if encryptor.mode == Mode::L3 => {
                 builder.encryptors(encryptor, mtu)
@@ -171,12 +171,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn straight(self) -> Result<Gateways, TrialError> {
+    fn straight(self, suite: Suite) -> Result<Gateways, TrialError> {
         let (near, far) = memory_frame_pair(RING_FRAMES);
         let mut gateways = self.gateways(Entrance::straight(near), Exit::Frames(vec![far]));
         if self.direction != Direction::Both {
             // The calibration includes the stations' own sealing and opening.
-            let (keys, alone) = (self.keys()?, Encryptor::new(Suite::Aes256Gcm));
+            let (keys, alone) = (self.keys()?, Encryptor::new(suite));
             gateways.source_peer = Some(keys.station_peer(0, &alone));
             gateways.sink_peer = Some(keys.station_peer(1, &alone));
             gateways._keys = Some(keys);

@@ -154,7 +154,7 @@ fn frames_past_the_gateways() {
         // The largest frames too: sealed, they are larger than the stations' own links carry.
         let mix = FrameMix::named("imix").unwrap();
         let traffic = traffic(direction, mix, IpVersion::V4);
-        let measured = lab.measured(&frames(Adapter::Straight, traffic, load(200)));
+        let measured = lab.measured(&frames(Adapter::STRAIGHT, traffic, load(200)));
         let result = assert_all_came(&measured, 200, 1);
         // In one direction only, each station does the DUT's part.
         let seals = direction != Direction::Both;
@@ -253,7 +253,7 @@ fn a_load_that_no_generator_offers_is_cut_short() {
     });
     let since = Instant::now();
     let record = lab.record(&frames(
-        Adapter::Straight,
+        Adapter::STRAIGHT,
         short(Direction::Both),
         procedure,
     ));

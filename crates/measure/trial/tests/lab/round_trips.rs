@@ -82,7 +82,7 @@ fn frames_come_back_through_each_kind_of_device() {
         ..short(Direction::Both)
     };
     for (adapter, traffic) in [
-        (Adapter::Straight, short(Direction::Both)),
+        (Adapter::STRAIGHT, short(Direction::Both)),
         // Addresses and ports are translated there, and back only if those of a reply match.
         (Adapter::Router { nat: true }, short(Direction::Both)),
         (Adapter::Bridge, random),

@@ -1,8 +1,10 @@
 //! Receiving by AF_XDP: one socket per queue, fed by a program on the interface.
 
 use super::ring::{Ring, Which};
-use super::{HEADROOM_BYTES, bind, socket};
-use crate::frame::bpf::{XdpMode, XdpRedirect};
+use super::{
+    HEADROOM_BYTES, XdpAttach, XdpMemory, XdpMode, bind, memory_of, socket, zero_copy_or_copy,
+};
+use crate::frame::bpf::XdpRedirect;
 use crate::frame::wanted::OpenFrames;
 use crate::frame::{FramePortStats, FrameReceiver};
 use crate::kernel::{self, ErrorWatch, Interface, Mapping};
@@ -24,29 +26,38 @@ pub struct XdpReceiver {
     chunk_bytes: usize,
     errors: ErrorWatch,
     socket: OwnedFd,
+    mode: XdpMode,
     /// The program remains attached while one of its receivers is open.
     _redirect: Arc<XdpRedirect>,
 }
 
 impl XdpReceiver {
-    /// Opens every queue of the interface: one receiver per queue.
+    /// Opens the first queues of the interface, one for each thread.
     ///
     /// # Errors
     /// The kernel's error: EPERM, EBUSY when the interface has a program or the queue a socket,
     /// ERANGE when its MTU is too long for the driver.
     pub(in crate::frame) fn open(
         interface: &Interface,
-        mode: XdpMode,
+        attach: XdpAttach,
         max_frame_bytes: usize,
         wanted: &OpenFrames<'_>,
     ) -> io::Result<Vec<Self>> {
-        let queues = interface.receive_queues;
-        let redirect = Arc::new(XdpRedirect::attach(interface.index, mode, queues, wanted)?);
+        let queues = wanted.threads as u32;
+        let redirect = Arc::new(XdpRedirect::attach(
+            interface.index,
+            attach,
+            queues,
+            wanted,
+        )?);
+        let chunk_bytes = (max_frame_bytes + HEADROOM_BYTES)
+            .next_power_of_two()
+            .max(2048);
         let open = |queue| {
-            let chunk_bytes = (max_frame_bytes + HEADROOM_BYTES)
-                .next_power_of_two()
-                .max(2048);
-            let receiver = Self::open_queue(interface, queue, chunk_bytes, Arc::clone(&redirect))?;
+            let receiver = zero_copy_or_copy(|memory| {
+                let chunks = (chunk_bytes, memory);
+                Self::open_queue(interface, queue, chunks, attach, &redirect)
+            })?;
             redirect.set(queue, &receiver.socket)?;
             Ok(receiver)
         };
@@ -56,8 +67,9 @@ impl XdpReceiver {
     fn open_queue(
         interface: &Interface,
         queue: u32,
-        chunk_bytes: usize,
-        redirect: Arc<XdpRedirect>,
+        (chunk_bytes, memory): (usize, XdpMemory),
+        attach: XdpAttach,
+        redirect: &Arc<XdpRedirect>,
     ) -> io::Result<Self> {
         let frames = Mapping::anonymous(CHUNKS as usize * chunk_bytes)?;
         let socket = socket(&frames, chunk_bytes, 0)?;
@@ -68,16 +80,27 @@ impl XdpReceiver {
             free.write(chunk, u64::from(chunk) * chunk_bytes as u64);
         }
         free.submit(CHUNKS);
-        bind(&socket, interface, queue)?;
+        // Without XDP_USE_NEED_WAKEUP a driver looks for free chunks by itself.
+        bind(&socket, interface, queue, memory, 0)?;
         Ok(Self {
             received,
             free,
             frames,
             chunk_bytes,
             errors: ErrorWatch::default(),
+            mode: XdpMode {
+                attach: Some(attach),
+                memory: memory_of(&socket)?,
+            },
             socket,
-            _redirect: redirect,
+            _redirect: Arc::clone(redirect),
         })
+    }
+
+    /// How it receives.
+    #[must_use]
+    pub const fn mode(&self) -> XdpMode {
+        self.mode
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sending by AF_XDP.
 
 use super::ring::{Ring, Which};
-use super::{SEND_BYTES_MAX, bind, socket};
+use super::{SEND_BYTES_MAX, XdpMemory, XdpMode, bind, memory_of, socket, zero_copy_or_copy};
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
 use crate::kernel::{self, Interface, Mapping};
 use crate::wait::wait_writable;
@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 /// Slots, and entries of the rings: a slot always has room. 5 MB are locked, which an unprivileged
 /// user may.
 const SLOTS: u32 = 512;
-/// Distance between slots: an odd number of cache lines, so that the first lines of slots share no
-/// cache set.
-const STRIDE_BYTES: usize = FRAME_SLOT_BYTES + 64;
+/// Distance between slots that the kernel copies from: an odd number of cache lines, so that the
+/// first lines of slots share no cache set.
+const COPY_STRIDE_BYTES: usize = FRAME_SLOT_BYTES + 64;
+/// Distance between slots that a device reads: whole pages, since it reads a frame from one page.
+const ZERO_COPY_STRIDE_BYTES: usize = FRAME_SLOT_BYTES.next_multiple_of(SEND_BYTES_MAX);
 /// Frames passed to the kernel at a time.
 const BATCH_FRAMES: usize = 64;
 /// `XDP_MAX_TX_SKB_BUDGET` of linux/if_xdp.h: frames sent per call, 32 before it was an option.
@@ -34,6 +36,7 @@ pub struct XdpSender {
     sending: Ring<libc::xdp_desc>,
     completed: Ring<u64>,
     frames: Mapping,
+    memory: XdpMemory,
     /// Addresses of free slots, the most recently used on top.
     free: Vec<u64>,
     socket: OwnedFd,
@@ -54,10 +57,17 @@ impl XdpSender {
     /// The kernel's error: EPERM, EBUSY when another socket has the queue, EINVAL when there is no
     /// such queue.
     pub(in crate::frame) fn open(interface: &Interface, queue: u32) -> io::Result<Self> {
-        let frames = Mapping::anonymous(SLOTS as usize * STRIDE_BYTES)?;
-        // Slots are longer than the kernel's chunks, and placed by us.
-        let flags = libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG;
-        let socket = socket(&frames, SEND_BYTES_MAX, flags)?;
+        zero_copy_or_copy(|memory| Self::open_with(interface, queue, memory))
+    }
+
+    fn open_with(interface: &Interface, queue: u32, memory: XdpMemory) -> io::Result<Self> {
+        let (stride_bytes, placed) = match memory {
+            XdpMemory::ZeroCopy => (ZERO_COPY_STRIDE_BYTES, 0),
+            // Slots begin anywhere in the kernel's chunks.
+            XdpMemory::Copy => (COPY_STRIDE_BYTES, libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG),
+        };
+        let frames = Mapping::anonymous(SLOTS as usize * stride_bytes)?;
+        let socket = socket(&frames, SEND_BYTES_MAX, placed)?;
         let sending = Ring::new(&socket, Which::Send, SLOTS)?;
         let completed = Ring::new(&socket, Which::Completion, SLOTS)?;
         // Required for binding, though nothing is received.
@@ -70,13 +80,15 @@ impl XdpSender {
             &(BATCH_FRAMES as u32),
         );
         kernel::set_send_buffer(&socket, SEND_BUFFER_BYTES)?;
-        bind(&socket, interface, queue)?;
+        let flags = libc::XDP_USE_NEED_WAKEUP;
+        bind(&socket, interface, queue, memory, flags)?;
         Ok(Self {
             sending,
             completed,
             frames,
+            memory: memory_of(&socket)?,
             free: (0..u64::from(SLOTS))
-                .map(|slot| slot * STRIDE_BYTES as u64)
+                .map(|slot| slot * stride_bytes as u64)
                 .collect(),
             socket,
             completed_count: 0,
@@ -84,6 +96,15 @@ impl XdpSender {
             refused_count: 0,
             overdue_count: 0,
         })
+    }
+
+    /// How it sends.
+    #[must_use]
+    pub const fn mode(&self) -> XdpMode {
+        XdpMode {
+            attach: None,
+            memory: self.memory,
+        }
     }
 
     /// Takes back the slots of frames that have left.
@@ -141,7 +162,13 @@ impl XdpSender {
                     0,
                 ) as libc::c_int
             });
-            let Err(error) = result else { continue };
+            let Err(error) = result else {
+                match self.memory {
+                    XdpMemory::Copy => continue,
+                    // The device takes them when it can.
+                    XdpMemory::ZeroCopy => return Ok(self.sending.unconsumed() == 0),
+                }
+            };
             match error.raw_os_error() {
                 // The driver dropped one, which still completes.
                 Some(libc::EBUSY) => self.dropped_count += 1,
@@ -200,5 +227,28 @@ impl FrameSender for XdpSender {
             send_failed: self.dropped_count + self.refused_count + self.overdue_count,
             receive_dropped: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sched::{CloneFlags, unshare};
+
+    /// The request itself fails, and not something before it: the loopback device has no zero-copy.
+    #[test]
+    fn zero_copy_is_requested_and_copies_replace_it() {
+        let test = || {
+            if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
+                eprintln!("SKIPPED: no network namespace here ({error}): run as root");
+                return;
+            }
+            let interface = Interface::find("lo").unwrap();
+            let refused = XdpSender::open_with(&interface, 0, XdpMemory::ZeroCopy).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::EOPNOTSUPP), "{refused}");
+            let port = XdpSender::open(&interface, 0).unwrap();
+            assert_eq!(port.mode().memory, XdpMemory::Copy);
+        };
+        thread::spawn(test).join().unwrap();
     }
 }

@@ -30,9 +30,13 @@ pub(crate) fn ports(run: &Run<'_>) -> Option<Table> {
                 true => "–".to_owned(),
                 false => used.passed_over.join("; "),
             };
+            let mut port = used.ports.join(", ");
+            if !used.xdp_modes.is_empty() {
+                port = format!("{port} ({})", used.xdp_modes.join("; "));
+            }
             table.push(vec![
                 Cell::label(end),
-                Cell::label(used.ports.join(", ")),
+                Cell::label(port),
                 Cell::plain(used.threads.to_string()),
                 Cell::or_missing(used.engine.clone()),
                 Cell::plain(cells.len().to_string()),

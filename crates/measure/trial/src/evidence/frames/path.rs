@@ -70,7 +70,11 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opt
 /// On which cores the stations' programs ran: a fact.
 fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
     let cores = seen.cores;
-    let [source, sink] = cores.in_words(&cores.a, &cores.b);
+    let [a, b] = cores.in_words(&cores.a, &cores.b);
+    let (source, sink) = match seen.ends.begins_at_b() {
+        false => (a, b),
+        true => (b, a),
+    };
     let mut detail = format!("the source ran on core {source}, the sink on core {sink}");
     let shared = cores.shared();
     if !shared.is_empty() {

@@ -120,7 +120,7 @@ impl Fixture {
         let ip_bytes = frames * (FRAME_BYTES - 18);
         let profile = adapter.profile();
         let crossed = frames * (14 + profile.cipher_packet_bytes(FRAME_BYTES as usize - 18) as u64);
-        let is_straight = adapter == Adapter::Straight;
+        let is_straight = adapter.is_straight();
         let work = DutWork {
             lost_between_packets: Some(0),
             taken_in_bytes: (duplex || stands_beside(NodeId::A)).then_some(ip_bytes),
@@ -257,7 +257,7 @@ impl Fixture {
             counters: InterfaceCounters::default(),
             sampling_ns: 300 * MS,
         };
-        let is_straight = self.cell.dut.adapter == Adapter::Straight;
+        let is_straight = self.cell.dut.adapter.is_straight();
         frame_checks(&FrameObserved {
             test: &self.test,
             result: &self.result,
@@ -353,7 +353,7 @@ fn a_good_frame_test_passes_every_check_that_applies() {
     ];
     for (adapter, beyond) in [
         (Adapter::Direct, clear),
-        (Adapter::Straight, &["links-lossless"]),
+        (Adapter::STRAIGHT, &["links-lossless"]),
         (Adapter::Bridge, clear),
         (Adapter::Router { nat: true }, clear),
         (encrypting("auto"), encrypted),
@@ -372,7 +372,7 @@ fn a_good_frame_test_passes_every_check_that_applies() {
                 );
                 let checks = fixture.checks();
                 let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
-                let seen: &[&str] = match adapter == Adapter::Straight {
+                let seen: &[&str] = match adapter.is_straight() {
                     true => &[],
                     false => &["cipher-link-amount", "trials-watched"],
                 };

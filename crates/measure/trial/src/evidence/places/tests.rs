@@ -320,7 +320,7 @@ fn generator_and_analyser_stand_at_the_ends_of_a_frame_test() {
 
 #[test]
 fn the_link_past_the_gateways_has_its_own_ends() {
-    let mut path = Path::new(Adapter::Straight);
+    let mut path = Path::new(Adapter::STRAIGHT);
     path.counters.clear();
     *path.at("a/c0 sent") = SENT;
     *path.at("b/c1 received") = SENT - LOST;

@@ -50,7 +50,7 @@ fn a_panic_in_a_procedure_leaves_no_gateway_behind() {
 
 #[test]
 fn when_one_thread_has_failed_the_others_are_waited_for_all_the_same() {
-    let dut = dut(Adapter::Straight);
+    let dut = dut(Adapter::STRAIGHT);
     let mut gateways = Gateways::start(&dut, Direction::Both, 1500).unwrap();
     let fails = || Err(io::Error::other("the ring is gone"));
     gateways

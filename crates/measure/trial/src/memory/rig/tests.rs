@@ -36,7 +36,7 @@ fn cell(direction: Direction) -> Cell {
         coordinates: Vec::new(),
         dut: Dut {
             name: "straight".to_owned(),
-            adapter: Adapter::Straight,
+            adapter: Adapter::STRAIGHT,
         },
         stations: Some(campaign::plan::Stations {
             mtu: 1500,

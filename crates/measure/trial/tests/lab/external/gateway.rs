@@ -57,15 +57,7 @@ done
 chmod 600 private/*
 ";
 
-const STRONGSWAN: &str = "
-charon {
-  load = random nonce openssl kdf pubkey pem x509 kernel-libipsec kernel-netlink socket-default vici
-  install_virtual_ip = no
-  routing_table = 0
-  filelog { stderr { default = 1 } }
-  plugins { vici { socket = unix://FOLDER/box.vici } }
-}
-";
+const STRONGSWAN: &str = include_str!("box.strongswan.conf");
 
 /// Commands that every box needs first.
 fn ports_up() -> Vec<String> {

@@ -1,0 +1,258 @@
+//! The receive queues of a card, among which its driver divides what arrives by a hash (RSS).
+//!
+//! 1. The driver's table (`ethtool -x`) and the fields of its hash (`ethtool -n`) are read.
+//! 2. The station notes how to restore both at its end, should this run not come to it.
+//! 3. The table is set to the first queues, one for each thread, and the hash to addresses and
+//!    ports, by which test flows differ.
+//!
+//! Where the driver has no table nothing is set. The number of queues is not changed: on many cards
+//! that takes the link down.
+
+use crate::protocol::{Program, Request, Response};
+use crate::{Node, Result};
+use std::time::Duration;
+
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Addresses and ports, as `ethtool -N` names them.
+const ADDRESSES_AND_PORTS: &str = "sdfn";
+/// The lines in which `ethtool -n` lists the fields of a hash, with their letters.
+const FIELDS: [(&str, char); 7] = [
+    ("L2DA", 'm'),
+    ("VLAN tag", 'v'),
+    ("L3 proto", 't'),
+    ("IP SA", 's'),
+    ("IP DA", 'd'),
+    ("L4 bytes 0 & 1", 'f'),
+    ("L4 bytes 2 & 3", 'n'),
+];
+
+/// A card's settings for a trial, which are restored when this is dropped.
+pub struct ReceiveQueues<'a> {
+    node: &'a dyn Node,
+    undo: Vec<Program>,
+    /// What was done, or why nothing was: a fact.
+    pub in_words: String,
+}
+
+impl<'a> ReceiveQueues<'a> {
+    /// Divides what UDP over IPv4 arrives at an interface among its first `queues`.
+    ///
+    /// # Errors
+    /// When the node fails. That a driver refuses is in [`in_words`](Self::in_words).
+    pub fn divide(node: &'a dyn Node, interface: &str, queues: u16) -> Result<Self> {
+        let mut this = Self {
+            node,
+            undo: Vec::new(),
+            in_words: String::new(),
+        };
+        let ethtool = |words: &[&str]| {
+            let words = words.iter().copied();
+            Program::new(["ethtool"].into_iter().chain(words))
+        };
+        let table = node.run(ethtool(&["-x", interface]), TOOL_LIMIT)?.stdout;
+        let Some(weights) = weights(&table) else {
+            "the driver has no table of receive queues: it divides frames by a rule of its own"
+                .clone_into(&mut this.in_words);
+            return Ok(this);
+        };
+        let hash = ["-n", interface, "rx-flow-hash", "udp4"];
+        let before = fields(&node.run(ethtool(&hash), TOOL_LIMIT)?.stdout);
+        let hashed_by = |fields| ethtool(&["-N", interface, "rx-flow-hash", "udp4", fields]);
+        let weights: Vec<String> = weights.iter().map(ToString::to_string).collect();
+        let mut restore = vec!["-X", interface, "weight"];
+        restore.extend(weights.iter().map(String::as_str));
+        this.undo.push(ethtool(&restore));
+        this.undo.extend(before.as_deref().map(hashed_by));
+        this.at_end(this.undo.clone())?;
+        let number = queues.to_string();
+        let set = |program| -> Result<bool> { Ok(node.run(program, TOOL_LIMIT)?.code == Some(0)) };
+        let is_divided = set(ethtool(&["-X", interface, "equal", &number]))?;
+        let is_hashed = match before.as_deref() {
+            Some(ADDRESSES_AND_PORTS) => true,
+            Some(_) => set(hashed_by(ADDRESSES_AND_PORTS))?,
+            None => false,
+        };
+        let by = match is_hashed {
+            true => "addresses and ports",
+            false => "the fields that the driver chooses",
+        };
+        this.in_words = match is_divided {
+            true => format!("frames are divided among the first {queues}, by {by}"),
+            false => format!("the driver refuses to divide frames among the first {queues}"),
+        };
+        Ok(this)
+    }
+
+    /// What the station does at its end.
+    fn at_end(&self, programs: Vec<Program>) -> Result<()> {
+        let limit_ms = TOOL_LIMIT.as_millis() as u64;
+        match self.node.call(Request::AtEnd { programs, limit_ms })? {
+            Response::Noted => Ok(()),
+            other => Err(self.node.unexpected(&other)),
+        }
+    }
+}
+
+impl Drop for ReceiveQueues<'_> {
+    fn drop(&mut self) {
+        if self.undo.is_empty() {
+            return;
+        }
+        // A station that is gone has restored them at its end.
+        for program in std::mem::take(&mut self.undo) {
+            let _ = self.node.run(program, TOOL_LIMIT);
+        }
+        let _ = self.at_end(Vec::new());
+    }
+}
+
+/// How many entries of the table, which `ethtool -x` prints, each queue has; `None` if it prints
+/// none.
+fn weights(printed: &str) -> Option<Vec<usize>> {
+    let mut lines = printed.lines();
+    let (_, rings) = lines.next()?.split_once(" with ")?;
+    let rings: usize = rings.split_once(' ')?.0.parse().ok()?;
+    let mut weights = vec![0; rings];
+    for line in lines {
+        let Some((_, queues)) = line
+            .split_once(':')
+            .filter(|(number, _)| number.trim().parse::<u32>().is_ok())
+        else {
+            break;
+        };
+        for queue in queues.split_ascii_whitespace() {
+            *weights.get_mut(queue.parse::<usize>().ok()?)? += 1;
+        }
+    }
+    weights.iter().any(|weight| *weight > 0).then_some(weights)
+}
+
+/// The fields of the hash that `ethtool -n` prints, as letters; `None` if it prints none.
+fn fields(printed: &str) -> Option<String> {
+    let has = |name: &str| printed.lines().any(|line| line.trim().starts_with(name));
+    let letters: String = FIELDS
+        .iter()
+        .filter(|(name, _)| has(name))
+        .map(|(_, letter)| letter)
+        .collect();
+    (!letters.is_empty()).then_some(letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NodeId;
+    use crate::protocol::Ended;
+    use std::sync::Mutex;
+
+    const TABLE: &str = "RX flow hash indirection table for eth2 with 4 RX ring(s):\n    \
+                         0:      0     1     2     3     0     1     2     3\n    \
+                         8:      0     0     0     0     0     0     0     0\n\
+                         RSS hash key:\n6d:5a:56:da\nRSS hash function:\n    toeplitz: on\n";
+    const HASH: &str =
+        "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\n";
+
+    /// A station whose `ethtool` prints what a card's would.
+    #[derive(Default)]
+    struct Stub {
+        table: &'static str,
+        hash: &'static str,
+        refuses: bool,
+        /// Commands that change something, and what is to be done at the end.
+        done: Mutex<Vec<String>>,
+        printed: Mutex<Ended>,
+    }
+
+    impl Node for Stub {
+        fn id(&self) -> NodeId {
+            NodeId::B
+        }
+
+        fn call(&self, request: Request) -> Result<Response> {
+            Ok(match request {
+                Request::Start { program, .. } => {
+                    let words = program.argv.join(" ");
+                    let (code, stdout) = match words.split(' ').nth(1) {
+                        Some("-x") => (i32::from(self.table.is_empty()), self.table),
+                        Some("-n") => (i32::from(self.hash.is_empty()), self.hash),
+                        _ => {
+                            self.done.lock().unwrap().push(words);
+                            (i32::from(self.refuses), "")
+                        }
+                    };
+                    *self.printed.lock().unwrap() = Ended {
+                        code: Some(code),
+                        stdout: stdout.to_owned(),
+                        ..Ended::default()
+                    };
+                    Response::Started {
+                        process: 1,
+                        pid: 1,
+                        stdout: String::new(),
+                    }
+                }
+                Request::Wait { .. } => Response::Ended(self.printed.lock().unwrap().clone()),
+                Request::AtEnd { programs, .. } => {
+                    let words = programs.iter().map(|program| program.argv.join(" "));
+                    let words: Vec<_> = words.collect();
+                    self.done
+                        .lock()
+                        .unwrap()
+                        .push(format!("at the end: {}", words.join("; ")));
+                    Response::Noted
+                }
+                other => panic!("{other:?}"),
+            })
+        }
+    }
+
+    fn divide(stub: &Stub) -> (String, Vec<String>) {
+        let words = ReceiveQueues::divide(stub, "eth2", 2)
+            .unwrap()
+            .in_words
+            .clone();
+        (words, stub.done.lock().unwrap().clone())
+    }
+
+    #[test]
+    fn a_cards_queues_are_set_and_restored() {
+        let stub = Stub {
+            table: TABLE,
+            hash: HASH,
+            ..Stub::default()
+        };
+        let (words, done) = divide(&stub);
+        let restore = [
+            "ethtool -X eth2 weight 10 2 2 2",
+            "ethtool -N eth2 rx-flow-hash udp4 sd",
+        ];
+        let expected = [
+            &*format!("at the end: {}", restore.join("; ")),
+            "ethtool -X eth2 equal 2",
+            "ethtool -N eth2 rx-flow-hash udp4 sdfn",
+            restore[0],
+            restore[1],
+            "at the end: ",
+        ];
+        assert_eq!(done, expected);
+        assert_eq!(
+            words,
+            "frames are divided among the first 2, by addresses and ports"
+        );
+    }
+
+    #[test]
+    fn what_a_driver_does_not_do_is_said() {
+        let (words, done) = divide(&Stub::default());
+        assert!(words.contains("has no table of receive queues"), "{words}");
+        assert_eq!(done, [""; 0]);
+        let refusing = Stub {
+            table: TABLE,
+            refuses: true,
+            ..Stub::default()
+        };
+        let (words, _) = divide(&refusing);
+        assert!(words.contains("refuses"), "{words}");
+    }
+}

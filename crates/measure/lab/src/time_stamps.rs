@@ -1,0 +1,60 @@
+//! Whether a network card stamps frames itself (ethtool(8), `-T`).
+//!
+//! Such stamps are of the card's own clock (PTP hardware clock), which differs from the kernel's by
+//! a time that only a program like phc2sys knows. So probes of clocks have the kernel's stamps, and
+//! this says what was there.
+
+use crate::protocol::Program;
+use crate::{Node, Result};
+use std::time::Duration;
+
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Returns the number of the clock by which the card of a node's interface stamps what it sends and
+/// receives; `None` if it does not.
+///
+/// # Errors
+/// When the node fails.
+pub fn card_clock(node: &dyn Node, interface: &str) -> Result<Option<u32>> {
+    let ended = node.run(Program::new(["ethtool", "-T", interface]), TOOL_LIMIT)?;
+    Ok(parse(&ended.stdout))
+}
+
+/// The same from what `ethtool -T` prints.
+pub(crate) fn parse(printed: &str) -> Option<u32> {
+    let lines = || printed.lines().map(str::trim);
+    let stamps = [
+        "hardware-transmit",
+        "hardware-receive",
+        "hardware-raw-clock",
+    ];
+    let stamps_all = stamps.iter().all(|name| lines().any(|line| line == *name));
+    let clock = lines().find_map(|line| {
+        let (name, number) = line.split_once(": ")?;
+        // The second name is that of ethtool 6.10 and newer.
+        let is_clock = ["PTP Hardware Clock", "Hardware timestamp provider index"].contains(&name);
+        is_clock.then(|| number.parse().ok())?
+    });
+    clock.filter(|_| stamps_all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_with_a_clock_of_its_own_is_recognised() {
+        let with = "Time stamping parameters for eth2:\nCapabilities:\n\thardware-transmit\n\tsoftware-transmit\n\t\
+                    hardware-receive\n\thardware-raw-clock\nPTP Hardware Clock: 3\n\
+                    Hardware Transmit Timestamp Modes:\n\toff\n\ton\n";
+        assert_eq!(parse(with), Some(3));
+        let newer = with.replace("PTP Hardware Clock", "Hardware timestamp provider index");
+        assert_eq!(parse(&newer), Some(3));
+        let one_way = with.replace("\thardware-receive\n", "");
+        assert_eq!(parse(&one_way), None);
+        let without =
+            "Capabilities:\n\tsoftware-transmit\n\tsoftware-receive\nPTP Hardware Clock: none\n";
+        assert_eq!(parse(without), None);
+        assert_eq!(parse(""), None);
+    }
+}
