@@ -71,13 +71,8 @@ fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, Co
         None => cores,
     };
     let commands = trial::commands(cell, &trial::parameters(cell), target, cores)?;
-    let words = |program: Program| program.argv;
-    Ok(commands
-        .servers
-        .into_iter()
-        .chain(commands.clients)
-        .map(words)
-        .collect())
+    let words = |program: &Program| program.argv.clone();
+    Ok(commands.programs().map(words).collect())
 }
 
 fn as_text(plan: &Plan, commands: &[Vec<Vec<String>>]) -> String {

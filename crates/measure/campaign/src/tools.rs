@@ -6,7 +6,7 @@ use crate::axis::{
     required_axis,
 };
 use crate::expand::{Grid, Point};
-use crate::plan::{self, Axis, Measurement, Stations};
+use crate::plan::{self, Axis, Measurement, Stations, TransferDirection};
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -26,6 +26,7 @@ pub(crate) enum Tool {
     Tcp {
         load: Load,
         window: Vec<Spanned<Option<u64>>>,
+        congestion: Vec<Spanned<Option<String>>>,
     },
     Udp {
         load: Load,
@@ -43,6 +44,7 @@ pub(crate) enum Tool {
 #[derive(Debug)]
 pub(crate) struct Load {
     tool: Vec<Spanned<plan::Tool>>,
+    direction: Vec<Spanned<TransferDirection>>,
     cores: Vec<Spanned<u16>>,
     /// `None`: one per core.
     streams: Vec<Spanned<Option<u16>>>,
@@ -87,6 +89,7 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<ToolTrial, Reported>
 /// [`Load`] as it is read.
 struct RawLoad {
     tool: AxisValues<plan::Tool>,
+    direction: AxisValues<TransferDirection>,
     cores: AxisValues<u16>,
     streams: AxisValues<Option<u16>>,
     duration: AxisValues<Duration>,
@@ -101,6 +104,9 @@ impl RawLoad {
         let load = Self {
             tool: axis(map, "tool", plan::Tool::default(), |node| {
                 node.one_of("tool", &plan::Tool::ALL)
+            }),
+            direction: axis(map, "direction", TransferDirection::default(), |node| {
+                node.one_of("direction", &TransferDirection::ALL)
             }),
             cores: axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX)),
             streams: axis(map, "streams", None, |node| node.word_or("auto", streams)),
@@ -122,6 +128,7 @@ impl RawLoad {
     fn all(self) -> Result<Load, Reported> {
         Ok(Load {
             tool: self.tool.all()?,
+            direction: self.direction.all()?,
             cores: self.cores.all()?,
             streams: self.streams.all()?,
             duration: self.duration.all()?,
@@ -136,11 +143,15 @@ fn tcp(map: &Map<'_>) -> Result<Tool, Reported> {
     let window = axis(map, "window", None, |node| {
         node.word_or("auto", axis::window)
     });
+    let congestion = axis(map, "congestion", None, |node| {
+        node.word_or("auto", axis::congestion)
+    });
     check_searched(map.node(), &load.tune, "streams", &load.streams);
     check_searched(map.node(), &load.tune, "window", &window);
     Ok(Tool::Tcp {
         load: load.all()?,
         window: window.all()?,
+        congestion: congestion.all()?,
     })
 }
 
@@ -259,8 +270,10 @@ struct Settings {
     cores: u16,
     offloads: bool,
     tool: plan::Tool,
+    direction: TransferDirection,
     streams: Option<u16>,
     window: Option<u64>,
+    congestion: Option<String>,
     datagram: Option<u32>,
     rate: Option<u64>,
     payload: u16,
@@ -278,7 +291,11 @@ impl ToolTrial {
         };
         let grid = Grid::new(trial, start).over(Axis::Mtu, &self.mtu, |point, mtu| point.mtu = mtu);
         match &self.tool {
-            Tool::Tcp { load, window } => self.tcp(trial, grid, load, window),
+            Tool::Tcp {
+                load,
+                window,
+                congestion,
+            } => self.tcp(trial, grid, load, (window, congestion)),
             Tool::Udp {
                 load,
                 datagram,
@@ -297,14 +314,19 @@ impl ToolTrial {
         trial: &'a Place,
         grid: Settled<'a>,
         load: &'a Load,
-        window: &'a [Spanned<Option<u64>>],
+        (window, congestion): (&'a [Spanned<Option<u64>>], &'a [Spanned<Option<String>>]),
     ) -> Grid<'a, Point<'a>> {
         let grid = load
             .streams(load.cores(grid))
-            .over(Axis::Window, window, |point, window| point.window = window);
+            .over(Axis::Window, window, |point, window| point.window = window)
+            .over(Axis::Congestion, congestion, |point, congestion| {
+                point.congestion = congestion
+            });
         load.ending(self.offloads(grid)).map(|point| {
             let measurement = Measurement::Tcp {
                 tool: point.tool,
+                direction: point.direction,
+                congestion: point.congestion.clone(),
                 streams: point.streams.unwrap_or(point.cores),
                 window_bytes: point.window,
                 duration_ns: nanos(point.duration),
@@ -333,6 +355,7 @@ impl ToolTrial {
         load.ending(self.offloads(grid)).map(|point| {
             let measurement = Measurement::Udp {
                 tool: point.tool,
+                direction: point.direction,
                 datagram_bytes: point.datagram,
                 rate_bps: point.rate,
                 streams: point.streams.unwrap_or(point.cores),
@@ -401,6 +424,9 @@ impl Load {
 
     /// The axes that end the ids of both TCP and UDP.
     fn ending<'a>(&'a self, grid: Settled<'a>) -> Settled<'a> {
+        let grid = grid.over(Axis::Direction, &self.direction, |point, direction| {
+            point.direction = direction
+        });
         grid.over(Axis::Duration, &self.duration, |point, duration| {
             point.duration = duration
         })

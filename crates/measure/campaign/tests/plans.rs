@@ -3,6 +3,7 @@
 use campaign::estimate::BRING_UP;
 use campaign::plan::{
     Adapter, Cell, Desync, Direction, Encryptor, KeySource, LabKind, Measurement, Plan, Tool,
+    TransferDirection,
 };
 use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
 use proptest::collection::vec;
@@ -119,6 +120,8 @@ fn every_default_is_explicit_in_the_plan() {
     // One stream per core.
     let expected = Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams: 2,
         window_bytes: None,
         duration_ns: 10 * S,
@@ -127,6 +130,7 @@ fn every_default_is_explicit_in_the_plan() {
     assert_eq!(tcp.measurement, expected);
     let expected = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: None,
         rate_bps: None,
         streams: 1,

@@ -288,7 +288,9 @@ impl Outcome {
     }
 }
 
-/// A bulk transfer, by the receiving station.
+/// A bulk transfer one way, by the receiving station: from A to B, or from B to A where the cell's
+/// [direction](campaign::plan::TransferDirection) is that. Of a duplex transfer from A to B, with
+/// the other way in [`reverse`](Self::reverse).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     /// Parameters in force.
@@ -305,20 +307,49 @@ pub struct Transfer {
     pub datagrams: Option<Datagrams>,
     /// The timeline: the receiver's if the tool reports it, else the sender's.
     pub intervals: Vec<Interval>,
+    /// TCP: what the figures of RFC 6349 need; `None` for UDP, where the tool does not report it,
+    /// and in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpFacts>,
+    /// The other way of a duplex transfer, from B to A, in the same time; `None` of one way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<Box<Self>>,
+}
+
+impl Transfer {
+    /// The ways that carried payload: one, or of a duplex transfer A to B and B to A.
+    pub fn each_way(&self) -> impl Iterator<Item = &Self> {
+        [Some(self), self.reverse.as_deref()].into_iter().flatten()
+    }
+}
+
+/// TCP by the sender's kernel, as the tool reports it (`struct tcp_info`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpFacts {
+    /// Maximum segment size at the start, in bytes of payload.
+    pub segment_bytes: Option<u64>,
+    /// Round-trip time while the transfer ran: mean of the smoothed estimates (`tcpi_rtt`) of all
+    /// streams at the ends of the intervals in the measured time.
+    pub loaded_rtt_ns: Option<u64>,
+    /// Shortest round trip of echo requests on the idle path, just before the transfer (the
+    /// baseline RTT of RFC 6349 section 3.3.1).
+    pub baseline_rtt_ns: Option<u64>,
+    /// Congestion control that the sender's kernel used.
+    pub congestion: Option<String>,
 }
 
 /// Datagram counts of a UDP transfer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datagrams {
-    /// Sent by A.
+    /// Sent by the sending station.
     pub sent: u64,
-    /// Of those, not received by B.
+    /// Of those, not received by the other.
     pub lost: u64,
-    /// Of the lost ones, datagrams that station B dropped for a full socket buffer. The path lost
-    /// the rest.
+    /// Of the lost ones, datagrams that the receiving station dropped for a full socket buffer. The
+    /// path lost the rest.
     #[serde(default)]
     pub station_lost: u64,
-    /// Received out of order by B.
+    /// Received out of order.
     pub out_of_order: u64,
     /// Interarrival jitter by RFC 3550 §6.4.1, as iperf computes it, in nanoseconds: mean over its
     /// streams.

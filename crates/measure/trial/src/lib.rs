@@ -6,6 +6,7 @@
 mod checkpoint;
 mod clock;
 pub mod command;
+mod congestion;
 mod cores;
 mod counting;
 mod device;
@@ -33,6 +34,7 @@ mod tools;
 pub mod transfer;
 pub mod tune;
 mod watch;
+mod way;
 mod witness;
 
 pub use checkpoint::Checkpoint;

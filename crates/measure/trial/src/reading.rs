@@ -119,9 +119,9 @@ pub(crate) fn difference(
     }
 }
 
-/// Returns the datagrams that station B's sockets have dropped since its start, for full buffers.
-pub(crate) fn station_lost(bench: &dyn Bench) -> Result<u64, LabError> {
-    let node = bench.node(NodeId::B);
+/// Returns the datagrams that a station's sockets have dropped since its start, for full buffers.
+pub(crate) fn station_lost(bench: &dyn Bench, station: NodeId) -> Result<u64, LabError> {
+    let node = bench.node(station);
     match node.call(Request::UdpErrors)? {
         Response::UdpErrors {
             receive_buffer_errors,

@@ -5,7 +5,8 @@ use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
     IpVersion, Kat, LatencyPath, LatencyTest, Load, LossCurve, Measurement, Mrr, Ports, Procedure,
-    Profile, Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Tool, Traffic, Workers,
+    Profile, Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Tool, Traffic,
+    TransferDirection, Workers,
 };
 use journal::record::*;
 use journal::{FILE_NAME, Record, Writer};
@@ -68,6 +69,7 @@ fn records() -> Vec<Record> {
     let measurements = [
         Measurement::Udp {
             tool: Tool::default(),
+            direction: TransferDirection::AToB,
             datagram_bytes: Some(64),
             rate_bps: Some(1),
             streams: 1,

@@ -3,7 +3,7 @@
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
     LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
-    RateKind, RateLayer, ReadingKind, Stations, Tool,
+    RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
 };
 use journal::Record;
 use journal::record::*;
@@ -99,6 +99,8 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
         }),
         measurement: Measurement::Tcp {
             tool: Tool::default(),
+            direction: TransferDirection::AToB,
+            congestion: None,
             streams: 4,
             window_bytes: None,
             duration_ns: 2_000_000_000,

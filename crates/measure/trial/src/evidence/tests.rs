@@ -2,7 +2,9 @@
 
 use super::path::FEATURES;
 use super::*;
-use campaign::plan::{Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool};
+use campaign::plan::{
+    Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool, TransferDirection,
+};
 use journal::record::{
     CipherLink, CipherWatch, Cpu, Datagrams, InterfaceCounters, OpenedPackets, PathSettings,
     SettingChange,
@@ -115,6 +117,7 @@ fn super_packets_with_one_header_each_are_no_objection() {
 fn a_tenth_of_small_datagrams_that_bypassed_the_cipher_link_is_an_objection() {
     let udp = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(64),
         rate_bps: None,
         streams: 1,
@@ -541,6 +544,7 @@ fn shared_cores_are_reported() {
 fn a_fragmenting_datagram_may_carry_more_headers() {
     let udp = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(8000),
         rate_bps: None,
         streams: 1,

@@ -6,7 +6,7 @@ use crate::sealed::Tunnel;
 use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
-    Stations, Tool,
+    Stations, Tool, TransferDirection,
 };
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
@@ -508,6 +508,8 @@ pub(crate) fn tcp(adapter: Adapter, cores: u16) -> Cell {
     let (streams, duration_ns) = (2, 1000 * MS);
     let tcp = Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams,
         window_bytes: None,
         duration_ns,
@@ -520,6 +522,7 @@ pub(crate) fn tcp(adapter: Adapter, cores: u16) -> Cell {
 pub(crate) fn udp(adapter: Adapter) -> Cell {
     let udp = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(1472),
         rate_bps: Some(100_000_000),
         streams: 2,

@@ -11,6 +11,7 @@
 
 mod attacks;
 mod busy;
+mod directions;
 mod disturbed;
 mod encryptors;
 mod energy;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
     let modules = [
         ("trials", &trials::ALL[..]),
+        ("directions", &directions::ALL[..]),
         ("frames", &frames::ALL[..]),
         ("encryptors", &encryptors::ALL[..]),
         ("energy", &energy::ALL[..]),
