@@ -34,7 +34,14 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
             let each = packets
                 .payload_bytes
                 .map_or(1.0, |bytes| 8.0 * bytes as f64);
-            (CeilingBasis::LineRate, None, packets_per_s * each)
+            // The line has this rate each way.
+            let direction = planned.measurement.transfer_direction();
+            let ways = direction.unwrap_or_default().ways().len();
+            (
+                CeilingBasis::LineRate,
+                None,
+                packets_per_s * each * ways as f64,
+            )
         }
         None if has_given_load(planned) => return None,
         None => {

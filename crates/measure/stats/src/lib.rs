@@ -37,6 +37,7 @@ mod packet_cost;
 mod parameters;
 mod published;
 mod ranking;
+mod rfc6349;
 mod scaling;
 mod significance;
 mod sittings;
@@ -47,7 +48,7 @@ mod verdict;
 mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
-pub use bulk::{Bulk, CpuResult, Datagrams};
+pub use bulk::{Bulk, BulkDirection, CpuResult, Datagrams};
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
@@ -80,6 +81,7 @@ pub use packet_cost::{PacketCost, PerPacket};
 pub use parameters::Parameters;
 pub use published::PublishedResult;
 pub use ranking::{Rank, RankedBy, Ranking, Standing};
+pub use rfc6349::{Ideal, Rfc6349};
 pub use scaling::{
     FIT_MIN_POINTS, FLAT_MAX_PERCENT, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, Scaling,
     ScalingAxis, ScalingPoint, ScalingUnit, SilentCap,
@@ -163,6 +165,7 @@ impl Results {
         let mut cells = cell::results(journal);
         frames::judge_all(journal, &mut cells);
         ceiling::set_ceilings(journal, &mut cells);
+        rfc6349::set_ideals(&mut cells);
         let sittings = Sittings::of(journal);
         sittings.mark(&mut cells);
         let cells = cells;

@@ -107,6 +107,8 @@ fn transfers() {
                 bytes: 190_000,
             },
         ],
+        tcp: None,
+        reverse: None,
     };
     let datagrams = |transfer: &mut Transfer, change: &dyn Fn(&mut Datagrams)| {
         change(transfer.datagrams.as_mut().unwrap());

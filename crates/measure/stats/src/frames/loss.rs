@@ -2,6 +2,7 @@
 
 use crate::bulk::ratio;
 use crate::estimate::{Estimate, Sample};
+use campaign::plan::Way;
 use journal::record::FrameTrial;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -137,6 +138,15 @@ pub enum DirectionName {
     AToB,
     /// From station B to station A.
     BToA,
+}
+
+impl From<Way> for DirectionName {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::AToB => Self::AToB,
+            Way::BToA => Self::BToA,
+        }
+    }
 }
 
 impl DirectionName {

@@ -25,4 +25,5 @@ mod soak;
 mod stand_ins;
 mod tester;
 mod tools;
+mod transfers;
 mod warnings;
