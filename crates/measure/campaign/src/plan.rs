@@ -275,12 +275,26 @@ pub enum Measurement {
         interval_ns: u64,
         /// ICMP payload in bytes.
         payload_bytes: u16,
+        /// Whether the same requests are sent again under a TCP load from A to B, from B to A, and
+        /// both ways.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        loaded: bool,
+        /// Whether the hops of the path and its MTU are looked for.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        route: bool,
     },
     /// Ethernet frames of exact size by our own generator and analyser.
     Frames(FrameTest),
     /// Operations of a crypto device.
     Device(DeviceTest),
 }
+
+/// Loads under which echo requests are repeated.
+const LOADED_TIMES: u32 = 3;
+/// Time of a load around the requests, about.
+const LOAD_AROUND: Duration = Duration::from_secs(3);
+/// Time to find hops and MTU, about.
+const ROUTE_TIME: Duration = Duration::from_secs(5);
 
 impl Measurement {
     /// The tool of a bulk transfer; `None` for other measurements.
@@ -321,8 +335,16 @@ impl Measurement {
                 ))
             }
             Self::Ping {
-                count, interval_ns, ..
-            } => Some(Duration::from_nanos(interval_ns) * count),
+                count,
+                interval_ns,
+                loaded,
+                route,
+                ..
+            } => {
+                let once = Duration::from_nanos(interval_ns) * count;
+                let loads = u32::from(loaded) * LOADED_TIMES;
+                Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))
+            }
             Self::Frames(_) | Self::Device(_) => None,
         }
     }

@@ -176,9 +176,23 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             count,
             interval_ns,
             payload_bytes,
+            loaded,
+            route,
         } => {
             let interval = print(Duration::from_nanos(*interval_ns));
-            format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
+            let loaded = if *loaded {
+                ", idle and under TCP load"
+            } else {
+                ""
+            };
+            let route = if *route {
+                ", with hops and path MTU"
+            } else {
+                ""
+            };
+            format!(
+                "ping, {count} requests of {payload_bytes} B, one every {interval}{loaded}{route}, {path}"
+            )
         }
         Measurement::Frames(test) => frames::in_words(test, group),
         Measurement::Device(test) => device::in_words(test),

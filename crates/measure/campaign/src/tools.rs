@@ -37,6 +37,8 @@ pub(crate) enum Tool {
         count: u32,
         interval: Duration,
         payload: Vec<Spanned<u16>>,
+        loaded: bool,
+        route: bool,
     },
 }
 
@@ -224,6 +226,9 @@ fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
         node.size(range).map(|size| size.get() as u16)
     });
 
+    let loaded = map.with_default("loaded", false, Node::bool);
+    let route = map.with_default("route", false, Node::bool);
+
     let headers = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES;
     let given = payload
         .iter()
@@ -247,6 +252,8 @@ fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
         count: count?,
         interval: interval?.value,
         payload: payload.all()?,
+        loaded: loaded?,
+        route: route?,
     })
 }
 
@@ -305,7 +312,9 @@ impl ToolTrial {
                 count,
                 interval,
                 payload,
-            } => self.ping(trial, grid, *count, *interval, payload),
+                loaded,
+                route,
+            } => self.ping(trial, grid, (*count, *interval), payload, (*loaded, *route)),
         }
     }
 
@@ -370,14 +379,16 @@ impl ToolTrial {
         &'a self,
         trial: &'a Place,
         grid: Settled<'a>,
-        count: u32,
-        interval: Duration,
+        (count, interval): (u32, Duration),
         payload: &'a [Spanned<u16>],
+        (loaded, route): (bool, bool),
     ) -> Grid<'a, Point<'a>> {
         let grid = grid
             .over(Axis::Payload, payload, |point, payload| {
                 point.payload = payload
             })
+            .with(Axis::Loaded, loaded)
+            .with(Axis::Route, route)
             .with(Axis::Count, count)
             .with(Axis::Interval, interval);
         self.offloads(grid).map(|point| {
@@ -385,6 +396,8 @@ impl ToolTrial {
                 count,
                 interval_ns: nanos(interval),
                 payload_bytes: point.payload,
+                loaded,
+                route,
             };
             point.with(trial, false, measurement)
         })

@@ -142,6 +142,8 @@ fn every_default_is_explicit_in_the_plan() {
         count: 1000,
         interval_ns: S / 100,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     };
     assert_eq!(ping.measurement, expected);
 }

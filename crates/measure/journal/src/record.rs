@@ -41,6 +41,7 @@ pub use topology::{LogicalCpu, physical_cores};
 pub use wire::variation::{DelayVariation, Ipdv, Pdv};
 
 use campaign::Plan;
+use campaign::plan::TransferDirection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -375,6 +376,54 @@ pub struct Latency {
     /// Replies received.
     pub received: u64,
     /// Each reply's round-trip time in the order of the requests, in nanoseconds.
+    pub round_trips_ns: Vec<u64>,
+    /// The same requests under TCP loads, in the order made; empty where they were not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loaded: Vec<LoadedLatency>,
+    /// Hops and MTU of the path; `None` where they were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+}
+
+/// Round-trip times while TCP loaded the path.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedLatency {
+    /// Which way the load went.
+    pub direction: TransferDirection,
+    /// Requests sent.
+    pub sent: u64,
+    /// Replies received.
+    pub received: u64,
+    /// Each reply's round-trip time in the order of the requests, in nanoseconds.
+    pub round_trips_ns: Vec<u64>,
+    /// Time of the requests.
+    pub duration_ns: u64,
+    /// Bytes of frames that went from A's side to B's and back in that time: between the gateways,
+    /// or on the stations' links where that is not observed.
+    pub link_bytes: [u64; 2],
+}
+
+/// The path from station A to B as IP sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Hops by traceroute, the last of which is the target where it answered.
+    pub hops: Vec<Hop>,
+    /// IP MTU of the stations' links.
+    pub link_mtu_bytes: u16,
+    /// Largest IP packet with DF set that was answered, found by search (RFC 8899 section 5.3);
+    /// `None` where not even the smallest one was.
+    pub path_mtu_bytes: Option<u16>,
+    /// MTU that a router on the path reported for a packet as long as the links' MTU (RFC 1191
+    /// section 4); `None` where none did.
+    pub reported_mtu_bytes: Option<u16>,
+}
+
+/// One hop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// Address of the first answer; `None` where there was none.
+    pub address: Option<String>,
+    /// Round-trip times of the probes that were answered, in nanoseconds.
     pub round_trips_ns: Vec<u64>,
 }
 

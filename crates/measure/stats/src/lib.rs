@@ -74,7 +74,9 @@ pub use frames::{
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
-pub use latency::{Distribution, LatencyResult, Pooled, percentile};
+pub use latency::{
+    Distribution, HopResult, LatencyResult, LoadedResult, Pooled, RouteResult, percentile,
+};
 pub use monitored::{EnergyResult, MonitoredLoad, MonitoredValue, TrialEnergy, monitored_in};
 pub use overhead::{Ceiling, CeilingBasis, Overhead};
 pub use packet_cost::{PacketCost, PerPacket};

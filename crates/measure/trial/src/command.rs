@@ -267,6 +267,7 @@ pub fn commands(
             count,
             interval_ns,
             payload_bytes,
+            ..
         } => ping((count, interval_ns, payload_bytes), target, &cores),
         Measurement::Tcp {
             duration_ns,
@@ -449,11 +450,7 @@ impl Share<'_> {
         let udp = self.datagrams.map_or(String::new(), |of| {
             format!(" -u -l {} -b {}", of.bytes, of.rate_bps.unwrap_or(0))
         });
-        let direction = match self.direction {
-            TransferDirection::AToB => "",
-            TransferDirection::BToA => " -R",
-            TransferDirection::Duplex => " --bidir",
-        };
+        let direction = iperf3_option(self.direction);
         let congestion = self
             .congestion
             .map_or(String::new(), |name| format!(" -C {name}"));
@@ -465,6 +462,15 @@ impl Share<'_> {
             self.streams,
         );
         (server, client, Ready::Listening(*port))
+    }
+}
+
+/// Returns iperf3's option for a direction, with a blank before it.
+pub(crate) const fn iperf3_option(direction: TransferDirection) -> &'static str {
+    match direction {
+        TransferDirection::AToB => "",
+        TransferDirection::BToA => " -R",
+        TransferDirection::Duplex => " --bidir",
     }
 }
 

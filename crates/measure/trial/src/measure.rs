@@ -19,11 +19,13 @@ use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
 use crate::iperf2;
 use crate::iperf3::{Session, Sessions};
+use crate::loaded;
 use crate::markers::markers;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
 use crate::reading::{self, Counters, offloads};
 use crate::readings::PathReadings;
+use crate::route;
 use crate::settings::SettingsWatch;
 use crate::tools::{Tools, latency, sessions};
 use crate::transfer::{Pair, Totals, assemble};
@@ -73,7 +75,7 @@ pub(crate) fn attempt(
             link_ends: &link_ends,
             interrupt,
         };
-        Ok((attempt.run()?, None))
+        Ok((attempt.run(words)?, None))
     })
 }
 
@@ -159,7 +161,7 @@ enum Report {
 }
 
 impl Attempt<'_> {
-    fn run(&self) -> Result<Measured, TrialError> {
+    fn run(&self, words: &mut Vec<Vec<String>>) -> Result<Measured, TrialError> {
         let monitor = self.bench.monitor(self.dut, &self.commands.cores())?;
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
@@ -207,6 +209,7 @@ impl Attempt<'_> {
             watch,
             settings: Some(settings),
         };
+        self.add_to_ping(&mut report, words)?;
         let mut evidence = readings.evidence(self.dut);
         let loads = report.loads();
         let observed: Vec<ToolObserved<'_>> = (0..ways.len())
@@ -238,6 +241,27 @@ impl Attempt<'_> {
             evidence,
             monitored,
         })
+    }
+
+    /// Adds to the round trips of the idle path what else a ping cell asks for. The readings around
+    /// the idle requests are over.
+    fn add_to_ping(
+        &self,
+        report: &mut Report,
+        words: &mut Vec<Vec<String>>,
+    ) -> Result<(), TrialError> {
+        if let (Report::Echo(latency, _), &Measurement::Ping { loaded, route, .. }) =
+            (report, &self.trial.cell.measurement)
+        {
+            if route {
+                let found = route::find(self.bench, self.trial.links.mtu, words)?;
+                latency.route = Some(found);
+            }
+            if loaded {
+                latency.loaded = loaded::measure((self.bench, self.dut), self.commands, words)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the shortest round trip on the idle path; `None` where it is not asked for, and where

@@ -19,7 +19,7 @@ const STEADY_STEP: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub(crate) struct Counters {
     at: Instant,
-    interfaces: BTreeMap<String, InterfaceCounters>,
+    pub(crate) interfaces: BTreeMap<String, InterfaceCounters>,
     /// The drivers' own counters of network cards, by `node/interface`.
     drivers: BTreeMap<String, BTreeMap<String, u64>>,
     dut: BTreeMap<String, u64>,

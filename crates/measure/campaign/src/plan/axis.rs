@@ -24,6 +24,8 @@ pub enum Axis {
     Congestion,
     Datagram,
     Payload,
+    Loaded,
+    Route,
     Count,
     Interval,
     Frame,
@@ -186,7 +188,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 65] = [
+static DECLARATIONS: [Declaration; 67] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -226,6 +228,15 @@ static DECLARATIONS: [Declaration; 65] = [
         },
         ..declare(Axis::Payload, "payload", Unit::Bytes)
     },
+    Declaration {
+        value: |cell| match *cell.measurement {
+            Measurement::Ping { loaded, .. } => Some(loaded.into()),
+            _ => None,
+        },
+        is_usual: |on| *on == Value::Switch(false),
+        ..declare(Axis::Loaded, "loaded", Unit::Plain)
+    },
+    declare(Axis::Route, "route", Unit::Plain),
     declare(Axis::Count, "count", Unit::Plain),
     declare(Axis::Interval, "interval", Unit::Time),
     Declaration {

@@ -136,6 +136,7 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             sent,
             received,
             round_trips_ns,
+            ..Latency::default()
         },
     );
     let figures = prop_oneof![

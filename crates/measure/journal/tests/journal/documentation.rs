@@ -80,6 +80,8 @@ fn records() -> Vec<Record> {
             count: 1,
             interval_ns: 1,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         },
     ];
     let measurements = measurements.into_iter().chain(frame_tests());

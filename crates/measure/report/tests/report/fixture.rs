@@ -296,6 +296,8 @@ fn ping() -> Measurement {
         count: 500,
         interval_ns: 2_000_000,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     }
 }
 

@@ -110,6 +110,8 @@ pub(crate) fn ping(dut: &str) -> Cell {
             count: 4,
             interval_ns: 1_000_000,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         },
     )
 }
@@ -183,6 +185,7 @@ pub(crate) fn round_trips(lost: u64, times_us: &[u64]) -> Measured {
             sent: received + lost,
             received,
             round_trips_ns,
+            ..Latency::default()
         }),
         cpu: Cpu {
             wall_ns: 1,

@@ -106,6 +106,8 @@ fn a_ping_carries_the_marker_and_keeps_its_interval() {
         count: 100,
         interval_ns: 2_000_000,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     };
     let (servers, clients) = lines(&cell(1, ping));
     assert!(servers.is_empty());

@@ -590,6 +590,8 @@ fn interfaces_agree_with_packets_of_every_size_around_the_mtu() {
             count: 1000,
             interval_ns: MS,
             payload_bytes: payload_bytes as u16,
+            loaded: false,
+            route: false,
         };
         let headers = 8 + packets_of(payload_bytes + 8) * 34;
         let sent = 1000 * payload_bytes;

@@ -234,6 +234,8 @@ fn what_the_campaign_fixed_is_not_searched() {
             count: 1,
             interval_ns: 1,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         },
     );
     for cell in [udp(Some(64), Some(1_000_000)), ping] {

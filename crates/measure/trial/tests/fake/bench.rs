@@ -541,6 +541,8 @@ pub(crate) fn ping(adapter: Adapter) -> Cell {
             count: 20,
             interval_ns: MS,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         },
     )
 }

@@ -20,6 +20,7 @@ mod frames;
 mod known;
 mod one_gateway;
 mod past;
+mod pings;
 mod round_trips;
 mod sabotage;
 mod trials;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         ("attacks", &attacks::ALL[..]),
         ("disturbed", &disturbed::ALL[..]),
         ("past", &past::ALL[..]),
+        ("pings", &pings::ALL[..]),
         ("external", &external::ALL[..]),
         ("sabotage", &sabotage::ALL[..]),
         ("known", &known::ALL[..]),

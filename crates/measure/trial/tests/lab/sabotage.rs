@@ -335,6 +335,8 @@ fn a_device_that_seals_with_nothing() {
         count: 100,
         interval_ns: 2 * MS,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     };
     let datagrams = Measurement::Udp {
         tool: Tool::default(),

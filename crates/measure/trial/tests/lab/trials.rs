@@ -250,6 +250,8 @@ pub(crate) fn ping() -> Measurement {
         count: 300,
         interval_ns: 2 * MS,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     }
 }
 
@@ -482,6 +484,8 @@ fn an_interrupt_in_mid_trial() {
             count: 600,
             interval_ns: 1000 * MS,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         }
     });
     let trial = Trial::of(&cell, 1, links(&plan(&cell), &cell));

@@ -135,6 +135,8 @@ impl Fixture {
             count: 1000,
             interval_ns: MS,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         };
         let mut fixture = Self::new(adapter, 1, ping);
         fixture.carry(56_000, 56_000, 56, 42);
@@ -142,6 +144,7 @@ impl Fixture {
             sent: 1000,
             received: 1000,
             round_trips_ns: vec![1; 1000],
+            ..Latency::default()
         });
         fixture
     }
