@@ -11,6 +11,7 @@ mod disturbed;
 mod figure;
 mod frames;
 mod monitored;
+mod ping;
 mod soak;
 
 use crate::evidence::{measured, outcome_name};
@@ -305,6 +306,7 @@ fn columns() -> Vec<Column> {
     declared(CELL)
         .chain(axes(true))
         .chain(declared(TRIAL))
+        .chain(declared(ping::COLUMNS))
         .chain(declared(frames::TRAFFIC))
         .chain(axes(false))
         .chain(declared(frames::COLUMNS))

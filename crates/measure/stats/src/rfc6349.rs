@@ -20,7 +20,7 @@ pub struct Rfc6349 {
     /// Share of the bytes sent that were not retransmissions, in per cent (section 4.2);
     /// retransmitted segments count as full ones. `null` if the tool does not report them.
     pub efficiency_percent: Option<Estimate>,
-    /// Shortest round trip of the idle path, just before the transfer (section 3.3.1); `null` if it
+    /// Shortest round trip of the idle path, just before the transfer (section 3.2.1); `null` if it
     /// was not measured.
     pub baseline_rtt_ns: Option<Estimate>,
     /// Mean round trip during the transfer by the sender's kernel; `null` if the tool does not

@@ -46,7 +46,7 @@ pub struct Commands {
     /// The cores of the stations.
     pub cores: Cores,
     /// On station A before the others, alone: ping, for the baseline round trip of a TCP transfer
-    /// (RFC 6349 section 3.3.1). `None` where the tool reports no round trip to compare with it.
+    /// (RFC 6349 section 3.2.1). `None` where the tool reports no round trip to compare with it.
     pub baseline: Option<Program>,
     /// On station B, started first; none for ping.
     pub servers: Vec<Program>,

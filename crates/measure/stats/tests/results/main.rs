@@ -16,6 +16,7 @@ mod machine;
 mod monitored;
 mod null_run;
 mod path;
+mod pings;
 mod published;
 mod resets;
 mod scaling;

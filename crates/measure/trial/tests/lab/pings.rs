@@ -3,6 +3,7 @@
 use crate::trials::{TestLab, cell, encrypting, lab_plan, ping};
 use campaign::plan::{Adapter, LabPlan, Measurement, TransferDirection};
 use journal::record::{Latency, Route};
+use lab::Bench;
 
 /// All tests by name.
 pub(crate) const ALL: [(&str, fn()); 3] = [
