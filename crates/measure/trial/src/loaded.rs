@@ -5,11 +5,11 @@ use crate::command::{BASE_PORT, Commands, iperf3_option};
 use crate::congestion;
 use crate::error::TrialError;
 use crate::reading::Counters;
-use crate::tools::{STOP_GRACE, Tools, latency, status};
+use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, status};
 use campaign::plan::{TransferDirection, Way};
 use journal::record::LoadedLatency;
 use lab::protocol::{Program, Ready};
-use lab::{Bench, NodeId, RunningDut};
+use lab::{Bench, Interrupt, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
 /// Time of the load beyond that of the requests, which may come late.
@@ -27,6 +27,7 @@ const LOAD_BYTES_LEAST: u64 = 1_000_000;
 pub(crate) fn measure(
     (bench, dut): (&dyn Bench, &RunningDut),
     commands: &Commands,
+    interrupt: &Interrupt,
     words: &mut Vec<Vec<String>>,
 ) -> Result<Vec<LoadedLatency>, TrialError> {
     let ping = commands
@@ -38,6 +39,7 @@ pub(crate) fn measure(
     let loads = TransferDirection::ALL.map(|(_, direction)| Load {
         bench,
         dut,
+        interrupt,
         direction,
         ping,
         server: iperf3(
@@ -76,6 +78,7 @@ fn iperf3(options: &str, cores: &[u16], ready: Ready) -> Program {
 struct Load<'a> {
     bench: &'a dyn Bench,
     dut: &'a RunningDut,
+    interrupt: &'a Interrupt,
     direction: TransferDirection,
     ping: &'a Program,
     server: Program,
@@ -92,7 +95,13 @@ impl Load<'_> {
         let before = self.link_bytes()?;
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
-        let ended = tools.wait(NodeId::A, ping, requests * 2 + END_LIMIT)?;
+        let deadline = started + requests * 2 + END_LIMIT;
+        while Instant::now() < deadline && status(self.bench, NodeId::A, ping)?.is_none() {
+            let next = Instant::now() + INTERRUPT_STEP;
+            sleep_until(self.bench, self.dut.processes.iter(), next, self.interrupt)?;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let ended = tools.wait(NodeId::A, ping, left)?;
         let duration_ns = started.elapsed().as_nanos() as u64;
         let after = self.link_bytes()?;
         let found = latency(NodeId::A, &ended)?;

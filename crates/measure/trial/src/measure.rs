@@ -258,7 +258,8 @@ impl Attempt<'_> {
                 latency.route = Some(found);
             }
             if loaded {
-                latency.loaded = loaded::measure((self.bench, self.dut), self.commands, words)?;
+                latency.loaded =
+                    loaded::measure((self.bench, self.dut), self.commands, self.interrupt, words)?;
             }
         }
         Ok(())
