@@ -7,9 +7,9 @@
 //!
 //! Each stream has one line per interval and one for its whole time, which includes the last
 //! datagrams. The sender's address comes first, so the port of the server shows which way a line
-//! counts: with `--full-duplex` both ways use one connection and one ID. The human-readable format (`-e`) rounds bytes to three digits and changes between
-//! versions, and is not used. Sums over streams, which have a negative ID, and a client's copy of
-//! its server's report are skipped.
+//! counts: with `--full-duplex` both ways use one connection and one ID. The human-readable format
+//! (`-e`) rounds bytes to three digits and changes between versions, and is not used. Sums over
+//! streams, which have a negative ID, and a client's copy of its server's report are skipped.
 
 use crate::iperf3::{Session, Sessions, Step};
 use std::collections::BTreeMap;

@@ -265,8 +265,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Returns the shortest round trip on the idle path; `None` where it is not asked for, and where
-    /// the path answers no echo request.
+    /// Returns the shortest round trip on the idle path; `None` where it is not asked for, and
+    /// where the path answers no echo request.
     fn baseline_rtt_ns(&self) -> Result<Option<u64>, TrialError> {
         let Some(ping) = &self.commands.baseline else {
             return Ok(None);

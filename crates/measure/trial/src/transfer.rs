@@ -1,15 +1,16 @@
 //! Combines the sessions of several iperf3 processes into one transfer.
 //!
-//! One transfer has one way; of a duplex one each way is combined for itself. Bytes are the receiver's. The warm-up is cut off each process's intervals at the first one that
-//! begins after it ([`Timing`] says why iperf3's own `-O` is not used).
+//! One transfer has one way; of a duplex one each way is combined for itself. Bytes are the
+//! receiver's. The warm-up is cut off each process's intervals at the first one that begins after
+//! it ([`Timing`] says why iperf3's own `-O` is not used).
 //!
 //! UDP loss is counted by sequence numbers. A datagram is *decided* when the receiver has received
 //! it or a later one: sent in the measured time are as many as its highest number rose in it, and
-//! lost are those of them that it did not receive. Datagrams sent after the last one received
-//! are undecided: in flight or unread in the receiver's socket buffer when iperf3 ended, which does not wait
-//! for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of traffic, or more
-//! than its sockets hold, the path was stalled and all of them are lost; iperf3's own figure omits
-//! them.
+//! lost are those of them that it did not receive. Datagrams sent after the last one received are
+//! undecided: in flight or unread in the receiver's socket buffer when iperf3 ended, which does not
+//! wait for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of traffic, or
+//! more than its sockets hold, the path was stalled and all of them are lost; iperf3's own figure
+//! omits them.
 
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
@@ -39,7 +40,8 @@ pub struct Pair {
 /// The tools' counts over the whole run including the warm-up: comparable with interface counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Payload bytes that the sender's processes wrote to their sockets; for UDP, by sequence numbers.
+    /// Payload bytes that the sender's processes wrote to their sockets; for UDP, by sequence
+    /// numbers.
     pub sent_bytes: u64,
     /// Payload bytes that may have been sent in addition to [`Self::sent_bytes`] (TCP), or be
     /// missing from them (UDP): see [`Session::uncounted_bytes`].
@@ -189,8 +191,8 @@ fn tcp_facts(
     })
 }
 
-/// Returns the datagrams sent to a dead path: those after the last one that the receiver got, if they are
-/// too many to have been in flight.
+/// Returns the datagrams sent to a dead path: those after the last one that the receiver got, if
+/// they are too many to have been in flight.
 fn unanswered(pair: &Pair, a: &Window<'_>, parameters: &ToolParameters) -> u64 {
     let buffered = match (parameters.window_bytes, parameters.datagram_bytes) {
         // The kernel doubles the requested size (socket(7)).

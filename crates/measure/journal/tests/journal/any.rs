@@ -99,46 +99,36 @@ fn any_measured() -> impl Strategy<Value = Measured> {
         parameters(),
         any::<Option<u64>>(),
         any::<Option<[u64; 5]>>(),
-        any::<Option<Option<u64>>>(),
     )
-        .prop_map(
-            |(bytes, parameters, retransmits, datagrams, tcp)| Transfer {
-                parameters,
-                duration_ns: bytes[0],
-                sent_bytes: bytes[1],
-                received_bytes: bytes[2],
-                retransmits,
-                datagrams: datagrams.map(|[sent, lost, station_lost, out_of_order, jitter_ns]| {
-                    Datagrams {
-                        sent,
-                        lost,
-                        station_lost,
-                        out_of_order,
-                        jitter_ns,
-                    }
-                }),
-                intervals: vec![Interval {
-                    start_ns: bytes[1],
-                    end_ns: bytes[0],
-                    bytes: bytes[2],
-                }],
-                tcp: tcp.map(|rtt| TcpFacts {
-                    segment_bytes: rtt,
-                    loaded_rtt_ns: rtt,
-                    baseline_rtt_ns: rtt,
-                    congestion: rtt.map(|_| "reno".to_owned()),
-                }),
-                reverse: tcp.map(|_| Box::default()),
-            },
-        );
-    let latency = (any::<[u64; 2]>(), vec(any::<u64>(), 0..4)).prop_map(
-        |([sent, received], round_trips_ns)| Latency {
-            sent,
-            received,
-            round_trips_ns,
-            ..Latency::default()
-        },
-    );
+        .prop_map(|(bytes, parameters, retransmits, datagrams)| Transfer {
+            parameters,
+            duration_ns: bytes[0],
+            sent_bytes: bytes[1],
+            received_bytes: bytes[2],
+            retransmits,
+            datagrams: datagrams.map(|[sent, lost, station_lost, out_of_order, jitter_ns]| {
+                Datagrams {
+                    sent,
+                    lost,
+                    station_lost,
+                    out_of_order,
+                    jitter_ns,
+                }
+            }),
+            intervals: vec![Interval {
+                start_ns: bytes[1],
+                end_ns: bytes[0],
+                bytes: bytes[2],
+            }],
+            tcp: retransmits.map(|_| TcpFacts::default()),
+            reverse: retransmits.map(|_| Box::default()),
+        });
+    let latency = vec(any::<u64>(), 0..4).prop_map(|round_trips_ns| Latency {
+        sent: round_trips_ns.first().copied().unwrap_or(0),
+        received: round_trips_ns.len() as u64,
+        round_trips_ns,
+        ..Latency::default()
+    });
     let figures = prop_oneof![
         Just(Figures::None),
         transfer.prop_map(Figures::Transfer),

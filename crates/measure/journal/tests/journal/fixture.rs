@@ -159,3 +159,25 @@ pub(crate) fn monitored() -> Monitored {
         }],
     }
 }
+
+/// Trials by tools, with every key.
+pub(crate) fn tool_tests() -> [Measurement; 2] {
+    [
+        Measurement::Udp {
+            tool: Tool::default(),
+            direction: TransferDirection::Duplex,
+            datagram_bytes: Some(64),
+            rate_bps: Some(1),
+            streams: 1,
+            duration_ns: 1,
+            warmup_ns: 0,
+        },
+        Measurement::Ping {
+            count: 1,
+            interval_ns: 1,
+            payload_bytes: 56,
+            loaded: true,
+            route: true,
+        },
+    ]
+}

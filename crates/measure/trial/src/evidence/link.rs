@@ -16,7 +16,8 @@ pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     observed.path.offloads_as_asked(&ends)
 }
 
-/// What the sender's interface sent and the receiver's received fits what the tools say they sent and received.
+/// What the sender's interface sent and the receiver's received fits what the tools say they sent
+/// and received.
 pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Check> {
     let [source, sink] = observed.ends();
     let source = carried(observed, source, Place::Source, "sent", |found| {
@@ -30,7 +31,8 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
     check("station-interfaces-agree", failure, detail)
 }
 
-/// What the sealing gateway sent to the cipher link fits what the tools carried, encapsulation included.
+/// What the sealing gateway sent to the cipher link fits what the tools carried, encapsulation
+/// included.
 pub(super) fn cipher_link_amount(observed: &ToolObserved<'_>) -> Option<Check> {
     let name = observed.sealing_end()?;
     let link = carried(observed, name, Place::Cipher, "sent", |found| {

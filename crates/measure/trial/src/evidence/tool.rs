@@ -210,8 +210,8 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
     check("offered-as-intended", failure, detail)
 }
 
-/// What the receiver's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of
-/// loss; a flood is expected to overrun a buffer, and the record shows which.
+/// What the receiver's own sockets dropped is not the DUT's loss. At a set rate that spoils the
+/// figure of loss; a flood is expected to overrun a buffer, and the record shows which.
 pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
