@@ -4,18 +4,21 @@
 use crate::command::{BASE_PORT, Commands, iperf3_option};
 use crate::congestion;
 use crate::error::TrialError;
+use crate::iperf3::Sessions;
 use crate::reading::Counters;
-use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, status};
+use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, status, tool_error};
 use campaign::plan::{TransferDirection, Way};
 use journal::record::LoadedLatency;
 use lab::protocol::{Program, Ready};
 use lab::{Bench, Interrupt, NodeId, RunningDut};
 use std::time::{Duration, Instant};
 
-/// Time of the load beyond that of the requests, which may come late.
-const LOAD_AROUND: Duration = Duration::from_secs(3);
-/// Time for a tool beyond its running time.
-const END_LIMIT: Duration = Duration::from_secs(8);
+/// Multiple of their planned time that the requests may take: under load `ping` waits for its core.
+const REQUESTS_LATE: u32 = 4;
+/// Time for the requests beyond that.
+const END_LIMIT: Duration = Duration::from_secs(10);
+/// Time of the load beyond the longest of the requests; it is stopped when they end.
+const LOAD_AROUND: Duration = Duration::from_secs(10);
 /// Bytes of a load that did load the path, far more than those of the requests.
 const LOAD_BYTES_LEAST: u64 = 1_000_000;
 
@@ -50,7 +53,7 @@ pub(crate) fn measure(
         client: iperf3(
             &format!(
                 "-c {target} -p {BASE_PORT} -J -t {}{} --connect-timeout 3000",
-                (requests * 2 + LOAD_AROUND).as_secs(),
+                (requests * REQUESTS_LATE + END_LIMIT + LOAD_AROUND).as_secs(),
                 iperf3_option(direction)
             ),
             &commands.cores.a,
@@ -95,7 +98,7 @@ impl Load<'_> {
         let before = self.link_bytes()?;
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
-        let deadline = started + requests * 2 + END_LIMIT;
+        let deadline = started + requests * REQUESTS_LATE + END_LIMIT;
         while Instant::now() < deadline && status(self.bench, NodeId::A, ping)?.is_none() {
             let next = Instant::now() + INTERRUPT_STEP;
             sleep_until(self.bench, self.dut.processes.iter(), next, self.interrupt)?;
@@ -106,10 +109,11 @@ impl Load<'_> {
         let after = self.link_bytes()?;
         let found = latency(NodeId::A, &ended)?;
         let direction = self.direction.name();
-        if status(self.bench, NodeId::A, client)?.is_some() {
-            return Err(failed(format!(
-                "the load {direction} ended before the echo requests: look at the output of iperf3 on this path"
-            )));
+        if let Some(ended) = status(self.bench, NodeId::A, client)? {
+            let problem = format!("the load {direction} ended before the echo requests");
+            let why = Sessions::parse(&ended.stdout).err();
+            let problem = why.map_or(problem.clone(), |why| format!("{problem}: {why}"));
+            return Err(tool_error(NodeId::A, problem, &ended));
         }
         tools.stop(NodeId::A, client, STOP_GRACE)?;
         tools.stop(NodeId::B, server, STOP_GRACE)?;

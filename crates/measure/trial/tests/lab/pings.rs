@@ -70,7 +70,11 @@ fn hops_and_path_mtu_are_found_with_and_without_a_tunnel() {
         .iter()
         .filter_map(|hop| hop.address.as_deref())
         .collect();
-    assert_eq!(addresses, ["10.1.0.1", "192.0.2.2", "10.2.0.2"]);
+    assert_eq!(
+        addresses,
+        ["10.1.0.1", "192.0.2.2", "10.2.0.2"],
+        "{direct:?}"
+    );
     let mtus = (
         direct.link_mtu_bytes,
         direct.path_mtu_bytes,
