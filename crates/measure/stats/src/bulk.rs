@@ -1,15 +1,16 @@
 //! Bulk transfers and their CPU time.
 
-use crate::estimate::{Estimate, Sample};
-use crate::frames::DirectionName;
+use crate::direction::DirectionName;
+use crate::estimate::Estimate;
 use crate::goodput::{self, GoodputDrift};
 use crate::rfc6349::Rfc6349;
+
+pub(crate) use crate::repeats::{estimate, per_second, ratio};
+
 use campaign::plan::{TransferDirection, Way};
 use journal::record::{Measured, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-const NANOS_PER_SECOND: f64 = 1e9;
 
 /// A bulk transfer. Rates are of payload: bytes of the tool's sockets, without any header. Of a
 /// duplex transfer the figures are the sums of both ways, which [`directions`](Self::directions)
@@ -89,28 +90,6 @@ pub struct CpuResult {
     /// Payload bits received per CPU-second of the DUT; `null` for a ping, and for a DUT without
     /// processes or on other machines.
     pub payload_bits_per_dut_cpu_s: Option<Estimate>,
-}
-
-/// An estimate of `value` over those repeats; `None` if a repeat has no value.
-pub(crate) fn estimate<T>(
-    repeats: &[(u32, T)],
-    value: impl Fn(&T) -> Option<f64>,
-) -> Option<Estimate> {
-    let samples = repeats.iter().map(|(repeat, found)| {
-        value(found).map(|value| Sample {
-            repeat: *repeat,
-            value,
-        })
-    });
-    samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
-}
-
-pub(crate) fn per_second(count: u64, duration_ns: u64) -> Option<f64> {
-    (duration_ns > 0).then(|| count as f64 * NANOS_PER_SECOND / duration_ns as f64)
-}
-
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Payload received, the sum of both ways of a duplex transfer.

@@ -21,6 +21,7 @@ mod claims;
 mod compare;
 mod cores;
 mod device;
+mod direction;
 mod drift;
 mod estimate;
 mod frames;
@@ -59,12 +60,13 @@ pub use device::{
     FatigueClass, FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict,
     MemberSpeed, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
 };
+pub use direction::DirectionName;
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
     BackToBackResult, CAPACITY_MIN_PROBES, Calibration, CleanRekeys, DesyncReport, DesyncResult,
-    DifferingReset, DirectionLoss, DirectionName, DisturbanceResult, DisturbedLoad, EventPlace,
-    EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
+    DifferingReset, DirectionLoss, DisturbanceResult, DisturbedLoad, EventPlace, EventResult,
+    EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
     HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates,
     LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed,
     RecoveryResult, RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult,
@@ -167,7 +169,7 @@ impl Results {
         let mut cells = cell::results(journal);
         frames::judge_all(journal, &mut cells);
         ceiling::set_ceilings(journal, &mut cells);
-        rfc6349::set_ideals(&mut cells);
+        ceiling::set_ideals(&mut cells);
         let sittings = Sittings::of(journal);
         sittings.mark(&mut cells);
         let cells = cells;

@@ -3,10 +3,9 @@
 //! The transfers are bounded by time, not by size, so the ideal time is that in which the path
 //! could have carried what was received. What the tool does not report gives no figure.
 
-use crate::bulk::{estimate, ratio};
-use crate::cell::{CellFigures, CellResult};
 use crate::estimate::{Estimate, Sample};
 use crate::overhead::CeilingBasis;
+use crate::repeats::{estimate, ratio};
 use journal::record::{TcpFacts, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -87,7 +86,8 @@ impl Rfc6349 {
         })
     }
 
-    fn ideal(&self, basis: CeilingBasis, payload_bps: f64) -> Option<Ideal> {
+    /// The ideal transfer of what was received, at that rate.
+    pub(crate) fn ideal(&self, basis: CeilingBasis, payload_bps: f64) -> Option<Ideal> {
         let times = |of: &dyn Fn(u64, u64) -> f64| {
             let samples = self.received.iter();
             let samples = samples.map(|&(repeat, bytes, ns)| Sample {
@@ -105,43 +105,4 @@ impl Rfc6349 {
             transfer_time_ratio: times(&|bytes, ns| ns as f64 / ideal_ns(bytes))?,
         })
     }
-}
-
-/// Sets the ideal transfer of each way of each TCP cell that has a [ceiling](CellResult::ceiling).
-pub(crate) fn set_ideals(cells: &mut [CellResult]) {
-    let ideals: Vec<Vec<Option<Ideal>>> = cells.iter().map(|cell| ideals(cell, cells)).collect();
-    for (cell, ideals) in cells.iter_mut().zip(ideals) {
-        let CellFigures::Tcp(Some(bulk)) = &mut cell.figures else {
-            continue;
-        };
-        for (way, ideal) in bulk.directions.iter_mut().zip(ideals) {
-            if let Some(figures) = &mut way.rfc6349 {
-                figures.ideal = ideal;
-            }
-        }
-    }
-}
-
-/// The ideal transfer of each way of a cell.
-fn ideals(cell: &CellResult, all: &[CellResult]) -> Vec<Option<Ideal>> {
-    let Some(bulk) = cell.bulk() else {
-        return Vec::new();
-    };
-    let ways = bulk.directions.iter().enumerate();
-    let of = |(at, way): (usize, &crate::BulkDirection)| {
-        let ceiling = cell.ceiling.as_ref()?;
-        let most = ceiling.payload_bps?;
-        let share = match &ceiling.baseline_cell {
-            None => 1.0 / bulk.directions.len() as f64,
-            // Its own transfer would always be ideal.
-            Some(id) if *id == cell.id => return None,
-            Some(id) => {
-                let baseline = all.iter().find(|other| other.id == *id)?.bulk()?;
-                let of_way = &baseline.directions.get(at)?.payload_throughput_bps;
-                of_way.mean / baseline.payload_throughput_bps.mean
-            }
-        };
-        way.rfc6349.as_ref()?.ideal(ceiling.basis, most * share)
-    };
-    ways.map(of).collect()
 }
