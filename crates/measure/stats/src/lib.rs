@@ -38,6 +38,7 @@ mod packet_cost;
 mod parameters;
 mod published;
 mod ranking;
+mod repeats;
 mod rfc6349;
 mod scaling;
 mod significance;
