@@ -45,6 +45,8 @@ need ethtool ethtool
 # OpenSSL's headers and pkg-config to find them: its providers and engines are devices.
 need pkg-config pkg-config
 pkg-config --exists 'openssl >= 3' 2>/dev/null || needed="$needed libssl-dev"
+# Hops of a path.
+have traceroute || wanted="$wanted traceroute"
 # A router that translates addresses is one of the devices.
 have nft || wanted="$wanted nftables"
 # Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.

@@ -235,7 +235,14 @@ fn on_one_line(reason: &str) -> String {
 
 fn figure(measured: &Measured) -> String {
     match &measured.figures {
-        Figures::Transfer(transfer) => human::bit_rate(received_bps(transfer)) + &loss(transfer),
+        Figures::Transfer(transfer) => {
+            let words = |way: &Transfer| human::bit_rate(received_bps(way)) + &loss(way);
+            transfer
+                .each_way()
+                .map(words)
+                .collect::<Vec<_>>()
+                .join(" and back ")
+        }
         Figures::Latency(latency) => {
             format!("median {}", human::duration_ns(median_ns(latency)))
         }

@@ -144,10 +144,30 @@ pub(crate) fn mtu(node: Node<'_>, max: u64) -> Result<u16, Reported> {
     Err(node.mistake(what, format!("write a size from {MTU_MIN} B to {max} B")))
 }
 
+/// The kernel's names are no longer (`TCP_CA_NAME_MAX`).
+const CONGESTION_NAME_MAX: usize = 15;
 /// Smallest step of times, and of what iperf3 reports (`-i`).
 const STEP: Duration = Duration::from_millis(100);
 /// iperf3 runs no longer (`-t`).
 pub(crate) const RUN_MAX: Duration = Duration::from_secs(86_400);
+
+/// A congestion control by the name that the kernel gives it. Which a station allows is read when a
+/// trial starts.
+pub(crate) fn congestion(node: Node<'_>) -> Result<String, Reported> {
+    let name = node.text()?;
+    let is_name = !name.is_empty()
+        && name.len() <= CONGESTION_NAME_MAX
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if is_name {
+        return Ok(name.to_owned());
+    }
+    let what = format!("`{name}` is not the name of a congestion control");
+    let help =
+        "write one of /proc/sys/net/ipv4/tcp_allowed_congestion_control, for example `cubic`";
+    Err(node.mistake(what, help))
+}
 
 /// Measured time.
 pub(crate) fn duration(node: Node<'_>) -> Result<Duration, Reported> {

@@ -1,5 +1,6 @@
 //! Campaign files: read, checked, and combined with a lab and a host into a plan.
 
+use crate::axis::CORES_MAX;
 use crate::claim;
 use crate::dut;
 use crate::estimate;
@@ -50,6 +51,9 @@ pub struct Campaign {
     lab: Option<&'static str>,
     repeats: u32,
     order: Order,
+    /// Whether cells with more cores than the host has stay in the plan: their trials fail, with
+    /// the reason.
+    skips_missing_cores: bool,
     /// The place of `repeats`, or of the name when it is not given.
     repeats_place: Place,
     drafts: Vec<Draft>,
@@ -125,6 +129,9 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
     let order = map.with_default("order", true, |node| {
         node.one_of("order", &[("random", true), ("file", false)])
     });
+    let skips_missing_cores = map.with_default("missing_cores", false, |node| {
+        node.one_of("missing_cores", &[("refuse", false), ("skip", true)])
+    });
     let seed = map.with_default("seed", None, |node| {
         node.integer(0..=u32::MAX)
             .map(|seed| Some(node.spanned(seed)))
@@ -178,6 +185,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         }
     };
     let (name, title, lab, repeats, duts) = (name?, title?, lab?, repeats?, duts?);
+    let skips_missing_cores = skips_missing_cores?;
     let (node, trials) = trials?;
     if let Some(reported) = both {
         return Err(reported);
@@ -209,6 +217,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         claims,
         published,
         order,
+        skips_missing_cores,
         repeats: repeats
             .as_ref()
             .map_or(REPEATS_DEFAULT, |repeats| repeats.value),
@@ -337,6 +346,10 @@ impl Campaign {
             if !mistakes.iter().any(|known| known.place == mistake.place) {
                 mistakes.push(mistake);
             }
+        };
+        let host = match self.skips_missing_cores {
+            true => &HostFacts { cores: CORES_MAX },
+            false => host,
         };
         let by_overhead = self.by_overhead(lab);
         let longest = by_overhead

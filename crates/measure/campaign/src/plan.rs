@@ -41,7 +41,7 @@ pub use published::{Published, PublishedUnit, RateBasis, RateDirection, RateKind
 pub use service::{ServiceStep, ServiceTest};
 pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;
-pub use tool::Tool;
+pub use tool::{Tool, TransferDirection, Way};
 pub use value::Value;
 
 pub(crate) use cell::group_of;
@@ -228,11 +228,17 @@ pub struct Dut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Measurement {
-    /// Bulk TCP by a tool, from A to B.
+    /// Bulk TCP by a tool.
     Tcp {
         /// What sends and receives.
         #[serde(default, skip_serializing_if = "Tool::is_default")]
         tool: Tool,
+        /// Which way the payload goes.
+        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        direction: TransferDirection,
+        /// Congestion control by the kernel's name (`-C`, `-Z`); `None`: the kernel's default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        congestion: Option<String>,
         /// Parallel streams (`-P`), over all processes.
         streams: u16,
         /// Socket buffer (`-w`) in bytes; `None`: the kernel tunes it.
@@ -242,14 +248,17 @@ pub enum Measurement {
         /// Time at the start that is not counted (`-O`).
         warmup_ns: u64,
     },
-    /// UDP by a tool, from A to B.
+    /// UDP by a tool.
     Udp {
         /// What sends and receives.
         #[serde(default, skip_serializing_if = "Tool::is_default")]
         tool: Tool,
+        /// Which way the datagrams go.
+        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        direction: TransferDirection,
         /// UDP payload (`-l`) in bytes; `None`: the largest that the MTU carries whole.
         datagram_bytes: Option<u32>,
-        /// Offered payload rate (`-b`) in bit/s; `None`: as fast as the tool can send.
+        /// Offered payload rate (`-b`) of each way in bit/s; `None`: as fast as the tool can send.
         rate_bps: Option<u64>,
         /// Parallel streams (`-P`), over all processes.
         streams: u16,
@@ -266,6 +275,13 @@ pub enum Measurement {
         interval_ns: u64,
         /// ICMP payload in bytes.
         payload_bytes: u16,
+        /// Whether the same requests are sent again under a TCP load from A to B, from B to A, and
+        /// both ways.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        loaded: bool,
+        /// Whether the hops of the path and its MTU are looked for.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        route: bool,
     },
     /// Ethernet frames of exact size by our own generator and analyser.
     Frames(FrameTest),
@@ -273,12 +289,28 @@ pub enum Measurement {
     Device(DeviceTest),
 }
 
+/// Loads under which echo requests are repeated.
+const LOADED_TIMES: u32 = 3;
+/// Time of a load around the requests, about.
+const LOAD_AROUND: Duration = Duration::from_secs(3);
+/// Time to find hops and MTU, about.
+const ROUTE_TIME: Duration = Duration::from_secs(5);
+
 impl Measurement {
     /// The tool of a bulk transfer; `None` for other measurements.
     #[must_use]
     pub const fn tool(&self) -> Option<Tool> {
         match self {
             Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
+            Self::Ping { .. } | Self::Frames(_) | Self::Device(_) => None,
+        }
+    }
+
+    /// Which way the payload of a bulk transfer goes; `None` for other measurements.
+    #[must_use]
+    pub const fn transfer_direction(&self) -> Option<TransferDirection> {
+        match self {
+            Self::Tcp { direction, .. } | Self::Udp { direction, .. } => Some(*direction),
             Self::Ping { .. } | Self::Frames(_) | Self::Device(_) => None,
         }
     }
@@ -303,8 +335,16 @@ impl Measurement {
                 ))
             }
             Self::Ping {
-                count, interval_ns, ..
-            } => Some(Duration::from_nanos(interval_ns) * count),
+                count,
+                interval_ns,
+                loaded,
+                route,
+                ..
+            } => {
+                let once = Duration::from_nanos(interval_ns) * count;
+                let loads = u32::from(loaded) * LOADED_TIMES;
+                Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))
+            }
             Self::Frames(_) | Self::Device(_) => None,
         }
     }

@@ -5,6 +5,7 @@ mod frames;
 
 use crate::plan::{
     Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
+    TransferDirection,
 };
 use std::fmt::Write;
 use std::time::Duration;
@@ -117,9 +118,16 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
         true => String::new(),
         false => format!(" by {}", tool.name()),
     };
+    let going = |direction: TransferDirection| match direction {
+        TransferDirection::AToB => "",
+        TransferDirection::BToA => " from B to A",
+        TransferDirection::Duplex => " both ways at once",
+    };
     match &cell.measurement {
         Measurement::Tcp {
             tool,
+            direction,
+            congestion,
             streams,
             window_bytes,
             duration_ns,
@@ -129,14 +137,19 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             let window = window_bytes.map_or_else(String::new, |bytes| {
                 format!(", window {}", Bytes::new(bytes))
             });
+            let congestion = congestion
+                .as_ref()
+                .map_or_else(String::new, |name| format!(", congestion control {name}"));
             let time = time(*duration_ns, *warmup_ns);
             format!(
-                "TCP{}, {streams} on {cores}{window}, {time}, {path}{tuned}",
-                by(*tool)
+                "TCP{}{}, {streams} on {cores}{window}{congestion}, {time}, {path}{tuned}",
+                by(*tool),
+                going(*direction)
             )
         }
         Measurement::Udp {
             tool,
+            direction,
             datagram_bytes,
             rate_bps,
             streams,
@@ -154,17 +167,32 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             );
             let time = time(*duration_ns, *warmup_ns);
             format!(
-                "UDP{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}",
-                by(*tool)
+                "UDP{}{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}",
+                by(*tool),
+                going(*direction)
             )
         }
         Measurement::Ping {
             count,
             interval_ns,
             payload_bytes,
+            loaded,
+            route,
         } => {
             let interval = print(Duration::from_nanos(*interval_ns));
-            format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
+            let loaded = if *loaded {
+                ", idle and under TCP load"
+            } else {
+                ""
+            };
+            let route = if *route {
+                ", with hops and path MTU"
+            } else {
+                ""
+            };
+            format!(
+                "ping, {count} requests of {payload_bytes} B, one every {interval}{loaded}{route}, {path}"
+            )
         }
         Measurement::Frames(test) => frames::in_words(test, group),
         Measurement::Device(test) => device::in_words(test),

@@ -6,7 +6,7 @@ use crate::axis::{
     required_axis,
 };
 use crate::expand::{Grid, Point};
-use crate::plan::{self, Axis, Measurement, Stations};
+use crate::plan::{self, Axis, Measurement, Stations, TransferDirection};
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -26,6 +26,7 @@ pub(crate) enum Tool {
     Tcp {
         load: Load,
         window: Vec<Spanned<Option<u64>>>,
+        congestion: Vec<Spanned<Option<String>>>,
     },
     Udp {
         load: Load,
@@ -36,6 +37,8 @@ pub(crate) enum Tool {
         count: u32,
         interval: Duration,
         payload: Vec<Spanned<u16>>,
+        loaded: bool,
+        route: bool,
     },
 }
 
@@ -43,6 +46,7 @@ pub(crate) enum Tool {
 #[derive(Debug)]
 pub(crate) struct Load {
     tool: Vec<Spanned<plan::Tool>>,
+    direction: Vec<Spanned<TransferDirection>>,
     cores: Vec<Spanned<u16>>,
     /// `None`: one per core.
     streams: Vec<Spanned<Option<u16>>>,
@@ -87,6 +91,7 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<ToolTrial, Reported>
 /// [`Load`] as it is read.
 struct RawLoad {
     tool: AxisValues<plan::Tool>,
+    direction: AxisValues<TransferDirection>,
     cores: AxisValues<u16>,
     streams: AxisValues<Option<u16>>,
     duration: AxisValues<Duration>,
@@ -101,6 +106,9 @@ impl RawLoad {
         let load = Self {
             tool: axis(map, "tool", plan::Tool::default(), |node| {
                 node.one_of("tool", &plan::Tool::ALL)
+            }),
+            direction: axis(map, "direction", TransferDirection::default(), |node| {
+                node.one_of("direction", &TransferDirection::ALL)
             }),
             cores: axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX)),
             streams: axis(map, "streams", None, |node| node.word_or("auto", streams)),
@@ -122,6 +130,7 @@ impl RawLoad {
     fn all(self) -> Result<Load, Reported> {
         Ok(Load {
             tool: self.tool.all()?,
+            direction: self.direction.all()?,
             cores: self.cores.all()?,
             streams: self.streams.all()?,
             duration: self.duration.all()?,
@@ -136,11 +145,15 @@ fn tcp(map: &Map<'_>) -> Result<Tool, Reported> {
     let window = axis(map, "window", None, |node| {
         node.word_or("auto", axis::window)
     });
+    let congestion = axis(map, "congestion", None, |node| {
+        node.word_or("auto", axis::congestion)
+    });
     check_searched(map.node(), &load.tune, "streams", &load.streams);
     check_searched(map.node(), &load.tune, "window", &window);
     Ok(Tool::Tcp {
         load: load.all()?,
         window: window.all()?,
+        congestion: congestion.all()?,
     })
 }
 
@@ -213,6 +226,9 @@ fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
         node.size(range).map(|size| size.get() as u16)
     });
 
+    let loaded = map.with_default("loaded", false, Node::bool);
+    let route = map.with_default("route", false, Node::bool);
+
     let headers = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES;
     let given = payload
         .iter()
@@ -236,6 +252,8 @@ fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
         count: count?,
         interval: interval?.value,
         payload: payload.all()?,
+        loaded: loaded?,
+        route: route?,
     })
 }
 
@@ -259,8 +277,10 @@ struct Settings {
     cores: u16,
     offloads: bool,
     tool: plan::Tool,
+    direction: TransferDirection,
     streams: Option<u16>,
     window: Option<u64>,
+    congestion: Option<String>,
     datagram: Option<u32>,
     rate: Option<u64>,
     payload: u16,
@@ -278,7 +298,11 @@ impl ToolTrial {
         };
         let grid = Grid::new(trial, start).over(Axis::Mtu, &self.mtu, |point, mtu| point.mtu = mtu);
         match &self.tool {
-            Tool::Tcp { load, window } => self.tcp(trial, grid, load, window),
+            Tool::Tcp {
+                load,
+                window,
+                congestion,
+            } => self.tcp(trial, grid, load, (window, congestion)),
             Tool::Udp {
                 load,
                 datagram,
@@ -288,7 +312,9 @@ impl ToolTrial {
                 count,
                 interval,
                 payload,
-            } => self.ping(trial, grid, *count, *interval, payload),
+                loaded,
+                route,
+            } => self.ping(trial, grid, (*count, *interval), payload, (*loaded, *route)),
         }
     }
 
@@ -297,14 +323,19 @@ impl ToolTrial {
         trial: &'a Place,
         grid: Settled<'a>,
         load: &'a Load,
-        window: &'a [Spanned<Option<u64>>],
+        (window, congestion): (&'a [Spanned<Option<u64>>], &'a [Spanned<Option<String>>]),
     ) -> Grid<'a, Point<'a>> {
         let grid = load
             .streams(load.cores(grid))
-            .over(Axis::Window, window, |point, window| point.window = window);
+            .over(Axis::Window, window, |point, window| point.window = window)
+            .over(Axis::Congestion, congestion, |point, congestion| {
+                point.congestion = congestion
+            });
         load.ending(self.offloads(grid)).map(|point| {
             let measurement = Measurement::Tcp {
                 tool: point.tool,
+                direction: point.direction,
+                congestion: point.congestion.clone(),
                 streams: point.streams.unwrap_or(point.cores),
                 window_bytes: point.window,
                 duration_ns: nanos(point.duration),
@@ -333,6 +364,7 @@ impl ToolTrial {
         load.ending(self.offloads(grid)).map(|point| {
             let measurement = Measurement::Udp {
                 tool: point.tool,
+                direction: point.direction,
                 datagram_bytes: point.datagram,
                 rate_bps: point.rate,
                 streams: point.streams.unwrap_or(point.cores),
@@ -347,14 +379,16 @@ impl ToolTrial {
         &'a self,
         trial: &'a Place,
         grid: Settled<'a>,
-        count: u32,
-        interval: Duration,
+        (count, interval): (u32, Duration),
         payload: &'a [Spanned<u16>],
+        (loaded, route): (bool, bool),
     ) -> Grid<'a, Point<'a>> {
         let grid = grid
             .over(Axis::Payload, payload, |point, payload| {
                 point.payload = payload
             })
+            .with(Axis::Loaded, loaded)
+            .with(Axis::Route, route)
             .with(Axis::Count, count)
             .with(Axis::Interval, interval);
         self.offloads(grid).map(|point| {
@@ -362,6 +396,8 @@ impl ToolTrial {
                 count,
                 interval_ns: nanos(interval),
                 payload_bytes: point.payload,
+                loaded,
+                route,
             };
             point.with(trial, false, measurement)
         })
@@ -401,6 +437,9 @@ impl Load {
 
     /// The axes that end the ids of both TCP and UDP.
     fn ending<'a>(&'a self, grid: Settled<'a>) -> Settled<'a> {
+        let grid = grid.over(Axis::Direction, &self.direction, |point, direction| {
+            point.direction = direction
+        });
         grid.over(Axis::Duration, &self.duration, |point, duration| {
             point.duration = duration
         })

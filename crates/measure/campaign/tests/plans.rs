@@ -3,6 +3,7 @@
 use campaign::estimate::BRING_UP;
 use campaign::plan::{
     Adapter, Cell, Desync, Direction, Encryptor, KeySource, LabKind, Measurement, Plan, Tool,
+    TransferDirection,
 };
 use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
 use proptest::collection::vec;
@@ -119,6 +120,8 @@ fn every_default_is_explicit_in_the_plan() {
     // One stream per core.
     let expected = Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams: 2,
         window_bytes: None,
         duration_ns: 10 * S,
@@ -127,6 +130,7 @@ fn every_default_is_explicit_in_the_plan() {
     assert_eq!(tcp.measurement, expected);
     let expected = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: None,
         rate_bps: None,
         streams: 1,
@@ -138,6 +142,8 @@ fn every_default_is_explicit_in_the_plan() {
         count: 1000,
         interval_ns: S / 100,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     };
     assert_eq!(ping.measurement, expected);
 }
@@ -375,4 +381,70 @@ fn where_keys_are_agreed_on_both_gateways_are_in_the_path() {
         let both_only = adapter.profile().directions == [Direction::Both];
         assert_eq!(both_only, keys.is_agreed(), "{}", keys.name());
     }
+}
+
+#[test]
+fn directions_and_congestion_control_are_axes_that_ids_name_if_they_vary() {
+    let text = "campaign: c\nduts: [direct]\ntrials:\n  \
+                - tcp: { mtu: 1500 B, direction: [a-to-b, duplex], congestion: [auto, bbr] }\n  \
+                - udp: { mtu: 1500 B, datagram: 64 B, direction: b-to-a }\n";
+    let plan = plan(text);
+    let expected = [
+        "tcp/mtu=1500/cores=1/congestion=auto/direction=a-to-b/direct",
+        "tcp/mtu=1500/cores=1/congestion=auto/direction=duplex/direct",
+        "tcp/mtu=1500/cores=1/congestion=bbr/direction=a-to-b/direct",
+        "tcp/mtu=1500/cores=1/congestion=bbr/direction=duplex/direct",
+        "udp/mtu=1500/cores=1/datagram=64/direct",
+    ];
+    assert_eq!(ids(&plan), expected);
+    let Measurement::Udp { direction, .. } = &plan.cells[4].measurement else {
+        panic!("{:?}", plan.cells[4])
+    };
+    assert_eq!(*direction, TransferDirection::BToA);
+}
+
+#[test]
+fn directions_and_names_that_no_tool_has_are_refused_with_the_known_ones() {
+    let text = "campaign: c\nduts: [direct]\ntrials:\n  \
+                - tcp: { mtu: 1500 B, direction: encrypt, congestion: CUBIC! }\n  \
+                - ping: { mtu: 1500 B, direction: duplex, loaded: 3 }\n";
+    let mistakes = from_text("c.yaml", text).unwrap_err().to_string();
+    for expected in [
+        "`CUBIC!` is not the name of a congestion control",
+        "tcp_allowed_congestion_control",
+        "`encrypt`",
+        "`duplex`",
+        "`direction`",
+    ] {
+        assert!(mistakes.contains(expected), "{expected}: {mistakes}");
+    }
+}
+
+#[test]
+fn cells_with_more_cores_than_the_host_has_are_refused_or_kept_to_fail() {
+    let text = |key: &str| {
+        format!(
+            "campaign: c\n{key}duts: [direct]\ntrials:\n  - tcp: {{ mtu: 1500 B, cores: [1, 10] }}\n"
+        )
+    };
+    let host = HostFacts { cores: 2 };
+    let planned = |key: &str| {
+        from_text("c.yaml", &text(key))
+            .unwrap()
+            .plan(&LabFile::built_in(), &host)
+    };
+    let refused = planned("").unwrap_err().to_string();
+    assert!(
+        refused.contains("10 cores per station are more than the 2 cores"),
+        "{refused}"
+    );
+    assert_eq!(
+        planned("missing_cores: refuse\n")
+            .unwrap_err()
+            .to_string()
+            .lines()
+            .next(),
+        refused.lines().next()
+    );
+    assert_eq!(planned("missing_cores: skip\n").unwrap().cells.len(), 2);
 }

@@ -183,7 +183,20 @@ fn of_transfer(transfer: &Transfer, most_ns: u64, found: &mut Contradictions) {
         retransmits,
         datagrams,
         intervals,
+        tcp,
+        reverse,
     } = transfer;
+    if let Some(reverse) = reverse {
+        of_transfer(reverse, most_ns, found);
+    }
+    if let Some(tcp) = tcp {
+        for rtt in [tcp.loaded_rtt_ns, tcp.baseline_rtt_ns]
+            .into_iter()
+            .flatten()
+        {
+            found.part((rtt, "ns of a round trip"), (most_ns, "ns of the trial"));
+        }
+    }
     found.unless(*duration_ns > 0, || "a transfer of no duration".into());
     found.part(
         (*duration_ns, "ns of transfer"),
@@ -243,7 +256,20 @@ fn of_latency(latency: &Latency, most_ns: u64, found: &mut Contradictions) {
         sent,
         received,
         round_trips_ns,
+        loaded,
+        route: _,
     } = latency;
+    for under in loaded {
+        found.part((under.received, "replies"), (under.sent, "requests"));
+        let listed = under.round_trips_ns.len() as u64;
+        found.unless(listed == under.received, || {
+            format!("{} replies, but {listed} round-trip times", under.received)
+        });
+        found.part(
+            (under.duration_ns, "ns of requests"),
+            (most_ns, "ns of the trial"),
+        );
+    }
     found.part((*received, "replies"), (*sent, "requests"));
     let listed = round_trips_ns.len() as u64;
     found.unless(listed == *received, || {

@@ -15,6 +15,7 @@ mod service;
 mod settings;
 mod soak;
 mod tester;
+mod tool;
 mod topology;
 
 pub use check::{Check, Explanation, in_brief};
@@ -37,6 +38,7 @@ pub use readings::{ClockAgreement, DutWork, LinkTraffic, MachineTime, QueueDrops
 pub use service::ServiceTrial;
 pub use settings::{PathSettings, SettingChange};
 pub use soak::{DevicePoint, SoakPoint, SoakProbe, SoakProgress, SoakSegment};
+pub use tool::{Datagrams, Hop, Interval, Latency, LoadedLatency, Route, TcpFacts, Transfer};
 pub use topology::{LogicalCpu, physical_cores};
 pub use wire::variation::{DelayVariation, Ipdv, Pdv};
 
@@ -49,8 +51,8 @@ use std::collections::BTreeMap;
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
 /// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
-/// 6: checksums.
-pub const FORMAT_VERSION: u32 = 6;
+/// 6: checksums. 7: transfers from B to A and both ways.
+pub const FORMAT_VERSION: u32 = 7;
 
 /// The first version whose lines have checksums.
 pub const FORMAT_CHECKED: u32 = 6;
@@ -286,65 +288,6 @@ impl Outcome {
             .explanation
             .as_ref()
     }
-}
-
-/// A bulk transfer, by the receiving station.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Transfer {
-    /// Parameters in force.
-    pub parameters: ToolParameters,
-    /// Measured time, without warm-up.
-    pub duration_ns: u64,
-    /// Payload bytes that the sender wrote to its socket in that time.
-    pub sent_bytes: u64,
-    /// Payload bytes that the receiver received in that time.
-    pub received_bytes: u64,
-    /// Retransmitted TCP segments, if the tool reports them.
-    pub retransmits: Option<u64>,
-    /// Datagrams, for UDP.
-    pub datagrams: Option<Datagrams>,
-    /// The timeline: the receiver's if the tool reports it, else the sender's.
-    pub intervals: Vec<Interval>,
-}
-
-/// Datagram counts of a UDP transfer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Datagrams {
-    /// Sent by A.
-    pub sent: u64,
-    /// Of those, not received by B.
-    pub lost: u64,
-    /// Of the lost ones, datagrams that station B dropped for a full socket buffer. The path lost
-    /// the rest.
-    #[serde(default)]
-    pub station_lost: u64,
-    /// Received out of order by B.
-    pub out_of_order: u64,
-    /// Interarrival jitter by RFC 3550 §6.4.1, as iperf computes it, in nanoseconds: mean over its
-    /// streams.
-    pub jitter_ns: u64,
-}
-
-/// One step of a timeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interval {
-    /// From the start of the measured time.
-    pub start_ns: u64,
-    /// From the start of the measured time.
-    pub end_ns: u64,
-    /// Payload bytes.
-    pub bytes: u64,
-}
-
-/// Round-trip times.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Requests sent.
-    pub sent: u64,
-    /// Replies received.
-    pub received: u64,
-    /// Each reply's round-trip time in the order of the requests, in nanoseconds.
-    pub round_trips_ns: Vec<u64>,
 }
 
 /// CPU time by role over `wall_ns`. On one machine all roles share its cores.

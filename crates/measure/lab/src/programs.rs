@@ -57,6 +57,12 @@ pub(crate) const KNOWN: &[Known] = &[
         Packages("nftables"),
     ),
     program("bridge", "-V", "a switch as a DUT", Packages("iproute2")),
+    program(
+        "traceroute",
+        "--version",
+        "hops of the path",
+        Packages("traceroute"),
+    ),
     program("iperf", "-v", "cross-check of iperf3", Peer("iperf")),
     program(
         "openssl",

@@ -11,12 +11,13 @@ mod disturbed;
 mod figure;
 mod frames;
 mod monitored;
+mod ping;
 mod soak;
 
 use crate::evidence::{measured, outcome_name};
 use crate::layout::Run;
 use campaign::plan::{Axis, Cell};
-use journal::record::{Cpu, Latency, Outcome, Transfer, TrialRecord};
+use journal::record::{Cpu, Latency, Outcome, TcpFacts, Transfer, TrialRecord};
 use stats::{CellResult, ClaimResult, Warning, percentile};
 use std::fmt::Write;
 
@@ -149,12 +150,14 @@ const TRIAL: &[Declared] = &[
     }),
     (
         "sent_bytes",
-        "payload that A handed to its sockets",
+        "payload that the sender handed to its sockets; of a duplex transfer, like all columns of a transfer, from A to B",
         |row| text(transfer(row)?.sent_bytes),
     ),
-    ("received_bytes", "payload that B received", |row| {
-        text(transfer(row)?.received_bytes)
-    }),
+    (
+        "received_bytes",
+        "payload that the other station received",
+        |row| text(transfer(row)?.received_bytes),
+    ),
     ("offered_payload_bps", "sent_bytes as a rate", |row| {
         bps(transfer(row)?, |found| found.sent_bytes)
     }),
@@ -166,20 +169,67 @@ const TRIAL: &[Declared] = &[
     ("retransmits", "TCP segments sent again", |row| {
         text(transfer(row)?.retransmits?)
     }),
-    ("datagrams_sent", "UDP datagrams sent by A", |row| {
+    ("datagrams_sent", "UDP datagrams sent", |row| {
         text(transfer(row)?.datagrams?.sent)
     }),
-    ("datagrams_lost", "of those, not seen by B", |row| {
+    ("datagrams_lost", "of those, not received", |row| {
         text(transfer(row)?.datagrams?.lost)
     }),
-    ("datagrams_out_of_order", "out of order at B", |row| {
-        text(transfer(row)?.datagrams?.out_of_order)
-    }),
+    (
+        "datagrams_out_of_order",
+        "out of order at the receiver",
+        |row| text(transfer(row)?.datagrams?.out_of_order),
+    ),
     (
         "rfc3550_jitter_ns",
         "interarrival jitter by RFC 3550 §6.4.1, as iperf computes it, mean over its streams",
         |row| text(transfer(row)?.datagrams?.jitter_ns),
     ),
+    (
+        "baseline_rtt_ns",
+        "TCP: shortest echo on the idle path, just before the transfer",
+        |row| text(tcp(row)?.baseline_rtt_ns?),
+    ),
+    (
+        "loaded_rtt_ns",
+        "TCP: mean round trip during the transfer, by the sender's kernel",
+        |row| text(tcp(row)?.loaded_rtt_ns?),
+    ),
+    (
+        "tcp_segment_bytes",
+        "TCP: maximum segment size at the start",
+        |row| text(tcp(row)?.segment_bytes?),
+    ),
+    (
+        "congestion_used",
+        "TCP: congestion control that the sender's kernel used",
+        |row| tcp(row)?.congestion.clone(),
+    ),
+    (
+        "reverse_offered_payload_bps",
+        "of a duplex transfer from B to A; so are the other columns reverse_…",
+        |row| bps(reverse(row)?, |found| found.sent_bytes),
+    ),
+    (
+        "reverse_payload_throughput_bps",
+        "as payload_throughput_bps",
+        |row| bps(reverse(row)?, |found| found.received_bytes),
+    ),
+    ("reverse_retransmits", "as retransmits", |row| {
+        text(reverse(row)?.retransmits?)
+    }),
+    ("reverse_datagrams_sent", "as datagrams_sent", |row| {
+        text(reverse(row)?.datagrams?.sent)
+    }),
+    ("reverse_datagrams_lost", "as datagrams_lost", |row| {
+        text(reverse(row)?.datagrams?.lost)
+    }),
+    ("reverse_rfc3550_jitter_ns", "as rfc3550_jitter_ns", |row| {
+        text(reverse(row)?.datagrams?.jitter_ns)
+    }),
+    ("reverse_loaded_rtt_ns", "as loaded_rtt_ns", |row| {
+        text(reverse(row)?.tcp.as_ref()?.loaded_rtt_ns?)
+    }),
     ("requests_sent", "echo requests", |row| {
         text(latency(row)?.sent)
     }),
@@ -256,6 +306,7 @@ fn columns() -> Vec<Column> {
     declared(CELL)
         .chain(axes(true))
         .chain(declared(TRIAL))
+        .chain(declared(ping::COLUMNS))
         .chain(declared(frames::TRAFFIC))
         .chain(axes(false))
         .chain(declared(frames::COLUMNS))
@@ -364,6 +415,15 @@ fn reasons(trial: &TrialRecord) -> Option<String> {
 
 fn transfer<'a>(row: &Context<'a>) -> Option<&'a Transfer> {
     measured(row.trial)?.transfer()
+}
+
+/// The other way of a duplex transfer.
+fn reverse<'a>(row: &Context<'a>) -> Option<&'a Transfer> {
+    transfer(row)?.reverse.as_deref()
+}
+
+fn tcp<'a>(row: &Context<'a>) -> Option<&'a TcpFacts> {
+    transfer(row)?.tcp.as_ref()
 }
 
 fn latency<'a>(row: &Context<'a>) -> Option<&'a Latency> {

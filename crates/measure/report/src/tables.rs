@@ -14,11 +14,13 @@ mod monitored;
 mod percentiles;
 mod published;
 pub(crate) mod ranking;
+mod route;
 pub(crate) mod scaling;
 mod spread;
 pub(crate) mod suites;
 mod throughput;
 mod tools;
+mod transfer;
 
 pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;
@@ -29,9 +31,11 @@ pub(crate) use keys::{hybrids, keys};
 pub(crate) use latency::latency;
 pub(crate) use monitored::{energy, monitored, monitored_loads};
 pub(crate) use published::{is_share, published, scale as published_scale};
+pub(crate) use route::{hops, loaded, path_mtu};
 pub(crate) use spread::spread;
 pub(crate) use throughput::{datagrams, goodput_drift, throughput};
 pub(crate) use tools::tools;
+pub(crate) use transfer::{each_way, rfc6349};
 
 use crate::format::{self, Scale};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};

@@ -1,44 +1,68 @@
 //! Bulk transfers and their CPU time.
 
-use crate::estimate::{Estimate, Sample};
+use crate::direction::DirectionName;
+use crate::estimate::Estimate;
 use crate::goodput::{self, GoodputDrift};
+use crate::rfc6349::Rfc6349;
+
+pub(crate) use crate::repeats::{estimate, per_second, ratio};
+
+use campaign::plan::{TransferDirection, Way};
 use journal::record::{Measured, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-const NANOS_PER_SECOND: f64 = 1e9;
-
-/// A bulk transfer from A to B. Rates are of payload: bytes of the tool's sockets, without any
-/// header.
+/// A bulk transfer. Rates are of payload: bytes of the tool's sockets, without any header. Of a
+/// duplex transfer the figures are the sums of both ways, which [`directions`](Self::directions)
+/// has apart.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Bulk {
-    /// Payload received by B.
+    /// Payload received.
     pub payload_throughput_bps: Estimate,
-    /// Offered load: payload that A handed to its sockets.
+    /// Offered load: payload that the senders handed to their sockets.
     pub offered_payload_bps: Estimate,
     /// TCP segments retransmitted in one trial, if the tool reports them.
     pub retransmits: Option<Estimate>,
     /// Datagrams, for UDP.
     pub datagrams: Option<Datagrams>,
     /// Drift of the goodput over the intervals of a TCP transfer of a minute or more, of each
-    /// repeat; empty for others.
+    /// repeat; empty for others. Of a duplex transfer from A to B.
     pub goodput_drift: Vec<GoodputDrift>,
+    /// Each way that carried payload: one, or of a duplex transfer A to B and B to A.
+    pub directions: Vec<BulkDirection>,
+}
+
+/// One way of a bulk transfer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BulkDirection {
+    /// The way.
+    pub direction: DirectionName,
+    /// Payload received by the station at its end.
+    pub payload_throughput_bps: Estimate,
+    /// Offered load: payload that the sender handed to its sockets.
+    pub offered_payload_bps: Estimate,
+    /// TCP segments retransmitted in one trial, if the tool reports them.
+    pub retransmits: Option<Estimate>,
+    /// Datagrams, for UDP.
+    pub datagrams: Option<Datagrams>,
+    /// Figures of RFC 6349, for TCP; `null` in journals of versions that did not record them.
+    pub rfc6349: Option<Rfc6349>,
 }
 
 /// Datagrams of a UDP transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Datagrams {
-    /// Sent by A, over all repeats.
+    /// Sent, over all repeats.
     pub sent: u64,
-    /// Of those, not received by B. Zero loss means that this is 0, never a ratio.
+    /// Of those, not received by the other station. Zero loss means that this is 0, never a ratio.
     pub lost: u64,
     /// Lost by sent.
     pub loss_ratio: Estimate,
-    /// Sent by A per second.
+    /// Sent per second.
     pub offered_datagrams_per_s: Estimate,
-    /// Received by B per second.
+    /// Received per second.
     pub received_datagrams_per_s: Estimate,
-    /// Out of order at B by sent.
+    /// Out of order at the receiver by sent.
     pub out_of_order_ratio: Estimate,
     /// Interarrival jitter by RFC 3550 §6.4.1, as iperf computes it: the difference of the transit
     /// times of successive datagrams, smoothed by 1/16; the mean over the streams at their end.
@@ -68,82 +92,136 @@ pub struct CpuResult {
     pub payload_bits_per_dut_cpu_s: Option<Estimate>,
 }
 
-/// An estimate of `value` over those repeats; `None` if a repeat has no value.
-pub(crate) fn estimate<T>(
-    repeats: &[(u32, T)],
-    value: impl Fn(&T) -> Option<f64>,
-) -> Option<Estimate> {
-    let samples = repeats.iter().map(|(repeat, found)| {
-        value(found).map(|value| Sample {
-            repeat: *repeat,
-            value,
+/// Payload received, the sum of both ways of a duplex transfer.
+pub(crate) fn received_bps(transfer: &Transfer) -> Option<f64> {
+    sum_bps(transfer.each_way(), |one| one.received_bytes)
+}
+
+fn sum_bps<'t>(
+    ways: impl Iterator<Item = &'t Transfer>,
+    bytes: fn(&Transfer) -> u64,
+) -> Option<f64> {
+    let rates = ways.map(|one| per_second(bytes(one), one.duration_ns));
+    let sum: Option<f64> = rates.sum();
+    sum.map(|bytes| 8.0 * bytes)
+}
+
+/// Figures of some ways of the repeats, each with the sum over those ways.
+struct Sums {
+    payload_throughput_bps: Estimate,
+    offered_payload_bps: Estimate,
+    retransmits: Option<Estimate>,
+    datagrams: Option<Datagrams>,
+}
+
+impl Sums {
+    fn of(repeats: &[(u32, Vec<&Transfer>)]) -> Option<Self> {
+        let bps = |bytes: fn(&Transfer) -> u64| {
+            estimate(repeats, |ways| sum_bps(ways.iter().copied(), bytes))
+        };
+        Some(Self {
+            payload_throughput_bps: bps(|one| one.received_bytes)?,
+            offered_payload_bps: bps(|one| one.sent_bytes)?,
+            retransmits: estimate(repeats, |ways| {
+                let counts = ways.iter().map(|one| one.retransmits);
+                counts.sum::<Option<u64>>().map(|count| count as f64)
+            }),
+            datagrams: Datagrams::of(repeats),
         })
-    });
-    samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
-}
-
-pub(crate) fn per_second(count: u64, duration_ns: u64) -> Option<f64> {
-    (duration_ns > 0).then(|| count as f64 * NANOS_PER_SECOND / duration_ns as f64)
-}
-
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-fn received_bps(transfer: &Transfer) -> Option<f64> {
-    per_second(transfer.received_bytes, transfer.duration_ns).map(|bytes| 8.0 * bytes)
+    }
 }
 
 impl Bulk {
-    pub(crate) fn of(measured: &[(u32, &Measured)]) -> Option<Self> {
+    pub(crate) fn of(direction: TransferDirection, measured: &[(u32, &Measured)]) -> Option<Self> {
         let transfers: Vec<(u32, &Transfer)> = measured
             .iter()
             .filter_map(|&(repeat, measured)| Some((repeat, measured.transfer()?)))
             .collect();
+        let all = transfers.iter();
+        let all: Vec<_> = all
+            .map(|&(repeat, transfer)| (repeat, transfer.each_way().collect()))
+            .collect();
+        let ways = direction.ways().iter().enumerate();
+        let directions = ways.map(|(at, way)| BulkDirection::of(*way, at, &transfers));
+        let sums = Sums::of(&all)?;
         Some(Self {
-            payload_throughput_bps: estimate(&transfers, |transfer| received_bps(transfer))?,
-            offered_payload_bps: estimate(&transfers, |transfer| {
-                per_second(transfer.sent_bytes, transfer.duration_ns).map(|bytes| 8.0 * bytes)
-            })?,
-            retransmits: estimate(&transfers, |transfer| {
-                transfer.retransmits.map(|count| count as f64)
-            }),
-            datagrams: Datagrams::of(&transfers),
+            payload_throughput_bps: sums.payload_throughput_bps,
+            offered_payload_bps: sums.offered_payload_bps,
+            retransmits: sums.retransmits,
+            datagrams: sums.datagrams,
             goodput_drift: goodput::drifts(&transfers),
+            directions: directions.collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl BulkDirection {
+    /// `at`: the way's place among those of a transfer.
+    fn of(way: Way, at: usize, transfers: &[(u32, &Transfer)]) -> Option<Self> {
+        let ways = transfers.iter();
+        let ways: Vec<(u32, &Transfer)> = ways
+            .map(|&(repeat, transfer)| Some((repeat, transfer.each_way().nth(at)?)))
+            .collect::<Option<_>>()?;
+        let each: Vec<_> = ways
+            .iter()
+            .map(|&(repeat, transfer)| (repeat, vec![transfer]))
+            .collect();
+        let sums = Sums::of(&each)?;
+        Some(Self {
+            direction: way.into(),
+            payload_throughput_bps: sums.payload_throughput_bps,
+            offered_payload_bps: sums.offered_payload_bps,
+            retransmits: sums.retransmits,
+            datagrams: sums.datagrams,
+            rfc6349: Rfc6349::of(&ways),
+        })
+    }
+}
+
+/// The datagrams of some ways of one repeat, and its duration.
+struct Counted {
+    sent: u64,
+    lost: u64,
+    out_of_order: u64,
+    jitter_ns: f64,
+    duration_ns: u64,
+}
+
+impl Counted {
+    fn of(ways: &[&Transfer]) -> Option<Self> {
+        let found: Vec<_> = ways
+            .iter()
+            .map(|way| way.datagrams)
+            .collect::<Option<_>>()?;
+        let jitter_ns: u64 = found.iter().map(|way| way.jitter_ns).sum();
+        Some(Self {
+            sent: found.iter().map(|way| way.sent).sum(),
+            lost: found.iter().map(|way| way.lost).sum(),
+            out_of_order: found.iter().map(|way| way.out_of_order).sum(),
+            jitter_ns: jitter_ns as f64 / found.len().max(1) as f64,
+            duration_ns: ways.iter().map(|way| way.duration_ns).max()?,
         })
     }
 }
 
 impl Datagrams {
-    fn of(transfers: &[(u32, &Transfer)]) -> Option<Self> {
-        let counted: Vec<_> = transfers
-            .iter()
-            .map(|&(repeat, transfer)| Some((repeat, (transfer.datagrams?, transfer.duration_ns))))
+    fn of(repeats: &[(u32, Vec<&Transfer>)]) -> Option<Self> {
+        let counted = repeats.iter();
+        let counted: Vec<(u32, Counted)> = counted
+            .map(|(repeat, ways)| Some((*repeat, Counted::of(ways)?)))
             .collect::<Option<_>>()?;
         Some(Self {
-            sent: counted
-                .iter()
-                .map(|(_, (datagrams, _))| datagrams.sent)
-                .sum(),
-            lost: counted
-                .iter()
-                .map(|(_, (datagrams, _))| datagrams.lost)
-                .sum(),
-            loss_ratio: estimate(&counted, |(datagrams, _)| {
-                ratio(datagrams.lost, datagrams.sent)
+            sent: counted.iter().map(|(_, found)| found.sent).sum(),
+            lost: counted.iter().map(|(_, found)| found.lost).sum(),
+            loss_ratio: estimate(&counted, |found| ratio(found.lost, found.sent))?,
+            offered_datagrams_per_s: estimate(&counted, |found| {
+                per_second(found.sent, found.duration_ns)
             })?,
-            offered_datagrams_per_s: estimate(&counted, |(datagrams, duration_ns)| {
-                per_second(datagrams.sent, *duration_ns)
+            received_datagrams_per_s: estimate(&counted, |found| {
+                per_second(found.sent.saturating_sub(found.lost), found.duration_ns)
             })?,
-            received_datagrams_per_s: estimate(&counted, |(datagrams, duration_ns)| {
-                per_second(datagrams.sent.saturating_sub(datagrams.lost), *duration_ns)
-            })?,
-            out_of_order_ratio: estimate(&counted, |(datagrams, _)| {
-                ratio(datagrams.out_of_order, datagrams.sent)
-            })?,
-            rfc3550_jitter_ns: estimate(&counted, |(datagrams, _)| {
-                Some(datagrams.jitter_ns as f64)
-            })?,
+            out_of_order_ratio: estimate(&counted, |found| ratio(found.out_of_order, found.sent))?,
+            rfc3550_jitter_ns: estimate(&counted, |found| Some(found.jitter_ns))?,
         })
     }
 }

@@ -1,8 +1,10 @@
 //! The ceiling of each cell: the most that the line or the baseline allows a device that adds
 //! bytes.
 
-use crate::cell::CellResult;
+use crate::bulk::BulkDirection;
+use crate::cell::{CellFigures, CellResult};
 use crate::overhead::{Ceiling, CeilingBasis, Packets, carrier};
+use crate::rfc6349::Ideal;
 use campaign::plan::{Cell, Measurement, Plan};
 use journal::Journal;
 
@@ -34,7 +36,14 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
             let each = packets
                 .payload_bytes
                 .map_or(1.0, |bytes| 8.0 * bytes as f64);
-            (CeilingBasis::LineRate, None, packets_per_s * each)
+            // The line has this rate each way.
+            let direction = planned.measurement.transfer_direction();
+            let ways = direction.unwrap_or_default().ways().len();
+            (
+                CeilingBasis::LineRate,
+                None,
+                packets_per_s * each * ways as f64,
+            )
         }
         None if has_given_load(planned) => return None,
         None => {
@@ -68,4 +77,43 @@ fn has_given_load(cell: &Cell) -> bool {
 /// The figure that a ceiling is compared with.
 fn figure(cell: &CellResult) -> Option<f64> {
     Some(cell.rate()?.mean)
+}
+
+/// Sets the ideal transfer of each way of each TCP cell that has a [ceiling](CellResult::ceiling).
+pub(crate) fn set_ideals(cells: &mut [CellResult]) {
+    let ideals: Vec<Vec<Option<Ideal>>> = cells.iter().map(|cell| ideals(cell, cells)).collect();
+    for (cell, ideals) in cells.iter_mut().zip(ideals) {
+        let CellFigures::Tcp(Some(bulk)) = &mut cell.figures else {
+            continue;
+        };
+        for (way, ideal) in bulk.directions.iter_mut().zip(ideals) {
+            if let Some(figures) = &mut way.rfc6349 {
+                figures.ideal = ideal;
+            }
+        }
+    }
+}
+
+/// The ideal transfer of each way of a cell.
+fn ideals(cell: &CellResult, all: &[CellResult]) -> Vec<Option<Ideal>> {
+    let Some(bulk) = cell.bulk() else {
+        return Vec::new();
+    };
+    let ways = bulk.directions.iter().enumerate();
+    let of = |(at, way): (usize, &BulkDirection)| {
+        let ceiling = cell.ceiling.as_ref()?;
+        let most = ceiling.payload_bps?;
+        let share = match &ceiling.baseline_cell {
+            None => 1.0 / bulk.directions.len() as f64,
+            // Its own transfer would always be ideal.
+            Some(id) if *id == cell.id => return None,
+            Some(id) => {
+                let baseline = all.iter().find(|other| other.id == *id)?.bulk()?;
+                let of_way = &baseline.directions.get(at)?.payload_throughput_bps;
+                of_way.mean / baseline.payload_throughput_bps.mean
+            }
+        };
+        way.rfc6349.as_ref()?.ideal(ceiling.basis, most * share)
+    };
+    ways.map(of).collect()
 }

@@ -29,7 +29,7 @@ pub use disturbed::{
 };
 pub use latency::{LoadLatency, RoundTrip, histogram_percentile};
 pub use loads::LoadResult;
-pub use loss::{DirectionLoss, DirectionName, LossAccount};
+pub use loss::{DirectionLoss, LossAccount};
 pub use mean::MeanFrameRate;
 pub use mrr::MrrResult;
 pub use rates::LayerRates;

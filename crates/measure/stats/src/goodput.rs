@@ -17,7 +17,7 @@ const NS_PER_HOUR: f64 = 3.6e12;
 pub struct GoodputDrift {
     /// From 1.
     pub repeat: u32,
-    /// Payload received by B, in bit/s, by interval of the tool.
+    /// Payload received, in bit/s, by interval of the tool.
     pub drift: Drift,
 }
 

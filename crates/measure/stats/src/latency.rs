@@ -1,7 +1,8 @@
 //! Round-trip times: percentiles of all trials pooled, and the spread of the repeats.
 
+use crate::bulk::ratio;
 use crate::estimate::{Estimate, Sample};
-use journal::record::{Latency, Measured};
+use journal::record::{Latency, LoadedLatency, Measured, Route};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,9 +25,58 @@ pub struct LatencyResult {
     pub p99_ns: Option<Estimate>,
     /// The mean of each repeat.
     pub mean_ns: Estimate,
+    /// The same requests under TCP loads; empty where they were not asked for.
+    pub loaded: Vec<LoadedResult>,
+    /// Hops and MTU of the path, of the first repeat; `null` where they were not asked for.
+    pub route: Option<RouteResult>,
     /// All round trips, sorted; for charts.
     #[serde(skip)]
     pub round_trips_ns: Vec<u64>,
+}
+
+/// Round trips under one TCP load.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LoadedResult {
+    /// Which way the load went: `a-to-b`, `b-to-a` or `duplex`.
+    pub load: &'static str,
+    /// Requests without a reply, over all repeats.
+    pub requests_lost: u64,
+    /// All round trips of all repeats pooled.
+    pub pooled: Pooled,
+    /// Median under load by idle median.
+    pub p50_by_idle: f64,
+    /// 99th percentile under load by the idle one; `null` where one of them is unknown.
+    pub p99_by_idle: Option<f64>,
+    /// Frames from A's side to B's, and back, in bytes per second, over all repeats.
+    pub link_bytes_per_s: [f64; 2],
+}
+
+/// Hops and MTU of the path from A to B.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RouteResult {
+    /// The hops in order.
+    pub hops: Vec<HopResult>,
+    /// IP MTU of the stations' links.
+    pub link_mtu_bytes: u16,
+    /// Largest packet with DF set that was answered; `null` if none was.
+    pub path_mtu_bytes: Option<u16>,
+    /// MTU that a router reported for a packet as long as the links' MTU; `null` if none did.
+    pub reported_mtu_bytes: Option<u16>,
+    /// Whether what was reported is what was found. Without a report the links' MTU must be the
+    /// path's.
+    pub mtu_agrees: bool,
+}
+
+/// One hop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HopResult {
+    /// Its address; `null` if it did not answer.
+    pub address: Option<String>,
+    /// Shortest round trip of its probes; `null` without an answer.
+    pub min_ns: Option<u64>,
+    /// What it adds to the shortest round trip of the hop before, at least 0; `null` where one of
+    /// them did not answer.
+    pub added_ns: Option<u64>,
 }
 
 /// Percentiles by nearest rank: the smallest round trip that at least that share of all does not
@@ -146,6 +196,8 @@ impl LatencyResult {
                 .collect(),
         );
         let requests_lost = requests_sent.saturating_sub(replies_received);
+        let pooled = Pooled::of(&round_trips_ns)?;
+        let latencies: Vec<&Latency> = trials.iter().map(|(_, latency)| *latency).collect();
         Some(Self {
             requests_sent,
             replies_received,
@@ -155,12 +207,81 @@ impl LatencyResult {
             } else {
                 requests_lost as f64 / requests_sent as f64
             },
-            pooled: Pooled::of(&round_trips_ns)?,
             p50_ns: each(|times| median(times).map(|value| value as f64))?,
             p99_ns: each(|times| percentile(times, 990).map(|value| value as f64)),
             mean_ns: each(mean)?,
+            loaded: LoadedResult::of(&latencies, &pooled),
+            route: latencies
+                .first()
+                .and_then(|latency| latency.route.as_ref())
+                .map(RouteResult::of),
+            pooled,
             round_trips_ns,
         })
+    }
+}
+
+impl LoadedResult {
+    /// One for each load that all repeats have.
+    fn of(latencies: &[&Latency], idle: &Pooled) -> Vec<Self> {
+        let first = latencies.first().map_or(&[][..], |latency| &latency.loaded);
+        let of = |(at, one): (usize, &LoadedLatency)| {
+            let all: Option<Vec<&LoadedLatency>> = latencies
+                .iter()
+                .map(|latency| latency.loaded.get(at))
+                .collect();
+            let all = all?;
+            let times = all
+                .iter()
+                .flat_map(|one| one.round_trips_ns.iter().copied());
+            let pooled = Pooled::of(&sorted(times.collect()))?;
+            let seconds: f64 = all.iter().map(|one| one.duration_ns as f64 / 1e9).sum();
+            let per_s = |way: usize| {
+                let bytes: u64 = all.iter().map(|one| one.link_bytes[way]).sum();
+                bytes as f64 / seconds.max(f64::MIN_POSITIVE)
+            };
+            Some(Self {
+                load: one.direction.name(),
+                requests_lost: all
+                    .iter()
+                    .map(|one| one.sent.saturating_sub(one.received))
+                    .sum(),
+                p50_by_idle: ratio(pooled.p50_ns, idle.p50_ns)?,
+                p99_by_idle: pooled
+                    .p99_ns
+                    .zip(idle.p99_ns)
+                    .and_then(|(loaded, idle)| ratio(loaded, idle)),
+                link_bytes_per_s: [per_s(0), per_s(1)],
+                pooled,
+            })
+        };
+        first.iter().enumerate().filter_map(of).collect()
+    }
+}
+
+impl RouteResult {
+    fn of(route: &Route) -> Self {
+        let mut before = Some(0);
+        let hops = route.hops.iter().map(|hop| {
+            let min_ns = hop.round_trips_ns.iter().min().copied();
+            let added_ns = min_ns
+                .zip(before)
+                .map(|(min, before)| min.saturating_sub(before));
+            before = min_ns;
+            HopResult {
+                address: hop.address.clone(),
+                min_ns,
+                added_ns,
+            }
+        });
+        let expected = route.reported_mtu_bytes.unwrap_or(route.link_mtu_bytes);
+        Self {
+            hops: hops.collect(),
+            link_mtu_bytes: route.link_mtu_bytes,
+            path_mtu_bytes: route.path_mtu_bytes,
+            reported_mtu_bytes: route.reported_mtu_bytes,
+            mtu_agrees: route.path_mtu_bytes == Some(expected),
+        }
     }
 }
 
@@ -206,6 +327,7 @@ mod tests {
             sent: received + lost,
             received,
             round_trips_ns,
+            ..Latency::default()
         };
         Measured {
             figures: journal::record::Figures::Latency(latency),

@@ -21,6 +21,7 @@ mod claims;
 mod compare;
 mod cores;
 mod device;
+mod direction;
 mod drift;
 mod estimate;
 mod frames;
@@ -37,6 +38,8 @@ mod packet_cost;
 mod parameters;
 mod published;
 mod ranking;
+mod repeats;
+mod rfc6349;
 mod scaling;
 mod significance;
 mod sittings;
@@ -47,7 +50,7 @@ mod verdict;
 mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
-pub use bulk::{Bulk, CpuResult, Datagrams};
+pub use bulk::{Bulk, BulkDirection, CpuResult, Datagrams};
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
@@ -58,12 +61,13 @@ pub use device::{
     FatigueClass, FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict,
     MemberSpeed, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
 };
+pub use direction::DirectionName;
 pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
     BackToBackResult, CAPACITY_MIN_PROBES, Calibration, CleanRekeys, DesyncReport, DesyncResult,
-    DifferingReset, DirectionLoss, DirectionName, DisturbanceResult, DisturbedLoad, EventPlace,
-    EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
+    DifferingReset, DirectionLoss, DisturbanceResult, DisturbedLoad, EventPlace, EventResult,
+    EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
     HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates,
     LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed,
     RecoveryResult, RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult,
@@ -73,13 +77,16 @@ pub use frames::{
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
-pub use latency::{Distribution, LatencyResult, Pooled, percentile};
+pub use latency::{
+    Distribution, HopResult, LatencyResult, LoadedResult, Pooled, RouteResult, percentile,
+};
 pub use monitored::{EnergyResult, MonitoredLoad, MonitoredValue, TrialEnergy, monitored_in};
 pub use overhead::{Ceiling, CeilingBasis, Overhead};
 pub use packet_cost::{PacketCost, PerPacket};
 pub use parameters::Parameters;
 pub use published::PublishedResult;
 pub use ranking::{Rank, RankedBy, Ranking, Standing};
+pub use rfc6349::{Ideal, Rfc6349};
 pub use scaling::{
     FIT_MIN_POINTS, FLAT_MAX_PERCENT, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, Scaling,
     ScalingAxis, ScalingPoint, ScalingUnit, SilentCap,
@@ -163,6 +170,7 @@ impl Results {
         let mut cells = cell::results(journal);
         frames::judge_all(journal, &mut cells);
         ceiling::set_ceilings(journal, &mut cells);
+        ceiling::set_ideals(&mut cells);
         let sittings = Sittings::of(journal);
         sittings.mark(&mut cells);
         let cells = cells;

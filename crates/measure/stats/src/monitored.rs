@@ -6,7 +6,7 @@
 //! that was carried meanwhile, over all loaded directions: of payload for a transfer, of frames
 //! with their FCS (L2) for a frame test.
 
-use crate::bulk::per_second;
+use crate::bulk::{per_second, received_bps};
 use crate::estimate::{Estimate, Sample};
 use campaign::plan::{Cell, Measurement, ReadingKind};
 use journal::record::{LoadReading, Measured, MonitoredDevice, Series};
@@ -160,7 +160,7 @@ fn under(series: &Series, load: Option<u64>) -> Option<&LoadReading> {
 /// The rate carried under the load of the figure, over all directions.
 fn carried_bps(cell: &Cell, measured: &Measured) -> Option<f64> {
     if let Some(transfer) = measured.transfer() {
-        return per_second(transfer.received_bytes, transfer.duration_ns).map(|bytes| 8.0 * bytes);
+        return received_bps(transfer);
     }
     let Measurement::Frames(test) = &cell.measurement else {
         return None;

@@ -15,7 +15,7 @@ mod iperf2;
 
 use crate::cores::{Machine, Machines};
 use crate::timing::Timing;
-use campaign::plan::{Cell, Measurement, Stations, Tool};
+use campaign::plan::{Cell, Measurement, Stations, Tool, TransferDirection};
 use journal::record::ToolParameters;
 use lab::protocol::{Program, Ready};
 use std::net::Ipv4Addr;
@@ -29,6 +29,8 @@ pub const BASE_PORT: u16 = 5201;
 /// kernel allows less (`net.core.rmem_max`, `wmem_max`) uses that, and the record has the size.
 pub const UDP_WINDOW_BYTES: u64 = 4 << 20;
 
+/// Echo requests for the baseline round trip: count, interval in nanoseconds, payload in bytes.
+const BASELINE_PING: (u32, u64, u16) = (20, 10_000_000, 56);
 /// iperf3's header in a datagram: seconds, microseconds and a sequence number, 4 bytes each.
 const IPERF3_UDP_HEADER_BYTES: usize = 12;
 /// The `struct timeval` that `ping` puts before its pattern.
@@ -43,6 +45,9 @@ const MARKER_BYTES_MIN: usize = 4;
 pub struct Commands {
     /// The cores of the stations.
     pub cores: Cores,
+    /// On station A before the others, alone: ping, for the baseline round trip of a TCP transfer
+    /// (RFC 6349 section 3.2.1). `None` where the tool reports no round trip to compare with it.
+    pub baseline: Option<Program>,
     /// On station B, started first; none for ping.
     pub servers: Vec<Program>,
     /// On station A; the trial ends with them.
@@ -57,10 +62,17 @@ pub struct Commands {
 }
 
 impl Commands {
+    /// All programs, in the order started.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        let others = self.servers.iter().chain(&self.clients);
+        self.baseline.iter().chain(others)
+    }
+
     /// The cores of all programs.
     pub(crate) fn cores(&self) -> Vec<u16> {
-        let programs = self.servers.iter().chain(&self.clients);
-        programs.flat_map(|program| program.cores.clone()).collect()
+        self.programs()
+            .flat_map(|program| program.cores.clone())
+            .collect()
     }
 }
 
@@ -255,6 +267,7 @@ pub fn commands(
             count,
             interval_ns,
             payload_bytes,
+            ..
         } => ping((count, interval_ns, payload_bytes), target, &cores),
         Measurement::Tcp {
             duration_ns,
@@ -294,17 +307,10 @@ fn ping(
     if usize::from(payload_bytes) < PING_TIMESTAMP_BYTES {
         return Err(CommandError::PingPayload { payload_bytes });
     }
-    let pattern: String = pattern(0, MARKER_BYTES)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let argv = format!(
-        // `-W 1`: wait one second for late replies, not the ten that a lost last reply would cost.
-        "ping -n -i {} -c {count} -s {payload_bytes} -p {pattern} -W 1 {target}",
-        seconds(interval_ns),
-    );
+    let argv = ping_words((count, interval_ns, payload_bytes), target);
     Ok(Commands {
         cores: cores.clone(),
+        baseline: None,
         servers: Vec::new(),
         clients: vec![program(&argv, cores.a.clone(), Ready::Started)],
         parameters: ToolParameters::default(),
@@ -313,8 +319,23 @@ fn ping(
     })
 }
 
+fn ping_words((count, interval_ns, payload_bytes): (u32, u64, u16), target: Ipv4Addr) -> String {
+    let pattern: String = pattern(0, MARKER_BYTES)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!(
+        // `-W 1`: wait one second for late replies, not the ten that a lost last reply would cost.
+        "ping -n -i {} -c {count} -s {payload_bytes} -p {pattern} -W 1 {target}",
+        seconds(interval_ns),
+    )
+}
+
 /// The share of one process in a bulk transfer, for any tool.
 struct Share<'a> {
+    direction: TransferDirection,
+    /// `None`: the kernel's default, and for UDP.
+    congestion: Option<&'a str>,
     target: Ipv4Addr,
     port: u16,
     /// Of this process.
@@ -366,11 +387,18 @@ fn bulk(
     let timing = Timing::of_transfer(duration_ns, warmup_ns, most)
         .ok_or(CommandError::TooLong { streams: most })?;
     let tool = cell.measurement.tool().unwrap_or_default();
+    let direction = cell.measurement.transfer_direction().unwrap_or_default();
+    let congestion = match &cell.measurement {
+        Measurement::Tcp { congestion, .. } => congestion.as_deref(),
+        _ => None,
+    };
 
     let mut servers = Vec::new();
     let mut clients = Vec::new();
     for i in 0..processes {
         let share = Share {
+            direction,
+            congestion,
             target,
             port: BASE_PORT + i,
             streams: streams / processes + u16::from(i < streams % processes),
@@ -394,8 +422,14 @@ fn bulk(
         // The pattern runs through the stream; segments start anywhere in it.
         (_, None) => pattern(0, MARKER_BYTES),
     };
+    // iperf2 does not report the round trip of its connections in numbers.
+    let baseline = (datagrams.is_none() && tool == Tool::Iperf3).then(|| {
+        let words = ping_words(BASELINE_PING, target);
+        program(&words, vec![cores.a[0]], Ready::Started)
+    });
     Ok(Commands {
         cores: cores.clone(),
+        baseline,
         servers,
         clients,
         parameters: parameters.clone(),
@@ -416,14 +450,27 @@ impl Share<'_> {
         let udp = self.datagrams.map_or(String::new(), |of| {
             format!(" -u -l {} -b {}", of.bytes, of.rate_bps.unwrap_or(0))
         });
+        let direction = iperf3_option(self.direction);
+        let congestion = self
+            .congestion
+            .map_or(String::new(), |name| format!(" -C {name}"));
         let server = format!("iperf3 -s -1 -J -i {interval} -p {port}");
         let client = format!(
-            "iperf3 -c {target} -p {port} -J -i {interval} -t {} -P {}{window}{udp} \
+            "iperf3 -c {target} -p {port} -J -i {interval} -t {} -P {}{window}{udp}{direction}{congestion} \
              --connect-timeout 3000 --repeating-payload",
             self.timing.run_seconds(),
             self.streams,
         );
         (server, client, Ready::Listening(*port))
+    }
+}
+
+/// Returns iperf3's option for a direction, with a blank before it.
+pub(crate) const fn iperf3_option(direction: TransferDirection) -> &'static str {
+    match direction {
+        TransferDirection::AToB => "",
+        TransferDirection::BToA => " -R",
+        TransferDirection::Duplex => " --bidir",
     }
 }
 

@@ -10,6 +10,7 @@ mod asked;
 mod bounds;
 mod cipher;
 mod clock;
+mod congestion;
 mod crossing;
 mod failure;
 mod frames;
@@ -32,6 +33,7 @@ pub(crate) use places::Ends;
 
 use crate::command::Commands;
 use crate::transfer::Totals;
+use campaign::plan::Way;
 use journal::record::{Check, Explanation, Latency, Transfer};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
@@ -45,14 +47,46 @@ pub struct ToolObserved<'a> {
     pub path: ObservedPath<'a>,
     /// What ran on the stations.
     pub commands: &'a Commands,
+    /// Which way the load went; of echo requests, where the requests went.
+    pub way: Way,
     /// What the tools counted.
     pub load: Load<'a>,
+    /// Of a transfer both ways at once, what they counted the other way.
+    pub beside: Option<Totals>,
     /// Interfaces of the stations, and between the gateways.
     pub interfaces: Interfaces,
-    /// Datagrams that B's sockets dropped in the whole run.
+    /// Datagrams that the receiving station's sockets dropped in the whole run.
     pub station_lost: u64,
     /// When each client ended, counted from the start of the first.
     pub client_ends_ns: &'a [u64],
+}
+
+impl ToolObserved<'_> {
+    /// The sending station and the receiving one, in words.
+    pub(crate) const fn stations(&self) -> [&'static str; 2] {
+        match self.way {
+            Way::AToB => ["A", "B"],
+            Way::BToA => ["B", "A"],
+        }
+    }
+
+    /// The interfaces of the sending station and of the receiving one.
+    const fn ends(&self) -> [&String; 2] {
+        let Interfaces { a, b, .. } = &self.interfaces;
+        match self.way {
+            Way::AToB => [a, b],
+            Way::BToA => [b, a],
+        }
+    }
+
+    /// The interface that sends the load to the other gateway.
+    fn sealing_end(&self) -> Option<&String> {
+        let [of_a, of_b] = self.interfaces.cipher.as_ref()?;
+        Some(match self.way {
+            Way::AToB => of_a,
+            Way::BToA => of_b,
+        })
+    }
 }
 
 /// What the tools counted.
@@ -86,9 +120,17 @@ pub struct Interfaces {
     pub b: String,
 }
 
-/// Makes every check that applies to a trial by tools, in the order of the path.
+/// Makes every check that applies to a trial by tools, in the order of the path. `each_way`: what
+/// was read of each way that carried payload, at least one; the path is the same in all.
 #[must_use]
-pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
+pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
+    let [observed, ..] = each_way else {
+        return Vec::new();
+    };
+    let of_each = |make: fn(&ToolObserved<'_>) -> Option<Check>| {
+        let made = each_way.iter().filter_map(make);
+        made.reduce(Check::and)
+    };
     let path = &observed.path;
     let mut checks = vec![
         link::offloads_as_asked(observed),
@@ -97,19 +139,20 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
         tool::cores(observed),
         machine::machine_was_ours(path.cpu),
         tool::processes_in_step(observed),
-        clock::tools_kept_time(observed),
-        tool::tool_agrees_with_itself(observed),
-        tool::offered_as_intended(observed),
-        tool::station_kept_up(observed),
-        link::station_interfaces_agree(observed),
+        of_each(clock::tools_kept_time),
+        of_each(tool::tool_agrees_with_itself),
+        of_each(tool::offered_as_intended),
+        of_each(tool::station_kept_up),
+        of_each(congestion::congestion_as_asked),
+        of_each(link::station_interfaces_agree),
         crossing::packets_cross_once(observed),
     ];
     checks.extend(path.between_the_gateways());
     checks.extend([
-        link::cipher_link_amount(observed),
+        of_each(link::cipher_link_amount),
         number::cipher_link_frames(observed),
         places::links_lossless(path, &path.lost_at(&Ends::Tools(&observed.interfaces))),
-        link::dut_counters(observed),
+        of_each(link::dut_counters),
         dut_as_asked(path.cell, path.dut_facts, path.dut_counters, None),
     ]);
     checks.into_iter().flatten().collect()

@@ -6,11 +6,12 @@
 //! ```
 //!
 //! Each stream has one line per interval and one for its whole time, which includes the last
-//! datagrams. The human-readable format (`-e`) rounds bytes to three digits and changes between
-//! versions, and is not used. Sums over streams, which have a negative ID, and a client's copy of
-//! its server's report are skipped.
+//! datagrams. The sender's address comes first, so the port of the server shows which way a line
+//! counts: with `--full-duplex` both ways use one connection and one ID. The human-readable format
+//! (`-e`) rounds bytes to three digits and changes between versions, and is not used. Sums over
+//! streams, which have a negative ID, and a client's copy of its server's report are skipped.
 
-use crate::iperf3::{Session, Step};
+use crate::iperf3::{Session, Sessions, Step};
 use std::collections::BTreeMap;
 
 /// Limit of times in seconds; a longer time is a misreading.
@@ -44,9 +45,22 @@ pub enum Iperf2Error {
     },
 }
 
+/// The process that printed an output, which lacks all of this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    /// Whether it is the server.
+    pub is_server: bool,
+    /// The server's port (`-p`).
+    pub port: u16,
+    /// Bytes per write to a socket (`-l`).
+    pub block_bytes: u64,
+}
+
 /// One line.
 #[derive(Debug, Clone, Copy)]
 struct Line {
+    /// Whether the server sent what it counts.
+    is_from_server: bool,
     start_ns: u64,
     end_ns: u64,
     bytes: u64,
@@ -71,19 +85,18 @@ struct Stream {
     whole: Option<Line>,
 }
 
-/// Parses the output of an iperf2 client or server with `-y C` and `-i`. `block_bytes` is the size
-/// of its writes (`-l`), which the output lacks.
+/// Parses the output of an iperf2 client or server with `-y C` and `-i`.
 ///
 /// # Errors
 /// When it is truncated or lacks data that a trial needs.
-pub fn parse(output: &str, block_bytes: u64) -> Result<Session, Iperf2Error> {
-    let mut streams: BTreeMap<u64, Stream> = BTreeMap::new();
+pub fn parse(output: &str, process: Process) -> Result<Sessions, Iperf2Error> {
+    let mut streams: BTreeMap<(bool, u64), Stream> = BTreeMap::new();
     let mut last = "";
     for text in output.lines().filter(|text| !text.trim().is_empty()) {
         last = text;
-        let read = read_line(text).map_err(|problem| malformed(problem, text))?;
+        let read = read_line(text, process.port).map_err(|problem| malformed(problem, text))?;
         let Some((id, line)) = read else { continue };
-        let stream = streams.entry(id).or_default();
+        let stream = streams.entry((line.is_from_server, id)).or_default();
         stream
             .take(line)
             .map_err(|problem| malformed(problem, text))?;
@@ -98,7 +111,18 @@ pub fn parse(output: &str, block_bytes: u64) -> Result<Session, Iperf2Error> {
     if unfinished {
         return Err(malformed("it ended before its last line", last));
     }
-    Ok(session(streams.into_values().collect(), block_bytes))
+    let of = |sent: bool| {
+        let is_from_server = sent == process.is_server;
+        let found = streams
+            .iter()
+            .filter(|((from, _), _)| *from == is_from_server);
+        let found: Vec<&Stream> = found.map(|(_, stream)| stream).collect();
+        (!found.is_empty()).then(|| session(&found, process.block_bytes))
+    };
+    Ok(Sessions {
+        sent: of(true),
+        received: of(false),
+    })
 }
 
 impl Line {
@@ -133,7 +157,7 @@ impl Stream {
 }
 
 /// Returns the line's stream ID and counts; `None` for a sum over streams.
-fn read_line(text: &str) -> Result<Option<(u64, Line)>, &'static str> {
+fn read_line(text: &str, server_port: u16) -> Result<Option<(u64, Line)>, &'static str> {
     let fields: Vec<&str> = text.trim().split(',').collect();
     let is_time = fields[0].len() == TIME_DIGITS && fields[0].bytes().all(|b| b.is_ascii_digit());
     if !is_time || !matches!(fields.len(), TCP_FIELDS | UDP_FIELDS) {
@@ -165,6 +189,7 @@ fn read_line(text: &str) -> Result<Option<(u64, Line)>, &'static str> {
         None
     };
     let line = Line {
+        is_from_server: fields[2].parse() == Ok(server_port),
         start_ns,
         end_ns,
         bytes: count(fields[7])?,
@@ -225,12 +250,13 @@ impl Rest {
             bytes: self.bytes,
             packets: self.packets,
             retransmits: None,
+            rtt_ns: None,
         })
     }
 }
 
 /// Sums up all streams of a process.
-fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
+fn session(streams: &[&Stream], block_bytes: u64) -> Session {
     let mut session = Session {
         streams: streams.len() as u64,
         block_bytes,
@@ -238,7 +264,7 @@ fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
         ..Session::default()
     };
     let mut rest = Rest::default();
-    for stream in &streams {
+    for stream in streams {
         for (at, line) in stream.intervals.iter().enumerate() {
             let packets = line.udp.and_then(|udp| udp.packets);
             if let Some(step) = session.steps.get_mut(at) {
@@ -253,6 +279,7 @@ fn session(streams: Vec<Stream>, block_bytes: u64) -> Session {
                     bytes: line.bytes,
                     packets,
                     retransmits: None,
+                    rtt_ns: None,
                 });
             }
         }
@@ -287,11 +314,46 @@ mod tests {
     const TCP_SERVER: &str = include_str!("../tests/data/iperf2-2.1.8-tcp-2-streams.server.csv");
     const UDP_CLIENT: &str = include_str!("../tests/data/iperf2-2.1.8-udp-loss.client.csv");
     const UDP_SERVER: &str = include_str!("../tests/data/iperf2-2.1.8-udp-loss.server.csv");
+    const DUPLEX_CLIENT: &str = include_str!("../tests/data/iperf2-2.1.8-tcp-duplex.client.csv");
+    const DUPLEX_SERVER: &str = include_str!("../tests/data/iperf2-2.1.8-tcp-duplex.server.csv");
     const MS: u64 = 1_000_000;
+
+    const fn process(is_server: bool, block_bytes: u64) -> Process {
+        Process {
+            is_server,
+            port: 5001,
+            block_bytes,
+        }
+    }
+
+    fn client(output: &str, block_bytes: u64) -> Session {
+        let found = parse(output, process(false, block_bytes)).unwrap();
+        assert_eq!(found.received, None);
+        found.sent.unwrap()
+    }
+
+    fn server(output: &str, block_bytes: u64) -> Session {
+        let found = parse(output, process(true, block_bytes)).unwrap();
+        assert_eq!(found.sent, None);
+        found.received.unwrap()
+    }
+
+    #[test]
+    fn both_ways_of_one_connection_are_counted_apart() {
+        let client = parse(DUPLEX_CLIENT, process(false, 131_072)).unwrap();
+        let server = parse(DUPLEX_SERVER, process(true, 131_072)).unwrap();
+        let bytes = |session: Option<Session>| session.unwrap().bytes();
+        let sent_by_client = bytes(client.sent);
+        assert_eq!(sent_by_client, 587_464_764 + 1_010_696_252);
+        assert_eq!(bytes(server.received), sent_by_client);
+        let sent_by_server = bytes(server.sent);
+        assert_eq!(sent_by_server, 555_089_920 + 1_175_977_984);
+        assert_eq!(bytes(client.received), sent_by_server);
+    }
 
     #[test]
     fn a_tcp_servers_intervals_are_summed_over_its_streams() {
-        let session = parse(TCP_SERVER, 131_072).unwrap();
+        let session = server(TCP_SERVER, 131_072);
         assert_eq!((session.streams, session.block_bytes), (2, 131_072));
         assert_eq!(session.steps.len(), 5);
         let second = Step {
@@ -300,6 +362,7 @@ mod tests {
             bytes: 566_620_864 + 355_860_480,
             packets: None,
             retransmits: None,
+            rtt_ns: None,
         };
         assert_eq!(session.steps[1], second);
         assert_eq!(session.summary_bytes, Some(1_831_600_188 + 3_037_200_444));
@@ -308,20 +371,20 @@ mod tests {
         assert!(session.steps[4].end_ns.abs_diff(session.steps[3].end_ns) < 50 * MS);
         assert_eq!(Some(session.bytes()), session.summary_bytes);
         // The client sent what the server received.
-        let client = parse(TCP_CLIENT, 131_072).unwrap();
+        let client = client(TCP_CLIENT, 131_072);
         assert_eq!(client.summary_bytes, session.summary_bytes);
     }
 
     #[test]
     fn datagrams_are_counted_by_their_numbers() {
-        let server = parse(UDP_SERVER, 1400).unwrap();
+        let server = server(UDP_SERVER, 1400);
         // By the lines of the whole time, which exceed the sum of one stream's intervals.
         assert_eq!(server.packets(), 92_288 + 86_821);
         assert_eq!(server.steps[2].packets, Some(92_288 - 32_837 - 59_097));
         assert_eq!(server.out_of_order, 1);
         assert_eq!(server.jitter_ns, (116_000 + 1_247_000) / 2);
         assert!(server.bytes() < server.packets() * 1400 / 4);
-        let client = parse(UDP_CLIENT, 1400).unwrap();
+        let client = client(UDP_CLIENT, 1400);
         assert_eq!(client.packets(), (129_201_800 + 121_549_400) / 1400);
         assert_eq!(client.bytes(), client.packets() * 1400);
         assert_eq!(client.summary_bytes, Some(129_201_800 + 121_549_400));
@@ -332,13 +395,13 @@ mod tests {
         let line = "20261122052854,127.0.0.1,0,127.0.0.1,5001,-1,0.0-2.0,7,8\n";
         let again = "20261122052855,127.0.0.1,57410,127.0.0.1,5001,2,0.0-2.0,9,9\n";
         let more = format!("{TCP_SERVER}{line}{again}");
-        assert_eq!(parse(&more, 1), parse(TCP_SERVER, 1));
+        assert_eq!(server(&more, 1), server(TCP_SERVER, 1));
     }
 
     #[test]
     fn malformed_output_is_refused_with_a_reason() {
-        assert_eq!(parse(" \n", 1), Err(Iperf2Error::Empty));
-        let refused = |output: &str| parse(output, 1).unwrap_err().to_string();
+        assert_eq!(parse(" \n", process(true, 1)), Err(Iperf2Error::Empty));
+        let refused = |output: &str| parse(output, process(true, 1)).unwrap_err().to_string();
         let words = "tcp connect failed: Connection refused\n";
         assert!(refused(words).contains("`tcp connect failed"));
         let cut = TCP_SERVER.trim_end().rsplit_once('\n').unwrap().0;
@@ -367,7 +430,7 @@ mod tests {
             let end = (at + junk.len()).min(output.len());
             output.replace_range(at..end, &junk);
             // Whether it is still readable depends on the damage; this tests that it returns.
-            let _ = parse(&output, 1400).map(|session| session.bytes().max(session.packets()));
+            let _ = parse(&output, process(true, 1400));
         }
     }
 }

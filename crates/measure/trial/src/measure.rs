@@ -13,19 +13,25 @@
 //! an interrupt or the loss of a station ends the run. There is no retry: a failed trial is a
 //! result.
 
-use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
+use crate::command::{BASE_PORT, Commands, IPERF2_BLOCK_BYTES, commands};
+use crate::congestion;
 use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
+use crate::iperf2;
+use crate::iperf3::{Session, Sessions};
+use crate::loaded;
 use crate::markers::markers;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
-use crate::reading::{self, Counters, offloads, station_lost};
+use crate::reading::{self, Counters, offloads};
 use crate::readings::PathReadings;
+use crate::route;
 use crate::settings::SettingsWatch;
-use crate::tools::{Tools, latency, session};
+use crate::tools::{Tools, latency, sessions};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
-use campaign::plan::{Direction, Measurement};
+use crate::way::ends;
+use campaign::plan::{Direction, Measurement, Tool, TransferDirection, Way};
 use journal::record::{Figures, Latency, Measured, Outcome, Transfer};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
@@ -55,8 +61,7 @@ pub(crate) fn attempt(
     // Read before the DUT adds its own interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let commands = prepare(bench, trial)?;
-    let programs = commands.servers.iter().chain(&commands.clients);
-    words.extend(programs.map(|program| program.argv.clone()));
+    words.extend(commands.programs().map(|program| program.argv.clone()));
     with_dut(bench, trial, Direction::Both, |bench, dut| {
         let ends = dut.frame_path.as_ref();
         let ends = ends.map(|path| [path.source.address, path.sink.address]);
@@ -70,7 +75,7 @@ pub(crate) fn attempt(
             link_ends: &link_ends,
             interrupt,
         };
-        Ok((attempt.run()?, None))
+        Ok((attempt.run(words)?, None))
     })
 }
 
@@ -81,11 +86,37 @@ fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError>
     if let (Measurement::Udp { .. }, Some(window)) =
         (&trial.cell.measurement, parameters.window_bytes)
     {
-        let a = buffer_limit(bench, NodeId::A, "/proc/sys/net/core/wmem_max")?;
-        let b = buffer_limit(bench, NodeId::B, "/proc/sys/net/core/rmem_max")?;
-        parameters.window_bytes = Some(window.min(a).min(b));
+        let mut window = window;
+        for way in ways(&trial.cell.measurement) {
+            let [from, to] = ends(*way);
+            let send = buffer_limit(bench, from, "/proc/sys/net/core/wmem_max")?;
+            let receive = buffer_limit(bench, to, "/proc/sys/net/core/rmem_max")?;
+            window = window.min(send).min(receive);
+        }
+        parameters.window_bytes = Some(window);
+    }
+    if let Some(name) = congestion_asked(&trial.cell.measurement) {
+        for way in ways(&trial.cell.measurement) {
+            congestion::expect_allowed(bench, ends(*way)[0], name)?;
+        }
     }
     Ok(commands(trial.cell, &parameters, bench.target(), machines)?)
+}
+
+/// Returns the congestion control that a transfer is asked to use.
+fn congestion_asked(measurement: &Measurement) -> Option<&str> {
+    match measurement {
+        Measurement::Tcp { congestion, .. } => congestion.as_deref(),
+        _ => None,
+    }
+}
+
+/// Returns the ways of the tools' payload; of a ping that of its requests.
+fn ways(measurement: &Measurement) -> &'static [Way] {
+    measurement
+        .transfer_direction()
+        .unwrap_or(TransferDirection::AToB)
+        .ways()
 }
 
 /// Reads a kernel limit on a station. Some kernels show it in the initial network namespace only.
@@ -117,23 +148,34 @@ struct ToolRun {
     servers: Vec<Ended>,
     clients: Vec<Ended>,
     client_ends_ns: Vec<u64>,
+    /// Of each way, where the kernel was asked.
+    congestion: Vec<Option<String>>,
     seen: Result<WatchResult, TrialError>,
 }
 
 /// The combined report of the tools.
 enum Report {
-    Transfer(Box<Transfer>, Totals),
+    /// Each way of the cell, in the order of [`ways`].
+    Transfer(Vec<(Transfer, Totals)>),
     Echo(Latency, u16),
 }
 
 impl Attempt<'_> {
-    fn run(&self) -> Result<Measured, TrialError> {
+    fn run(&self, words: &mut Vec<Vec<String>>) -> Result<Measured, TrialError> {
         let monitor = self.bench.monitor(self.dut, &self.commands.cores())?;
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
+        let baseline_rtt_ns = self.baseline_rtt_ns()?;
         let settings = SettingsWatch::start(self.bench)?;
         let before = Counters::read(self.bench, self.dut)?;
-        let station_lost_before = station_lost(self.bench)?;
+        let ways = ways(&self.trial.cell.measurement);
+        let station_lost = || -> Result<Vec<u64>, LabError> {
+            let sinks = ways.iter().map(|way| ends(*way)[1]);
+            sinks
+                .map(|sink| reading::station_lost(self.bench, sink))
+                .collect()
+        };
+        let station_lost_before = station_lost()?;
         let look = self.look();
         let watching = look.map(|look| CipherLinkWatch::start(self.bench, self.dut, look));
         let watching = watching.transpose()?;
@@ -148,8 +190,12 @@ impl Attempt<'_> {
             (Err(error), _) => return Err(error),
         };
         let watch = watching.map(CipherLinkWatch::end).transpose()?;
-        let station_lost = station_lost(self.bench)?.saturating_sub(station_lost_before);
-        report.set_station_lost(station_lost);
+        let lost = station_lost()?.into_iter().zip(station_lost_before);
+        let station_lost: Vec<u64> = lost
+            .map(|(after, before)| after.saturating_sub(before))
+            .collect();
+        report.set_station_lost(&station_lost);
+        report.set_tcp_facts(baseline_rtt_ns, &ran.congestion);
         let after = Counters::read(self.bench, self.dut)?;
         let offloads_after = reading::offloads(self.bench)?;
         let settings = settings.end(&offloads, &offloads_after)?;
@@ -163,27 +209,83 @@ impl Attempt<'_> {
             watch,
             settings: Some(settings),
         };
+        self.add_to_ping(&mut report, words)?;
         let mut evidence = readings.evidence(self.dut);
-        let observed = ToolObserved {
-            path: readings.observed(self.trial, self.link_ends, &evidence),
-            commands: self.commands,
-            load: report.load(),
-            interfaces: self.interfaces(),
-            station_lost,
-            client_ends_ns: &ran.client_ends_ns,
-        };
-        let ends = Ends::Tools(&observed.interfaces);
-        let (checks, lost_at) = (evidence::checks(&observed), observed.path.lost_at(&ends));
+        let loads = report.loads();
+        let observed: Vec<ToolObserved<'_>> = (0..ways.len())
+            .map(|at| ToolObserved {
+                path: readings.observed(self.trial, self.link_ends, &evidence),
+                commands: self.commands,
+                way: ways[at],
+                load: loads[at].clone(),
+                beside: loads
+                    .iter()
+                    .enumerate()
+                    .find_map(|(other, load)| match load {
+                        Load::Transfer { totals, .. } if other != at => Some(*totals),
+                        _ => None,
+                    }),
+                interfaces: self.interfaces(),
+                station_lost: station_lost[at],
+                client_ends_ns: &ran.client_ends_ns,
+            })
+            .collect();
+        let checks = evidence::checks(&observed);
+        let lost_at = observed.first().map_or_else(Vec::new, |observed| {
+            observed.path.lost_at(&Ends::Tools(&observed.interfaces))
+        });
         (evidence.checks, evidence.lost_at) = (checks, lost_at);
         Ok(Measured {
-            figures: match report {
-                Report::Transfer(transfer, _) => Figures::Transfer(*transfer),
-                Report::Echo(latency, _) => Figures::Latency(latency),
-            },
+            figures: report.figures(),
             cpu: readings.seen.cpu,
             evidence,
             monitored,
         })
+    }
+
+    /// Adds to the round trips of the idle path what else a ping cell asks for. The readings around
+    /// the idle requests are over.
+    fn add_to_ping(
+        &self,
+        report: &mut Report,
+        words: &mut Vec<Vec<String>>,
+    ) -> Result<(), TrialError> {
+        if let (Report::Echo(latency, _), &Measurement::Ping { loaded, route, .. }) =
+            (report, &self.trial.cell.measurement)
+        {
+            if route {
+                let found = route::find(self.bench, self.trial.links.mtu, words)?;
+                latency.route = Some(found);
+            }
+            if loaded {
+                latency.loaded =
+                    loaded::measure((self.bench, self.dut), self.commands, self.interrupt, words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the shortest round trip on the idle path; `None` where it is not asked for, and
+    /// where the path answers no echo request.
+    fn baseline_rtt_ns(&self) -> Result<Option<u64>, TrialError> {
+        let Some(ping) = &self.commands.baseline else {
+            return Ok(None);
+        };
+        let ended = self.bench.node(NodeId::A).run(ping.clone(), END_LIMIT)?;
+        let round_trips = latency(NodeId::A, &ended).map(|found| found.round_trips_ns);
+        Ok(round_trips.ok().and_then(|times| times.into_iter().min()))
+    }
+
+    /// Returns the congestion control of each way by the senders' kernels, where one is asked for
+    /// and the tool does not report it.
+    fn congestion_used(&self) -> Result<Vec<Option<String>>, TrialError> {
+        let measurement = &self.trial.cell.measurement;
+        if congestion_asked(measurement).is_none() || measurement.tool() != Some(Tool::Iperf2) {
+            return Ok(Vec::new());
+        }
+        let senders = ways(measurement).iter().map(|way| ends(*way)[0]);
+        let used = senders.map(|sender| congestion::of_port(self.bench, sender, BASE_PORT));
+        Ok(used.collect::<Result<_, _>>()?)
     }
 
     fn run_tools(&self, log: &TrafficLog) -> Result<ToolRun, TrialError> {
@@ -199,6 +301,7 @@ impl Attempt<'_> {
             starts.push(started.elapsed().as_nanos() as u64);
             clients.push(tools.start(NodeId::A, client)?);
         }
+        let congestion = self.congestion_used()?;
         let timing = &self.commands.timing;
         let measured = Duration::from_nanos(timing.measured_ns());
         let from = started + Duration::from_nanos(timing.warmup_ns);
@@ -243,6 +346,7 @@ impl Attempt<'_> {
             servers,
             clients,
             client_ends_ns,
+            congestion,
             seen,
         })
     }
@@ -257,19 +361,28 @@ impl Attempt<'_> {
         }
         let tool = self.trial.cell.measurement.tool().unwrap_or_default();
         let datagram = self.commands.parameters.datagram_bytes.map(u64::from);
-        let block_bytes = datagram.unwrap_or(IPERF2_BLOCK_BYTES);
-        let mut pairs = Vec::new();
-        for (client, server) in ran.clients.iter().zip(&ran.servers) {
-            let client = session(NodeId::A, client, tool, block_bytes);
-            let server = session(NodeId::B, server, tool, block_bytes);
-            pairs.push(Pair {
-                client: client?,
-                server: server?,
-            });
+        let mut processes = Vec::new();
+        for (port, (client, server)) in (BASE_PORT..).zip(ran.clients.iter().zip(&ran.servers)) {
+            let process = |is_server| iperf2::Process {
+                is_server,
+                port,
+                block_bytes: datagram.unwrap_or(IPERF2_BLOCK_BYTES),
+            };
+            let client = sessions(NodeId::A, client, tool, process(false))?;
+            processes.push((client, sessions(NodeId::B, server, tool, process(true))?));
         }
-        let (transfer, totals) =
-            assemble(&pairs, &self.commands.timing, &self.commands.parameters)?;
-        Ok(Report::Transfer(Box::new(transfer), totals))
+        let mut transfers = Vec::new();
+        for &way in ways(&self.trial.cell.measurement) {
+            let pairs = processes
+                .iter()
+                .map(|(client, server)| pair(client, server, way));
+            let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+            let Commands {
+                timing, parameters, ..
+            } = self.commands;
+            transfers.push(assemble(&pairs, timing, parameters, way)?);
+        }
+        Ok(Report::Transfer(transfers))
     }
 
     /// Returns the watched end of the cipher link; `None` where the lab cannot watch it.
@@ -302,27 +415,88 @@ fn wait_all(
         .collect()
 }
 
+/// Returns what both ends of a pair of processes counted one way.
+fn pair(client: &Sessions, server: &Sessions, way: Way) -> Result<Pair, TrialError> {
+    let (sent, received) = match way {
+        Way::AToB => (&client.sent, &server.received),
+        Way::BToA => (&server.sent, &client.received),
+    };
+    let [from, to] = ends(way);
+    let one = |session: &Option<Session>, id: NodeId, verb: &str| {
+        session.clone().ok_or_else(|| TrialError::Tool {
+            node: id.name(),
+            problem: format!(
+                "the tool does not report what it {verb}, which direction {} needs",
+                way.name()
+            ),
+        })
+    };
+    Ok(Pair {
+        sender: one(sent, from, "sent")?,
+        receiver: one(received, to, "received")?,
+    })
+}
+
 impl Report {
-    /// Records how many of the lost datagrams station B itself lost: at most those of the whole
-    /// run.
-    fn set_station_lost(&mut self, station_lost: u64) {
-        if let Self::Transfer(transfer, _) = self
-            && let Some(datagrams) = &mut transfer.datagrams
-        {
-            datagrams.station_lost = station_lost.min(datagrams.lost);
+    /// Records how many of the lost datagrams each receiving station itself lost: at most those of
+    /// the whole run.
+    fn set_station_lost(&mut self, station_lost: &[u64]) {
+        let Self::Transfer(transfers) = self else {
+            return;
+        };
+        for ((transfer, _), lost) in transfers.iter_mut().zip(station_lost) {
+            if let Some(datagrams) = &mut transfer.datagrams {
+                datagrams.station_lost = (*lost).min(datagrams.lost);
+            }
         }
     }
 
-    fn load(&self) -> Load<'_> {
+    /// Adds what the tools do not report of TCP.
+    fn set_tcp_facts(&mut self, baseline_rtt_ns: Option<u64>, congestion: &[Option<String>]) {
+        let Self::Transfer(transfers) = self else {
+            return;
+        };
+        for (way, (transfer, _)) in transfers.iter_mut().enumerate() {
+            if let Some(tcp) = &mut transfer.tcp {
+                tcp.baseline_rtt_ns = baseline_rtt_ns;
+                if let Some(used) = congestion.get(way) {
+                    tcp.congestion.clone_from(used);
+                }
+            }
+        }
+    }
+
+    /// The load of each way.
+    fn loads(&self) -> Vec<Load<'_>> {
         match self {
-            Self::Transfer(transfer, totals) => Load::Transfer {
-                transfer,
-                totals: *totals,
-            },
-            Self::Echo(latency, payload_bytes) => Load::Echo {
+            Self::Transfer(transfers) => {
+                let loads = transfers.iter();
+                let loads = loads.map(|(transfer, totals)| Load::Transfer {
+                    transfer,
+                    totals: *totals,
+                });
+                loads.collect()
+            }
+            Self::Echo(latency, payload_bytes) => vec![Load::Echo {
                 latency,
                 payload_bytes: *payload_bytes,
-            },
+            }],
+        }
+    }
+
+    fn figures(self) -> Figures {
+        match self {
+            Self::Transfer(transfers) => {
+                let mut transfers = transfers.into_iter().map(|(transfer, _)| transfer);
+                let Some(first) = transfers.next() else {
+                    return Figures::None;
+                };
+                Figures::Transfer(Transfer {
+                    reverse: transfers.next().map(Box::new),
+                    ..first
+                })
+            }
+            Self::Echo(latency, _) => Figures::Latency(latency),
         }
     }
 }

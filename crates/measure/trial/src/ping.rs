@@ -90,6 +90,7 @@ pub fn parse(output: &str) -> Result<Latency, PingError> {
         sent,
         received,
         round_trips_ns: replies.into_iter().map(|(_, ns)| ns).collect(),
+        ..Latency::default()
     })
 }
 

@@ -20,7 +20,7 @@ const STEADY_STEP: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub(crate) struct Counters {
     at: Instant,
-    interfaces: BTreeMap<String, InterfaceCounters>,
+    pub(crate) interfaces: BTreeMap<String, InterfaceCounters>,
     /// The drivers' own counters of network cards, by `node/interface`.
     drivers: BTreeMap<String, BTreeMap<String, u64>>,
     dut: BTreeMap<String, u64>,
@@ -120,9 +120,9 @@ pub(crate) fn difference(
     }
 }
 
-/// Returns the datagrams that station B's sockets have dropped since its start, for full buffers.
-pub(crate) fn station_lost(bench: &dyn Bench) -> Result<u64, LabError> {
-    let node = bench.node(NodeId::B);
+/// Returns the datagrams that a station's sockets have dropped since its start, for full buffers.
+pub(crate) fn station_lost(bench: &dyn Bench, station: NodeId) -> Result<u64, LabError> {
+    let node = bench.node(station);
     match node.call(Request::UdpErrors)? {
         Response::UdpErrors {
             receive_buffer_errors,

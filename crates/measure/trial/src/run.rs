@@ -14,7 +14,7 @@ use crate::tune::{self, Gain};
 use campaign::plan::{Cell, Measurement, TrialRef};
 use campaign::{Plan, estimate};
 use journal::Journal;
-use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, TrialRecord};
+use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, Transfer, TrialRecord};
 use lab::{Interrupt, LabError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -345,12 +345,17 @@ fn gain(outcome: Outcome) -> Gain {
         Outcome::Measured(measured) => match measured.transfer() {
             None => error("nothing was transferred".to_owned()),
             Some(transfer) => {
-                let bits = u128::from(transfer.received_bytes) * 8 * 1_000_000_000;
-                let bps = bits / u128::from(transfer.duration_ns.max(1));
+                let bps = |way: &Transfer| {
+                    let bits = u128::from(way.received_bytes) * 8 * 1_000_000_000;
+                    let bps = bits / u128::from(way.duration_ns.max(1));
+                    u64::try_from(bps).unwrap_or(u64::MAX)
+                };
                 let ppm = |d: Datagrams| d.lost.saturating_mul(1_000_000) / d.sent.max(1);
+                // The sum of both ways, and the loss of the worse.
+                let losses = transfer.each_way().filter_map(|way| way.datagrams.map(ppm));
                 Gain {
-                    payload_bps: u64::try_from(bps).unwrap_or(u64::MAX),
-                    lost_ppm: transfer.datagrams.map(ppm),
+                    payload_bps: transfer.each_way().map(bps).fold(0, u64::saturating_add),
+                    lost_ppm: losses.max(),
                     error: None,
                 }
             }

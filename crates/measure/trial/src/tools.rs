@@ -2,7 +2,7 @@
 
 use crate::error::TrialError;
 use crate::iperf2;
-use crate::iperf3::{Iperf3Error, Session};
+use crate::iperf3::{Iperf3Error, Sessions};
 use crate::ping;
 use campaign::plan::Tool;
 use journal::record::Latency;
@@ -172,18 +172,18 @@ pub(crate) fn status(
     }
 }
 
-/// Returns the counts of a tool's process. `block_bytes` is the size of its writes to a socket.
-pub(crate) fn session(
+/// Returns the counts of a tool's process.
+pub(crate) fn sessions(
     id: NodeId,
     ended: &Ended,
     tool: Tool,
-    block_bytes: u64,
-) -> Result<Session, TrialError> {
+    process: iperf2::Process,
+) -> Result<Sessions, TrialError> {
     if tool == Tool::Iperf2 {
-        return iperf2::parse(&ended.stdout, block_bytes)
+        return iperf2::parse(&ended.stdout, process)
             .map_err(|error| tool_error(id, error.to_string(), ended));
     }
-    Session::parse(&ended.stdout).map_err(|error| {
+    Sessions::parse(&ended.stdout).map_err(|error| {
         let help = match &error {
             Iperf3Error::Reported(text) if text.contains("socket buffer size") => {
                 "; raise net.core.rmem_max and wmem_max (`cipherbench doctor --apply`) or ask for a \

@@ -1,19 +1,23 @@
 //! Combines the sessions of several iperf3 processes into one transfer.
 //!
-//! Bytes are the receiver's. The warm-up is cut off each process's intervals at the first one that
-//! begins after it ([`Timing`] says why iperf3's own `-O` is not used).
+//! One transfer has one way; of a duplex one each way is combined for itself. Bytes are the
+//! receiver's. The warm-up is cut off each process's intervals at the first one that begins after
+//! it ([`Timing`] says why iperf3's own `-O` is not used).
 //!
-//! UDP loss is counted by sequence numbers. A datagram is *decided* when B has received it or a
-//! later one: sent in the measured time are as many as B's highest number rose in it, and lost are
-//! those of them that B did not receive. Datagrams that A sent after the last one that B received
-//! are undecided: in flight or unread in B's socket buffer when iperf3 ended, which does not wait
-//! for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of traffic, or more
-//! than B's sockets hold, the path was stalled and all of them are lost; iperf3's own figure omits
-//! them.
+//! UDP loss is counted by sequence numbers. A datagram is *decided* when the receiver has received
+//! it or a later one: sent in the measured time are as many as its highest number rose in it, and
+//! lost are those of them that it did not receive. Datagrams sent after the last one received are
+//! undecided: in flight or unread in the receiver's socket buffer when iperf3 ended, which does not
+//! wait for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of traffic, or
+//! more than its sockets hold, the path was stalled and all of them are lost; iperf3's own figure
+//! omits them.
 
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
-use journal::record::{Datagrams, Interval, ToolParameters, Transfer};
+use crate::way::ends;
+use campaign::plan::Way;
+use journal::record::{Datagrams, Interval, TcpFacts, ToolParameters, Transfer};
+use lab::NodeId;
 
 /// Traffic that may be in flight through a DUT, or in buffers, when the tool ends.
 const UNDECIDED_NS: u64 = 100_000_000;
@@ -24,24 +28,25 @@ const BUFFER_OVERHEAD_BYTES: u64 = 512;
 /// from version 3.16 on one thread sends and another reads both counts, without a lock.
 const RACE_DATAGRAMS: u64 = 2;
 
-/// Client and server of one iperf3 process pair.
+/// Both ends of one pair of processes, one way.
 #[derive(Debug, Clone, Default)]
 pub struct Pair {
-    /// On station A.
-    pub client: Session,
-    /// On station B.
-    pub server: Session,
+    /// On the sending station.
+    pub sender: Session,
+    /// On the receiving one.
+    pub receiver: Session,
 }
 
 /// The tools' counts over the whole run including the warm-up: comparable with interface counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Payload bytes that A's processes wrote to their sockets; for UDP, by sequence numbers.
+    /// Payload bytes that the sender's processes wrote to their sockets; for UDP, by sequence
+    /// numbers.
     pub sent_bytes: u64,
     /// Payload bytes that may have been sent in addition to [`Self::sent_bytes`] (TCP), or be
     /// missing from them (UDP): see [`Session::uncounted_bytes`].
     pub uncounted_bytes: u64,
-    /// Payload bytes that B's processes received.
+    /// Payload bytes that the receiver's processes received.
     pub received_bytes: u64,
     /// Retransmitted TCP segments.
     pub retransmits: u64,
@@ -49,9 +54,9 @@ pub struct Totals {
     pub sent_summary_bytes: Option<u64>,
     /// As [`Self::received_bytes`], by the tools' closing summaries.
     pub received_summary_bytes: Option<u64>,
-    /// Payload bytes that A sent in the measured time by A's clock; for UDP, by sequence numbers.
+    /// Payload bytes sent in the measured time by the sender's clock; for UDP, by sequence numbers.
     pub offered_bytes: u64,
-    /// The measured time by A's clock.
+    /// The measured time by the sender's clock.
     pub offered_ns: u64,
     /// The longest interval of any process in the measured time. One that is longer than planned
     /// means that the process stood still.
@@ -91,7 +96,9 @@ pub fn assemble(
     pairs: &[Pair],
     timing: &Timing,
     parameters: &ToolParameters,
+    way: Way,
 ) -> Result<(Transfer, Totals), TransferError> {
+    let [from, to] = ends(way).map(NodeId::name);
     let mut transfer = Transfer {
         parameters: parameters.clone(),
         ..Transfer::default()
@@ -105,8 +112,8 @@ pub fn assemble(
     let mut retransmits = Some(0);
     let mut received_windows = Vec::with_capacity(pairs.len());
     for pair in pairs {
-        let a = Window::cut(&pair.client, timing, "a")?;
-        let b = Window::cut(&pair.server, timing, "b")?;
+        let a = Window::cut(&pair.sender, timing, from)?;
+        let b = Window::cut(&pair.receiver, timing, to)?;
         sent += b.packets() + unanswered(pair, &a, parameters);
         retransmits = sum(retransmits, a.retransmits());
         transfer.sent_bytes += a.bytes();
@@ -114,19 +121,19 @@ pub fn assemble(
         transfer.duration_ns = transfer.duration_ns.max(b.duration_ns());
 
         let all = Window {
-            steps: &pair.client.steps,
+            steps: &pair.sender.steps,
         };
         let sent_bytes = |window: &Window<'_>| match parameters.datagram_bytes {
             Some(bytes) => window.packets().saturating_mul(u64::from(bytes)),
             None => window.bytes(),
         };
         totals.sent_bytes += sent_bytes(&all);
-        totals.uncounted_bytes += pair.client.uncounted_bytes();
-        totals.received_bytes += pair.server.bytes();
+        totals.uncounted_bytes += pair.sender.uncounted_bytes();
+        totals.received_bytes += pair.receiver.bytes();
         totals.retransmits += all.retransmits().unwrap_or(0);
-        totals.sent_summary_bytes = sum(totals.sent_summary_bytes, pair.client.summary_bytes);
+        totals.sent_summary_bytes = sum(totals.sent_summary_bytes, pair.sender.summary_bytes);
         totals.received_summary_bytes =
-            sum(totals.received_summary_bytes, pair.server.summary_bytes);
+            sum(totals.received_summary_bytes, pair.receiver.summary_bytes);
         totals.offered_bytes += sent_bytes(&a);
         totals.offered_ns = totals.offered_ns.max(a.duration_ns());
         let steps = a.steps.iter().chain(b.steps);
@@ -136,27 +143,69 @@ pub fn assemble(
     }
     transfer.intervals = timeline(&received_windows, timing.interval_ns);
     match parameters.datagram_bytes {
-        None => transfer.retransmits = retransmits,
+        None => {
+            transfer.retransmits = retransmits;
+            transfer.tcp = Some(tcp_facts(pairs, timing, from)?);
+        }
         Some(bytes) => {
             transfer.sent_bytes = sent.saturating_mul(u64::from(bytes));
-            transfer.datagrams = Some(datagrams(pairs, sent, transfer.received_bytes, bytes)?);
+            transfer.datagrams = Some(datagrams(
+                pairs,
+                (sent, transfer.received_bytes),
+                bytes,
+                [from, to],
+            )?);
         }
     }
     Ok((transfer, totals))
 }
 
-/// Returns the datagrams sent to a dead path: those after the last one that B received, if they are
-/// too many to have been in flight.
+/// Returns what the senders' kernels report; without the baseline, which is measured before.
+fn tcp_facts(
+    pairs: &[Pair],
+    timing: &Timing,
+    from: &'static str,
+) -> Result<TcpFacts, TransferError> {
+    let first = pairs.first();
+    // A server of version 3.12 does not report its segments; both ends agree on them.
+    let segment_bytes = first.and_then(|pair| {
+        let receiver = pair.receiver.segment_bytes;
+        pair.sender.segment_bytes.or(receiver)
+    });
+    let mut rtts = Vec::new();
+    for pair in pairs {
+        rtts.extend(
+            Window::cut(&pair.sender, timing, from)?
+                .steps
+                .iter()
+                .map(|step| step.rtt_ns),
+        );
+    }
+    let rtts: Option<Vec<u64>> = rtts.into_iter().collect();
+    let mean = |times: Vec<u64>| times.iter().sum::<u64>().checked_div(times.len() as u64);
+    Ok(TcpFacts {
+        segment_bytes,
+        loaded_rtt_ns: rtts.and_then(mean),
+        baseline_rtt_ns: None,
+        congestion: first.and_then(|pair| pair.sender.congestion.clone()),
+    })
+}
+
+/// Returns the datagrams sent to a dead path: those after the last one that the receiver got, if
+/// they are too many to have been in flight.
 fn unanswered(pair: &Pair, a: &Window<'_>, parameters: &ToolParameters) -> u64 {
     let buffered = match (parameters.window_bytes, parameters.datagram_bytes) {
         // The kernel doubles the requested size (socket(7)).
         (Some(window), Some(bytes)) => {
             let held = window.saturating_mul(2) / (u64::from(bytes) + BUFFER_OVERHEAD_BYTES);
-            held.saturating_mul(pair.client.streams)
+            held.saturating_mul(pair.sender.streams)
         }
         _ => u64::MAX,
     };
-    let after_last = pair.client.packets().saturating_sub(pair.server.packets());
+    let after_last = pair
+        .sender
+        .packets()
+        .saturating_sub(pair.receiver.packets());
     let undecided = u128::from(a.packets()) * u128::from(UNDECIDED_NS);
     let in_time = u128::from(after_last) * u128::from(a.duration_ns()) <= undecided;
     if in_time && after_last <= buffered {
@@ -167,9 +216,9 @@ fn unanswered(pair: &Pair, a: &Window<'_>, parameters: &ToolParameters) -> u64 {
 
 fn datagrams(
     pairs: &[Pair],
-    sent: u64,
-    received_bytes: u64,
+    (sent, received_bytes): (u64, u64),
     datagram_bytes: u32,
+    [from, to]: [&'static str; 2],
 ) -> Result<Datagrams, TransferError> {
     let size = u64::from(datagram_bytes).max(1);
     let wrong = |station, bytes| {
@@ -179,24 +228,24 @@ fn datagrams(
             datagram_bytes,
         })
     };
-    for Pair { client, .. } in pairs {
-        let race = RACE_DATAGRAMS * client.streams * client.steps.len() as u64;
-        let counted = client.bytes() / size;
-        if !client.bytes().is_multiple_of(size) || client.packets().abs_diff(counted) > race {
-            return wrong("a", client.bytes());
+    for Pair { sender, .. } in pairs {
+        let race = RACE_DATAGRAMS * sender.streams * sender.steps.len() as u64;
+        let counted = sender.bytes() / size;
+        if !sender.bytes().is_multiple_of(size) || sender.packets().abs_diff(counted) > race {
+            return wrong(from, sender.bytes());
         }
     }
     if !received_bytes.is_multiple_of(size) {
-        return wrong("b", received_bytes);
+        return wrong(to, received_bytes);
     }
-    let jitter: u64 = pairs.iter().map(|pair| pair.server.jitter_ns).sum();
+    let jitter: u64 = pairs.iter().map(|pair| pair.receiver.jitter_ns).sum();
     Ok(Datagrams {
         sent,
         // With duplicates more can arrive than were sent; the check `tool-agrees-with-itself`
         // reports that.
         lost: sent.saturating_sub(received_bytes / size),
         station_lost: 0,
-        out_of_order: pairs.iter().map(|pair| pair.server.out_of_order).sum(),
+        out_of_order: pairs.iter().map(|pair| pair.receiver.out_of_order).sum(),
         jitter_ns: jitter / (pairs.len() as u64).max(1),
     })
 }

@@ -4,7 +4,7 @@
 //! of [`Axis`], its entry there, the key of its trial, and whatever acts on its value.
 
 use crate::plan::value::Value;
-use crate::plan::{Dut, FrameTest, LatencyPath, Measurement, Stations, Traffic};
+use crate::plan::{Dut, FrameTest, LatencyPath, Measurement, Stations, Traffic, TransferDirection};
 use crate::words::{compact, compact_time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,8 +21,11 @@ pub enum Axis {
     Mtu,
     Streams,
     Window,
+    Congestion,
     Datagram,
     Payload,
+    Loaded,
+    Route,
     Count,
     Interval,
     Frame,
@@ -128,6 +131,8 @@ enum Named {
     IfVaried,
     /// Every id of transfers by a tool; of other trials if it is varied.
     AlwaysInTransfers,
+    /// Ids of transfers by a tool if it is varied; every id of other trials.
+    ExceptInTransfers,
 }
 
 /// A column of `results.csv`.
@@ -183,7 +188,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 64] = [
+static DECLARATIONS: [Declaration; 67] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -200,6 +205,19 @@ static DECLARATIONS: [Declaration; 64] = [
     },
     declare(Axis::Window, "window", Unit::Size),
     Declaration {
+        value: |cell| match cell.measurement {
+            Measurement::Tcp { congestion, .. } => Some(congestion.clone().into()),
+            _ => None,
+        },
+        phrase: Some(|name| format!("congestion control {}", name.plain())),
+        is_usual: |name| *name == Value::Open,
+        column: column(
+            "congestion_control",
+            "asked for in a TCP transfer; auto: the kernel's default",
+        ),
+        ..declare(Axis::Congestion, "congestion", Unit::Plain)
+    },
+    Declaration {
         value: datagram_bytes,
         ..always(Axis::Datagram, "datagram", Unit::Bytes)
     },
@@ -210,6 +228,15 @@ static DECLARATIONS: [Declaration; 64] = [
         },
         ..declare(Axis::Payload, "payload", Unit::Bytes)
     },
+    Declaration {
+        value: |cell| match *cell.measurement {
+            Measurement::Ping { loaded, .. } => Some(loaded.into()),
+            _ => None,
+        },
+        is_usual: |on| *on == Value::Switch(false),
+        ..declare(Axis::Loaded, "loaded", Unit::Plain)
+    },
+    declare(Axis::Route, "route", Unit::Plain),
     declare(Axis::Count, "count", Unit::Plain),
     declare(Axis::Interval, "interval", Unit::Time),
     Declaration {
@@ -223,13 +250,19 @@ static DECLARATIONS: [Declaration; 64] = [
         ..declare(Axis::Ip, "ip", Unit::Plain)
     },
     Declaration {
-        value: |cell| Some(traffic(cell)?.direction.into()),
+        named: Named::ExceptInTransfers,
+        value: |cell| match cell.measurement.transfer_direction() {
+            Some(direction) => Some(direction.into()),
+            None => Some(traffic(cell)?.direction.into()),
+        },
         phrase: Some(|direction| format!("direction {}", direction.plain())),
+        is_usual: |direction| *direction == TransferDirection::default().into(),
         column: column(
             "direction",
-            "encrypt, decrypt or both: what part of the device is loaded",
+            "of frames encrypt, decrypt or both: what part of the device is loaded; of a tool's transfer a-to-b, \
+             b-to-a or duplex",
         ),
-        ..always(Axis::Direction, "direction", Unit::Plain)
+        ..declare(Axis::Direction, "direction", Unit::Plain)
     },
     Declaration {
         value: |cell| Some(traffic(cell)?.duplex.into()),
@@ -439,6 +472,7 @@ impl Axis {
             Named::Always => true,
             Named::IfVaried => false,
             Named::AlwaysInTransfers => measurement.tool().is_some(),
+            Named::ExceptInTransfers => measurement.tool().is_none(),
         }
     }
 

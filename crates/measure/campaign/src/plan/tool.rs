@@ -35,3 +35,74 @@ impl Tool {
         *self == Self::default()
     }
 }
+
+/// Which way the payload of a transfer by a tool goes. The client is always on station A.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferDirection {
+    /// From station A to station B.
+    #[default]
+    AToB,
+    /// From B to A: the client asks the server to send.
+    BToA,
+    /// Both at once, over connections or flows of their own.
+    Duplex,
+}
+
+/// One way between the stations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// From station A to station B.
+    AToB,
+    /// From station B to station A.
+    BToA,
+}
+
+impl TransferDirection {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("a-to-b", Self::AToB),
+        ("b-to-a", Self::BToA),
+        ("duplex", Self::Duplex),
+    ];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AToB => "a-to-b",
+            Self::BToA => "b-to-a",
+            Self::Duplex => "duplex",
+        }
+    }
+
+    /// Whether it is the default.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The ways that carry payload.
+    #[must_use]
+    pub const fn ways(self) -> &'static [Way] {
+        match self {
+            Self::AToB => &[Way::AToB],
+            Self::BToA => &[Way::BToA],
+            Self::Duplex => &[Way::AToB, Way::BToA],
+        }
+    }
+}
+
+impl Way {
+    /// Name in tables and machine-readable output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AToB => "a-to-b",
+            Self::BToA => "b-to-a",
+        }
+    }
+}

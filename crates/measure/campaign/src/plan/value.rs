@@ -1,6 +1,6 @@
 //! Values on axes.
 
-use crate::plan::{Direction, IpVersion, LatencyPath, Ports, Tool, Workers};
+use crate::plan::{Direction, IpVersion, LatencyPath, Ports, Tool, TransferDirection, Workers};
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -93,6 +93,12 @@ impl From<Duration> for Value {
 impl From<Tool> for Value {
     fn from(tool: Tool) -> Self {
         tool.name().into()
+    }
+}
+
+impl From<TransferDirection> for Value {
+    fn from(direction: TransferDirection) -> Self {
+        direction.name().into()
     }
 }
 

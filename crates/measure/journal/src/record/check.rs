@@ -46,6 +46,18 @@ impl Explanation {
 }
 
 impl Check {
+    /// This check and the same one of another part: it passed if both did. The explanation is that
+    /// of the first that failed.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            passed: self.passed && other.passed,
+            detail: format!("{}; {}", self.detail, other.detail),
+            explanation: self.explanation.or(other.explanation),
+            name: self.name,
+        }
+    }
+
     /// Its result: passed without an explanation.
     pub fn new(
         name: impl Into<String>,

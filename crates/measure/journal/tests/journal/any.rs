@@ -120,14 +120,15 @@ fn any_measured() -> impl Strategy<Value = Measured> {
                 end_ns: bytes[0],
                 bytes: bytes[2],
             }],
+            tcp: retransmits.map(|_| TcpFacts::default()),
+            reverse: retransmits.map(|_| Box::default()),
         });
-    let latency = (any::<[u64; 2]>(), vec(any::<u64>(), 0..4)).prop_map(
-        |([sent, received], round_trips_ns)| Latency {
-            sent,
-            received,
-            round_trips_ns,
-        },
-    );
+    let latency = vec(any::<u64>(), 0..4).prop_map(|round_trips_ns| Latency {
+        sent: round_trips_ns.first().copied().unwrap_or(0),
+        received: round_trips_ns.len() as u64,
+        round_trips_ns,
+        ..Latency::default()
+    });
     let figures = prop_oneof![
         Just(Figures::None),
         transfer.prop_map(Figures::Transfer),

@@ -1,11 +1,11 @@
 //! `docs/journal.md` names every key that a journal can hold.
 
-use crate::fixture::{header, monitored, trial};
+use crate::fixture::{header, monitored, tool_tests, trial};
 use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
     IpVersion, Kat, LatencyPath, LatencyTest, Load, LossCurve, Measurement, Mrr, Ports, Procedure,
-    Profile, Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Tool, Traffic, Workers,
+    Profile, Recovery, ServiceStep, ServiceTest, Soak, ThroughputSearch, Traffic, Workers,
 };
 use journal::record::*;
 use journal::{FILE_NAME, Record, Writer};
@@ -66,22 +66,7 @@ fn readings() -> TrialReadings {
 /// One record of every kind, with every key.
 fn records() -> Vec<Record> {
     let mut header = header();
-    let measurements = [
-        Measurement::Udp {
-            tool: Tool::default(),
-            datagram_bytes: Some(64),
-            rate_bps: Some(1),
-            streams: 1,
-            duration_ns: 1,
-            warmup_ns: 0,
-        },
-        Measurement::Ping {
-            count: 1,
-            interval_ns: 1,
-            payload_bytes: 56,
-        },
-    ];
-    let measurements = measurements.into_iter().chain(frame_tests());
+    let measurements = tool_tests().into_iter().chain(frame_tests());
     for measurement in measurements.chain(device_tests()) {
         let mut cell = header.plan.cells[0].clone();
         cell.measurement = measurement;

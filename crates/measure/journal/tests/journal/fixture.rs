@@ -3,7 +3,7 @@
 use campaign::plan::{
     Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
     LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
-    RateKind, RateLayer, ReadingKind, Stations, Tool,
+    RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
 };
 use journal::Record;
 use journal::record::*;
@@ -99,6 +99,8 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
         }),
         measurement: Measurement::Tcp {
             tool: Tool::default(),
+            direction: TransferDirection::AToB,
+            congestion: None,
             streams: 4,
             window_bytes: None,
             duration_ns: 2_000_000_000,
@@ -156,4 +158,26 @@ pub(crate) fn monitored() -> Monitored {
             ..MonitoredDevice::default()
         }],
     }
+}
+
+/// Trials by tools, with every key.
+pub(crate) fn tool_tests() -> [Measurement; 2] {
+    [
+        Measurement::Udp {
+            tool: Tool::default(),
+            direction: TransferDirection::Duplex,
+            datagram_bytes: Some(64),
+            rate_bps: Some(1),
+            streams: 1,
+            duration_ns: 1,
+            warmup_ns: 0,
+        },
+        Measurement::Ping {
+            count: 1,
+            interval_ns: 1,
+            payload_bytes: 56,
+            loaded: true,
+            route: true,
+        },
+    ]
 }

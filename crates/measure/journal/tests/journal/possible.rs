@@ -107,6 +107,8 @@ fn transfers() {
                 bytes: 190_000,
             },
         ],
+        tcp: None,
+        reverse: None,
     };
     let datagrams = |transfer: &mut Transfer, change: &dyn Fn(&mut Datagrams)| {
         change(transfer.datagrams.as_mut().unwrap());
@@ -159,11 +161,14 @@ fn round_trips() {
         sent: 4,
         received: 3,
         round_trips_ns: vec![10, 20, 30],
+        ..Latency::default()
     };
     let ping = Measurement::Ping {
         count: 4,
         interval_ns: 1,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     };
     contradicts(
         &ping,

@@ -35,6 +35,9 @@ const ROUTER_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/icmp_msgs_per_sec", "0"),
     ("net/ipv4/icmp_msgs_burst", "0"),
     ("net/ipv4/icmp_ratelimit", "1000000000"),
+    // Nor is time exceeded, which shows the hops of a path: no test frame has so short a life. The
+    // default but for bit 11.
+    ("net/ipv4/icmp_ratemask", "4120"),
     ("net/ipv6/conf/all/disable_ipv6", "0"),
     ("net/ipv6/conf/default/disable_ipv6", "0"),
     ("net/ipv6/conf/all/forwarding", "1"),

@@ -1,7 +1,7 @@
 //! What the cells of a set have in common, in words.
 
 use crate::format::counted;
-use campaign::plan::{Axis, Cell, Measurement};
+use campaign::plan::{Axis, Cell, Measurement, TransferDirection};
 
 /// What all cells of a set have in common, for people.
 pub(super) fn common(cell: &Cell, repeats: u32) -> String {
@@ -55,6 +55,16 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
         tool.filter(|tool| !tool.is_default())
             .map(|tool| format!("by {}", tool.name())),
     );
+    if let Some(direction) = cell.measurement.transfer_direction() {
+        parts.extend(match direction {
+            TransferDirection::AToB => None,
+            TransferDirection::BToA => Some("from B to A".to_owned()),
+            TransferDirection::Duplex => Some("both ways at once, sum of both".to_owned()),
+        });
+    }
+    let congestion = cell.value(Axis::Congestion);
+    let congestion = congestion.filter(|name| !Axis::Congestion.is_usual(name));
+    parts.extend(Axis::Congestion.phrase(congestion.into_iter()));
     parts.extend(Axis::Offloads.phrase(cell.value(Axis::Offloads).into_iter()));
     parts.push(format!("{repeats} × {trials}"));
     parts.join(", ")

@@ -18,4 +18,7 @@ pub(super) const SECTION: Section = Section::result("latency", "Latency", |run, 
         }
     }
     out.tables(tables::latency(run, &sets));
+    out.tables(tables::loaded(run));
+    out.tables(tables::hops(run));
+    out.tables(tables::path_mtu(run));
 });

@@ -18,6 +18,8 @@ pub(super) const SECTION: Section = Section {
             bars(run, out, set, None, &format!("tcp-{index}"));
         }
         out.tables(tables::throughput(run, &sets));
+        out.tables(tables::each_way(run, "tcp"));
+        out.tables(tables::rfc6349(run));
         for (index, set) in sets.iter().enumerate() {
             out.tables(tables::goodput_drift(run, set));
             timeline(run, out, set, &format!("tcp-{index}"));

@@ -25,6 +25,7 @@ pub(super) const SECTION: Section = Section {
             );
         }
         out.tables(tables::datagrams(run, &sets));
+        out.tables(tables::each_way(run, "udp"));
         // A matrix of a single point repeats the table above.
         let is_matrix = |set: &Set<'_>| set.mtus().len() * set.cores().len() > 1;
         for (at, set) in sets.iter().enumerate().filter(|(_, set)| is_matrix(set)) {

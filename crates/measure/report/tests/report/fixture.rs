@@ -4,7 +4,8 @@
 use campaign::HostFacts;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan,
-    Measurement, Mode, OpenVpn, Plan, Stations, StrongSwan, Tool, WireGuard, WireGuardProgram,
+    Measurement, Mode, OpenVpn, Plan, Stations, StrongSwan, Tool, TransferDirection, WireGuard,
+    WireGuardProgram,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -281,6 +282,8 @@ fn second_device() -> (&'static str, Adapter) {
 fn tcp() -> Measurement {
     Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams: 4,
         window_bytes: None,
         duration_ns: 2 * SECOND_NS,
@@ -293,6 +296,8 @@ fn ping() -> Measurement {
         count: 500,
         interval_ns: 2_000_000,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     }
 }
 
@@ -319,6 +324,7 @@ fn quick_cells() -> Vec<Cell> {
     for bytes in [512, 1400] {
         let measurement = Measurement::Udp {
             tool: Tool::default(),
+            direction: TransferDirection::AToB,
             datagram_bytes: Some(bytes),
             rate_bps: None,
             streams: 1,

@@ -30,8 +30,8 @@ pub enum CellFigures {
 impl CellFigures {
     pub(crate) fn of(cell: &Cell, measured: &[(u32, &Measured)]) -> Self {
         match &cell.measurement {
-            Measurement::Tcp { .. } => Self::Tcp(Bulk::of(measured)),
-            Measurement::Udp { .. } => Self::Udp(Bulk::of(measured)),
+            Measurement::Tcp { direction, .. } => Self::Tcp(Bulk::of(*direction, measured)),
+            Measurement::Udp { direction, .. } => Self::Udp(Bulk::of(*direction, measured)),
             Measurement::Ping { .. } => Self::Ping(LatencyResult::of(measured)),
             Measurement::Frames(test) => Self::Frames(Box::new(FrameCell::of(test, measured))),
             Measurement::Device(test) => match &cell.dut.adapter {
@@ -124,10 +124,14 @@ pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> 
         },
         (Measurement::Frames(_), _) => Some("the record holds no frames"),
         (Measurement::Device(test), _) => device::missing(test, measured),
-        (_, Figures::Transfer(transfer)) => match transfer.duration_ns {
-            0 => Some("the record's measured time is zero"),
-            _ => None,
-        },
+        (measurement, Figures::Transfer(transfer)) => {
+            let ways = measurement.transfer_direction().unwrap_or_default().ways();
+            if transfer.each_way().count() != ways.len() {
+                return Some("the record does not hold the ways of this transfer");
+            }
+            let is_empty = transfer.each_way().any(|way| way.duration_ns == 0);
+            is_empty.then_some("the record's measured time is zero")
+        }
         _ => Some("the record holds no transfer"),
     }
 }

@@ -1,6 +1,7 @@
 //! Frames sent, received and lost, over several trials.
 
 use crate::bulk::ratio;
+use crate::direction::DirectionName;
 use crate::estimate::{Estimate, Sample};
 use journal::record::FrameTrial;
 use schemars::JsonSchema;
@@ -127,30 +128,6 @@ pub struct DirectionLoss {
     pub lost_ppm: Estimate,
     /// Counts over all repeats.
     pub account: LossAccount,
-}
-
-/// A direction of the traffic. An open enum: values may be added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DirectionName {
-    /// From station A to station B.
-    AToB,
-    /// From station B to station A.
-    BToA,
-}
-
-impl DirectionName {
-    /// Both, in the order of [`FrameTrial::directions`].
-    pub(super) const BOTH: [Self; 2] = [Self::AToB, Self::BToA];
-
-    /// For texts.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AToB => "A to B",
-            Self::BToA => "B to A",
-        }
-    }
 }
 
 impl DirectionLoss {

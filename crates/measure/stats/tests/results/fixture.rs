@@ -2,7 +2,7 @@
 
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
-    Stations, Tool,
+    Stations, Tool, TransferDirection,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -79,6 +79,8 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
 pub(crate) fn tcp(dut: &str) -> Cell {
     let measurement = Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams: 4,
         window_bytes: None,
         duration_ns: 2 * SECOND_NS,
@@ -90,6 +92,7 @@ pub(crate) fn tcp(dut: &str) -> Cell {
 pub(crate) fn udp(datagram_bytes: u32, rate_bps: Option<u64>) -> Cell {
     let measurement = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(datagram_bytes),
         rate_bps,
         streams: 1,
@@ -107,6 +110,8 @@ pub(crate) fn ping(dut: &str) -> Cell {
             count: 4,
             interval_ns: 1_000_000,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         },
     )
 }
@@ -180,6 +185,7 @@ pub(crate) fn round_trips(lost: u64, times_us: &[u64]) -> Measured {
             sent: received + lost,
             received,
             round_trips_ns,
+            ..Latency::default()
         }),
         cpu: Cpu {
             wall_ns: 1,

@@ -2,7 +2,9 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
-use campaign::plan::{Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool};
+use campaign::plan::{
+    Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool, TransferDirection,
+};
 use journal::Journal;
 use journal::record::{Measured, Outcome};
 use stats::{Results, ScalingAxis, WarningKind};
@@ -102,6 +104,7 @@ fn a_configured_load_and_round_trips_do_not_scale() {
     for cell in &mut cells {
         cell.measurement = Measurement::Udp {
             tool: Tool::default(),
+            direction: TransferDirection::AToB,
             datagram_bytes: Some(512),
             rate_bps: Some(1_000_000),
             streams: 1,

@@ -4,6 +4,7 @@
 //! behind a header in each datagram and in each block of a TCP stream.
 
 use super::{MARKER_BYTES, Share, pattern, seconds};
+use campaign::plan::TransferDirection;
 use lab::protocol::Ready;
 
 /// Longest header before the digits that was observed.
@@ -43,10 +44,20 @@ impl Share<'_> {
                 Ready::Listening(*port),
             ),
         };
-        let common = format!("-p {port} -y C -i {interval} -P {streams}{window}");
+        let direction = match self.direction {
+            TransferDirection::AToB => "",
+            TransferDirection::BToA => " -R",
+            // Unlike `-d`, which opens a connection from B to A, it needs no way for that.
+            TransferDirection::Duplex => " --full-duplex",
+        };
+        // Each end sets the congestion control of what it sends.
+        let congestion = self
+            .congestion
+            .map_or(String::new(), |name| format!(" -Z {name}"));
+        let common = format!("-p {port} -y C -i {interval} -P {streams}{window}{congestion}");
         let server = format!("iperf -s {common}{of_server}");
         let client = format!(
-            "iperf -c {target} {common}{of_client} -t {}",
+            "iperf -c {target} {common}{of_client}{direction} -t {}",
             self.timing.run_seconds()
         );
         (server, client, ready)

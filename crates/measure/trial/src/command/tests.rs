@@ -1,7 +1,7 @@
 //! Commands of the tools, word by word.
 
 use super::*;
-use campaign::plan::{Adapter, Dut, Tool};
+use campaign::plan::{Adapter, Dut, Tool, TransferDirection};
 
 const TARGET: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const S: u64 = 1_000_000_000;
@@ -30,6 +30,8 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
 fn tcp(streams: u16) -> Measurement {
     Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams,
         window_bytes: None,
         duration_ns: 2 * S,
@@ -40,6 +42,7 @@ fn tcp(streams: u16) -> Measurement {
 fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>, streams: u16) -> Measurement {
     Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes,
         rate_bps,
         streams,
@@ -103,6 +106,8 @@ fn a_ping_carries_the_marker_and_keeps_its_interval() {
         count: 100,
         interval_ns: 2_000_000,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     };
     let (servers, clients) = lines(&cell(1, ping));
     assert!(servers.is_empty());

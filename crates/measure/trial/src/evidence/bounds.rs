@@ -10,6 +10,7 @@
 //! say to one another.
 
 use super::{Load, ToolObserved};
+use crate::transfer::Totals;
 use campaign::plan::{Adapter, GatewayTraffic, Role};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, ipv4_packets};
 
@@ -19,6 +20,9 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 const TCP_HEADER_BYTES: u64 = 32;
 /// Without: a station's kernel may not use it.
 const TCP_HEADER_BYTES_LEAST: u64 = 20;
+/// Selective acknowledgements beside timestamps take the rest of the 40 bytes of options
+/// (RFC 2018 section 3).
+const ACK_OPTIONS_BYTES: u64 = 28;
 /// IPv4 packets and with them super-packets are no longer (RFC 791 §3.1).
 const SUPER_PACKET_BYTES: u64 = 65_535;
 /// ICMP echo header (RFC 792).
@@ -133,6 +137,20 @@ impl Packets {
         }
     }
 
+    /// The most bytes on a link for acknowledgements of the TCP that went the other way: one for
+    /// each of its segments, but usually for every second one (RFC 9293 section 3.8.6.3).
+    fn acknowledgements_most(self, beside: Option<Totals>, extra_bytes: u64) -> u64 {
+        let Some(totals) = beside.filter(|_| self.slack > 1) else {
+            return 0;
+        };
+        let carried = totals.sent_bytes.saturating_add(totals.uncounted_bytes);
+        let segments = carried
+            .div_ceil(self.payload_bytes)
+            .saturating_mul(self.slack)
+            .saturating_add(totals.retransmits);
+        segments.saturating_mul(self.header_bytes + ACK_OPTIONS_BYTES + extra_bytes)
+    }
+
     /// The most bytes on a link for `payload_bytes`, `extra_bytes` being added to each packet.
     fn most(self, payload_bytes: u64, extra_bytes: u64) -> u64 {
         let units = payload_bytes
@@ -207,15 +225,15 @@ impl Payload {
 /// Where on the path an interface is, for what it must have carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A's interface: all that was sent left there.
+    /// The sender's interface: all that was sent left there.
     Source,
-    /// gw1's interface to the cipher link.
+    /// The sealing gateway's interface to the cipher link.
     Cipher,
-    /// B's interface.
+    /// The receiver's interface.
     Sink,
 }
 
-/// Bounds for what went from A to B at a place of the path.
+/// Bounds for what went the way of the load at a place of the path.
 pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
     let (mtu, mtu_most) = path_mtus(observed);
     let (packets, fullest) = (Packets::of(observed, mtu), Packets::of(observed, mtu_most));
@@ -232,7 +250,9 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
     };
     let least = least_bytes(observed, place, fullest, least);
     let carried = payload.sent.saturating_add(payload.uncounted);
-    let most = packets.most(carried.saturating_add(payload.again), extra);
+    let most = packets
+        .most(carried.saturating_add(payload.again), extra)
+        .saturating_add(packets.acknowledgements_most(observed.beside, extra));
     let tunnel = match place {
         Place::Cipher => gateway_bytes(&observed.path.cell.dut.adapter, observed.path.elapsed_ns),
         Place::Source | Place::Sink => 0,

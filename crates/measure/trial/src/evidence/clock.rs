@@ -26,6 +26,7 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     let is_near = |ns: u64, planned_ns: u64| ns.abs_diff(planned_ns) <= slack_ns;
     let end_ns = observed.client_ends_ns.iter().copied().max()?;
     let measured_ns = timing.measured_ns();
+    let [from, to] = observed.stations();
     let own = [totals.offered_ns, transfer.duration_ns];
     let still_ns = totals.longest_step_ns.saturating_sub(timing.interval_ns);
     // Several are compared with one another as well, by `processes-in-step`.
@@ -38,11 +39,13 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
         (true, _) if !is_near(end_ns, timing.run_ns) => {
             Some(apart("the tool ended", end_ns, timing.run_ns))
         }
-        (_, [sent_ns, _]) if !is_near(sent_ns, measured_ns) => {
-            Some(apart("station A stopped sending", sent_ns, measured_ns))
-        }
+        (_, [sent_ns, _]) if !is_near(sent_ns, measured_ns) => Some(apart(
+            &format!("station {from} stopped sending"),
+            sent_ns,
+            measured_ns,
+        )),
         (_, [_, received_ns]) if !is_near(received_ns, measured_ns) => Some(apart(
-            "station B stopped receiving",
+            &format!("station {to} stopped receiving"),
             received_ns,
             measured_ns,
         )),
@@ -56,7 +59,7 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
         )
     });
     let detail = format!(
-        "by the tester's clock the tool ended after {} ms of {} planned; by its own clock station A sent for {} ms and B received \
+        "by the tester's clock the tool ended after {} ms of {} planned; by its own clock station {from} sent for {} ms and {to} received \
          for {} ms of {} planned; the longest of the intervals of {} ms took {} ms, {} ms more are allowed; of all else {} ms more \
          or less",
         ms(end_ns),

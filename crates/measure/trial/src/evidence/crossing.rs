@@ -11,7 +11,7 @@ const CONTROL_PACKETS: u64 = 64;
 const COUNTED_ONE_IN: u64 = 1000;
 
 /// What one direction carried.
-struct Way {
+struct Crossed {
     from: &'static str,
     to: &'static str,
     sent: u64,
@@ -25,24 +25,24 @@ struct Way {
 /// stated for each direction.
 pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
     let ways = [way(observed, "a", "b")?, way(observed, "b", "a")?];
-    let words: Vec<String> = ways.iter().map(Way::words).collect();
+    let words: Vec<String> = ways.iter().map(Crossed::words).collect();
     let mut detail = words.join("; ");
     for way in ways.iter().filter(|way| way.received > way.most) {
         detail += &format!("; at most {} could arrive at {}", way.most, way.to);
     }
     let failed = ways.iter().find(|way| way.received > way.most);
-    check("packets-cross-once", failed.map(Way::failure), detail)
+    check("packets-cross-once", failed.map(Crossed::failure), detail)
 }
 
 /// `None` where the kernels' counters were not read.
-fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Option<Way> {
+fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Option<Crossed> {
     let settings = observed.path.settings?;
     let sent = settings.ip_packets_sent(from)?;
     let received = settings.ip_packets_received(to)?;
     let most = sent.saturating_mul(fragments_most(&observed.path))
         + CONTROL_PACKETS
         + sent / COUNTED_ONE_IN;
-    Some(Way {
+    Some(Crossed {
         from,
         to,
         sent,
@@ -62,7 +62,7 @@ pub(super) fn fragments_most(path: &ObservedPath<'_>) -> u64 {
     }
 }
 
-impl Way {
+impl Crossed {
     fn failure(&self) -> Explanation {
         let more = self.received.saturating_sub(self.sent);
         Explanation::new(

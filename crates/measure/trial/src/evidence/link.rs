@@ -4,6 +4,7 @@ use super::bounds::{Bounds, Place, bounds, received_ip_bytes};
 use super::failure::{size, then_repeat};
 use super::gateway::{Gateway, counted_wrong, not_counted};
 use super::{Load, ToolObserved, check};
+use crate::way::gateways;
 use journal::record::{Check, Explanation, InterfaceCounters};
 use units::human;
 
@@ -15,13 +16,14 @@ pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     observed.path.offloads_as_asked(&ends)
 }
 
-/// What A's interface sent and B's received fits what the tools say they sent and received.
+/// What the sender's interface sent and the receiver's received fits what the tools say they sent
+/// and received.
 pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Check> {
-    let names = &observed.interfaces;
-    let source = carried(observed, &names.a, Place::Source, "sent", |found| {
+    let [source, sink] = observed.ends();
+    let source = carried(observed, source, Place::Source, "sent", |found| {
         found.tx_bytes
     });
-    let sink = carried(observed, &names.b, Place::Sink, "received", |found| {
+    let sink = carried(observed, sink, Place::Sink, "received", |found| {
         found.rx_bytes
     });
     let detail = format!("{}; {}; {}", payload(observed), source.detail, sink.detail);
@@ -29,9 +31,10 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
     check("station-interfaces-agree", failure, detail)
 }
 
-/// What gw1 sent to the cipher link fits what the tools carried, encapsulation included.
+/// What the sealing gateway sent to the cipher link fits what the tools carried, encapsulation
+/// included.
 pub(super) fn cipher_link_amount(observed: &ToolObserved<'_>) -> Option<Check> {
-    let [name, _] = observed.interfaces.cipher.as_ref()?;
+    let name = observed.sealing_end()?;
     let link = carried(observed, name, Place::Cipher, "sent", |found| {
         found.tx_bytes
     });
@@ -146,9 +149,10 @@ pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
     let carried = received_ip_bytes(observed);
     let mut differences = Vec::new();
     let mut said = Vec::new();
+    let [sealing, opening] = gateways(observed.way);
     for (gateway, way, payload_counter) in [
-        ("gw1", "took in", "clear_rx_bytes"),
-        ("gw2", "put out", "clear_tx_bytes"),
+        (sealing, "took in", "clear_rx_bytes"),
+        (opening, "put out", "clear_tx_bytes"),
     ] {
         let Some(gateway) = Gateway::of(observed.path.dut_counters, gateway) else {
             return check(

@@ -112,17 +112,22 @@ fn super_packets_with_one_header_each_are_no_objection() {
     assert_eq!(fixture.failing(), ["cipher-link-amount"]);
 }
 
-#[test]
-fn a_tenth_of_small_datagrams_that_bypassed_the_cipher_link_is_an_objection() {
-    let udp = Measurement::Udp {
+/// Datagrams of that size, as fast as possible.
+fn udp_of(datagram_bytes: u32) -> Measurement {
+    Measurement::Udp {
         tool: Tool::default(),
-        datagram_bytes: Some(64),
+        direction: Default::default(),
+        datagram_bytes: Some(datagram_bytes),
         rate_bps: None,
         streams: 1,
         duration_ns: 1000 * MS,
         warmup_ns: 0,
-    };
-    let mut fixture = Fixture::new(encrypting(), 1, udp);
+    }
+}
+
+#[test]
+fn a_tenth_of_small_datagrams_that_bypassed_the_cipher_link_is_an_objection() {
+    let mut fixture = Fixture::new(encrypting(), 1, udp_of(64));
     fixture.carry(6_400_000, 6_400_000, 64, 42);
     assert_eq!(fixture.failing(), Vec::<String>::new());
     let whole = fixture.counter("gw1/w0").tx_bytes;
@@ -507,15 +512,7 @@ fn shared_cores_are_reported() {
 
 #[test]
 fn a_fragmenting_datagram_may_carry_more_headers() {
-    let udp = Measurement::Udp {
-        tool: Tool::default(),
-        datagram_bytes: Some(8000),
-        rate_bps: None,
-        streams: 1,
-        duration_ns: 1000 * MS,
-        warmup_ns: 0,
-    };
-    let mut fixture = Fixture::new(encrypting(), 1, udp);
+    let mut fixture = Fixture::new(encrypting(), 1, udp_of(8000));
     // 6 fragments of up to 1480 B: 5 more Ethernet and IP headers than one packet has.
     fixture.carry(80_000_000, 80_000_000, 8000, 42 + 5 * 34);
     fixture.counter("gw1/w0").tx_bytes += 10_000 * 5 * 64;
@@ -550,11 +547,12 @@ fn packets_of(mut left: u64) -> u64 {
 fn interfaces_agree_with_packets_of_every_size_around_the_mtu() {
     for payload_bytes in (1400..1500).chain(2900..3000).chain(4400..4480) {
         let mut fixture = Fixture::ping(Adapter::Direct);
-        fixture.cell.measurement = Measurement::Ping {
-            count: 1000,
-            interval_ns: MS,
-            payload_bytes: payload_bytes as u16,
-        };
+        if let Measurement::Ping {
+            payload_bytes: of, ..
+        } = &mut fixture.cell.measurement
+        {
+            *of = payload_bytes as u16;
+        }
         let headers = 8 + packets_of(payload_bytes + 8) * 34;
         let sent = 1000 * payload_bytes;
         fixture.carry(sent, sent, payload_bytes, headers);

@@ -115,7 +115,7 @@ pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Che
         let (bytes, summary) = (totals.received_bytes, totals.received_summary_bytes);
         Some(sums_differ("received", bytes, summary))
     } else {
-        more_received(totals)
+        more_received(totals, observed.stations())
     };
     let summary =
         |bytes: Option<u64>| bytes.map_or("no figure".to_owned(), |bytes| format!("{bytes} B"));
@@ -150,13 +150,13 @@ fn sums_differ(verb: &str, intervals: u64, summary: Option<u64>) -> Explanation 
 }
 
 /// More arrived than was sent, if so.
-fn more_received(totals: &Totals) -> Option<Explanation> {
+fn more_received(totals: &Totals, [from, to]: [&str; 2]) -> Option<Explanation> {
     let most = totals.sent_bytes.saturating_add(totals.uncounted_bytes);
     let more = totals.received_bytes.checked_sub(most)?;
     (more > 0).then(|| {
         Explanation::new(
             format!(
-                "station B received {} more than station A sent",
+                "station {to} received {} more than station {from} sent",
                 size(more, totals.sent_bytes, human::data)
             ),
             "something on the path duplicates packets, or another client sent to the tool's server",
@@ -165,7 +165,7 @@ fn more_received(totals: &Totals) -> Option<Explanation> {
     })
 }
 
-/// The offered load of A is the intended load (RFC 2285 §3.5).
+/// The offered load of the sender is the intended load (RFC 2285 §3.5).
 pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
@@ -210,8 +210,8 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
     check("offered-as-intended", failure, detail)
 }
 
-/// What B's own sockets dropped is not the DUT's loss. At a set rate that spoils the figure of
-/// loss; a flood is expected to overrun a buffer, and the record shows which.
+/// What the receiver's own sockets dropped is not the DUT's loss. At a set rate that spoils the
+/// figure of loss; a flood is expected to overrun a buffer, and the record shows which.
 pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
@@ -221,7 +221,8 @@ pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let lost = observed.station_lost;
     let kept_up = lost.saturating_mul(STATION_LOST_ONE_IN) <= sent;
     let passed = kept_up || parameters.rate_bps.is_none();
-    let numbers = format!("station B's sockets dropped {lost} of {sent} datagrams sent");
+    let [_, to] = observed.stations();
+    let numbers = format!("station {to}'s sockets dropped {lost} of {sent} datagrams sent");
     let detail = match (kept_up, passed) {
         (false, true) => format!("{numbers}: the loss is in part the station's, at full speed"),
         (true, _) | (false, false) => numbers,
@@ -229,7 +230,7 @@ pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let failure = (!passed).then(|| {
         Explanation::new(
             format!(
-                "station B itself dropped {} of those sent",
+                "station {to} itself dropped {} of those sent",
                 count(lost, sent, "datagram")
             ),
             "its receive buffer is too small, or it waited for a core: this loss is not the DUT's",

@@ -1,6 +1,7 @@
 //! Sessions as iperf3 really reported them, put together.
 
 use super::*;
+use crate::iperf3::Sessions;
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -8,17 +9,21 @@ const MS: u64 = 1_000_000;
 macro_rules! pair {
     ($name:literal) => {
         Pair {
-            client: Session::parse(include_str!(concat!(
+            sender: Sessions::parse(include_str!(concat!(
                 "../../tests/data/iperf3-3.12-",
                 $name,
                 ".client.json"
             )))
+            .unwrap()
+            .sent
             .unwrap(),
-            server: Session::parse(include_str!(concat!(
+            receiver: Sessions::parse(include_str!(concat!(
                 "../../tests/data/iperf3-3.12-",
                 $name,
                 ".server.json"
             )))
+            .unwrap()
+            .received
             .unwrap(),
         }
     };
@@ -42,7 +47,8 @@ fn udp() -> ToolParameters {
 #[test]
 fn two_processes_are_summed_in_bytes_and_on_the_timeline() {
     let pairs = [pair!("tcp-process-0"), pair!("tcp-process-1")];
-    let (transfer, totals) = assemble(&pairs, &timing(0), &ToolParameters::default()).unwrap();
+    let (transfer, totals) =
+        assemble(&pairs, &timing(0), &ToolParameters::default(), Way::AToB).unwrap();
     assert_eq!(transfer.received_bytes, 1_466_595_976 + 1_453_387_056);
     assert_eq!(transfer.sent_bytes, 1_467_875_328 + 1_456_603_136);
     assert_eq!(transfer.duration_ns, 1_003_440_000);
@@ -63,6 +69,7 @@ fn the_warm_up_is_left_out_of_the_figure_but_not_of_the_totals() {
         &[pair!("tcp-2-streams")],
         &timing(300),
         &ToolParameters::default(),
+        Way::AToB,
     )
     .unwrap();
     let warm_up = 162_725_512 + 119_341_432 + 118_095_872;
@@ -78,25 +85,26 @@ fn the_warm_up_is_left_out_of_the_figure_but_not_of_the_totals() {
 
 #[test]
 fn udp_loss_is_sent_minus_received() {
-    let (transfer, _) = assemble(&[pair!("udp-loss")], &timing(0), &udp()).unwrap();
+    let (transfer, _) = assemble(&[pair!("udp-loss")], &timing(0), &udp(), Way::AToB).unwrap();
     let datagrams = transfer.datagrams.unwrap();
     assert_eq!((datagrams.sent, datagrams.lost), (33_462, 869));
     assert_eq!(transfer.received_bytes, (33_462 - 869) * 1472);
-    let (transfer, _) = assemble(&[pair!("udp-100m")], &timing(0), &udp()).unwrap();
+    let (transfer, _) = assemble(&[pair!("udp-100m")], &timing(0), &udp(), Way::AToB).unwrap();
     assert_eq!(transfer.datagrams.unwrap().lost, 0);
 }
 
 #[test]
 fn udp_loss_after_the_warm_up_leaves_out_what_was_lost_in_it() {
     // The first two intervals lost 514 + 191 of the 869.
-    let (transfer, _) = assemble(&[pair!("udp-loss")], &timing(200), &udp()).unwrap();
+    let (transfer, _) = assemble(&[pair!("udp-loss")], &timing(200), &udp(), Way::AToB).unwrap();
     assert_eq!(transfer.datagrams.unwrap().lost, 869 - 514 - 191);
 }
 
 #[test]
 fn the_last_datagrams_in_flight_are_not_lost() {
     // A sent 271190; B's highest sequence number is 265014, with 18517 missing below it.
-    let (transfer, totals) = assemble(&[pair!("udp-flood")], &timing(0), &udp()).unwrap();
+    let (transfer, totals) =
+        assemble(&[pair!("udp-flood")], &timing(0), &udp(), Way::AToB).unwrap();
     let datagrams = transfer.datagrams.unwrap();
     assert_eq!((datagrams.sent, datagrams.lost), (265_014, 18_517));
     assert_eq!(transfer.received_bytes, (265_014 - 18_517) * 1472);
@@ -107,10 +115,10 @@ fn the_last_datagrams_in_flight_are_not_lost() {
 fn a_path_that_dies_at_the_end_loses_all_that_was_sent_since() {
     let mut pair = pair!("udp-100m");
     // B saw nothing of the last two intervals of 0.1 s: 1698 datagrams.
-    for step in &mut pair.server.steps[8..] {
+    for step in &mut pair.receiver.steps[8..] {
         (step.bytes, step.packets) = (0, Some(0));
     }
-    let (transfer, _) = assemble(&[pair], &timing(0), &udp()).unwrap();
+    let (transfer, _) = assemble(&[pair], &timing(0), &udp(), Way::AToB).unwrap();
     let datagrams = transfer.datagrams.unwrap();
     assert_eq!((datagrams.sent, datagrams.lost), (8486, 1698));
 }
@@ -123,7 +131,8 @@ fn a_path_that_stalls_at_the_end_for_longer_than_buffers_explain_is_not_lossless
             window_bytes: Some(window_bytes),
             ..udp()
         };
-        let (transfer, _) = assemble(&[pair!("udp-flood")], &timing(0), &parameters).unwrap();
+        let (transfer, _) =
+            assemble(&[pair!("udp-flood")], &timing(0), &parameters, Way::AToB).unwrap();
         transfer.datagrams.unwrap().lost
     };
     let held = 6176 * (1472 + 512) / 2;
@@ -139,12 +148,13 @@ fn a_path_that_carries_nothing_after_the_warm_up_loses_everything() {
         bytes: packets * 100,
         packets: Some(packets),
         retransmits: None,
+        rtt_ns: None,
     };
-    let client = Session {
+    let sender = Session {
         steps: (0..10).map(|n| step(n, 50)).collect(),
         ..Session::default()
     };
-    let server = Session {
+    let receiver = Session {
         steps: (0..10)
             .map(|n| step(n, if n < 2 { 50 } else { 0 }))
             .collect(),
@@ -154,7 +164,13 @@ fn a_path_that_carries_nothing_after_the_warm_up_loses_everything() {
         datagram_bytes: Some(100),
         ..ToolParameters::default()
     };
-    let (transfer, _) = assemble(&[Pair { client, server }], &timing(300), &parameters).unwrap();
+    let (transfer, _) = assemble(
+        &[Pair { sender, receiver }],
+        &timing(300),
+        &parameters,
+        Way::AToB,
+    )
+    .unwrap();
     let datagrams = transfer.datagrams.unwrap();
     assert_eq!(
         (datagrams.sent, datagrams.lost, transfer.received_bytes),
@@ -168,6 +184,7 @@ fn a_tool_that_stopped_in_the_warm_up_is_an_error() {
         &[pair!("tcp-2-streams")],
         &timing(5000),
         &ToolParameters::default(),
+        Way::AToB,
     );
     assert_eq!(
         error,
@@ -186,15 +203,15 @@ fn bytes_that_are_not_those_of_whole_datagrams_are_an_error() {
             datagram_bytes,
             ..ToolParameters::default()
         };
-        let error = assemble(&[pair!("udp-loss")], &timing(0), &parameters).unwrap_err();
+        let error = assemble(&[pair!("udp-loss")], &timing(0), &parameters, Way::AToB).unwrap_err();
         assert!(
             error.to_string().contains("station a counts 49256064 B"),
             "{error}"
         );
     }
     let mut pair = pair!("udp-loss");
-    pair.server.steps[3].bytes += 1;
-    let error = assemble(&[pair], &timing(0), &udp()).unwrap_err();
+    pair.receiver.steps[3].bytes += 1;
+    let error = assemble(&[pair], &timing(0), &udp(), Way::AToB).unwrap_err();
     assert!(error.to_string().contains("station b counts"), "{error}");
 }
 
@@ -202,20 +219,20 @@ fn bytes_that_are_not_those_of_whole_datagrams_are_an_error() {
 #[test]
 fn the_sequence_numbers_decide_where_a_threaded_sender_counted_fewer_bytes() {
     let mut pair = pair!("udp-100m");
-    for step in &mut pair.client.steps {
+    for step in &mut pair.sender.steps {
         step.bytes -= 2 * 1472;
     }
-    let sequence = pair.client.packets();
-    let (transfer, totals) = assemble(&[pair.clone()], &timing(0), &udp()).unwrap();
+    let sequence = pair.sender.packets();
+    let (transfer, totals) = assemble(&[pair.clone()], &timing(0), &udp(), Way::AToB).unwrap();
     assert_eq!(totals.sent_bytes, sequence * 1472);
     assert_eq!(totals.offered_bytes, totals.sent_bytes);
     assert_eq!(totals.uncounted_bytes, 2 * 1472);
     assert_eq!(transfer.datagrams.unwrap().lost, 0);
     // Two datagrams of each of two streams in every interval are the most.
-    pair.client.steps[0].bytes -= (4 * 10 - 2 * 10) * 1472;
-    assert!(assemble(&[pair.clone()], &timing(0), &udp()).is_ok());
-    pair.client.steps[0].bytes -= 1472;
-    assert!(assemble(&[pair], &timing(0), &udp()).is_err());
+    pair.sender.steps[0].bytes -= (4 * 10 - 2 * 10) * 1472;
+    assert!(assemble(&[pair.clone()], &timing(0), &udp(), Way::AToB).is_ok());
+    pair.sender.steps[0].bytes -= 1472;
+    assert!(assemble(&[pair], &timing(0), &udp(), Way::AToB).is_err());
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use super::*;
 use campaign::estimate;
-use campaign::plan::{Adapter, Dut, Tool};
+use campaign::plan::{Adapter, Dut, Tool, TransferDirection};
 use proptest::prelude::*;
 use std::convert::Infallible;
 
@@ -32,6 +32,8 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
 fn tcp(cores: u16) -> Cell {
     let tcp = Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams: 1,
         window_bytes: None,
         duration_ns: S,
@@ -43,6 +45,7 @@ fn tcp(cores: u16) -> Cell {
 fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>) -> Cell {
     let udp = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes,
         rate_bps,
         streams: 1,
@@ -231,6 +234,8 @@ fn what_the_campaign_fixed_is_not_searched() {
             count: 1,
             interval_ns: 1,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         },
     );
     for cell in [udp(Some(64), Some(1_000_000)), ping] {

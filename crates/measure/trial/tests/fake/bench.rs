@@ -6,7 +6,7 @@ use crate::sealed::Tunnel;
 use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
-    Stations, Tool,
+    Stations, Tool, TransferDirection,
 };
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
@@ -505,12 +505,13 @@ impl Node for FakeNode {
 
 /// A TCP cell that takes a second.
 pub(crate) fn tcp(adapter: Adapter, cores: u16) -> Cell {
-    let (streams, duration_ns) = (2, 1000 * MS);
     let tcp = Measurement::Tcp {
         tool: Tool::default(),
-        streams,
+        direction: TransferDirection::AToB,
+        congestion: None,
+        streams: 2,
         window_bytes: None,
-        duration_ns,
+        duration_ns: 1000 * MS,
         warmup_ns: 0,
     };
     cell(adapter, cores, tcp)
@@ -520,6 +521,7 @@ pub(crate) fn tcp(adapter: Adapter, cores: u16) -> Cell {
 pub(crate) fn udp(adapter: Adapter) -> Cell {
     let udp = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(1472),
         rate_bps: Some(100_000_000),
         streams: 2,
@@ -531,15 +533,14 @@ pub(crate) fn udp(adapter: Adapter) -> Cell {
 
 /// A ping cell that takes 20 ms.
 pub(crate) fn ping(adapter: Adapter) -> Cell {
-    cell(
-        adapter,
-        1,
-        Measurement::Ping {
-            count: 20,
-            interval_ns: MS,
-            payload_bytes: 56,
-        },
-    )
+    let ping = Measurement::Ping {
+        count: 20,
+        interval_ns: MS,
+        payload_bytes: 56,
+        loaded: false,
+        route: false,
+    };
+    cell(adapter, 1, ping)
 }
 
 pub(crate) fn encrypting() -> Adapter {
@@ -547,10 +548,9 @@ pub(crate) fn encrypting() -> Adapter {
 }
 
 fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
-    let name = if adapter.encrypts() {
-        "cipherbench"
-    } else {
-        "direct"
+    let name = match adapter.encrypts() {
+        true => "cipherbench",
+        false => "direct",
     };
     let group = format!("{}/cores={cores}", measurement.name());
     Cell {

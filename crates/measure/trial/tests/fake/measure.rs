@@ -73,8 +73,9 @@ fn a_tcp_trial_records_the_receivers_figure_cpu_by_role_and_evidence() {
         (record.cell.as_str(), record.repeat),
         ("tcp/cores=1/cipherbench", 1)
     );
-    assert_eq!(record.commands.len(), 2);
-    assert_eq!(record.commands[0][..3], ["iperf3", "-s", "-1"]);
+    assert_eq!(record.commands.len(), 3);
+    assert_eq!(record.commands[0][0], "ping", "the baseline round trip");
+    assert_eq!(record.commands[1][..3], ["iperf3", "-s", "-1"]);
     assert!(record.started_unix_ns > 0 && record.duration_ns >= 950 * MS);
 
     let measured = measured(record.outcome);

@@ -11,6 +11,7 @@
 
 mod attacks;
 mod busy;
+mod directions;
 mod disturbed;
 mod encryptors;
 mod energy;
@@ -19,6 +20,7 @@ mod frames;
 mod known;
 mod one_gateway;
 mod past;
+mod pings;
 mod round_trips;
 mod sabotage;
 mod trials;
@@ -63,12 +65,14 @@ fn main() -> ExitCode {
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
     let modules = [
         ("trials", &trials::ALL[..]),
+        ("directions", &directions::ALL[..]),
         ("frames", &frames::ALL[..]),
         ("encryptors", &encryptors::ALL[..]),
         ("energy", &energy::ALL[..]),
         ("attacks", &attacks::ALL[..]),
         ("disturbed", &disturbed::ALL[..]),
         ("past", &past::ALL[..]),
+        ("pings", &pings::ALL[..]),
         ("external", &external::ALL[..]),
         ("sabotage", &sabotage::ALL[..]),
         ("known", &known::ALL[..]),

@@ -4,7 +4,7 @@
 use crate::trials::{TestLab, cell, encrypting, plan};
 use campaign::plan::{
     Adapter, Cell, Direction, Dut, Encryptor, FrameTest, IpVersion, Load, Measurement, Ports,
-    Procedure, Tool, Traffic,
+    Procedure, Tool, Traffic, TransferDirection,
 };
 use journal::record::{Evidence, Outcome};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, RunningDut};
@@ -58,6 +58,8 @@ pub(crate) const ALL: [(&str, fn()); 7] = [
 fn tcp() -> Measurement {
     Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams: 1,
         window_bytes: None,
         duration_ns: 2000 * MS,
@@ -242,6 +244,7 @@ fn noise_in_the_form_of_esp_with_a_valid_spi() {
     let this = std::env::current_exe().unwrap();
     let datagrams = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(1000),
         rate_bps: Some(40_000_000),
         streams: 1,
@@ -332,9 +335,12 @@ fn a_device_that_seals_with_nothing() {
         count: 100,
         interval_ns: 2 * MS,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     };
     let datagrams = Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(64),
         rate_bps: Some(5_000_000),
         streams: 1,

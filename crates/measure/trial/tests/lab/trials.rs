@@ -4,7 +4,7 @@ use crate::busy;
 use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Stations,
-    Tool,
+    Tool, TransferDirection,
 };
 use journal::record::{CountsByRole, Measured, Outcome, Transfer, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
@@ -231,6 +231,8 @@ pub(crate) fn tcp(streams: u16) -> Measurement {
     let (duration_ns, warmup_ns) = (800 * MS, 200 * MS);
     Measurement::Tcp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
+        congestion: None,
         streams,
         window_bytes: None,
         duration_ns,
@@ -238,10 +240,11 @@ pub(crate) fn tcp(streams: u16) -> Measurement {
     }
 }
 
-fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>) -> Measurement {
+pub(crate) fn udp(datagram_bytes: Option<u32>, rate_bps: Option<u64>) -> Measurement {
     let (duration_ns, warmup_ns) = (800 * MS, 200 * MS);
     Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes,
         rate_bps,
         streams: 1,
@@ -255,6 +258,8 @@ pub(crate) fn ping() -> Measurement {
         count: 300,
         interval_ns: 2 * MS,
         payload_bytes: 56,
+        loaded: false,
+        route: false,
     }
 }
 
@@ -310,8 +315,8 @@ fn tcp_in_clear_without_offloads_on_two_cores() {
     let cell = cell(Adapter::Direct, 2, false, tcp(4));
     assert_eq!(
         lab.record(&cell).commands.len(),
-        4,
-        "two processes on each station"
+        5,
+        "two processes on each station, after the baseline's ping"
     );
     let measured = lab.measured(&cell);
     let offloads = &measured.evidence.offloads["a/a0"];
@@ -487,6 +492,8 @@ fn an_interrupt_in_mid_trial() {
             count: 600,
             interval_ns: 1000 * MS,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         }
     });
     let trial = Trial::of(&cell, 1, links(&plan(&cell), &cell));

@@ -69,6 +69,8 @@ impl Path {
                     count: 1,
                     interval_ns: 1,
                     payload_bytes: 56,
+                    loaded: false,
+                    route: false,
                 },
                 tune: false,
                 estimate_ns: 0,

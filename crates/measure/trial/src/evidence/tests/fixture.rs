@@ -2,7 +2,8 @@
 
 use super::*;
 use campaign::plan::{
-    DataPath, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, WireGuard, WireGuardProgram,
+    DataPath, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, TransferDirection, Way, WireGuard,
+    WireGuardProgram,
 };
 
 /// What a good trial reads; tests spoil one thing each.
@@ -94,6 +95,8 @@ impl Fixture {
         let (streams, duration_ns) = (2, 1000 * MS);
         let tcp = Measurement::Tcp {
             tool: Tool::default(),
+            direction: TransferDirection::AToB,
+            congestion: None,
             streams,
             window_bytes: None,
             duration_ns,
@@ -108,6 +111,7 @@ impl Fixture {
     pub(super) fn udp(rate_bps: Option<u64>) -> Self {
         let udp = Measurement::Udp {
             tool: Tool::default(),
+            direction: TransferDirection::AToB,
             datagram_bytes: Some(1000),
             rate_bps,
             streams: 1,
@@ -131,6 +135,8 @@ impl Fixture {
             count: 1000,
             interval_ns: MS,
             payload_bytes: 56,
+            loaded: false,
+            route: false,
         };
         let mut fixture = Self::new(adapter, 1, ping);
         fixture.carry(56_000, 56_000, 56, 42);
@@ -138,6 +144,7 @@ impl Fixture {
             sent: 1000,
             received: 1000,
             round_trips_ns: vec![1; 1000],
+            ..Latency::default()
         });
         fixture
     }
@@ -291,14 +298,16 @@ impl Fixture {
             cpu: &self.cpu,
             settings: Some(&self.settings),
         };
-        checks(&ToolObserved {
+        checks(&[ToolObserved {
             path,
             commands: &self.commands,
+            way: Way::AToB,
             load,
+            beside: None,
             interfaces,
             station_lost: self.station_lost,
             client_ends_ns: &self.client_ends_ns,
-        })
+        }])
     }
 
     /// Names of the checks that fail, each of which explains itself.

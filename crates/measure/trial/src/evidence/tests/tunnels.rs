@@ -3,7 +3,9 @@
 
 use super::fixture::{Fixture, encrypting, tunnels};
 use super::*;
-use campaign::plan::{DataPath, L2tpEncapsulation, L2tpv3, StrongSwan, Tool, Xfrm};
+use campaign::plan::{
+    DataPath, L2tpEncapsulation, L2tpv3, StrongSwan, Tool, TransferDirection, Xfrm,
+};
 
 const NAMES: [&str; 3] = ["ESP", "WireGuard", "OpenVPN"];
 
@@ -102,6 +104,7 @@ fn traffic_that_bypassed_any_tunnel_is_an_objection() {
 fn packets_padded_as_far_as_the_form_does_and_what_gateways_say_are_no_objection() {
     let udp = || Measurement::Udp {
         tool: Tool::default(),
+        direction: TransferDirection::AToB,
         datagram_bytes: Some(64),
         rate_bps: None,
         streams: 1,

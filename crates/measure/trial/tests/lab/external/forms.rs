@@ -219,6 +219,8 @@ fn long_ping_cell(device: External) -> Cell {
         count,
         interval_ns,
         payload_bytes: 1400,
+        loaded: false,
+        route: false,
     };
     cell(adapter(device), 1, true, long)
 }

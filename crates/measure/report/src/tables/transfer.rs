@@ -1,0 +1,133 @@
+//! Transfers by tools, each way apart: what was carried, and the figures of RFC 6349.
+
+use crate::format::{self, Scale};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use stats::{
+    Bulk, BulkDirection, CeilingBasis, CellResult, Datagrams, DirectionName, Estimate, Rfc6349,
+};
+
+/// A row for each way of the transfers that do not go from A to B alone, and for their sum; `None`
+/// without any.
+pub(crate) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
+    let note = "payload offered and received: mean ± largest distance from it; a row for each way of a duplex \
+                transfer, and for the sum of both; retransmitted: TCP segments in one trial; jitter: RFC 3550 \
+                section 6.4.1";
+    let is_udp = protocol == "udp";
+    let mut table = Table::new("Each direction", note)
+        .labels(["Cell", "Direction"])
+        .figures(["Offered", "Received"]);
+    table = match is_udp {
+        true => table.figures(["Lost", "Jitter"]),
+        false => table.figure("Retransmitted"),
+    };
+    for (cell, bulk) in bulks(run, protocol) {
+        let is_usual = matches!(
+            bulk.directions[..],
+            [BulkDirection {
+                direction: DirectionName::AToB,
+                ..
+            }]
+        );
+        if is_usual {
+            continue;
+        }
+        let mut row = |name: &str, rates: [&Estimate; 2], others: Vec<Cell>| {
+            let mut cells = vec![Cell::label(&cell.id), Cell::label(name)];
+            cells.extend(rates.map(|rate| Cell::plain(format::bit_rate(rate))));
+            cells.extend(others);
+            table.push(cells);
+        };
+        let others = |datagrams: &Option<Datagrams>, retransmits: &Option<Estimate>| match is_udp {
+            true => datagram_cells(datagrams.as_ref()).into(),
+            false => vec![number(retransmits.as_ref())],
+        };
+        for way in &bulk.directions {
+            let rates = [&way.offered_payload_bps, &way.payload_throughput_bps];
+            row(
+                way.direction.name(),
+                rates,
+                others(&way.datagrams, &way.retransmits),
+            );
+        }
+        if bulk.directions.len() > 1 {
+            let rates = [&bulk.offered_payload_bps, &bulk.payload_throughput_bps];
+            row(
+                "sum of both",
+                rates,
+                others(&bulk.datagrams, &bulk.retransmits),
+            );
+        }
+    }
+    table.with_rows()
+}
+
+/// A row for each way of the TCP transfers of which there are facts; `None` without any.
+pub(crate) fn rfc6349(run: &Run<'_>) -> Option<Table> {
+    let note = "RFC 6349 section 4, means of the repeats. Transfer time: of the payload received, ideal by the line \
+                rate or by the baseline's rate, and measured; time ratio: measured by ideal (section 4.1). \
+                Efficiency: share of the bytes sent that were not retransmissions, retransmitted segments taken \
+                as full (section 4.2). Baseline: shortest echo on the idle path before the transfer; under load: \
+                mean by the sender's kernel; buffer delay: increase in per cent of the baseline (section 4.3). \
+                A dash: the tool does not report what the figure needs";
+    let mut table = Table::new("RFC 6349: transfer time, efficiency, buffer delay", note)
+        .labels(["Cell", "Direction"])
+        .figures(["Ideal time", "Measured", "Time ratio", "Efficiency"])
+        .figures(["Baseline", "Under load", "Buffer delay"])
+        .texts(["Ideal by", "Congestion control"]);
+    for (cell, bulk) in bulks(run, "tcp") {
+        for way in &bulk.directions {
+            let Some(found) = &way.rfc6349 else { continue };
+            let mut cells = vec![Cell::label(&cell.id), Cell::label(way.direction.name())];
+            cells.extend(figures(found));
+            table.push(cells);
+        }
+    }
+    table.with_rows()
+}
+
+/// The cells of a protocol that have a transfer.
+fn bulks<'r>(
+    run: &'r Run<'_>,
+    protocol: &'r str,
+) -> impl Iterator<Item = (&'r CellResult, &'r Bulk)> {
+    let cells = run.results.cells.iter();
+    let cells = cells.filter(move |cell| cell.protocol == protocol);
+    cells.filter_map(|cell| Some((cell, cell.bulk()?)))
+}
+
+fn datagram_cells(datagrams: Option<&Datagrams>) -> [Cell; 2] {
+    let lost = datagrams.map(|found| format::loss(found.lost, &found.loss_ratio));
+    let jitter = datagrams.map(|found| format::time_ns(found.rfc3550_jitter_ns.mean));
+    [lost, jitter].map(Cell::or_missing)
+}
+
+fn number(estimate: Option<&Estimate>) -> Cell {
+    Cell::or_missing(estimate.map(|found| Scale::plain().value(found.mean)))
+}
+
+fn figures(found: &Rfc6349) -> [Cell; 9] {
+    let time = |estimate: Option<&Estimate>| {
+        Cell::or_missing(estimate.map(|found| format::time_ns(found.mean)))
+    };
+    let percent = |estimate: &Option<Estimate>| {
+        Cell::or_missing(estimate.as_ref().map(|found| format::percent(found.mean)))
+    };
+    let ideal = found.ideal.as_ref();
+    let basis = ideal.map_or("", |ideal| match ideal.basis {
+        CeilingBasis::LineRate => "line rate",
+        CeilingBasis::Baseline => "baseline",
+    });
+    let ratio = ideal.map(|ideal| format::ratio_number(ideal.transfer_time_ratio.mean));
+    [
+        time(ideal.map(|ideal| &ideal.ideal_transfer_ns)),
+        time(ideal.map(|ideal| &ideal.measured_transfer_ns)),
+        Cell::or_missing(ratio),
+        percent(&found.efficiency_percent),
+        time(found.baseline_rtt_ns.as_ref()),
+        time(found.loaded_rtt_ns.as_ref()),
+        percent(&found.buffer_delay_percent),
+        Cell::plain(basis),
+        Cell::plain(found.congestion_control.as_deref().unwrap_or("")),
+    ]
+}

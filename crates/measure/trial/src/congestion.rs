@@ -1,0 +1,83 @@
+//! Congestion control of the stations: which their kernels allow, and which a connection uses.
+
+use crate::error::TrialError;
+use lab::protocol::Program;
+use lab::{Bench, LabError, NodeId};
+use std::time::{Duration, Instant};
+
+/// What the kernel lets every program choose.
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+/// Time for a program that only reads.
+const READ_LIMIT: Duration = Duration::from_secs(5);
+/// Time for a tool to connect.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// Interval of polling.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Checks that a station allows a congestion control.
+///
+/// # Errors
+/// When it does not, with those that it allows.
+pub(crate) fn expect_allowed(bench: &dyn Bench, id: NodeId, name: &str) -> Result<(), TrialError> {
+    let ended = bench
+        .node(id)
+        .run(Program::new(["cat", ALLOWED]), READ_LIMIT)?;
+    let allowed: Vec<&str> = ended.stdout.split_whitespace().collect();
+    if allowed.contains(&name) {
+        return Ok(());
+    }
+    let problem = match allowed.is_empty() {
+        true => format!("{ALLOWED} cannot be read, so congestion control {name} cannot be chosen"),
+        false => format!(
+            "the kernel does not allow congestion control {name}; it allows {} (`modprobe tcp_{name}` and \
+             `sysctl net.ipv4.tcp_allowed_congestion_control` change that)",
+            allowed.join(", ")
+        ),
+    };
+    Err(TrialError::Tool {
+        node: id.name(),
+        problem,
+    })
+}
+
+/// Returns the congestion control of a station's connections to or from a port, once there is one;
+/// `None` if none is established in time.
+pub(crate) fn of_port(
+    bench: &dyn Bench,
+    id: NodeId,
+    port: u16,
+) -> Result<Option<String>, LabError> {
+    let since = Instant::now();
+    let filter = format!("( sport = :{port} or dport = :{port} )");
+    while since.elapsed() < CONNECT_LIMIT {
+        let show = Program::new(["ss", "-tinH", "state", "established", &filter]);
+        let ended = bench.node(id).run(show, READ_LIMIT)?;
+        if let Some(name) = shown(&ended.stdout) {
+            return Ok(Some(name.to_owned()));
+        }
+        std::thread::sleep(STEP);
+    }
+    Ok(None)
+}
+
+/// Returns the congestion control in the output of `ss -ti`: the last word before the first one
+/// with a value, `ts sack cubic wscale:7,7 rto:204`.
+fn shown(output: &str) -> Option<&str> {
+    let details = output.lines().find(|line| line.contains(" rto:"))?;
+    let words = details.split_whitespace();
+    words.take_while(|word| !word.contains(':')).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_congestion_control_is_read_from_ss() {
+        let output = "0 0 127.0.0.1:5998 127.0.0.1:40032\n\t ts sack bbr wscale:10,10 rto:201 rtt:0.02/0.01 \
+                      bbr:(bw:1Gbps) send 1Gbps\n";
+        assert_eq!(shown(output), Some("bbr"));
+        assert_eq!(shown("0 0 127.0.0.1:5998 127.0.0.1:40032\n"), None);
+        assert_eq!(shown(""), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! Round trips under TCP load, as Flent's RRUL test measures them: the echo requests of the idle
+//! path again, while iperf3 loads it from A to B, from B to A, and both ways.
+
+use crate::command::{BASE_PORT, Commands, iperf3_option};
+use crate::congestion;
+use crate::error::TrialError;
+use crate::iperf3::Sessions;
+use crate::reading::Counters;
+use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, status, tool_error};
+use campaign::plan::{TransferDirection, Way};
+use journal::record::LoadedLatency;
+use lab::protocol::{Program, Ready};
+use lab::{Bench, Interrupt, NodeId, RunningDut};
+use std::time::{Duration, Instant};
+
+/// Multiple of their planned time that the requests may take: under load `ping` waits for its core.
+const REQUESTS_LATE: u32 = 4;
+/// Time for the requests beyond that.
+const END_LIMIT: Duration = Duration::from_secs(10);
+/// Time of the load beyond the longest of the requests; it is stopped when they end.
+const LOAD_AROUND: Duration = Duration::from_secs(10);
+/// Bytes of a load that did load the path, far more than those of the requests.
+const LOAD_BYTES_LEAST: u64 = 1_000_000;
+
+/// Sends the echo requests of `commands` once more under each load. The commands are added to
+/// `words`.
+///
+/// # Errors
+/// When a tool fails, the load ends before the requests do, or nothing of it arrives.
+pub(crate) fn measure(
+    (bench, dut): (&dyn Bench, &RunningDut),
+    commands: &Commands,
+    interrupt: &Interrupt,
+    words: &mut Vec<Vec<String>>,
+) -> Result<Vec<LoadedLatency>, TrialError> {
+    let ping = commands
+        .clients
+        .first()
+        .ok_or_else(|| failed("no ping is planned".to_owned()))?;
+    let requests = Duration::from_nanos(commands.timing.run_ns);
+    let target = bench.target();
+    let loads = TransferDirection::ALL.map(|(_, direction)| Load {
+        bench,
+        dut,
+        interrupt,
+        direction,
+        ping,
+        server: iperf3(
+            &format!("-s -1 -J -p {BASE_PORT}"),
+            &commands.cores.b,
+            Ready::Listening(BASE_PORT),
+        ),
+        client: iperf3(
+            &format!(
+                "-c {target} -p {BASE_PORT} -J -t {}{} --connect-timeout 3000",
+                (requests * REQUESTS_LATE + END_LIMIT + LOAD_AROUND).as_secs(),
+                iperf3_option(direction)
+            ),
+            &commands.cores.a,
+            Ready::Started,
+        ),
+    });
+    let mut found = Vec::new();
+    for load in loads {
+        let programs = [&load.server, &load.client, load.ping];
+        words.extend(programs.map(|program| program.argv.clone()));
+        found.push(load.run(requests)?);
+    }
+    Ok(found)
+}
+
+fn iperf3(options: &str, cores: &[u16], ready: Ready) -> Program {
+    Program {
+        cores: cores.to_vec(),
+        ready,
+        ..Program::new(["iperf3"].into_iter().chain(options.split_whitespace()))
+    }
+}
+
+/// One load, with the requests under it.
+struct Load<'a> {
+    bench: &'a dyn Bench,
+    dut: &'a RunningDut,
+    interrupt: &'a Interrupt,
+    direction: TransferDirection,
+    ping: &'a Program,
+    server: Program,
+    client: Program,
+}
+
+impl Load<'_> {
+    fn run(&self, requests: Duration) -> Result<LoadedLatency, TrialError> {
+        let mut tools = Tools::new(self.bench);
+        let server = tools.start(NodeId::B, &self.server)?;
+        let client = tools.start(NodeId::A, &self.client)?;
+        // Without a connection there is no load.
+        congestion::of_port(self.bench, NodeId::A, BASE_PORT)?;
+        let before = self.link_bytes()?;
+        let started = Instant::now();
+        let ping = tools.start(NodeId::A, self.ping)?;
+        let deadline = started + requests * REQUESTS_LATE + END_LIMIT;
+        while Instant::now() < deadline && status(self.bench, NodeId::A, ping)?.is_none() {
+            let next = Instant::now() + INTERRUPT_STEP;
+            sleep_until(self.bench, self.dut.processes.iter(), next, self.interrupt)?;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let ended = tools.wait(NodeId::A, ping, left)?;
+        let duration_ns = started.elapsed().as_nanos() as u64;
+        let after = self.link_bytes()?;
+        let found = latency(NodeId::A, &ended)?;
+        let direction = self.direction.name();
+        if let Some(ended) = status(self.bench, NodeId::A, client)? {
+            let problem = format!("the load {direction} ended before the echo requests");
+            let why = Sessions::parse(&ended.stdout).err();
+            let problem = why.map_or(problem.clone(), |why| format!("{problem}: {why}"));
+            return Err(tool_error(NodeId::A, problem, &ended));
+        }
+        tools.stop(NodeId::A, client, STOP_GRACE)?;
+        tools.stop(NodeId::B, server, STOP_GRACE)?;
+        let link_bytes = [0, 1].map(|way| after[way].saturating_sub(before[way]));
+        for way in self.direction.ways() {
+            let carried = link_bytes[usize::from(*way == Way::BToA)];
+            if carried < LOAD_BYTES_LEAST {
+                return Err(failed(format!(
+                    "the load {direction} did not load the path: {carried} B crossed it {} during the requests",
+                    way.name()
+                )));
+            }
+        }
+        Ok(LoadedLatency {
+            direction: self.direction,
+            sent: found.sent,
+            received: found.received,
+            round_trips_ns: found.round_trips_ns,
+            duration_ns,
+            link_bytes,
+        })
+    }
+
+    /// Bytes that went from A's side to B's and back so far.
+    fn link_bytes(&self) -> Result<[u64; 2], TrialError> {
+        let interfaces = Counters::read(self.bench, self.dut)?.interfaces;
+        let (a, b) = self.bench.station_interfaces();
+        let ends = self.bench.cipher_ends();
+        let [there, back] = ends.unwrap_or([(NodeId::A, a), (NodeId::B, b)]);
+        Ok([there, back].map(|(node, name)| {
+            let found = interfaces.get(&format!("{}/{name}", node.name()));
+            found.map_or(0, |counters| counters.tx_bytes)
+        }))
+    }
+}
+
+fn failed(problem: String) -> TrialError {
+    TrialError::Tool {
+        node: NodeId::A.name(),
+        problem,
+    }
+}

@@ -1,0 +1,20 @@
+//! The ends of the path by the way of a transfer's payload.
+
+use campaign::plan::Way;
+use lab::NodeId;
+
+/// Returns the sending station and the receiving one.
+pub(crate) const fn ends(way: Way) -> [NodeId; 2] {
+    match way {
+        Way::AToB => [NodeId::A, NodeId::B],
+        Way::BToA => [NodeId::B, NodeId::A],
+    }
+}
+
+/// Returns the names of the gateway that seals and of the one that opens.
+pub(crate) const fn gateways(way: Way) -> [&'static str; 2] {
+    match way {
+        Way::AToB => ["gw1", "gw2"],
+        Way::BToA => ["gw2", "gw1"],
+    }
+}

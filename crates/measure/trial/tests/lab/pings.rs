@@ -1,0 +1,114 @@
+//! What a ping cell measures besides the idle path: round trips under TCP load, hops, path MTU.
+
+use crate::trials::{TestLab, cell, encrypting, lab_plan, ping};
+use campaign::plan::{Adapter, LabPlan, Measurement, TransferDirection};
+use journal::record::{Latency, Route};
+use lab::Bench;
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 3] = [
+    (
+        "round_trips_are_measured_under_each_load",
+        round_trips_are_measured_under_each_load,
+    ),
+    (
+        "hops_and_path_mtu_are_found_with_and_without_a_tunnel",
+        hops_and_path_mtu_are_found_with_and_without_a_tunnel,
+    ),
+    (
+        "a_tunnel_that_lets_long_packets_vanish_is_found",
+        a_tunnel_that_lets_long_packets_vanish_is_found,
+    ),
+];
+
+fn measured(lab: &mut TestLab, adapter: Adapter, with_load: bool) -> Latency {
+    let mut measurement = ping();
+    if let Measurement::Ping { loaded, route, .. } = &mut measurement {
+        (*loaded, *route) = (with_load, !with_load);
+    }
+    let measured = lab.measured(&cell(adapter, 1, false, measurement));
+    measured.latency().cloned().unwrap()
+}
+
+fn round_trips_are_measured_under_each_load() {
+    let mut lab = TestLab::build();
+    for adapter in [Adapter::Direct, encrypting()] {
+        let latency = measured(&mut lab, adapter, true);
+        assert_eq!((latency.sent, latency.route), (300, None));
+        let loads: Vec<TransferDirection> =
+            latency.loaded.iter().map(|one| one.direction).collect();
+        assert_eq!(
+            loads,
+            TransferDirection::ALL.map(|(_, direction)| direction)
+        );
+        let [there, back, both] = [0, 1, 2].map(|at| latency.loaded[at].link_bytes);
+        assert!(there[0] > 4 * there[1], "{there:?}");
+        assert!(back[1] > 4 * back[0], "{back:?}");
+        assert!(both[0] > 1_000_000 && both[1] > 1_000_000, "{both:?}");
+        for one in &latency.loaded {
+            assert!(one.received > 0 && one.round_trips_ns.len() as u64 == one.received);
+        }
+    }
+}
+
+fn narrow() -> LabPlan {
+    LabPlan {
+        cipher_mtu: Some(1500),
+        ..lab_plan()
+    }
+}
+
+fn route(lab: &mut TestLab, adapter: Adapter) -> Route {
+    measured(lab, adapter, false).route.unwrap()
+}
+
+fn hops_and_path_mtu_are_found_with_and_without_a_tunnel() {
+    let mut lab = TestLab::on(&narrow());
+    let direct = route(&mut lab, Adapter::Direct);
+    let addresses = direct.hops.iter().map(|hop| hop.address.as_deref());
+    let addresses: Vec<Option<&str>> = addresses.collect();
+    assert_eq!(addresses.len(), 3, "gw1, gw2 and B: {direct:?}");
+    assert_eq!(
+        (addresses[0], addresses[2]),
+        (Some("10.1.0.1"), Some("10.2.0.2"))
+    );
+    let mtus = (
+        direct.link_mtu_bytes,
+        direct.path_mtu_bytes,
+        direct.reported_mtu_bytes,
+    );
+    assert_eq!(mtus, (1500, Some(1500), None));
+    let tunnel = route(&mut lab, encrypting());
+    assert_eq!(
+        tunnel.hops.last().unwrap().address.as_deref(),
+        Some("10.2.0.2")
+    );
+    assert!(tunnel.path_mtu_bytes < Some(1500), "{tunnel:?}");
+    assert_eq!(
+        tunnel.path_mtu_bytes, tunnel.reported_mtu_bytes,
+        "{tunnel:?}"
+    );
+}
+
+/// gw1 drops the reports of its own that packets are too long.
+fn a_tunnel_that_lets_long_packets_vanish_is_found() {
+    let mut lab = TestLab::on(&narrow());
+    let with_reports = route(&mut lab, encrypting());
+    let gateway = lab::NodeId::Gw1;
+    let rules = "table ip t { chain c { type filter hook output priority 0; \
+                 icmp type destination-unreachable icmp code 4 drop; }; }";
+    let mut drop = lab::protocol::Program::new(["nft", "-f", "-"]);
+    drop.stdin = rules.to_owned();
+    let ended = lab
+        .lab
+        .node(gateway)
+        .run(drop, std::time::Duration::from_secs(5))
+        .unwrap();
+    if ended.code != Some(0) {
+        println!("SKIPPED: nft cannot filter here: {}", ended.stderr.trim());
+        return;
+    }
+    let silent = route(&mut lab, encrypting());
+    assert_eq!(silent.reported_mtu_bytes, None);
+    assert_eq!(silent.path_mtu_bytes, with_reports.path_mtu_bytes);
+}
