@@ -27,6 +27,7 @@ mod expand;
 mod file;
 mod frames;
 mod host;
+mod http;
 mod lab;
 pub mod plan;
 mod published;

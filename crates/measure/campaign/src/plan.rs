@@ -12,6 +12,7 @@ mod device;
 mod disturbed;
 mod frames;
 mod hosts;
+mod http;
 pub(crate) mod keys;
 mod mrr;
 mod order;
@@ -34,6 +35,7 @@ pub use device::{
 };
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
 pub use hosts::{Host, HostName, Hosts};
+pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 pub use keys::KeySource;
 pub use mrr::Mrr;
 pub use order::Order;
@@ -267,6 +269,8 @@ pub enum Measurement {
         /// ICMP payload in bytes.
         payload_bytes: u16,
     },
+    /// Objects over HTTP, fetched by A from B.
+    Http(HttpTest),
     /// Ethernet frames of exact size by our own generator and analyser.
     Frames(FrameTest),
     /// Operations of a crypto device.
@@ -279,7 +283,7 @@ impl Measurement {
     pub const fn tool(&self) -> Option<Tool> {
         match self {
             Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
-            Self::Ping { .. } | Self::Frames(_) | Self::Device(_) => None,
+            Self::Ping { .. } | Self::Http(_) | Self::Frames(_) | Self::Device(_) => None,
         }
     }
 
@@ -305,6 +309,7 @@ impl Measurement {
             Self::Ping {
                 count, interval_ns, ..
             } => Some(Duration::from_nanos(interval_ns) * count),
+            Self::Http(test) => Some(Duration::from_nanos(test.run_ns())),
             Self::Frames(_) | Self::Device(_) => None,
         }
     }
@@ -321,13 +326,14 @@ impl Measurement {
         }
     }
 
-    /// Short name: `tcp`, `udp`, `ping`, or that of the frame test's procedure.
+    /// Short name: `tcp`, `udp`, `ping`, `http`, or that of the frame test's procedure.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Udp { .. } => "udp",
             Self::Ping { .. } => "ping",
+            Self::Http(_) => "http",
             Self::Frames(test) => test.procedure.name(),
             Self::Device(test) => test.name(),
         }

@@ -2,6 +2,7 @@
 
 mod device;
 mod frames;
+mod http;
 
 use crate::plan::{
     Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
@@ -166,6 +167,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             let interval = print(Duration::from_nanos(*interval_ns));
             format!("ping, {count} requests of {payload_bytes} B, one every {interval}, {path}")
         }
+        Measurement::Http(test) => format!("{} on {cores}, {path}", http::in_words(test)),
         Measurement::Frames(test) => frames::in_words(test, group),
         Measurement::Device(test) => device::in_words(test),
     }

@@ -6,7 +6,8 @@ use crate::axis::{
     required_axis,
 };
 use crate::expand::{Grid, Point};
-use crate::plan::{self, Axis, Measurement, Stations};
+use crate::http::{self, HttpAxes};
+use crate::plan::{self, Axis, HttpTest, Measurement, Stations};
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -37,6 +38,7 @@ pub(crate) enum Tool {
         interval: Duration,
         payload: Vec<Spanned<u16>>,
     },
+    Http(HttpAxes),
 }
 
 /// What TCP and UDP trials have in common.
@@ -54,8 +56,12 @@ pub(crate) struct Load {
 /// Reads the keys that only one tool has; with the MTUs.
 pub(crate) type Reader = fn(&Map<'_>, &AxisValues<u16>) -> Result<Tool, Reported>;
 
-pub(crate) const TOOLS: [(&str, Reader); 3] =
-    [("tcp", |map, _| tcp(map)), ("udp", udp), ("ping", ping)];
+pub(crate) const TOOLS: [(&str, Reader); 4] = [
+    ("tcp", |map, _| tcp(map)),
+    ("udp", udp),
+    ("ping", ping),
+    ("http", |map, _| http::read(map).map(Tool::Http)),
+];
 
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const WARMUP_DEFAULT: Duration = Duration::from_secs(1);
@@ -265,6 +271,7 @@ struct Settings {
     rate: Option<u64>,
     payload: u16,
     duration: Duration,
+    http: HttpTest,
 }
 
 type Settled<'a> = Grid<'a, Settings>;
@@ -289,6 +296,7 @@ impl ToolTrial {
                 interval,
                 payload,
             } => self.ping(trial, grid, *count, *interval, payload),
+            Tool::Http(axes) => self.http(trial, grid, axes),
         }
     }
 
@@ -363,6 +371,20 @@ impl ToolTrial {
                 interval_ns: nanos(interval),
                 payload_bytes: point.payload,
             };
+            point.with(trial, false, measurement)
+        })
+    }
+
+    fn http<'a>(
+        &'a self,
+        trial: &'a Place,
+        grid: Settled<'a>,
+        axes: &'a HttpAxes,
+    ) -> Grid<'a, Point<'a>> {
+        let grid = grid.over(Axis::Cores, &axes.cores, |point, cores| point.cores = cores);
+        let grid = axes.over(grid, |point| &mut point.http);
+        self.offloads(grid).map(|point| {
+            let measurement = Measurement::Http(point.http);
             point.with(trial, false, measurement)
         })
     }

@@ -7,6 +7,7 @@ mod device;
 mod disturbed;
 mod frame_trial;
 mod frames;
+mod http;
 mod lost;
 mod measured;
 mod monitored;
@@ -28,6 +29,7 @@ pub use frame_trial::{
     LatencyTrial, RecoveryTrial, Reflection, SearchEnd, ThroughputFound,
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
+pub use http::{HttpFailure, HttpResult, HttpStored, HttpTimes, TimeBucket};
 pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
 pub use monitored::{

@@ -4,7 +4,7 @@
 //! of [`Axis`], its entry there, the key of its trial, and whatever acts on its value.
 
 use crate::plan::value::Value;
-use crate::plan::{Dut, FrameTest, LatencyPath, Measurement, Stations, Traffic};
+use crate::plan::{Dut, FrameTest, HttpTest, LatencyPath, Measurement, Stations, Traffic};
 use crate::words::{compact, compact_time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,6 +25,16 @@ pub enum Axis {
     Payload,
     Count,
     Interval,
+    Server,
+    Client,
+    Object,
+    Version,
+    Tls,
+    Store,
+    Connections,
+    TransactionsPerConnection,
+    TransactionsPerS,
+    Ramp,
     Frame,
     Ip,
     Direction,
@@ -183,7 +193,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 64] = [
+static DECLARATIONS: [Declaration; 74] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -194,6 +204,7 @@ static DECLARATIONS: [Declaration; 64] = [
             Measurement::Tcp { streams, .. } | Measurement::Udp { streams, .. } => {
                 Some(streams.into())
             }
+            Measurement::Http(test) => Some(test.streams.into()),
             _ => None,
         },
         ..declare(Axis::Streams, "streams", Unit::Plain)
@@ -212,6 +223,71 @@ static DECLARATIONS: [Declaration; 64] = [
     },
     declare(Axis::Count, "count", Unit::Plain),
     declare(Axis::Interval, "interval", Unit::Time),
+    Declaration {
+        value: |cell| Some(http(cell)?.server.name().into()),
+        column: column("http_server", "nginx, or Python's http.server"),
+        ..always(Axis::Server, "server", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.client.name().into()),
+        column: column("http_client", "open-loop, our own, or wget2"),
+        ..always(Axis::Client, "client", Unit::Plain)
+    },
+    Declaration {
+        open: "mix",
+        value: |cell| {
+            let mix = || Value::Word("mix".to_owned());
+            Some(http(cell)?.object_bytes.map_or_else(mix, Value::from))
+        },
+        column: column("object_bytes", "size of the objects of HTTP, or mix"),
+        ..always(Axis::Object, "object", Unit::Bytes)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.version.name().into()),
+        column: column("http_version", "1.1 or 2"),
+        ..always(Axis::Version, "version", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.tls.into()),
+        column: column("tls", "whether TLS 1.3 protects HTTP"),
+        ..declare(Axis::Tls, "tls", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.store.name().into()),
+        column: column("store", "where the client of HTTP puts files: ram or disk"),
+        ..declare(Axis::Store, "store", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.connections.into()),
+        column: column(
+            "connections",
+            "concurrent connections of HTTP; of wget2 files in parallel",
+        ),
+        ..declare(Axis::Connections, "connections", Unit::Plain)
+    },
+    Declaration {
+        open: "unlimited",
+        value: |cell| Some(http(cell)?.transactions_per_connection?.into()),
+        column: column(
+            "transactions_per_connection",
+            "after which the client of HTTP closes it; empty: never",
+        ),
+        ..declare(
+            Axis::TransactionsPerConnection,
+            "transactions-per-connection",
+            Unit::Plain,
+        )
+    },
+    Declaration {
+        open: "max",
+        value: |cell| Some(http(cell)?.transactions_per_s?.into()),
+        column: column(
+            "intended_transactions_per_s",
+            "of the open-loop client; empty: closed loop",
+        ),
+        ..declare(Axis::TransactionsPerS, "transactions-per-s", Unit::Plain)
+    },
+    declare(Axis::Ramp, "ramp", Unit::Time),
     Declaration {
         value: |cell| Some(traffic(cell)?.frames.mix.clone().into()),
         ..always(Axis::Frame, "frame", Unit::Bytes)
@@ -370,6 +446,13 @@ static DECLARATIONS: [Declaration; 64] = [
     declare(Axis::Tune, "tune", Unit::Plain),
     declare(Axis::Tool, "tool", Unit::Plain),
 ];
+
+const fn http<'a>(cell: &Conditions<'a>) -> Option<&'a HttpTest> {
+    match cell.measurement {
+        Measurement::Http(test) => Some(test),
+        _ => None,
+    }
+}
 
 const fn traffic<'a>(cell: &Conditions<'a>) -> Option<&'a Traffic> {
     match cell.measurement {
