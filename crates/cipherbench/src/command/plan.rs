@@ -71,7 +71,7 @@ fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, Co
         None => cores,
     };
     let commands = trial::commands(cell, &trial::parameters(cell), target, cores)?;
-    let words = |program: Program| program.argv;
+    let words = |program: Program| trial::words(&program);
     Ok(commands
         .servers
         .into_iter()

@@ -40,4 +40,4 @@ pub use file::{Campaign, Input, from_text, load, load_input};
 pub use host::HostFacts;
 pub use lab::{LabFile, lab_from_text, load_lab};
 pub use plan::Plan;
-pub use text::{in_words, to_text};
+pub use text::{http_in_words, in_words, to_text};

@@ -4,6 +4,8 @@ mod device;
 mod frames;
 mod http;
 
+pub use http::in_words as http_in_words;
+
 use crate::plan::{
     Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
 };

@@ -19,11 +19,8 @@ use tokio::task::{JoinSet, LocalSet};
 /// otherwise take all of the client's time.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Fetches as specified, and returns what was counted.
-///
-/// # Errors
-/// [`HttpError`] when it cannot begin. Failed transactions are part of the result.
-pub fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
+/// Fetches as specified, and returns what was counted: failed transactions are part of it.
+pub(crate) fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
     match spec.test.client {
         HttpClient::Wget2 => wget2::fetch(spec),
         HttpClient::OpenLoop => open_loop(spec),

@@ -1,8 +1,7 @@
 //! Application traffic over HTTP, with the terms of RFC 9411: one station's part in one trial.
 //!
-//! `cipherbench http` reads a [`Spec`] as JSON and either serves objects by a real server
-//! ([`serve`]) or fetches them and prints an [`HttpResult`](journal::record::HttpResult) as JSON
-//! ([`fetch`]). The content of every object is known to both ends ([`object`]), so the client proves
+//! `cipherbench http` reads a [`Spec`] as JSON and either serves objects by a real server or fetches
+//! them and prints an [`HttpResult`](journal::record::HttpResult) as JSON ([`play`]). The content of every object is known to both ends ([`object`]), so the client proves
 //! each byte.
 //!
 //! It looks at no link and judges nothing: `trial` compares its counts with those of the path.
@@ -15,6 +14,7 @@ mod http1;
 mod http2;
 mod limits;
 pub mod object;
+mod play;
 mod schedule;
 mod server;
 mod spec;
@@ -22,7 +22,6 @@ mod tally;
 mod wget2;
 
 pub use certificate::{Certificate, issue};
-pub use client::fetch;
 pub use error::HttpError;
-pub use server::serve;
-pub use spec::{Fetch, SERVER_NAME, Serve, Spec};
+pub use play::play;
+pub use spec::{Fetch, Identity, SERVER_NAME, Serve, Spec};

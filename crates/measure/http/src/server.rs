@@ -25,10 +25,7 @@ const OBJECTS: &str = "/mnt/objects";
 const OTHER_BYTES: u64 = 64 << 20;
 
 /// Becomes the server.
-///
-/// # Errors
-/// [`HttpError::System`].
-pub fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
+pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
     let sizes = spec.test.objects();
     let bytes = sizes.iter().sum::<u64>() + OTHER_BYTES;
     own_mounts()?;

@@ -23,10 +23,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Bytes of a batch, about: starting wget2 is then a small part of its time.
-const BATCH_BYTES: u64 = 128 << 20;
-/// Files of a batch, at most.
+/// Time that a batch should take, at most: starting wget2 is then a small part of it.
+const BATCH_NS: u64 = 500_000_000;
+/// Batches that the sustain phase has room for, at least.
+const BATCHES_LEAST: u64 = 4;
+/// Files and bytes of a batch, at most.
 const BATCH_FILES: u64 = 2000;
+const BATCH_BYTES: u64 = 256 << 20;
 /// Times that a batch is written directly; the median counts.
 const DIRECT_WRITES: usize = 3;
 
@@ -36,6 +39,9 @@ struct Rig<'a> {
     folder: PathBuf,
     files: PathBuf,
     list: PathBuf,
+    /// Mean size of an object.
+    object_bytes: u64,
+    /// Files of the next batch.
     batch: usize,
 }
 
@@ -54,23 +60,25 @@ pub(crate) fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
         .prefix("cipherbench-http-")
         .tempdir()
         .map_err(HttpError::system("create a folder for files"))?;
-    let rig = Rig::new(spec, folder.path())?;
+    let mut rig = Rig::new(spec, folder.path())?;
     let phases = Phases::of(&spec.test);
     let started = Instant::now();
     let mut result = HttpResult::default();
     let mut stored = HttpStored::default();
     loop {
         let begun_ns = started.elapsed().as_nanos() as u64;
-        if begun_ns >= phases.sustain().end {
+        // One batch counts, however slow they are.
+        if begun_ns >= phases.sustain().end && result.duration_ns > 0 {
             break;
         }
         let batch = rig.fetch(&mut result)?;
-        if phases.sustain().contains(&begun_ns) {
+        if begun_ns >= phases.sustain().start {
             result.duration_ns += batch.wall_ns;
             result.transactions += batch.transactions;
             result.object_bytes += batch.bytes;
             stored.client_cpu_ns += batch.cpu_ns;
         }
+        rig.size_next(&batch);
     }
     stored.direct_bytes_per_s = rig.direct()?;
     result.stored = Some(stored);
@@ -85,9 +93,6 @@ impl<'a> Rig<'a> {
             .map(|(number, &bytes)| Object::new(number, bytes))
             .collect();
         let files = folder.join("files");
-        let mean = (sizes.iter().sum::<u64>() / sizes.len().max(1) as u64).max(1);
-        let least = u64::from(spec.test.connections);
-        let batch = (BATCH_BYTES / mean).clamp(least, BATCH_FILES.max(least));
         let prepare = || -> io::Result<()> {
             fs::create_dir(&files)?;
             fs::write(folder.join("hosts"), format!("{} {SERVER_NAME}\n", spec.server.ip()))?;
@@ -102,17 +107,27 @@ impl<'a> Rig<'a> {
         if spec.test.store == Store::Ram {
             ram_disk(&files, spec.store_bytes)?;
         }
-        let rig = Self {
+        Ok(Self {
             spec,
             objects,
             list: folder.join("list"),
             folder: folder.to_owned(),
             files,
-            // No more than BATCH_FILES, or the connections of a campaign.
-            batch: batch as usize,
-        };
-        rig.write_list().map_err(HttpError::system("write the list of URLs"))?;
-        Ok(rig)
+            object_bytes: sizes.iter().sum::<u64>() / sizes.len().max(1) as u64,
+            batch: spec.test.connections as usize,
+        })
+    }
+
+    /// Sizes the next batch by the rate of the last one; each has a file for each connection.
+    fn size_next(&mut self, last: &Batch) {
+        let least = u64::from(self.spec.test.connections);
+        let batch_ns = BATCH_NS.min(self.spec.test.duration_ns / BATCHES_LEAST);
+        let files = u128::from(last.transactions) * u128::from(batch_ns);
+        let files = files / u128::from(last.wall_ns.max(1));
+        let most = BATCH_FILES.min(BATCH_BYTES / self.object_bytes.max(1));
+        let files = u64::try_from(files).unwrap_or(most).min(most);
+        // No more than BATCH_FILES, or the connections of a campaign.
+        self.batch = files.max(least) as usize;
     }
 
     /// Each URL has its own query, so that each file has its own name.
@@ -149,6 +164,8 @@ impl<'a> Rig<'a> {
     }
 
     fn fetch(&self, result: &mut HttpResult) -> Result<Batch, HttpError> {
+        let written = self.write_list();
+        written.map_err(HttpError::system("write the list of URLs"))?;
         let cpu_before = children_cpu_ns()?;
         let begun = Instant::now();
         let mut command = self.command();

@@ -10,6 +10,7 @@ mod device;
 mod disturbed;
 mod figure;
 mod frames;
+mod http;
 mod monitored;
 mod soak;
 
@@ -96,7 +97,7 @@ const CELL: &[Declared] = &[
     }),
     (
         "protocol",
-        "tcp, udp, ping, a frame test's procedure, or of crypto devices kat, speed or fatigue",
+        "tcp, udp, ping, http, a frame test's procedure, or of crypto devices kat, speed or fatigue",
         |row| Some(row.cell.protocol.clone()),
     ),
 ];
@@ -256,6 +257,7 @@ fn columns() -> Vec<Column> {
     declared(CELL)
         .chain(axes(true))
         .chain(declared(TRIAL))
+        .chain(declared(http::COLUMNS))
         .chain(declared(frames::TRAFFIC))
         .chain(axes(false))
         .chain(declared(frames::COLUMNS))

@@ -25,6 +25,7 @@ mod drift;
 mod estimate;
 mod frames;
 mod goodput;
+mod http;
 mod hybrids;
 mod keys;
 mod latency;
@@ -51,6 +52,7 @@ pub use bulk::{Bulk, CpuResult, Datagrams};
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
+pub use http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
 pub use device::{
     Course, Crossover, CrossoverPoint, DeviceAxis, DeviceCell, DeviceComparison, DeviceCurve,
     DeviceFigures, DeviceGain, DeviceMember, DeviceOutcome, DevicePointResult, DeviceSeries,

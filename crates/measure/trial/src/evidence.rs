@@ -14,6 +14,7 @@ mod crossing;
 mod failure;
 mod frames;
 mod gateway;
+mod http;
 mod link;
 mod machine;
 mod number;
@@ -32,7 +33,8 @@ pub(crate) use places::Ends;
 
 use crate::command::Commands;
 use crate::transfer::Totals;
-use journal::record::{Check, Explanation, Latency, Transfer};
+use journal::record::{Check, Explanation, HttpResult, Latency, Transfer};
+use lab::NodeId;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
 /// What a frame has around its IP packet.
@@ -72,18 +74,40 @@ pub enum Load<'a> {
         /// ICMP payload of each.
         payload_bytes: u16,
     },
+    /// Transactions over HTTP.
+    Http(&'a HttpResult),
 }
 
-/// Interfaces of the path, as `node/interface`.
+/// Interfaces of the path, as `node/interface`, in the direction of the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Station A's.
-    pub a: String,
-    /// Those that send what comes from A's side, and from B's, to the other gateway; `None` where
-    /// the path between the gateways is not observed.
+    /// That of the station that sends the payload.
+    pub source: String,
+    /// Those that send what comes from the source's side, and from the sink's, to the other gateway;
+    /// `None` where the path between the gateways is not observed.
     pub cipher: Option<[String; 2]>,
-    /// Station B's.
-    pub b: String,
+    /// That of the station that receives it.
+    pub sink: String,
+}
+
+impl Interfaces {
+    /// The stations that send and receive the payload: `a` and `b`, or `b` and `a`.
+    fn stations(&self) -> [&'static str; 2] {
+        let [a, b] = [NodeId::A.name(), NodeId::B.name()];
+        match self.source.split_once('/') {
+            Some((node, _)) if node == b => [b, a],
+            _ => [a, b],
+        }
+    }
+
+    /// The gateways in the direction of the payload.
+    fn gateways(&self) -> [&'static str; 2] {
+        let [a, _] = self.stations();
+        match a == NodeId::A.name() {
+            true => [NodeId::Gw1.name(), NodeId::Gw2.name()],
+            false => [NodeId::Gw2.name(), NodeId::Gw1.name()],
+        }
+    }
 }
 
 /// Makes every check that applies to a trial by tools, in the order of the path.
@@ -101,6 +125,8 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
         tool::tool_agrees_with_itself(observed),
         tool::offered_as_intended(observed),
         tool::station_kept_up(observed),
+        http::transactions_succeeded(observed),
+        http::schedule_kept(observed),
         link::station_interfaces_agree(observed),
         crossing::packets_cross_once(observed),
     ];

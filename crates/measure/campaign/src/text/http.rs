@@ -7,7 +7,8 @@ use units::human::counted;
 use units::time::print;
 
 /// A trial over HTTP in words, without cores and path.
-pub(super) fn in_words(test: &HttpTest) -> String {
+#[must_use]
+pub fn in_words(test: &HttpTest) -> String {
     let HttpTest {
         server,
         client,

@@ -4,7 +4,7 @@ use super::find;
 use super::install;
 use crate::{Node, Result};
 use campaign::plan::{
-    Adapter, Cell, DeviceKind, Element, GatewayPeer, IkeAuth, LabKind, LabPlan, Measurement, Tool,
+    Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan, Measurement, Tool,
     WireGuardProgram,
 };
 use serde::Serialize;
@@ -131,11 +131,10 @@ fn missing_where(
                 add(program, format!("DUT {}", cell.dut.name), cell, false);
             }
         }
-        if let Some(program) = of_measurement(&cell.measurement)
-            && role.has_nodes(lab)
-            && is_missing(program)
-        {
-            add(program, cell.measurement.name().to_owned(), cell, false);
+        for program in of_measurement(&cell.measurement) {
+            if role.has_nodes(lab) && is_missing(program) {
+                add(program, cell.measurement.name().to_owned(), cell, false);
+            }
         }
     }
     all
@@ -212,15 +211,19 @@ pub(crate) const fn of_wireguard(program: WireGuardProgram) -> Option<&'static s
     }
 }
 
-/// The program that measures; `None` where that is this one.
-fn of_measurement(measurement: &Measurement) -> Option<&'static str> {
+/// The programs that measure, besides this one.
+fn of_measurement(measurement: &Measurement) -> Vec<&'static str> {
     match measurement {
-        Measurement::Tcp { tool, .. } | Measurement::Udp { tool, .. } => Some(match tool {
+        Measurement::Tcp { tool, .. } | Measurement::Udp { tool, .. } => vec![match tool {
             Tool::Iperf3 => "iperf3",
             Tool::Iperf2 => "iperf",
-        }),
-        Measurement::Ping { .. } => Some("ping"),
-        Measurement::Frames(_) | Measurement::Device(_) => None,
+        }],
+        Measurement::Ping { .. } => vec!["ping"],
+        Measurement::Http(test) => match test.client {
+            HttpClient::OpenLoop => vec![test.server.program()],
+            HttpClient::Wget2 => vec![test.server.program(), "wget2"],
+        },
+        Measurement::Frames(_) | Measurement::Device(_) => Vec::new(),
     }
 }
 

@@ -11,17 +11,17 @@ use units::human;
 pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     let names = &observed.interfaces;
     let cipher = names.cipher.iter().flatten();
-    let ends: Vec<&String> = [&names.a, &names.b].into_iter().chain(cipher).collect();
+    let ends: Vec<&String> = [&names.source, &names.sink].into_iter().chain(cipher).collect();
     observed.path.offloads_as_asked(&ends)
 }
 
-/// What A's interface sent and B's received fits what the tools say they sent and received.
+/// What the source's interface sent and the sink's received fits what the tools say they sent and received.
 pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Check> {
     let names = &observed.interfaces;
-    let source = carried(observed, &names.a, Place::Source, "sent", |found| {
+    let source = carried(observed, &names.source, Place::Source, "sent", |found| {
         found.tx_bytes
     });
-    let sink = carried(observed, &names.b, Place::Sink, "received", |found| {
+    let sink = carried(observed, &names.sink, Place::Sink, "received", |found| {
         found.rx_bytes
     });
     let detail = format!("{}; {}; {}", payload(observed), source.detail, sink.detail);
@@ -29,7 +29,7 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
     check("station-interfaces-agree", failure, detail)
 }
 
-/// What gw1 sent to the cipher link fits what the tools carried, encapsulation included.
+/// What the first gateway sent to the cipher link fits what the tools carried, encapsulation included.
 pub(super) fn cipher_link_amount(observed: &ToolObserved<'_>) -> Option<Check> {
     let [name, _] = observed.interfaces.cipher.as_ref()?;
     let link = carried(observed, name, Place::Cipher, "sent", |found| {
@@ -135,6 +135,7 @@ fn payload(observed: &ToolObserved<'_>) -> String {
             let (sent, received) = (latency.sent, latency.received);
             format!("ping sent {sent} requests of {payload_bytes} B and got {received} replies")
         }
+        Load::Http(http) => format!("the client received {} B in all", http.received_bytes),
     }
 }
 
@@ -146,9 +147,10 @@ pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
     let carried = received_ip_bytes(observed);
     let mut differences = Vec::new();
     let mut said = Vec::new();
+    let [first, second] = observed.interfaces.gateways();
     for (gateway, way, payload_counter) in [
-        ("gw1", "took in", "clear_rx_bytes"),
-        ("gw2", "put out", "clear_tx_bytes"),
+        (first, "took in", "clear_rx_bytes"),
+        (second, "put out", "clear_tx_bytes"),
     ] {
         let Some(gateway) = Gateway::of(observed.path.dut_counters, gateway) else {
             return check(

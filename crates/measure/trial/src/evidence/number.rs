@@ -85,7 +85,8 @@ pub(super) fn cipher_link_frames(observed: &ToolObserved<'_>) -> Option<Check> {
     let settings = path.settings.filter(|_| applies(path))?;
     let mut words = Vec::new();
     let mut failure = None;
-    for (name, [from, to]) in interfaces.iter().zip([["a", "b"], ["b", "a"]]) {
+    let [source, sink] = observed.interfaces.stations();
+    for (name, [from, to]) in interfaces.iter().zip([[source, sink], [sink, source]]) {
         let sent = settings.ip_packets_sent(from)?;
         let received = settings.ip_packets_received(to)?;
         let crossed = path.counters.get(name)?.tx_packets;

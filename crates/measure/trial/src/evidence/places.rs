@@ -269,10 +269,10 @@ impl Line {
     /// Adds what the kernels of the stations sent and received, where the tools used the path's own
     /// interfaces.
     fn kernels(&mut self, settings: Option<&PathSettings>, tools: &Interfaces, names: &[String]) {
-        let ends = (names.first(), names.last());
-        let (from, to) = match ends {
-            (Some(from), Some(to)) if *from == tools.a && *to == tools.b => ("a", "b"),
-            (Some(from), Some(to)) if *from == tools.b && *to == tools.a => ("b", "a"),
+        let [source, sink] = tools.stations();
+        let (from, to) = match (names.first(), names.last()) {
+            (Some(from), Some(to)) if *from == tools.source && *to == tools.sink => (source, sink),
+            (Some(from), Some(to)) if *from == tools.sink && *to == tools.source => (sink, source),
             _ => return,
         };
         let Some(settings) = settings else { return };

@@ -157,9 +157,9 @@ impl Path {
 /// Tools at the ends of the path.
 fn tools() -> Ends<'static> {
     static ENDS: LazyLock<Interfaces> = LazyLock::new(|| Interfaces {
-        a: "a/a0".into(),
+        source: "a/a0".into(),
         cipher: None,
-        b: "b/b0".into(),
+        sink: "b/b0".into(),
     });
     Ends::Tools(&ENDS)
 }

@@ -264,9 +264,9 @@ impl Fixture {
             },
         };
         let interfaces = Interfaces {
-            a: "a/a0".to_owned(),
+            source: "a/a0".to_owned(),
             cipher: Some(["gw1/w0", "gw2/w1"].map(str::to_owned)),
-            b: "b/b0".to_owned(),
+            sink: "b/b0".to_owned(),
         };
         let mut markers = vec![self.commands.marker.clone()];
         markers.retain(|marker| !marker.is_empty());
