@@ -5,8 +5,8 @@ use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use journal::record::{
     DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Disturbance, FatigueSegment, Figures,
-    FrameFound, FrameResult, HttpResult, KatOutcome, KatRow, Latency, Measured, Outcome, SoakSegment,
-    SpeedTrial, ToolParameters, Transfer, TrialRecord, in_brief,
+    FrameFound, FrameResult, HttpResult, KatOutcome, KatRow, Latency, Measured, Outcome,
+    SoakSegment, SpeedTrial, ToolParameters, Transfer, TrialRecord, in_brief,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -61,9 +61,7 @@ pub(crate) fn client_config(
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| refused(&error))?;
-    let mut config = builder
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))

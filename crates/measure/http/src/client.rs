@@ -137,10 +137,7 @@ fn run(client: Client, (thread, threads): (u16, u16)) -> Result<Tally, HttpError
     Ok(tally)
 }
 
-async fn connections(
-    client: &Rc<Client>,
-    (thread, threads): (u16, u16),
-) -> std::io::Result<()> {
+async fn connections(client: &Rc<Client>, (thread, threads): (u16, u16)) -> std::io::Result<()> {
     let all = client.spec.test.connections;
     let mut tasks = JoinSet::new();
     for number in (u32::from(thread)..all).step_by(threads.into()) {

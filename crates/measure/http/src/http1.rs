@@ -47,7 +47,9 @@ pub(crate) async fn run(client: Rc<Client>, share: f64) {
                 client.failed(why).await;
             }
         }
-        let used_up = connection.as_ref().is_some_and(|it| client.is_used_up(it.used));
+        let used_up = connection
+            .as_ref()
+            .is_some_and(|it| client.is_used_up(it.used));
         if used_up && let Some(connection) = &mut connection {
             // The server closes, so that its side keeps the port in TIME-WAIT.
             let _ = connection.ended(&mut timer).await;
@@ -86,9 +88,14 @@ async fn transact(
     let request = requests.of_object(object, client.is_used_up(connection.used));
     timer.begin();
     let stream = &mut connection.stream;
-    stream.write_all(request).await.map_err(|error| of_io(&error))?;
+    stream
+        .write_all(request)
+        .await
+        .map_err(|error| of_io(&error))?;
     stream.flush().await.map_err(|error| of_io(&error))?;
-    connection.response(client, timer, &client.objects[object]).await
+    connection
+        .response(client, timer, &client.objects[object])
+        .await
 }
 
 /// The requests of all objects.
@@ -106,7 +113,12 @@ impl Requests {
         let numbers = 0..client.objects.len();
         Self {
             requests: numbers
-                .map(|number| [request(number, ""), request(number, "Connection: close\r\n")])
+                .map(|number| {
+                    [
+                        request(number, ""),
+                        request(number, "Connection: close\r\n"),
+                    ]
+                })
                 .collect(),
         }
     }
@@ -343,9 +355,15 @@ mod tests {
     fn what_is_not_the_object_has_its_reason() {
         let failure = |bytes: &[u8]| taken(&[bytes]).unwrap_err();
         let head = |head: &str| failure(format!("{head}\r\n\r\n").as_bytes());
-        assert_eq!(head("HTTP/1.1 404 No\r\nContent-Length: 64"), HttpFailure::Status);
+        assert_eq!(
+            head("HTTP/1.1 404 No\r\nContent-Length: 64"),
+            HttpFailure::Status
+        );
         assert_eq!(head("HTTP/1.1 304 Not Modified"), HttpFailure::Status);
-        assert_eq!(head("HTTP/1.1 200 OK\r\nContent-Length: 63"), HttpFailure::WrongLength);
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\nContent-Length: 63"),
+            HttpFailure::WrongLength
+        );
         assert_eq!(head("HTTP/1.1 200 OK"), HttpFailure::WrongLength);
         let cached = "HTTP/1.1 200 OK\r\nAge: 3\r\nContent-Length: 64";
         assert_eq!(head(cached), HttpFailure::Cached);

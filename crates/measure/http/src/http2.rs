@@ -68,7 +68,11 @@ async fn transact(
     object: usize,
 ) -> Result<(u64, u64), HttpFailure> {
     let mut sender = sender(client, connection).await?;
-    let scheme = if client.tls.is_some() { "https" } else { "http" };
+    let scheme = if client.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
     let name = Object::name(object);
     let request = Request::get(format!("{scheme}://{SERVER_NAME}/{name}")).body(Empty::new());
     let request = request.map_err(|_| HttpFailure::Protocol)?;

@@ -118,9 +118,8 @@ fn nginx_configuration(spec: &Serve) -> String {
         ),
         None => String::new(),
     };
-    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|of| {
-        format!("{of}_temp_path {FOLDER}/{of};")
-    });
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|of| format!("{of}_temp_path {FOLDER}/{of};"));
     format!(
         "user root root;\n\
          worker_processes {};\n\

@@ -67,8 +67,12 @@ impl Tally {
             self.object_bytes += times.object_bytes;
         }
         if sustain.contains(&begin_ns) {
-            times.first.saturating_record(first_ns.saturating_sub(begin_ns).max(1));
-            times.last.saturating_record(last_ns.saturating_sub(begin_ns).max(1));
+            times
+                .first
+                .saturating_record(first_ns.saturating_sub(begin_ns).max(1));
+            times
+                .last
+                .saturating_record(last_ns.saturating_sub(begin_ns).max(1));
         }
     }
 

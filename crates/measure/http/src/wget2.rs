@@ -95,12 +95,21 @@ impl<'a> Rig<'a> {
         let files = folder.join("files");
         let prepare = || -> io::Result<()> {
             fs::create_dir(&files)?;
-            fs::write(folder.join("hosts"), format!("{} {SERVER_NAME}\n", spec.server.ip()))?;
+            fs::write(
+                folder.join("hosts"),
+                format!("{} {SERVER_NAME}\n", spec.server.ip()),
+            )?;
             if let Some(authority) = &spec.authority {
                 fs::write(folder.join("ca.pem"), authority)?;
             }
             let none: Option<&str> = None;
-            mount(Some(&folder.join("hosts")), "/etc/hosts", none, MsFlags::MS_BIND, none)?;
+            mount(
+                Some(&folder.join("hosts")),
+                "/etc/hosts",
+                none,
+                MsFlags::MS_BIND,
+                none,
+            )?;
             Ok(())
         };
         prepare().map_err(HttpError::system("prepare the folder of wget2"))?;
@@ -132,7 +141,11 @@ impl<'a> Rig<'a> {
 
     /// Each URL has its own query, so that each file has its own name.
     fn write_list(&self) -> io::Result<()> {
-        let scheme = if self.spec.authority.is_some() { "https" } else { "http" };
+        let scheme = if self.spec.authority.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         let port = self.spec.server.port();
         let url = |at: usize| {
             let name = Object::name(at % self.objects.len());
@@ -144,8 +157,19 @@ impl<'a> Rig<'a> {
     fn command(&self) -> Command {
         let mut command = Command::new("wget2");
         command
-            .args(["--quiet", "--tries=1", "--no-hsts", "--no-hpkp", "--no-ocsp"])
-            .args(["--no-ocsp-stapling", "--no-robots", "--no-proxy", "--no-config"])
+            .args([
+                "--quiet",
+                "--tries=1",
+                "--no-hsts",
+                "--no-hpkp",
+                "--no-ocsp",
+            ])
+            .args([
+                "--no-ocsp-stapling",
+                "--no-robots",
+                "--no-proxy",
+                "--no-config",
+            ])
             .arg(format!("--max-threads={}", self.spec.test.connections))
             .arg(match self.spec.test.version {
                 HttpVersion::Http1 => "--no-http2",
@@ -199,9 +223,8 @@ impl<'a> Rig<'a> {
             }
         }
         result.received_bytes += bytes;
-        let removed = fs::read_dir(&self.files).and_then(|mut entries| {
-            entries.try_for_each(|entry| fs::remove_file(entry?.path()))
-        });
+        let removed = fs::read_dir(&self.files)
+            .and_then(|mut entries| entries.try_for_each(|entry| fs::remove_file(entry?.path())));
         removed.map_err(HttpError::system("remove files"))?;
         Ok(Batch {
             wall_ns,
@@ -232,7 +255,9 @@ impl<'a> Rig<'a> {
     fn direct(&self) -> Result<u64, HttpError> {
         let mut rates = [0; DIRECT_WRITES];
         for rate in &mut rates {
-            *rate = self.write_batch().map_err(HttpError::system("write files directly"))?;
+            *rate = self
+                .write_batch()
+                .map_err(HttpError::system("write files directly"))?;
         }
         rates.sort_unstable();
         Ok(rates[DIRECT_WRITES / 2])

@@ -232,8 +232,7 @@ fn nginx_in_all_ways() {
         let [times] = &found.objects[..] else {
             panic!("{found:#?}")
         };
-        let timed =
-            |buckets: &[TimeBucket]| buckets.iter().map(|bucket| bucket.count).sum::<u64>();
+        let timed = |buckets: &[TimeBucket]| buckets.iter().map(|bucket| bucket.count).sum::<u64>();
         assert!(timed(&times.first_byte) > 0);
         assert_eq!(timed(&times.first_byte), timed(&times.last_byte));
     }

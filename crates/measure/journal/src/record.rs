@@ -51,8 +51,8 @@ use std::collections::BTreeMap;
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
 /// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
-/// 6: checksums.
-pub const FORMAT_VERSION: u32 = 6;
+/// 6: checksums. 7: HTTP.
+pub const FORMAT_VERSION: u32 = 7;
 
 /// The first version whose lines have checksums.
 pub const FORMAT_CHECKED: u32 = 6;

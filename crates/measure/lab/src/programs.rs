@@ -49,12 +49,7 @@ pub(crate) const KNOWN: &[Known] = &[
         Packages("iperf3"),
     )
     .always_needed(),
-    program(
-        "nginx",
-        "-v",
-        "a server of HTTP",
-        Packages("nginx-light"),
-    ),
+    program("nginx", "-v", "a server of HTTP", Packages("nginx-light")),
     program(
         "python3",
         "--version",

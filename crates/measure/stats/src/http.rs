@@ -219,3 +219,124 @@ fn percentiles<'t>(
         max_ns: pooled.at(0),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use campaign::plan::{Adapter, Dut, HttpClient, Measurement, Stations};
+    use journal::record::{Cpu, Figures, HttpStored};
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn cell(test: HttpTest) -> Cell {
+        Cell {
+            id: "http/direct".into(),
+            group: "http".into(),
+            coordinates: Vec::new(),
+            dut: Dut {
+                name: "direct".into(),
+                adapter: Adapter::Direct,
+            },
+            stations: Some(Stations {
+                mtu: 1500,
+                cores: 1,
+                offloads: true,
+            }),
+            measurement: Measurement::Http(test),
+            tune: false,
+            estimate_ns: 0,
+            calibration: false,
+        }
+    }
+
+    fn result() -> HttpResult {
+        let bucket = |upto_ns, count| TimeBucket { upto_ns, count };
+        HttpResult {
+            duration_ns: SECOND_NS,
+            transactions: 100,
+            object_bytes: 100 << 10,
+            connections: Some(2),
+            connections_most: Some(2),
+            attempted: 150,
+            received_bytes: 160 << 10,
+            connections_in_all: 3,
+            objects: vec![HttpTimes {
+                object_bytes: 1024,
+                first_byte: vec![bucket(1000, 60), bucket(2000, 40)],
+                last_byte: vec![bucket(2000, 99), bucket(9000, 1)],
+            }],
+            ..HttpResult::default()
+        }
+    }
+
+    /// The figures of two repeats with this CPU time of the stations.
+    fn figures(test: HttpTest, http: &HttpResult, [a_ns, b_ns]: [u64; 2]) -> HttpFigures {
+        let measured = Measured {
+            figures: Figures::Http(Box::new(http.clone())),
+            cpu: Cpu {
+                wall_ns: SECOND_NS,
+                station_a_ns: a_ns,
+                station_b_ns: b_ns,
+                ..Cpu::default()
+            },
+            ..Measured::default()
+        };
+        HttpFigures::of(&cell(test), &test, &[(1, &measured), (2, &measured)]).unwrap()
+    }
+
+    #[test]
+    fn rates_are_of_the_sustain_phase_and_times_are_pooled() {
+        let found = figures(HttpTest::default(), &result(), [0, 0]);
+        assert!((found.transactions_per_s.mean - 100.0).abs() < 1e-9);
+        assert!((found.object_throughput_bps.mean - 819_200.0).abs() < 1e-6);
+        assert!((found.connections_per_s.unwrap().mean - 2.0).abs() < 1e-9);
+        assert_eq!(found.transactions_attempted, 300);
+        let [times] = &found.times[..] else {
+            panic!("{:?}", found.times)
+        };
+        assert_eq!(times.first_byte.n, 200);
+        assert_eq!(times.first_byte.p50_ns, 1000);
+        assert_eq!(times.first_byte.p90_ns, Some(2000));
+        assert_eq!(times.first_byte.p99_9_ns, None);
+        assert_eq!(
+            (times.last_byte.p99_ns, times.last_byte.max_ns),
+            (Some(2000), 9000)
+        );
+    }
+
+    #[test]
+    fn the_first_of_what_is_full_is_the_limit() {
+        let full = SECOND_NS * 95 / 100;
+        let limit = |test, cpu| figures(test, &result(), cpu).limit;
+        let test = HttpTest::default();
+        assert_eq!(limit(test, [0, 0]), HttpLimit::Path);
+        assert_eq!(limit(test, [full, 0]), HttpLimit::Client);
+        assert_eq!(limit(test, [full, full]), HttpLimit::Server);
+        let open_loop = HttpTest {
+            transactions_per_s: Some(100),
+            ..test
+        };
+        assert_eq!(limit(open_loop, [full, full]), HttpLimit::IntendedRate);
+    }
+
+    #[test]
+    fn files_that_arrive_as_fast_as_the_store_takes_them_are_limited_by_it() {
+        let limit = |store, direct_bytes_per_s| {
+            let test = HttpTest {
+                client: HttpClient::Wget2,
+                store,
+                ..HttpTest::default()
+            };
+            let stored = Some(HttpStored {
+                client_cpu_ns: SECOND_NS / 10,
+                direct_bytes_per_s,
+            });
+            let http = HttpResult { stored, ..result() };
+            // Comparing files takes CPU time that is not wget2's.
+            figures(test, &http, [SECOND_NS, 0]).limit
+        };
+        assert_eq!(limit(Store::Disk, 110 << 10), HttpLimit::Disk);
+        assert_eq!(limit(Store::Ram, 110 << 10), HttpLimit::RamDisk);
+        assert_eq!(limit(Store::Disk, 200 << 10), HttpLimit::Path);
+    }
+}

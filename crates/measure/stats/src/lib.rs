@@ -52,7 +52,6 @@ pub use bulk::{Bulk, CpuResult, Datagrams};
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
-pub use http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
 pub use device::{
     Course, Crossover, CrossoverPoint, DeviceAxis, DeviceCell, DeviceComparison, DeviceCurve,
     DeviceFigures, DeviceGain, DeviceMember, DeviceOutcome, DevicePointResult, DeviceSeries,
@@ -73,6 +72,7 @@ pub use frames::{
     ThroughputResult, TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
 };
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
+pub use http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
 pub use latency::{Distribution, LatencyResult, Pooled, percentile};

@@ -242,9 +242,7 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
         Measurement::Ping { .. }
         | Measurement::Http(_)
         | Measurement::Frames(_)
-        | Measurement::Device(_) => {
-            ToolParameters::default()
-        }
+        | Measurement::Device(_) => ToolParameters::default(),
     }
 }
 

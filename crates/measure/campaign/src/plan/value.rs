@@ -1,7 +1,8 @@
 //! Values on axes.
 
 use crate::plan::{
-    Direction, HttpClient, HttpServer, HttpVersion, IpVersion, LatencyPath, Ports, Store, Tool, Workers,
+    Direction, HttpClient, HttpServer, HttpVersion, IpVersion, LatencyPath, Ports, Store, Tool,
+    Workers,
 };
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};

@@ -28,7 +28,11 @@ pub fn in_words(test: &HttpTest) -> String {
         None => "objects of 1, 16, 64 and 256 KiB in turn".to_owned(),
     };
     let tls = if tls { " over TLS 1.3" } else { "" };
-    let mut words = format!("HTTP/{}{tls}, {objects} from {}", version.name(), server.name());
+    let mut words = format!(
+        "HTTP/{}{tls}, {objects} from {}",
+        version.name(),
+        server.name()
+    );
     match client {
         HttpClient::OpenLoop => {
             words += &format!(" by {}", counted(connections, "connection"));
@@ -55,9 +59,5 @@ pub fn in_words(test: &HttpTest) -> String {
         }
     }
     let time = |ns| print(Duration::from_nanos(ns));
-    words + &format!(
-        ", {} between ramps of {}",
-        time(duration_ns),
-        time(ramp_ns)
-    )
+    words + &format!(", {} between ramps of {}", time(duration_ns), time(ramp_ns))
 }

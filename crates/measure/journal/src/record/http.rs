@@ -39,7 +39,9 @@ impl HttpResult {
     /// Failed transactions of the whole run, for any reason.
     #[must_use]
     pub fn failures(&self) -> u64 {
-        self.failed.values().fold(0, |sum, n| sum.saturating_add(*n))
+        self.failed
+            .values()
+            .fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 

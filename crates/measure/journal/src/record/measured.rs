@@ -1,6 +1,8 @@
 //! The measurements of a trial: one kind of figures, with CPU time and evidence.
 
-use super::{Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer, at_most_one};
+use super::{
+    Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer, at_most_one,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 

@@ -4,8 +4,8 @@ use super::find;
 use super::install;
 use crate::{Node, Result};
 use campaign::plan::{
-    Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan, Measurement, Tool,
-    WireGuardProgram,
+    Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan,
+    Measurement, Tool, WireGuardProgram,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;

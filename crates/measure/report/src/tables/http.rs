@@ -66,12 +66,13 @@ pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
 }
 
 fn cells<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
-    run.results.cells.iter().filter_map(|cell| {
-        match &run.planned(cell)?.measurement {
+    run.results
+        .cells
+        .iter()
+        .filter_map(|cell| match &run.planned(cell)?.measurement {
             Measurement::Http(test) => Some((cell, test)),
             _ => None,
-        }
-    })
+        })
 }
 
 fn dut(run: &Run<'_>, cell: &CellResult) -> Cell {
@@ -115,5 +116,7 @@ fn times(found: &HttpTimesResult) -> impl Iterator<Item = Cell> {
             Cell::time(Some(times.max_ns)),
         ]
     };
-    of(&found.first_byte).into_iter().chain(of(&found.last_byte))
+    of(&found.first_byte)
+        .into_iter()
+        .chain(of(&found.last_byte))
 }

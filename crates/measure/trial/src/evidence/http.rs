@@ -81,7 +81,11 @@ fn explained(difference: String, http: &HttpResult) -> Explanation {
             "ask for less in a new run",
         ),
     };
-    Explanation::new(difference, cause, then_repeat_or("stop what else uses this machine", advice))
+    Explanation::new(
+        difference,
+        cause,
+        then_repeat_or("stop what else uses this machine", advice),
+    )
 }
 
 /// An open-loop client began all transactions that its schedule planned.

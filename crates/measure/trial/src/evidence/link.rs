@@ -11,7 +11,10 @@ use units::human;
 pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     let names = &observed.interfaces;
     let cipher = names.cipher.iter().flatten();
-    let ends: Vec<&String> = [&names.source, &names.sink].into_iter().chain(cipher).collect();
+    let ends: Vec<&String> = [&names.source, &names.sink]
+        .into_iter()
+        .chain(cipher)
+        .collect();
     observed.path.offloads_as_asked(&ends)
 }
 
