@@ -55,10 +55,10 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
     };
     let object = axis(map, "object", None, |node| node.word_or("mix", size));
     let version = axis(map, "version", HttpVersion::default(), |node| {
-        node.one_of("version of HTTP", &HttpVersion::ALL)
+        node.one_of("HTTP version", &HttpVersion::ALL)
     });
     let tls = axis(map, "tls", false, |node| {
-        node.one_of("version of TLS", &[("off", false), ("1.3", true)])
+        node.one_of("TLS version", &[("off", false), ("1.3", true)])
     });
     let store = axis(map, "store", Store::default(), |node| {
         node.one_of("store", &Store::ALL)

@@ -75,10 +75,17 @@ fn objects_that_did_not_cross_the_cipher_link_are_found() {
     let found = fails(encrypting(), |fixture, _| {
         fixture.counter("gw2/w1").tx_bytes /= 2;
     });
-    assert!(found.contains(&"cipher-link-amount".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"cipher-link-amount".to_owned()),
+        "{found:?}"
+    );
     // A client that counts more than arrived.
     let found = fails(encrypting(), |_, http| http.received_bytes *= 2);
-    for check in ["station-interfaces-agree", "cipher-link-amount", "dut-counters"] {
+    for check in [
+        "station-interfaces-agree",
+        "cipher-link-amount",
+        "dut-counters",
+    ] {
         assert!(found.contains(&check.to_owned()), "{check}: {found:?}");
     }
 }
