@@ -2,22 +2,16 @@
 
 use crate::certificate::client_config;
 use crate::error::HttpError;
-use crate::object::Object;
 use crate::schedule::{Arrivals, Phases, Schedule};
+use crate::shared::Client;
 use crate::spec::Fetch;
 use crate::tally::Tally;
 use crate::{http1, http2, limits, wget2};
 use campaign::plan::{HttpClient, HttpVersion};
-use journal::record::{HttpFailure, HttpResult};
-use std::cell::{Cell, RefCell};
+use journal::record::HttpResult;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::task::{JoinSet, LocalSet};
-
-/// How long a connection in a closed loop pauses after a failure: a server that refuses each would
-/// otherwise take all of the client's time.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// Fetches as specified, and returns what was counted: failed transactions are part of it.
 pub(crate) fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
@@ -59,64 +53,6 @@ fn open_loop(spec: &Fetch) -> Result<HttpResult, HttpError> {
     })?;
     let planned = arrivals.map(|arrivals| arrivals.count());
     Ok(Tally::result(tallies, planned))
-}
-
-/// What the connections of one thread share.
-pub(crate) struct Client {
-    pub(crate) spec: Fetch,
-    pub(crate) schedule: Schedule,
-    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
-    pub(crate) objects: Vec<Object>,
-    pub(crate) tally: RefCell<Tally>,
-    pub(crate) received: Rc<Cell<u64>>,
-    /// The number of the transaction that begins next.
-    number: Cell<usize>,
-}
-
-impl Client {
-    fn new(
-        spec: &Fetch,
-        schedule: Schedule,
-        tls: Option<Arc<rustls::ClientConfig>>,
-        phases: Phases,
-    ) -> Self {
-        let sizes = spec.test.objects();
-        let objects = (0..).zip(&sizes);
-        Self {
-            spec: spec.clone(),
-            schedule,
-            tls,
-            objects: objects
-                .map(|(number, &bytes)| Object::new(number, bytes))
-                .collect(),
-            tally: RefCell::new(Tally::new(phases, &sizes)),
-            received: Rc::default(),
-            number: Cell::new(0),
-        }
-    }
-
-    /// The next transaction of a connection: when it should begin, and the number of its object.
-    pub(crate) async fn next(&self, share: f64) -> Option<(u64, usize)> {
-        let begin_ns = self.schedule.next(share).await?;
-        let number = self.number.get();
-        self.number.set(number.wrapping_add(1));
-        self.tally.borrow_mut().attempted += 1;
-        Some((begin_ns, number % self.objects.len()))
-    }
-
-    /// Counts a failed transaction.
-    pub(crate) async fn failed(&self, why: HttpFailure) {
-        self.tally.borrow_mut().failed(why);
-        if !self.schedule.is_open() {
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    /// Whether a connection is to be closed after this many transactions.
-    pub(crate) fn is_used_up(&self, transactions: u32) -> bool {
-        let most = self.spec.test.transactions_per_connection;
-        most.is_some_and(|most| transactions >= most)
-    }
 }
 
 fn run(client: Client, (thread, threads): (u16, u16)) -> Result<Tally, HttpError> {

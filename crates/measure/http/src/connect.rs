@@ -1,6 +1,7 @@
 //! Connections, plain or with TLS, and why they fail.
 
-use crate::client::Client;
+use crate::shared::Client;
+use crate::spec::SERVER_NAME;
 use journal::record::HttpFailure;
 use rustls::pki_types::ServerName;
 use std::cell::Cell;
@@ -48,7 +49,7 @@ async fn open(client: &Client) -> Result<Stream, HttpFailure> {
     let Some(config) = &client.tls else {
         return Ok(Stream::Plain(stream));
     };
-    let name = ServerName::try_from(crate::SERVER_NAME).map_err(|_| HttpFailure::Tls)?;
+    let name = ServerName::try_from(SERVER_NAME).map_err(|_| HttpFailure::Tls)?;
     let connector = TlsConnector::from(config.clone());
     let stream = connector.connect(name, stream).await;
     let stream = stream.map_err(|error| of_io(&error))?;

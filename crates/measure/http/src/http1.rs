@@ -4,10 +4,10 @@
 //! one constant and a response one head with a length. All connections of a thread read into one
 //! buffer, which stays in the cache.
 
-use crate::SERVER_NAME;
-use crate::client::Client;
 use crate::connect::{Stream, connect, of_io};
 use crate::object::Object;
+use crate::shared::Client;
+use crate::spec::SERVER_NAME;
 use journal::record::HttpFailure;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};

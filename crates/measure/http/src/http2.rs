@@ -1,9 +1,9 @@
 //! Transactions over HTTP/2 (RFC 9113), by hyper.
 
-use crate::SERVER_NAME;
-use crate::client::Client;
 use crate::connect::{connect, of_hyper};
 use crate::object::Object;
+use crate::shared::Client;
+use crate::spec::SERVER_NAME;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -38,7 +38,8 @@ struct Shared {
     used: u32,
 }
 
-/// Starts the streams of one connection, which make its share of transactions until the run is over.
+/// Starts the streams of one connection, which make its share of transactions until the run is
+/// over.
 pub(crate) fn spawn(tasks: &mut JoinSet<()>, client: &Rc<Client>, share: f64) {
     let connection = Rc::new(Mutex::new(None));
     for _ in 0..client.spec.test.streams {

@@ -146,8 +146,8 @@ impl Schedule {
     }
 
     /// When the next transaction of a connection should begin, once it is time; `None` when the run
-    /// is over. `share` is the connection's place among all, from 0 to 1: in a closed loop the first
-    /// begins first and ends last.
+    /// is over. `share` is the connection's place among all, from 0 to 1: in a closed loop the
+    /// first begins first and ends last.
     pub(crate) async fn next(&self, share: f64) -> Option<u64> {
         match &self.open {
             Some(open) => self.next_open(open).await,

@@ -23,7 +23,8 @@ pub struct HttpFigures {
     pub transactions_per_s: Estimate,
     /// Connections established per second, TLS included; `null`: the client does not report them.
     pub connections_per_s: Option<Estimate>,
-    /// Most connections open at one time, over all repeats; `null`: the client does not report them.
+    /// Most connections open at one time, over all repeats; `null`: the client does not report
+    /// them.
     pub connections_most: Option<u64>,
     /// Transactions begun in all phases, over all repeats.
     pub transactions_attempted: u64,

@@ -83,8 +83,8 @@ pub enum Load<'a> {
 pub struct Interfaces {
     /// That of the station that sends the payload.
     pub source: String,
-    /// Those that send what comes from the source's side, and from the sink's, to the other gateway;
-    /// `None` where the path between the gateways is not observed.
+    /// Those that send what comes from the source's side, and from the sink's, to the other
+    /// gateway; `None` where the path between the gateways is not observed.
     pub cipher: Option<[String; 2]>,
     /// That of the station that receives it.
     pub sink: String,

@@ -12,8 +12,8 @@ pub struct HttpResult {
     pub transactions: u64,
     /// Bytes of their objects.
     pub object_bytes: u64,
-    /// Connections established in the sustain phase; of TLS with their handshake. `None`: the client
-    /// does not report them.
+    /// Connections established in the sustain phase; of TLS with their handshake. `None`: the
+    /// client does not report them.
     pub connections: Option<u64>,
     /// Most connections that were open at one time.
     pub connections_most: Option<u64>,
@@ -28,8 +28,8 @@ pub struct HttpResult {
     pub received_bytes: u64,
     /// Connections established in the whole run, as far as the client reports them.
     pub connections_in_all: u64,
-    /// Times of transactions by size of their objects, those that should begin in the sustain phase;
-    /// empty: the client does not report them.
+    /// Times of transactions by size of their objects, those that should begin in the sustain
+    /// phase; empty: the client does not report them.
     pub objects: Vec<HttpTimes>,
     /// What storing the files took; `None`: the client stores none.
     pub stored: Option<HttpStored>,

@@ -18,7 +18,8 @@ pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     observed.path.offloads_as_asked(&ends)
 }
 
-/// What the source's interface sent and the sink's received fits what the tools say they sent and received.
+/// What the source's interface sent and the sink's received fits what the tools say they sent and
+/// received.
 pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Check> {
     let names = &observed.interfaces;
     let source = carried(observed, &names.source, Place::Source, "sent", |found| {
@@ -32,7 +33,8 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
     check("station-interfaces-agree", failure, detail)
 }
 
-/// What the first gateway sent to the cipher link fits what the tools carried, encapsulation included.
+/// What the first gateway sent to the cipher link fits what the tools carried, encapsulation
+/// included.
 pub(super) fn cipher_link_amount(observed: &ToolObserved<'_>) -> Option<Check> {
     let [name, _] = observed.interfaces.cipher.as_ref()?;
     let link = carried(observed, name, Place::Cipher, "sent", |found| {
