@@ -49,6 +49,9 @@ pkg-config --exists 'openssl >= 3' 2>/dev/null || needed="$needed libssl-dev"
 have traceroute || wanted="$wanted traceroute"
 # A router that translates addresses is one of the devices.
 have nft || wanted="$wanted nftables"
+# Servers and a client of HTTP.
+have nginx || wanted="$wanted nginx-light"
+have wget2 || wanted="$wanted wget2"
 # Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.
 if [ "$(uname -m)" = x86_64 ] && [ ! -e /usr/include/intel-ipsec-mb.h ]; then
     wanted="$wanted libipsec-mb-dev"

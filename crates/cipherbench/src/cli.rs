@@ -87,6 +87,12 @@ pub(crate) enum Command {
     /// of JSON; SIGTERM ends it early.
     #[command(hide = true)]
     Frames,
+    /// Serve or fetch objects over HTTP as the JSON on standard input specifies
+    ///
+    /// A run starts it on its stations. A server serves until it is stopped; a client prints its
+    /// counts as one line of JSON.
+    #[command(hide = true)]
+    Http,
     /// Use a crypto device as the JSON on standard input specifies
     ///
     /// A run starts it, so that a crash of a driver affects no other process. It prints its results

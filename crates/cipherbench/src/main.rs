@@ -35,6 +35,7 @@ fn main() -> Exit {
         Command::Keys(arguments) => command::keys::keys(&arguments),
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
+        Command::Http => command::http::http(),
         Command::Device => command::device::device(),
     };
     result.unwrap_or_else(|failure| {

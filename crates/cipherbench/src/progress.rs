@@ -5,8 +5,8 @@ use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use journal::record::{
     DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Disturbance, FatigueSegment, Figures,
-    FrameFound, FrameResult, KatOutcome, KatRow, Latency, Measured, Outcome, SoakSegment,
-    SpeedTrial, ToolParameters, Transfer, TrialRecord, in_brief,
+    FrameFound, FrameResult, HttpResult, KatOutcome, KatRow, Latency, Measured, Outcome,
+    SoakSegment, SpeedTrial, ToolParameters, Transfer, TrialRecord, in_brief,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -246,10 +246,21 @@ fn figure(measured: &Measured) -> String {
         Figures::Latency(latency) => {
             format!("median {}", human::duration_ns(median_ns(latency)))
         }
+        Figures::Http(http) => transactions(http),
         Figures::Frames(frames) => frames_figure(frames),
         Figures::Device(device) => device_figure(device),
         Figures::None => "nothing".to_owned(),
     }
+}
+
+fn transactions(http: &HttpResult) -> String {
+    let seconds = http.duration_ns.max(1) as f64 / 1e9;
+    let bps = 8.0 * http.object_bytes as f64 / seconds;
+    format!(
+        "{:.0} transactions/s, {}",
+        http.transactions as f64 / seconds,
+        human::bit_rate(bps)
+    )
 }
 
 /// Describes a result of a crypto device: the failed cases, the rate, or a fatigue trial.

@@ -75,7 +75,7 @@ fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, Co
         Err(CommandError::TooFewCores { .. }) => return Ok(Vec::new()),
         made => made?,
     };
-    let words = |program: &Program| program.argv.clone();
+    let words = |program: &Program| trial::words(program);
     Ok(commands.programs().map(words).collect())
 }
 

@@ -12,6 +12,7 @@ mod device;
 mod disturbed;
 mod frames;
 mod hosts;
+mod http;
 pub(crate) mod keys;
 mod mrr;
 mod order;
@@ -34,6 +35,7 @@ pub use device::{
 };
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
 pub use hosts::{Host, HostName, Hosts};
+pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 pub use keys::KeySource;
 pub use mrr::Mrr;
 pub use order::Order;
@@ -283,6 +285,8 @@ pub enum Measurement {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         route: bool,
     },
+    /// Objects over HTTP, fetched by A from B.
+    Http(HttpTest),
     /// Ethernet frames of exact size by our own generator and analyser.
     Frames(FrameTest),
     /// Operations of a crypto device.
@@ -302,7 +306,7 @@ impl Measurement {
     pub const fn tool(&self) -> Option<Tool> {
         match self {
             Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
-            Self::Ping { .. } | Self::Frames(_) | Self::Device(_) => None,
+            Self::Ping { .. } | Self::Http(_) | Self::Frames(_) | Self::Device(_) => None,
         }
     }
 
@@ -311,7 +315,7 @@ impl Measurement {
     pub const fn transfer_direction(&self) -> Option<TransferDirection> {
         match self {
             Self::Tcp { direction, .. } | Self::Udp { direction, .. } => Some(*direction),
-            Self::Ping { .. } | Self::Frames(_) | Self::Device(_) => None,
+            Self::Ping { .. } | Self::Http(_) | Self::Frames(_) | Self::Device(_) => None,
         }
     }
 
@@ -345,6 +349,7 @@ impl Measurement {
                 let loads = u32::from(loaded) * LOADED_TIMES;
                 Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))
             }
+            Self::Http(test) => Some(Duration::from_nanos(test.run_ns())),
             Self::Frames(_) | Self::Device(_) => None,
         }
     }
@@ -361,13 +366,14 @@ impl Measurement {
         }
     }
 
-    /// Short name: `tcp`, `udp`, `ping`, or that of the frame test's procedure.
+    /// Short name: `tcp`, `udp`, `ping`, `http`, or that of the frame test's procedure.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Udp { .. } => "udp",
             Self::Ping { .. } => "ping",
+            Self::Http(_) => "http",
             Self::Frames(test) => test.procedure.name(),
             Self::Device(test) => test.name(),
         }

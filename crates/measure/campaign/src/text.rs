@@ -2,6 +2,9 @@
 
 mod device;
 mod frames;
+mod http;
+
+pub use http::in_words as http_in_words;
 
 use crate::plan::{
     Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
@@ -194,6 +197,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
                 "ping, {count} requests of {payload_bytes} B, one every {interval}{loaded}{route}, {path}"
             )
         }
+        Measurement::Http(test) => format!("{} on {cores}, {path}", http::in_words(test)),
         Measurement::Frames(test) => frames::in_words(test, group),
         Measurement::Device(test) => device::in_words(test),
     }

@@ -6,7 +6,8 @@ use crate::axis::{
     required_axis,
 };
 use crate::expand::{Grid, Point};
-use crate::plan::{self, Axis, Measurement, Stations, TransferDirection};
+use crate::http::{self, HttpAxes};
+use crate::plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection};
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -40,6 +41,7 @@ pub(crate) enum Tool {
         loaded: bool,
         route: bool,
     },
+    Http(HttpAxes),
 }
 
 /// What TCP and UDP trials have in common.
@@ -58,8 +60,12 @@ pub(crate) struct Load {
 /// Reads the keys that only one tool has; with the MTUs.
 pub(crate) type Reader = fn(&Map<'_>, &AxisValues<u16>) -> Result<Tool, Reported>;
 
-pub(crate) const TOOLS: [(&str, Reader); 3] =
-    [("tcp", |map, _| tcp(map)), ("udp", udp), ("ping", ping)];
+pub(crate) const TOOLS: [(&str, Reader); 4] = [
+    ("tcp", |map, _| tcp(map)),
+    ("udp", udp),
+    ("ping", ping),
+    ("http", |map, _| http::read(map).map(Tool::Http)),
+];
 
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const WARMUP_DEFAULT: Duration = Duration::from_secs(1);
@@ -285,6 +291,7 @@ struct Settings {
     rate: Option<u64>,
     payload: u16,
     duration: Duration,
+    http: HttpTest,
 }
 
 type Settled<'a> = Grid<'a, Settings>;
@@ -315,6 +322,7 @@ impl ToolTrial {
                 loaded,
                 route,
             } => self.ping(trial, grid, (*count, *interval), payload, (*loaded, *route)),
+            Tool::Http(axes) => self.http(trial, grid, axes),
         }
     }
 
@@ -399,6 +407,20 @@ impl ToolTrial {
                 loaded,
                 route,
             };
+            point.with(trial, false, measurement)
+        })
+    }
+
+    fn http<'a>(
+        &'a self,
+        trial: &'a Place,
+        grid: Settled<'a>,
+        axes: &'a HttpAxes,
+    ) -> Grid<'a, Point<'a>> {
+        let grid = grid.over(Axis::Cores, &axes.cores, |point, cores| point.cores = cores);
+        let grid = axes.over(grid, |point| &mut point.http);
+        self.offloads(grid).map(|point| {
+            let measurement = Measurement::Http(point.http);
             point.with(trial, false, measurement)
         })
     }

@@ -7,6 +7,7 @@ mod device;
 mod disturbed;
 mod frame_trial;
 mod frames;
+mod http;
 mod lost;
 mod measured;
 mod monitored;
@@ -29,6 +30,7 @@ pub use frame_trial::{
     LatencyTrial, RecoveryTrial, Reflection, SearchEnd, ThroughputFound,
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
+pub use http::{HttpFailure, HttpResult, HttpStored, HttpTimes, TimeBucket};
 pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
 pub use monitored::{
@@ -51,7 +53,7 @@ use std::collections::BTreeMap;
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
 /// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
-/// 6: checksums. 7: transfers from B to A and both ways.
+/// 6: checksums. 7: transfers from B to A and both ways, HTTP.
 pub const FORMAT_VERSION: u32 = 7;
 
 /// The first version whose lines have checksums.

@@ -49,6 +49,19 @@ pub(crate) const KNOWN: &[Known] = &[
         Packages("iperf3"),
     )
     .always_needed(),
+    program("nginx", "-v", "a server of HTTP", Packages("nginx-light")),
+    program(
+        "python3",
+        "--version",
+        "another server of HTTP",
+        Packages("python3"),
+    ),
+    program(
+        "wget2",
+        "--version",
+        "a client of HTTP that writes files",
+        Packages("wget2"),
+    ),
     program("tc", "-V", "line rates of links", Packages("iproute2")),
     program(
         "nft",

@@ -46,6 +46,7 @@ fn open(run: &str) -> Result<Journal, String> {
         None => journal::read(run.as_ref()).map_err(|error| error.to_string()),
         Some("insecure") => Ok(fixture::insecure()),
         Some("quick") => Ok(fixture::quick()),
+        Some("http") => Ok(fixture::http()),
         Some("troubled") => Ok(fixture::troubled()),
         Some("in-progress") => Ok(fixture::in_progress()),
         Some("empty") => Ok(fixture::empty()),

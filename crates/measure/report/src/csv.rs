@@ -10,6 +10,7 @@ mod device;
 mod disturbed;
 mod figure;
 mod frames;
+mod http;
 mod monitored;
 mod ping;
 mod soak;
@@ -97,7 +98,7 @@ const CELL: &[Declared] = &[
     }),
     (
         "protocol",
-        "tcp, udp, ping, a frame test's procedure, or of crypto devices kat, speed or fatigue",
+        "tcp, udp, ping, http, a frame test's procedure, or of crypto devices kat, speed or fatigue",
         |row| Some(row.cell.protocol.clone()),
     ),
 ];
@@ -307,6 +308,7 @@ fn columns() -> Vec<Column> {
         .chain(axes(true))
         .chain(declared(TRIAL))
         .chain(declared(ping::COLUMNS))
+        .chain(declared(http::COLUMNS))
         .chain(declared(frames::TRAFFIC))
         .chain(axes(false))
         .chain(declared(frames::COLUMNS))

@@ -67,7 +67,7 @@ impl Protocol {
             Measurement::Tcp { .. } => Some(Self::Tcp),
             Measurement::Udp { .. } => Some(Self::Udp),
             Measurement::Ping { .. } => Some(Self::Ping),
-            Measurement::Frames(_) | Measurement::Device(_) => None,
+            Measurement::Http(_) | Measurement::Frames(_) | Measurement::Device(_) => None,
         }
     }
 

@@ -11,6 +11,7 @@ mod evidence;
 mod fatigue;
 mod frames;
 mod functional;
+mod http;
 mod hybrids;
 mod keys;
 mod latency;
@@ -52,6 +53,7 @@ const SECTIONS: &[Section] = &[
     tcp::SECTION,
     udp::SECTION,
     latency::SECTION,
+    http::SECTION,
     frames::THROUGHPUT,
     frames::MRR,
     frames::SERVICE,

@@ -26,6 +26,7 @@ mod drift;
 mod estimate;
 mod frames;
 mod goodput;
+mod http;
 mod hybrids;
 mod keys;
 mod latency;
@@ -75,6 +76,7 @@ pub use frames::{
     ThroughputResult, TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
 };
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
+pub use http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
 pub use hybrids::HybridGain;
 pub use keys::KeyCost;
 pub use latency::{

@@ -11,6 +11,7 @@
 //! This module runs nothing: `plan` prints what [`commands`] returns, and a trial starts exactly
 //! that.
 
+mod http;
 mod iperf2;
 
 use crate::cores::{Machine, Machines};
@@ -130,6 +131,12 @@ pub enum CommandError {
         /// Streams of the process that has most.
         streams: u16,
     },
+    /// The certificate of a trial with TLS cannot be created.
+    #[error("no certificate for the trial's server: {problem}")]
+    Certificate {
+        /// Why.
+        problem: String,
+    },
     /// A kind of measurement without a tool.
     #[error("no tool measures `{measurement}` here")]
     NoTool {
@@ -212,6 +219,13 @@ impl Cores {
     }
 }
 
+/// Returns the words of a program as a shell command, for people and the journal; of one that reads
+/// its task from standard input with that task as the last word.
+#[must_use]
+pub fn words(program: &Program) -> Vec<String> {
+    http::words(program).unwrap_or_else(|| program.argv.clone())
+}
+
 /// Returns the parameters of a cell's trials without tuning.
 #[must_use]
 pub fn parameters(cell: &Cell) -> ToolParameters {
@@ -237,9 +251,10 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
                 .or_else(|| Some(largest_datagram_bytes(cell.stations?.mtu))),
             rate_bps,
         },
-        Measurement::Ping { .. } | Measurement::Frames(_) | Measurement::Device(_) => {
-            ToolParameters::default()
-        }
+        Measurement::Ping { .. }
+        | Measurement::Http(_)
+        | Measurement::Frames(_)
+        | Measurement::Device(_) => ToolParameters::default(),
     }
 }
 
@@ -285,6 +300,7 @@ pub fn commands(
             target,
             &cores,
         ),
+        Measurement::Http(test) => http::commands(&test, target, &cores),
         Measurement::Frames(_) | Measurement::Device(_) => Err(CommandError::NoTool {
             measurement: cell.measurement.name(),
         }),

@@ -15,6 +15,7 @@ mod crossing;
 mod failure;
 mod frames;
 mod gateway;
+mod http;
 mod link;
 mod machine;
 mod number;
@@ -34,7 +35,7 @@ pub(crate) use places::Ends;
 use crate::command::Commands;
 use crate::transfer::Totals;
 use campaign::plan::Way;
-use journal::record::{Check, Explanation, Latency, Transfer};
+use journal::record::{Check, Explanation, HttpResult, Latency, Transfer};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
 /// What a frame has around its IP packet.
@@ -106,6 +107,8 @@ pub enum Load<'a> {
         /// ICMP payload of each.
         payload_bytes: u16,
     },
+    /// Transactions over HTTP.
+    Http(&'a HttpResult),
 }
 
 /// Interfaces of the path, as `node/interface`.
@@ -144,6 +147,8 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         of_each(tool::offered_as_intended),
         of_each(tool::station_kept_up),
         of_each(congestion::congestion_as_asked),
+        http::transactions_succeeded(observed),
+        http::schedule_kept(observed),
         of_each(link::station_interfaces_agree),
         crossing::packets_cross_once(observed),
     ];

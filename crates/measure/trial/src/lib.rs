@@ -40,7 +40,7 @@ mod way;
 mod witness;
 
 pub use checkpoint::Checkpoint;
-pub use command::{CommandError, Commands, Cores, commands, parameters};
+pub use command::{CommandError, Commands, Cores, commands, parameters, words};
 pub use cores::{Machine, Machines};
 pub use device::OnDevices;
 pub use disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};

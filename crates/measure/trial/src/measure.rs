@@ -13,7 +13,7 @@
 //! an interrupt or the loss of a station ends the run. There is no retry: a failed trial is a
 //! result.
 
-use crate::command::{BASE_PORT, Commands, IPERF2_BLOCK_BYTES, commands};
+use crate::command::{self, BASE_PORT, Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::congestion;
 use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
@@ -27,12 +27,12 @@ use crate::reading::{self, Counters, offloads};
 use crate::readings::PathReadings;
 use crate::route;
 use crate::settings::SettingsWatch;
-use crate::tools::{Tools, latency, sessions};
+use crate::tools::{STOP_GRACE, Tools, http, latency, sessions};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use crate::way::ends;
 use campaign::plan::{Direction, Measurement, Tool, TransferDirection, Way};
-use journal::record::{Figures, Latency, Measured, Outcome, Transfer};
+use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 use std::time::{Duration, Instant};
@@ -42,6 +42,8 @@ const END_LIMIT: Duration = Duration::from_secs(8);
 /// Multiple of its running time that `ping` may take: with intervals from 10 ms on, it sleeps a few
 /// milliseconds too long each time.
 const PING_LATE: u32 = 2;
+/// The same of a client of HTTP: the ramp-down phase, or a last batch of files.
+const HTTP_LATE: u32 = 2;
 /// Time for the servers to end after the clients, with which they have exchanged results.
 const SERVER_LIMIT: Duration = Duration::from_secs(2);
 /// Time for the tools to report after one of them, or the DUT, has died.
@@ -61,7 +63,7 @@ pub(crate) fn attempt(
     // Read before the DUT adds its own interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let commands = prepare(bench, trial)?;
-    words.extend(commands.programs().map(|program| program.argv.clone()));
+    words.extend(commands.programs().map(command::words));
     with_dut(bench, trial, Direction::Both, |bench, dut| {
         let ends = dut.frame_path.as_ref();
         let ends = ends.map(|path| [path.source.address, path.sink.address]);
@@ -113,10 +115,12 @@ fn congestion_asked(measurement: &Measurement) -> Option<&str> {
 
 /// Returns the ways of the tools' payload; of a ping that of its requests.
 fn ways(measurement: &Measurement) -> &'static [Way] {
-    measurement
-        .transfer_direction()
-        .unwrap_or(TransferDirection::AToB)
-        .ways()
+    let direction = match measurement {
+        // The client on A fetches.
+        Measurement::Http(_) => TransferDirection::BToA,
+        other => other.transfer_direction().unwrap_or_default(),
+    };
+    direction.ways()
 }
 
 /// Reads a kernel limit on a station. Some kernels show it in the initial network namespace only.
@@ -158,6 +162,7 @@ enum Report {
     /// Each way of the cell, in the order of [`ways`].
     Transfer(Vec<(Transfer, Totals)>),
     Echo(Latency, u16),
+    Http(Box<HttpResult>),
 }
 
 impl Attempt<'_> {
@@ -317,6 +322,7 @@ impl Attempt<'_> {
         let run = Duration::from_nanos(self.commands.timing.run_ns);
         let late = match self.trial.cell.measurement {
             Measurement::Ping { .. } => PING_LATE,
+            Measurement::Http(_) => HTTP_LATE,
             _ => 1,
         };
         let deadline = started + run * late + END_LIMIT;
@@ -332,12 +338,14 @@ impl Attempt<'_> {
             Err(_) => (Instant::now() + LAST_WORDS_LIMIT, Duration::ZERO),
         };
         let clients = wait_all(&mut tools, NodeId::A, clients, client_deadline)?;
-        let servers = wait_all(
-            &mut tools,
-            NodeId::B,
-            servers,
-            Instant::now() + server_limit,
-        )?;
+        let servers = match self.trial.cell.measurement {
+            // It would serve forever.
+            Measurement::Http(_) => stop_all(&mut tools, NodeId::B, servers),
+            _ => {
+                let deadline = Instant::now() + server_limit;
+                wait_all(&mut tools, NodeId::B, servers, deadline)
+            }
+        }?;
         let ends = starts.iter().zip(&clients);
         let client_ends_ns = ends
             .map(|(start_ns, client)| start_ns + client.wall_ns)
@@ -358,6 +366,13 @@ impl Attempt<'_> {
                 problem: "no ping was started".to_owned(),
             })?;
             return Ok(Report::Echo(latency(NodeId::A, ended)?, payload_bytes));
+        }
+        if let Measurement::Http(_) = self.trial.cell.measurement {
+            let ended = ran.clients.first().ok_or(TrialError::Tool {
+                node: NodeId::A.name(),
+                problem: "no client of HTTP was started".to_owned(),
+            })?;
+            return Ok(Report::Http(Box::new(http(NodeId::A, ended)?)));
         }
         let tool = self.trial.cell.measurement.tool().unwrap_or_default();
         let datagram = self.commands.parameters.datagram_bytes.map(u64::from);
@@ -394,9 +409,10 @@ impl Attempt<'_> {
         let (a, b) = self.bench.station_interfaces();
         let key = |id: NodeId, name: &str| format!("{}/{name}", id.name());
         let cipher = self.bench.cipher_ends();
+        let cipher = cipher.map(|ends| ends.map(|(id, name)| key(id, name)));
         Interfaces {
             a: key(NodeId::A, a),
-            cipher: cipher.map(|ends| ends.map(|(id, name)| key(id, name))),
+            cipher,
             b: key(NodeId::B, b),
         }
     }
@@ -412,6 +428,17 @@ fn wait_all(
     processes
         .into_iter()
         .map(|process| tools.wait(id, process, left()))
+        .collect()
+}
+
+fn stop_all(
+    tools: &mut Tools<'_>,
+    id: NodeId,
+    processes: Vec<u64>,
+) -> Result<Vec<Ended>, LabError> {
+    processes
+        .into_iter()
+        .map(|process| tools.stop(id, process, STOP_GRACE))
         .collect()
 }
 
@@ -481,6 +508,7 @@ impl Report {
                 latency,
                 payload_bytes: *payload_bytes,
             }],
+            Self::Http(http) => vec![Load::Http(http)],
         }
     }
 
@@ -497,6 +525,7 @@ impl Report {
                 })
             }
             Self::Echo(latency, _) => Figures::Latency(latency),
+            Self::Http(http) => Figures::Http(http),
         }
     }
 }

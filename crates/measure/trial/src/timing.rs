@@ -6,6 +6,7 @@
 //! intervals. The tool's counts over the whole run are then exactly comparable with interface
 //! counters over the whole run.
 
+use campaign::plan::HttpTest;
 use lab::protocol::OUTPUT_LIMIT_BYTES;
 
 const MS: u64 = 1_000_000;
@@ -62,6 +63,16 @@ impl Timing {
             interval_ns,
             warmup_ns: 0,
             run_ns,
+        }
+    }
+
+    /// Timing of a trial over HTTP: its ramp-up phase is not counted, and the ramp-down phase
+    /// follows.
+    pub(crate) const fn of_http(test: &HttpTest) -> Self {
+        Self {
+            interval_ns: test.duration_ns,
+            warmup_ns: test.ramp_ns,
+            run_ns: test.ramp_ns.saturating_add(test.duration_ns),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::iperf2;
 use crate::iperf3::{Iperf3Error, Sessions};
 use crate::ping;
 use campaign::plan::Tool;
-use journal::record::Latency;
+use journal::record::{HttpResult, Latency};
 use lab::protocol::{Ended, Program, Request, Response};
 use lab::{Bench, Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
@@ -201,6 +201,17 @@ pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> 
         return Err(tool_error(id, "ping did not end in time".to_owned(), ended));
     }
     ping::parse(&ended.stdout).map_err(|error| tool_error(id, error.to_string(), ended))
+}
+
+/// Returns the counts of a client of HTTP.
+pub(crate) fn http(id: NodeId, ended: &Ended) -> Result<HttpResult, TrialError> {
+    serde_json::from_str(&ended.stdout).map_err(|error| {
+        let problem = match ended.stdout.is_empty() {
+            true => "the client of HTTP reported nothing".to_owned(),
+            false => format!("the report of the client of HTTP cannot be read: {error}"),
+        };
+        tool_error(id, problem, ended)
+    })
 }
 
 /// Adds to a tool's error how its process ended.

@@ -4,7 +4,9 @@
 //! of [`Axis`], its entry there, the key of its trial, and whatever acts on its value.
 
 use crate::plan::value::Value;
-use crate::plan::{Dut, FrameTest, LatencyPath, Measurement, Stations, Traffic, TransferDirection};
+use crate::plan::{
+    Dut, FrameTest, HttpTest, LatencyPath, Measurement, Stations, Traffic, TransferDirection,
+};
 use crate::words::{compact, compact_time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,6 +30,16 @@ pub enum Axis {
     Route,
     Count,
     Interval,
+    Server,
+    Client,
+    Object,
+    Version,
+    Tls,
+    Store,
+    Connections,
+    TransactionsPerConnection,
+    TransactionsPerS,
+    Ramp,
     Frame,
     Ip,
     Direction,
@@ -188,7 +200,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 67] = [
+static DECLARATIONS: [Declaration; 77] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -199,6 +211,7 @@ static DECLARATIONS: [Declaration; 67] = [
             Measurement::Tcp { streams, .. } | Measurement::Udp { streams, .. } => {
                 Some(streams.into())
             }
+            Measurement::Http(test) => Some(test.streams.into()),
             _ => None,
         },
         ..declare(Axis::Streams, "streams", Unit::Plain)
@@ -239,6 +252,71 @@ static DECLARATIONS: [Declaration; 67] = [
     declare(Axis::Route, "route", Unit::Plain),
     declare(Axis::Count, "count", Unit::Plain),
     declare(Axis::Interval, "interval", Unit::Time),
+    Declaration {
+        value: |cell| Some(http(cell)?.server.name().into()),
+        column: column("http_server", "nginx, or Python's http.server"),
+        ..always(Axis::Server, "server", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.client.name().into()),
+        column: column("http_client", "open-loop, our own, or wget2"),
+        ..always(Axis::Client, "client", Unit::Plain)
+    },
+    Declaration {
+        open: "mix",
+        value: |cell| {
+            let mix = || Value::Word("mix".to_owned());
+            Some(http(cell)?.object_bytes.map_or_else(mix, Value::from))
+        },
+        column: column("object_bytes", "size of the objects of HTTP, or mix"),
+        ..always(Axis::Object, "object", Unit::Bytes)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.version.name().into()),
+        column: column("http_version", "1.1 or 2"),
+        ..always(Axis::Version, "version", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.tls.into()),
+        column: column("tls", "whether TLS 1.3 protects HTTP"),
+        ..declare(Axis::Tls, "tls", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.store.name().into()),
+        column: column("store", "where the client of HTTP puts files: ram or disk"),
+        ..declare(Axis::Store, "store", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(http(cell)?.connections.into()),
+        column: column(
+            "connections",
+            "concurrent connections of HTTP; of wget2 files in parallel",
+        ),
+        ..declare(Axis::Connections, "connections", Unit::Plain)
+    },
+    Declaration {
+        open: "unlimited",
+        value: |cell| Some(http(cell)?.transactions_per_connection?.into()),
+        column: column(
+            "transactions_per_connection",
+            "after which the client of HTTP closes it; empty: never",
+        ),
+        ..declare(
+            Axis::TransactionsPerConnection,
+            "transactions-per-connection",
+            Unit::Plain,
+        )
+    },
+    Declaration {
+        open: "max",
+        value: |cell| Some(http(cell)?.transactions_per_s?.into()),
+        column: column(
+            "intended_transactions_per_s",
+            "of the open-loop client; empty: closed loop",
+        ),
+        ..declare(Axis::TransactionsPerS, "transactions-per-s", Unit::Plain)
+    },
+    declare(Axis::Ramp, "ramp", Unit::Time),
     Declaration {
         value: |cell| Some(traffic(cell)?.frames.mix.clone().into()),
         ..always(Axis::Frame, "frame", Unit::Bytes)
@@ -404,6 +482,13 @@ static DECLARATIONS: [Declaration; 67] = [
     declare(Axis::Tool, "tool", Unit::Plain),
 ];
 
+const fn http<'a>(cell: &Conditions<'a>) -> Option<&'a HttpTest> {
+    match cell.measurement {
+        Measurement::Http(test) => Some(test),
+        _ => None,
+    }
+}
+
 const fn traffic<'a>(cell: &Conditions<'a>) -> Option<&'a Traffic> {
     match cell.measurement {
         Measurement::Frames(FrameTest { traffic, .. }) => Some(traffic),
@@ -533,40 +618,4 @@ impl fmt::Display for Coordinate {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_axis_is_declared_at_its_place_under_its_own_key() {
-        for (place, declared) in DECLARATIONS.iter().enumerate() {
-            assert_eq!(declared.axis as usize, place, "{}", declared.key);
-            let same = DECLARATIONS
-                .iter()
-                .filter(|other| other.key == declared.key);
-            assert_eq!(same.count(), 1, "{}", declared.key);
-        }
-    }
-
-    #[test]
-    fn coordinates_print_as_ids_have_them() {
-        let printed = |coordinate: Coordinate| coordinate.to_string();
-        assert_eq!(printed(Axis::Mtu.at(1500_u16)), "mtu=1500");
-        assert_eq!(printed(Axis::Window.at(4_u64 << 20)), "window=4MiB");
-        assert_eq!(printed(Axis::Rate.at(1_500_000_000_u64)), "rate=1.5Gbps");
-        assert_eq!(printed(Axis::Rate.at(Value::Open)), "rate=max");
-        assert_eq!(printed(Axis::Streams.at(None::<u16>)), "streams=auto");
-        let time = Duration::from_millis(1500);
-        assert_eq!(printed(Axis::Duration.at(time)), "duration=1.5s");
-        assert_eq!(printed(Axis::Tune.at(true)), "tune=on");
-    }
-
-    #[test]
-    fn coordinates_of_old_journals_print_as_they_did() {
-        let group = "tcp/mtu=1500/cores=2/streams=auto/window=4MiB/duration=1.5s/tune=on";
-        let parts: Vec<_> = Coordinate::all_in(group)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(format!("tcp/{}", parts.join("/")), group);
-    }
-}
+mod tests;

@@ -1,6 +1,9 @@
 //! Values on axes.
 
-use crate::plan::{Direction, IpVersion, LatencyPath, Ports, Tool, TransferDirection, Workers};
+use crate::plan::{
+    Direction, HttpClient, HttpServer, HttpVersion, IpVersion, LatencyPath, Ports, Store, Tool,
+    TransferDirection, Workers,
+};
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -99,6 +102,30 @@ impl From<Tool> for Value {
 impl From<TransferDirection> for Value {
     fn from(direction: TransferDirection) -> Self {
         direction.name().into()
+    }
+}
+
+impl From<HttpServer> for Value {
+    fn from(server: HttpServer) -> Self {
+        server.name().into()
+    }
+}
+
+impl From<HttpClient> for Value {
+    fn from(client: HttpClient) -> Self {
+        client.name().into()
+    }
+}
+
+impl From<HttpVersion> for Value {
+    fn from(version: HttpVersion) -> Self {
+        version.name().into()
+    }
+}
+
+impl From<Store> for Value {
+    fn from(store: Store) -> Self {
+        store.name().into()
     }
 }
 

@@ -7,6 +7,7 @@ mod disturbed;
 mod external;
 mod frames;
 mod hosts;
+mod http;
 mod tunnels;
 
 use campaign::plan::Cell;

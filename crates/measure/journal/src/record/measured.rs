@@ -1,6 +1,8 @@
 //! The measurements of a trial: one kind of figures, with CPU time and evidence.
 
-use super::{Cpu, DeviceResult, Evidence, FrameResult, Latency, Monitored, Transfer, at_most_one};
+use super::{
+    Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer, at_most_one,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -29,6 +31,8 @@ pub enum Figures {
     Transfer(Transfer),
     /// Round-trip times, for `ping`.
     Latency(Latency),
+    /// Transactions over HTTP, for `http`.
+    Http(Box<HttpResult>),
     /// Frames, for frame tests.
     Frames(Box<FrameResult>),
     /// Crypto devices.
@@ -50,6 +54,15 @@ impl Measured {
     pub const fn latency(&self) -> Option<&Latency> {
         match &self.figures {
             Figures::Latency(latency) => Some(latency),
+            _ => None,
+        }
+    }
+
+    /// The result of an `http` trial.
+    #[must_use]
+    pub const fn http(&self) -> Option<&HttpResult> {
+        match &self.figures {
+            Figures::Http(http) => Some(http),
             _ => None,
         }
     }
@@ -79,6 +92,8 @@ struct Wire<'a> {
     transfer: Option<Cow<'a, Transfer>>,
     latency: Option<Cow<'a, Latency>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    http: Option<Cow<'a, HttpResult>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     frames: Option<Cow<'a, FrameResult>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     device: Option<Cow<'a, DeviceResult>>,
@@ -97,6 +112,7 @@ impl Serialize for Measured {
         let wire = Wire {
             transfer: self.transfer().map(Cow::Borrowed),
             latency: self.latency().map(Cow::Borrowed),
+            http: self.http().map(Cow::Borrowed),
             frames: self.frames().map(Cow::Borrowed),
             device: self.device().map(Cow::Borrowed),
             cpu: self.cpu,
@@ -115,12 +131,14 @@ impl<'de> Deserialize<'de> for Measured {
                 .map(|found| Figures::Transfer(found.into_owned())),
             wire.latency
                 .map(|found| Figures::Latency(found.into_owned())),
+            wire.http
+                .map(|found| Figures::Http(Box::new(found.into_owned()))),
             wire.frames
                 .map(|found| Figures::Frames(Box::new(found.into_owned()))),
             wire.device
                 .map(|found| Figures::Device(Box::new(found.into_owned()))),
         ];
-        let keys = "`transfer`, `latency`, `frames` and `device`";
+        let keys = "`transfer`, `latency`, `http`, `frames` and `device`";
         Ok(Self {
             figures: at_most_one(found, keys)?.unwrap_or_default(),
             cpu: wire.cpu,

@@ -4,8 +4,8 @@ use super::find;
 use super::install;
 use crate::{Node, Result};
 use campaign::plan::{
-    Adapter, Cell, DeviceKind, Element, GatewayPeer, IkeAuth, LabKind, LabPlan, Measurement, Tool,
-    WireGuardProgram,
+    Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan,
+    Measurement, Tool, WireGuardProgram,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -226,6 +226,10 @@ fn of_measurement(measurement: &Measurement) -> Vec<&'static str> {
                 .chain(others.map(|(_, name)| name))
                 .collect()
         }
+        Measurement::Http(test) => match test.client {
+            HttpClient::OpenLoop => vec![test.server.program()],
+            HttpClient::Wget2 => vec![test.server.program(), "wget2"],
+        },
         Measurement::Frames(_) | Measurement::Device(_) => Vec::new(),
     }
 }

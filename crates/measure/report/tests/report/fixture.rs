@@ -25,6 +25,8 @@ mod evidence;
 mod frames;
 #[path = "fixture/hostile.rs"]
 mod hostile;
+#[path = "fixture/http.rs"]
+mod http;
 #[path = "fixture/maker.rs"]
 mod maker;
 #[path = "fixture/monitored.rs"]
@@ -140,6 +142,11 @@ pub(crate) fn disturbed() -> Journal {
 /// Soaks, and keys put out of step.
 pub(crate) fn soak() -> Journal {
     Maker::new(soak::plan()).finish()
+}
+
+/// Web traffic.
+pub(crate) fn http() -> Journal {
+    Maker::new(plan("http", http::cells(), 3)).finish()
 }
 
 /// A crypto card's acceptance.

@@ -32,7 +32,7 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 17] {
+fn runs() -> [(&'static str, Journal); 18] {
     [
         ("device", fixture::cards()),
         ("peers", fixture::peers(5)),
@@ -42,6 +42,7 @@ fn runs() -> [(&'static str, Journal); 17] {
         ("hostile-frames", fixture::hostile_frames()),
         ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
+        ("http", fixture::http()),
         ("scaling", fixture::scaling()),
         ("troubled", fixture::troubled()),
         ("in-progress", fixture::in_progress()),
@@ -69,6 +70,7 @@ fn markdown_is_as_it_was() {
         ("suites", fixture::suites(None)),
         ("monitored", fixture::monitored()),
         ("monitored-frames", fixture::monitored_frames()),
+        ("http", fixture::http()),
     ] {
         let path = format!("crates/measure/report/tests/golden/{name}.md");
         assert_golden(&path, &report::build(&journal).markdown);

@@ -5,6 +5,7 @@ use crate::bulk::Bulk;
 use crate::cell::CellResult;
 use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
 use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
+use crate::http::HttpFigures;
 use crate::latency::LatencyResult;
 use crate::verdict::Verdict;
 use campaign::plan::{Adapter, Cell, Measurement};
@@ -21,6 +22,8 @@ pub enum CellFigures {
     Udp(Option<Bulk>),
     /// Round-trip times.
     Ping(Option<LatencyResult>),
+    /// Transactions over HTTP.
+    Http(Option<Box<HttpFigures>>),
     /// A frame test.
     Frames(Box<FrameCell>),
     /// A trial of crypto devices.
@@ -33,6 +36,9 @@ impl CellFigures {
             Measurement::Tcp { direction, .. } => Self::Tcp(Bulk::of(*direction, measured)),
             Measurement::Udp { direction, .. } => Self::Udp(Bulk::of(*direction, measured)),
             Measurement::Ping { .. } => Self::Ping(LatencyResult::of(measured)),
+            Measurement::Http(test) => {
+                Self::Http(HttpFigures::of(cell, test, measured).map(Box::new))
+            }
             Measurement::Frames(test) => Self::Frames(Box::new(FrameCell::of(test, measured))),
             Measurement::Device(test) => match &cell.dut.adapter {
                 Adapter::Device(devices) => {
@@ -60,6 +66,15 @@ impl CellResult {
     pub const fn latency(&self) -> Option<&LatencyResult> {
         match &self.figures {
             CellFigures::Ping(latency) => latency.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The transactions of `http`.
+    #[must_use]
+    pub fn http(&self) -> Option<&HttpFigures> {
+        match &self.figures {
+            CellFigures::Http(http) => http.as_deref(),
             _ => None,
         }
     }
@@ -118,6 +133,11 @@ pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> 
             _ => None,
         },
         (Measurement::Ping { .. }, _) => Some("the record holds no round-trip times"),
+        (Measurement::Http(_), Figures::Http(http)) => match http.duration_ns {
+            0 => Some("the record's sustain phase is empty"),
+            _ => None,
+        },
+        (Measurement::Http(_), _) => Some("the record holds no transactions"),
         (Measurement::Frames(_), Figures::Frames(frames)) => match frames.trials[..] {
             [] => Some("the record holds no frame trial"),
             _ => None,
@@ -143,6 +163,8 @@ pub(crate) struct FiguresInfo<'a> {
     bulk: Option<&'a Bulk>,
     /// Round-trip times, for `ping`; `null` when the cell has no figure.
     latency: Option<&'a LatencyResult>,
+    /// Transactions, for `http`; `null` when the cell has no figure.
+    http: Option<&'a HttpFigures>,
     /// The frames, for frame tests.
     traffic: Option<&'a TrafficInfo>,
     /// Figures of a frame test; `null` when the cell has none.
@@ -160,6 +182,7 @@ pub(crate) fn json<S: Serializer>(figures: &CellFigures, serializer: S) -> Resul
     match figures {
         CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => info.bulk = bulk.as_ref(),
         CellFigures::Ping(latency) => info.latency = latency.as_ref(),
+        CellFigures::Http(http) => info.http = http.as_deref(),
         CellFigures::Frames(cell) => {
             info.traffic = Some(&cell.traffic);
             info.frames = cell.figures.as_ref().map(FrameInfo::of);

@@ -32,6 +32,12 @@ const ICMP_HEADER_BYTES: u64 = 8;
 const CONTROL_BYTES_PER_TOOL: u64 = 64 << 10;
 /// As above when the only tool is `ping`, which has no control connection.
 const CONTROL_BYTES_OF_PING: u64 = 4 << 10;
+/// What a transaction may add to its payload, or to that of its object where the client counts no
+/// more: the head of a response, packets without payload, and those that open and close a
+/// connection, TLS included.
+const HTTP_BYTES_PER_TRANSACTION: u64 = 8 << 10;
+/// Of this many bytes of HTTP one may be sent again: no client reports it.
+const HTTP_AGAIN_ONE_IN: u64 = 10;
 /// A TCP stream is not all full segments: its packets may be half full on average, and no emptier.
 const TCP_PACKETS_PER_FULL_ONE: u64 = 2;
 /// AGGFRAG adds its header to a packet that is alone in its ESP packet (RFC 9347 §6.1).
@@ -98,7 +104,7 @@ impl Packets {
             (Load::Transfer { .. }, Some(bytes)) => {
                 fragmented(u64::from(bytes), UDP_HEADER_BYTES as u64)
             }
-            (Load::Transfer { .. }, None) => Self {
+            (Load::Transfer { .. }, None) | (Load::Http(_), _) => Self {
                 payload_bytes: u64::from(mtu).saturating_sub(ip + TCP_HEADER_BYTES).max(1),
                 header_bytes: ETHERNET_HEADER_BYTES + ip + TCP_HEADER_BYTES,
                 count: 1,
@@ -218,11 +224,21 @@ impl Payload {
                 again: 0,
                 control: CONTROL_BYTES_OF_PING,
             },
+            Load::Http(http) => Self {
+                sent: http.received_bytes,
+                uncounted: 0,
+                received: http.received_bytes,
+                again: http.received_bytes / HTTP_AGAIN_ONE_IN,
+                control: http
+                    .attempted
+                    .saturating_mul(HTTP_BYTES_PER_TRANSACTION)
+                    .saturating_add(CONTROL_BYTES_PER_TOOL),
+            },
         }
     }
 }
 
-/// Where on the path an interface is, for what it must have carried.
+/// Where on the path of the payload an interface is, for what it must have carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The sender's interface: all that was sent left there.

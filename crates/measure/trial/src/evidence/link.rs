@@ -138,6 +138,7 @@ fn payload(observed: &ToolObserved<'_>) -> String {
             let (sent, received) = (latency.sent, latency.received);
             format!("ping sent {sent} requests of {payload_bytes} B and got {received} replies")
         }
+        Load::Http(http) => format!("the client received {} B in all", http.received_bytes),
     }
 }
 

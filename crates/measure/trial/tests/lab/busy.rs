@@ -10,12 +10,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub(crate) const REPEATS: usize = 3;
 
 /// Checks that a busy machine fails.
-const OF_THE_MACHINE: [&str; 8] = [
+const OF_THE_MACHINE: [&str; 9] = [
     "machine-was-ours",
     "tools-kept-time",
     "offered-as-intended",
     "processes-in-step",
     "station-kept-up",
+    "schedule-kept",
     "receiver-kept-up",
     "throughput-confirmed",
     "losses-attributed",

@@ -17,6 +17,7 @@ mod encryptors;
 mod energy;
 mod external;
 mod frames;
+mod http;
 mod known;
 mod one_gateway;
 mod past;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
         ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
+        ["http"] => return http::play(),
         ["null-esp"] => {
             sabotage::send_null_esp();
             return ExitCode::SUCCESS;
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ("trials", &trials::ALL[..]),
         ("directions", &directions::ALL[..]),
         ("frames", &frames::ALL[..]),
+        ("http", &http::ALL[..]),
         ("encryptors", &encryptors::ALL[..]),
         ("energy", &energy::ALL[..]),
         ("attacks", &attacks::ALL[..]),

@@ -2,8 +2,8 @@
 
 use super::*;
 use campaign::plan::{
-    DataPath, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, TransferDirection, Way, WireGuard,
-    WireGuardProgram,
+    DataPath, HttpTest, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, TransferDirection, Way,
+    WireGuard, WireGuardProgram,
 };
 
 /// What a good trial reads; tests spoil one thing each.
@@ -14,6 +14,7 @@ pub(super) struct Fixture {
     pub(super) transfer: Transfer,
     pub(super) totals: Totals,
     pub(super) latency: Option<Latency>,
+    pub(super) http: Option<HttpResult>,
     pub(super) counters: BTreeMap<String, InterfaceCounters>,
     pub(super) drivers: BTreeMap<String, BTreeMap<String, u64>>,
     pub(super) offloads: BTreeMap<String, BTreeMap<String, String>>,
@@ -70,6 +71,7 @@ impl Fixture {
             transfer: Transfer::default(),
             totals: Totals::default(),
             latency: None,
+            http: None,
             counters: names
                 .map(|name| (name.to_owned(), InterfaceCounters::default()))
                 .into(),
@@ -243,6 +245,50 @@ impl Fixture {
         }
     }
 
+    /// A gigabyte of objects in full segments, fetched by A from B, without offloads.
+    pub(super) fn http(adapter: Adapter) -> Self {
+        let test = HttpTest {
+            connections: 4,
+            streams: 1,
+            ramp_ns: 100 * MS,
+            duration_ns: 1000 * MS,
+            ..HttpTest::default()
+        };
+        let mut fixture = Self::new(adapter, 1, Measurement::Http(test));
+        let bytes = 1_000_000_000;
+        fixture.carry(bytes, bytes, 1448, 66);
+        fixture.mirror();
+        fixture.http = Some(HttpResult {
+            duration_ns: 1000 * MS,
+            transactions: 9000,
+            object_bytes: bytes / 10 * 9,
+            attempted: 10_000,
+            received_bytes: bytes,
+            connections_in_all: 4,
+            ..HttpResult::default()
+        });
+        fixture
+    }
+
+    /// Exchanges the two sides of the path.
+    fn mirror(&mut self) {
+        let other = |name: &str| match name.split_once('/') {
+            Some(("a", rest)) => format!("b/{}", rest.replace("a0", "b0")),
+            Some(("b", rest)) => format!("a/{}", rest.replace("b0", "a0")),
+            Some(("gw1", rest)) => format!("gw2/{}", rest.replace("w0", "w1")),
+            Some(("gw2", rest)) => format!("gw1/{}", rest.replace("w1", "w0")),
+            _ => name.to_owned(),
+        };
+        self.counters = (self.counters.iter())
+            .map(|(name, found)| (other(name), *found))
+            .collect();
+        for counts in [&mut self.dut_counters, &mut self.settings.stack] {
+            *counts = (counts.iter())
+                .map(|(name, found)| (other(name), *found))
+                .collect();
+        }
+    }
+
     /// Turns offloads on, in the cell and on the links.
     pub(super) fn offload(&mut self) {
         self.links.offloads = true;
@@ -260,11 +306,12 @@ impl Fixture {
     }
 
     pub(super) fn checks(&self) -> Vec<Check> {
-        let load = match (&self.latency, &self.cell.measurement) {
-            (Some(latency), Measurement::Ping { payload_bytes, .. }) => Load::Echo {
+        let load = match (&self.latency, &self.http, &self.cell.measurement) {
+            (Some(latency), _, Measurement::Ping { payload_bytes, .. }) => Load::Echo {
                 latency,
                 payload_bytes: *payload_bytes,
             },
+            (_, Some(http), _) => Load::Http(http),
             _ => Load::Transfer {
                 transfer: &self.transfer,
                 totals: self.totals,
@@ -301,7 +348,10 @@ impl Fixture {
         checks(&[ToolObserved {
             path,
             commands: &self.commands,
-            way: Way::AToB,
+            way: match self.http {
+                None => Way::AToB,
+                Some(_) => Way::BToA,
+            },
             load,
             beside: None,
             interfaces,

@@ -1,0 +1,172 @@
+//! Trials over HTTP, with the terms of RFC 9411: what serves, what fetches, what is fetched.
+
+use serde::{Deserialize, Serialize};
+
+/// A trial over HTTP. A client on station A fetches objects from a server on station B.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpTest {
+    /// The server.
+    pub server: HttpServer,
+    /// The client.
+    pub client: HttpClient,
+    /// Size of the objects in bytes; `None`: [`Self::MIX_BYTES`] in turn.
+    pub object_bytes: Option<u64>,
+    /// Version of HTTP.
+    pub version: HttpVersion,
+    /// Whether TLS 1.3 (RFC 8446) protects it.
+    pub tls: bool,
+    /// Where the client puts what it received.
+    pub store: Store,
+    /// Concurrent connections; of wget2 files fetched in parallel.
+    pub connections: u32,
+    /// Transactions before a connection is closed; `None`: it stays open to the end.
+    pub transactions_per_connection: Option<u32>,
+    /// Requests in flight on each connection; 1 but for HTTP/2.
+    pub streams: u16,
+    /// Transactions/s intended, by an open-loop schedule over all connections; `None`: closed loop,
+    /// each request follows the end of the one before it.
+    pub transactions_per_s: Option<u32>,
+    /// Ramp-up phase (RFC 9411 §4.3.4), and of the same length the ramp-down phase, in nanoseconds.
+    pub ramp_ns: u64,
+    /// Sustain phase, whose figures count, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+impl HttpTest {
+    /// Sizes of the objects of a mix in bytes: those that RFC 9411 §7.3.3.2 names for single
+    /// objects, in equal shares.
+    pub const MIX_BYTES: [u64; 4] = [1 << 10, 16 << 10, 64 << 10, 256 << 10];
+
+    /// Sizes of the objects that are fetched in turn, in bytes.
+    #[must_use]
+    pub fn objects(&self) -> Vec<u64> {
+        self.object_bytes
+            .map_or_else(|| Self::MIX_BYTES.to_vec(), |bytes| vec![bytes])
+    }
+
+    /// Time of all phases, in nanoseconds.
+    #[must_use]
+    pub const fn run_ns(&self) -> u64 {
+        self.duration_ns
+            .saturating_add(self.ramp_ns.saturating_mul(2))
+    }
+}
+
+/// A server of static files.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HttpServer {
+    /// nginx, a worker per core.
+    #[default]
+    Nginx,
+    /// `http.server` of Python: a thread per connection, HTTP/1.1 without TLS.
+    Python,
+}
+
+impl HttpServer {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 2] = [("nginx", Self::Nginx), ("python", Self::Python)];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Python => "python",
+        }
+    }
+
+    /// The program that must be installed.
+    #[must_use]
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Python => "python3",
+        }
+    }
+}
+
+/// A client.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HttpClient {
+    /// Our own: compares each object while it arrives, and stores none.
+    #[default]
+    OpenLoop,
+    /// wget2, which writes files; they are compared afterwards.
+    Wget2,
+}
+
+impl HttpClient {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 2] =
+        [("open-loop", Self::OpenLoop), ("wget2", Self::Wget2)];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenLoop => "open-loop",
+            Self::Wget2 => "wget2",
+        }
+    }
+}
+
+/// A version of HTTP.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum HttpVersion {
+    /// HTTP/1.1 (RFC 9112).
+    #[default]
+    #[serde(rename = "1.1")]
+    Http1,
+    /// HTTP/2 (RFC 9113); without TLS with prior knowledge (§3.3).
+    #[serde(rename = "2")]
+    Http2,
+}
+
+impl HttpVersion {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 2] = [("1.1", Self::Http1), ("2", Self::Http2)];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "1.1",
+            Self::Http2 => "2",
+        }
+    }
+}
+
+/// Where a client puts files.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Store {
+    /// A RAM disk (tmpfs) of its own.
+    #[default]
+    Ram,
+    /// The disk of its folder for temporary files.
+    Disk,
+}
+
+impl Store {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 2] = [("ram", Self::Ram), ("disk", Self::Disk)];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ram => "ram",
+            Self::Disk => "disk",
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! A part in a trial as a program plays it: a spec in, a report out.
+
+use crate::client::fetch;
+use crate::error::HttpError;
+use crate::server::serve;
+use crate::spec::Spec;
+use std::io::Write;
+
+/// Plays the part that a spec in JSON asks for: becomes the server, or fetches and writes an
+/// [`HttpResult`](journal::record::HttpResult) as one line of JSON.
+///
+/// # Errors
+/// [`HttpError`].
+pub fn play(spec: &str, mut report: impl Write) -> Result<(), HttpError> {
+    match serde_json::from_str(spec)? {
+        Spec::Serve(spec) => match serve(&spec)? {},
+        Spec::Fetch(spec) => {
+            let result = serde_json::to_string(&fetch(&spec)?)?;
+            writeln!(report, "{result}").map_err(HttpError::system("write the report"))
+        }
+    }
+}

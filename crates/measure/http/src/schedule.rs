@@ -1,0 +1,286 @@
+//! When transactions should begin: on an open-loop schedule, or each after the one before.
+//!
+//! The rate rises linearly in the ramp-up phase, is constant in the sustain phase, and falls
+//! linearly in the ramp-down phase (RFC 9411 §4.3.4). In a closed loop the number of active
+//! connections does.
+
+use campaign::plan::HttpTest;
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::net::unix::pipe::Receiver;
+
+/// The phases of a run, in nanoseconds from its start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Phases {
+    ramp_ns: u64,
+    duration_ns: u64,
+}
+
+impl Phases {
+    pub(crate) const fn of(test: &HttpTest) -> Self {
+        Self {
+            ramp_ns: test.ramp_ns,
+            duration_ns: test.duration_ns,
+        }
+    }
+
+    pub(crate) const fn sustain(self) -> Range<u64> {
+        self.ramp_ns..self.ramp_ns + self.duration_ns
+    }
+
+    pub(crate) const fn end_ns(self) -> u64 {
+        2 * self.ramp_ns + self.duration_ns
+    }
+}
+
+/// The moments of an open-loop schedule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrivals {
+    phases: Phases,
+    per_ns: f64,
+}
+
+impl Arrivals {
+    pub(crate) fn new(phases: Phases, per_s: u32) -> Self {
+        Self {
+            phases,
+            per_ns: f64::from(per_s) / 1e9,
+        }
+    }
+
+    /// Transactions of one ramp: half of those at the full rate.
+    fn of_ramp(&self) -> f64 {
+        self.per_ns * self.phases.ramp_ns as f64 / 2.0
+    }
+
+    fn of_sustain(&self) -> f64 {
+        self.per_ns * self.phases.duration_ns as f64
+    }
+
+    /// Number of transactions in all phases.
+    pub(crate) fn count(&self) -> u64 {
+        (2.0 * self.of_ramp() + self.of_sustain()) as u64
+    }
+
+    /// When the transaction of this number, from 0, should begin; the inverse of their number at a
+    /// time.
+    pub(crate) fn at_ns(&self, number: u64) -> u64 {
+        let (number, ramp) = (number as f64, self.phases.ramp_ns as f64);
+        let behind = number - self.of_ramp();
+        if behind < 0.0 {
+            return (2.0 * ramp * number / self.per_ns).sqrt() as u64;
+        }
+        let down = behind - self.of_sustain();
+        if down < 0.0 {
+            return (ramp + behind / self.per_ns) as u64;
+        }
+        let left = (1.0 - down / self.of_ramp().max(f64::MIN_POSITIVE)).max(0.0);
+        (ramp + self.phases.duration_ns as f64 + ramp * (1.0 - left.sqrt())) as u64
+    }
+}
+
+/// The schedule of one thread.
+pub(crate) struct Schedule {
+    started: Instant,
+    phases: Phases,
+    open: Option<Open>,
+}
+
+/// An open-loop schedule. Connections without a transaction wait in turn.
+struct Open {
+    arrivals: Arrivals,
+    /// Of all threads, this one has every `threads`-th transaction from `thread` on.
+    thread: u64,
+    threads: u64,
+    next: Cell<u64>,
+    waiting: RefCell<VecDeque<Waker>>,
+    /// Wakes [`Schedule::pace`] once a connection waits.
+    pacer: Cell<Option<Waker>>,
+}
+
+impl Open {
+    /// When the transaction after the next `ahead` ones should begin; `None` behind the last.
+    fn at_ns(&self, ahead: u64) -> Option<u64> {
+        let number = (self.next.get() + ahead) * self.threads + self.thread;
+        (number < self.arrivals.count()).then(|| self.arrivals.at_ns(number))
+    }
+}
+
+impl Schedule {
+    /// Of one of several threads; `arrivals` of all of them, `None` for a closed loop.
+    pub(crate) fn new(
+        started: Instant,
+        phases: Phases,
+        arrivals: Option<Arrivals>,
+        (thread, threads): (u16, u16),
+    ) -> Self {
+        let open = arrivals.map(|arrivals| Open {
+            arrivals,
+            thread: thread.into(),
+            threads: threads.into(),
+            next: Cell::new(0),
+            waiting: RefCell::default(),
+            pacer: Cell::default(),
+        });
+        Self {
+            started,
+            phases,
+            open,
+        }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    pub(crate) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// When the next transaction of a connection should begin, once it is time; `None` when the run
+    /// is over. `share` is the connection's place among all, from 0 to 1: in a closed loop the
+    /// first begins first and ends last.
+    pub(crate) async fn next(&self, share: f64) -> Option<u64> {
+        match &self.open {
+            Some(open) => self.next_open(open).await,
+            None => self.next_closed(share).await,
+        }
+    }
+
+    async fn next_closed(&self, share: f64) -> Option<u64> {
+        let later_ns = (self.phases.ramp_ns as f64 * share) as u64;
+        let now_ns = self.now_ns();
+        if now_ns < later_ns {
+            tokio::time::sleep(Duration::from_nanos(later_ns - now_ns)).await;
+        }
+        let now_ns = self.now_ns();
+        (now_ns < self.phases.end_ns() - later_ns).then_some(now_ns)
+    }
+
+    async fn next_open(&self, open: &Open) -> Option<u64> {
+        poll_fn(|context| {
+            let now_ns = self.now_ns();
+            let Some(at_ns) = open.at_ns(0) else {
+                return Poll::Ready(None);
+            };
+            if now_ns >= self.phases.end_ns() {
+                return Poll::Ready(None);
+            }
+            if at_ns <= now_ns {
+                open.next.set(open.next.get() + 1);
+                return Poll::Ready(Some(at_ns));
+            }
+            open.waiting.borrow_mut().push_back(context.waker().clone());
+            if let Some(pacer) = open.pacer.take() {
+                pacer.wake();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Wakes waiting connections when their transactions should begin, until the last one. The
+    /// runtime's own timer counts milliseconds, so the kernel's is used.
+    pub(crate) async fn pace(&self) -> io::Result<()> {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        let timer = Timer::new()?;
+        while let Some(at_ns) = open.at_ns(0) {
+            if self.now_ns() >= self.phases.end_ns() {
+                break;
+            }
+            poll_fn(|context| {
+                if !open.waiting.borrow().is_empty() {
+                    return Poll::Ready(());
+                }
+                open.pacer.set(Some(context.waker().clone()));
+                Poll::Pending
+            })
+            .await;
+            if let Some(left_ns) = at_ns.checked_sub(self.now_ns()).filter(|left| *left > 0) {
+                timer.sleep(left_ns).await?;
+            }
+            let now_ns = self.now_ns();
+            let mut due = 0;
+            while open.at_ns(due).is_some_and(|at_ns| at_ns <= now_ns) {
+                let Some(waker) = open.waiting.borrow_mut().pop_front() else {
+                    break;
+                };
+                waker.wake();
+                due += 1;
+            }
+            tokio::task::yield_now().await;
+        }
+        for waker in open.waiting.borrow_mut().drain(..) {
+            waker.wake();
+        }
+        Ok(())
+    }
+}
+
+/// A timer of the kernel.
+struct Timer {
+    timer: TimerFd,
+    /// A second descriptor of it, on which the runtime waits. Registering any descriptor is unsafe
+    /// in tokio; a timer is read like a pipe, which it takes unchecked.
+    fired: Receiver,
+}
+
+impl Timer {
+    fn new() -> io::Result<Self> {
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK)?;
+        let fired = Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?;
+        Ok(Self { timer, fired })
+    }
+
+    async fn sleep(&self, ns: u64) -> io::Result<()> {
+        let after = Expiration::OneShot(TimeSpec::from_duration(Duration::from_nanos(ns)));
+        self.timer.set(after, TimerSetTimeFlags::empty())?;
+        loop {
+            self.fired.readable().await?;
+            let mut expirations = [0; 8];
+            match self.fired.try_read(&mut expirations) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read.map(drop),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PHASES: Phases = Phases {
+        ramp_ns: 1_000_000_000,
+        duration_ns: 2_000_000_000,
+    };
+
+    #[test]
+    fn the_rate_rises_stays_and_falls() {
+        let arrivals = Arrivals::new(PHASES, 1000);
+        assert_eq!(arrivals.count(), 3000);
+        let moments: Vec<u64> = (0..3000).map(|number| arrivals.at_ns(number)).collect();
+        assert!(moments.is_sorted());
+        let within = |from: u64, to: u64| {
+            moments
+                .iter()
+                .filter(|at| (from * 1_000_000..to * 1_000_000).contains(*at))
+                .count()
+        };
+        assert!(within(0, 500).abs_diff(125) <= 1);
+        assert!(within(500, 1000).abs_diff(375) <= 1);
+        assert!(within(1000, 3000).abs_diff(2000) <= 1);
+        assert!(within(3000, 3500).abs_diff(375) <= 1);
+        assert!(within(3500, 4000).abs_diff(125) <= 1);
+    }
+}

@@ -1,0 +1,141 @@
+//! Real servers: their objects in memory, their configuration, and their start.
+//!
+//! The process gets a mount namespace of its own with a RAM disk, writes the objects there, and
+//! becomes the server. So the disk of station B limits no transfer, and everything is gone with the
+//! server, however it ends.
+
+use crate::error::HttpError;
+use crate::object::Object;
+use crate::spec::{Identity, Serve};
+use campaign::plan::{HttpServer, HttpVersion};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Where the RAM disk is: a folder that every Linux has, and no server needs.
+const FOLDER: &str = "/mnt";
+/// Folder of the objects.
+const OBJECTS: &str = "/mnt/objects";
+/// Besides the objects: configuration, certificate, what the server itself writes.
+const OTHER_BYTES: u64 = 64 << 20;
+
+/// Becomes the server.
+pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
+    let sizes = spec.test.objects();
+    let bytes = sizes.iter().sum::<u64>() + OTHER_BYTES;
+    own_mounts()?;
+    ram_disk(Path::new(FOLDER), Some(bytes))?;
+    let written = write_objects(&sizes);
+    written.map_err(HttpError::system("write the objects"))?;
+    let mut server = match spec.test.server {
+        HttpServer::Nginx => nginx(spec).map_err(HttpError::system("configure nginx"))?,
+        HttpServer::Python => python(spec),
+    };
+    let failed = server.exec();
+    let program = spec.test.server.program();
+    Err(HttpError::system(format!("start {program}"))(failed))
+}
+
+/// Gives this process a mount namespace of its own.
+pub(crate) fn own_mounts() -> Result<(), HttpError> {
+    let none: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    unshare(CloneFlags::CLONE_NEWNS)
+        .and_then(|()| mount(none, "/", none, private, none))
+        .map_err(io::Error::from)
+        .map_err(HttpError::system("make a mount namespace"))
+}
+
+/// Mounts a RAM disk of this size on a folder; `None`: half of the memory.
+pub(crate) fn ram_disk(folder: &Path, bytes: Option<u64>) -> Result<(), HttpError> {
+    let options = bytes.map_or_else(String::new, |bytes| format!(",size={bytes}"));
+    let options = format!("mode=0755{options}");
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(
+        Some("tmpfs"),
+        folder,
+        Some("tmpfs"),
+        flags,
+        Some(options.as_str()),
+    )
+    .map_err(io::Error::from)
+    .map_err(HttpError::system("mount a RAM disk"))
+}
+
+fn write_objects(sizes: &[u64]) -> io::Result<()> {
+    fs::create_dir(OBJECTS)?;
+    for (number, &bytes) in sizes.iter().enumerate() {
+        let mut file = File::create(Path::new(OBJECTS).join(Object::name(number)))?;
+        let of_number = u32::try_from(number).unwrap_or(u32::MAX);
+        Object::new(of_number, bytes).write_to(&mut file)?;
+    }
+    Ok(())
+}
+
+fn python(spec: &Serve) -> Command {
+    let mut command = Command::new("python3");
+    command
+        .args(["-m", "http.server", "--protocol", "HTTP/1.1"])
+        .args(["--directory", OBJECTS])
+        .arg(spec.port.to_string())
+        // It logs each request there.
+        .stderr(std::process::Stdio::null());
+    command
+}
+
+fn nginx(spec: &Serve) -> io::Result<Command> {
+    let configuration = Path::new(FOLDER).join("nginx.conf");
+    fs::write(&configuration, nginx_configuration(spec))?;
+    if let Some(Identity { certificate, key }) = &spec.identity {
+        fs::write(Path::new(FOLDER).join("server.pem"), certificate)?;
+        fs::write(Path::new(FOLDER).join("server.key"), key)?;
+    }
+    let mut command = Command::new("nginx");
+    command
+        .args(["-e", "stderr", "-c"])
+        .arg(&configuration)
+        .args(["-g", "daemon off;"]);
+    Ok(command)
+}
+
+/// Everything that is not named is nginx's default.
+fn nginx_configuration(spec: &Serve) -> String {
+    let descriptors = u64::from(spec.test.connections) * 2 + 1024;
+    let tls = if spec.identity.is_some() { " ssl" } else { "" };
+    let http2 = match spec.test.version {
+        HttpVersion::Http1 => "",
+        HttpVersion::Http2 => " http2",
+    };
+    let identity = match spec.identity {
+        Some(_) => format!(
+            "ssl_certificate {FOLDER}/server.pem; ssl_certificate_key {FOLDER}/server.key; \
+             ssl_protocols TLSv1.3; ssl_session_cache off; ssl_session_tickets off;"
+        ),
+        None => String::new(),
+    };
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|of| format!("{of}_temp_path {FOLDER}/{of};"));
+    format!(
+        "user root root;\n\
+         worker_processes {};\n\
+         worker_rlimit_nofile {descriptors};\n\
+         pid {FOLDER}/nginx.pid;\n\
+         error_log stderr crit;\n\
+         events {{ worker_connections {descriptors}; }}\n\
+         http {{\n\
+         access_log off;\n\
+         sendfile on; tcp_nopush on;\n\
+         keepalive_timeout 1h; keepalive_requests 1000000000;\n\
+         {}\n\
+         server {{ listen {}{tls}{http2} backlog=65535; root {OBJECTS}; {identity} }}\n\
+         }}\n",
+        spec.workers.max(1),
+        temporary.join(" "),
+        spec.port,
+    )
+}

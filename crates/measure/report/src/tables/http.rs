@@ -1,0 +1,122 @@
+//! Transactions over HTTP: rates, times and what limited them.
+
+use super::{FORMAT, mean, reason_cell, with_repeats};
+use crate::format::{self, Scale};
+use crate::layout::Run;
+use crate::table::{Cell, Table};
+use campaign::plan::{HttpTest, Measurement};
+use stats::{CellResult, Estimate, HttpFigures, HttpTimesResult, Percentiles};
+use units::Bytes;
+
+/// Titles of the columns of one kind of time.
+const TIMES: [&str; 4] = ["p50", "p90", "p99", "Max"];
+
+/// Rates of every cell; `None` where nothing is measured over HTTP.
+pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
+    let note = format!(
+        "Of the sustain phase, of transactions that brought the whole object, compared byte by byte: {FORMAT}. \
+         Limit: what was full, by CPU time and by files written directly (Store); path: nothing else was"
+    );
+    let figures = [
+        "Objects",
+        "Transactions/s",
+        "Connections/s",
+        "Most open",
+        "Failed",
+        "Store",
+    ];
+    let mut table = Table::new("Transactions over HTTP", note)
+        .labels(["Traffic", "DUT"])
+        .figures(figures)
+        .text("Limit");
+    for (cell, test) in cells(run) {
+        let labels = [Cell::label(campaign::http_in_words(test)), dut(run, cell)];
+        let row = match cell.http() {
+            Some(found) => rates(cell, found),
+            None => without(cell, figures.len() + 1),
+        };
+        table.push(labels.into_iter().chain(row).collect());
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Times to the first and to the last byte by size of the objects; `None` where no client reports
+/// them.
+pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
+    let note = "From the moment at which the transaction should begin (open loop), or began; opening a connection is \
+                part of its first one. All repeats pooled, resolved to 1 %; a percentile is given where at least one \
+                time lies beyond it";
+    let titles = |of: &'static str| TIMES.map(|title| format!("{of} {title}"));
+    let mut table = Table::new("Time to first and last byte over HTTP", note)
+        .labels(["Traffic", "DUT", "Object"])
+        .figures(titles("TTFB"))
+        .figures(titles("TTLB"));
+    for (cell, test) in cells(run) {
+        for found in cell.http().map_or(&[][..], |found| &found.times) {
+            let mut row = vec![
+                Cell::label(campaign::http_in_words(test)),
+                dut(run, cell),
+                Cell::label(Bytes::new(found.object_bytes).to_string()),
+            ];
+            row.extend(times(found));
+            table.push(row);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn cells<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
+    run.results
+        .cells
+        .iter()
+        .filter_map(|cell| match &run.planned(cell)?.measurement {
+            Measurement::Http(test) => Some((cell, test)),
+            _ => None,
+        })
+}
+
+fn dut(run: &Run<'_>, cell: &CellResult) -> Cell {
+    let planned = run.planned(cell);
+    Cell::label(planned.map_or(&cell.dut, |planned| &planned.dut.name))
+}
+
+fn without(cell: &CellResult, columns: usize) -> Vec<Cell> {
+    let mut row = vec![reason_cell(cell)];
+    row.resize(columns, Cell::missing());
+    row
+}
+
+fn rates(cell: &CellResult, found: &HttpFigures) -> Vec<Cell> {
+    let per_s = |rate: &Estimate| Scale::si(rate.mean, "").estimate(rate);
+    let failed = format!(
+        "{} of {}",
+        found.transactions_failed, found.transactions_attempted
+    );
+    let store = found.direct_write_bps.as_ref();
+    vec![
+        Cell::plain(with_repeats(
+            format::bit_rate(&found.object_throughput_bps),
+            cell,
+        )),
+        Cell::plain(per_s(&found.transactions_per_s)),
+        Cell::or_missing(found.connections_per_s.as_ref().map(per_s)),
+        Cell::or_missing(found.connections_most.map(|most| most.to_string())),
+        Cell::plain(failed),
+        Cell::or_missing(store.map(|rate| mean(rate, "bit/s"))),
+        Cell::term(found.limit.in_words()),
+    ]
+}
+
+fn times(found: &HttpTimesResult) -> impl Iterator<Item = Cell> {
+    let of = |times: &Percentiles| {
+        [
+            Cell::time(Some(times.p50_ns)),
+            Cell::time(times.p90_ns),
+            Cell::time(times.p99_ns),
+            Cell::time(Some(times.max_ns)),
+        ]
+    };
+    of(&found.first_byte)
+        .into_iter()
+        .chain(of(&found.last_byte))
+}

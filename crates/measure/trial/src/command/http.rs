@@ -1,0 +1,85 @@
+//! Commands of trials over HTTP: this program on both stations. On B it becomes the server; on A it
+//! is the client, or runs it.
+
+use super::{CommandError, Commands, Cores};
+use crate::timing::Timing;
+use campaign::plan::HttpTest;
+use http::object::MARKER;
+use http::{Fetch, Serve, Spec};
+use journal::record::ToolParameters;
+use lab::protocol::{Program, Ready, THIS_PROGRAM};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Name of the subcommand that plays a part.
+const SUB_COMMAND: &str = "http";
+/// TCP port of the server.
+const PORT: u16 = 8080;
+/// Time limit of a transaction. Less than what a trial allows its tools to end.
+const TIMEOUT_NS: u64 = 5_000_000_000;
+
+pub(super) fn commands(
+    test: &HttpTest,
+    target: Ipv4Addr,
+    cores: &Cores,
+) -> Result<Commands, CommandError> {
+    let certificate = test.tls.then(http::issue).transpose();
+    let certificate = certificate.map_err(|error| CommandError::Certificate {
+        problem: error.to_string(),
+    })?;
+    let (authority, identity) = certificate.map_or((None, None), |certificate| {
+        (Some(certificate.authority), Some(certificate.identity))
+    });
+    let of = |cores: &[u16]| u16::try_from(cores.len()).unwrap_or(u16::MAX);
+    let server = Spec::Serve(Serve {
+        test: *test,
+        port: PORT,
+        workers: of(&cores.b),
+        identity,
+    });
+    let client = Spec::Fetch(Fetch {
+        test: *test,
+        server: SocketAddrV4::new(target, PORT),
+        threads: of(&cores.a),
+        authority,
+        timeout_ns: TIMEOUT_NS,
+        store_bytes: None,
+    });
+    let marker = match test.tls {
+        true => Vec::new(),
+        false => MARKER.to_vec(),
+    };
+    Ok(Commands {
+        baseline: None,
+        cores: cores.clone(),
+        servers: vec![program(&server, &cores.b, Ready::Listening(PORT))],
+        clients: vec![program(&client, &cores.a, Ready::Started)],
+        parameters: ToolParameters::default(),
+        timing: Timing::of_http(test),
+        marker,
+    })
+}
+
+fn program(spec: &Spec, cores: &[u16], ready: Ready) -> Program {
+    let spec = serde_json::to_string(spec).expect("a spec is plain data");
+    Program {
+        cores: cores.to_vec(),
+        ready,
+        ..Program::new([THIS_PROGRAM, SUB_COMMAND]).with_input(spec)
+    }
+}
+
+/// The words of a program that plays a part, for people and the journal: without its certificate.
+/// `None` for other programs.
+pub(super) fn words(program: &Program) -> Option<Vec<String>> {
+    if program.argv != [THIS_PROGRAM, SUB_COMMAND] {
+        return None;
+    }
+    let mut spec: Spec = serde_json::from_str(&program.stdin).ok()?;
+    match &mut spec {
+        Spec::Serve(serve) => serve.identity = None,
+        Spec::Fetch(fetch) => fetch.authority = None,
+    }
+    let spec = serde_json::to_string(&spec).ok()?;
+    let words = ["cipherbench", SUB_COMMAND, "<<<", &spec];
+    Some(words.map(str::to_owned).to_vec())
+}

@@ -1,0 +1,94 @@
+//! Trials over HTTP with real servers and clients, every check passing.
+
+use crate::trials::{TestLab, cell, encrypting};
+use campaign::plan::{Adapter, HttpClient, HttpServer, HttpTest, HttpVersion, Measurement};
+use std::process::ExitCode;
+
+const MS: u64 = 1_000_000;
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 3] = [
+    (
+        "nginx_in_clear_and_through_the_encryptor",
+        nginx_in_clear_and_through_the_encryptor,
+    ),
+    ("python_at_a_set_rate", python_at_a_set_rate),
+    ("wget2_through_the_encryptor", wget2_through_the_encryptor),
+];
+
+/// The program on the stations.
+pub(crate) fn play() -> ExitCode {
+    let spec = std::io::read_to_string(std::io::stdin()).unwrap();
+    match http::play(&spec, std::io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test() -> HttpTest {
+    HttpTest {
+        connections: 4,
+        streams: 1,
+        ramp_ns: 200 * MS,
+        duration_ns: 800 * MS,
+        ..HttpTest::default()
+    }
+}
+
+fn nginx_in_clear_and_through_the_encryptor() {
+    let mut lab = TestLab::build();
+    let tests = [
+        test(),
+        HttpTest {
+            version: HttpVersion::Http2,
+            tls: true,
+            streams: 4,
+            ..test()
+        },
+        HttpTest {
+            object_bytes: Some(1024),
+            transactions_per_connection: Some(1),
+            ..test()
+        },
+    ];
+    for adapter in [Adapter::Direct, encrypting()] {
+        for test in tests {
+            let cell = cell(adapter.clone(), 1, true, Measurement::Http(test));
+            let measured = lab.measured(&cell);
+            let found = measured.http().unwrap();
+            assert!(found.transactions > 0, "{found:#?}");
+            assert_eq!(found.failures(), 0, "{found:#?}");
+            let checks = &measured.evidence.checks;
+            for name in ["transactions-succeeded", "cipher-link-amount"] {
+                assert!(checks.iter().any(|check| check.name == name), "{name}");
+            }
+            assert!(measured.cpu.station_a_ns > 0 && measured.cpu.station_b_ns > 0);
+        }
+    }
+}
+
+fn python_at_a_set_rate() {
+    let mut lab = TestLab::build();
+    let test = HttpTest {
+        server: HttpServer::Python,
+        transactions_per_s: Some(50),
+        ..test()
+    };
+    let cell = cell(Adapter::Direct, 1, true, Measurement::Http(test));
+    let found = lab.measured(&cell).http().cloned().unwrap();
+    assert_eq!(found.planned, Some(found.attempted));
+}
+
+fn wget2_through_the_encryptor() {
+    let mut lab = TestLab::build();
+    let test = HttpTest {
+        client: HttpClient::Wget2,
+        ..test()
+    };
+    let cell = cell(encrypting(), 1, true, Measurement::Http(test));
+    let found = lab.measured(&cell).http().cloned().unwrap();
+    assert!(found.stored.unwrap().direct_bytes_per_s > 0);
+}
