@@ -8,6 +8,7 @@ pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod encrypt;
 pub(crate) mod frames;
+pub(crate) mod impair;
 pub(crate) mod keys;
 pub(crate) mod kme;
 pub(crate) mod plan;

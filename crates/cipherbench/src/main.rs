@@ -34,6 +34,7 @@ fn main() -> Exit {
         Command::Keys(arguments) => command::keys::keys(&arguments),
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
+        Command::Impair => command::impair::impair(),
         Command::Device => command::device::device(),
     };
     result.unwrap_or_else(|failure| {
