@@ -27,6 +27,7 @@ mod expand;
 mod file;
 mod frames;
 mod host;
+mod impairment;
 mod lab;
 pub mod plan;
 mod published;

@@ -14,6 +14,7 @@ mod crossing;
 mod failure;
 mod frames;
 mod gateway;
+mod impaired;
 mod link;
 mod machine;
 mod number;
@@ -105,6 +106,7 @@ pub fn checks(observed: &ToolObserved<'_>) -> Vec<Check> {
         crossing::packets_cross_once(observed),
     ];
     checks.extend(path.between_the_gateways());
+    checks.extend(impaired::checks(path));
     checks.extend([
         link::cipher_link_amount(observed),
         number::cipher_link_frames(observed),

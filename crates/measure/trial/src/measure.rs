@@ -16,6 +16,7 @@
 use crate::command::{Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
+use crate::impaired::ImpairedPath;
 use crate::markers::markers;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
@@ -58,6 +59,7 @@ pub(crate) fn attempt(
     let programs = commands.servers.iter().chain(&commands.clients);
     words.extend(programs.map(|program| program.argv.clone()));
     with_dut(bench, trial, Direction::Both, |bench, dut| {
+        let impaired = ImpairedPath::begin(bench, trial, dut)?;
         let ends = dut.frame_path.as_ref();
         let ends = ends.map(|path| [path.source.address, path.sink.address]);
         let adapter = &trial.cell.dut.adapter;
@@ -68,9 +70,15 @@ pub(crate) fn attempt(
             markers: &markers(adapter, commands.marker.clone(), ends, false),
             dut,
             link_ends: &link_ends,
+            impaired: impaired.as_ref(),
             interrupt,
         };
-        Ok((attempt.run()?, None))
+        let measured = attempt.run();
+        let explain = |error| match &impaired {
+            Some(impaired) => impaired.explain(error),
+            None => error,
+        };
+        Ok((measured.map_err(explain)?, None))
     })
 }
 
@@ -109,6 +117,7 @@ struct Attempt<'a> {
     markers: &'a [Vec<u8>],
     dut: &'a RunningDut,
     link_ends: &'a [String],
+    impaired: Option<&'a ImpairedPath<'a>>,
     interrupt: &'a Interrupt,
 }
 
@@ -162,6 +171,7 @@ impl Attempt<'_> {
             seen,
             watch,
             settings: Some(settings),
+            impaired: self.impaired.map(ImpairedPath::end).transpose()?,
         };
         let mut evidence = readings.evidence(self.dut);
         let observed = ToolObserved {

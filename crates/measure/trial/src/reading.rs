@@ -198,6 +198,9 @@ impl CpuReading {
             own_user_ns += spent.user_ns;
             dut_ns += total(spent);
         }
+        for &(id, process) in &dut.beside {
+            own_user_ns += bench.node(id).cpu_time(Some(process))?.user_ns;
+        }
         // All nodes share one machine; any of them can read its CPU time.
         let machine = bench.node(NodeId::A).cpu_time(None)?;
         Ok(Self {

@@ -246,7 +246,7 @@ impl Watcher<'_> {
         let mut first_reading: Option<CpuReading> = None;
         let mut counting = None;
         for (after, step) in schedule(&self.timing) {
-            let programs = tools.iter().chain(&self.dut.processes);
+            let programs = tools.iter().chain(self.dut.path_processes());
             sleep_until(self.bench, programs, started + after, self.interrupt)?;
             match step {
                 Step::CpuTime => {
@@ -278,7 +278,7 @@ impl Watcher<'_> {
         clients: &[u64],
         deadline: Instant,
     ) -> Result<(), TrialError> {
-        let dut = self.dut.processes.iter();
+        let dut = self.dut.path_processes();
         for &client in clients {
             while Instant::now() < deadline && status(self.bench, NodeId::A, client)?.is_none() {
                 let next = Instant::now() + INTERRUPT_STEP;

@@ -2,7 +2,7 @@
 
 use super::grid::Placed;
 use crate::frames::Given;
-use crate::plan::{Axis, Measurement, Stations};
+use crate::plan::{Axis, ImpairProfile, Measurement, Stations};
 use yaml::Place;
 
 /// One combination of a trial's axes.
@@ -15,6 +15,7 @@ pub(crate) struct Point<'a> {
     pub(crate) tune: bool,
     pub(crate) frames: Option<Given>,
     pub(crate) measurement: Measurement,
+    pub(crate) impair: Option<&'a ImpairProfile>,
 }
 
 impl<'a> Point<'a> {
@@ -27,6 +28,7 @@ impl<'a> Point<'a> {
             tune: false,
             frames: None,
             measurement,
+            impair: None,
         }
     }
 

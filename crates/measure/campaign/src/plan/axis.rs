@@ -4,7 +4,7 @@
 //! of [`Axis`], its entry there, the key of its trial, and whatever acts on its value.
 
 use crate::plan::value::Value;
-use crate::plan::{Dut, FrameTest, LatencyPath, Measurement, Stations, Traffic};
+use crate::plan::{Dut, FrameTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic};
 use crate::words::{compact, compact_time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -82,6 +82,7 @@ pub enum Axis {
     Warmup,
     Tune,
     Tool,
+    Impair,
 }
 
 /// A cell's value on one axis.
@@ -100,6 +101,7 @@ pub(crate) struct Conditions<'a> {
     pub(crate) measurement: &'a Measurement,
     pub(crate) dut: &'a Dut,
     pub(crate) stations: Option<Stations>,
+    pub(crate) impair: Option<&'a ImpairProfile>,
 }
 
 /// Unit of an axis's numbers, by which they are printed.
@@ -183,7 +185,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 64] = [
+static DECLARATIONS: [Declaration; 65] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -369,6 +371,16 @@ static DECLARATIONS: [Declaration; 64] = [
     declare(Axis::Warmup, "warmup", Unit::Time),
     declare(Axis::Tune, "tune", Unit::Plain),
     declare(Axis::Tool, "tool", Unit::Plain),
+    Declaration {
+        value: |cell| Some(cell.impair?.name.clone().into()),
+        phrase: Some(|name| format!("impairment {}", name.plain())),
+        is_usual: |name| *name == ImpairProfile::NONE.into(),
+        column: column(
+            "impair",
+            "profile of the impaired path between the gateways",
+        ),
+        ..always(Axis::Impair, "impair", Unit::Plain)
+    },
 ];
 
 const fn traffic<'a>(cell: &Conditions<'a>) -> Option<&'a Traffic> {

@@ -1,6 +1,6 @@
 //! Values on axes.
 
-use crate::plan::{Direction, IpVersion, LatencyPath, Ports, Tool, Workers};
+use crate::plan::{Direction, ImpairProfile, IpVersion, LatencyPath, Ports, Tool, Workers};
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -87,6 +87,12 @@ impl From<u16> for Value {
 impl From<Duration> for Value {
     fn from(time: Duration) -> Self {
         crate::axis::nanos(time).into()
+    }
+}
+
+impl From<&ImpairProfile> for Value {
+    fn from(profile: &ImpairProfile) -> Self {
+        profile.name.as_str().into()
     }
 }
 

@@ -23,6 +23,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
         measurement,
         tune: false,
         estimate_ns: 0,
+        impair: None,
         calibration: false,
     }
 }

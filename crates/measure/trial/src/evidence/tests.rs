@@ -17,6 +17,7 @@ mod changes;
 mod explained;
 pub(super) mod fixture;
 mod forms;
+mod impaired;
 mod opened;
 mod tunnels;
 

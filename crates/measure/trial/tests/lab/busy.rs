@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub(crate) const REPEATS: usize = 3;
 
 /// Checks that a busy machine fails.
-const OF_THE_MACHINE: [&str; 8] = [
+const OF_THE_MACHINE: [&str; 9] = [
     "machine-was-ours",
     "tools-kept-time",
     "offered-as-intended",
@@ -19,6 +19,7 @@ const OF_THE_MACHINE: [&str; 8] = [
     "receiver-kept-up",
     "throughput-confirmed",
     "losses-attributed",
+    "impair-kept-up",
 ];
 
 /// Whether the machine is the only cause of these reasons of an invalid trial.

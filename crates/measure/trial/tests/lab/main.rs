@@ -6,8 +6,9 @@
 //! ```
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
-//! real encryptor; `kme`, the real simulator of KMEs; and `frames`, the real generator and
-//! analyser. `null-esp` and `noise-esp` send packets for the tests of sabotage.
+//! real encryptor; `kme`, the real simulator of KMEs; `frames`, the real generator and
+//! analyser; and `impair`, the real bridge of an impaired path. `null-esp` and `noise-esp` send
+//! packets for the tests of sabotage.
 
 mod attacks;
 mod busy;
@@ -16,6 +17,7 @@ mod encryptors;
 mod energy;
 mod external;
 mod frames;
+mod impaired;
 mod known;
 mod one_gateway;
 mod past;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
         ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
+        ["impair"] => return impaired_path(),
         ["null-esp"] => {
             sabotage::send_null_esp();
             return ExitCode::SUCCESS;
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         ("sabotage", &sabotage::ALL[..]),
         ("known", &known::ALL[..]),
         ("round_trips", &round_trips::ALL[..]),
+        ("impaired", &impaired::ALL[..]),
         ("one_gateway", &one_gateway::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
@@ -157,6 +161,16 @@ fn frame_trial() -> ExitCode {
     let stop = stop_at_sigterm();
     let spec = std::io::read_to_string(std::io::stdin()).unwrap();
     match traffic::serve(&spec, std::io::stdout(), &stop) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// The real bridge of an impaired path, as its standard input says.
+fn impaired_path() -> ExitCode {
+    let stop = stop_at_sigterm();
+    let spec = std::io::read_to_string(std::io::stdin()).unwrap();
+    match traffic::serve_bridge(&spec, std::io::stdout(), &stop) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

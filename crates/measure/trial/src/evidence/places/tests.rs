@@ -70,6 +70,7 @@ impl Path {
                     interval_ns: 1,
                     payload_bytes: 56,
                 },
+                impair: None,
                 tune: false,
                 estimate_ns: 0,
                 calibration: false,
@@ -127,6 +128,7 @@ impl Path {
         static CPU: LazyLock<Cpu> = LazyLock::new(Cpu::default);
         ObservedPath {
             settings: Some(&self.settings),
+            impaired: None,
             cell: &self.cell,
             links: self.links,
             link_ends: &self.link_ends,

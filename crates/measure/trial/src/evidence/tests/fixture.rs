@@ -4,6 +4,7 @@ use super::*;
 use campaign::plan::{
     DataPath, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, WireGuard, WireGuardProgram,
 };
+use impair::Impaired;
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -24,6 +25,7 @@ pub(super) struct Fixture {
     pub(super) station_lost: u64,
     pub(super) client_ends_ns: Vec<u64>,
     pub(super) settings: PathSettings,
+    pub(super) impaired: Option<Impaired>,
 }
 
 impl Fixture {
@@ -42,6 +44,7 @@ impl Fixture {
                 offloads: false,
             }),
             measurement,
+            impair: None,
             tune: false,
             estimate_ns: 0,
             calibration: false,
@@ -86,6 +89,7 @@ impl Fixture {
             station_lost: 0,
             client_ends_ns: vec![1010 * MS; usize::from(cores)],
             settings: PathSettings::default(),
+            impaired: None,
         }
     }
 
@@ -290,6 +294,7 @@ impl Fixture {
             elapsed_ns: 1100 * MS,
             cpu: &self.cpu,
             settings: Some(&self.settings),
+            impaired: self.impaired.as_ref(),
         };
         checks(&ToolObserved {
             path,
