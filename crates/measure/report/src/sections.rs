@@ -28,6 +28,7 @@ mod tester;
 mod tools;
 mod trouble;
 mod udp;
+mod weather;
 
 pub(crate) use scaling::is_curve;
 
@@ -42,6 +43,7 @@ const SECTIONS: &[Section] = &[
     keys::SECTION,
     hybrids::SECTION,
     ranking::SECTION,
+    weather::SECTION,
     suites::SECTION,
     scaling::SECTION,
     claims::SECTION,

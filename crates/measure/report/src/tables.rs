@@ -19,6 +19,7 @@ mod spread;
 pub(crate) mod suites;
 mod throughput;
 mod tools;
+mod weather;
 
 pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;
@@ -32,6 +33,7 @@ pub(crate) use published::{is_share, published, scale as published_scale};
 pub(crate) use spread::spread;
 pub(crate) use throughput::{datagrams, goodput_drift, throughput};
 pub(crate) use tools::tools;
+pub(crate) use weather::weather;
 
 use crate::format::{self, Scale};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};

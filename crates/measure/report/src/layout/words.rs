@@ -56,6 +56,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
             .map(|tool| format!("by {}", tool.name())),
     );
     parts.extend(Axis::Offloads.phrase(cell.value(Axis::Offloads).into_iter()));
+    parts.extend(Axis::Impair.phrase(cell.value(Axis::Impair).into_iter()));
     parts.push(format!("{repeats} × {trials}"));
     parts.join(", ")
 }
