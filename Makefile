@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-lane bench-memory bench-peers bench-search campaigns truth emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-search campaigns truth emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench-http: build ## Requests and TLS connections per second of our HTTP client,
 
 bench-lane: ## Packets per second that one core of the encryptor seals and opens, beside its engine alone
 	cargo run --release --locked --package cipherbench-encryptor --example lane
+
+bench-impair: ## Frames per second over an impaired path, in memory and between virtual links, on one core (root)
+	cargo run --release --locked --package cipherbench-traffic --example impair
 
 bench-memory: ## Frames per second generated and checked in memory, on one core
 	cargo run --release --locked --package cipherbench-traffic --example memory

@@ -93,6 +93,12 @@ pub(crate) enum Command {
     /// counts as one line of JSON.
     #[command(hide = true)]
     Http,
+    /// Impair the path between two interfaces as the JSON on standard input specifies
+    ///
+    /// A run starts it on the element `impair` of its lab. It prints `ready` and carries frames;
+    /// SIGTERM ends it, and it prints its counts as one line of JSON.
+    #[command(hide = true)]
+    Impair,
     /// Use a crypto device as the JSON on standard input specifies
     ///
     /// A run starts it, so that a crash of a driver affects no other process. It prints its results

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod encrypt;
 pub(crate) mod frames;
 pub(crate) mod http;
+pub(crate) mod impair;
 pub(crate) mod keys;
 pub(crate) mod kme;
 pub(crate) mod lint;

@@ -36,6 +36,7 @@ fn main() -> Exit {
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
         Command::Http => command::http::http(),
+        Command::Impair => command::impair::impair(),
         Command::Device => command::device::device(),
     };
     result.unwrap_or_else(|failure| {

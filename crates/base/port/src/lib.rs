@@ -18,6 +18,7 @@ mod frame;
 mod kernel;
 mod link;
 mod memory;
+mod priority;
 mod probe;
 mod steering;
 mod tun;
@@ -35,6 +36,7 @@ pub use frame::{
 };
 pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};
+pub use priority::run_in_real_time;
 pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;

@@ -135,6 +135,26 @@ impl LinkPort {
         self.deafness.is_some()
     }
 
+    /// Has the times of arrival kept from now on, which costs readings of the clocks.
+    pub fn keep_times(&mut self) {
+        self.receiver.keep_times();
+    }
+
+    /// As [`recv`](ClearPort::recv), with the time at which the frame arrived at this machine, by
+    /// CLOCK_MONOTONIC in nanoseconds; `None` where times are not [kept](Self::keep_times).
+    ///
+    /// # Errors
+    /// As `recv`.
+    #[inline]
+    pub fn recv_timed(&mut self) -> io::Result<(&mut [u8], usize, Option<u64>)> {
+        let Some(received) = self.receiver.next(&self.socket)? else {
+            return Err(self.errors.empty(&self.socket));
+        };
+        let arrived_ns = self.receiver.arrived_ns(&received);
+        let (frame, bytes) = self.receiver.lend(received);
+        Ok((frame, bytes, arrived_ns))
+    }
+
     /// Sends one super-packet that no receiver forwards or answers.
     fn probe(&mut self, gso: Gso) -> io::Result<()> {
         const ETHERNET_BYTES: u16 = 14;
@@ -155,10 +175,8 @@ impl ClearPort for LinkPort {
     /// Lends a frame of the port's own memory.
     #[inline]
     fn recv<'a>(&'a mut self, _: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
-        match self.receiver.next(&self.socket)? {
-            Some(received) => Ok(self.receiver.lend(received)),
-            None => Err(self.errors.empty(&self.socket)),
-        }
+        let (frame, bytes, _) = self.recv_timed()?;
+        Ok((frame, bytes))
     }
 
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {

@@ -5,6 +5,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -124,7 +125,8 @@ impl<const N: usize> Ready<N> {
     }
 }
 
-/// Waits until one of `fds` (at most 8) is readable; `false` when `limit` passed first.
+/// Waits until one of `fds` (at most 8) is readable; `false` when `limit` passed first, which is
+/// exact to the timer slack of the thread.
 ///
 /// # Errors
 /// The error of `poll`; a signal is not an error but counts as time passed.
@@ -137,11 +139,21 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Res
             revents: 0,
         })
         .collect();
-    let limit = limit.map_or(-1, |limit| {
-        i32::try_from(limit.as_millis()).unwrap_or(i32::MAX)
+    let limit = limit.map(|limit| libc::timespec {
+        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
     });
-    // SAFETY: the array outlives the call, and its length is given.
-    let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, limit) };
+    let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the array and the limit outlive the call; the array's length is given; no mask of
+    // signals is.
+    let ready = unsafe {
+        libc::ppoll(
+            polled.as_mut_ptr(),
+            polled.len() as libc::nfds_t,
+            limit,
+            ptr::null(),
+        )
+    };
     if ready < 0 {
         let error = io::Error::last_os_error();
         return if error.kind() == io::ErrorKind::Interrupted {

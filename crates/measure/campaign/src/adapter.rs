@@ -172,6 +172,13 @@ impl Adapter {
         matches!(self, Self::Straight { .. })
     }
 
+    /// Whether its packets cross the elements of the lab's path: not past the gateways, and not
+    /// through boxes outside.
+    #[must_use]
+    pub fn crosses_elements(&self) -> bool {
+        !self.is_straight() && self.external().is_none()
+    }
+
     /// The properties that follow from its kind and settings.
     #[must_use]
     pub fn profile(&self) -> DutProfile {

@@ -26,6 +26,7 @@ impl Draft {
             return mistakes;
         }
         mistakes.extend(self.check_external(lab));
+        mistakes.extend(self.check_impair(lab));
         mistakes.extend(self.check_cores(lab, host));
         mistakes.extend(self.check_mtu(lab));
         mistakes.extend(self.check_packets());
@@ -176,6 +177,31 @@ impl Draft {
             );
             let help = format!("write `tap: [eth3, eth4]` in `external` of {}", lab.file());
             self.trial.mistake(what, help)
+        })
+    }
+
+    /// Profiles need the element that applies them, and packets that cross it.
+    fn check_impair(&self, lab: &LabFile) -> Option<Mistake> {
+        let place = self.place(Axis::Impair);
+        let names_profile = self.cell.is_named_by(Axis::Impair);
+        if !names_profile {
+            return None;
+        }
+        if !lab.plan().is_impaired() {
+            let what = "the lab has no element that impairs its path";
+            let help = format!(
+                "write `path: [impair]` in {}, or use labs/weather.yaml",
+                lab.file()
+            );
+            return Some(place.mistake(what, help));
+        }
+        let adapter = &self.cell.dut.adapter;
+        (adapter.external().is_some()).then(|| {
+            let what = format!(
+                "`{}` is outside of the lab, whose elements its packets do not cross",
+                self.cell.dut.name
+            );
+            place.mistake(what, "leave it out of this trial with `duts`")
         })
     }
 

@@ -18,12 +18,14 @@ use crate::adapter::STRAIGHT;
 use crate::device;
 use crate::dut::{Listed, names, slug};
 use crate::frames::{self, Given};
+use crate::impairment;
 use crate::plan::{
-    Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, Measurement, Procedure, group_of,
+    Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, ImpairProfile, Measurement, Procedure,
+    group_of,
 };
 use crate::trial::{Kind, Trial};
 use std::collections::{HashMap, HashSet};
-use yaml::{Node, Place, Reported};
+use yaml::{Node, Place, Reported, Spanned};
 
 /// A cell before its time is estimated, with the places of values that a lab or host may still
 /// refuse.
@@ -53,9 +55,15 @@ pub(crate) fn cells(
     trials: &[Trial],
     duts: &[Listed],
     calibrate: bool,
+    profiles: &[ImpairProfile],
 ) -> Result<Vec<Draft>, Reported> {
     let selected = select_all(node, trials, duts)?;
-    let points = points(node, trials, &selected)?;
+    let impaired = trials
+        .iter()
+        .map(|trial| impairment::select(node, &trial.impair, profiles));
+    let impaired: Vec<_> = impaired.collect();
+    let impaired: Vec<_> = impaired.into_iter().collect::<Result<_, _>>()?;
+    let points = points(node, trials, &selected, &impaired)?;
     let varying = varying_axes(points.iter().map(|(point, _)| point));
     let mut owners: HashMap<String, &Place> = HashMap::new();
     let mut drafts = Vec::new();
@@ -133,11 +141,17 @@ fn points<'a, 'd>(
     node: Node<'_>,
     trials: &'a [Trial],
     selected: &'a [Vec<&'d Listed>],
+    impaired: &'a [Vec<Spanned<&'a ImpairProfile>>],
 ) -> Result<Vec<(Point<'a>, &'a Vec<&'d Listed>)>, Reported> {
     let mut points = Vec::new();
     let mut count = 0_usize;
-    for (trial, duts) in trials.iter().zip(selected) {
-        let own = trial.points();
+    for ((trial, duts), profiles) in trials.iter().zip(selected).zip(impaired) {
+        let mut own = trial.points();
+        if !profiles.is_empty() {
+            own = own.over(Axis::Impair, profiles, |point, profile| {
+                point.impair = Some(profile)
+            });
+        }
         let calibration = usize::from(matches!(trial.kind, Kind::Frames(_)));
         count = count.saturating_add(own.count().saturating_mul(duts.len() + calibration));
         if count > CELLS_MAX {
@@ -297,6 +311,10 @@ impl Point<'_> {
             dut: self.dut_for(dut),
             stations: self.stations,
             measurement: self.measurement_of(dut),
+            impair: self
+                .impair
+                .filter(|_| dut.adapter.crosses_elements())
+                .cloned(),
             tune: self.tune,
             estimate_ns: 0,
             calibration: false,

@@ -6,8 +6,9 @@ use crate::dut;
 use crate::estimate;
 use crate::expand::{self, Draft};
 use crate::host::HostFacts;
+use crate::impairment;
 use crate::lab::{self, LabFile};
-use crate::plan::{Claim, LabKind, Measurement, Order, Plan, Published};
+use crate::plan::{Claim, ImpairProfile, LabKind, Measurement, Order, Plan, Published};
 use crate::published;
 use crate::trial::{self, Kind};
 use std::path::Path;
@@ -157,6 +158,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         Some(_) => trial::read_of_devices,
         None => trial::read,
     };
+    let profiles = map.with_default("impairments", impairment::built_in(), impairment::read_all);
     let trials = map.required("trials").and_then(|node| {
         let trials = node.list(read_trial)?;
         if !trials.is_empty() {
@@ -201,7 +203,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         Some(on) => on.value,
         None => true,
     };
-    let drafts = expand::cells(node, &trials, &duts, calibrate)?;
+    let drafts = expand::cells(node, &trials, &duts, calibrate, &profiles?)?;
     let published = published::resolve(&published?, &drafts);
     let claims = match claims.transpose()? {
         Some((node, _)) if devices.is_some() => {
@@ -368,6 +370,12 @@ impl Campaign {
         }
         let cells = self.drafts_in(lab).map(|draft| {
             let mut cell = draft.cell.clone();
+            if lab.plan().is_impaired()
+                && cell.impair.is_none()
+                && cell.dut.adapter.crosses_elements()
+            {
+                cell.impair = Some(ImpairProfile::none());
+            }
             cell.estimate_ns = estimate::trial_ns(&draft.cell, self.repeats);
             cell
         });

@@ -26,8 +26,6 @@ const KINDS: [(&str, LabKind); 4] = [
     ("device", LabKind::Device),
 ];
 
-const ELEMENTS: [(&str, Element); 2] = [("bridge", Element::Bridge), ("router", Element::Router)];
-
 /// The built-in labs: name, file and text; the first is the default.
 const BUILT_IN: [(&str, &str, &str); 3] = [
     (
@@ -195,11 +193,16 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
 
 /// The elements between the gateways, from gw1 to gw2.
 fn read_path(node: Node<'_>) -> Result<Vec<Element>, Reported> {
-    let path = node.list(|item| item.one_of("element", &ELEMENTS))?;
+    let path = node.list(|item| item.one_of("element", &Element::ALL))?;
     let most = LabPlan::ELEMENTS_MAX;
     if path.len() > most {
         let what = format!("the path has {} elements", path.len());
         return Err(node.mistake(what, format!("write {most} at most")));
+    }
+    let impaired = path.iter().filter(|element| **element == Element::Impair);
+    if impaired.count() > 1 {
+        let what = "the path has more than one element `impair`";
+        return Err(node.mistake(what, "one profile describes the whole path: write it once"));
     }
     Ok(path)
 }

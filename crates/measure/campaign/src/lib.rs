@@ -28,6 +28,7 @@ mod file;
 mod frames;
 mod host;
 mod http;
+mod impairment;
 mod lab;
 pub mod plan;
 mod published;

@@ -36,6 +36,7 @@ pub use device::{
 pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
 pub use hosts::{Host, HostName, Hosts};
 pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
+pub use impair::{Impairment, Profile as ImpairProfile};
 pub use keys::KeySource;
 pub use mrr::Mrr;
 pub use order::Order;
@@ -121,6 +122,12 @@ impl Plan {
 }
 
 impl LabPlan {
+    /// Whether an element of the path impairs it.
+    #[must_use]
+    pub fn is_impaired(&self) -> bool {
+        self.path.contains(&Element::Impair)
+    }
+
     /// Highest load of this cell that the links carry, in frames/s where its frames enter them
     /// ([`Traffic::line_rate`]); `None` when the lab sets no line rate, or a tool makes the load.
     #[must_use]
@@ -177,6 +184,17 @@ pub enum Element {
     Bridge,
     /// A router: IP forwarding by Linux, so that the gateways are in two networks.
     Router,
+    /// An impaired path: a bridge that treats frames as the cell's profile says. At most one.
+    Impair,
+}
+
+impl Element {
+    /// All, by their names in lab files.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("bridge", Self::Bridge),
+        ("router", Self::Router),
+        ("impair", Self::Impair),
+    ];
 }
 
 /// How a lab is built.

@@ -276,6 +276,7 @@ fn path_in_words(lab: &LabPlan) -> String {
     let elements = lab.path.iter().map(|element| match element {
         Element::Bridge => "bridge",
         Element::Router => "router",
+        Element::Impair => "impair",
     });
     let stops = ["A", "gw1"].into_iter().chain(elements);
     stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")

@@ -2,6 +2,7 @@
 
 use crate::device::{self, DeviceTrial};
 use crate::frames::{self, FrameTrial};
+use crate::impairment;
 use crate::tools::{self, ToolTrial};
 use yaml::{Node, Place, Reported, Spanned};
 
@@ -11,6 +12,8 @@ pub(crate) struct Trial {
     pub(crate) place: Place,
     /// Names of the DUTs that it measures; `None`: all.
     pub(crate) duts: Option<Vec<Spanned<String>>>,
+    /// Names of the impairment profiles that it measures with; empty where it names none.
+    pub(crate) impair: Vec<Spanned<String>>,
     pub(crate) kind: Kind,
 }
 
@@ -43,9 +46,11 @@ pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
             Reader::Tool(reader) => tools::read(map, reader).map(Kind::Tool),
         };
         let duts = map.optional("duts").map(dut_names).transpose();
+        let impair = map.optional("impair").map(impairment::names).transpose();
         Ok(Trial {
             place: body.place(),
             duts: duts?,
+            impair: impair?.unwrap_or_default(),
             kind: kind?,
         })
     })
@@ -60,6 +65,7 @@ pub(crate) fn read_of_devices(node: Node<'_>) -> Result<Trial, Reported> {
         Ok(Trial {
             place: body.place(),
             duts: devices?,
+            impair: Vec::new(),
             kind: kind?,
         })
     })

@@ -46,7 +46,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .iter()
         .flat_map(|document| yaml_blocks(document))
         .collect();
-    assert_eq!(blocks.len(), 14);
+    assert_eq!(blocks.len(), 15);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -72,6 +72,7 @@ fn every_shipped_campaign_and_lab_is_right() {
             name if name.starts_with("external-") => {
                 load_lab(&root().join("labs/external.yaml")).unwrap()
             }
+            "weather" => load_lab(&root().join("labs/weather.yaml")).unwrap(),
             _ => campaign.usual_lab(),
         };
         campaign

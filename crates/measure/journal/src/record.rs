@@ -31,6 +31,7 @@ pub use frame_trial::{
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use http::{HttpFailure, HttpResult, HttpStored, HttpTimes, TimeBucket};
+pub use impair::{Counts as ImpairCounts, Impaired};
 pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
 pub use monitored::{
@@ -401,6 +402,10 @@ pub struct Evidence {
     /// not read (older journals, trials without links).
     #[serde(default)]
     pub settings: Option<PathSettings>,
+    /// What the impaired path did to frames between the gateways; `None` where there is none, and
+    /// in older journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impaired: Option<Impaired>,
     /// Where packets were lost, as far as counters tell; empty where none were, and in journals of
     /// versions that did not record it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

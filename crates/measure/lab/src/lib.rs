@@ -224,6 +224,8 @@ pub struct Links {
 pub struct RunningDut {
     /// Its processes: node, and handle in the station's protocol.
     pub processes: Vec<(NodeId, u64)>,
+    /// The tester's own processes on its path, which must run as long as it does.
+    pub beside: Vec<(NodeId, u64)>,
     /// What it reports of itself, by `gateway/key` (`gw1/engine`).
     pub facts: BTreeMap<String, String>,
     /// UDP ports of its sealed packets; empty when it does not encrypt, or its ESP is bare.
@@ -240,6 +242,13 @@ pub struct RunningDut {
     pub readable: bool,
     /// Opens its sealed packets; `None` where only the DUT has the keys.
     pub tunnel_keys: Option<TunnelKeys>,
+}
+
+impl RunningDut {
+    /// Every process on the path.
+    pub fn path_processes(&self) -> impl Iterator<Item = &(NodeId, u64)> + Clone {
+        self.processes.iter().chain(&self.beside)
+    }
 }
 
 /// An action on a running DUT. [`campaign::plan::DutProfile::abilities`] lists which DUT supports
@@ -305,6 +314,12 @@ pub trait Bench {
     /// The elements between the gateways, from gw1 to gw2, and the tap between external boxes.
     fn elements(&self) -> Vec<NodeId> {
         Vec::new()
+    }
+
+    /// The element that impairs the path, with its interfaces towards A and towards B; `None` where
+    /// there is none.
+    fn impaired_element(&self) -> Option<(NodeId, [&str; 2])> {
+        None
     }
 
     /// B's address, the target of A's traffic.

@@ -293,6 +293,10 @@ impl Bench for NamespaceLab {
         elements.chain(tap).collect()
     }
 
+    fn impaired_element(&self) -> Option<(NodeId, [&str; 2])> {
+        self.map.impaired_element()
+    }
+
     fn target(&self) -> Ipv4Addr {
         self.map.b()
     }
@@ -380,7 +384,10 @@ impl Bench for NamespaceLab {
                 .chain(own)
                 .filter(|_| !same_offloads)
             {
-                let set = offloads::set(interface, links.offloads);
+                // A super-packet would have one fate for all its frames.
+                let is_cipher = self.map.is_cipher_end(id, interface) || interface == switch::NAME;
+                let cut = is_cipher && self.map.impaired_element().is_some();
+                let set = offloads::set(interface, links.offloads && !cut);
                 match self.map.is_over_cable() && is_cipher_end(interface) {
                     // Hardware may lack an offload: every trial reads those in force.
                     true => node.run(set, TOOL_LIMIT).map(drop)?,
@@ -536,10 +543,11 @@ fn is_cipher_end(interface: &str) -> bool {
     [CIPHER_INTERFACES.0, CIPHER_INTERFACES.1].contains(&interface)
 }
 
-/// The element that a node is, if that is a bridge.
+/// The element that a node is, if that is a bridge: also an impaired path, while no profile is in
+/// force.
 fn bridge(node: NodeId) -> Option<ElementId> {
     match node {
-        NodeId::Element(element) if element.kind() == Element::Bridge => Some(element),
+        NodeId::Element(element) if element.kind() != Element::Router => Some(element),
         _ => None,
     }
 }

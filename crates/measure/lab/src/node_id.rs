@@ -25,7 +25,8 @@ impl NodeId {
     /// The nodes of every lab, in the order of the path.
     pub const ALL: [Self; 4] = [Self::A, Self::Gw1, Self::Gw2, Self::B];
 
-    /// Returns the name in journals and messages: `a`, `gw1`, `gw2`, `b`, `bridge1`, `router2`.
+    /// Returns the name in journals and messages: `a`, `gw1`, `gw2`, `b`, `bridge1`, `router2`,
+    /// `impair3`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,9 +77,9 @@ impl ElementId {
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        [Element::Bridge, Element::Router]
+        Element::ALL
             .into_iter()
-            .flat_map(|kind| Self::of_path(&[kind; LabPlan::ELEMENTS_MAX]).collect::<Vec<_>>())
+            .flat_map(|(_, kind)| Self::of_path(&[kind; LabPlan::ELEMENTS_MAX]).collect::<Vec<_>>())
     }
 
     /// Its kind.
@@ -97,10 +98,12 @@ impl ElementId {
     pub const fn name(self) -> &'static str {
         const BRIDGES: [&str; LabPlan::ELEMENTS_MAX] = ["bridge1", "bridge2", "bridge3", "bridge4"];
         const ROUTERS: [&str; LabPlan::ELEMENTS_MAX] = ["router1", "router2", "router3", "router4"];
+        const IMPAIRS: [&str; LabPlan::ELEMENTS_MAX] = ["impair1", "impair2", "impair3", "impair4"];
         let index = self.index as usize;
         match self.kind {
             Element::Bridge => BRIDGES[index],
             Element::Router => ROUTERS[index],
+            Element::Impair => IMPAIRS[index],
         }
     }
 }
@@ -111,10 +114,10 @@ mod tests {
 
     #[test]
     fn every_name_is_that_of_one_place() {
-        let path = [Element::Bridge, Element::Router, Element::Router];
+        let path = [Element::Bridge, Element::Router, Element::Impair];
         let elements: Vec<_> = ElementId::of_path(&path).map(NodeId::Element).collect();
         let names: Vec<_> = elements.iter().map(|node| node.name()).collect();
-        assert_eq!(names, ["bridge1", "router2", "router3"]);
+        assert_eq!(names, ["bridge1", "router2", "impair3"]);
         let others = elements.into_iter().chain([NodeId::Tap, NodeId::Host]);
         for node in NodeId::ALL.into_iter().chain(others) {
             assert_eq!(NodeId::from_name(node.name()), Some(node));

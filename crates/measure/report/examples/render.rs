@@ -73,6 +73,7 @@ fn open(run: &str) -> Result<Journal, String> {
         }
         Some("suites") => Ok(fixture::suites(None)),
         Some("suites-line") => Ok(fixture::suites(Some(10_000_000_000))),
+        Some("weather") => Ok(fixture::weather()),
         Some("tunnels") => Ok(fixture::tunnels(&[
             "direct",
             "strongswan",

@@ -264,6 +264,7 @@ struct Key {
     measurement: Measurement,
     offloads: bool,
     tune: bool,
+    impair: Option<String>,
 }
 
 impl Key {
@@ -278,6 +279,7 @@ impl Key {
             measurement,
             offloads: cell.stations.is_some_and(|stations| stations.offloads),
             tune: cell.tune,
+            impair: cell.impair.as_ref().map(|profile| profile.name.clone()),
         }
     }
 }

@@ -29,6 +29,7 @@ mod tester;
 mod tools;
 mod trouble;
 mod udp;
+mod weather;
 
 pub(crate) use scaling::is_curve;
 
@@ -43,6 +44,7 @@ const SECTIONS: &[Section] = &[
     keys::SECTION,
     hybrids::SECTION,
     ranking::SECTION,
+    weather::SECTION,
     suites::SECTION,
     scaling::SECTION,
     claims::SECTION,

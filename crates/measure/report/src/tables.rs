@@ -22,6 +22,7 @@ pub(crate) mod suites;
 mod throughput;
 mod tools;
 mod transfer;
+mod weather;
 
 pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;
@@ -38,6 +39,7 @@ pub(crate) use spread::spread;
 pub(crate) use throughput::{datagrams, goodput_drift, throughput};
 pub(crate) use tools::tools;
 pub(crate) use transfer::{each_way, rfc6349};
+pub(crate) use weather::weather;
 
 use crate::format::{self, Scale};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};

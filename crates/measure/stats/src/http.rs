@@ -244,6 +244,7 @@ mod tests {
                 offloads: true,
             }),
             measurement: Measurement::Http(test),
+            impair: None,
             tune: false,
             estimate_ns: 0,
             calibration: false,

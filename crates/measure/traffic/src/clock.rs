@@ -86,8 +86,7 @@ impl Clock for Monotonic {
             if left == 0 {
                 return;
             } else if left > INTERRUPTIBLE_NS {
-                // Waits whole milliseconds, and ends one early. Only the clock decides, whatever
-                // the call returns.
+                // Ends early. Only the clock decides, whatever the call returns.
                 let limit = Duration::from_nanos(left - INTERRUPTIBLE_NS / 2);
                 let _ = wait_readable(&[stop.as_fd()], Some(limit));
             } else if left > spin_ns {

@@ -10,6 +10,9 @@
 //!
 //! [`Witness`] opens frames that were sampled on a link, with the keys of both its ends.
 //!
+//! A [`Bridge`] carries frames as the model of an impaired path decides; the binary serves it as
+//! `cipherbench impair`.
+//!
 //! It uses ports only: no lab, and no files or sockets except for keys when a station itself seals
 //! or opens: a key file, the log of the station's IKE daemon, WireGuard's handshakes.
 //! One [`spec::Spec`] is one station's part in one trial; the binary serves it as `cipherbench
@@ -20,6 +23,7 @@
 mod analyser;
 mod attack;
 mod bins;
+mod bridge;
 mod clock;
 mod delays;
 mod error;
@@ -46,6 +50,7 @@ mod witness;
 pub use analyser::{Analyser, receive};
 pub use attack::attack;
 pub use bins::intended_by_bin;
+pub use bridge::{Bridge, BridgePort, BridgeSpec, serve_bridge};
 pub use clock::{Clock, Monotonic};
 pub use delays::DELAY_SLICES;
 pub use error::TrafficError;

@@ -14,8 +14,8 @@ use crate::spec::{Attack, Peer, Receive, Reflect, Role, Send, Spec};
 use crate::tally::Tally;
 use crate::threads::on_threads;
 use port::{
-    FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop,
-    open_outgoing, open_prompt_receivers, open_receivers, open_senders,
+    FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender, LinkError,
+    OpenFrames, Stop, open_outgoing, open_prompt_receivers, open_receivers, open_senders,
 };
 use std::io::{self, Write};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
@@ -38,6 +38,17 @@ pub enum ServeError {
     /// No traffic.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// No port of an impaired path.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// Frames would also pass by the kernel.
+    #[error(
+        "the kernel cannot be kept from forwarding what `{0}` receives\nhelp: this needs CAP_BPF and Linux 6.6: run as root"
+    )]
+    KernelListens(String),
+    /// An interface of an impaired path went away.
+    #[error("the impaired path broke: {0}\nhelp: look what took its interface down, and repeat")]
+    Bridge(#[source] io::Error),
     /// The parent has closed the output.
     #[error(
         "the report cannot be written: {0}\nhelp: keep standard output open until the trial has ended"
@@ -62,7 +73,7 @@ pub fn serve(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), Ser
     }
 }
 
-fn print_line(output: &mut dyn Write, line: &str) -> Result<(), ServeError> {
+pub(crate) fn print_line(output: &mut dyn Write, line: &str) -> Result<(), ServeError> {
     writeln!(output, "{line}")
         .and_then(|()| output.flush())
         .map_err(ServeError::Output)

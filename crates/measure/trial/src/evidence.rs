@@ -16,6 +16,7 @@ mod failure;
 mod frames;
 mod gateway;
 mod http;
+mod impaired;
 mod link;
 mod machine;
 mod number;
@@ -153,6 +154,7 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         crossing::packets_cross_once(observed),
     ];
     checks.extend(path.between_the_gateways());
+    checks.extend(impaired::checks(path));
     checks.extend([
         of_each(link::cipher_link_amount),
         number::cipher_link_frames(observed),

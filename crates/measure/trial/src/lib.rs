@@ -15,6 +15,7 @@ mod error;
 mod event;
 pub mod evidence;
 pub mod frames;
+pub mod impaired;
 pub mod iperf2;
 pub mod iperf3;
 pub mod links;

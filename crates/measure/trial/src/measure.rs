@@ -17,6 +17,7 @@ use crate::command::{self, BASE_PORT, Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::congestion;
 use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
+use crate::impaired::ImpairedPath;
 use crate::iperf2;
 use crate::iperf3::{Session, Sessions};
 use crate::loaded;
@@ -65,6 +66,7 @@ pub(crate) fn attempt(
     let commands = prepare(bench, trial)?;
     words.extend(commands.programs().map(command::words));
     with_dut(bench, trial, Direction::Both, |bench, dut| {
+        let impaired = ImpairedPath::begin(bench, trial, dut)?;
         let ends = dut.frame_path.as_ref();
         let ends = ends.map(|path| [path.source.address, path.sink.address]);
         let adapter = &trial.cell.dut.adapter;
@@ -75,9 +77,15 @@ pub(crate) fn attempt(
             markers: &markers(adapter, commands.marker.clone(), ends, false),
             dut,
             link_ends: &link_ends,
+            impaired: impaired.as_ref(),
             interrupt,
         };
-        Ok((attempt.run(words)?, None))
+        let measured = attempt.run(words);
+        let explain = |error| match &impaired {
+            Some(impaired) => impaired.explain(error),
+            None => error,
+        };
+        Ok((measured.map_err(explain)?, None))
     })
 }
 
@@ -144,6 +152,7 @@ struct Attempt<'a> {
     markers: &'a [Vec<u8>],
     dut: &'a RunningDut,
     link_ends: &'a [String],
+    impaired: Option<&'a ImpairedPath<'a>>,
     interrupt: &'a Interrupt,
 }
 
@@ -213,6 +222,7 @@ impl Attempt<'_> {
             seen,
             watch,
             settings: Some(settings),
+            impaired: self.impaired.map(ImpairedPath::end).transpose()?,
         };
         self.add_to_ping(&mut report, words)?;
         let mut evidence = readings.evidence(self.dut);

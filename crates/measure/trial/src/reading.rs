@@ -210,6 +210,9 @@ impl CpuReading {
             *own_user_ns.entry(id).or_default() += spent.user_ns;
             dut_ns += total(spent);
         }
+        for &(id, process) in &dut.beside {
+            *own_user_ns.entry(id).or_default() += bench.node(id).cpu_time(Some(process))?.user_ns;
+        }
         let machine = |nodes: &Vec<NodeId>| {
             // Any node of a machine can read its CPU time.
             let time = bench.node(nodes[0]).cpu_time(None)?;

@@ -4,6 +4,7 @@ use crate::evidence::{CipherSeen, ObservedPath};
 use crate::measurer::Trial;
 use crate::reading::{Counters, Offloads};
 use crate::watch::{WatchPoint, WatchResult};
+use impair::Impaired;
 use journal::record::{CipherWatch, Evidence, PathSettings};
 use lab::RunningDut;
 
@@ -18,6 +19,8 @@ pub(crate) struct PathReadings<'a> {
     pub(crate) watch: Option<CipherWatch>,
     /// What changed of the path's settings; `None` where they were not watched.
     pub(crate) settings: Option<PathSettings>,
+    /// What the impaired path did; `None` where there is none.
+    pub(crate) impaired: Option<Impaired>,
 }
 
 impl PathReadings<'_> {
@@ -33,6 +36,7 @@ impl PathReadings<'_> {
             dut_counters: self.after.dut_since(&self.before),
             dut_facts: dut.facts.clone(),
             settings: self.settings.clone(),
+            impaired: self.impaired,
             lost_at: Vec::new(),
         }
     }
@@ -67,6 +71,7 @@ impl PathReadings<'_> {
             elapsed_ns: self.after.ns_since(&self.before),
             cpu: &self.seen.cpu,
             settings: evidence.settings.as_ref(),
+            impaired: evidence.impaired.as_ref(),
         }
     }
 }

@@ -10,8 +10,8 @@ use lab::protocol::{Ended, Program, Request, Response};
 use lab::{Bench, Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
 
-/// Time for a server to listen.
-const READY_LIMIT: Duration = Duration::from_secs(5);
+/// Time for a program to be ready.
+pub(crate) const READY_LIMIT: Duration = Duration::from_secs(5);
 /// Time for a tool between SIGTERM and SIGKILL.
 pub(crate) const STOP_GRACE: Duration = Duration::from_millis(300);
 /// Characters of a tool's standard error that reasons quote.

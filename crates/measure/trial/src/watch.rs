@@ -244,7 +244,7 @@ impl Watcher<'_> {
         let mut counting = None;
         let machines = by_machine(self.bench)?;
         for (after, step) in schedule(&self.timing) {
-            let programs = tools.iter().chain(&self.dut.processes);
+            let programs = tools.iter().chain(self.dut.path_processes());
             sleep_until(self.bench, programs, started + after, self.interrupt)?;
             match step {
                 Step::CpuTime => {
@@ -276,7 +276,7 @@ impl Watcher<'_> {
         clients: &[u64],
         deadline: Instant,
     ) -> Result<(), TrialError> {
-        let dut = self.dut.processes.iter();
+        let dut = self.dut.path_processes();
         for &client in clients {
             while Instant::now() < deadline && status(self.bench, NodeId::A, client)?.is_none() {
                 let next = Instant::now() + INTERRUPT_STEP;

@@ -5,8 +5,8 @@
 //! arrived for [`SILENCE`], and again only after [`REPORT_AGAIN_AFTER`], across rows; the end of a
 //! reported row is reported with the packets and the time lost.
 //!
-//! An attacker who forges packets can therefore cause reports only for a tunnel that has carried no
-//! authentic packet to this lane for [`SILENCE`]. What they cost is bounded in `renewal::allowance`.
+//! An attacker who forges packets can therefore cause reports only for a tunnel that has carried
+//! no authentic packet to this lane for [`SILENCE`]. `renewal::allowance` bounds what they cost.
 
 use std::time::{Duration, Instant};
 

@@ -4,6 +4,7 @@
 //! marked.
 
 use super::vlan::{self, TAG_BYTES};
+use crate::arrivals::Arrivals;
 use crate::kernel::{self, Interface, Mapping};
 use crate::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES};
 use std::io;
@@ -36,6 +37,10 @@ pub(super) struct Receiver {
     missed: u64,
     /// A slot has reported losses since the kernel's count was last read.
     losing: bool,
+    /// Converts the frames' times of arrival, if they are asked for.
+    arrivals: Option<Arrivals>,
+    /// Whether the ring was empty since the clocks were last read.
+    was_empty: bool,
 }
 
 /// A received frame.
@@ -46,6 +51,8 @@ pub(super) struct Received {
     /// Length with virtio header, without the tag.
     bytes: usize,
     tag: Option<[u8; TAG_BYTES]>,
+    /// When the kernel received it, by CLOCK_REALTIME.
+    came_ns: i64,
 }
 
 impl Receiver {
@@ -78,6 +85,8 @@ impl Receiver {
             long: vec![0; long].into_boxed_slice(),
             missed: 0,
             losing: false,
+            arrivals: None,
+            was_empty: true,
         })
     }
 
@@ -105,6 +114,7 @@ impl Receiver {
             self.give_back();
             let status = self.status(self.next).load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
+                self.was_empty = true;
                 self.count_losses(socket);
                 return Ok(None);
             }
@@ -123,7 +133,9 @@ impl Receiver {
             if self.next == 0 {
                 // Once per round: under overload every slot reports losses.
                 self.count_losses(socket);
+                self.was_empty = true;
             }
+            let came_ns = i64::from(header.tp_sec) * 1_000_000_000 + i64::from(header.tp_nsec);
             let tag = vlan::tag(status, header.tp_vlan_tci, header.tp_vlan_tpid);
             if status & libc::TP_STATUS_COPY != 0 {
                 let Some(bytes) = self.take_long(socket)? else {
@@ -134,6 +146,7 @@ impl Receiver {
                     start: None,
                     bytes,
                     tag,
+                    came_ns,
                 }));
             }
             let bytes = VNET_HEADER_BYTES + header.tp_snaplen as usize;
@@ -144,6 +157,7 @@ impl Receiver {
                     start: Some(offset + start),
                     bytes,
                     tag,
+                    came_ns,
                 }));
             }
             self.missed += 1;
@@ -177,7 +191,9 @@ impl Receiver {
     /// The frame behind its virtio header, with its VLAN tag restored, and its length.
     #[inline]
     pub(super) fn lend(&mut self, received: Received) -> (&mut [u8], usize) {
-        let Received { start, bytes, tag } = received;
+        let Received {
+            start, bytes, tag, ..
+        } = received;
         // Starts at the room for a tag.
         let slot = match start {
             None => &mut self.long[..],
@@ -208,6 +224,21 @@ impl Receiver {
             // It cannot fail on a packet socket.
             self.missed += stats.map_or(0, |stats| u64::from(stats.tp_drops));
         }
+    }
+
+    /// Has frames' times of arrival converted from now on.
+    pub(super) fn keep_times(&mut self) {
+        self.arrivals = Some(Arrivals::new());
+    }
+
+    /// When a frame arrived, by CLOCK_MONOTONIC. Clocks are read once for frames that came without
+    /// a pause.
+    pub(super) fn arrived_ns(&mut self, received: &Received) -> Option<u64> {
+        let arrivals = self.arrivals.as_mut()?;
+        if std::mem::take(&mut self.was_empty) {
+            arrivals.update();
+        }
+        arrivals.monotonic_ns(received.came_ns)
     }
 
     /// Frames lost so far, by the kernel or here. The kernel's losses are counted once a later

@@ -2,7 +2,7 @@
 
 use super::grid::Placed;
 use crate::frames::Given;
-use crate::plan::{Axis, Measurement, Stations};
+use crate::plan::{Axis, ImpairProfile, Measurement, Stations};
 use wire::Suite;
 use yaml::Place;
 
@@ -18,6 +18,7 @@ pub(crate) struct Point<'a> {
     pub(crate) measurement: Measurement,
     /// The suite with which stations seal or open here, if all do with the same.
     pub(crate) suite: Option<Suite>,
+    pub(crate) impair: Option<&'a ImpairProfile>,
 }
 
 impl<'a> Point<'a> {
@@ -31,6 +32,7 @@ impl<'a> Point<'a> {
             frames: None,
             measurement,
             suite: None,
+            impair: None,
         }
     }
 

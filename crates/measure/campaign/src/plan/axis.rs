@@ -5,7 +5,8 @@
 
 use crate::plan::value::Value;
 use crate::plan::{
-    Dut, FrameTest, HttpTest, LatencyPath, Measurement, Stations, Traffic, TransferDirection,
+    Dut, FrameTest, HttpTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic,
+    TransferDirection,
 };
 use crate::words::{compact, compact_time};
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,7 @@ pub enum Axis {
     Warmup,
     Tune,
     Tool,
+    Impair,
 }
 
 /// A cell's value on one axis.
@@ -115,6 +117,7 @@ pub(crate) struct Conditions<'a> {
     pub(crate) measurement: &'a Measurement,
     pub(crate) dut: &'a Dut,
     pub(crate) stations: Option<Stations>,
+    pub(crate) impair: Option<&'a ImpairProfile>,
 }
 
 /// Unit of an axis's numbers, by which they are printed.
@@ -200,7 +203,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 77] = [
+static DECLARATIONS: [Declaration; 78] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -480,6 +483,16 @@ static DECLARATIONS: [Declaration; 77] = [
     declare(Axis::Warmup, "warmup", Unit::Time),
     declare(Axis::Tune, "tune", Unit::Plain),
     declare(Axis::Tool, "tool", Unit::Plain),
+    Declaration {
+        value: |cell| Some(cell.impair?.name.clone().into()),
+        phrase: Some(|name| format!("impairment {}", name.plain())),
+        is_usual: |name| *name == ImpairProfile::NONE.into(),
+        column: column(
+            "impair",
+            "profile of the impaired path between the gateways",
+        ),
+        ..always(Axis::Impair, "impair", Unit::Plain)
+    },
 ];
 
 const fn http<'a>(cell: &Conditions<'a>) -> Option<&'a HttpTest> {

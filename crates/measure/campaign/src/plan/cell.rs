@@ -2,7 +2,7 @@
 
 use crate::plan::axis::{Axis, Conditions, Coordinate};
 use crate::plan::value::Value;
-use crate::plan::{Dut, Measurement, Stations};
+use crate::plan::{Dut, ImpairProfile, Measurement, Stations};
 use serde::{Deserialize, Serialize};
 
 /// One point of the matrix: everything that is fixed while a figure is measured.
@@ -22,6 +22,9 @@ pub struct Cell {
     pub stations: Option<Stations>,
     /// What is measured, and how.
     pub measurement: Measurement,
+    /// What the impaired path does to frames between the gateways; `None` where there is none, or
+    /// the cell's frames do not cross it.
+    pub impair: Option<ImpairProfile>,
     /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
     pub tune: bool,
     /// Time that one trial of this cell will take, in nanoseconds: bringing the DUT up and the
@@ -55,6 +58,7 @@ impl Cell {
             measurement: &self.measurement,
             dut: &self.dut,
             stations: self.stations,
+            impair: self.impair.as_ref(),
         })
     }
 
@@ -106,6 +110,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     offloads: Option<bool>,
     measurement: Measurement,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    impair: Option<ImpairProfile>,
     tune: bool,
     estimate_ns: u64,
     #[serde(default)]
@@ -123,6 +129,7 @@ impl From<Cell> for Wire {
             cores_per_station: cell.stations.map(|stations| stations.cores),
             offloads: cell.stations.map(|stations| stations.offloads),
             measurement: cell.measurement,
+            impair: cell.impair,
             tune: cell.tune,
             estimate_ns: cell.estimate_ns,
             calibration: cell.calibration,
@@ -162,6 +169,7 @@ impl TryFrom<Wire> for Cell {
             dut: wire.dut,
             stations,
             measurement: wire.measurement,
+            impair: wire.impair,
             tune: wire.tune,
             estimate_ns: wire.estimate_ns,
             calibration: wire.calibration,

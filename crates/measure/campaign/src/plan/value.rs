@@ -1,8 +1,8 @@
 //! Values on axes.
 
 use crate::plan::{
-    Direction, HttpClient, HttpServer, HttpVersion, IpVersion, LatencyPath, Ports, Store, Tool,
-    TransferDirection, Workers,
+    Direction, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath, Ports,
+    Store, Tool, TransferDirection, Workers,
 };
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,12 @@ impl From<u16> for Value {
 impl From<Duration> for Value {
     fn from(time: Duration) -> Self {
         crate::axis::nanos(time).into()
+    }
+}
+
+impl From<&ImpairProfile> for Value {
+    fn from(profile: &ImpairProfile) -> Self {
+        profile.name.as_str().into()
     }
 }
 

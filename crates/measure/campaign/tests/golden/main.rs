@@ -8,6 +8,7 @@ mod external;
 mod frames;
 mod hosts;
 mod http;
+mod impairments;
 mod tunnels;
 
 use campaign::plan::Cell;
@@ -198,7 +199,7 @@ fn a_plan_with_elements_names_them_in_the_order_of_the_path() {
     let text = "campaign: c\nduts: [direct]\ntrials: [ping: { mtu: 1500 B }]\n";
     let campaign = from_text("c.yaml", text).unwrap();
     let mut all = String::new();
-    for path in ["[bridge]", "[bridge, router]", "[]"] {
+    for path in ["[bridge]", "[bridge, router, impair]", "[]"] {
         let lab = lab_from_text("l.yaml", &format!("lab: a\npath: {path}\n")).unwrap();
         let plan = campaign.plan(&lab, &HOST).unwrap();
         let text = to_text(&plan, |_| Vec::new());

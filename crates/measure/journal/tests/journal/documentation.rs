@@ -1,6 +1,6 @@
 //! `docs/journal.md` names every key that a journal can hold.
 
-use crate::fixture::{header, monitored, tool_tests, trial};
+use crate::fixture::{header, impaired, lost, monitored, tool_tests, trial};
 use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
@@ -72,6 +72,7 @@ fn records() -> Vec<Record> {
         cell.measurement = measurement;
         header.plan.cells.push(cell);
     }
+    header.plan.cells[0].impair = Some(impaired());
     let mut cell = header.plan.cells[0].clone();
     cell.dut.adapter = devices();
     header.plan.cells.push(cell);
@@ -88,18 +89,8 @@ fn records() -> Vec<Record> {
             changes: vec![SettingChange::default()],
             ..PathSettings::default()
         }),
-        lost_at: vec![LostAt {
-            places: vec![PathPlace::CipherLink],
-            before: PathCount {
-                at: "x".into(),
-                packets: 1,
-            },
-            behind: PathCount {
-                at: "x".into(),
-                packets: 0,
-            },
-            dropped: 0,
-        }],
+        impaired: Some(Impaired::default()),
+        lost_at: vec![lost()],
         ..Evidence::default()
     };
     let measured = |figures: Figures| Measured {

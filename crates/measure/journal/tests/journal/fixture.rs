@@ -5,6 +5,7 @@ use campaign::plan::{
     LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
     RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
 };
+use impair::{Distribution, Impairment, Jitter, Loss, Queue, Rate, Reorder};
 use journal::Record;
 use journal::record::*;
 use wire::Suite;
@@ -106,6 +107,7 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
             duration_ns: 2_000_000_000,
             warmup_ns: 0,
         },
+        impair: None,
         tune: false,
         estimate_ns: 3_000_000_000,
         calibration: false,
@@ -180,4 +182,45 @@ pub(crate) fn tool_tests() -> [Measurement; 2] {
             route: true,
         },
     ]
+}
+
+/// A profile with every key.
+pub(crate) fn impaired() -> impair::Profile {
+    let direction = |loss, queue| Impairment {
+        delay_ns: 1,
+        jitter: Some(Jitter {
+            time_ns: 1,
+            distribution: Distribution::Pareto,
+        }),
+        loss: Some(loss),
+        reorder: Some(Reorder { ppm: 1, by_ns: 1 }),
+        duplicate_ppm: 1,
+        corrupt_ppm: 1,
+        rate: Some(Rate { bps: 1, queue }),
+    };
+    let bursts = Loss::Bursts {
+        to_bad_ppm: 1,
+        to_good_ppm: 1,
+        bad_ppm: 1,
+        good_ppm: 1,
+    };
+    impair::Profile {
+        a_to_b: direction(Loss::Random { ppm: 1 }, Queue::TimeNs(1)),
+        b_to_a: direction(bursts, Queue::Bytes(1)),
+        ..impair::Profile::none()
+    }
+}
+
+/// A loss on the cipher link.
+pub(crate) fn lost() -> LostAt {
+    let count = |packets| PathCount {
+        at: "x".into(),
+        packets,
+    };
+    LostAt {
+        places: vec![PathPlace::CipherLink],
+        before: count(1),
+        behind: count(0),
+        dropped: 0,
+    }
 }

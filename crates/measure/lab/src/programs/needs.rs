@@ -147,7 +147,8 @@ fn of_lab(lab: &LabPlan, role: Role) -> Vec<&'static str> {
     }
     let mut programs = vec!["ip", "ethtool", "ping"];
     programs.extend(lab.link_bps.map(|_| "tc"));
-    programs.extend(lab.path.contains(&Element::Bridge).then_some("bridge"));
+    let has_bridge = lab.is_impaired() || lab.path.contains(&Element::Bridge);
+    programs.extend(has_bridge.then_some("bridge"));
     programs
 }
 

@@ -101,6 +101,18 @@ impl Map {
         &self.elements
     }
 
+    /// The element that impairs the path, with its interfaces towards gw1 and towards gw2.
+    pub(crate) fn impaired_element(&self) -> Option<(NodeId, [&'static str; 2])> {
+        let mut elements = self.elements.iter();
+        let impair = elements.find(|element| element.kind() == Element::Impair)?;
+        Some((NodeId::Element(*impair), PORTS))
+    }
+
+    /// Whether a node's interface is an end of the cipher link.
+    pub(crate) fn is_cipher_end(&self, node: NodeId, interface: &str) -> bool {
+        self.cipher_ends(node).any(|end| end.interface == interface)
+    }
+
     /// A node's ends of the cipher link.
     pub(super) fn cipher_ends(&self, node: NodeId) -> impl Iterator<Item = End> {
         self.ends(node)

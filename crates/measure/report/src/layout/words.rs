@@ -66,6 +66,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
     let congestion = congestion.filter(|name| !Axis::Congestion.is_usual(name));
     parts.extend(Axis::Congestion.phrase(congestion.into_iter()));
     parts.extend(Axis::Offloads.phrase(cell.value(Axis::Offloads).into_iter()));
+    parts.extend(Axis::Impair.phrase(cell.value(Axis::Impair).into_iter()));
     parts.push(format!("{repeats} × {trials}"));
     parts.join(", ")
 }

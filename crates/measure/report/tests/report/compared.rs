@@ -176,3 +176,34 @@ fn the_chart_of_suites_goes_from_the_oldest_to_the_strongest_and_marks_the_insec
         ]
     );
 }
+
+#[test]
+fn impairments_are_rows_with_the_ratio_of_each_device_to_the_figure_without_one() {
+    let (_, page) = parse(&fixture::weather());
+    let cells = |selector: &str| -> Vec<String> {
+        let found = select(&page, selector).into_iter();
+        found.map(|cell| text(cell).trim().to_owned()).collect()
+    };
+    let head = cells("#weather thead th");
+    assert_eq!(head[0], "Impairment");
+    assert_eq!(head.len(), 4);
+    assert_eq!(cells("#weather tbody th"), ["none", "lossy"]);
+    let figures = cells("#weather tbody td");
+    assert_eq!(figures.len(), 6);
+    let (without, under) = figures.split_at(3);
+    assert!(
+        without.iter().all(|cell| cell.ends_with("(1.00)")),
+        "{figures:?}"
+    );
+    assert!(
+        under.iter().all(|cell| cell.contains("bit/s (")),
+        "{figures:?}"
+    );
+    // The tables of TCP tell the settings apart.
+    let settings = text(select(&page, "#tcp")[0]);
+    assert!(settings.contains("impairment lossy"), "{settings}");
+    let rows = csv(&fixture::weather());
+    let profiles = rows.iter().map(|row| field(row, "impair"));
+    // Three repeats of three devices.
+    assert_eq!(profiles.filter(|name| *name == "lossy").count(), 9);
+}

@@ -37,7 +37,7 @@ mod random;
 mod scaling;
 #[path = "fixture/soak.rs"]
 mod soak;
-pub(crate) use compared::{peers, suites};
+pub(crate) use compared::{peers, suites, weather};
 pub(crate) use hostile::{hostile, hostile_frames};
 pub(crate) use maker::Maker;
 pub(crate) use random::{dozen, random};
@@ -369,6 +369,7 @@ fn cell(
             offloads,
         }),
         measurement,
+        impair: None,
         tune: false,
         estimate_ns: 3 * SECOND_NS,
         calibration: false,

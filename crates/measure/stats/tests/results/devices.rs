@@ -54,6 +54,7 @@ pub(crate) fn cell(group: &str, dut: &str, test: DeviceTest) -> Cell {
         },
         stations: None,
         measurement: Measurement::Device(test),
+        impair: None,
         tune: false,
         estimate_ns: 0,
         calibration: false,

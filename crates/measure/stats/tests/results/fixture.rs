@@ -70,6 +70,7 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
             offloads: false,
         }),
         measurement,
+        impair: None,
         tune: false,
         estimate_ns: 0,
         calibration: false,

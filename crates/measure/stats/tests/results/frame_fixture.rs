@@ -68,6 +68,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
             },
             procedure,
         }),
+        impair: None,
         tune: false,
         estimate_ns: 0,
     }

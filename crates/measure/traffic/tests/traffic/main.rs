@@ -1,6 +1,7 @@
 //! Tests of generator and analyser from outside: on a harmful wire, and against other dissectors.
 
 mod analyser;
+mod bridge;
 mod generator;
 mod golden;
 mod hostile;

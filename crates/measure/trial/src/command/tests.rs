@@ -23,6 +23,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
         measurement,
         tune: false,
         estimate_ns: 0,
+        impair: None,
         calibration: false,
     }
 }
@@ -164,6 +165,8 @@ fn what_cannot_run_is_refused_with_the_setting_to_change() {
                 count,
                 interval_ns,
                 payload_bytes,
+                loaded: false,
+                route: false,
             },
         )
     };

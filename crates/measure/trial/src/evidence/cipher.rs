@@ -128,6 +128,13 @@ impl CipherSeen<'_> {
         check(name, failure, detail)
     }
 
+    /// Says that sampled packets are not opened where the path flips bits of some.
+    pub(super) fn samples_damaged(adapter: &Adapter) -> Option<Check> {
+        has_known_keys(adapter.encryptor()?).then_some(())?;
+        let detail = "sampled packets were not opened: the impaired path damages some of them";
+        check("samples-opened", None, detail.to_owned())
+    }
+
     /// Where the lab created our encryptor's keys, what was sampled is opened with them, beside the
     /// gateways. Nothing else distinguishes sealed packets from noise, or from other data that only
     /// has their form.

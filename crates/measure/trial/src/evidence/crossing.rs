@@ -39,7 +39,12 @@ fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Opt
     let settings = observed.path.settings?;
     let sent = settings.ip_packets_sent(from)?;
     let received = settings.ip_packets_received(to)?;
+    let doubled = observed.path.impaired.map_or(0, |impaired| match from {
+        "a" => impaired.a_to_b.duplicated,
+        _ => impaired.b_to_a.duplicated,
+    });
     let most = sent.saturating_mul(fragments_most(&observed.path))
+        + doubled
         + CONTROL_PACKETS
         + sent / COUNTED_ONE_IN;
     Some(Crossed {

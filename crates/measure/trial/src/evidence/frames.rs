@@ -322,7 +322,17 @@ fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
     let strays = observed.strays;
     let trials = &observed.result.trials;
     let sent: u64 = trials.iter().map(|trial| trial.sent).sum();
-    let foreign_most = CONTROL_FRAMES * trials.len() as u64 + sent / COUNTED_ONE_IN;
+    let seen = observed.seen.as_ref();
+    let impaired = seen
+        .and_then(|seen| seen.path.impaired)
+        .copied()
+        .unwrap_or_default();
+    let ways = [impaired.a_to_b, impaired.b_to_a];
+    let corrupted: u64 = ways.iter().map(|way| way.corrupted).sum();
+    let duplicated: u64 = ways.iter().map(|way| way.duplicated).sum();
+    // A flipped bit may be in what identifies a test frame; no copy of a sealed packet is opened.
+    let foreign_most = CONTROL_FRAMES * trials.len() as u64 + sent / COUNTED_ONE_IN + corrupted;
+    let refused_most = sent / COUNTED_ONE_IN + corrupted + duplicated;
     let refused: u64 = strays.refused.values().sum();
     let reasons = strays
         .refused
@@ -334,10 +344,9 @@ fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
         strays.stale,
         strays.foreign,
         refused,
-        sent / COUNTED_ONE_IN,
+        refused_most,
         reasons.collect::<String>()
     );
-    let refused_most = sent / COUNTED_ONE_IN;
     let failure = if strays.foreign > foreign_most {
         Some(Explanation::new(
             format!(

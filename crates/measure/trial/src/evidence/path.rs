@@ -5,6 +5,7 @@ use super::check;
 use super::cipher::{CipherSeen, encryption_not_proven};
 use super::failure::{first_of, then_repeat_or};
 use campaign::plan::Cell;
+use impair::{Impaired, Profile};
 use journal::record::{Check, Cpu, Explanation, InterfaceCounters, PathSettings};
 use lab::Links;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,8 @@ pub struct ObservedPath<'a> {
     pub cpu: &'a Cpu,
     /// What changed of the path's settings; `None` where it was not watched.
     pub settings: Option<&'a PathSettings>,
+    /// What the impaired path did; `None` where there is none.
+    pub impaired: Option<&'a Impaired>,
 }
 
 /// Words in the names of drivers' counters of what is lost, damaged or held up.
@@ -68,13 +71,14 @@ impl ObservedPath<'_> {
             .iter()
             .chain(others.iter().copied())
             .collect();
-        let (features, wanted) = if asked {
-            (&FEATURES_ON[..], "on")
-        } else {
-            (&FEATURES[..], "off")
+        let of = |on: bool| match on {
+            true => (&FEATURES_ON[..], "on"),
+            false => (&FEATURES[..], "off"),
         };
+        let (features, wanted) = of(asked);
         let mut wrong = Vec::new();
         for &interface in &ends {
+            let (features, wanted) = of(asked && !self.is_impaired(interface));
             for feature in features {
                 let found = self.offloads.get(interface);
                 let state = found.and_then(|found| found.get(*feature));
@@ -85,11 +89,19 @@ impl ObservedPath<'_> {
             }
         }
         let detail = match wrong.is_empty() {
-            true => format!(
-                "{} are {wanted} at all {} ends of the links",
-                features.join(", "),
-                ends.len()
-            ),
+            true => {
+                let cut = ends.iter().any(|end| asked && self.is_impaired(end));
+                format!(
+                    "{} are {wanted} at all {} ends of the links{}",
+                    features.join(", "),
+                    ends.len(),
+                    if cut {
+                        ", and off between the gateways, where frames are impaired one by one"
+                    } else {
+                        ""
+                    }
+                )
+            }
             false => format!("offloads are to be {wanted}, but {}", wrong.join(", ")),
         };
         let failure = (!wrong.is_empty()).then(|| {
@@ -103,6 +115,16 @@ impl ObservedPath<'_> {
             )
         });
         check("offloads-as-asked", failure, detail)
+    }
+
+    /// Whether an interface belongs to the impaired link: an end of it between the gateways, or the
+    /// bridge of two.
+    fn is_impaired(&self, interface: &str) -> bool {
+        let is_end = |end: &str| ["w0", "w1", "p0", "p1", "br0"].contains(&end);
+        self.cell.impair.is_some()
+            && interface
+                .split_once('/')
+                .is_some_and(|(_, end)| is_end(end))
     }
 
     /// What the drivers of network cards counted of losses, errors and pauses: a fact, since their
@@ -139,7 +161,10 @@ impl ObservedPath<'_> {
             None => vec![encryption_not_proven(adapter)],
             Some(cipher) if adapter.encrypts() => vec![
                 cipher.in_form(adapter, elapsed_ns),
-                cipher.samples_opened(adapter),
+                match self.cell.impair.as_ref().is_some_and(Profile::corrupts) {
+                    true => CipherSeen::samples_damaged(adapter),
+                    false => cipher.samples_opened(adapter),
+                },
                 cipher.no_clear_text(adapter),
                 cipher.no_foreign_frames(adapter),
             ],

@@ -18,6 +18,7 @@ mod explained;
 pub(super) mod fixture;
 mod forms;
 mod http;
+mod impaired;
 mod machine;
 mod opened;
 mod tunnels;

@@ -19,6 +19,7 @@ use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
+use crate::impaired::ImpairedPath;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
 use crate::reading::offloads;
@@ -51,6 +52,7 @@ pub(crate) fn attempt(
                 trial.cell.dut.name
             ))
         })?;
+        let impaired = ImpairedPath::begin(bench, trial, dut)?;
         let attempt = Attempt {
             bench,
             trial,
@@ -58,9 +60,14 @@ pub(crate) fn attempt(
             link_ends: ends(link_ends, &path),
             path,
             cores,
+            impaired: impaired.as_ref(),
             interrupt,
         };
-        attempt.run(dut, events, words)
+        let measured = attempt.run(dut, events, words);
+        measured.map_err(|error| match &impaired {
+            Some(impaired) => impaired.explain(error),
+            None => error,
+        })
     })
 }
 
@@ -106,6 +113,7 @@ struct Attempt<'a> {
     path: FramePath,
     link_ends: Vec<String>,
     cores: Cores,
+    impaired: Option<&'a ImpairedPath<'a>>,
     interrupt: &'a Interrupt,
 }
 
@@ -196,11 +204,13 @@ impl Attempt<'_> {
             after,
             seen,
             settings: None,
+            impaired: None,
         };
         if let Some(settings) = settings {
             let after = offloads(self.bench)?;
             readings.settings = Some(settings.end_of_frames(&offloads_before, &after)?);
         }
+        readings.impaired = self.impaired.map(ImpairedPath::end).transpose()?;
         let mut evidence = readings.evidence(rig.dut());
         let observed = FrameObserved {
             test: self.test,

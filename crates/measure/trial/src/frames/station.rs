@@ -342,7 +342,7 @@ impl<'a> StationRig<'a> {
         end: Instant,
         interrupt: &Interrupt,
     ) -> Result<(), TrialError> {
-        let programs = running.senders.iter().chain(&self.dut.processes);
+        let programs = running.senders.iter().chain(self.dut.path_processes());
         sleep_until(self.bench, programs, end, interrupt)
     }
 

@@ -25,6 +25,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
         measurement,
         tune: true,
         estimate_ns: 0,
+        impair: None,
         calibration: false,
     }
 }

@@ -1,5 +1,4 @@
-//! A bench without a lab: stations that respond with real output of iperf3 and ping, and can be
-//! configured to misbehave.
+//! A bench without a lab: stations with real output of iperf3 and ping, which can misbehave.
 
 use crate::counters::Counters;
 use crate::sealed::Tunnel;
@@ -567,6 +566,7 @@ fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
             offloads: true,
         }),
         measurement,
+        impair: None,
         tune: false,
         estimate_ns: ESTIMATE_NS,
         calibration: false,

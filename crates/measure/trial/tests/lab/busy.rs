@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub(crate) const REPEATS: usize = 3;
 
 /// Checks that a busy machine fails.
-const OF_THE_MACHINE: [&str; 9] = [
+const OF_THE_MACHINE: [&str; 10] = [
     "machine-was-ours",
     "tools-kept-time",
     "offered-as-intended",
@@ -20,6 +20,7 @@ const OF_THE_MACHINE: [&str; 9] = [
     "receiver-kept-up",
     "throughput-confirmed",
     "losses-attributed",
+    "impair-kept-up",
 ];
 
 /// Whether the machine is the only cause of these reasons of an invalid trial.

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
-//! real encryptor; `kme`, the real simulator of KMEs; and `frames`, the real generator and
-//! analyser. `null-esp` and `noise-esp` send packets for the tests of sabotage.
+//! real encryptor; `kme`, the real simulator of KMEs; `frames`, the real generator and
+//! analyser; and `impair`, the real bridge of an impaired path. `null-esp` and `noise-esp` send
+//! packets for the tests of sabotage.
 
 mod attacks;
 mod busy;
@@ -18,6 +19,7 @@ mod energy;
 mod external;
 mod frames;
 mod http;
+mod impaired;
 mod known;
 mod one_gateway;
 mod past;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
         ["http"] => return http::play(),
+        ["impair"] => return impaired_path(),
         ["null-esp"] => {
             sabotage::send_null_esp();
             return ExitCode::SUCCESS;
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         ("sabotage", &sabotage::ALL[..]),
         ("known", &known::ALL[..]),
         ("round_trips", &round_trips::ALL[..]),
+        ("impaired", &impaired::ALL[..]),
         ("one_gateway", &one_gateway::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
@@ -164,6 +168,16 @@ fn frame_trial() -> ExitCode {
     let stop = stop_at_sigterm();
     let spec = std::io::read_to_string(std::io::stdin()).unwrap();
     match traffic::serve(&spec, std::io::stdout(), &stop) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// The real bridge of an impaired path, as its standard input says.
+fn impaired_path() -> ExitCode {
+    let stop = stop_at_sigterm();
+    let spec = std::io::read_to_string(std::io::stdin()).unwrap();
+    match traffic::serve_bridge(&spec, std::io::stdout(), &stop) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

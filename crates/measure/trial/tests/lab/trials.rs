@@ -217,6 +217,7 @@ pub(crate) fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Me
             offloads,
         }),
         measurement,
+        impair: None,
         tune: false,
         estimate_ns: 0,
         calibration: false,

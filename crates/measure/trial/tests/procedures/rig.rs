@@ -305,6 +305,7 @@ pub(crate) fn cell(test: &FrameTest) -> Cell {
             offloads: false,
         }),
         measurement: Measurement::Frames(test.clone()),
+        impair: None,
         tune: false,
         estimate_ns: 0,
         calibration: false,

@@ -345,6 +345,7 @@ fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check
                     ..Cpu::default()
                 },
                 settings: Some(&PathSettings::default()),
+                impaired: None,
             },
             ends: &FramePath {
                 source: end(NodeId::A, "a0"),

@@ -1,10 +1,10 @@
 //! How often packets that cannot be opened may cost a tunnel a new epoch.
 //!
 //! Anyone who can send to the gateway can forge packets for a tunnel that carries nothing at the
-//! time, and every new epoch costs a handshake and, by policy, a QKD key. So requests are taken from
-//! a token bucket: [`BURST`] at once, [`SPACING`] apart, and then one each [`REFILL_MIN`]. Whenever
-//! the bucket is emptied the time for a token doubles, up to [`REFILL_MAX`]; it is the shortest
-//! again when the bucket is full. Authentic packets have no influence.
+//! time, and every new epoch costs a handshake and, by policy, a QKD key. So requests are taken
+//! from a token bucket: [`BURST`] at once, [`SPACING`] apart, and then one each [`REFILL_MIN`].
+//! Whenever the bucket is emptied the time for a token doubles, up to [`REFILL_MAX`]; it is the
+//! shortest again when the bucket is full. Authentic packets have no influence.
 //!
 //! Under a constant attack a tunnel therefore requests 8 epochs in the first 14 s, 4 more in the
 //! first quarter of an hour, and then 7.5 an hour.

@@ -331,7 +331,7 @@ pub(crate) fn different_keys_are_detected_repaired_and_counted() {
             .lines()
             .find_map(|line| line.strip_prefix("cipherbench_desync_outage_seconds_total "));
         assert!(outage.unwrap().parse::<f64>().unwrap() > 0.0);
-        // The lanes may open packets of the new epoch before the thread that installed it counts it.
+        // Lanes may open packets of the new epoch before the thread that installed it counts it.
         await_that("a new epoch is counted as the repair", || {
             namespaces.iter().any(|side| epochs(side, "desync") >= 1)
         });

@@ -64,6 +64,14 @@ pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
                 queue_drops: dut_counters.clone(),
                 stack: dut_counters.clone(),
             }),
+            impaired: seen[2].is_multiple_of(2).then(|| Impaired {
+                a_to_b: ImpairCounts {
+                    received: seen[0],
+                    lost_by_model: seen[1],
+                    ..ImpairCounts::default()
+                },
+                ..Impaired::default()
+            }),
             lost_at: lost(seen),
             dut_counters,
             dut_facts,

@@ -161,6 +161,7 @@ impl Fixture {
                     offloads: false,
                 }),
                 measurement: Measurement::Frames(test.clone()),
+                impair: None,
                 tune: false,
                 estimate_ns: 0,
                 calibration: false,
@@ -284,6 +285,7 @@ impl Fixture {
                         ..Cpu::default()
                     },
                     settings: Some(&PathSettings::default()),
+                    impaired: None,
                 },
                 ends: &self.path,
                 cores: &Cores::assign(1, 2).unwrap(),

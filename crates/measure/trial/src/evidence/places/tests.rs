@@ -72,6 +72,7 @@ impl Path {
                     loaded: false,
                     route: false,
                 },
+                impair: None,
                 tune: false,
                 estimate_ns: 0,
                 calibration: false,
@@ -129,6 +130,7 @@ impl Path {
         static CPU: LazyLock<Cpu> = LazyLock::new(Cpu::default);
         ObservedPath {
             settings: Some(&self.settings),
+            impaired: None,
             cell: &self.cell,
             links: self.links,
             link_ends: &self.link_ends,

@@ -5,6 +5,7 @@ use campaign::plan::{
     DataPath, HttpTest, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, TransferDirection, Way,
     WireGuard, WireGuardProgram,
 };
+use impair::Impaired;
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -26,6 +27,7 @@ pub(super) struct Fixture {
     pub(super) station_lost: u64,
     pub(super) client_ends_ns: Vec<u64>,
     pub(super) settings: PathSettings,
+    pub(super) impaired: Option<Impaired>,
 }
 
 impl Fixture {
@@ -44,6 +46,7 @@ impl Fixture {
                 offloads: false,
             }),
             measurement,
+            impair: None,
             tune: false,
             estimate_ns: 0,
             calibration: false,
@@ -89,6 +92,7 @@ impl Fixture {
             station_lost: 0,
             client_ends_ns: vec![1010 * MS; usize::from(cores)],
             settings: PathSettings::default(),
+            impaired: None,
         }
     }
 
@@ -344,6 +348,7 @@ impl Fixture {
             elapsed_ns: 1100 * MS,
             cpu: &self.cpu,
             settings: Some(&self.settings),
+            impaired: self.impaired.as_ref(),
         };
         checks(&[ToolObserved {
             path,

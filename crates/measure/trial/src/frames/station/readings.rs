@@ -295,7 +295,7 @@ fn read_nodes(
 ) -> Result<(Nodes, Processes), LabError> {
     let (mut readings, mut processes) = (Nodes::new(), Processes::new());
     for id in nodes(bench) {
-        let on_it = tools.iter().chain(&dut.processes);
+        let on_it = tools.iter().chain(dut.path_processes());
         let on_it: Vec<u64> = on_it
             .filter(|(node, _)| *node == id)
             .map(|(_, process)| *process)

@@ -46,6 +46,7 @@ fn cell(direction: Direction) -> Cell {
         measurement: Measurement::Frames(FrameTest { traffic, procedure }),
         tune: false,
         estimate_ns: 0,
+        impair: None,
         calibration: true,
     }
 }

@@ -1,0 +1,201 @@
+//! What a path does to frames.
+
+use serde::{Deserialize, Serialize};
+
+/// A named impairment of both directions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Its name in the campaign; `none` for the profile that does nothing.
+    pub name: String,
+    /// Seed of all random decisions.
+    pub seed: u64,
+    /// From station A's side to B's.
+    pub a_to_b: Impairment,
+    /// From station B's side to A's.
+    pub b_to_a: Impairment,
+}
+
+/// A direction of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From station A's side to B's.
+    AToB,
+    /// From station B's side to A's.
+    BToA,
+}
+
+impl Profile {
+    /// Name of the profile that does nothing.
+    pub const NONE: &'static str = "none";
+
+    /// The profile that does nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            name: Self::NONE.to_owned(),
+            seed: 0,
+            a_to_b: Impairment::default(),
+            b_to_a: Impairment::default(),
+        }
+    }
+
+    /// The impairment of a direction.
+    #[must_use]
+    pub const fn of(&self, direction: Direction) -> &Impairment {
+        match direction {
+            Direction::AToB => &self.a_to_b,
+            Direction::BToA => &self.b_to_a,
+        }
+    }
+
+    /// Whether it flips bits in any direction.
+    #[must_use]
+    pub const fn corrupts(&self) -> bool {
+        self.a_to_b.corrupt_ppm > 0 || self.b_to_a.corrupt_ppm > 0
+    }
+
+    /// The same profile with the seed of a repeat, from 1: all devices of one repeat meet the same
+    /// sequence of fates, and each repeat another one.
+    #[must_use]
+    pub fn for_repeat(&self, repeat: u32) -> Self {
+        Self {
+            seed: self.seed.wrapping_add(u64::from(repeat) << 32),
+            ..self.clone()
+        }
+    }
+}
+
+/// What happens to frames of one direction. The default does nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Impairment {
+    /// Constant delay in nanoseconds.
+    #[serde(default)]
+    pub delay_ns: u64,
+    /// Variation of the delay.
+    #[serde(default)]
+    pub jitter: Option<Jitter>,
+    /// Frames that vanish.
+    #[serde(default)]
+    pub loss: Option<Loss>,
+    /// Frames that later ones overtake.
+    #[serde(default)]
+    pub reorder: Option<Reorder>,
+    /// Frames that arrive twice, in parts per million.
+    #[serde(default)]
+    pub duplicate_ppm: u32,
+    /// Frames with a flipped bit, in parts per million.
+    #[serde(default)]
+    pub corrupt_ppm: u32,
+    /// The narrowest link.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+}
+
+/// Variation of the delay. Frames keep their order: a frame waits for the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jitter {
+    /// Its scale in nanoseconds, by the distribution.
+    pub time_ns: u64,
+    /// Its distribution.
+    pub distribution: Distribution,
+}
+
+/// Distribution of the jitter. No frame is sooner than its delay allows, which is never negative.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Around the delay, with the time as standard deviation.
+    #[default]
+    Normal,
+    /// From the time below the delay to the time above it.
+    Uniform,
+    /// Added to the delay, with the time as mean.
+    Exponential,
+    /// Added to the delay, with the time as mean and a heavy tail: Lomax with shape 3.
+    Pareto,
+}
+
+impl Distribution {
+    /// All, by their names.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("normal", Self::Normal),
+        ("uniform", Self::Uniform),
+        ("exponential", Self::Exponential),
+        ("pareto", Self::Pareto),
+    ];
+}
+
+/// Which frames vanish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Each with this probability, in parts per million.
+    Random {
+        /// The probability.
+        ppm: u32,
+    },
+    /// In bursts: two states, of which the bad one loses every frame (Gilbert 1960, with the bad
+    /// state's loss of Elliott 1963).
+    Bursts {
+        /// Probability, before each frame, of a change from the good state to the bad one, in parts
+        /// per million (`p`).
+        to_bad_ppm: u32,
+        /// Of a change back (`r`).
+        to_good_ppm: u32,
+        /// Loss in the bad state in parts per million (`1 - h`).
+        bad_ppm: u32,
+        /// Loss in the good state in parts per million (`1 - k`).
+        good_ppm: u32,
+    },
+}
+
+impl Loss {
+    /// The share of frames lost in the long run.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let share = |ppm: u32| f64::from(ppm) / 1e6;
+        match *self {
+            Self::Random { ppm } => share(ppm),
+            Self::Bursts {
+                to_bad_ppm,
+                to_good_ppm,
+                bad_ppm,
+                good_ppm,
+            } => {
+                let (p, r) = (share(to_bad_ppm), share(to_good_ppm));
+                let bad = if p > 0.0 { p / (p + r) } else { 0.0 };
+                bad * share(bad_ppm) + (1.0 - bad) * share(good_ppm)
+            }
+        }
+    }
+}
+
+/// Frames that are held back, so that later ones overtake them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reorder {
+    /// Their share in parts per million.
+    pub ppm: u32,
+    /// How long they are held back, in nanoseconds.
+    pub by_ns: u64,
+}
+
+/// A link with a rate and the queue in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// In bit/s at L1: FCS, preamble and gap counted.
+    pub bps: u64,
+    /// What may wait; a frame beyond it is lost.
+    pub queue: Queue,
+}
+
+/// Length of a queue, the frame in transmission included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queue {
+    /// Bytes at L1.
+    Bytes(u64),
+    /// Frames.
+    Packets(u32),
+    /// Nanoseconds that a frame may wait before its transmission.
+    TimeNs(u64),
+}

@@ -1,0 +1,86 @@
+//! Figures under impairments: impairments down, devices across, the best without one first.
+
+use super::reason_cell;
+use crate::format::{Scale, ratio_number};
+use crate::layout::Run;
+use crate::order::{grouped, unique};
+use crate::table::{Cell, Table};
+use campaign::plan::{Axis, ImpairProfile};
+use stats::{CellResult, Estimate, RankedBy};
+
+const NOTE: &str = "mean of the repeats; in brackets: of the figure without an impairment, on the same path; devices: the \
+                    best without an impairment first";
+
+/// The quantity of a table: the first one that any of its cells has.
+const QUANTITIES: [RankedBy; 4] = [
+    RankedBy::PayloadThroughput,
+    RankedBy::RoundTripP50,
+    RankedBy::FrameRate,
+    RankedBy::LatencyP50,
+];
+
+/// A cell with its profile and its place in the plan.
+type Impaired<'r> = (&'r str, &'r CellResult);
+
+/// A table for each question that was measured under several impairments.
+pub(crate) fn weather(run: &Run<'_>) -> Vec<Table> {
+    let cells = run.plan().cells.iter().zip(&run.results.cells);
+    let impaired = cells.filter_map(|(planned, result)| {
+        let profile = planned.impair.as_ref()?;
+        let question = planned.group_without(Axis::Impair);
+        Some((question, (profile.name.as_str(), result)))
+    });
+    let questions = grouped(impaired).into_iter();
+    questions
+        .filter(|(_, cells)| unique(cells.iter().map(|(profile, _)| *profile)).len() > 1)
+        .map(|(question, cells)| table(run, &question, &cells))
+        .collect()
+}
+
+fn table(run: &Run<'_>, question: &str, cells: &[Impaired<'_>]) -> Table {
+    let has = |by: &RankedBy| cells.iter().any(|(_, cell)| by.of(cell).is_some());
+    let by = QUANTITIES.into_iter().find(has).unwrap_or(QUANTITIES[0]);
+    let at = |profile: &str, dut: &str| {
+        let mut all = cells.iter();
+        all.find(|(name, cell)| *name == profile && cell.dut == dut)
+            .map(|(_, cell)| *cell)
+    };
+    let plain = |dut: &str| by.of(at(ImpairProfile::NONE, dut)?);
+    let mut duts = unique(cells.iter().map(|(_, cell)| cell.dut.as_str()));
+    let better = |dut: &str| {
+        let mean = plain(dut).map(|found| found.mean);
+        let signed = if by.higher_is_better() { -1.0 } else { 1.0 };
+        mean.map_or(f64::INFINITY, |mean| signed * mean)
+    };
+    duts.sort_by(|one, other| better(one).total_cmp(&better(other)));
+    let caption = format!("Under impairments: {question}");
+    let mut table = Table::new(caption, NOTE)
+        .label("Impairment")
+        .figures(duts.iter().map(|dut| run.label(dut)));
+    for profile in unique(cells.iter().map(|(profile, _)| *profile)) {
+        let figures = duts.iter().map(|dut| match at(profile, dut) {
+            None => Cell::missing(),
+            Some(cell) => figure(by, cell, plain(dut).as_ref()),
+        });
+        let label = Cell::label(profile);
+        table.push([label].into_iter().chain(figures).collect());
+    }
+    table
+}
+
+/// `41.2 Mbit/s (0.31)`.
+fn figure(by: RankedBy, cell: &CellResult, plain: Option<&Estimate>) -> Cell {
+    let Some(found) = by.of(cell) else {
+        return reason_cell(cell);
+    };
+    let scale = match by {
+        RankedBy::PayloadThroughput => Scale::si(found.mean, "bit/s"),
+        RankedBy::FrameRate => Scale::si(found.mean, "pps"),
+        _ => Scale::time(found.mean),
+    };
+    let value = scale.value(found.mean);
+    Cell::plain(match plain.filter(|plain| plain.mean > 0.0) {
+        Some(plain) => format!("{value} ({})", ratio_number(found.mean / plain.mean)),
+        None => value,
+    })
+}

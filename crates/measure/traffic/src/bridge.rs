@@ -1,0 +1,269 @@
+//! An impaired path: a bridge between two ports that treats frames as a model decides.
+//!
+//! ```text
+//! port A ─► fate ─┬─► in order ──┬─► port B      and the same from B to A
+//!                 └─► held back ─┘
+//! ```
+//!
+//! One thread, no allocation per frame. A frame that leaves at once is sent from the memory that it
+//! arrived in; others wait in slots of one buffer. The model keeps the order of all but the frames
+//! that it holds back, so those alone need a heap.
+//!
+//! A frame's time is when the kernel noted its arrival, so that waiting for this program counts as
+//! added delay.
+
+mod serve;
+mod waiting;
+
+pub use serve::{BridgeSpec, serve_bridge};
+
+use crate::clock::Clock;
+use crate::tally::histogram;
+use hdrhistogram::Histogram;
+use impair::{Counts, Delivery, Direction, Fate, Impaired, Model, Profile};
+use port::{ClearPort, Stop, wait_readable};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::time::Duration;
+use waiting::Waiting;
+use wire::checksum::portable;
+use wire::segment::complete_checksum;
+use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
+
+/// Frames of one direction between two readings of the clock.
+const BATCH_FRAMES: usize = 64;
+/// A wait ends this long before the next frame is due; the rest is spent looking at the ports.
+const SPIN_NS: u64 = 30_000;
+
+/// A port of the bridge.
+pub trait BridgePort: ClearPort {
+    /// Lends one frame behind its virtio header, with the length of both, and when it arrived by
+    /// the bridge's clock in nanoseconds; `None` where nothing noted it: then it arrived now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WouldBlock`] when there is none; anything else when the interface is gone.
+    fn recv_timed(&mut self) -> io::Result<(&mut [u8], usize, Option<u64>)>;
+}
+
+impl BridgePort for port::LinkPort {
+    #[inline]
+    fn recv_timed(&mut self) -> io::Result<(&mut [u8], usize, Option<u64>)> {
+        Self::recv_timed(self)
+    }
+}
+
+/// A bridge with an impaired path in it.
+#[derive(Debug)]
+pub struct Bridge<P, C> {
+    /// Towards station A, and towards B.
+    ports: [P; 2],
+    /// From A to B, and from B to A.
+    ways: [Way; 2],
+    clock: C,
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Way {
+    model: Model,
+    waiting: Waiting,
+    counts: Counts,
+    added: Histogram<u64>,
+    /// When each frame that was handed to the port since its last flush was to leave.
+    handed: Vec<u64>,
+}
+
+impl<P: BridgePort, C: Clock> Bridge<P, C> {
+    /// A bridge between two ports, that towards station A first, for frames of up to `frame_bytes`
+    /// without FCS.
+    pub fn new(profile: &Profile, frame_bytes: usize, ports: [P; 2], clock: C) -> Self {
+        let way = |direction| Way {
+            model: Model::new(profile, direction),
+            waiting: Waiting::new(VNET_HEADER_BYTES + frame_bytes),
+            counts: Counts::default(),
+            added: histogram(),
+            handed: Vec::with_capacity(3 * BATCH_FRAMES),
+        };
+        Self {
+            ports,
+            ways: [Direction::AToB, Direction::BToA].map(way),
+            clock,
+        }
+    }
+
+    /// Carries frames until `stop` is raised, and returns the counts.
+    ///
+    /// # Errors
+    /// When an interface is gone or down.
+    pub fn run(mut self, stop: &Stop) -> io::Result<Impaired> {
+        while !stop.is_raised() {
+            if !self.step()? {
+                self.wait(stop)?;
+            }
+        }
+        Ok(self.end())
+    }
+
+    /// Takes a batch from each port and sends what is due; returns whether there was anything.
+    ///
+    /// # Errors
+    /// When an interface is gone or down.
+    pub fn step(&mut self) -> io::Result<bool> {
+        let [a, b] = &mut self.ports;
+        let [there, back] = &mut self.ways;
+        Ok(there.carry(a, b, &self.clock)? | back.carry(b, a, &self.clock)?)
+    }
+
+    /// The counts. Frames that are still delayed do not leave any more.
+    pub fn end(self) -> Impaired {
+        let [there, back] = self.ways;
+        let [from_a, from_b] = self.ports;
+        Impaired {
+            a_to_b: there.end(from_a.missed()),
+            b_to_a: back.end(from_b.missed()),
+        }
+    }
+
+    fn wait(&self, stop: &Stop) -> io::Result<()> {
+        let due = self.ways.iter().filter_map(|way| way.waiting.next_ns());
+        let left_ns = due.min().map(|due| due.saturating_sub(self.clock.now_ns()));
+        if left_ns.is_some_and(|left_ns| left_ns <= SPIN_NS) {
+            return Ok(());
+        }
+        let limit = left_ns.map(|left_ns| Duration::from_nanos(left_ns - SPIN_NS));
+        let [a, b] = self.ports.each_ref().map(ClearPort::readable);
+        let fds: arrayvec::ArrayVec<_, 3> =
+            [a, b, Some(stop.as_fd())].into_iter().flatten().collect();
+        wait_readable(&fds, limit).map(drop)
+    }
+}
+
+impl Way {
+    /// Takes a batch from one port, and sends what is due to the other. Returns whether there was
+    /// anything.
+    fn carry<P: BridgePort>(
+        &mut self,
+        from: &mut P,
+        to: &mut P,
+        clock: &impl Clock,
+    ) -> io::Result<bool> {
+        let now_ns = clock.now_ns();
+        let mut received = 0;
+        while received < BATCH_FRAMES {
+            match from.recv_timed() {
+                Ok((frame, bytes, arrived_ns)) => {
+                    // It may have come after the clock was read.
+                    let arrived_ns = arrived_ns.map_or(now_ns, |arrived_ns| arrived_ns.min(now_ns));
+                    self.take(&mut frame[..bytes], (arrived_ns, now_ns), to);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+            received += 1;
+        }
+        for _ in 0..BATCH_FRAMES {
+            let Some(due_ns) = self
+                .waiting
+                .take_due(now_ns, |frame| Self::send(&mut self.counts, frame, to))
+            else {
+                break;
+            };
+            self.handed.push(due_ns);
+        }
+        if self.handed.is_empty() {
+            return Ok(received > 0);
+        }
+        let lost = to.flush()?;
+        self.counts.sent = self.counts.sent.saturating_sub(lost);
+        self.counts.lost_by_tester += lost;
+        let sent_ns = clock.now_ns();
+        for due_ns in self.handed.drain(..) {
+            // Longer ones count as the longest.
+            self.added.saturating_record(sent_ns.saturating_sub(due_ns));
+        }
+        Ok(true)
+    }
+
+    /// Decides a frame's fate; `frame` begins with its virtio header.
+    fn take<P: ClearPort>(
+        &mut self,
+        frame: &mut [u8],
+        (arrived_ns, now_ns): (u64, u64),
+        to: &mut P,
+    ) {
+        self.counts.received += 1;
+        let delivery = match self.model.next(frame.len() - VNET_HEADER_BYTES, arrived_ns) {
+            Fate::LostByModel => {
+                self.counts.lost_by_model += 1;
+                return;
+            }
+            Fate::LostByQueue => {
+                self.counts.lost_by_queue += 1;
+                return;
+            }
+            Fate::Delivered(delivery) => delivery,
+        };
+        let Delivery {
+            at_ns,
+            is_doubled,
+            is_held_back,
+            flip,
+        } = delivery;
+        self.counts.reordered += u64::from(is_held_back);
+        self.counts.duplicated += u64::from(is_doubled);
+        if let Some(bit) = flip {
+            self.counts.corrupted += 1;
+            flip_bit(frame, bit);
+        }
+        for _ in 0..=u8::from(is_doubled) {
+            if at_ns <= now_ns && !is_held_back && self.waiting.is_in_order_empty() {
+                Self::send(&mut self.counts, frame, to);
+                self.handed.push(at_ns);
+            } else if !self.waiting.put(frame, at_ns, is_held_back) {
+                self.counts.lost_by_tester += 1;
+            }
+        }
+    }
+
+    /// Hands a frame to the port.
+    fn send<P: ClearPort>(counts: &mut Counts, frame: &[u8], to: &mut P) {
+        let sent = frame.split_first_chunk().and_then(|(header, frame)| {
+            let vnet = VnetHeader::parse(header)?;
+            to.send(&vnet, frame, &[]).ok()
+        });
+        match sent {
+            Some(()) => counts.sent += 1,
+            None => counts.lost_by_tester += 1,
+        }
+    }
+
+    /// The counts, with the frames that the receiving port lost.
+    fn end(self, missed: u64) -> Counts {
+        let quantile = |share| self.added.value_at_quantile(share);
+        Counts {
+            received: self.counts.received + missed,
+            lost_by_tester: self.counts.lost_by_tester + missed,
+            waiting: self.waiting.len() as u64,
+            added_ns_p50: quantile(0.5),
+            added_ns_p99: quantile(0.99),
+            added_ns_max: self.added.max(),
+            ..self.counts
+        }
+    }
+}
+
+/// Flips a bit of the frame behind the virtio header. An incomplete checksum is completed first:
+/// otherwise the next device would compute it over the flipped bit, which nobody would notice.
+fn flip_bit(frame: &mut [u8], bit: usize) {
+    let Some((header, frame)) = frame.split_first_chunk_mut::<VNET_HEADER_BYTES>() else {
+        return;
+    };
+    if let Some(vnet) = VnetHeader::parse(header)
+        && complete_checksum(&vnet, frame, portable).is_ok()
+    {
+        *header = VnetHeader::PLAIN.to_bytes();
+    }
+    if let Some(byte) = frame.get_mut(bit / 8) {
+        *byte ^= 1 << (bit % 8);
+    }
+}

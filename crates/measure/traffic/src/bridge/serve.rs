@@ -1,0 +1,52 @@
+//! The bridge as a program.
+
+use super::Bridge;
+use crate::clock::Monotonic;
+use crate::report::READY;
+use crate::serve::{ServeError, print_line};
+use impair::Profile;
+use port::{LinkOffloads, LinkPort, Stop, run_in_real_time};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+
+/// What `cipherbench impair` does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BridgeSpec {
+    /// The interfaces towards station A and towards station B.
+    pub interfaces: [String; 2],
+    /// Longest frame in bytes, without FCS.
+    pub frame_bytes: usize,
+    /// What happens to the frames.
+    pub profile: Profile,
+}
+
+/// Does what the [`BridgeSpec`] in `input` (JSON) specifies: opens the ports, prints [`READY`] on a
+/// line of its own, carries frames until `stop` is raised, and prints the [`impair::Impaired`] on
+/// one line of JSON. Meanwhile the kernel sees no frame of the interfaces.
+///
+/// # Errors
+/// [`ServeError`]; nothing has been printed then, or [`READY`] alone.
+pub fn serve_bridge(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), ServeError> {
+    let spec: BridgeSpec = serde_json::from_str(input)?;
+    let [a, b] = &spec.interfaces;
+    let ports = [open(a)?, open(b)?];
+    let bridge = Bridge::new(&spec.profile, spec.frame_bytes, ports, Monotonic::new());
+    // Without this right the bridge waits for a core like any program: the added delay shows it.
+    let _ = run_in_real_time();
+    print_line(&mut output, READY)?;
+    let impaired = bridge.run(stop).map_err(ServeError::Bridge)?;
+    print_line(&mut output, &serde_json::to_string(&impaired)?)
+}
+
+fn open(interface: &str) -> Result<LinkPort, ServeError> {
+    let none = LinkOffloads {
+        tso: false,
+        uso: false,
+    };
+    let mut port = LinkPort::open(interface, 1, none)?.remove(0);
+    if !port.host_is_deaf() {
+        return Err(ServeError::KernelListens(interface.to_owned()));
+    }
+    port.keep_times();
+    Ok(port)
+}

@@ -1,0 +1,106 @@
+//! Checks of the impaired path between the gateways.
+
+use super::failure::{count, then_repeat_or};
+use super::{ObservedPath, check};
+use crate::impaired::blocked;
+use impair::Counts;
+use journal::record::{Check, Explanation};
+use units::human::duration_ns;
+
+/// Delay beyond the model's that 99 of 100 frames may have, in nanoseconds.
+const ADDED_NS_MAX: u64 = 50_000;
+
+/// What applies of the checks of the impaired path.
+pub(super) fn checks(path: &ObservedPath<'_>) -> Vec<Option<Check>> {
+    vec![kept_up(path), lets_through(path)]
+}
+
+/// The path did to frames what the model decides, and nothing beyond: it lost none itself, and sent
+/// each when it was due.
+fn kept_up(path: &ObservedPath<'_>) -> Option<Check> {
+    let impaired = path.impaired?;
+    let ways = [("A to B", impaired.a_to_b), ("B to A", impaired.b_to_a)];
+    let name = path
+        .cell
+        .impair
+        .as_ref()
+        .map_or("", |profile| &profile.name);
+    let words: Vec<String> = ways
+        .iter()
+        .map(|(way, counts)| words(way, counts))
+        .collect();
+    let failure = ways
+        .into_iter()
+        .find_map(|(way, counts)| fault(way, &counts));
+    let detail = format!("profile `{name}`: {}", words.join("; "));
+    check("impair-kept-up", failure, detail)
+}
+
+fn words(way: &str, counts: &Counts) -> String {
+    let Counts {
+        received,
+        sent,
+        lost_by_model,
+        lost_by_queue,
+        lost_by_tester,
+        duplicated,
+        reordered,
+        corrupted,
+        waiting,
+        added_ns_p50,
+        added_ns_p99,
+        added_ns_max,
+    } = counts;
+    format!(
+        "from {way} {received} frames came and {sent} left; {lost_by_model} were lost by the model, {lost_by_queue} \
+         by its queue and {lost_by_tester} by the tester, {duplicated} were doubled, {reordered} held back and \
+         {corrupted} damaged, and {waiting} were under way at the end; they left later than the model says by {} us \
+         in the median, {} us at the 99th percentile and {} us at most",
+        added_ns_p50 / 1000,
+        added_ns_p99 / 1000,
+        added_ns_max / 1000
+    )
+}
+
+fn fault(way: &str, counts: &Counts) -> Option<Explanation> {
+    let difference = if counts.lost_by_tester > 0 {
+        let lost = count(counts.lost_by_tester, counts.received, "frame");
+        format!("the impaired path itself lost {lost} from {way}, beyond its model")
+    } else if counts.added_ns_p99 > ADDED_NS_MAX {
+        let late = duration_ns(counts.added_ns_p99 as f64);
+        format!(
+            "one frame in 100 from {way} left the impaired path {late} later than its model says, or more"
+        )
+    } else if !counts.balances() {
+        format!("the impaired path did not count what became of every frame from {way}")
+    } else {
+        return None;
+    };
+    Some(Explanation::new(
+        difference,
+        "its program waited for a core, or the load is more than it carries",
+        then_repeat_or(
+            "stop what else uses this machine",
+            "ask for less, or measure on a machine with more cores, in a new run",
+        ),
+    ))
+}
+
+/// A path that lets nothing through measures no device.
+fn lets_through(path: &ObservedPath<'_>) -> Option<Check> {
+    let direction = blocked(path.impaired?);
+    let detail = match direction {
+        None => {
+            "the impaired path let frames through in each direction in which any came".to_owned()
+        }
+        Some(direction) => format!("the impaired path lost every frame {direction}"),
+    };
+    let failure = direction.map(|direction| {
+        Explanation::new(
+            format!("the impairment let no frame through {direction}"),
+            "its loss, its rate or its queue makes the trial impossible",
+            "choose a milder profile, in a new run",
+        )
+    });
+    check("impaired-path-passes", failure, detail)
+}

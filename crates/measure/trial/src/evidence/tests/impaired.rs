@@ -1,0 +1,123 @@
+//! Checks of an impaired path.
+
+use super::*;
+use impair::{Counts, Impaired, Impairment, Profile};
+
+/// A trial over a path that lost one frame in ten of a thousand each way.
+fn lossy() -> Fixture {
+    let counts = Counts {
+        received: 1000,
+        sent: 900,
+        lost_by_model: 80,
+        lost_by_queue: 20,
+        added_ns_p50: 2_000,
+        added_ns_p99: 50_000,
+        added_ns_max: 900_000,
+        ..Counts::default()
+    };
+    let mut fixture = Fixture::tcp(encrypting(), 1);
+    fixture.cell.impair = Some(Profile {
+        name: "lossy".to_owned(),
+        ..Profile::none()
+    });
+    fixture.impaired = Some(Impaired {
+        a_to_b: counts,
+        b_to_a: counts,
+    });
+    fixture
+}
+
+fn back(fixture: &mut Fixture) -> &mut Counts {
+    &mut fixture.impaired.as_mut().unwrap().b_to_a
+}
+
+#[test]
+fn what_the_model_lost_is_no_objection_and_is_stated() {
+    let fixture = lossy();
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let detail = fixture.detail("impair-kept-up");
+    assert!(
+        detail.starts_with(
+            "profile `lossy`: from A to B 1000 frames came and 900 left; 80 were lost by the model, 20 by its queue and \
+             0 by the tester"
+        ),
+        "{detail}"
+    );
+}
+
+#[test]
+fn what_the_tester_lost_held_up_or_did_not_count_is_an_objection() {
+    let mut fixture = lossy();
+    (back(&mut fixture).sent, back(&mut fixture).lost_by_tester) = (899, 1);
+    assert_eq!(fixture.failing(), ["impair-kept-up"]);
+    let mut fixture = lossy();
+    back(&mut fixture).added_ns_p99 = 50_001;
+    assert_eq!(fixture.failing(), ["impair-kept-up"]);
+    let mut fixture = lossy();
+    back(&mut fixture).sent = 899;
+    assert_eq!(fixture.failing(), ["impair-kept-up"]);
+}
+
+#[test]
+fn a_path_that_lets_nothing_through_is_an_objection() {
+    let mut fixture = lossy();
+    *back(&mut fixture) = Counts {
+        received: 3,
+        lost_by_model: 3,
+        ..Counts::default()
+    };
+    assert_eq!(fixture.failing(), ["impaired-path-passes"]);
+    // Nothing came: nothing can be said.
+    *back(&mut fixture) = Counts::default();
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+}
+
+#[test]
+fn damaged_samples_are_not_opened() {
+    let mut fixture = lossy();
+    fixture.cipher_link.opened.as_mut().unwrap().opened = 23;
+    assert_eq!(fixture.failing(), ["samples-opened"]);
+    fixture.cell.impair.as_mut().unwrap().b_to_a = Impairment {
+        corrupt_ppm: 1,
+        ..Impairment::default()
+    };
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    assert!(fixture.detail("samples-opened").contains("damages"));
+}
+
+/// Offloads are off at the impaired link alone.
+#[test]
+fn super_packets_on_the_impaired_link_are_an_objection() {
+    let mut fixture = lossy();
+    fixture.links.offloads = true;
+    for (end, features) in &mut fixture.offloads {
+        let is_cipher = ["gw1/w0", "gw2/w1"].contains(&end.as_str());
+        let state = if is_cipher { "off" } else { "on" };
+        features.values_mut().for_each(|it| *it = state.to_owned());
+    }
+    let failing = fixture.failing();
+    assert!(
+        !failing.contains(&"offloads-as-asked".to_owned()),
+        "{failing:?}"
+    );
+    let end = fixture.offloads.get_mut("gw1/w0").unwrap();
+    end.values_mut().for_each(|it| *it = "on".to_owned());
+    assert!(fixture.failing().contains(&"offloads-as-asked".to_owned()));
+}
+
+#[test]
+fn copies_that_the_path_made_are_no_objection() {
+    let mut fixture = Fixture::ping(encrypting());
+    let sent = fixture.settings.ip_packets_sent("a").unwrap();
+    *fixture.stack("b/InNoECTPkts") = sent + 70 + sent / 1000;
+    let check = "packets-cross-once".to_owned();
+    assert!(fixture.failing().contains(&check));
+    fixture.impaired = Some(Impaired {
+        a_to_b: Counts {
+            duplicated: 6,
+            ..Counts::default()
+        },
+        ..Impaired::default()
+    });
+    assert!(!fixture.failing().contains(&check));
+}

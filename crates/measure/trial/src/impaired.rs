@@ -1,0 +1,130 @@
+//! The impaired path of a trial: the program that carries frames between the gateways.
+//!
+//! A device comes up over the path as the lab makes it, a bridge. The program takes the bridge's
+//! place for the measurement only, so that no handshake decides whether a device is measured, and
+//! every device meets the model in its first state.
+
+use crate::error::TrialError;
+use crate::measurer::Trial;
+use crate::tools::{READY_LIMIT, tool_error};
+use impair::{Impaired, Profile};
+use lab::protocol::{Program, Ready, THIS_PROGRAM};
+use lab::{Bench, NodeId, RunningDut};
+use std::time::Duration;
+use traffic::BridgeSpec;
+use traffic::report::READY;
+
+/// Name of the subcommand that runs a [`BridgeSpec`].
+const SUB_COMMAND: &str = "impair";
+/// Time to report between SIGTERM and SIGKILL: it reports at once, when it gets a core.
+const END_GRACE: Duration = Duration::from_secs(3);
+/// Ethernet header with two VLAN tags.
+const LINK_HEADER_BYTES: usize = 14 + 2 * 4;
+
+/// An impaired path in force; ended on drop.
+pub(crate) struct ImpairedPath<'a> {
+    bench: &'a dyn Bench,
+    node: NodeId,
+    process: u64,
+    profile: Profile,
+}
+
+impl<'a> ImpairedPath<'a> {
+    /// Puts the trial's profile in force; `None` where it has none.
+    ///
+    /// # Errors
+    /// When the lab has no element for it, or the program does not start.
+    pub(crate) fn begin(
+        bench: &'a dyn Bench,
+        trial: &Trial<'_>,
+        dut: &mut RunningDut,
+    ) -> Result<Option<Self>, TrialError> {
+        let Some(profile) = &trial.cell.impair else {
+            return Ok(None);
+        };
+        let (node, interfaces) = bench.impaired_element().ok_or_else(|| {
+            TrialError::frames(
+                "the lab has no element that impairs its path: write `path: [impair]` in its file",
+            )
+        })?;
+        let profile = profile.for_repeat(trial.repeat);
+        let spec = BridgeSpec {
+            interfaces: interfaces.map(str::to_owned),
+            frame_bytes: usize::from(trial.links.cipher_mtu) + LINK_HEADER_BYTES,
+            profile: profile.clone(),
+        };
+        let program = Program {
+            argv: vec![THIS_PROGRAM.to_owned(), SUB_COMMAND.to_owned()],
+            stdin: serde_json::to_string(&spec).expect("a spec is numbers and names") + "\n",
+            ready: Ready::Line(READY.to_owned()),
+            ..Program::default()
+        };
+        let process = bench.node(node).start(program, READY_LIMIT)?;
+        dut.beside.push((node, process));
+        Ok(Some(Self {
+            bench,
+            node,
+            process,
+            profile,
+        }))
+    }
+
+    /// Ends it, and returns what it did.
+    ///
+    /// # Errors
+    /// When it ended before its time.
+    pub(crate) fn end(&self) -> Result<Impaired, TrialError> {
+        let ended = self.bench.node(self.node).stop(self.process, END_GRACE)?;
+        let report = ended.stdout.lines().find(|line| line.starts_with('{'));
+        match report.map(serde_json::from_str) {
+            Some(Ok(impaired)) => Ok(impaired),
+            Some(Err(error)) => {
+                let problem = format!("the report of `{SUB_COMMAND}` cannot be read: {error}");
+                Err(tool_error(self.node, problem, &ended))
+            }
+            None => {
+                let problem = format!("`{SUB_COMMAND}`, which impairs the path, did not report");
+                Err(tool_error(self.node, problem, &ended))
+            }
+        }
+    }
+
+    /// Adds to the error of a measurement that the path let nothing through, if so.
+    pub(crate) fn explain(&self, error: TrialError) -> TrialError {
+        if error.is_interrupt() {
+            return error;
+        }
+        let Ok(impaired) = self.end() else {
+            return error;
+        };
+        match blocked(&impaired) {
+            None => error,
+            Some(direction) => TrialError::Tool {
+                node: self.node.name(),
+                problem: format!(
+                    "the impairment `{}` let no frame through {direction}; {error}",
+                    self.profile.name
+                ),
+            },
+        }
+    }
+}
+
+impl Drop for ImpairedPath<'_> {
+    fn drop(&mut self) {
+        // Fails if it has ended or its station is gone.
+        let _ = self.bench.node(self.node).stop(self.process, END_GRACE);
+    }
+}
+
+/// The direction in which every frame was lost as the model decided, if there is one.
+pub(crate) fn blocked(impaired: &Impaired) -> Option<&'static str> {
+    let ways = [
+        (impaired.a_to_b, "from A to B"),
+        (impaired.b_to_a, "from B to A"),
+    ];
+    let mut blocked = ways
+        .into_iter()
+        .filter(|(counts, _)| counts.sent == 0 && counts.lost_as_intended() > 0);
+    blocked.next().map(|(_, direction)| direction)
+}
