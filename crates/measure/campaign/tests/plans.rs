@@ -413,7 +413,7 @@ fn directions_and_names_that_no_tool_has_are_refused_with_the_known_ones() {
         "`CUBIC!` is not the name of a congestion control",
         "tcp_allowed_congestion_control",
         "`encrypt`",
-        "`duplex`",
+        "directions are a-to-b, b-to-a, duplex",
         "`direction`",
     ] {
         assert!(mistakes.contains(expected), "{expected}: {mistakes}");

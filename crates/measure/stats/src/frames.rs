@@ -140,7 +140,6 @@ pub struct PortUsed {
     /// `AF_XDP`, `AF_PACKET` …; several if repeats differ; empty if no trial opened a port.
     pub ports: Vec<String>,
     /// How AF_XDP worked: `native, zero-copy`, `copy` …; several if repeats differ.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub xdp_modes: Vec<String>,
     /// Why faster ones were not used, as sentences.
     pub passed_over: Vec<String>,
