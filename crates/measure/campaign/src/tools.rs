@@ -309,7 +309,7 @@ impl ToolTrial {
                 load,
                 window,
                 congestion,
-            } => self.tcp(trial, grid, load, (window, congestion)),
+            } => self.tcp(trial, grid, load, window, congestion),
             Tool::Udp {
                 load,
                 datagram,
@@ -331,7 +331,8 @@ impl ToolTrial {
         trial: &'a Place,
         grid: Settled<'a>,
         load: &'a Load,
-        (window, congestion): (&'a [Spanned<Option<u64>>], &'a [Spanned<Option<String>>]),
+        window: &'a [Spanned<Option<u64>>],
+        congestion: &'a [Spanned<Option<String>>],
     ) -> Grid<'a, Point<'a>> {
         let grid = load
             .streams(load.cores(grid))
