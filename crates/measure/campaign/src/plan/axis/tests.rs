@@ -1,4 +1,5 @@
 use super::*;
+use std::time::Duration;
 
 #[test]
 fn each_axis_is_declared_at_its_place_under_its_own_key() {
