@@ -22,17 +22,17 @@ repeats: 1
 calibrate: false
 duts: [cipherbench]
 trials:
-  - tcp: { mtu: 1500 B, streams: 2, duration: 2 s, warmup: 0 s }
-  - udp: { mtu: 1500 B, datagram: 1000 B, rate: 80 Mbit/s, duration: 2 s, warmup: 0 s }
-  - load: { frame: 1024 B, rate: 10 k frames/s, duration: 2 s }
+  - tcp: { mtu: 1500 B, streams: 2, duration: 3 s, warmup: 0 s }
+  - udp: { mtu: 1500 B, datagram: 1000 B, rate: 80 Mbit/s, duration: 3 s, warmup: 0 s }
+  - load: { frame: 1024 B, rate: 10 k frames/s, duration: 3 s }
 ";
 
 /// Trials of the campaign.
 const TRIALS: usize = 3;
 /// Time from the first packets of a trial to the harm.
-const LEAD: Duration = Duration::from_millis(500);
+const LEAD: Duration = Duration::from_millis(700);
 /// How long the harm lasts, unless it is done at once.
-const HARM: Duration = Duration::from_millis(800);
+const HARM: Duration = Duration::from_millis(1200);
 /// Runs to try before a machine is said to be too busy.
 const RUNS: usize = 3;
 /// More packets than a ping or the keys' exchange.
