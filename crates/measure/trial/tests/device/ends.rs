@@ -115,7 +115,7 @@ pub(crate) fn a_device_that_crashes_keeps_what_it_reported() {
         &mut worker(REAL),
         &format!(
             "{}\ntrials: [fatigue: {{ operations: sha-256, threads: 1, duration: 1 h, restart: false }}]",
-            device_with("crashes", "0.1 %")
+            device_with("crashes", "0.01 %")
         ),
     );
     let device = &only_segment(&result).devices[0];
