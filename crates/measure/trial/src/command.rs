@@ -11,7 +11,7 @@
 //! This module runs nothing: `plan` prints what [`commands`] returns, and a trial starts exactly
 //! that.
 
-mod http;
+pub(crate) mod http;
 mod iperf2;
 
 use crate::cores::{Machine, Machines};

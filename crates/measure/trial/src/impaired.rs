@@ -6,9 +6,9 @@
 
 use crate::error::TrialError;
 use crate::measurer::Trial;
-use crate::tools::{READY_LIMIT, tool_error};
+use crate::tools::{READY_LIMIT, report_of, sub_command};
 use impair::{Impaired, Profile};
-use lab::protocol::{Program, Ready, THIS_PROGRAM};
+use lab::protocol::{Program, Ready};
 use lab::{Bench, NodeId, RunningDut};
 use std::time::Duration;
 use traffic::BridgeSpec;
@@ -54,10 +54,8 @@ impl<'a> ImpairedPath<'a> {
             profile: profile.clone(),
         };
         let program = Program {
-            argv: vec![THIS_PROGRAM.to_owned(), SUB_COMMAND.to_owned()],
-            stdin: serde_json::to_string(&spec).expect("a spec is numbers and names") + "\n",
             ready: Ready::Line(READY.to_owned()),
-            ..Program::default()
+            ..sub_command(SUB_COMMAND, &spec)
         };
         let process = bench.node(node).start(program, READY_LIMIT)?;
         dut.beside.push((node, process));
@@ -75,18 +73,7 @@ impl<'a> ImpairedPath<'a> {
     /// When it ended before its time.
     pub(crate) fn end(&self) -> Result<Impaired, TrialError> {
         let ended = self.bench.node(self.node).stop(self.process, END_GRACE)?;
-        let report = ended.stdout.lines().find(|line| line.starts_with('{'));
-        match report.map(serde_json::from_str) {
-            Some(Ok(impaired)) => Ok(impaired),
-            Some(Err(error)) => {
-                let problem = format!("the report of `{SUB_COMMAND}` cannot be read: {error}");
-                Err(tool_error(self.node, problem, &ended))
-            }
-            None => {
-                let problem = format!("`{SUB_COMMAND}`, which impairs the path, did not report");
-                Err(tool_error(self.node, problem, &ended))
-            }
-        }
+        report_of(SUB_COMMAND, self.node, &ended)
     }
 
     /// Adds to the error of a measurement that the path let nothing through, if so.

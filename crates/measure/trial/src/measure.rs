@@ -28,7 +28,7 @@ use crate::reading::{self, Counters, offloads};
 use crate::readings::PathReadings;
 use crate::route;
 use crate::settings::SettingsWatch;
-use crate::tools::{STOP_GRACE, Tools, http, latency, sessions};
+use crate::tools::{STOP_GRACE, Tools, latency, report_of, sessions};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use crate::way::ends;
@@ -214,6 +214,8 @@ impl Attempt<'_> {
         let offloads_after = reading::offloads(self.bench)?;
         let settings = settings.end(&offloads, &offloads_after)?;
         seen.open_samples(self.dut)?;
+        // Before the impaired path ends: these figures are of it too.
+        self.add_to_ping(&mut report, words)?;
         let readings = PathReadings {
             look,
             offloads,
@@ -224,7 +226,6 @@ impl Attempt<'_> {
             settings: Some(settings),
             impaired: self.impaired.map(ImpairedPath::end).transpose()?,
         };
-        self.add_to_ping(&mut report, words)?;
         let mut evidence = readings.evidence(self.dut);
         let loads = report.loads();
         let observed: Vec<ToolObserved<'_>> = (0..ways.len())
@@ -382,7 +383,8 @@ impl Attempt<'_> {
                 node: NodeId::A.name(),
                 problem: "no client of HTTP was started".to_owned(),
             })?;
-            return Ok(Report::Http(Box::new(http(NodeId::A, ended)?)));
+            let report = report_of(command::http::SUB_COMMAND, NodeId::A, ended)?;
+            return Ok(Report::Http(Box::new(report)));
         }
         let tool = self.trial.cell.measurement.tool().unwrap_or_default();
         let datagram = self.commands.parameters.datagram_bytes.map(u64::from);

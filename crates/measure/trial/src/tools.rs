@@ -5,9 +5,11 @@ use crate::iperf2;
 use crate::iperf3::{Iperf3Error, Sessions};
 use crate::ping;
 use campaign::plan::Tool;
-use journal::record::{HttpResult, Latency};
-use lab::protocol::{Ended, Program, Request, Response};
+use journal::record::Latency;
+use lab::protocol::{Ended, Program, Request, Response, THIS_PROGRAM};
 use lab::{Bench, Interrupt, LabError, NodeId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
 
 /// Time for a program to be ready.
@@ -203,15 +205,32 @@ pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> 
     ping::parse(&ended.stdout).map_err(|error| tool_error(id, error.to_string(), ended))
 }
 
-/// Returns the counts of a client of HTTP.
-pub(crate) fn http(id: NodeId, ended: &Ended) -> Result<HttpResult, TrialError> {
-    serde_json::from_str(&ended.stdout).map_err(|error| {
-        let problem = match ended.stdout.is_empty() {
-            true => "the client of HTTP reported nothing".to_owned(),
-            false => format!("the report of the client of HTTP cannot be read: {error}"),
-        };
-        tool_error(id, problem, ended)
-    })
+/// Returns a program of this binary, whose subcommand reads its specification as a line of JSON.
+pub(crate) fn sub_command(name: &str, spec: &impl Serialize) -> Program {
+    let spec = serde_json::to_string(spec).expect("a specification is plain data");
+    Program::new([THIS_PROGRAM, name]).with_input(spec + "\n")
+}
+
+/// Parses the line of JSON in which such a program reports; the error says what is wrong.
+pub(crate) fn parse_report<T: DeserializeOwned>(
+    name: &str,
+    line: Option<&str>,
+) -> Result<T, String> {
+    match line.map(serde_json::from_str) {
+        Some(Ok(report)) => Ok(report),
+        Some(Err(error)) => Err(format!("the report of `{name}` cannot be read: {error}")),
+        None => Err(format!("`{name}` did not report")),
+    }
+}
+
+/// Returns the report of such a program that has ended.
+pub(crate) fn report_of<T: DeserializeOwned>(
+    name: &str,
+    id: NodeId,
+    ended: &Ended,
+) -> Result<T, TrialError> {
+    let line = ended.stdout.lines().find(|line| line.starts_with('{'));
+    parse_report(name, line).map_err(|problem| tool_error(id, problem, ended))
 }
 
 /// Adds to a tool's error how its process ended.

@@ -3,6 +3,7 @@
 
 use super::{CommandError, Commands, Cores};
 use crate::timing::Timing;
+use crate::tools::sub_command;
 use campaign::plan::HttpTest;
 use http::object::MARKER;
 use http::{Fetch, Serve, Spec};
@@ -11,7 +12,7 @@ use lab::protocol::{Program, Ready, THIS_PROGRAM};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Name of the subcommand that plays a part.
-const SUB_COMMAND: &str = "http";
+pub(crate) const SUB_COMMAND: &str = "http";
 /// TCP port of the server.
 const PORT: u16 = 8080;
 /// Time limit of a transaction. Less than what a trial allows its tools to end.
@@ -60,11 +61,10 @@ pub(super) fn commands(
 }
 
 fn program(spec: &Spec, cores: &[u16], ready: Ready) -> Program {
-    let spec = serde_json::to_string(spec).expect("a spec is plain data");
     Program {
         cores: cores.to_vec(),
         ready,
-        ..Program::new([THIS_PROGRAM, SUB_COMMAND]).with_input(spec)
+        ..sub_command(SUB_COMMAND, spec)
     }
 }
 

@@ -24,11 +24,11 @@ use crate::command::Cores;
 use crate::disturbance::{HostileLoad, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
-use crate::tools::{STOP_GRACE, Tools, sleep_until, tool_error};
+use crate::tools::{STOP_GRACE, Tools, parse_report, sleep_until, sub_command, tool_error};
 use crate::watch::{WatchPoint, add_foreign};
 use campaign::plan::{Cell, Traffic};
 use journal::record::{CipherWatch, Disturbance};
-use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
+use lab::protocol::{Program, Ready, Request, Response};
 use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 use port::FramePortKind;
 use readings::PathReader;
@@ -207,10 +207,9 @@ impl<'a> StationRig<'a> {
         let path = &self.ways[0].path;
         let is_a = (node == path.source.node) != path.begins_at_b();
         Program {
-            argv: vec![THIS_PROGRAM.to_owned(), SUB_COMMAND.to_owned()],
             cores: if is_a { &self.cores.a } else { &self.cores.b }.clone(),
-            stdin: serde_json::to_string(spec).expect("a spec is numbers, names and lists") + "\n",
             ready: Ready::Line(READY.to_owned()),
+            ..sub_command(SUB_COMMAND, spec)
         }
     }
 
@@ -450,13 +449,13 @@ fn report(
     (id, process): (NodeId, u64),
     line: Option<String>,
 ) -> Result<Report, TrialError> {
-    let problem = match line.as_deref().map(serde_json::from_str) {
-        Some(Ok(report)) => return Ok(report),
-        Some(Err(error)) => format!("the report of `{SUB_COMMAND}` cannot be read: {error}"),
-        None => format!("`{SUB_COMMAND}` did not report"),
-    };
-    let ended = tools.stop(id, process, STOP_GRACE)?;
-    Err(tool_error(id, problem, &ended))
+    match parse_report(SUB_COMMAND, line.as_deref()) {
+        Ok(report) => Ok(report),
+        Err(problem) => {
+            let ended = tools.stop(id, process, STOP_GRACE)?;
+            Err(tool_error(id, problem, &ended))
+        }
+    }
 }
 
 /// Returns a tag that the trial before most likely did not have: its frames may still be in flight.
