@@ -178,51 +178,54 @@ fn a_station_times_round_trips_over_a_veth_pair() {
                 send.frames.mix = FrameMix::fixed(128);
             }
             send.frames.contents = contents;
-            let reflect = Reflect {
-                frames: send.frames.clone(),
-                expected: Some(6000),
-                send_port: None,
-            };
-            let receive = Receive {
-                expected: Some(6000),
-                reflected: true,
-                ..Receive::new(send.frames.clone())
-            };
-            let reflector = Station::start("p1", None, 1, Role::Reflect(reflect));
-            assert_eq!(reflector.line(), READY);
-            let receiver = Station::start("p0", None, 1, Role::Receive(receive));
-            assert_eq!(receiver.line(), READY);
-            let sender = Station::start("p0", None, 1, Role::Send(send));
-            assert_eq!(sender.line(), READY);
-            let (sender, receiver) = (sender.report(), receiver.report());
-            let reflector = reflector.report();
+            let attempt = || {
+                let send = send.clone();
+                let reflect = Reflect {
+                    frames: send.frames.clone(),
+                    expected: Some(6000),
+                    send_port: None,
+                };
+                let receive = Receive {
+                    expected: Some(6000),
+                    reflected: true,
+                    ..Receive::new(send.frames.clone())
+                };
+                let reflector = Station::start("p1", None, 1, Role::Reflect(reflect));
+                assert_eq!(reflector.line(), READY);
+                let receiver = Station::start("p0", None, 1, Role::Receive(receive));
+                assert_eq!(receiver.line(), READY);
+                let sender = Station::start("p0", None, 1, Role::Send(send));
+                assert_eq!(sender.line(), READY);
+                let (sender, receiver) = (sender.report(), receiver.report());
+                let reflector = reflector.report();
 
-            assert_eq!(sender.sent.unwrap().frames, 6000);
-            let (there, back) = (reflector.received.unwrap(), reflector.sent.unwrap());
-            assert_eq!((there.frames, back.frames), (6000, 6000));
-            let received = receiver.received.unwrap();
-            assert_eq!(received.frames, 6000);
-            assert_eq!(received.frame_bytes, sender.sent.unwrap().frame_bytes);
-            assert_eq!(received.corrupted + received.duplicated + received.stale, 0);
-            assert_eq!(reflector.port, Some(FramePortKind::Packet));
-            let residence = reflector.reflected.unwrap();
-            assert!(residence.is_from_arrival);
-            // Each round trip includes the frame's time at the reflector: none of the sorted ones
-            // is shorter than the one at its place.
-            let sorted = |buckets: &[(u64, u64)]| -> Vec<u64> {
-                let times = buckets
-                    .iter()
-                    .map(|&(ns, frames)| vec![ns; frames as usize]);
-                times.collect::<Vec<_>>().concat()
+                assert_eq!(sender.sent.unwrap().frames, 6000);
+                let (there, back) = (reflector.received.unwrap(), reflector.sent.unwrap());
+                assert_eq!((there.frames, back.frames), (6000, 6000));
+                let received = receiver.received.unwrap();
+                assert_eq!(received.frames, 6000);
+                assert_eq!(received.frame_bytes, sender.sent.unwrap().frame_bytes);
+                assert_eq!(received.corrupted + received.duplicated + received.stale, 0);
+                assert_eq!(reflector.port, Some(FramePortKind::Packet));
+                let residence = reflector.reflected.unwrap();
+                assert!(residence.is_from_arrival);
+                // Each round trip includes the frame's time at the reflector: none of the sorted ones
+                // is shorter than the one at its place.
+                let sorted = |buckets: &[(u64, u64)]| -> Vec<u64> {
+                    let times = buckets
+                        .iter()
+                        .map(|&(ns, frames)| vec![ns; frames as usize]);
+                    times.collect::<Vec<_>>().concat()
+                };
+                let (trips, stays) = (sorted(&received.latency), sorted(&residence.residence));
+                assert_eq!((trips.len(), stays.len()), (6000, 6000));
+                // 20 us: the offset of two clocks of the kernel is read for each batch.
+                let slack_ns = 20_000;
+                let is_longer = |(trip, stay): (&u64, &u64)| trip + slack_ns >= stay - stay / 1000;
+                trips.iter().zip(&stays).all(is_longer)
             };
-            let (trips, stays) = (sorted(&received.latency), sorted(&residence.residence));
-            assert_eq!((trips.len(), stays.len()), (6000, 6000));
-            // 20 us: the offset of two clocks of the kernel is read for each batch.
-            let slack_ns = 20_000;
-            let is_shorter = |(trip, stay): &(&u64, &u64)| *trip + slack_ns < *stay - *stay / 1000;
-            let shorter = trips.iter().zip(&stays).filter(is_shorter).count();
-            // The machine may pause between the two clocks' readings, which shifts a whole batch.
-            assert!(shorter <= 120, "{shorter} of 6000");
+            // A machine that pauses between the readings of two clocks shifts a whole batch.
+            assert!((0..3).any(|_| attempt()));
         }
     });
 }
