@@ -209,8 +209,8 @@ fn a_station_times_round_trips_over_a_veth_pair() {
                 assert_eq!(reflector.port, Some(FramePortKind::Packet));
                 let residence = reflector.reflected.unwrap();
                 assert!(residence.is_from_arrival);
-                // Each round trip includes the frame's time at the reflector: none of the sorted ones
-                // is shorter than the one at its place.
+                // Each round trip includes the frame's time at the reflector: none of the sorted
+                // ones is shorter than the one at its place.
                 let sorted = |buckets: &[(u64, u64)]| -> Vec<u64> {
                     let times = buckets
                         .iter()
