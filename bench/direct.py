@@ -148,23 +148,40 @@ def interval_of_median(values):
     return ordered[rank - 1], ordered[n - rank]
 
 
-def main():
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+def in_pairs(pairs, first, second):
+    """Ratios of the rates of two measurements, each with its words, in turn: every other pair the other way round."""
+    (words, measure), (other_words, measure_other) = first, second
+    ratios = []
+    for number in range(pairs):
+        if number % 2 == 0:
+            rate, other = measure(), measure_other()
+        else:
+            other, rate = measure_other(), measure()
+        ratios.append(rate / other)
+        print(f"{rate / 1e9:.2f} Gbit/s {words}, {other / 1e9:.2f} {other_words}: {rate / other:.3f}", flush=True)
+    return ratios
+
+
+def arguments(pairs_default):
+    """Number of pairs and the program, as given."""
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else pairs_default
     if pairs < PAIRS_LEAST:
         sys.exit(f"PAIRS: {PAIRS_LEAST} or more; fewer give no interval of 95 %")
-    program = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else "target/release/cipherbench")
+    return pairs, os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else "target/release/cipherbench")
+
+
+def main():
+    pairs, program = arguments(40)
     with tempfile.TemporaryDirectory() as folder:
         try:
             make_path()
-            cores, ratios = {}, []
+            cores = {}
             with_checks(program, folder, cores)
-            for number in range(pairs):
-                if number % 2 == 0:
-                    ours, bare = with_checks(program, folder, cores), by_hand(cores)
-                else:
-                    bare, ours = by_hand(cores), with_checks(program, folder, cores)
-                ratios.append(ours / bare)
-                print(f"{ours / 1e9:.2f} Gbit/s with checks, {bare / 1e9:.2f} by hand: {ours / bare:.3f}", flush=True)
+            ratios = in_pairs(
+                pairs,
+                ("with checks", lambda: with_checks(program, folder, cores)),
+                ("by hand", lambda: by_hand(cores)),
+            )
         finally:
             remove_path()
     low, high = interval_of_median(ratios)

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-from direct import PAIRS_LEAST, SECONDS, STREAMS, TESTS, interval_of_median, of_run
+from direct import SECONDS, STREAMS, TESTS, arguments, in_pairs, interval_of_median, of_run
 
 SSHD = "/usr/sbin/sshd"
 STARTS = 7
@@ -191,14 +191,7 @@ def pairs_of(lab, pairs):
     on_hosts = lambda: of_run(lab.command(), lab.folder, lab=os.path.join(lab.folder, "lab.yaml"))
     in_namespaces = lambda: of_run([lab.program], lab.folder)
     in_namespaces()
-    ratios = []
-    for number in range(pairs):
-        if number % 2 == 0:
-            hosts, alone = on_hosts(), in_namespaces()
-        else:
-            alone, hosts = in_namespaces(), on_hosts()
-        ratios.append(hosts / alone)
-        print(f"{hosts / 1e9:.2f} Gbit/s on hosts, {alone / 1e9:.2f} in namespaces: {hosts / alone:.3f}", flush=True)
+    ratios = in_pairs(pairs, ("on hosts", on_hosts), ("in namespaces", in_namespaces))
     low, high = interval_of_median(ratios)
     print(
         f"on hosts {statistics.median(ratios):.3f} times as fast as in namespaces, 95 % interval {low:.3f} to "
@@ -207,10 +200,7 @@ def pairs_of(lab, pairs):
 
 
 def main():
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    if pairs < PAIRS_LEAST:
-        sys.exit(f"PAIRS: {PAIRS_LEAST} or more; fewer give no interval of 95 %")
-    program = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else "target/release/cipherbench")
+    pairs, program = arguments(30)
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(folder, program)
         try:

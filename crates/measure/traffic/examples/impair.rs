@@ -10,16 +10,20 @@
 //! the CPU time of the bridge's thread, its loss, and its delay beyond the model at the 99th
 //! percentile. The links are in a network namespace of their own.
 
+#[path = "aid/output.rs"]
+mod output;
+
 use impair::{Counts, Impaired, Impairment, Loss, Profile};
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use output::Output;
 use port::{CLEAR_ROOM_BYTES, ClearPort, Stop};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::process::Command;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 use traffic::spec::{Addresses, Role, Send, Spec};
@@ -173,13 +177,10 @@ fn between_links(name: &str, impairment: &Impairment, frame_bytes: u16, load: Op
     let bridge = thread::spawn(move || {
         on_core(1);
         let text = serde_json::to_string(&spec).expect("a specification is plain data");
-        let mut output = Output {
-            text: Vec::new(),
-            ready: Some(ready),
-        };
+        let mut output = Output::new(Some(ready));
         serve_bridge(&text, &mut output, &stopped).unwrap_or_else(|error| panic!("{error}"));
         let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every thread has one");
-        let impaired: Impaired = last_line(&output.text);
+        let impaired: Impaired = output.report();
         (impaired.a_to_b, Duration::from(cpu).as_secs_f64())
     });
     is_ready.recv().expect("the bridge opens its ports");
@@ -187,12 +188,9 @@ fn between_links(name: &str, impairment: &Impairment, frame_bytes: u16, load: Op
     let sender = thread::spawn(move || {
         on_core(0);
         let text = serde_json::to_string(&send(frame_bytes, load)).expect("plain data");
-        let mut output = Output {
-            text: Vec::new(),
-            ready: None,
-        };
+        let mut output = Output::new(None);
         serve(&text, &mut output, &never).unwrap_or_else(|error| panic!("{error}"));
-        let report: traffic::report::Report = last_line(&output.text);
+        let report: traffic::report::Report = output.report();
         report.sent.expect("a sender reports what it sent")
     });
     let sent = sender.join().expect("the sender does not panic");
@@ -239,31 +237,5 @@ fn send(frame_bytes: u16, frames_per_s: Option<u64>) -> Spec {
         threads: 1,
         tag: 1,
         role: Role::Send(send),
-    }
-}
-
-fn last_line<T: serde::de::DeserializeOwned>(text: &[u8]) -> T {
-    let last = text.trim_ascii().rsplit(|byte| *byte == b'\n').next();
-    serde_json::from_slice(last.unwrap_or_default()).expect("a report ends the output")
-}
-
-/// Keeps the output, and signals its first line.
-struct Output {
-    text: Vec<u8>,
-    ready: Option<Sender<()>>,
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.text.extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if let Some(ready) = self.ready.take() {
-            // The caller is gone only if its thread has panicked.
-            let _ = ready.send(());
-        }
-        Ok(())
     }
 }

@@ -9,10 +9,13 @@
 //! fast as possible, and at given rates, of which the highest without loss is the result. The pair
 //! is in its own network namespace.
 
+#[path = "aid/output.rs"]
+mod output;
+
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::unistd::Pid;
+use output::Output;
 use port::Stop;
-use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
@@ -102,38 +105,9 @@ fn station(
         role,
     };
     let input = serde_json::to_string(&spec).expect("a specification is plain data");
-    let mut output = Output {
-        text: Vec::new(),
-        ready,
-    };
+    let mut output = Output::new(ready);
     serve(&input, &mut output, stop).unwrap_or_else(|error| panic!("{error}"));
-    let last = output
-        .text
-        .trim_ascii()
-        .rsplit(|byte| *byte == b'\n')
-        .next();
-    serde_json::from_slice(last.unwrap_or_default()).expect("a report ends the output")
-}
-
-/// Keeps the output, and signals its first line.
-struct Output {
-    text: Vec<u8>,
-    ready: Option<Sender<()>>,
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.text.extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if let Some(ready) = self.ready.take() {
-            // The receiver is gone only if its thread has panicked.
-            let _ = ready.send(());
-        }
-        Ok(())
-    }
+    output.report()
 }
 
 fn send(frames_per_s: Option<u64>) -> Send {
