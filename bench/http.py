@@ -50,7 +50,7 @@ def test(seconds, tls=False, per_connection=None):
 
 def certificate(folder):
     """An authority and a certificate named `server`, by our own program."""
-    for words in (["authority"], ["certificate", "--authority", ".", "server"]):
+    for words in (["authority", "."], ["certificate", "--authority", ".", "server"]):
         subprocess.run([PROGRAM, "keys", *words], cwd=folder, check=True, capture_output=True)
     read = lambda name: open(f"{folder}/{name}").read()
     return read("ca.pem"), {"certificate": read("server.pem"), "key": read("server.key")}

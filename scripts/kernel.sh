@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests of the kernel's own tunnels (WireGuard, IPsec by strongSwan and with static keys, L2TPv3) on a
-# kernel that has them: Debian's or Ubuntu's own, under emulation, on top of this machine's files. The kernels
+# Runs the tests of the kernel's own tunnels (WireGuard, IPsec by strongSwan and with static keys, L2TPv3; IPsec in
+# one direction too, with the station as the peer) on a kernel that has them: Debian's or Ubuntu's own, under emulation, on top of this machine's files. The kernels
 # of most containers and small virtual machines lack these tunnels.
 #
 #   scripts/kernel.sh              boot it, run the tests in it, report the results
@@ -72,13 +72,19 @@ if [ ! -e "$root/complete" ]; then
     touch "$root/complete"
 fi
 
-program=
-[ $# -gt 0 ] || say "building the tests"
-[ $# -gt 0 ] ||
 # As reported by cargo: there may be several builds.
-program=$(cargo test --locked --package cipherbench-lab --test lab --no-run --message-format json 2>/dev/null |
-    sed -n 's/.*"name":"lab".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
-[ $# -gt 0 ] || [ -x "$program" ] || fail "the tests do not build: cargo test --package cipherbench-lab --test lab --no-run"
+built() {
+    cargo test --locked --package "cipherbench-$1" --test lab --no-run --message-format json 2>/dev/null |
+        sed -n 's/.*"name":"lab".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+of_lab='' of_trial=''
+if [ $# -eq 0 ]; then
+    say "building the tests"
+    of_lab=$(built lab)
+    of_trial=$(built trial)
+    [ -x "$of_lab" ] && [ -x "$of_trial" ] ||
+        fail "the tests do not build: cargo test -p cipherbench-lab -p cipherbench-trial --test lab --no-run"
+fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/cipherbench-kernel.XXXXXX")
 emulator=
@@ -110,17 +116,22 @@ rm "$work/initrd/modules/order"
 (cd "$work/initrd" && find . | "$busybox" cpio -o -H newc 2>/dev/null) | gzip -1 > "$work/initrd.gz"
 
 # Copied, since other builds may run meanwhile.
-[ -z "$program" ] || cp "$program" "$work/tests"
+[ $# -gt 0 ] || { cp "$of_lab" "$work/lab" && cp "$of_trial" "$work/trial"; }
 
 # The guest's task and environment.
 cat > "$work/task" <<EOF
-# The daemon's first start reads all its libraries through 9p, and its tools do not wait for that.
+# The first start of a daemon and its tool reads all their libraries through 9p, and nobody waits for that.
 find -L /usr/lib/ipsec -type f -exec cat {} + > /dev/null 2>&1
+swanctl --version > /dev/null 2>&1
 cd '$PWD/crates/measure/lab'
 export PATH='$PATH' HOME='$HOME' CIPHERBENCH_KERNEL=full
 EOF
 if [ $# -eq 0 ]; then
-    echo "/mnt/work/tests the_kernels --test-threads 1 --color never" >> "$work/task"
+    cat >> "$work/task" <<'EOF'
+/mnt/work/lab the_kernels --test-threads 1 --color never || failed=yes
+/mnt/work/trial the_kernels --test-threads 1 --color never || failed=yes
+[ -z "${failed:-}" ]
+EOF
 else
     for word; do
         printf "'%s' " "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"

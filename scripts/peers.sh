@@ -9,8 +9,9 @@
 # ETSI GS QKD 014 from PyPI. They are installed into $PEERS, by default ~/.cache/cipherbench-peers, where
 # `cipherbench` looks after PATH (crates/measure/lab/src/programs). What is already installed stays unchanged. It
 # acts as root, or through sudo if that needs no password or a terminal can provide it. An unavailable peer is
-# reported and skipped.
+# reported and skipped. Versions are those of scripts/versions.sh.
 set -eu
+. "$(dirname "$0")/versions.sh"
 
 peers=${PEERS:-$HOME/.cache/cipherbench-peers}
 bin=$peers/bin
@@ -92,20 +93,21 @@ fi
 
 # Installs a program from its crate.
 from_crates_io() {
-    crate=$1 program=$2
+    crate=$1 program=$2 version=$3
     [ ! -x "$bin/$program" ] && ! have "$program" || return 0
     if ! have cargo; then
         say "continuing without $program: there is no cargo to build it (make setup)"
         return 0
     fi
-    say "building $crate"
-    cargo install --quiet --locked --root "$peers" "$crate" || say "continuing without $program"
+    say "building $crate $version"
+    cargo install --quiet --locked --root "$peers" --version "=$version" "$crate" ||
+        say "continuing without $program"
 }
-from_crates_io boringtun-cli boringtun-cli
-[ "${1:-}" = test ] || from_crates_io gotatun-cli gotatun
+from_crates_io boringtun-cli boringtun-cli "$boringtun"
+[ "${1:-}" = test ] || from_crates_io gotatun-cli gotatun "$gotatun"
 if [ -z "$(wireguard_go)" ] && have go; then
-    say "building golang.zx2c4.com/wireguard"
-    GOBIN=$bin go install golang.zx2c4.com/wireguard@latest || say "continuing without wireguard-go"
+    say "building golang.zx2c4.com/wireguard $wireguard_go"
+    GOBIN=$bin go install "golang.zx2c4.com/wireguard@$wireguard_go" || say "continuing without wireguard-go"
     name_wireguard_go
 fi
 
@@ -113,8 +115,13 @@ fi
 qkd=$peers/qkd014
 if ! "$qkd/bin/python" -c 'import etsi_qkd_014_client, qkdsec.doctor' 2>/dev/null; then
     say "installing etsi-qkd-014-client and qkdsec"
+    # A process substitution is not in POSIX.
+    requirements=$(mktemp)
+    printf "%s" "$qkd_clients" > "$requirements"
     { python3 -m venv "$qkd" && "$qkd/bin/pip" install --quiet --disable-pip-version-check \
-        etsi-qkd-014-client==0.9.0 qkdsec==0.3.0; } >&2 || say "continuing without clients of ETSI GS QKD 014"
+        --require-hashes --only-binary :all: --requirement "$requirements"; } >&2 ||
+        say "continuing without clients of ETSI GS QKD 014"
+    rm "$requirements"
 fi
 
 # Prints a row: a peer's name, and its version or that it is missing.

@@ -460,7 +460,8 @@ pub(crate) struct Station {
     /// Serve a host: end when the caller is silent for some seconds
     #[arg(long, conflicts_with = "node")]
     pub(crate) host: bool,
-    /// Remove this program's own file, which was sent here, and its folder
-    #[arg(long, requires = "host")]
-    pub(crate) sent: bool,
+    /// Remove this program's own file, which was sent here, and its folder, and serve only if the
+    /// file has this SHA-256
+    #[arg(long, value_name = "HASH", requires = "host")]
+    pub(crate) sent: Option<String>,
 }

@@ -137,7 +137,7 @@ impl Interface {
 }
 
 /// A request about the interface of that name.
-fn request_for(name: &str) -> io::Result<libc::ifreq> {
+pub(crate) fn request_for(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero is a valid value of this plain C structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.is_empty() || name.len() >= request.ifr_name.len() {

@@ -14,6 +14,7 @@
 mod arrivals;
 mod bell;
 mod bpf;
+mod card_clock;
 mod frame;
 mod kernel;
 mod link;
@@ -26,6 +27,7 @@ mod udp;
 mod wait;
 
 pub use arrivals::ClockOffset;
+pub use card_clock::{CardClock, CardReading};
 pub use frame::{
     AnyReceiver, AnySender, Beside, FRAME_SLOT_BYTES, FrameClearPort, FramePortError,
     FramePortKind, FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver,

@@ -8,8 +8,10 @@ use std::{env, fs, io};
 /// Serves until end of file. Termination signals have their default action: the kernel then kills
 /// everything that it started.
 pub(crate) fn station(arguments: &Station) -> Result<Exit, Failure> {
-    if arguments.sent {
+    if let Some(hash) = &arguments.sent {
+        let is_whole = lab::expect_whole(hash);
         remove_own_file();
+        is_whole?;
     }
     if arguments.host {
         lab::station::serve_host(io::stdin(), io::stdout())?;

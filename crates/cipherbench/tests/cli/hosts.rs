@@ -32,8 +32,9 @@ pub(crate) use clocks::{
 };
 pub(crate) use errors::{
     a_host_of_another_kind_or_version_is_refused_in_words,
-    a_host_whose_disk_is_full_is_refused_and_keeps_nothing, a_sudo_that_asks_is_refused_in_words,
-    cpus_of_a_host_are_used_recorded_and_checked,
+    a_host_whose_disk_is_full_is_refused_and_keeps_nothing,
+    a_program_that_arrives_damaged_is_refused_and_keeps_nothing,
+    a_sudo_that_asks_is_refused_in_words, cpus_of_a_host_are_used_recorded_and_checked,
     more_cores_than_a_host_has_fail_the_cell_with_its_name, what_a_login_shell_prints_is_ignored,
 };
 pub(crate) use gateway::one_gateway_alone_is_measured_between_two_hosts_of_two_clocks;

@@ -102,6 +102,7 @@ fn main() -> ExitCode {
             a_host_that_cannot_be_used_is_refused_in_words,
             a_host_of_another_kind_or_version_is_refused_in_words,
             a_host_whose_disk_is_full_is_refused_and_keeps_nothing,
+            a_program_that_arrives_damaged_is_refused_and_keeps_nothing,
             a_sudo_that_asks_is_refused_in_words,
             what_a_login_shell_prints_is_ignored,
             cpus_of_a_host_are_used_recorded_and_checked,

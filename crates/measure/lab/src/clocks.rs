@@ -10,7 +10,8 @@
 //! does: no frame travels for less than no time. So the answering clock is ahead by at most
 //! `received_ns - sent_ns` and by at least `answered_ns - returned_ns`, however unequal the delays
 //! are there and back. The kernel stamps by CLOCK_REALTIME; each side converts to its own
-//! CLOCK_MONOTONIC.
+//! CLOCK_MONOTONIC. Where a card stamps all frames itself, its stamps are what is used, converted by
+//! its clock's readings; they leave out what the kernels' queues and interrupts take.
 //!
 //! What comes from the link is not believed: a forged answer may spoil a comparison, and nothing
 //! else.
@@ -30,7 +31,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
-use port::{ClockOffset, Stop, wait_readable};
+use port::{CardClock, ClockOffset, Stop, wait_readable};
 use probe::{Addresses, Probe, UDP_PROBE_BYTES};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
@@ -42,84 +43,154 @@ use std::time::{Duration, Instant};
 const ANSWER_LIMIT: Duration = Duration::from_millis(200);
 /// How long a driver may take to stamp what it sends.
 const STAMP_LIMIT: Duration = Duration::from_millis(1);
+/// The longest time from a card's stamp of a received frame until the kernel notes it.
+const NOTED_NS_MAX: i64 = 10_000_000;
 /// Room for the answers to all probes; the kernel doubles it.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Unanswered probes in a row after which no more are sent.
 const UNANSWERED_MAX: u32 = 5;
 
 /// A socket for probes.
-struct ProbeSocket(PacketSocket);
+struct ProbeSocket {
+    socket: PacketSocket,
+    /// Of a card that stamps all frames.
+    card: Option<CardClock>,
+}
+
+/// When a probe left or arrived, by CLOCK_REALTIME.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Time {
+    at_ns: i64,
+    /// By the card's stamp.
+    by_card: bool,
+}
+
+/// The stamps of a frame: the kernel's by CLOCK_REALTIME, the card's by its own clock.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamps {
+    kernel_ns: Option<i64>,
+    card_ns: Option<i64>,
+}
 
 impl ProbeSocket {
     fn open(interface: &str) -> io::Result<Self> {
         // Of all protocols: where the interface is a bridge's port, those of one see nothing.
         let socket = PacketSocket::open_filtered(interface, true, &filter::probes(), BUFFER_BYTES)?;
-        let stamps = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
+        // One that cannot be read is as none: the kernel stamps too.
+        let card = CardClock::of(interface).unwrap_or_default();
+        let mut stamps = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
             | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
             | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
+        if card.is_some() {
+            stamps |= TimestampingFlag::SOF_TIMESTAMPING_TX_HARDWARE
+                | TimestampingFlag::SOF_TIMESTAMPING_RX_HARDWARE
+                | TimestampingFlag::SOF_TIMESTAMPING_RAW_HARDWARE;
+        }
         setsockopt(&socket, Timestamping, &stamps)?;
-        Ok(Self(socket))
+        Ok(Self { socket, card })
+    }
+
+    /// The range of times by CLOCK_REALTIME of a card's stamp, as read a moment later.
+    fn real_ns(&self, stamps: Stamps) -> Option<[i64; 2]> {
+        let reading = self.card.as_ref()?.read().ok()?;
+        Some(reading.real_ns(stamps.card_ns?))
     }
 
     /// Sends a frame. Returns when it left, by CLOCK_REALTIME, or a little earlier.
-    fn send(&self, frame: &[u8]) -> io::Result<i64> {
+    fn send(&self, frame: &[u8]) -> io::Result<Time> {
         let before_ns = real_ns();
-        send(self.0.as_fd().as_raw_fd(), frame, MsgFlags::empty())?;
+        send(self.socket.as_fd().as_raw_fd(), frame, MsgFlags::empty())?;
         // Drivers that stamp do it before they return; a queue may hold the frame.
         let until = Instant::now() + STAMP_LIMIT;
         while Instant::now() < until {
             let mut copy = [0; UDP_PROBE_BYTES];
             match self.receive_from(&mut copy, MsgFlags::MSG_ERRQUEUE)? {
-                Some((bytes, Some(stamp_ns))) if copy[..bytes] == *frame => return Ok(stamp_ns),
+                Some((bytes, stamps)) if copy[..bytes] == *frame => {
+                    return Ok(departure(before_ns, stamps.kernel_ns, self.real_ns(stamps)));
+                }
                 Some(_) => {}
                 None => std::thread::yield_now(),
             }
         }
-        Ok(before_ns)
+        Ok(departure(before_ns, None, None))
     }
 
     /// Receives a probe that waits: with its addresses, and when it arrived, by CLOCK_REALTIME, or
     /// a little later.
-    fn receive(&self) -> io::Result<Option<(Probe, Addresses, i64)>> {
+    fn receive(&self) -> io::Result<Option<(Probe, Addresses, Time)>> {
         let mut frame = [0; UDP_PROBE_BYTES];
         // A stamp that came too late would wake up every wait.
         while self
             .receive_from(&mut frame, MsgFlags::MSG_ERRQUEUE)?
             .is_some()
         {}
-        while let Some((bytes, stamp_ns)) = self.receive_from(&mut frame, MsgFlags::empty())? {
+        while let Some((bytes, stamps)) = self.receive_from(&mut frame, MsgFlags::empty())? {
             if let Some((probe, addresses)) = Probe::read(&frame[..bytes]) {
-                return Ok(Some((probe, addresses, stamp_ns.unwrap_or_else(real_ns))));
+                let noted_ns = stamps.kernel_ns.unwrap_or_else(real_ns);
+                let arrived = arrival(noted_ns, self.real_ns(stamps));
+                return Ok(Some((probe, addresses, arrived)));
             }
         }
         Ok(None)
     }
 
-    /// Receives a frame, or a copy of one that was sent, with its stamp.
+    /// Receives a frame, or a copy of one that was sent, with its stamps.
     fn receive_from(
         &self,
         frame: &mut [u8; UDP_PROBE_BYTES],
         from: MsgFlags,
-    ) -> io::Result<Option<(usize, Option<i64>)>> {
+    ) -> io::Result<Option<(usize, Stamps)>> {
         let mut vectors = [IoSliceMut::new(frame)];
         // The second is the kernel's word that it is a stamp, with an address.
         let mut control = cmsg_space!(Timestamps, [u8; 64]);
         let flags = from | MsgFlags::MSG_DONTWAIT;
-        let fd = self.0.as_fd().as_raw_fd();
+        let fd = self.socket.as_fd().as_raw_fd();
         let message = match recvmsg::<()>(fd, &mut vectors, Some(&mut control), flags) {
             Ok(message) => message,
             Err(nix::Error::EAGAIN | nix::Error::EINTR) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let stamp = message.cmsgs()?.find_map(|control| match control {
-            ControlMessageOwned::ScmTimestampsns(stamps) => Some(nanoseconds(stamps.system)),
+        let stamps = message.cmsgs()?.find_map(|control| match control {
+            ControlMessageOwned::ScmTimestampsns(stamps) => Some(stamps),
             _ => None,
         });
-        // Zero: the driver does not stamp.
-        Ok(Some((
-            message.bytes,
-            stamp.filter(|&stamp_ns| stamp_ns > 0),
-        )))
+        // Zero: not stamped.
+        let stamp = |time| Some(nanoseconds(time)).filter(|&stamp_ns| stamp_ns > 0);
+        let stamps = stamps.map(|stamps| Stamps {
+            kernel_ns: stamp(stamps.system),
+            card_ns: stamp(stamps.hw_raw),
+        });
+        Ok(Some((message.bytes, stamps.unwrap_or_default())))
+    }
+}
+
+/// When a frame left, or a little earlier: it was passed to the kernel at `before_ns`. What a card's
+/// stamp says counts only if it is possible.
+fn departure(before_ns: i64, kernel_ns: Option<i64>, card_ns: Option<[i64; 2]>) -> Time {
+    match card_ns {
+        Some([earliest_ns, _]) if (before_ns..=real_ns()).contains(&earliest_ns) => Time {
+            at_ns: earliest_ns,
+            by_card: true,
+        },
+        _ => Time {
+            at_ns: kernel_ns.unwrap_or(before_ns),
+            by_card: false,
+        },
+    }
+}
+
+/// When a frame arrived, or a little later: the kernel noted it at `noted_ns`, a moment after the
+/// card. What the card's stamp says counts only if it is possible.
+fn arrival(noted_ns: i64, card_ns: Option<[i64; 2]>) -> Time {
+    match card_ns {
+        Some([_, latest_ns]) if (noted_ns - NOTED_NS_MAX..=noted_ns).contains(&latest_ns) => Time {
+            at_ns: latest_ns,
+            by_card: true,
+        },
+        _ => Time {
+            at_ns: noted_ns,
+            by_card: false,
+        },
     }
 }
 
@@ -160,19 +231,19 @@ impl Drop for Answerer {
 }
 
 fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
-    let mut last: Option<(u32, i64)> = None;
+    let mut last: Option<(u32, Time)> = None;
     while !stop.is_raised() {
-        wait_readable(&[socket.0.as_fd(), stop.as_fd()], None)?;
+        wait_readable(&[socket.socket.as_fd(), stop.as_fd()], None)?;
         // A flood must not keep it from stopping.
         while !stop.is_raised()
-            && let Some((probe, addresses, received_ns)) = socket.receive()?
+            && let Some((probe, addresses, received)) = socket.receive()?
         {
             let before = probe.number.wrapping_sub(1);
-            let last_answered_ns = match last {
+            let last_answered = match last {
                 // A copy: the first one is what counts.
                 Some((number, _)) if number == probe.number => continue,
-                Some((number, answered_ns)) if number == before => answered_ns,
-                _ => 0,
+                Some((number, answered)) if number == before => Some(answered),
+                _ => None,
             };
             if probe.is_answer {
                 continue;
@@ -180,16 +251,17 @@ fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
             let offset = ClockOffset::read();
             let answer = Probe {
                 is_answer: true,
+                by_card: received.by_card && last_answered.is_none_or(|answered| answered.by_card),
                 number: probe.number,
-                received_ns,
-                last_answered_ns,
+                received_ns: received.at_ns,
+                last_answered_ns: last_answered.map_or(0, |answered| answered.at_ns),
                 ahead_ns: offset.ahead_ns,
                 within_ns: offset.within_ns,
                 corrected_ppb: corrected_ppb(),
             };
             // What cannot be sent is not answered.
             let answered = socket.send(&answer.write(&addresses.back_from(own)));
-            last = answered.ok().map(|answered_ns| (probe.number, answered_ns));
+            last = answered.ok().map(|answered| (probe.number, answered));
         }
     }
     Ok(())
@@ -208,7 +280,10 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
     };
     let own = ClockOffset::read();
     let mut peer: Option<ClockOffset> = None;
-    let mut found = Exchanges::default();
+    let mut found = Exchanges {
+        by_cards: [true; 2],
+        ..Exchanges::default()
+    };
     let mut last: Option<Half> = None;
     let mut unanswered = 0;
     // Numbers of an earlier call are not answered in this one.
@@ -219,8 +294,8 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
             number,
             ..Probe::default()
         };
-        let sent_ns = socket.send(&probe.write(&addresses))?;
-        let Some((answer, returned_ns)) = await_answer(&socket, number)? else {
+        let sent = socket.send(&probe.write(&addresses))?;
+        let Some((answer, returned)) = await_answer(&socket, number)? else {
             last = None;
             unanswered += 1;
             if unanswered == UNANSWERED_MAX {
@@ -238,6 +313,8 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
         expect_not_set(there, now)?;
         found.within_ns = found.within_ns.max(own.within_ns + now.within_ns);
         found.corrected_ppb = [corrected_ppb(), answer.corrected_ppb];
+        found.by_cards[0] &= sent.by_card && returned.by_card;
+        found.by_cards[1] &= answer.by_card;
         if let Some(half) = last.filter(|_| answer.last_answered_ns != 0) {
             found.exchanges.push(Exchange {
                 sent_ns: half.sent_ns - own.ahead_ns,
@@ -247,9 +324,9 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
             });
         }
         last = Some(Half {
-            sent_ns,
+            sent_ns: sent.at_ns,
             received_ns: answer.received_ns,
-            returned_ns,
+            returned_ns: returned.at_ns,
         });
     }
     expect_not_set(own, ClockOffset::read())?;
@@ -265,20 +342,20 @@ struct Half {
 }
 
 /// Waits for the answer to that probe.
-fn await_answer(socket: &ProbeSocket, number: u32) -> io::Result<Option<(Probe, i64)>> {
+fn await_answer(socket: &ProbeSocket, number: u32) -> io::Result<Option<(Probe, Time)>> {
     let until = Instant::now() + ANSWER_LIMIT;
     loop {
-        while let Some((probe, _, returned_ns)) = socket.receive()? {
+        while let Some((probe, _, returned)) = socket.receive()? {
             let is_it = probe.is_answer && probe.number == number;
             if is_it && probe.is_plausible() {
-                return Ok(Some((probe, returned_ns)));
+                return Ok(Some((probe, returned)));
             }
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(None);
         }
-        wait_readable(&[socket.0.as_fd()], Some(left))?;
+        wait_readable(&[socket.socket.as_fd()], Some(left))?;
     }
 }
 
@@ -299,4 +376,37 @@ fn real_ns() -> i64 {
 
 fn nanoseconds(time: TimeSpec) -> i64 {
     time.tv_sec() * 1_000_000_000 + time.tv_nsec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn time(at_ns: i64, by_card: bool) -> Time {
+        Time { at_ns, by_card }
+    }
+
+    /// An impossible stamp, of a card whose clock was set between the stamp and its reading, does
+    /// not count.
+    #[test]
+    fn stamps_of_cards_count_only_if_they_are_possible() {
+        let now = real_ns();
+        let kernel = Some(now - 10_000);
+        let left = |card_ns| departure(now - 20_000, kernel, card_ns);
+        assert_eq!(left(None), time(now - 10_000, false));
+        assert_eq!(left(Some([now - 9000, now - 8500])), time(now - 9000, true));
+        assert_eq!(left(Some([now - 20_001, now])), time(now - 10_000, false));
+        let later = now + 3_600_000_000_000;
+        assert_eq!(left(Some([later, later])), time(now - 10_000, false));
+        assert_eq!(departure(now, None, None), time(now, false));
+
+        assert_eq!(arrival(now, None), time(now, false));
+        assert_eq!(
+            arrival(now, Some([now - 800, now - 500])),
+            time(now - 500, true)
+        );
+        assert_eq!(arrival(now, Some([now, now + 1])), time(now, false));
+        let long_before = now - NOTED_NS_MAX - 1;
+        assert_eq!(arrival(now, Some([0, long_before])), time(now, false));
+    }
 }

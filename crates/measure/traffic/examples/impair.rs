@@ -66,13 +66,13 @@ fn main() {
     }
     unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace needs root");
     for arguments in [
-        "link add a type veth peer name p0",
-        "link add b type veth peer name p1",
+        "link add name a type veth peer name p0",
+        "link add name b type veth peer name p1",
     ] {
         ip(arguments);
     }
     for name in ["a", "b", "p0", "p1"] {
-        ip(&format!("link set {name} mtu {MTU} up"));
+        ip(&format!("link set dev {name} mtu {MTU} up"));
     }
     println!(
         "between links: load, frames/s sent; M frames/s and Gbit/s of CPU time; lost by the bridge; added us at p99"

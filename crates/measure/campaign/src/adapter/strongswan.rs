@@ -39,19 +39,28 @@ const fn one() -> u16 {
 pub enum DataPath {
     /// The kernel's XFRM: bare ESP.
     Kernel,
+    /// The kernel's XFRM: ESP in UDP, as between gateways with NAT in between (RFC 3948).
+    KernelUdp,
     /// `kernel-libipsec`, in the daemon: for kernels without ESP. Its ESP is in UDP always.
     Libipsec,
 }
 
 impl DataPath {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Libipsec, Self::Kernel];
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Libipsec, Self::Kernel, Self::KernelUdp];
+
+    /// Whether the kernel seals and opens, and not the daemon.
+    #[must_use]
+    pub const fn in_kernel(self) -> bool {
+        !matches!(self, Self::Libipsec)
+    }
 
     /// Name in campaigns.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
+            Self::KernelUdp => "kernel-udp",
             Self::Libipsec => "libipsec",
         }
     }
@@ -96,7 +105,7 @@ impl StrongSwan {
         Carrier {
             form: Form::Esp,
             suite: self.suite,
-            udp: matches!(self.data_path, DataPath::Libipsec),
+            udp: !matches!(self.data_path, DataPath::Kernel),
         }
     }
 
@@ -104,7 +113,7 @@ impl StrongSwan {
         let mut profile = DutProfile::tunnel(self.carrier(), self.in_words());
         profile.tunnels = self.tunnels.into();
         profile.directions = match self.data_path {
-            DataPath::Libipsec => &Direction::ALL,
+            DataPath::Libipsec | DataPath::KernelUdp => &Direction::ALL,
             // Its ESP is bare, and stations seal and open ESP in UDP.
             DataPath::Kernel => &[Direction::Both],
         };
@@ -127,6 +136,7 @@ impl StrongSwan {
     fn in_words(&self) -> String {
         let data_path = match self.data_path {
             DataPath::Kernel => "the kernel's XFRM for strongSwan",
+            DataPath::KernelUdp => "the kernel's XFRM for strongSwan, in UDP",
             DataPath::Libipsec => "strongSwan's kernel-libipsec",
         };
         let auth = match self.auth {

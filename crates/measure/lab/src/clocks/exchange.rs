@@ -26,6 +26,8 @@ pub struct Exchanges {
     /// By how much the kernels of the asking and of the answering side correct the rates of their
     /// clocks, in parts of 10^9 (adjtimex(2)).
     pub corrected_ppb: [i64; 2],
+    /// Whether cards stamped every one of them, at the asking and at the answering side.
+    pub by_cards: [bool; 2],
 }
 
 /// Probes to send.

@@ -47,6 +47,8 @@ impl Addresses {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Probe {
     pub(super) is_answer: bool,
+    /// Of an answer: whether its times are by the card's stamps.
+    pub(super) by_card: bool,
     pub(super) number: u32,
     /// Of an answer: when the probe arrived, and when the answer to the one before left, by
     /// CLOCK_REALTIME; 0 if that one was not answered.
@@ -87,7 +89,7 @@ impl Probe {
         let fields: [&[u8]; 9] = [
             &MAGIC[0].to_be_bytes(),
             &MAGIC[1].to_be_bytes(),
-            &[u8::from(self.is_answer)],
+            &[u8::from(self.is_answer) | u8::from(self.by_card) << 1],
             &self.number.to_be_bytes(),
             &self.received_ns.to_be_bytes(),
             &self.last_answered_ns.to_be_bytes(),
@@ -131,9 +133,10 @@ impl Probe {
         }
         let mut rest = (body.len() == BODY_BYTES).then_some(body)?;
         let magic = [take(&mut rest)?, take(&mut rest)?].map(u32::from_be_bytes);
-        let [is_answer] = take(&mut rest)?;
+        let [flags] = take(&mut rest)?;
         let probe = Self {
-            is_answer: is_answer != 0,
+            is_answer: flags & 1 != 0,
+            by_card: flags & 2 != 0,
             number: u32::from_be_bytes(take(&mut rest)?),
             received_ns: i64::from_be_bytes(take(&mut rest)?),
             last_answered_ns: i64::from_be_bytes(take(&mut rest)?),

@@ -79,6 +79,9 @@ const OUTBOUND: &str = "sa_out_";
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
     plan: StrongSwan,
+    /// That of a station's daemon: none of its packets pass the station's kernel, which may have no
+    /// ESP.
+    on_station_plan: StrongSwan,
     /// One for each gateway that it was started on.
     places: Vec<Place>,
     /// Its processes on a station in a gateway's place.
@@ -87,8 +90,10 @@ pub(super) struct Strongswan {
 
 impl Strongswan {
     pub(super) const fn new(plan: StrongSwan) -> Self {
+        let data_path = DataPath::Libipsec;
         Self {
             plan,
+            on_station_plan: StrongSwan { data_path, ..plan },
             places: Vec::new(),
             on_station: Vec::new(),
         }
@@ -98,11 +103,11 @@ impl Strongswan {
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let mut programs = Vec::new();
         for node in &site.gateways {
-            programs.push(program_on(site, &self.plan, *node)?);
+            programs.push(program_on(site, self.plan_of(site, *node), *node)?);
         }
         let secrets = Secrets::fresh(&self.plan, site)?;
         for (node, program) in site.gateways.iter().zip(programs) {
-            let half = Half::of(&self.plan, site, *node);
+            let half = Half::of(self.plan_of(site, *node), site, *node);
             let place = Place::write(site, *node, &half, &secrets, program)?;
             self.places.push(place);
         }
@@ -198,7 +203,7 @@ impl Strongswan {
         let gateway = self.gateway(site, node)?;
         // Removes what a killed daemon leaves; the kernel's SAs outlive it and would conflict.
         gateway.in_folder(&format!("rm -f {LEFT_BY_DAEMON}"))?;
-        if self.plan.data_path == DataPath::Kernel {
+        if gateway.half.plan.data_path.in_kernel() {
             remove_interface(node)?;
             flush(node)?;
         }
@@ -210,10 +215,17 @@ impl Strongswan {
 
     /// Returns a gateway whose files are written.
     fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>> {
-        let half = Half::of(&self.plan, site, node);
+        let half = Half::of(self.plan_of(site, node), site, node);
         match self.place(node) {
             Some(place) => Ok(place.gateway(site, node, half)),
             None => Err(site.error(format!("was never brought up on {}", node.name()))),
+        }
+    }
+
+    fn plan_of(&self, site: &Site<'_>, node: &dyn Node) -> &StrongSwan {
+        match site.loads(node.id()) {
+            true => &self.plan,
+            false => &self.on_station_plan,
         }
     }
 
@@ -225,7 +237,7 @@ impl Strongswan {
     fn sealed_ports(&self) -> Vec<SealedPort> {
         let ports: &[u16] = match self.plan.data_path {
             DataPath::Kernel => &[IKE_PORT],
-            DataPath::Libipsec => &[IKE_PORT, NAT_PORT],
+            DataPath::Libipsec | DataPath::KernelUdp => &[IKE_PORT, NAT_PORT],
         };
         let sealed = |&port| SealedPort {
             port,
@@ -294,7 +306,7 @@ impl Adapter for Strongswan {
         dut.processes.append(&mut self.on_station);
         let stopped = daemon::stop_all(site, &mut dut);
         let cleaned = all(on_each(&site.gateways, |node| {
-            let half = Half::of(&self.plan, site, node);
+            let half = Half::of(self.plan_of(site, node), site, node);
             charon::clean(site, node, &half, self.place(node))
         }));
         self.places.clear();

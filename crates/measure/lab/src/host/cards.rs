@@ -103,7 +103,7 @@ impl Card {
         }
         words.extend(self.numa_node.map(|node| format!("NUMA node {node}")));
         let clock = self.stamped_by;
-        words.extend(clock.map(|clock| format!("stamps by clock ptp{clock}, which is not used")));
+        words.extend(clock.map(|clock| format!("can stamp frames by its clock ptp{clock}")));
         if !self.interrupts.is_empty() {
             let lists: Vec<_> = self.interrupts.iter().map(String::as_str).collect();
             words.push(format!("interrupts on CPUs {}", lists.join(", ")));

@@ -97,7 +97,7 @@ fn runs(lab: &mut TestLab, plan: StrongSwan, action: impl FnOnce(&TestLab, &Runn
             let ports: &[u16] = match plan.data_path {
                 // Bare ESP beside it.
                 DataPath::Kernel => &[500],
-                DataPath::Libipsec => &[500, 4500],
+                DataPath::Libipsec | DataPath::KernelUdp => &[500, 4500],
             };
             let sealed = |&port| SealedPort {
                 port,
@@ -110,7 +110,9 @@ fn runs(lab: &mut TestLab, plan: StrongSwan, action: impl FnOnce(&TestLab, &Runn
                 let fact = |key: &str| &dut.facts[&format!("{gateway}/{key}")];
                 assert_eq!(fact("suite"), plan.suite.name());
                 match plan.data_path {
-                    DataPath::Kernel => assert_eq!(fact("data_path"), "kernel XFRM"),
+                    DataPath::Kernel | DataPath::KernelUdp => {
+                        assert_eq!(fact("data_path"), "kernel XFRM");
+                    }
                     DataPath::Libipsec => {
                         assert_eq!(fact("data_path"), "kernel-libipsec");
                         assert_eq!(*fact("mtu"), MTU.to_string());
@@ -173,7 +175,9 @@ fn carries_pings(lab: &TestLab, dut: &RunningDut, plan: StrongSwan) {
                     assert_eq!(moved("bytes"), bytes, "{gateway} {direction}");
                 }
                 // With the outer header, on the way out.
-                DataPath::Kernel => assert!(moved("bytes") >= bytes, "{gateway} {direction}"),
+                DataPath::Kernel | DataPath::KernelUdp => {
+                    assert!(moved("bytes") >= bytes, "{gateway} {direction}");
+                }
             }
         }
     }

@@ -41,6 +41,8 @@ struct Comparison {
     within_ns: u64,
     /// By how much the kernels correct the rates of the asking and of the answering host's clock.
     corrected_ppb: [i64; 2],
+    /// Whether the asking and the answering host's cards stamped the probes.
+    by_cards: [bool; 2],
 }
 
 /// Why clocks could not be compared.
@@ -81,6 +83,7 @@ fn compare(found: &Exchanges) -> Result<Comparison, Incomparable> {
             .div_ceil(2)
             .saturating_add(found.within_ns),
         corrected_ppb: found.corrected_ppb,
+        by_cards: found.by_cards,
     })
 }
 
@@ -241,27 +244,23 @@ impl<'a> HostClocks<'a> {
         })
     }
 
-    /// By what the probes are stamped, and why: a fact.
+    /// By what the probes are stamped at both ends: a fact.
     pub(super) fn stamps_in_words(&self) -> Result<String, LabError> {
-        let mut have_clocks = Vec::new();
-        for ClockEnd {
-            node, interface, ..
-        } in [&self.path.asking, &self.path.answering]
-        {
-            if let Some(clock) = lab::card_clock(self.bench.node(*node), interface)? {
-                have_clocks.push(format!(
-                    "{}/{interface} by its clock ptp{clock}",
-                    node.name()
-                ));
-            }
-        }
-        Ok(match have_clocks.is_empty() {
-            true => "the kernel's; the cards do not stamp frames themselves".to_owned(),
-            false => format!(
-                "the kernel's; cards stamp too ({}), by clocks whose difference from the kernel's is not known",
-                have_clocks.join(", ")
-            ),
-        })
+        let ends = [&self.path.asking, &self.path.answering];
+        let ends = ends.into_iter().zip(self.course.last.by_cards);
+        let ends = ends.map(|(end, by_card)| {
+            let clock = lab::card_clock(self.bench.node(end.node), end.interface)?;
+            let by = match (clock, by_card) {
+                (Some(clock), true) => format!("its card, by the clock ptp{clock}"),
+                (Some(clock), false) => {
+                    format!("the kernel; its card has the clock ptp{clock}, and is not set to stamp all frames")
+                }
+                (None, _) => "the kernel; its card cannot".to_owned(),
+            };
+            Ok(format!("{}/{} by {by}", end.node.name(), end.interface))
+        });
+        let ends: Result<Vec<_>, LabError> = ends.collect();
+        Ok(ends?.join("; "))
     }
 
     /// Compares the clocks after a trial. Returns how far they agreed during it.
@@ -513,6 +512,7 @@ mod tests {
                 ahead_ns: ahead_at(at_ns),
                 within_ns: 0,
                 corrected_ppb: [0, rate_ppb],
+                by_cards: [false; 2],
             };
             let before = at(-SECOND_NS, rates_ppb[0]);
             let course = Course::through(before, at(0, rates_ppb[0]));
@@ -530,6 +530,7 @@ mod tests {
             ahead_ns: 7,
             within_ns: 2_000,
             corrected_ppb: [0; 2],
+            by_cards: [false; 2],
         };
         let course = Course::through(still, still);
         let jumped = Comparison {

@@ -6,7 +6,8 @@ use crate::frames::{
 };
 use crate::trials::{TestLab, child, lab_plan};
 use campaign::plan::{
-    Adapter, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
+    Adapter, DataPath, Direction, IkeAuth, IpVersion, Load, Procedure, StrongSwan, WireGuard,
+    WireGuardProgram,
 };
 use journal::record::Measured;
 use lab::NodeId;
@@ -19,7 +20,8 @@ use wire::Suite;
 use wire::mix::FrameMix;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 3] = [
+pub(crate) const ALL: [(&str, fn()); 4] = [
+    ("the_kernels_esp_alone", the_kernels_esp_alone),
     ("one_wireguard_gateway_alone", one_wireguard_gateway_alone),
     (
         "one_gateway_of_strongswan_alone",
@@ -93,6 +95,44 @@ fn one_gateway_of_strongswan_alone() {
             assert_all_came(&measured, 200, 1);
             assert_alone(&measured, direction, device);
         }
+    }
+}
+
+/// The kernel's XFRM. It needs a kernel that has it: `make kernel` runs it on one.
+fn the_kernels_esp_alone() {
+    if std::env::var_os("CIPHERBENCH_KERNEL").is_none() {
+        eprintln!("SKIPPED: one direction of the kernel's ESP is for `make kernel`");
+        return;
+    }
+    let adapter = || {
+        let Adapter::StrongSwan(plan) = strongswan("aes-256-gcm", IkeAuth::Psk, 1) else {
+            unreachable!("it was made above");
+        };
+        Adapter::StrongSwan(StrongSwan {
+            data_path: DataPath::KernelUdp,
+            ..plan
+        })
+    };
+    if is_missing(adapter()) {
+        return;
+    }
+    let mut lab = TestLab::build();
+    for (direction, device) in ALONE {
+        let traffic = traffic(direction, FrameMix::fixed(512), IpVersion::V4);
+        // An emulated processor keeps no faster pace.
+        let slow = Load {
+            frames_per_s: Some(20),
+            duration_ns: 1_000_000_000,
+        };
+        let measured = lab.measured(&frames(adapter(), traffic, Procedure::Load(slow)));
+        let trials = &measured.frames().unwrap().trials;
+        assert!(
+            trials
+                .iter()
+                .all(|it| it.received == it.sent && it.sent > 0),
+            "{trials:?}"
+        );
+        assert_alone(&measured, direction, device);
     }
 }
 

@@ -16,9 +16,15 @@ const fn of(udp: Option<[Ipv4Addr; 2]>) -> Addresses {
 }
 
 fn probe() -> impl Strategy<Value = Probe> {
-    let values = (any::<bool>(), any::<u32>(), any::<[i64; 4]>(), any::<u64>());
-    values.prop_map(|(is_answer, number, signed, within_ns)| Probe {
+    let values = (
+        any::<[bool; 2]>(),
+        any::<u32>(),
+        any::<[i64; 4]>(),
+        any::<u64>(),
+    );
+    values.prop_map(|([is_answer, by_card], number, signed, within_ns)| Probe {
         is_answer,
+        by_card,
         number,
         received_ns: signed[0],
         last_answered_ns: signed[1],

@@ -110,7 +110,7 @@ pub(super) fn program_on(site: &Site<'_>, plan: &StrongSwan, node: &dyn Node) ->
             ));
         }
     }
-    if plan.data_path == DataPath::Kernel
+    if plan.data_path.in_kernel()
         && let Some(said) = missing_esp(node)?
     {
         return refuse(format!(
@@ -131,7 +131,7 @@ impl Gateway<'_> {
             let name = node.name();
             return Err(self.error(format!("finds an interface `{TUN}` on {name} already")));
         }
-        if half.plan.data_path == DataPath::Kernel {
+        if half.plan.data_path.in_kernel() {
             add_interface(site, *node)?;
         }
         // Reads the log from standard error, the only unbuffered stream.
@@ -191,7 +191,9 @@ impl Gateway<'_> {
         }
         let mut facts = vec![("version", version)];
         match plan.data_path {
-            DataPath::Kernel => facts.push(("data_path", "kernel XFRM".to_owned())),
+            DataPath::Kernel | DataPath::KernelUdp => {
+                facts.push(("data_path", "kernel XFRM".to_owned()));
+            }
             DataPath::Libipsec => {
                 facts.push(("mtu", mtu.to_string()));
                 facts.push(("data_path", "kernel-libipsec".to_owned()));
@@ -262,7 +264,7 @@ pub(super) fn clean(
     place: Option<&Place>,
 ) -> Result<()> {
     let mut cleaned = vec![tunnels::undo(half, site, node)];
-    if half.plan.data_path == DataPath::Kernel {
+    if half.plan.data_path.in_kernel() {
         cleaned.extend([remove_interface(node), flush(node)]);
     }
     if let Some(place) = place {

@@ -189,11 +189,7 @@ impl<'a> Half<'a> {
     /// numbers end.
     pub(super) fn connections(&self, secrets: &Secrets) -> String {
         let StrongSwan {
-            data_path,
-            suite,
-            auth,
-            ppk,
-            ..
+            suite, auth, ppk, ..
         } = self.plan;
         let (proposal, ppk_id) = (&self.proposal, self.ppk_id);
         let ((id, own), (peer_id, peer)) = (&self.own, &self.peer);
@@ -240,14 +236,15 @@ impl<'a> Half<'a> {
             let secret = &secrets.ppk;
             kept += &format!("  ppk-1 {{\n    id = \"{ppk_id}\"\n    secret = 0x{secret}\n  }}\n");
         }
-        // In the kernel, an interface seals packets, so the daemon sets no routes. Gateways without
-        // NAT between them use bare ESP, which kernel-libipsec lacks.
-        let carrier = match data_path {
-            DataPath::Kernel => format!(
-                "    encap = no\n    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n"
-            ),
-            DataPath::Libipsec => "    encap = yes\n".to_owned(),
+        // Gateways without NAT between them use bare ESP, which kernel-libipsec lacks.
+        let mut carrier = match self.plan.carrier().udp {
+            true => "    encap = yes\n".to_owned(),
+            false => "    encap = no\n".to_owned(),
         };
+        // In the kernel, an interface seals packets, so the daemon sets no routes.
+        if self.plan.data_path.in_kernel() {
+            carrier += &format!("    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n");
+        }
         format!(
             "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
              remote_addrs = {peer}\n    proposals = {proposal}\n    \

@@ -7,7 +7,7 @@ use crate::evidence::bounds::gateway_bytes;
 use crate::evidence::failure::{count, size};
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, then_repeat, then_repeat_or};
-use campaign::plan::{Adapter, LinkForm, Role};
+use campaign::plan::{Adapter, Direction, LinkForm, PortKind, Role};
 use journal::record::{
     Check, CipherWatch, Cpu, Explanation, FrameTrial, LinkTraffic, MachineTime, TrialReadings,
 };
@@ -194,7 +194,7 @@ fn bounds(
         (false, true) => 0,
         (false, false) => {
             let added = added + profile.outer_bytes;
-            ETHERNET_BYTES + if is_tunnel { added as u64 } else { 0 }
+            ethernet_bytes_counted(observed) + if is_tunnel { added as u64 } else { 0 }
         }
     };
     let least = received.saturating_add(trial.received.saturating_mul(per_packet));
@@ -210,6 +210,16 @@ fn bounds(
         .saturating_add(CONTROL_FRAMES * CONTROL_FRAME_BYTES)
         .saturating_add(gateway_bytes(adapter, readings.wall_ns));
     (least, most)
+}
+
+/// What the link's counters have of a packet's Ethernet header. A virtual link whose receiver has an
+/// XDP program counts packets at both ends once the header was taken off (`veth_xdp_rcv`).
+fn ethernet_bytes_counted(observed: &FrameObserved<'_>) -> u64 {
+    let ends_on_the_link = observed.test.traffic.direction == Direction::Encrypt;
+    match ends_on_the_link && observed.result.receiver.kind == Some(PortKind::Xdp) {
+        true => 0,
+        false => ETHERNET_BYTES,
+    }
 }
 
 /// IP bytes of frames.

@@ -1,0 +1,37 @@
+//! The file of this program, by its hash: whether a host has it, and whether it arrived whole.
+
+use crate::protocol::THIS_PROGRAM;
+use crate::{LabError, Result};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Whether this program's file is the one that was sent: has this SHA-256, in hexadecimal.
+///
+/// # Errors
+/// [`LabError::CannotBuild`] when it has another, or cannot be read.
+pub fn expect_whole(hash: &str) -> Result<()> {
+    let help =
+        "run it again; if it stays so, install the program there and name it in the lab: `program`";
+    let what = match own_hash() {
+        Ok(own) if own == hash => return Ok(()),
+        Ok(_) => "this program did not arrive whole: its file has another SHA-256".to_owned(),
+        Err(error) => format!("this program cannot read its own file: {error}"),
+    };
+    Err(LabError::cannot_build(what, help))
+}
+
+/// SHA-256 of this program, in hexadecimal.
+pub(crate) fn own_hash() -> io::Result<String> {
+    let mut file = File::open(THIS_PROGRAM)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            bytes => hasher.update(&buffer[..bytes]),
+        }
+    }
+    let hash = hasher.finalize();
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,29 @@
+# Versions of what the scripts install from language registries: a bump changes this file only.
+# shellcheck shell=sh disable=SC2034 # read by the scripts that source it
+
+boringtun=0.7.1
+gotatun=0.10.2
+# golang.zx2c4.com/wireguard has no tags of its releases since 2023; Go's checksum database has its hash.
+wireguard_go=v0.0.0-20260522210424-ecfc5a8d5446
+# Clients of ETSI GS QKD 014 and all that they need, as `pip install --require-hashes` wants them.
+qkd_clients='
+certifi==2026.10.19.post1 \
+    --hash=sha256:1324c476b4811eff41a8bc2122cd0bbd4d9c7234c725446d99ab1612b3a7fdd2
+charset-normalizer==3.5.3 \
+    --hash=sha256:2a6f937e0b70133d1f826d0a253331b6fe1a4c874808cc12e16f2fb8177042f4 \
+    --hash=sha256:656b9744bac4493561d28b56d7d646afd7a8471254ef7004d849aa8368020037 \
+    --hash=sha256:96e268b0cbda016ac519513294fcd17032264085b600abaac58b93049477e132 \
+    --hash=sha256:b6dad86d938104f9d43404029e5fc8392f82762d171933be4f192a6008bffa53 \
+    --hash=sha256:e5e4785d8a0adeadfbdf75f4efc357911842674651cbafd7e97f69b11ec3cbc6 \
+    --hash=sha256:ee9de080e8d6221bbe4ba2667367b1cee0f47a53f60ffc5e431b698cd2f2b214
+etsi-qkd-014-client==0.9.0 \
+    --hash=sha256:266f46739a09681aaf8ab3a58ea2d45f3379196706f378b38ba499edd1568198
+idna==3.20 \
+    --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db81c14582c
+qkdsec==0.3.0 \
+    --hash=sha256:67cf1e5a812d653f1e32e279d263fcdba2bf5375503e73c3deb746b74d8248af
+requests==2.34.2 \
+    --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0
+urllib3==2.8.0 \
+    --hash=sha256:0cf3cae568d36aa9576b28dfb35f11328f1cb974ca7647d9475ebb86c75ac6e3
+'
