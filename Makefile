@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-search campaigns truth emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-search campaigns compare-power truth emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-search: ## Trials and time of each search on simulated devices
 
 campaigns: build ## Run every shipped campaign, shortened, and list the cells without a figure (root; ARGS="quick ipsec")
 	bench/campaigns.py $(ARGS)
+
+compare-power: ## How often `compare` finds a drop between simulated runs, and one that is none (ARGS=100: comparisons)
+	cargo run --release --locked --package cipherbench-compare --example power -- $(ARGS)
 
 truth: ## Bias, coverage, false verdicts, lies found and time on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)

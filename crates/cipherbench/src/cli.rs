@@ -2,7 +2,7 @@
 
 use crate::exit::EXIT_CODES;
 use crate::version;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +44,18 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Rebuild a run's documents from its journal
     Report(Report),
+    /// Print a run's figures in a format of monitoring systems
+    ///
+    /// Each quantity of each repeat that has a valid figure; docs/compare.md describes the formats.
+    Export(Export),
+    /// Compare runs: what changed in machine and settings, and in the figures
+    ///
+    /// The first run is compared with each other one, cell by cell; repeats of different runs form
+    /// no pairs. Of a single run, devices are compared (`--match`), in pairs of repeats. Intervals
+    /// are simultaneous over all cells. docs/compare.md describes method and gates.
+    ///
+    /// Ends with 1 if a gate is violated, with 5 if one is undecided or nothing can be compared.
+    Compare(Compare),
     /// Check published tables of rates, and results of runs, for what cannot be true
     ///
     /// Reads tables as TOML (the format of `reference/`), CSV or Markdown, and the results.json of
@@ -195,6 +207,59 @@ pub(crate) struct Report {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) form: Form,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Folder of the run
+    pub(crate) run: PathBuf,
+    /// Format
+    #[arg(long, value_enum)]
+    pub(crate) format: ExportFormat,
+    /// Write into this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// OpenMetrics text (Prometheus)
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+    /// InfluxDB line protocol
+    Influx,
+    /// Comma-separated values: one row per figure, as in results.csv
+    Csv,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Folders of runs, the base first
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Compare device OLD of the base with device NEW of the others, or of the same single run; may
+    /// be repeated
+    #[arg(long = "match", value_name = "OLD=NEW")]
+    pub(crate) matches: Vec<compare::Match>,
+    /// Rule that the changes must keep, such as `tcp throughput drops > 5 %`; may be repeated
+    ///
+    /// Filters (a kind of trial, `dut=NAME`, an axis such as `mtu=1500`), a quantity (throughput,
+    /// efficiency, p50, p99, transactions, operations, burst, recovery), `drops` or `rises`, and a
+    /// bound in per cent.
+    #[arg(long = "gate", value_name = "RULE")]
+    pub(crate) gates: Vec<String>,
+    /// Count changes that are surely smaller than this many per cent as none
+    #[arg(long, value_name = "PERCENT", default_value_t = compare::MARGIN_PERCENT, value_parser = percent)]
+    pub(crate) margin: f64,
+    /// Write the gates into this file as JUnit XML
+    #[arg(long, value_name = "FILE", requires = "gates")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write the comparison into this file as Markdown, for a pull request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What is printed of a result.
@@ -464,4 +529,11 @@ pub(crate) struct Station {
     /// file has this SHA-256
     #[arg(long, value_name = "HASH", requires = "host")]
     pub(crate) sent: Option<String>,
+}
+
+/// A share in per cent, above 0.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
+    number.ok_or_else(|| "write a number above 0, up to 100, such as `5`".to_owned())
 }

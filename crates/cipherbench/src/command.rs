@@ -3,10 +3,12 @@
 //! To add one: its arguments in `cli`, a module here, its line in `main`.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod device;
 pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod encrypt;
+pub(crate) mod export;
 pub(crate) mod frames;
 pub(crate) mod http;
 pub(crate) mod impair;

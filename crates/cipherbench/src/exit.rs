@@ -12,7 +12,8 @@ use yaml::Mistakes;
 pub(crate) enum Exit {
     /// Everything was done, and every figure is valid.
     Done = 0,
-    /// A cell failed, or evidence speaks against its figure; or lint found an error.
+    /// A cell failed, or evidence speaks against its figure; lint found an error; a gate of a
+    /// comparison is violated.
     CriterionFailed = 1,
     /// The command line or a given file is wrong.
     Usage = 2,
@@ -20,7 +21,7 @@ pub(crate) enum Exit {
     CannotBuild = 3,
     /// The run was interrupted; finished trials are kept, and it can be resumed.
     Interrupted = 4,
-    /// Trials are missing.
+    /// Trials are missing, or a gate is undecided.
     Inconclusive = 5,
 }
 
@@ -28,11 +29,11 @@ pub(crate) enum Exit {
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a criterion failed: a cell is failed or invalid, or lint found an error
+  1  a criterion failed: a cell is failed or invalid, lint found an error, or a gate is violated
   2  usage or campaign error
   3  the lab cannot be built here (privilege, program, kernel, name or address in use)
   4  interrupted: continue with `cipherbench resume RUN`
-  5  inconclusive: trials are missing";
+  5  inconclusive: trials are missing, or a gate is undecided";
 
 impl Termination for Exit {
     fn report(self) -> ExitCode {

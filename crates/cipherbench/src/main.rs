@@ -25,6 +25,8 @@ fn main() -> Exit {
         Command::Plan(arguments) => command::plan::plan(&arguments),
         Command::Resume(arguments) => command::resume::resume(&arguments),
         Command::Report(arguments) => command::report::report(&arguments),
+        Command::Export(arguments) => command::export::export(&arguments),
+        Command::Compare(arguments) => command::compare::compare(&arguments),
         Command::Lint(arguments) => command::lint::lint(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),

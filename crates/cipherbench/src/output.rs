@@ -2,7 +2,9 @@
 
 use crate::exit::{Exit, Failure};
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Prints to standard output. A reader that has closed its end (`cipherbench plan | head`) is no
 /// error.
@@ -19,6 +21,15 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a file, over an existing one.
+pub(crate) fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| {
+        let help = "check the path, its owner and the disk";
+        let text = format!("cannot write {}: {error}\nhelp: {help}", path.display());
+        Failure::new(Exit::Usage, text)
+    })
 }
 
 /// Prints to standard error. A failure is ignored, since it cannot be reported.

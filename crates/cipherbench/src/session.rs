@@ -10,8 +10,8 @@ use journal::record::Environment;
 use journal::{Journal, Writer};
 use lab::programs::Missing;
 use lab::{Interrupt, LabError, NamespaceLab, Privilege, Setup, privilege};
-use report::Folders;
-use stats::Results;
+use report::{Folders, Report};
+use stats::Progress;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
@@ -228,20 +228,20 @@ pub(crate) fn conclude(
     journal: &Journal,
     form: cli::Form,
 ) -> Result<Exit, Failure> {
-    let documents = report::build(journal);
-    documents.write_all(folders.documents)?;
-    if form.json {
-        output::stdout(&documents.json)?;
-    } else {
+    let report = Report::of(journal);
+    let exit = verdict(report.progress());
+    let printed = (!form.json).then(|| {
         let (_, width) = console::Term::stdout().size();
         let color = console::colors_enabled();
-        let print = match form.full {
-            true => report::terminal,
-            false => report::brief,
-        };
-        output::stdout(&print(journal, Some(folders), width.into(), color))?;
-    }
-    Ok(verdict(journal))
+        match form.full {
+            true => report.terminal(Some(folders), width.into(), color),
+            false => report.brief(Some(folders), width.into(), color),
+        }
+    });
+    let documents = report.documents();
+    documents.write_all(folders.documents)?;
+    output::stdout(&printed.unwrap_or(documents.json))?;
+    Ok(exit)
 }
 
 /// The documents of a run are in its folder.
@@ -253,8 +253,7 @@ pub(crate) const fn within(dir: &Path) -> Folders<'_> {
 }
 
 /// The exit code for the trials of a run.
-fn verdict(journal: &Journal) -> Exit {
-    let progress = Results::of(journal).progress;
+fn verdict(progress: &Progress) -> Exit {
     let bad = progress.trials_invalid + progress.trials_failed + progress.trials_with_bad_device;
     if bad > 0 {
         Exit::CriterionFailed

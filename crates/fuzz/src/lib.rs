@@ -20,6 +20,7 @@ mod coalesce;
 mod control;
 mod daemon_log;
 mod esp;
+mod gate;
 mod gost;
 mod handshake;
 mod hostile;
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     target("esp_open", esp::body),
     target("ethernet", link::ethernet),
     target("flow", inner::flow),
+    target("gate", gate::body),
     target("gost_modes", gost::body),
     target("handshake", handshake::body),
     target("hostile", hostile::body),

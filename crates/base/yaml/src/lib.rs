@@ -32,7 +32,7 @@
 mod document;
 mod map;
 mod mistake;
-mod names;
+pub mod names;
 mod node;
 mod prefix;
 mod scalar;

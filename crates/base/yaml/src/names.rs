@@ -12,7 +12,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The help for an unknown name: the nearest of the known ones, and all of them.
-pub(crate) fn help(name: &str, noun: &str, known: &[&str]) -> String {
+#[must_use]
+pub fn help(name: &str, noun: &str, known: &[&str]) -> String {
     let list = match known {
         [] => format!("no {noun} is known here"),
         [only] => format!("the only known {noun} is {only}"),

@@ -5,6 +5,7 @@
 
 #[path = "../../../measure/trial/tests/lab/busy.rs"]
 mod busy;
+mod compare;
 mod devices;
 mod encrypt;
 mod faults;
@@ -68,6 +69,10 @@ fn main() -> ExitCode {
             keys_are_created_once_and_never_overwritten,
             certificates_are_created_once_and_for_valid_names_only,
             a_ppk_is_the_same_in_both_files,
+        ),
+        tests!(None, compare:
+            a_device_of_half_the_speed_violates_a_gate,
+            old_cut_and_repeated_runs_are_compared_or_refused_with_their_place,
         ),
         tests!(None, programs:
             check_and_plan_warn_of_missing_programs,

@@ -30,6 +30,8 @@ pub(crate) fn help_is_as_recorded() {
         "plan",
         "resume",
         "report",
+        "export",
+        "compare",
         "lint",
         "doctor",
         "encrypt",

@@ -9,13 +9,15 @@
 //! `frames`, `disturbed`, `soak`, `troubled`, `in-progress`, `empty`, `large`, `hostile`,
 //! `hostile-frames`, `only-baseline`, `no-baseline`, `dozen`, `random-1` …), and with `shipped-`
 //! before its name any campaign of the repository on one machine (`shipped-ipsec`): to see what a
-//! change of the report looks like without measuring anything.
+//! change of the report looks like without measuring anything. The journal of a sample is written
+//! too; `many-1`, `many-2` … have ten thousand trials and are not rendered (`bench/report.py`).
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;
 
-use journal::Journal;
-use std::path::PathBuf;
+use journal::{FILE_NAME, Journal, Record};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -32,7 +34,17 @@ fn main() -> ExitCode {
         }
         None => PathBuf::from(&run),
     };
-    match open(&run).and_then(|journal| render(&journal, &out)) {
+    let made = open(&run).and_then(|journal| match run.strip_prefix("sample:") {
+        None => render(&journal, &out),
+        Some(name) => {
+            write_journal(&journal, &out)?;
+            match name.starts_with("many-") {
+                true => Ok(()),
+                false => render(&journal, &out),
+            }
+        }
+    });
+    match made {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -71,6 +83,10 @@ fn open(run: &str) -> Result<Journal, String> {
             let seed = random["random-".len()..].parse();
             Ok(fixture::random(seed.map_err(|_| "a seed is a number")?))
         }
+        Some(many) if many.starts_with("many-") => {
+            let seed = many["many-".len()..].parse();
+            Ok(fixture::many(seed.map_err(|_| "a seed is a number")?))
+        }
         Some("suites") => Ok(fixture::suites(None)),
         Some("suites-line") => Ok(fixture::suites(Some(10_000_000_000))),
         Some("weather") => Ok(fixture::weather()),
@@ -87,9 +103,22 @@ fn open(run: &str) -> Result<Journal, String> {
     }
 }
 
-fn render(journal: &Journal, out: &std::path::Path) -> Result<(), String> {
-    std::fs::create_dir_all(out)
-        .map_err(|error| format!("cannot create {}: {error}", out.display()))?;
+/// The trials of a complete run; samples with other records are rendered only.
+fn write_journal(run: &Journal, out: &Path) -> Result<(), String> {
+    let trials = run.trials.iter().cloned().map(Box::new).map(Record::Trial);
+    let records: Vec<Record> = trials.chain(run.end.clone().map(Record::End)).collect();
+    fs::create_dir_all(out)
+        .and_then(|()| {
+            fs::write(
+                out.join(FILE_NAME),
+                journal::to_bytes(&run.header, &records),
+            )
+        })
+        .map_err(|error| format!("cannot write into {}: {error}", out.display()))
+}
+
+fn render(journal: &Journal, out: &Path) -> Result<(), String> {
+    fs::create_dir_all(out).map_err(|error| format!("cannot create {}: {error}", out.display()))?;
     report::build(journal)
         .write_all(out)
         .map_err(|error| error.to_string())?;

@@ -2,8 +2,9 @@
 
 use crate::layout::Run;
 use crate::result::RunResult;
+use crate::{Folders, text};
 use journal::Journal;
-use stats::Results;
+use stats::{Progress, Results};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -44,17 +45,6 @@ pub struct WriteError {
 }
 
 impl Documents {
-    pub(crate) fn of(journal: &Journal) -> Self {
-        let results = Results::of(journal);
-        let run = Run::with(journal, results.clone());
-        Self {
-            html: crate::html::write(&run),
-            markdown: crate::text::markdown::write(&run),
-            csv: crate::csv::write(&run),
-            json: json(&RunResult::of(&run, &results)),
-        }
-    }
-
     /// Writes all documents into a folder, over existing ones. Each is written under a temporary
     /// name first, so that it appears whole or not at all. Returns their paths, the HTML report
     /// first.
@@ -73,6 +63,55 @@ impl Documents {
             replace(&path, content).map_err(|source| WriteError { path, source })?;
         }
         Ok(files.map(|(name, _)| dir.join(name)))
+    }
+}
+
+/// A run whose results were computed once, for all that is written and printed of it.
+pub struct Report<'a> {
+    run: Run<'a>,
+    /// [`JSON_NAME`], whose names of DUTs are those of the plan.
+    json: String,
+}
+
+impl<'a> Report<'a> {
+    /// Computes the results of a run, complete or not.
+    #[must_use]
+    pub fn of(journal: &'a Journal) -> Self {
+        let results = Results::of(journal);
+        let json = json(&RunResult::of(journal, &results));
+        Self {
+            run: Run::with(journal, results),
+            json,
+        }
+    }
+
+    /// Its trials by outcome.
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.run.results.progress
+    }
+
+    /// As [`crate::terminal`].
+    #[must_use]
+    pub fn terminal(&self, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
+        text::terminal::write(&self.run, files, width, color)
+    }
+
+    /// As [`crate::brief`].
+    #[must_use]
+    pub fn brief(&self, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
+        text::brief::write(&self.run, files, width, color)
+    }
+
+    /// Builds its documents.
+    #[must_use]
+    pub fn documents(self) -> Documents {
+        Documents {
+            html: crate::html::write(&self.run),
+            markdown: text::markdown::write(&self.run),
+            csv: crate::csv::write(&self.run),
+            json: self.json,
+        }
     }
 }
 

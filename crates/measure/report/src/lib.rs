@@ -17,6 +17,7 @@ mod chart;
 mod csv;
 mod documents;
 mod evidence;
+mod export;
 mod format;
 mod headline;
 mod html;
@@ -30,7 +31,8 @@ mod table;
 mod tables;
 mod text;
 
-pub use documents::{CSV_NAME, Documents, HTML_NAME, JSON_NAME, MARKDOWN_NAME, WriteError};
+pub use documents::{CSV_NAME, Documents, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report, WriteError};
+pub use export::{ExportFormat, export};
 
 use journal::Journal;
 use layout::Run;
@@ -39,7 +41,7 @@ use std::path::Path;
 /// Builds every document of a run, complete or not.
 #[must_use]
 pub fn build(journal: &Journal) -> Documents {
-    Documents::of(journal)
+    Report::of(journal).documents()
 }
 
 /// Where the files of a run are.

@@ -5,8 +5,8 @@
 //! format does. Keys carry their units.
 
 use crate::evidence;
-use crate::layout::Run;
-use journal::record::{Check, Environment, Outcome};
+use journal::Journal;
+use journal::record::{Check, Environment, Outcome, TrialRecord};
 use journal::time::utc;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -96,21 +96,21 @@ enum OutcomeKind {
 
 impl<'a> RunResult<'a> {
     /// Takes the unmarked results: DUTs have the names of the plan here.
-    pub(crate) fn of(run: &Run<'a>, results: &'a Results) -> Self {
+    pub(crate) fn of(journal: &'a Journal, results: &'a Results) -> Self {
         Self {
             schema: SchemaVersion::V1,
-            run: RunInfo::of(run),
-            environment: &run.journal.header.environment,
+            run: RunInfo::of(journal),
+            environment: &journal.header.environment,
             results,
-            trials: trials(run),
+            trials: trials(journal),
         }
     }
 }
 
 impl<'a> RunInfo<'a> {
-    fn of(run: &Run<'a>) -> Self {
-        let (header, plan) = (&run.journal.header, run.plan());
-        let resumed = run.journal.resumed.iter();
+    fn of(journal: &'a Journal) -> Self {
+        let (header, plan) = (&journal.header, &journal.header.plan);
+        let resumed = journal.resumed.iter();
         Self {
             name: &plan.name,
             title: &plan.title,
@@ -120,7 +120,7 @@ impl<'a> RunInfo<'a> {
             program: &header.program,
             started_utc: utc(header.started_unix_ns),
             resumed_utc: resumed.map(|resumed| utc(resumed.at_unix_ns)).collect(),
-            ended_utc: run.journal.end.as_ref().map(|end| utc(end.at_unix_ns)),
+            ended_utc: journal.end.as_ref().map(|end| utc(end.at_unix_ns)),
         }
     }
 }
@@ -154,8 +154,13 @@ fn unwrap_descriptions(schema: &mut Value) {
     }
 }
 
-fn trials<'a>(run: &Run<'a>) -> Vec<TrialInfo<'a>> {
-    let counted = run.journal.trials.iter().filter(|trial| run.counts(trial));
+fn trials(journal: &Journal) -> Vec<TrialInfo<'_>> {
+    let latest = journal.latest_trials();
+    let counts = |trial: &&TrialRecord| {
+        let latest = latest.get(&(trial.cell.as_str(), trial.repeat));
+        latest.is_some_and(|latest| std::ptr::eq(*latest, *trial))
+    };
+    let counted = journal.trials.iter().filter(counts);
     counted
         .map(|trial| {
             let (outcome, reasons) = match &trial.outcome {

@@ -40,7 +40,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Logarithms that differ by less are the same but for rounding.
-const ROUNDING: f64 = 1e-12;
+pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// An estimate against a constant: positive where it is larger; `None` for a single repeat.
 pub(crate) fn against(own: &Estimate, limit: f64) -> Option<Student> {

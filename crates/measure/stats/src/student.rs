@@ -12,7 +12,7 @@ pub const INTERVAL_MIN_REPEATS: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Student {
     pub(crate) value: f64,
-    error: f64,
+    pub(crate) error: f64,
     degrees: f64,
 }
 

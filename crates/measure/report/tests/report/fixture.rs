@@ -183,6 +183,39 @@ pub(crate) fn large() -> Journal {
     journal
 }
 
+/// Ten thousand trials of tools and frames: 2000 cells, five times each. Runs of two seeds differ
+/// in noise, and in when they began.
+#[allow(
+    dead_code,
+    reason = "only the example uses it: it takes too long for a test"
+)]
+pub(crate) fn many(seed: u32) -> Journal {
+    let numbers = |range: std::ops::Range<u32>, unit: &str| {
+        let all: Vec<String> = range.map(|number| format!("{number}{unit}")).collect();
+        all.join(", ")
+    };
+    let text = format!(
+        "campaign: many\nrepeats: 5\nseed: {seed}\nduts: [direct, cipherbench]\ntrials:\n\
+         \x20 - tcp: {{ mtu: [576 B, 1300 B, 1500 B, 9000 B], streams: [{}], cores: [1, 2, 4] }}\n\
+         \x20 - udp: {{ mtu: 1500 B, datagram: [512 B, 1400 B], streams: [{}] }}\n\
+         \x20 - ping: {{ mtu: [576 B, 1500 B, 9000 B], count: 500, interval: 10 ms, payload: [{}] }}\n\
+         \x20 - throughput: {{ frame: [64 B, 128 B, 256 B, 512 B, 1024 B], flows: [{}] }}\n",
+        numbers(4..68, ""),
+        numbers(4..68, ""),
+        numbers(56..66, " B"),
+        numbers(1..16, ""),
+    );
+    let host = HostFacts { cores: 8 };
+    let campaign = campaign::from_text("many.yaml", &text).unwrap();
+    let plan = campaign.plan(&campaign.usual_lab(), &host).unwrap();
+    let mut maker = Maker::new(plan);
+    maker.noise = seed.into();
+    let mut journal = maker.finish();
+    journal.header.environment.cpus = 8;
+    journal.header.started_unix_ns += u64::from(seed) * SECOND_NS;
+    journal
+}
+
 /// Encryptors that protect nothing beside one that does, and what else an encryptor can be.
 pub(crate) fn insecure() -> Journal {
     let suite = |name| Suite::from_name(name).unwrap();

@@ -1,0 +1,45 @@
+//! `cipherbench compare A B …`: what changed between runs, and whether gates hold.
+
+use crate::cli::Compare;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use compare::{Gate, Options, Outcome, Run};
+use journal::{Journal, JournalError};
+
+pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
+    let usage = |error: &dyn ToString| Failure::new(Exit::Usage, error.to_string());
+    // Before any journal is read: a mistake in a rule shows at once.
+    let gates = arguments.gates.iter().map(|rule| rule.parse::<Gate>());
+    let options = Options {
+        gates: gates
+            .collect::<Result<_, _>>()
+            .map_err(|error| usage(&error))?,
+        matches: arguments.matches.clone(),
+        margin_percent: arguments.margin,
+    };
+    let runs = arguments.runs.iter();
+    let runs: Vec<(String, Journal)> = runs
+        .map(|dir| Ok((dir.display().to_string(), journal::read(dir)?)))
+        .collect::<Result<_, JournalError>>()?;
+    let runs: Vec<Run<'_>> = runs
+        .iter()
+        .map(|(name, journal)| Run { name, journal })
+        .collect();
+    let comparison = compare::compare(&runs, &options).map_err(|error| usage(&error))?;
+    if let Some(path) = &arguments.junit {
+        output::file(path, &compare::junit(&comparison))?;
+    }
+    if let Some(path) = &arguments.markdown {
+        output::file(path, &compare::markdown(&comparison))?;
+    }
+    output::stdout(&match arguments.json {
+        true => comparison.json(),
+        false => compare::text(&comparison),
+    })?;
+    Ok(match comparison.outcome() {
+        Outcome::Violated => Exit::CriterionFailed,
+        Outcome::Undecided => Exit::Inconclusive,
+        Outcome::Passed if comparison.is_empty() => Exit::Inconclusive,
+        Outcome::Passed => Exit::Done,
+    })
+}

@@ -1,0 +1,192 @@
+//! What else differs between runs: machine, programs, lab, settings, devices, offloads.
+//!
+//! Two records are compared as JSON, key by key: so every key of the journal is compared, also
+//! those that are added later.
+
+use crate::cells::{Pairs, Side};
+use journal::Journal;
+use journal::record::{Evidence, Outcome};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Something that is not the same in both runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Path of keys as in the journal: `environment.kernel`; of a device `gw1: version`.
+    pub what: String,
+    /// In the base; empty where it is absent.
+    pub base: String,
+    /// In the other run.
+    pub other: String,
+    /// Number of compared cells with this difference; `null` of the runs.
+    pub cells: Option<usize>,
+}
+
+/// Differences of the machines, the program and the labs.
+pub(crate) fn of_runs(base: &Journal, other: &Journal) -> Vec<Difference> {
+    let of = |journal: &Journal| {
+        let (header, lab) = (&journal.header, &journal.header.plan.lab);
+        json!({
+            "program": header.program,
+            "environment": header.environment,
+            "lab": lab,
+            "repeats": header.plan.repeats,
+            "order": match header.plan.order {
+                campaign::plan::Order::File => "file",
+                campaign::plan::Order::Random { .. } => "random",
+            },
+        })
+    };
+    let mut found = BTreeMap::new();
+    differing("", &of(base), &of(other), &mut |what, base, other| {
+        found.insert(what, (base, other));
+    });
+    let all = found.into_iter().map(|(what, (base, other))| Difference {
+        what,
+        base,
+        other,
+        cells: None,
+    });
+    all.collect()
+}
+
+/// Differences of the settings of the cells that both have, of what their devices reported about
+/// themselves, and of the offloads in force; each with the number of cells.
+pub(crate) fn of_cells(pairs: &Pairs<'_>) -> Vec<Difference> {
+    let mut counts: BTreeMap<(String, String, String), usize> = BTreeMap::new();
+    let mut count = |what, base, other| *counts.entry((what, base, other)).or_default() += 1;
+    let (base_evidence, other_evidence) = (
+        Latest::of(pairs, |pair| pair.base),
+        Latest::of(pairs, |pair| pair.other),
+    );
+    for pair in &pairs.both {
+        let (base, other) = (pair.base.planned, pair.other.planned);
+        if settings_differ(pair.base, pair.other) {
+            differing("", &settings(pair.base), &settings(pair.other), &mut count);
+        }
+        let evidence = (base_evidence.get(&base.id), other_evidence.get(&other.id));
+        if let (Some(base_evidence), Some(other_evidence)) = evidence {
+            let name = &base.dut.name;
+            for (key, of) in facts(base_evidence, other_evidence, |found| &found.dut_facts) {
+                count(format!("{name}: {key}"), of.0, of.1);
+            }
+            for (port, features) in &base_evidence.offloads {
+                let Some(others) = other_evidence.offloads.get(port) else {
+                    continue;
+                };
+                for (feature, on) in features {
+                    if let Some(other) = others.get(feature).filter(|other| *other != on) {
+                        count(
+                            format!("offloads: {port} {feature}"),
+                            on.clone(),
+                            other.clone(),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    let all = counts
+        .into_iter()
+        .map(|((what, base, other), cells)| Difference {
+            what,
+            base,
+            other,
+            cells: Some(cells),
+        });
+    all.collect()
+}
+
+fn settings_differ(base: Side<'_>, other: Side<'_>) -> bool {
+    let (base, other) = (base.planned, other.planned);
+    base.measurement != other.measurement
+        || base.stations != other.stations
+        || base.impair != other.impair
+        || base.tune != other.tune
+        || base.dut.adapter != other.dut.adapter
+}
+
+/// Without id and name, which distinguish no settings.
+fn settings(side: Side<'_>) -> Value {
+    let mut value = json!(side.planned);
+    if let Value::Object(keys) = &mut value {
+        for key in ["id", "group", "coordinates", "estimate_ns"] {
+            keys.remove(key);
+        }
+        if let Some(Value::Object(dut)) = keys.get_mut("dut") {
+            dut.remove("name");
+        }
+    }
+    value
+}
+
+/// The evidence of the last measured trial of each compared cell of a run.
+struct Latest<'a>(BTreeMap<&'a str, &'a Evidence>);
+
+impl<'a> Latest<'a> {
+    fn of(pairs: &Pairs<'a>, side: fn(&crate::cells::Pair<'a>) -> Side<'a>) -> Self {
+        let journal = pairs.both.first().map(|pair| side(pair).journal);
+        let trials = journal.into_iter().flat_map(|journal| &journal.trials);
+        let measured = trials.filter_map(|trial| match &trial.outcome {
+            Outcome::Measured(measured) => Some((trial.cell.as_str(), &measured.evidence)),
+            Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
+        });
+        Self(measured.collect())
+    }
+
+    fn get(&self, id: &str) -> Option<&'a Evidence> {
+        self.0.get(id).copied()
+    }
+}
+
+type Facts = BTreeMap<String, String>;
+
+/// Facts that differ, with their values; empty where one is absent.
+fn facts<'e>(
+    base: &'e Evidence,
+    other: &'e Evidence,
+    of: fn(&Evidence) -> &Facts,
+) -> impl Iterator<Item = (&'e str, (String, String))> {
+    let (base, other) = (of(base), of(other));
+    let added = other.keys().filter(|key| !base.contains_key(*key));
+    let value = |facts: &Facts, key: &str| facts.get(key).cloned().unwrap_or_default();
+    base.keys().chain(added).filter_map(move |key| {
+        let (base, other) = (value(base, key), value(other, key));
+        (base != other).then_some((key.as_str(), (base, other)))
+    })
+}
+
+/// Reports each path of keys at which two values differ. Lists are compared as a whole.
+fn differing(
+    path: &str,
+    base: &Value,
+    other: &Value,
+    report: &mut impl FnMut(String, String, String),
+) {
+    match (base, other) {
+        (Value::Object(base), Value::Object(other)) => {
+            let added = other.keys().filter(|key| !base.contains_key(*key));
+            for key in base.keys().chain(added) {
+                let at = match path.is_empty() {
+                    true => key.clone(),
+                    false => format!("{path}.{key}"),
+                };
+                let of = |keys: &serde_json::Map<String, Value>| {
+                    keys.get(key).cloned().unwrap_or_default()
+                };
+                differing(&at, &of(base), &of(other), report);
+            }
+        }
+        _ if base == other => {}
+        _ => report(path.to_owned(), plain(base), plain(other)),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

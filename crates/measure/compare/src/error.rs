@@ -1,0 +1,116 @@
+//! Why runs cannot be compared.
+
+use crate::cells::devices;
+use crate::{Options, Run};
+
+/// Why runs cannot be compared. The texts say what, where, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// The same run, or a copy of it, is given twice.
+    #[error(
+        "{first} and {second} are the same run: both began at {started_utc} with the same plan\nhelp: \
+             give another run; to compare two devices of one run: cipherbench compare {first} --match \
+             OLD=NEW"
+    )]
+    SameRun {
+        /// Where it was given first.
+        first: String,
+        /// Where it was given again.
+        second: String,
+        /// Moment at which it began, ISO 8601.
+        started_utc: String,
+    },
+    /// A single run, and no devices to compare.
+    #[error(
+        "{run} is the only run, and no devices are given to compare in it\nhelp: give a second run, or \
+             `--match OLD=NEW` with two of its devices: {devices}"
+    )]
+    OneRun {
+        /// The run.
+        run: String,
+        /// Its devices.
+        devices: String,
+    },
+    /// No run is given.
+    #[error("no run is given\nhelp: give the folders of two runs")]
+    NoRun,
+    /// A match that is no pair of devices of these runs.
+    #[error(
+        "`--match {given}`: {problem}\nhelp: it is OLD=NEW, a device of the first run and one of the \
+             other; {run} has {devices}"
+    )]
+    NoSuchDevice {
+        /// As given.
+        given: String,
+        /// What is wrong.
+        problem: String,
+        /// The run that lacks the device.
+        run: String,
+        /// Its devices.
+        devices: String,
+    },
+}
+
+pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareError> {
+    let base = runs.first().ok_or(CompareError::NoRun)?;
+    if runs.len() == 1 && options.matches.is_empty() {
+        return Err(CompareError::OneRun {
+            run: base.name.to_owned(),
+            devices: listed(base),
+        });
+    }
+    for (place, second) in runs.iter().enumerate() {
+        let header = &second.journal.header;
+        let same = |first: &&Run<'_>| first.journal.header == *header;
+        if let Some(first) = runs[..place].iter().find(same) {
+            return Err(CompareError::SameRun {
+                first: first.name.to_owned(),
+                second: second.name.to_owned(),
+                started_utc: journal::time::utc(header.started_unix_ns),
+            });
+        }
+    }
+    let others = match runs.len() {
+        1 => runs,
+        _ => &runs[1..],
+    };
+    for other in others {
+        for given in &options.matches {
+            check_match(given, base, other)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_match(given: &crate::Match, base: &Run<'_>, other: &Run<'_>) -> Result<(), CompareError> {
+    let has = |run: &Run<'_>, name: &str| devices(run.journal).any(|known| known == name);
+    let (problem, run) = match (has(base, &given.old), has(other, &given.new)) {
+        (false, _) => (format!("{} has no device `{}`", base.name, given.old), base),
+        (_, false) => (
+            format!("{} has no device `{}`", other.name, given.new),
+            other,
+        ),
+        _ if given.old == given.new && base.name == other.name => {
+            ("a device cannot be compared with itself".to_owned(), base)
+        }
+        _ => return Ok(()),
+    };
+    Err(CompareError::NoSuchDevice {
+        given: given.to_string(),
+        problem,
+        run: run.name.to_owned(),
+        devices: listed(run),
+    })
+}
+
+fn listed(run: &Run<'_>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in devices(run.journal) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}

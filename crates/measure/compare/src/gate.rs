@@ -1,0 +1,180 @@
+//! Gates: rules that a comparison must keep.
+//!
+//! ```text
+//! gate     = { filter } quantity ( "drops" | "rises" ) ">" number "%"
+//! filter   = kind of trial | key "=" value
+//! value    = word | '"' text '"'
+//! ```
+//!
+//! A gate holds for a change whose whole interval is within the bound, and is violated by one whose
+//! whole interval is beyond it; otherwise it is undecided, which is not passed.
+
+mod parse;
+
+pub use parse::{GateError, KINDS};
+
+use crate::{CellChange, RunPair};
+use campaign::plan::{Axis, Cell};
+use journal::Journal;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A rule of `--gate`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// As given.
+    pub text: String,
+    filters: Vec<Filter>,
+    /// Word of the quantity.
+    quantity: String,
+    drops: bool,
+    percent: f64,
+}
+
+/// What a cell must have for a gate to apply to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Filter {
+    /// This kind of trial.
+    Kind(String),
+    /// A device of this name, in the base.
+    Device(String),
+    /// This value on an axis.
+    Value(Axis, String),
+}
+
+/// The outcome of a gate, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every change is surely within the bound.
+    Passed,
+    /// It is not known: an interval crosses the bound, a figure is missing, or the gate applies to
+    /// no cell.
+    Undecided,
+    /// At least one change is surely beyond the bound.
+    Violated,
+}
+
+/// A gate and its outcome.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateResult {
+    /// The gate as given.
+    pub gate: String,
+    /// The worst outcome of its cells; undecided if it applies to none.
+    pub outcome: Outcome,
+    /// Every change that it applies to, and cells of its filter without one.
+    pub cells: Vec<GateCell>,
+}
+
+/// What a gate finds of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GateCell {
+    /// Place of the other run in the comparison's runs.
+    pub run: usize,
+    /// Id of the base's cell.
+    pub cell: String,
+    /// The quantity, with its load.
+    pub quantity: String,
+    /// What is found.
+    pub outcome: Outcome,
+    /// The numbers, as a sentence.
+    pub reason: String,
+}
+
+impl Outcome {
+    /// For people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Undecided => "undecided",
+            Self::Violated => "violated",
+        }
+    }
+}
+
+impl Gate {
+    /// Judges the changes of all runs.
+    pub(crate) fn judge(&self, base: &Journal, pairs: &[RunPair]) -> GateResult {
+        let planned = base.header.plan.cells.iter();
+        let applies = planned.filter(|cell| self.applies(cell));
+        let by_id: BTreeMap<&str, &Cell> = applies.map(|cell| (cell.id.as_str(), cell)).collect();
+        let mut cells = Vec::new();
+        for pair in pairs {
+            let changes = pair.changes.iter();
+            let own = changes.filter(|change| by_id.contains_key(change.cell.as_str()));
+            let own = own.filter(|change| change.quantity.word() == self.quantity);
+            cells.extend(own.map(|change| self.judge_change(pair.run, change)));
+            // A figure that has gone must not pass for one without a change.
+            let missing = pair.without_change.iter();
+            let missing = missing.filter(|without| {
+                let cell = by_id.get(without.cell.as_str());
+                cell.is_some_and(|cell| !cell.calibration)
+            });
+            cells.extend(missing.map(|without| GateCell {
+                run: pair.run,
+                cell: without.cell.clone(),
+                quantity: self.quantity.clone(),
+                outcome: Outcome::Undecided,
+                reason: without.reason.clone(),
+            }));
+        }
+        let worst = cells.iter().map(|cell| cell.outcome).max();
+        GateResult {
+            gate: self.text.clone(),
+            outcome: worst.unwrap_or(Outcome::Undecided),
+            cells,
+        }
+    }
+
+    fn applies(&self, cell: &Cell) -> bool {
+        !cell.calibration && self.filters.iter().all(|filter| filter.admits(cell))
+    }
+
+    /// The ratio at the bound.
+    fn bound(&self) -> f64 {
+        match self.drops {
+            true => 1.0 - self.percent / 100.0,
+            false => 1.0 + self.percent / 100.0,
+        }
+    }
+
+    fn judge_change(&self, run: usize, change: &CellChange) -> GateCell {
+        let bound = self.bound();
+        let outcome = match (change.interval(), self.drops) {
+            (None, _) => Outcome::Undecided,
+            (Some((_, high)), true) if high < bound => Outcome::Violated,
+            (Some((low, _)), true) if low >= bound => Outcome::Passed,
+            (Some((low, _)), false) if low > bound => Outcome::Violated,
+            (Some((_, high)), false) if high <= bound => Outcome::Passed,
+            _ => Outcome::Undecided,
+        };
+        GateCell {
+            run,
+            cell: change.cell.clone(),
+            quantity: change.quantity_in_words(),
+            outcome,
+            reason: change.in_words(),
+        }
+    }
+}
+
+impl Filter {
+    fn admits(&self, cell: &Cell) -> bool {
+        match self {
+            Self::Kind(name) => cell.measurement.name() == name,
+            Self::Device(name) => cell.dut.name == *name,
+            Self::Value(axis, wanted) => {
+                // A value may be written as in the id or plain: `500ms` or `500000000`.
+                let named = cell.coordinates.iter().find(|at| at.axis == *axis);
+                let in_id = named.map(ToString::to_string);
+                let in_id = in_id.as_deref().and_then(|text| text.split_once('='));
+                let is_named = in_id.is_some_and(|(_, value)| value == wanted);
+                is_named
+                    || cell
+                        .value(*axis)
+                        .is_some_and(|value| value.plain() == *wanted)
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Runs beside each other: what changed in their environment and in their figures, and whether
+//! gates hold.
+//!
+//! ```text
+//! journals -> pairs of cells -> differences of machine and settings
+//!                            -> changes with simultaneous intervals -> gates
+//!                            -> text, Markdown, JUnit, JSON
+//! ```
+//!
+//! The first run is the base; each further one is compared with it, or of a single run devices with
+//! one another. `docs/compare.md` describes rules, gates and outputs; the method is in
+//! `stats::Change`.
+//!
+//! Pure: journals in, values and texts out; no clock, no files. What it deliberately does not do:
+//! it judges no run by itself (`report` does), and does not pool runs.
+
+#![forbid(unsafe_code)]
+
+mod cells;
+mod changes;
+mod differences;
+mod error;
+mod gate;
+mod junit;
+mod markdown;
+mod table;
+mod text;
+
+pub use cells::Match;
+pub use changes::{CellChange, Direction, WithoutChange};
+pub use differences::Difference;
+pub use error::CompareError;
+pub use gate::{Gate, GateCell, GateError, GateResult, KINDS, Outcome};
+pub use junit::junit;
+pub use markdown::markdown;
+pub use text::text;
+
+use cells::Pairs;
+use journal::Journal;
+use journal::time::utc;
+use serde::Serialize;
+use stats::{Results, simultaneous_alpha};
+
+/// A change below this many per cent is none, unless the caller sets another margin.
+pub const MARGIN_PERCENT: f64 = 5.0;
+
+/// A run to be compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// How the reader names it: its folder.
+    pub name: &'a str,
+    /// Its journal.
+    pub journal: &'a Journal,
+}
+
+/// What is asked of a comparison.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Devices that are compared although their names differ.
+    pub matches: Vec<Match>,
+    /// Changes that are surely smaller than this, in per cent, count as none.
+    pub margin_percent: f64,
+    /// Gates, in the order given.
+    pub gates: Vec<Gate>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            matches: Vec::new(),
+            margin_percent: MARGIN_PERCENT,
+            gates: Vec::new(),
+        }
+    }
+}
+
+/// The result of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Name and version of this format: `cipherbench-compare/1`.
+    pub schema: &'static str,
+    /// The runs, the base first.
+    pub runs: Vec<RunInfo>,
+    /// Changes that are surely smaller than this, in per cent, count as none.
+    pub margin_percent: f64,
+    /// Number of intervals, which together miss with a chance of at most 5 %.
+    pub intervals: usize,
+    /// The chance that one of them may miss.
+    pub alpha: f64,
+    /// Each further run beside the base; of a single run, itself.
+    pub pairs: Vec<RunPair>,
+    /// The gates, in the order given.
+    pub gates: Vec<GateResult>,
+}
+
+/// A run of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunInfo {
+    /// Its folder, as given.
+    pub name: String,
+    /// Name of its campaign.
+    pub campaign: String,
+    /// Version and revision of the program that made it.
+    pub program: String,
+    /// Moment at which it began, ISO 8601.
+    pub started_utc: String,
+    /// Planned repeats of each cell.
+    pub repeats: u32,
+    /// Planned trials.
+    pub trials_planned: u64,
+    /// Of those, measured with all checks passed.
+    pub trials_measured: u64,
+    /// What is wrong with it: it has not ended, or its journal has a defect.
+    pub warnings: Vec<String>,
+}
+
+/// A run beside the base.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunPair {
+    /// Place of the run in [`Comparison::runs`]; 0 where the base is compared with itself.
+    pub run: usize,
+    /// Machine, programs and lab that differ.
+    pub environment: Vec<Difference>,
+    /// Settings, devices and offloads that differ in cells that are compared.
+    pub settings: Vec<Difference>,
+    /// Each quantity of each cell that both have: regressions first, the worst at the top; then
+    /// improvements, undecided ones, and those without a change.
+    pub changes: Vec<CellChange>,
+    /// Cells that both have, and that cannot be compared.
+    pub without_change: Vec<WithoutChange>,
+    /// Ids of cells that only the base has.
+    pub only_in_base: Vec<String>,
+    /// Ids of cells that only the other run has.
+    pub only_in_other: Vec<String>,
+}
+
+impl Comparison {
+    /// Whether the gates hold: the worst of their outcomes; passed without gates.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let outcomes = self.gates.iter().map(|gate| gate.outcome);
+        outcomes.max().unwrap_or(Outcome::Passed)
+    }
+
+    /// Whether no quantity could be compared.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pairs.iter().all(|pair| pair.changes.is_empty())
+    }
+
+    /// As JSON, indented, with the keys of these types.
+    #[must_use]
+    pub fn json(&self) -> String {
+        // Plain data with string keys always has a JSON form.
+        let text = serde_json::to_string_pretty(self);
+        text.expect("a comparison can be written as JSON") + "\n"
+    }
+}
+
+/// Compares each further run with the first; of a single run, devices with one another.
+///
+/// # Errors
+/// When a run is given twice, when nothing is asked of a single one, or when a match names a device
+/// that a run does not have.
+pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, CompareError> {
+    error::check(runs, options)?;
+    let results: Vec<Results> = runs.iter().map(|run| Results::of(run.journal)).collect();
+    let others = match runs.len() {
+        1 => 0..1,
+        count => 1..count,
+    };
+    let base = (runs[0].journal, &results[0]);
+    let compared: Vec<_> = others
+        .map(|place| {
+            let other = (runs[place].journal, &results[place]);
+            let pairs = Pairs::of(base, other, &options.matches, place == 0);
+            let found = changes::found(&pairs);
+            (place, pairs, found)
+        })
+        .collect();
+    let intervals = compared.iter().map(|(.., found)| found.intervals()).sum();
+    let alpha = simultaneous_alpha(intervals);
+    let pairs: Vec<RunPair> = compared
+        .iter()
+        .map(|(place, pairs, found)| RunPair {
+            run: *place,
+            environment: match place {
+                0 => Vec::new(),
+                _ => differences::of_runs(runs[0].journal, runs[*place].journal),
+            },
+            settings: differences::of_cells(pairs),
+            changes: found.changes(alpha, options.margin_percent),
+            without_change: found.without.clone(),
+            only_in_base: pairs.only_in_base.clone(),
+            only_in_other: pairs.only_in_other.clone(),
+        })
+        .collect();
+    let gates = options.gates.iter();
+    let gates = gates.map(|gate| gate.judge(runs[0].journal, &pairs));
+    Ok(Comparison {
+        schema: "cipherbench-compare/1",
+        gates: gates.collect(),
+        runs: runs.iter().zip(&results).map(RunInfo::of).collect(),
+        margin_percent: options.margin_percent,
+        intervals,
+        alpha,
+        pairs,
+    })
+}
+
+impl RunInfo {
+    fn of((run, results): (&Run<'_>, &Results)) -> Self {
+        let (header, progress) = (&run.journal.header, &results.progress);
+        let defects = run.journal.warnings.iter().map(ToString::to_string);
+        let unfinished = (!progress.ended).then(|| {
+            format!(
+                "it has not ended: {} of {} trials were not run; to go on: cipherbench resume {}",
+                progress.trials_not_run, progress.trials_planned, run.name
+            )
+        });
+        Self {
+            name: run.name.to_owned(),
+            campaign: header.plan.name.clone(),
+            program: header.program.clone(),
+            started_utc: utc(header.started_unix_ns),
+            repeats: header.plan.repeats,
+            trials_planned: progress.trials_planned,
+            trials_measured: progress.trials_measured,
+            warnings: defects.chain(unfinished).collect(),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Comparisons of made-up runs.
+
+mod gates;
+mod made;
+mod matched;
+mod null;
+mod printed;

@@ -1,0 +1,80 @@
+//! InfluxDB line protocol, version 2: one line per trial, time stamps in nanoseconds.
+
+use super::{CellPoints, Points};
+use stats::{Quantity, Reading};
+use std::collections::BTreeMap;
+
+/// The measurement `cipherbench`: tags are the labels of the cell, fields its quantities.
+pub(super) fn write(points: &Points<'_>) -> String {
+    let lines = points.cells.iter().flat_map(|cell| lines(points, cell));
+    lines.collect()
+}
+
+/// The fields of each repeat, in the order of the repeats.
+fn lines(points: &Points<'_>, cell: &CellPoints<'_>) -> Vec<String> {
+    let mut fields: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for reading in &cell.readings {
+        for sample in &reading.value.values {
+            let field = format!("{}={}", key(reading), sample.value);
+            fields.entry(sample.repeat).or_default().push(field);
+        }
+    }
+    let tags = points.labels(cell.planned);
+    let tags = tags.iter().filter(|(_, value)| !value.is_empty());
+    let tags: Vec<String> = tags
+        .map(|(name, value)| format!("{name}={}", escaped(value)))
+        .collect();
+    let tags = tags.join(",");
+    let line = |(repeat, fields): (u32, Vec<String>)| {
+        let began = points.began_ns(cell.planned, repeat);
+        format!(
+            "cipherbench,{tags},repeat={repeat} {} {began}\n",
+            fields.join(",")
+        )
+    };
+    fields.into_iter().map(line).collect()
+}
+
+/// Of latency under a load, with the load.
+fn key(reading: &Reading) -> String {
+    let key = reading.quantity.key();
+    match (reading.quantity, reading.load_percent) {
+        (Quantity::LatencyP50 | Quantity::LatencyP99, Some(percent)) => {
+            format!("{key}_at_{percent}_percent")
+        }
+        _ => key.to_owned(),
+    }
+}
+
+/// Commas, equals signs and spaces of a tag value are escaped. A line break cannot be, and a
+/// backslash at the end would escape what follows.
+fn escaped(value: &str) -> String {
+    let mut text = String::new();
+    for c in value.chars() {
+        match c {
+            ',' | '=' | ' ' => {
+                text.push('\\');
+                text.push(c);
+            }
+            c if c.is_control() => text.push_str("\\ "),
+            c => text.push(c),
+        }
+    }
+    if text.ends_with('\\') {
+        text.push_str("\\ ");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn what_separates_tags_is_escaped() {
+        assert_eq!(escaped("tcp/mtu=1500/a, b"), "tcp/mtu\\=1500/a\\,\\ b");
+        assert_eq!(escaped("line\nbreak"), "line\\ break");
+        // A backslash escapes only what follows, and nothing may follow it here.
+        assert_eq!(escaped("back\\"), "back\\\\ ");
+    }
+}
