@@ -52,6 +52,9 @@ have nft || wanted="$wanted nftables"
 # Servers and a client of HTTP.
 have nginx || wanted="$wanted nginx-light"
 have wget2 || wanted="$wanted wget2"
+# Players of video.
+have ffmpeg || wanted="$wanted ffmpeg"
+have cvlc || wanted="$wanted vlc-bin vlc-plugin-base"
 # Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.
 if [ "$(uname -m)" = x86_64 ] && [ ! -e /usr/include/intel-ipsec-mb.h ]; then
     wanted="$wanted libipsec-mb-dev"

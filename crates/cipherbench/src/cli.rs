@@ -111,6 +111,12 @@ pub(crate) enum Command {
     /// SIGTERM ends it, and it prints its counts as one line of JSON.
     #[command(hide = true)]
     Impair,
+    /// Send or play video as the JSON on standard input specifies
+    ///
+    /// A run starts it on its stations. A server sends a clip; a player's station prints what it
+    /// received and showed as one line of JSON.
+    #[command(hide = true)]
+    Video,
     /// Use a crypto device as the JSON on standard input specifies
     ///
     /// A run starts it, so that a crash of a driver affects no other process. It prints its results

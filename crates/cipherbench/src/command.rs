@@ -21,3 +21,4 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod speed;
 pub(crate) mod station;
+pub(crate) mod video;

@@ -38,6 +38,7 @@ fn main() -> Exit {
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
         Command::Http => command::http::http(),
+        Command::Video => command::video::video(),
         Command::Impair => command::impair::impair(),
         Command::Device => command::device::device(),
     };

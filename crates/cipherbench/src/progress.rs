@@ -5,8 +5,8 @@ use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use journal::record::{
     DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Disturbance, FatigueSegment, Figures,
-    FrameFound, FrameResult, HttpResult, KatOutcome, KatRow, Latency, Measured, Outcome,
-    SoakSegment, SpeedTrial, ToolParameters, Transfer, TrialRecord, in_brief,
+    FrameFound, FrameResult, FramesSeen, HttpResult, KatOutcome, KatRow, Latency, Measured,
+    Outcome, SoakSegment, SpeedTrial, ToolParameters, Transfer, TrialRecord, VideoResult, in_brief,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -247,10 +247,22 @@ fn figure(measured: &Measured) -> String {
             format!("median {}", human::duration_ns(median_ns(latency)))
         }
         Figures::Http(http) => transactions(http),
+        Figures::Video(video) => frames_shown(video),
         Figures::Frames(frames) => frames_figure(frames),
         Figures::Device(device) => device_figure(device),
         Figures::None => "nothing".to_owned(),
     }
+}
+
+fn frames_shown(video: &VideoResult) -> String {
+    let of = |count: fn(&FramesSeen) -> u64| video.sum(|stream| count(&stream.frames));
+    let lost = video.sum(|stream| stream.rtp.map_or(0, |rtp| rtp.lost));
+    format!(
+        "{} of {} frames shown, {} damaged, {lost} packets lost",
+        of(|frames| frames.shown),
+        of(|frames| frames.expected),
+        of(|frames| frames.damaged)
+    )
 }
 
 fn transactions(http: &HttpResult) -> String {

@@ -7,15 +7,15 @@ use std::time::Duration;
 use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};
 
-const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+pub(crate) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 const RAMP_DEFAULT: Duration = Duration::from_secs(1);
 const RAMP_MAX: Duration = Duration::from_secs(600);
 const CONNECTIONS_DEFAULT: u32 = 10;
 /// Ports of one address that Linux gives to clients by default.
-const CONNECTIONS_MAX: u32 = 28_000;
+pub(crate) const CONNECTIONS_MAX: u32 = 28_000;
 /// Streams that nginx permits on a connection by default.
 const STREAMS_MAX: u16 = 128;
-const RATE_MAX: u32 = 10_000_000;
+pub(crate) const RATE_MAX: u32 = 10_000_000;
 const OBJECT_MAX: u64 = 1 << 30;
 /// Shorter objects have no room for the marker by which clear-text is recognised.
 const OBJECT_MIN: u64 = 64;
@@ -49,11 +49,9 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
     let client = axis(map, "client", HttpClient::default(), |node| {
         node.one_of("client", &HttpClient::ALL)
     });
-    let size = |node: Node<'_>| {
-        node.size(Bytes::new(OBJECT_MIN)..=Bytes::new(OBJECT_MAX))
-            .map(Bytes::get)
-    };
-    let object = axis(map, "object", None, |node| node.word_or("mix", size));
+    let object = axis(map, "object", None, |node| {
+        node.word_or("mix", object_bytes)
+    });
     let version = axis(map, "version", HttpVersion::default(), |node| {
         node.one_of("HTTP version", &HttpVersion::ALL)
     });
@@ -74,9 +72,7 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
         node.word_or("max", |node| node.integer(1..=RATE_MAX))
     });
     let duration = axis(map, "duration", DURATION_DEFAULT, axis::duration);
-    let ramp = map.with_default("ramp", RAMP_DEFAULT, |node| {
-        node.duration(Duration::from_millis(100)..=RAMP_MAX)
-    });
+    let ramp = ramp(map);
     let cores = axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX));
 
     check_python(node, &server, &version, &tls);
@@ -152,6 +148,19 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
         duration: duration.all()?,
         ramp: ramp?,
         cores: cores.all()?,
+    })
+}
+
+/// Size of an object in bytes.
+pub(crate) fn object_bytes(node: Node<'_>) -> Result<u64, Reported> {
+    let size = node.size(Bytes::new(OBJECT_MIN)..=Bytes::new(OBJECT_MAX));
+    size.map(Bytes::get)
+}
+
+/// Reads the time of a ramp.
+pub(crate) fn ramp(map: &Map<'_>) -> Result<Duration, Reported> {
+    map.with_default("ramp", RAMP_DEFAULT, |node| {
+        node.duration(Duration::from_millis(100)..=RAMP_MAX)
     })
 }
 

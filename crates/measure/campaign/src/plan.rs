@@ -23,6 +23,7 @@ mod soak;
 mod stations;
 mod tool;
 mod value;
+mod video;
 
 pub use crate::adapter::*;
 pub use axis::{Axis, Column, Coordinate};
@@ -46,6 +47,7 @@ pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;
 pub use tool::{Tool, TransferDirection, Way};
 pub use value::Value;
+pub use video::{Picture, Player, VideoTest, VideoTransport};
 
 pub(crate) use cell::group_of;
 
@@ -305,6 +307,8 @@ pub enum Measurement {
     },
     /// Objects over HTTP, fetched by A from B.
     Http(HttpTest),
+    /// Video, played by A from B.
+    Video(VideoTest),
     /// Ethernet frames of exact size by our own generator and analyser.
     Frames(FrameTest),
     /// Operations of a crypto device.
@@ -324,7 +328,11 @@ impl Measurement {
     pub const fn tool(&self) -> Option<Tool> {
         match self {
             Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
-            Self::Ping { .. } | Self::Http(_) | Self::Frames(_) | Self::Device(_) => None,
+            Self::Ping { .. }
+            | Self::Http(_)
+            | Self::Video(_)
+            | Self::Frames(_)
+            | Self::Device(_) => None,
         }
     }
 
@@ -333,7 +341,11 @@ impl Measurement {
     pub const fn transfer_direction(&self) -> Option<TransferDirection> {
         match self {
             Self::Tcp { direction, .. } | Self::Udp { direction, .. } => Some(*direction),
-            Self::Ping { .. } | Self::Http(_) | Self::Frames(_) | Self::Device(_) => None,
+            Self::Ping { .. }
+            | Self::Http(_)
+            | Self::Video(_)
+            | Self::Frames(_)
+            | Self::Device(_) => None,
         }
     }
 
@@ -368,6 +380,7 @@ impl Measurement {
                 Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))
             }
             Self::Http(test) => Some(Duration::from_nanos(test.run_ns())),
+            Self::Video(test) => Some(Duration::from_nanos(test.run_ns())),
             Self::Frames(_) | Self::Device(_) => None,
         }
     }
@@ -384,14 +397,16 @@ impl Measurement {
         }
     }
 
-    /// Short name: `tcp`, `udp`, `ping`, `http`, or that of the frame test's procedure.
+    /// Short name: `tcp`, `udp`, `ping`, `http`, `flows`, `video`, or that of the frame test's
+    /// procedure.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Udp { .. } => "udp",
             Self::Ping { .. } => "ping",
-            Self::Http(_) => "http",
+            Self::Http(test) => test.kind(),
+            Self::Video(_) => "video",
             Self::Frames(test) => test.procedure.name(),
             Self::Device(test) => test.name(),
         }

@@ -3,8 +3,10 @@
 mod device;
 mod frames;
 mod http;
+mod video;
 
 pub use http::in_words as http_in_words;
+pub use video::in_words as video_in_words;
 
 use crate::plan::{
     Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
@@ -198,6 +200,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             )
         }
         Measurement::Http(test) => format!("{} on {cores}, {path}", http::in_words(test)),
+        Measurement::Video(test) => format!("{} on {cores}, {path}", video::in_words(test)),
         Measurement::Frames(test) => frames::in_words(test, group),
         Measurement::Device(test) => device::in_words(test),
     }

@@ -6,8 +6,10 @@ use crate::axis::{
     required_axis,
 };
 use crate::expand::{Grid, Point};
+use crate::flows::{self, FlowAxes};
 use crate::http::{self, HttpAxes};
-use crate::plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection};
+use crate::plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection, VideoTest};
+use crate::video::{self, VideoAxes};
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -42,6 +44,8 @@ pub(crate) enum Tool {
         route: bool,
     },
     Http(HttpAxes),
+    Flows(FlowAxes),
+    Video(VideoAxes),
 }
 
 /// What TCP and UDP trials have in common.
@@ -60,11 +64,13 @@ pub(crate) struct Load {
 /// Reads the keys that only one tool has; with the MTUs.
 pub(crate) type Reader = fn(&Map<'_>, &AxisValues<u16>) -> Result<Tool, Reported>;
 
-pub(crate) const TOOLS: [(&str, Reader); 4] = [
+pub(crate) const TOOLS: [(&str, Reader); 6] = [
     ("tcp", |map, _| tcp(map)),
     ("udp", udp),
     ("ping", ping),
     ("http", |map, _| http::read(map).map(Tool::Http)),
+    ("flows", |map, _| flows::read(map).map(Tool::Flows)),
+    ("video", |map, _| video::read(map).map(Tool::Video)),
 ];
 
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -292,6 +298,7 @@ struct Settings {
     payload: u16,
     duration: Duration,
     http: HttpTest,
+    video: VideoTest,
 }
 
 type Settled<'a> = Grid<'a, Settings>;
@@ -322,7 +329,18 @@ impl ToolTrial {
                 loaded,
                 route,
             } => self.ping(trial, grid, (*count, *interval), payload, (*loaded, *route)),
-            Tool::Http(axes) => self.http(trial, grid, axes),
+            Tool::Http(axes) => {
+                let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.http);
+                self.application(trial, grid, |point| Measurement::Http(point.http))
+            }
+            Tool::Flows(axes) => {
+                let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.http);
+                self.application(trial, grid, |point| Measurement::Http(point.http))
+            }
+            Tool::Video(axes) => {
+                let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.video);
+                self.application(trial, grid, |point| Measurement::Video(point.video))
+            }
         }
     }
 
@@ -412,16 +430,15 @@ impl ToolTrial {
         })
     }
 
-    fn http<'a>(
+    /// The points of a trial whose axes, but for offloads, the grid has.
+    fn application<'a>(
         &'a self,
         trial: &'a Place,
         grid: Settled<'a>,
-        axes: &'a HttpAxes,
+        measurement: fn(&Settings) -> Measurement,
     ) -> Grid<'a, Point<'a>> {
-        let grid = grid.over(Axis::Cores, &axes.cores, |point, cores| point.cores = cores);
-        let grid = axes.over(grid, |point| &mut point.http);
         self.offloads(grid).map(|point| {
-            let measurement = Measurement::Http(point.http);
+            let measurement = measurement(&point);
             point.with(trial, false, measurement)
         })
     }
@@ -431,6 +448,10 @@ impl ToolTrial {
             point.offloads = offloads
         })
     }
+}
+
+fn cores<'a>(grid: Settled<'a>, values: &'a [Spanned<u16>]) -> Settled<'a> {
+    grid.over(Axis::Cores, values, |point, cores| point.cores = cores)
 }
 
 impl Settings {

@@ -6,8 +6,8 @@ use crate::schedule::{Arrivals, Phases, Schedule};
 use crate::shared::Client;
 use crate::spec::Fetch;
 use crate::tally::Tally;
-use crate::{http1, http2, limits, wget2};
-use campaign::plan::{HttpClient, HttpVersion};
+use crate::{flow, http1, http2, limits, wget2};
+use campaign::plan::{HttpClient, HttpServer, HttpVersion};
 use journal::record::HttpResult;
 use std::rc::Rc;
 use std::time::Instant;
@@ -79,11 +79,14 @@ async fn connections(client: &Rc<Client>, (thread, threads): (u16, u16)) -> std:
     for number in (u32::from(thread)..all).step_by(threads.into()) {
         let share = f64::from(number) / f64::from(all);
         let client = Rc::clone(client);
-        match client.spec.test.version {
-            HttpVersion::Http1 => {
+        match (client.spec.test.server, client.spec.test.version) {
+            (HttpServer::Plain, _) => {
+                tasks.spawn_local(flow::run(client, share));
+            }
+            (_, HttpVersion::Http1) => {
                 tasks.spawn_local(http1::run(client, share));
             }
-            HttpVersion::Http2 => http2::spawn(&mut tasks, &client, share),
+            (_, HttpVersion::Http2) => http2::spawn(&mut tasks, &client, share),
         }
     }
     client.schedule.pace().await?;

@@ -12,6 +12,7 @@ mod certificate;
 mod client;
 mod connect;
 mod error;
+mod flow;
 mod http1;
 mod http2;
 mod limits;

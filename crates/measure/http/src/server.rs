@@ -5,6 +5,7 @@
 //! server, however it ends.
 
 use crate::error::HttpError;
+use crate::flow;
 use crate::object::Object;
 use crate::spec::{Identity, Serve};
 use campaign::plan::{HttpServer, HttpVersion};
@@ -28,17 +29,20 @@ const OTHER_BYTES: u64 = 64 << 20;
 pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
     let sizes = spec.test.objects();
     let bytes = sizes.iter().sum::<u64>() + OTHER_BYTES;
+    if spec.test.server == HttpServer::Plain {
+        return flow::serve(spec);
+    }
     own_mounts()?;
     ram_disk(Path::new(FOLDER), Some(bytes))?;
     let written = write_objects(&sizes);
     written.map_err(HttpError::system("write the objects"))?;
     let mut server = match spec.test.server {
         HttpServer::Nginx => nginx(spec).map_err(HttpError::system("configure nginx"))?,
-        HttpServer::Python => python(spec),
+        HttpServer::Python | HttpServer::Plain => python(spec),
     };
     let failed = server.exec();
-    let program = spec.test.server.program();
-    Err(HttpError::system(format!("start {program}"))(failed))
+    let name = spec.test.server.name();
+    Err(HttpError::system(format!("start {name}"))(failed))
 }
 
 /// Gives this process a mount namespace of its own.

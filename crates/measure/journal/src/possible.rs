@@ -10,6 +10,7 @@
 mod device;
 mod frames;
 mod http;
+mod video;
 
 use crate::record::{
     Cpu, Evidence, FatigueProgress, Figures, Latency, Measured, Outcome, Record, SoakProgress,
@@ -150,6 +151,7 @@ fn of_trial(trial: &TrialRecord, cell: Option<&Cell>, found: &mut Contradictions
         Figures::Transfer(transfer) => of_transfer(transfer, most_ns, found),
         Figures::Latency(latency) => of_latency(latency, most_ns, found),
         Figures::Http(http) => http::of_result(http, most_ns, found),
+        Figures::Video(video) => video::of_result(video, most_ns, found),
         Figures::Frames(frames) => frames::of_result(frames, cell, found),
         Figures::Device(device) => device::of_result(device, found),
     }
@@ -171,6 +173,7 @@ const fn fits(figures: &Figures, measurement: &Measurement) -> bool {
         }
         Measurement::Ping { .. } => matches!(figures, Figures::None | Figures::Latency(_)),
         Measurement::Http(_) => matches!(figures, Figures::None | Figures::Http(_)),
+        Measurement::Video(_) => matches!(figures, Figures::None | Figures::Video(_)),
         Measurement::Frames(_) => matches!(figures, Figures::None | Figures::Frames(_)),
         Measurement::Device(_) => matches!(figures, Figures::None | Figures::Device(_)),
     }

@@ -18,6 +18,7 @@ mod soak;
 mod tester;
 mod tool;
 mod topology;
+mod video;
 
 pub use check::{Check, Explanation, in_brief};
 pub use device::{
@@ -43,6 +44,7 @@ pub use settings::{PathSettings, SettingChange};
 pub use soak::{DevicePoint, SoakPoint, SoakProbe, SoakProgress, SoakSegment};
 pub use tool::{Datagrams, Hop, Interval, Latency, LoadedLatency, Route, TcpFacts, Transfer};
 pub use topology::{LogicalCpu, physical_cores};
+pub use video::{FramesSeen, RtpCounts, VideoResult, VideoStream};
 pub use wire::variation::{DelayVariation, Ipdv, Pdv};
 
 use campaign::Plan;
@@ -54,7 +56,7 @@ use std::collections::BTreeMap;
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
 /// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
-/// 6: checksums. 7: transfers from B to A and both ways, HTTP.
+/// 6: checksums. 7: transfers from B to A and both ways, HTTP, video.
 pub const FORMAT_VERSION: u32 = 7;
 
 /// The first version whose lines have checksums.

@@ -62,6 +62,18 @@ pub(crate) const KNOWN: &[Known] = &[
         "a client of HTTP that writes files",
         Packages("wget2"),
     ),
+    program(
+        "ffmpeg",
+        "-version",
+        "clips, streams and a player of video",
+        Packages("ffmpeg"),
+    ),
+    program(
+        "cvlc",
+        "--version",
+        "a player of video",
+        Packages("vlc-bin vlc-plugin-base"),
+    ),
     program("tc", "-V", "line rates of links", Packages("iproute2")),
     program(
         "nft",

@@ -14,6 +14,7 @@ mod http;
 mod monitored;
 mod ping;
 mod soak;
+mod video;
 
 use crate::evidence::{measured, outcome_name};
 use crate::layout::Run;
@@ -98,7 +99,7 @@ const CELL: &[Declared] = &[
     }),
     (
         "protocol",
-        "tcp, udp, ping, http, a frame test's procedure, or of crypto devices kat, speed or fatigue",
+        "tcp, udp, ping, http, flows, video, a frame test's procedure, or of crypto devices kat, speed or fatigue",
         |row| Some(row.cell.protocol.clone()),
     ),
 ];
@@ -309,6 +310,7 @@ fn columns() -> Vec<Column> {
         .chain(declared(TRIAL))
         .chain(declared(ping::COLUMNS))
         .chain(declared(http::COLUMNS))
+        .chain(declared(video::COLUMNS))
         .chain(declared(frames::TRAFFIC))
         .chain(axes(false))
         .chain(declared(frames::COLUMNS))

@@ -67,7 +67,10 @@ impl Protocol {
             Measurement::Tcp { .. } => Some(Self::Tcp),
             Measurement::Udp { .. } => Some(Self::Udp),
             Measurement::Ping { .. } => Some(Self::Ping),
-            Measurement::Http(_) | Measurement::Frames(_) | Measurement::Device(_) => None,
+            Measurement::Http(_)
+            | Measurement::Video(_)
+            | Measurement::Frames(_)
+            | Measurement::Device(_) => None,
         }
     }
 

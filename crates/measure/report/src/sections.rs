@@ -9,6 +9,7 @@ mod devices;
 mod disturbed;
 mod evidence;
 mod fatigue;
+mod flows;
 mod frames;
 mod functional;
 mod http;
@@ -29,6 +30,7 @@ mod tester;
 mod tools;
 mod trouble;
 mod udp;
+mod video;
 mod weather;
 
 pub(crate) use scaling::is_curve;
@@ -56,6 +58,8 @@ const SECTIONS: &[Section] = &[
     udp::SECTION,
     latency::SECTION,
     http::SECTION,
+    flows::SECTION,
+    video::SECTION,
     frames::THROUGHPUT,
     frames::MRR,
     frames::SERVICE,

@@ -22,6 +22,7 @@ pub(crate) mod suites;
 mod throughput;
 mod tools;
 mod transfer;
+mod video;
 mod weather;
 
 pub(crate) use claims::claims;
@@ -29,7 +30,7 @@ pub(crate) use cpu::cpu;
 pub(crate) use cycles::cycles;
 pub(crate) use environment::environment;
 pub(crate) use evidence::{coverage, evidence, reasons};
-pub(crate) use http::{http, http_times};
+pub(crate) use http::{flows, http, http_times};
 pub(crate) use keys::{hybrids, keys};
 pub(crate) use latency::latency;
 pub(crate) use monitored::{energy, monitored, monitored_loads};
@@ -39,6 +40,7 @@ pub(crate) use spread::spread;
 pub(crate) use throughput::{datagrams, goodput_drift, throughput};
 pub(crate) use tools::tools;
 pub(crate) use transfer::{each_way, rfc6349};
+pub(crate) use video::video;
 pub(crate) use weather::weather;
 
 use crate::format::{self, Scale};

@@ -53,16 +53,19 @@ pub enum Metric {
     PayloadBitsPerCpuSecond,
     /// Median round-trip time, of `ping` cells.
     LatencyP50,
+    /// Transactions per second, of `http` and `flows` cells in a closed loop.
+    TransactionsPerSecond,
     /// Frame rate, of frame tests: the relevant lower bound of the first goal, or the highest
     /// forwarding rate.
     FrameRate,
 }
 
 impl Metric {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::PayloadThroughput,
         Self::PayloadBitsPerCpuSecond,
         Self::LatencyP50,
+        Self::TransactionsPerSecond,
         Self::FrameRate,
     ];
 
@@ -72,6 +75,7 @@ impl Metric {
             Self::PayloadThroughput => cell.throughput_bps(),
             Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref(),
             Self::LatencyP50 => Some(&cell.latency()?.p50_ns),
+            Self::TransactionsPerSecond => cell.transactions_per_s(),
             Self::FrameRate => cell.frame_rate(),
         }
     }

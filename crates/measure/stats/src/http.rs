@@ -4,7 +4,7 @@ use crate::bulk::{CpuResult, estimate, per_second, ratio};
 use crate::estimate::Estimate;
 use crate::latency::Distribution;
 use campaign::plan::{Cell, HttpServer, HttpTest, Store};
-use journal::record::{HttpResult, HttpTimes, Measured, TimeBucket};
+use journal::record::{Cpu, HttpResult, HttpTimes, Measured, TimeBucket};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -83,6 +83,10 @@ pub enum HttpLimit {
     Disk,
     /// The client's RAM disk, likewise.
     RamDisk,
+    /// CPU time of the device under test: all threads of both its gateways were full.
+    Device,
+    /// CPU time of the machine: hardly any core was idle, whoever used them.
+    Machine,
     /// None of these was full: the path, its encryptors and round trips remain.
     Path,
 }
@@ -97,6 +101,8 @@ impl HttpLimit {
             Self::Server => "CPU of the server",
             Self::Disk => "disk of the client",
             Self::RamDisk => "RAM disk of the client",
+            Self::Device => "CPU of the device",
+            Self::Machine => "CPU of the machine",
             Self::Path => "path",
         }
     }
@@ -130,7 +136,7 @@ impl HttpFigures {
             times: times(&trials),
             limit: limit(
                 (cell, test),
-                CpuResult::of(measured).as_ref(),
+                measured,
                 client_cores.as_ref(),
                 (&throughput, direct.as_ref()),
             ),
@@ -144,7 +150,7 @@ impl HttpFigures {
 /// The first of the possible limits that is full.
 fn limit(
     (cell, test): (&Cell, &HttpTest),
-    cpu: Option<&CpuResult>,
+    measured: &[(u32, &Measured)],
     client_cores: Option<&Estimate>,
     (throughput, direct): (&Estimate, Option<&Estimate>),
 ) -> HttpLimit {
@@ -158,10 +164,12 @@ fn limit(
             Store::Ram => HttpLimit::RamDisk,
         };
     }
+    let cpu = CpuResult::of(measured);
+    let cpu = cpu.as_ref();
     let cores = f64::from(cell.stations.map_or(1, |stations| stations.cores));
     // Python runs one thread at a time.
     let of_server = match test.server {
-        HttpServer::Nginx => cores,
+        HttpServer::Nginx | HttpServer::Plain => cores,
         HttpServer::Python => 1.0,
     };
     let is_full = |busy: Option<&Estimate>, cores: f64| {
@@ -173,9 +181,33 @@ fn limit(
         HttpLimit::Server
     } else if is_full(client, cores) {
         HttpLimit::Client
+    } else if is_full(device(cpu), device_threads(cell)) {
+        HttpLimit::Device
+    } else if is_machine_full(measured) {
+        HttpLimit::Machine
     } else {
         HttpLimit::Path
     }
+}
+
+fn device(cpu: Option<&CpuResult>) -> Option<&Estimate> {
+    cpu?.dut_cores.as_ref()
+}
+
+/// Threads of our encryptor on both gateways; of others it is not known how many there are.
+fn device_threads(cell: &Cell) -> f64 {
+    let encryptor = cell.dut.adapter.encryptor();
+    encryptor.map_or(f64::INFINITY, |found| 2.0 * f64::from(found.workers))
+}
+
+/// Whether in every repeat the cores were busy but for a small share of their time.
+fn is_machine_full(measured: &[(u32, &Measured)]) -> bool {
+    let idle_share = |cpu: &Cpu| {
+        let idle_ns = cpu.idle_ns?;
+        ratio(idle_ns, idle_ns.saturating_add(cpu.busy_ns))
+    };
+    let mut shares = measured.iter().map(|(_, found)| idle_share(&found.cpu));
+    shares.all(|share| share.is_some_and(|share| share <= 1.0 - FULL_RATIO))
 }
 
 fn times(trials: &[(u32, &HttpResult)]) -> Vec<HttpTimesResult> {
@@ -224,8 +256,8 @@ fn percentiles<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use campaign::plan::{Adapter, Dut, HttpClient, Measurement, Stations};
-    use journal::record::{Cpu, Figures, HttpStored};
+    use campaign::plan::{Adapter, Dut, Encryptor, HttpClient, Measurement, Stations};
+    use journal::record::{Figures, HttpStored};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -319,6 +351,34 @@ mod tests {
             ..test
         };
         assert_eq!(limit(open_loop, [full, full]), HttpLimit::IntendedRate);
+    }
+
+    #[test]
+    fn a_device_or_a_machine_without_idle_time_is_the_limit() {
+        let limit = |adapter: Adapter, dut_ns, idle_ns| {
+            let measured = Measured {
+                figures: Figures::Http(Box::new(result())),
+                cpu: Cpu {
+                    wall_ns: SECOND_NS,
+                    dut_ns: Some(dut_ns),
+                    busy_ns: SECOND_NS,
+                    idle_ns,
+                    ..Cpu::default()
+                },
+                ..Measured::default()
+            };
+            let test = HttpTest::default();
+            let mut cell = cell(test);
+            cell.dut.adapter = adapter;
+            HttpFigures::of(&cell, &test, &[(1, &measured)])
+                .unwrap()
+                .limit
+        };
+        let ours = Adapter::Cipherbench(Encryptor::new(wire::Suite::Aes256Gcm));
+        assert_eq!(limit(ours.clone(), 2 * SECOND_NS, None), HttpLimit::Device);
+        assert_eq!(limit(ours, SECOND_NS, None), HttpLimit::Path);
+        assert_eq!(limit(Adapter::Direct, 0, Some(0)), HttpLimit::Machine);
+        assert_eq!(limit(Adapter::Direct, 0, Some(SECOND_NS)), HttpLimit::Path);
     }
 
     #[test]

@@ -50,6 +50,7 @@ mod student;
 mod suites;
 mod tools;
 mod verdict;
+mod video;
 mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
@@ -102,6 +103,7 @@ pub use student::INTERVAL_MIN_REPEATS;
 pub use suites::{SuiteEntry, SuiteMatrix};
 pub use tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
+pub use video::{PacketCounts, VideoFigures};
 pub use warning::{HELD_LEAST_NS, Warning, WarningKind};
 
 use journal::Journal;

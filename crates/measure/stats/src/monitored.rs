@@ -176,7 +176,10 @@ const fn layer(cell: &Cell) -> Option<&'static str> {
     match cell.measurement {
         Measurement::Tcp { .. } | Measurement::Udp { .. } => Some("payload"),
         Measurement::Frames(_) => Some("l2"),
-        Measurement::Ping { .. } | Measurement::Http(_) | Measurement::Device(_) => None,
+        Measurement::Ping { .. }
+        | Measurement::Http(_)
+        | Measurement::Video(_)
+        | Measurement::Device(_) => None,
     }
 }
 

@@ -13,11 +13,13 @@
 
 pub(crate) mod http;
 mod iperf2;
+pub(crate) mod video;
 
 use crate::cores::{Machine, Machines};
 use crate::timing::Timing;
 use campaign::plan::{Cell, Measurement, Stations, Tool, TransferDirection};
 use journal::record::ToolParameters;
+use lab::NodeId;
 use lab::protocol::{Program, Ready};
 use std::net::Ipv4Addr;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -41,11 +43,22 @@ const MARKER_BYTES: usize = 10;
 /// Length of the shortest marker: shorter ones occur in ciphertext by chance.
 const MARKER_BYTES_MIN: usize = 4;
 
+/// A program that prepares a station.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preparation {
+    /// The station.
+    pub node: NodeId,
+    /// Ends by itself.
+    pub program: Program,
+}
+
 /// The commands on the stations during a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands {
     /// The cores of the stations.
     pub cores: Cores,
+    /// What stations do first, before anything is counted: each must succeed, and report the same.
+    pub preparations: Vec<Preparation>,
     /// On station A before the others, alone: ping, for the baseline round trip of a TCP transfer
     /// (RFC 6349 section 3.2.1). `None` where the tool reports no round trip to compare with it.
     pub baseline: Option<Program>,
@@ -65,8 +78,9 @@ pub struct Commands {
 impl Commands {
     /// All programs, in the order started.
     pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        let preparations = self.preparations.iter().map(|one| &one.program);
         let others = self.servers.iter().chain(&self.clients);
-        self.baseline.iter().chain(others)
+        preparations.chain(&self.baseline).chain(others)
     }
 
     /// The cores of all programs.
@@ -223,7 +237,8 @@ impl Cores {
 /// its task from standard input with that task as the last word.
 #[must_use]
 pub fn words(program: &Program) -> Vec<String> {
-    http::words(program).unwrap_or_else(|| program.argv.clone())
+    let own = http::words(program).or_else(|| video::words(program));
+    own.unwrap_or_else(|| program.argv.clone())
 }
 
 /// Returns the parameters of a cell's trials without tuning.
@@ -253,6 +268,7 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
         },
         Measurement::Ping { .. }
         | Measurement::Http(_)
+        | Measurement::Video(_)
         | Measurement::Frames(_)
         | Measurement::Device(_) => ToolParameters::default(),
     }
@@ -301,6 +317,7 @@ pub fn commands(
             &cores,
         ),
         Measurement::Http(test) => http::commands(&test, target, &cores),
+        Measurement::Video(test) => video::commands(&test, (target, stations.mtu), &cores),
         Measurement::Frames(_) | Measurement::Device(_) => Err(CommandError::NoTool {
             measurement: cell.measurement.name(),
         }),
@@ -326,6 +343,7 @@ fn ping(
     let argv = ping_words((count, interval_ns, payload_bytes), target);
     Ok(Commands {
         cores: cores.clone(),
+        preparations: Vec::new(),
         baseline: None,
         servers: Vec::new(),
         clients: vec![program(&argv, cores.a.clone(), Ready::Started)],
@@ -445,6 +463,7 @@ fn bulk(
     });
     Ok(Commands {
         cores: cores.clone(),
+        preparations: Vec::new(),
         baseline,
         servers,
         clients,

@@ -24,6 +24,7 @@ mod path;
 mod places;
 mod settings;
 mod tool;
+mod video;
 
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
 pub use cipher::CipherSeen;
@@ -36,7 +37,7 @@ pub(crate) use places::Ends;
 use crate::command::Commands;
 use crate::transfer::Totals;
 use campaign::plan::Way;
-use journal::record::{Check, Explanation, HttpResult, Latency, Transfer};
+use journal::record::{Check, Explanation, HttpResult, Latency, Transfer, VideoResult};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
 /// What a frame has around its IP packet.
@@ -110,6 +111,8 @@ pub enum Load<'a> {
     },
     /// Transactions over HTTP.
     Http(&'a HttpResult),
+    /// Video.
+    Video(&'a VideoResult),
 }
 
 /// Interfaces of the path, as `node/interface`.
@@ -150,6 +153,9 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         of_each(congestion::congestion_as_asked),
         http::transactions_succeeded(observed),
         http::schedule_kept(observed),
+        video::streams_sent_in_time(observed),
+        video::video_decoded(observed),
+        video::players_kept_up(observed),
         of_each(link::station_interfaces_agree),
         crossing::packets_cross_once(observed),
     ];

@@ -26,6 +26,7 @@ mod measurer;
 mod memory;
 mod on_bench;
 pub mod ping;
+mod prepared;
 mod quiet;
 mod reading;
 mod readings;

@@ -23,6 +23,7 @@ use crate::iperf3::{Session, Sessions};
 use crate::loaded;
 use crate::markers::markers;
 use crate::measurer::{Trial, machines, with_dut};
+use crate::prepared;
 use crate::quiet;
 use crate::reading::{self, Counters, offloads};
 use crate::readings::PathReadings;
@@ -33,7 +34,7 @@ use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use crate::way::ends;
 use campaign::plan::{Direction, Measurement, Tool, TransferDirection, Way};
-use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer};
+use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer, VideoResult};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 use std::time::{Duration, Instant};
@@ -45,6 +46,8 @@ const END_LIMIT: Duration = Duration::from_secs(8);
 const PING_LATE: u32 = 2;
 /// The same of a client of HTTP: the ramp-down phase, or a last batch of files.
 const HTTP_LATE: u32 = 2;
+/// The same of players of video: the clip's lead-out, and what a player keeps back.
+const VIDEO_LATE: u32 = 3;
 /// Time for the servers to end after the clients, with which they have exchanged results.
 const SERVER_LIMIT: Duration = Duration::from_secs(2);
 /// Time for the tools to report after one of them, or the DUT, has died.
@@ -125,7 +128,7 @@ fn congestion_asked(measurement: &Measurement) -> Option<&str> {
 fn ways(measurement: &Measurement) -> &'static [Way] {
     let direction = match measurement {
         // The client on A fetches.
-        Measurement::Http(_) => TransferDirection::BToA,
+        Measurement::Http(_) | Measurement::Video(_) => TransferDirection::BToA,
         other => other.transfer_direction().unwrap_or_default(),
     };
     direction.ways()
@@ -172,11 +175,13 @@ enum Report {
     Transfer(Vec<(Transfer, Totals)>),
     Echo(Latency, u16),
     Http(Box<HttpResult>),
+    Video(VideoResult),
 }
 
 impl Attempt<'_> {
     fn run(&self, words: &mut Vec<Vec<String>>) -> Result<Measured, TrialError> {
         let monitor = self.bench.monitor(self.dut, &self.commands.cores())?;
+        prepared::prepare(self.bench, self.commands)?;
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let baseline_rtt_ns = self.baseline_rtt_ns()?;
@@ -334,6 +339,7 @@ impl Attempt<'_> {
         let late = match self.trial.cell.measurement {
             Measurement::Ping { .. } => PING_LATE,
             Measurement::Http(_) => HTTP_LATE,
+            Measurement::Video(_) => VIDEO_LATE,
             _ => 1,
         };
         let deadline = started + run * late + END_LIMIT;
@@ -350,8 +356,10 @@ impl Attempt<'_> {
         };
         let clients = wait_all(&mut tools, NodeId::A, clients, client_deadline)?;
         let servers = match self.trial.cell.measurement {
-            // It would serve forever.
-            Measurement::Http(_) => stop_all(&mut tools, NodeId::B, servers),
+            // They would serve forever.
+            Measurement::Http(_) | Measurement::Video(_) => {
+                stop_all(&mut tools, NodeId::B, servers)
+            }
             _ => {
                 let deadline = Instant::now() + server_limit;
                 wait_all(&mut tools, NodeId::B, servers, deadline)
@@ -378,13 +386,20 @@ impl Attempt<'_> {
             })?;
             return Ok(Report::Echo(latency(NodeId::A, ended)?, payload_bytes));
         }
-        if let Measurement::Http(_) = self.trial.cell.measurement {
+        let own = |name| {
             let ended = ran.clients.first().ok_or(TrialError::Tool {
                 node: NodeId::A.name(),
-                problem: "no client of HTTP was started".to_owned(),
+                problem: format!("no `{name}` was started"),
             })?;
-            let report = report_of(command::http::SUB_COMMAND, NodeId::A, ended)?;
-            return Ok(Report::Http(Box::new(report)));
+            Ok::<_, TrialError>((name, NodeId::A, ended))
+        };
+        if let Measurement::Http(_) = self.trial.cell.measurement {
+            let (name, node, ended) = own(command::http::SUB_COMMAND)?;
+            return Ok(Report::Http(Box::new(report_of(name, node, ended)?)));
+        }
+        if let Measurement::Video(_) = self.trial.cell.measurement {
+            let (name, node, ended) = own(command::video::SUB_COMMAND)?;
+            return Ok(Report::Video(report_of(name, node, ended)?));
         }
         let tool = self.trial.cell.measurement.tool().unwrap_or_default();
         let datagram = self.commands.parameters.datagram_bytes.map(u64::from);
@@ -521,6 +536,7 @@ impl Report {
                 payload_bytes: *payload_bytes,
             }],
             Self::Http(http) => vec![Load::Http(http)],
+            Self::Video(video) => vec![Load::Video(video)],
         }
     }
 
@@ -538,6 +554,7 @@ impl Report {
             }
             Self::Echo(latency, _) => Figures::Latency(latency),
             Self::Http(http) => Figures::Http(http),
+            Self::Video(video) => Figures::Video(video),
         }
     }
 }

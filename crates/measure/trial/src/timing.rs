@@ -6,7 +6,7 @@
 //! intervals. The tool's counts over the whole run are then exactly comparable with interface
 //! counters over the whole run.
 
-use campaign::plan::HttpTest;
+use campaign::plan::{HttpTest, VideoTest};
 use lab::protocol::OUTPUT_LIMIT_BYTES;
 
 const MS: u64 = 1_000_000;
@@ -73,6 +73,15 @@ impl Timing {
             interval_ns: test.duration_ns,
             warmup_ns: test.ramp_ns,
             run_ns: test.ramp_ns.saturating_add(test.duration_ns),
+        }
+    }
+
+    /// Timing of a trial of video: the clip's lead-in is not counted, and its end follows.
+    pub(crate) const fn of_video(test: &VideoTest) -> Self {
+        Self {
+            interval_ns: test.duration_ns,
+            warmup_ns: VideoTest::LEAD_IN_NS,
+            run_ns: VideoTest::LEAD_IN_NS.saturating_add(test.duration_ns),
         }
     }
 

@@ -8,7 +8,7 @@ mod values;
 use crate::plan::value::Value;
 use crate::plan::{
     Dut, FrameTest, HttpTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic,
-    TransferDirection,
+    TransferDirection, VideoTest,
 };
 use serde::{Deserialize, Serialize};
 use wire::mix::Contents;
@@ -39,6 +39,9 @@ pub enum Axis {
     TransactionsPerConnection,
     TransactionsPerS,
     Ramp,
+    Player,
+    Transport,
+    Picture,
     Frame,
     Ip,
     Direction,
@@ -201,7 +204,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// In the order in which texts and tables have them.
-static DECLARATIONS: [Declaration; 78] = [
+static DECLARATIONS: [Declaration; 81] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),
@@ -213,6 +216,7 @@ static DECLARATIONS: [Declaration; 78] = [
                 Some(streams.into())
             }
             Measurement::Http(test) => Some(test.streams.into()),
+            Measurement::Video(test) => Some(test.streams.into()),
             _ => None,
         },
         ..declare(Axis::Streams, "streams", Unit::Plain)
@@ -318,6 +322,21 @@ static DECLARATIONS: [Declaration; 78] = [
         ..declare(Axis::TransactionsPerS, "transactions-per-s", Unit::Plain)
     },
     declare(Axis::Ramp, "ramp", Unit::Time),
+    Declaration {
+        value: |cell| Some(video(cell)?.player.name().into()),
+        column: column("player", "what plays video: vlc or ffmpeg"),
+        ..always(Axis::Player, "player", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(video(cell)?.transport.name().into()),
+        column: column("transport", "how video comes: rtp or http"),
+        ..always(Axis::Transport, "transport", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| Some(video(cell)?.picture.name().into()),
+        column: column("picture", "size of the picture of video"),
+        ..declare(Axis::Picture, "picture", Unit::Plain)
+    },
     Declaration {
         value: |cell| Some(traffic(cell)?.frames.mix.clone().into()),
         ..always(Axis::Frame, "frame", Unit::Bytes)
@@ -496,6 +515,13 @@ static DECLARATIONS: [Declaration; 78] = [
 const fn http<'a>(cell: &Conditions<'a>) -> Option<&'a HttpTest> {
     match cell.measurement {
         Measurement::Http(test) => Some(test),
+        _ => None,
+    }
+}
+
+const fn video<'a>(cell: &Conditions<'a>) -> Option<&'a VideoTest> {
+    match cell.measurement {
+        Measurement::Video(test) => Some(test),
         _ => None,
     }
 }

@@ -44,6 +44,15 @@ impl HttpTest {
             .map_or_else(|| Self::MIX_BYTES.to_vec(), |bytes| vec![bytes])
     }
 
+    /// Name of the kind of trial: `flows` without HTTP, `http` with it.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self.server {
+            HttpServer::Plain => "flows",
+            HttpServer::Nginx | HttpServer::Python => "http",
+        }
+    }
+
     /// Time of all phases, in nanoseconds.
     #[must_use]
     pub const fn run_ns(&self) -> u64 {
@@ -63,10 +72,13 @@ pub enum HttpServer {
     Nginx,
     /// `http.server` of Python: a thread per connection, HTTP/1.1 without TLS.
     Python,
+    /// Our own, without HTTP: each TCP connection asks for one object, which the server sends and
+    /// then closes the connection.
+    Plain,
 }
 
 impl HttpServer {
-    /// All, with their names in campaigns.
+    /// All of HTTP, with their names in campaigns.
     pub const ALL: [(&'static str, Self); 2] = [("nginx", Self::Nginx), ("python", Self::Python)];
 
     /// Name in campaigns, ids and tables.
@@ -75,15 +87,17 @@ impl HttpServer {
         match self {
             Self::Nginx => "nginx",
             Self::Python => "python",
+            Self::Plain => "plain",
         }
     }
 
-    /// The program that must be installed.
+    /// The program that must be installed; `None`: this one serves.
     #[must_use]
-    pub const fn program(self) -> &'static str {
+    pub const fn program(self) -> Option<&'static str> {
         match self {
-            Self::Nginx => "nginx",
-            Self::Python => "python3",
+            Self::Nginx => Some("nginx"),
+            Self::Python => Some("python3"),
+            Self::Plain => None,
         }
     }
 }

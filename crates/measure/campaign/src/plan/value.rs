@@ -1,8 +1,8 @@
 //! Values on axes.
 
 use crate::plan::{
-    Direction, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath, Ports,
-    Store, Tool, TransferDirection, Workers,
+    Direction, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath, Picture,
+    Player, Ports, Store, Tool, TransferDirection, VideoTransport, Workers,
 };
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
@@ -132,6 +132,24 @@ impl From<HttpVersion> for Value {
 impl From<Store> for Value {
     fn from(store: Store) -> Self {
         store.name().into()
+    }
+}
+
+impl From<Player> for Value {
+    fn from(player: Player) -> Self {
+        player.name().into()
+    }
+}
+
+impl From<VideoTransport> for Value {
+    fn from(transport: VideoTransport) -> Self {
+        transport.name().into()
+    }
+}
+
+impl From<Picture> for Value {
+    fn from(picture: Picture) -> Self {
+        picture.name().into()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Trials over HTTP as people read them.
 
-use crate::plan::{HttpClient, HttpTest, HttpVersion, Store};
+use crate::plan::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 use std::time::Duration;
 use units::Bytes;
 use units::human::counted;
@@ -27,6 +27,16 @@ pub fn in_words(test: &HttpTest) -> String {
         Some(bytes) => format!("objects of {}", Bytes::new(bytes)),
         None => "objects of 1, 16, 64 and 256 KiB in turn".to_owned(),
     };
+    let pace = transactions_per_s.map_or_else(
+        || ", closed loop".to_owned(),
+        |rate| format!(", open loop at {rate} transactions/s"),
+    );
+    let time = |ns| print(Duration::from_nanos(ns));
+    let phases = format!(", {} between ramps of {}", time(duration_ns), time(ramp_ns));
+    if server == HttpServer::Plain {
+        let connections = counted(connections, "connection");
+        return format!("short flows, {objects} by {connections} at a time{pace}{phases}");
+    }
     let tls = if tls { " over TLS 1.3" } else { "" };
     let mut words = format!(
         "HTTP/{}{tls}, {objects} from {}",
@@ -42,10 +52,7 @@ pub fn in_words(test: &HttpTest) -> String {
             if let Some(most) = transactions_per_connection {
                 words += &format!(" of {} each", counted(most, "transaction"));
             }
-            words += &transactions_per_s.map_or_else(
-                || ", closed loop".to_owned(),
-                |rate| format!(", open loop at {rate} transactions/s"),
-            );
+            words += &pace;
         }
         HttpClient::Wget2 => {
             let place = match store {
@@ -58,6 +65,5 @@ pub fn in_words(test: &HttpTest) -> String {
             );
         }
     }
-    let time = |ns| print(Duration::from_nanos(ns));
-    words + &format!(", {} between ramps of {}", time(duration_ns), time(ramp_ns))
+    words + &phases
 }

@@ -1,4 +1,4 @@
-//! Trials over HTTP: their mistakes and their plan.
+//! Trials over HTTP, of short flows and of video: their mistakes and their plan.
 
 use crate::{HOST, compare};
 use campaign::{LabFile, from_text, to_text};
@@ -32,4 +32,33 @@ trials:
     let campaign = from_text("c.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
     compare("http-plan.txt", &to_text(&plan, |_| Vec::new()));
+}
+
+#[test]
+fn invalid_flows_and_videos_are_reported() {
+    let text = "\
+campaign: apps
+duts: [direct]
+trials:
+  - flows: { mtu: 1500 B, object: mix, connections: 0, transactions_per_s: fast, server: nginx }
+  - video: { mtu: 1500 B, player: mpv, transport: udp, streams: 17, picture: 4k, rate: 100 kbit/s, duration: 301 s }
+  - video: { streams: two, tune: on }
+";
+    let found = from_text("campaigns/apps.yaml", text).unwrap_err();
+    compare("applications-mistakes.txt", &format!("{found}\n"));
+}
+
+#[test]
+fn a_plan_of_flows_and_video() {
+    let text = "\
+campaign: apps
+duts: [direct, cipherbench]
+trials:
+  - flows: { mtu: 1500 B, object: [10 kB, 1 MB], transactions_per_s: [max, 50] }
+  - video: { mtu: 1500 B }
+  - video: { mtu: 1300 B, player: ffmpeg, transport: [rtp, http], streams: 4, picture: 720p, rate: 6 Mbit/s, duration: 3 s }
+";
+    let campaign = from_text("c.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+    compare("applications-plan.txt", &to_text(&plan, |_| Vec::new()));
 }

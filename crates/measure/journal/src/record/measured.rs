@@ -1,7 +1,8 @@
 //! The measurements of a trial: one kind of figures, with CPU time and evidence.
 
 use super::{
-    Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer, at_most_one,
+    Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer,
+    VideoResult, at_most_one,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -31,8 +32,10 @@ pub enum Figures {
     Transfer(Transfer),
     /// Round-trip times, for `ping`.
     Latency(Latency),
-    /// Transactions over HTTP, for `http`.
+    /// Transactions, for `http` and `flows`.
     Http(Box<HttpResult>),
+    /// Video, for `video`.
+    Video(VideoResult),
     /// Frames, for frame tests.
     Frames(Box<FrameResult>),
     /// Crypto devices.
@@ -58,11 +61,20 @@ impl Measured {
         }
     }
 
-    /// The result of an `http` trial.
+    /// The result of an `http` or `flows` trial.
     #[must_use]
     pub const fn http(&self) -> Option<&HttpResult> {
         match &self.figures {
             Figures::Http(http) => Some(http),
+            _ => None,
+        }
+    }
+
+    /// The result of a `video` trial.
+    #[must_use]
+    pub const fn video(&self) -> Option<&VideoResult> {
+        match &self.figures {
+            Figures::Video(video) => Some(video),
             _ => None,
         }
     }
@@ -94,6 +106,8 @@ struct Wire<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     http: Option<Cow<'a, HttpResult>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    video: Option<Cow<'a, VideoResult>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     frames: Option<Cow<'a, FrameResult>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     device: Option<Cow<'a, DeviceResult>>,
@@ -113,6 +127,7 @@ impl Serialize for Measured {
             transfer: self.transfer().map(Cow::Borrowed),
             latency: self.latency().map(Cow::Borrowed),
             http: self.http().map(Cow::Borrowed),
+            video: self.video().map(Cow::Borrowed),
             frames: self.frames().map(Cow::Borrowed),
             device: self.device().map(Cow::Borrowed),
             cpu: self.cpu,
@@ -133,12 +148,13 @@ impl<'de> Deserialize<'de> for Measured {
                 .map(|found| Figures::Latency(found.into_owned())),
             wire.http
                 .map(|found| Figures::Http(Box::new(found.into_owned()))),
+            wire.video.map(|found| Figures::Video(found.into_owned())),
             wire.frames
                 .map(|found| Figures::Frames(Box::new(found.into_owned()))),
             wire.device
                 .map(|found| Figures::Device(Box::new(found.into_owned()))),
         ];
-        let keys = "`transfer`, `latency`, `http`, `frames` and `device`";
+        let keys = "`transfer`, `latency`, `http`, `video`, `frames` and `device`";
         Ok(Self {
             figures: at_most_one(found, keys)?.unwrap_or_default(),
             cpu: wire.cpu,

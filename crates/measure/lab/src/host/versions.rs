@@ -4,6 +4,7 @@ use crate::programs::{KNOWN, find, search_path};
 use crate::sync::Deadline;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -18,6 +19,8 @@ pub struct Installed {
     pub path: PathBuf,
 }
 
+/// A user and a group without rights.
+const NOBODY: u32 = 65_534;
 /// Time limit of one tool.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -42,10 +45,15 @@ pub(super) fn installed() -> BTreeMap<String, Installed> {
     })
 }
 
-/// Returns the version of a program; `None` if it reports none.
+/// Returns the version of a program; `None` if it reports none. VLC reports none to root.
 fn version(program: &Path, argument: &str) -> Option<String> {
-    let mut child = Command::new(program)
-        .arg(argument)
+    let mut command = Command::new(program);
+    command.arg(argument);
+    version_by(&mut command).or_else(|| version_by(command.uid(NOBODY).gid(NOBODY)))
+}
+
+fn version_by(command: &mut Command) -> Option<String> {
+    let mut child = command
         .env("PATH", search_path())
         .env("LC_ALL", "C")
         .stdin(Stdio::null())

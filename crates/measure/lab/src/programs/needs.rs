@@ -5,7 +5,7 @@ use super::install;
 use crate::{Node, Result};
 use campaign::plan::{
     Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan,
-    Measurement, Tool, WireGuardProgram,
+    Measurement, Player, Tool, VideoTransport, WireGuardProgram,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -227,10 +227,16 @@ fn of_measurement(measurement: &Measurement) -> Vec<&'static str> {
                 .chain(others.map(|(_, name)| name))
                 .collect()
         }
-        Measurement::Http(test) => match test.client {
-            HttpClient::OpenLoop => vec![test.server.program()],
-            HttpClient::Wget2 => vec![test.server.program(), "wget2"],
-        },
+        Measurement::Http(test) => {
+            let client = (test.client == HttpClient::Wget2).then_some("wget2");
+            test.server.program().into_iter().chain(client).collect()
+        }
+        Measurement::Video(test) => {
+            // ffmpeg makes the clip, whatever plays it.
+            let player = (test.player == Player::Vlc).then_some(test.player.program());
+            let server = (test.transport == VideoTransport::Http).then_some("python3");
+            ["ffmpeg"].into_iter().chain(player).chain(server).collect()
+        }
         Measurement::Frames(_) | Measurement::Device(_) => Vec::new(),
     }
 }

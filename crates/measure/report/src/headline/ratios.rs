@@ -77,6 +77,7 @@ fn figure(cell: &CellResult, metric: Metric) -> Option<&Estimate> {
         Metric::PayloadThroughput => cell.throughput_bps(),
         Metric::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref(),
         Metric::LatencyP50 => Some(&cell.latency()?.p50_ns),
+        Metric::TransactionsPerSecond => cell.transactions_per_s(),
         Metric::FrameRate => cell.frame_rate(),
     }
 }

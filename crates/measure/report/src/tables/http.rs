@@ -1,11 +1,11 @@
-//! Transactions over HTTP: rates, times and what limited them.
+//! Transactions, over HTTP and as short flows: rates, times and what limited them.
 
-use super::{FORMAT, mean, reason_cell, with_repeats};
+use super::{FORMAT, mean, ratio_cell, reason_cell, with_repeats};
 use crate::format::{self, Scale};
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use campaign::plan::{HttpTest, Measurement};
-use stats::{CellResult, Estimate, HttpFigures, HttpTimesResult, Percentiles};
+use campaign::plan::{HttpServer, HttpTest, Measurement};
+use stats::{CellResult, Estimate, HttpFigures, HttpTimesResult, Metric, Percentiles};
 use units::Bytes;
 
 /// Titles of the columns of one kind of time.
@@ -15,11 +15,12 @@ const TIMES: [&str; 4] = ["p50", "p90", "p99", "Max"];
 pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
     let note = format!(
         "Of the sustain phase, of transactions that brought the whole object, compared byte by byte: {FORMAT}. \
-         Limit: what was full, by CPU time and by files written directly (Store); path: nothing else was"
+         Ratio: transactions/s by those of the baseline, over the pairs of repeats. Limit: what was full, by CPU time and by files written directly (Store); path: nothing else was"
     );
     let figures = [
         "Objects",
         "Transactions/s",
+        "Ratio",
         "Connections/s",
         "Most open",
         "Failed",
@@ -29,10 +30,10 @@ pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
         .labels(["Traffic", "DUT"])
         .figures(figures)
         .text("Limit");
-    for (cell, test) in cells(run) {
+    for (cell, test) in over_http(run) {
         let labels = [Cell::label(campaign::http_in_words(test)), dut(run, cell)];
         let row = match cell.http() {
-            Some(found) => rates(cell, found),
+            Some(found) => rates(run, cell, found),
             None => without(cell, figures.len() + 1),
         };
         table.push(labels.into_iter().chain(row).collect());
@@ -51,7 +52,7 @@ pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
         .labels(["Traffic", "DUT", "Object"])
         .figures(titles("TTFB"))
         .figures(titles("TTLB"));
-    for (cell, test) in cells(run) {
+    for (cell, test) in over_http(run) {
         for found in cell.http().map_or(&[][..], |found| &found.times) {
             let mut row = vec![
                 Cell::label(campaign::http_in_words(test)),
@@ -63,6 +64,43 @@ pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
         }
     }
     (!table.rows.is_empty()).then_some(table)
+}
+
+/// Completion times of short flows by size; `None` where none are measured.
+pub(crate) fn flows(run: &Run<'_>) -> Option<Table> {
+    let note = format!(
+        "Completion time: from the moment at which a flow should begin to connect, to its last byte, compared byte by \
+         byte. All repeats pooled, resolved to 1 %; a percentile is given where at least one time lies beyond it. \
+         Rates: {FORMAT}. Ratio: flows/s by those of the baseline, over the pairs of repeats"
+    );
+    let mut table = Table::new("Completion time of short flows", note)
+        .labels(["Traffic", "DUT"])
+        .figures(TIMES)
+        .figures(["Flows", "Flows/s", "Ratio", "Failed"])
+        .text("Limit");
+    for (cell, test) in cells(run).filter(|(_, test)| test.server == HttpServer::Plain) {
+        let labels = [Cell::label(campaign::http_in_words(test)), dut(run, cell)];
+        let times = cell
+            .http()
+            .and_then(|found| Some((found, found.times.first()?)));
+        let row = match times {
+            Some((found, times)) => {
+                let of_times = percentiles(&times.last_byte).into_iter();
+                let [rate, ratio, failed, limit] = rate_cells(run, cell, found);
+                let flows = with_repeats(times.last_byte.n.to_string(), cell);
+                of_times
+                    .chain([Cell::plain(flows), rate, ratio, failed, limit])
+                    .collect()
+            }
+            None => without(cell, TIMES.len() + 5),
+        };
+        table.push(labels.into_iter().chain(row).collect());
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn over_http<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
+    cells(run).filter(|(_, test)| test.server != HttpServer::Plain)
 }
 
 fn cells<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
@@ -86,37 +124,53 @@ fn without(cell: &CellResult, columns: usize) -> Vec<Cell> {
     row
 }
 
-fn rates(cell: &CellResult, found: &HttpFigures) -> Vec<Cell> {
-    let per_s = |rate: &Estimate| Scale::si(rate.mean, "").estimate(rate);
-    let failed = format!(
-        "{} of {}",
-        found.transactions_failed, found.transactions_attempted
-    );
+fn rates(run: &Run<'_>, cell: &CellResult, found: &HttpFigures) -> Vec<Cell> {
     let store = found.direct_write_bps.as_ref();
+    let [rate, ratio, failed, limit] = rate_cells(run, cell, found);
     vec![
         Cell::plain(with_repeats(
             format::bit_rate(&found.object_throughput_bps),
             cell,
         )),
-        Cell::plain(per_s(&found.transactions_per_s)),
+        rate,
+        ratio,
         Cell::or_missing(found.connections_per_s.as_ref().map(per_s)),
         Cell::or_missing(found.connections_most.map(|most| most.to_string())),
-        Cell::plain(failed),
+        failed,
         Cell::or_missing(store.map(|rate| mean(rate, "bit/s"))),
+        limit,
+    ]
+}
+
+/// Transactions per second, their ratio to the baseline, failures and the limit.
+fn rate_cells(run: &Run<'_>, cell: &CellResult, found: &HttpFigures) -> [Cell; 4] {
+    let failed = format!(
+        "{} of {}",
+        found.transactions_failed, found.transactions_attempted
+    );
+    [
+        Cell::plain(per_s(&found.transactions_per_s)),
+        ratio_cell(run, cell, Metric::TransactionsPerSecond),
+        Cell::plain(failed),
         Cell::term(found.limit.in_words()),
     ]
 }
 
+fn per_s(rate: &Estimate) -> String {
+    Scale::si(rate.mean, "").estimate(rate)
+}
+
 fn times(found: &HttpTimesResult) -> impl Iterator<Item = Cell> {
-    let of = |times: &Percentiles| {
-        [
-            Cell::time(Some(times.p50_ns)),
-            Cell::time(times.p90_ns),
-            Cell::time(times.p99_ns),
-            Cell::time(Some(times.max_ns)),
-        ]
-    };
-    of(&found.first_byte)
+    percentiles(&found.first_byte)
         .into_iter()
-        .chain(of(&found.last_byte))
+        .chain(percentiles(&found.last_byte))
+}
+
+fn percentiles(times: &Percentiles) -> [Cell; 4] {
+    [
+        Cell::time(Some(times.p50_ns)),
+        Cell::time(times.p90_ns),
+        Cell::time(times.p99_ns),
+        Cell::time(Some(times.max_ns)),
+    ]
 }

@@ -116,6 +116,7 @@ const fn quantity(metric: Metric) -> &'static str {
         Metric::PayloadThroughput => "payload throughput",
         Metric::PayloadBitsPerCpuSecond => "payload per CPU-second",
         Metric::LatencyP50 => "median round trip",
+        Metric::TransactionsPerSecond => "transactions per second",
         Metric::FrameRate => "frame rate",
     }
 }

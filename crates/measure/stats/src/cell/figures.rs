@@ -4,10 +4,12 @@ use super::json::{DeviceInfo, FrameInfo};
 use crate::bulk::Bulk;
 use crate::cell::CellResult;
 use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
+use crate::estimate::Estimate;
 use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
-use crate::http::HttpFigures;
+use crate::http::{HttpFigures, HttpLimit};
 use crate::latency::LatencyResult;
 use crate::verdict::Verdict;
+use crate::video::VideoFigures;
 use campaign::plan::{Adapter, Cell, Measurement};
 use journal::record::{Figures, Measured};
 use schemars::JsonSchema;
@@ -22,8 +24,10 @@ pub enum CellFigures {
     Udp(Option<Bulk>),
     /// Round-trip times.
     Ping(Option<LatencyResult>),
-    /// Transactions over HTTP.
+    /// Transactions, over HTTP or as short flows.
     Http(Option<Box<HttpFigures>>),
+    /// Video.
+    Video(Option<Box<VideoFigures>>),
     /// A frame test.
     Frames(Box<FrameCell>),
     /// A trial of crypto devices.
@@ -39,6 +43,7 @@ impl CellFigures {
             Measurement::Http(test) => {
                 Self::Http(HttpFigures::of(cell, test, measured).map(Box::new))
             }
+            Measurement::Video(_) => Self::Video(VideoFigures::of(measured).map(Box::new)),
             Measurement::Frames(test) => Self::Frames(Box::new(FrameCell::of(test, measured))),
             Measurement::Device(test) => match &cell.dut.adapter {
                 Adapter::Device(devices) => {
@@ -70,11 +75,28 @@ impl CellResult {
         }
     }
 
-    /// The transactions of `http`.
+    /// The transactions of `http` and `flows`.
     #[must_use]
     pub fn http(&self) -> Option<&HttpFigures> {
         match &self.figures {
             CellFigures::Http(http) => http.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Transactions per second in a closed loop, where nothing but the path and its ends set the
+    /// rate.
+    #[must_use]
+    pub fn transactions_per_s(&self) -> Option<&Estimate> {
+        let http = self.http()?;
+        (http.limit != HttpLimit::IntendedRate).then_some(&http.transactions_per_s)
+    }
+
+    /// The figures of `video`.
+    #[must_use]
+    pub fn video(&self) -> Option<&VideoFigures> {
+        match &self.figures {
+            CellFigures::Video(video) => video.as_deref(),
             _ => None,
         }
     }
@@ -138,6 +160,11 @@ pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> 
             _ => None,
         },
         (Measurement::Http(_), _) => Some("the record holds no transactions"),
+        (Measurement::Video(_), Figures::Video(video)) => match video.streams[..] {
+            [] => Some("the record holds no stream"),
+            _ => None,
+        },
+        (Measurement::Video(_), _) => Some("the record holds no video"),
         (Measurement::Frames(_), Figures::Frames(frames)) => match frames.trials[..] {
             [] => Some("the record holds no frame trial"),
             _ => None,
@@ -163,8 +190,10 @@ pub(crate) struct FiguresInfo<'a> {
     bulk: Option<&'a Bulk>,
     /// Round-trip times, for `ping`; `null` when the cell has no figure.
     latency: Option<&'a LatencyResult>,
-    /// Transactions, for `http`; `null` when the cell has no figure.
+    /// Transactions, for `http` and `flows`; `null` when the cell has no figure.
     http: Option<&'a HttpFigures>,
+    /// Video, for `video`; `null` when the cell has no figure.
+    video: Option<&'a VideoFigures>,
     /// The frames, for frame tests.
     traffic: Option<&'a TrafficInfo>,
     /// Figures of a frame test; `null` when the cell has none.
@@ -183,6 +212,7 @@ pub(crate) fn json<S: Serializer>(figures: &CellFigures, serializer: S) -> Resul
         CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => info.bulk = bulk.as_ref(),
         CellFigures::Ping(latency) => info.latency = latency.as_ref(),
         CellFigures::Http(http) => info.http = http.as_deref(),
+        CellFigures::Video(video) => info.video = video.as_deref(),
         CellFigures::Frames(cell) => {
             info.traffic = Some(&cell.traffic);
             info.frames = cell.figures.as_ref().map(FrameInfo::of);

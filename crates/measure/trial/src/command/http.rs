@@ -50,6 +50,7 @@ pub(super) fn commands(
         false => MARKER.to_vec(),
     };
     Ok(Commands {
+        preparations: Vec::new(),
         baseline: None,
         cores: cores.clone(),
         servers: vec![program(&server, &cores.b, Ready::Listening(PORT))],

@@ -101,10 +101,10 @@ impl Packets {
             (Load::Echo { payload_bytes, .. }, _) => {
                 fragmented(u64::from(*payload_bytes), ICMP_HEADER_BYTES)
             }
-            (Load::Transfer { .. }, Some(bytes)) => {
+            (Load::Transfer { .. } | Load::Video(_), Some(bytes)) => {
                 fragmented(u64::from(bytes), UDP_HEADER_BYTES as u64)
             }
-            (Load::Transfer { .. }, None) | (Load::Http(_), _) => Self {
+            (Load::Transfer { .. } | Load::Video(_), None) | (Load::Http(_), _) => Self {
                 payload_bytes: u64::from(mtu).saturating_sub(ip + TCP_HEADER_BYTES).max(1),
                 header_bytes: ETHERNET_HEADER_BYTES + ip + TCP_HEADER_BYTES,
                 count: 1,
@@ -223,6 +223,16 @@ impl Payload {
                 received: latency.received * u64::from(*payload_bytes),
                 again: 0,
                 control: CONTROL_BYTES_OF_PING,
+            },
+            Load::Video(video) => Self {
+                sent: video.sent_bytes(),
+                uncounted: 0,
+                received: video.received_bytes(),
+                again: match observed.commands.parameters.datagram_bytes {
+                    Some(_) => 0,
+                    None => video.received_bytes() / HTTP_AGAIN_ONE_IN,
+                },
+                control: CONTROL_BYTES_PER_TOOL * (video.streams.len() as u64 + 1),
             },
             Load::Http(http) => Self {
                 sent: http.received_bytes,

@@ -139,6 +139,12 @@ fn payload(observed: &ToolObserved<'_>) -> String {
             format!("ping sent {sent} requests of {payload_bytes} B and got {received} replies")
         }
         Load::Http(http) => format!("the client received {} B in all", http.received_bytes),
+        Load::Video(video) => {
+            let (sent, received) = (video.sent_bytes(), video.received_bytes());
+            format!(
+                "the server sent {sent} B of video and the players' station received {received} B"
+            )
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod impaired;
 mod machine;
 mod opened;
 mod tunnels;
+mod video;
 
 use fixture::{Fixture, encrypting};
 

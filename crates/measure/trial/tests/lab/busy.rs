@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub(crate) const REPEATS: usize = 3;
 
 /// Checks that a busy machine fails.
-const OF_THE_MACHINE: [&str; 10] = [
+const OF_THE_MACHINE: [&str; 11] = [
     "machine-was-ours",
     "tools-kept-time",
     "offered-as-intended",
@@ -18,6 +18,7 @@ const OF_THE_MACHINE: [&str; 10] = [
     "station-kept-up",
     "schedule-kept",
     "receiver-kept-up",
+    "players-kept-up",
     "throughput-confirmed",
     "losses-attributed",
     "impair-kept-up",

@@ -7,13 +7,17 @@ use std::process::ExitCode;
 const MS: u64 = 1_000_000;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 3] = [
+pub(crate) const ALL: [(&str, fn()); 4] = [
     (
         "nginx_in_clear_and_through_the_encryptor",
         nginx_in_clear_and_through_the_encryptor,
     ),
     ("python_at_a_set_rate", python_at_a_set_rate),
     ("wget2_through_the_encryptor", wget2_through_the_encryptor),
+    (
+        "short_flows_complete_without_a_server_of_files",
+        short_flows_complete_without_a_server_of_files,
+    ),
 ];
 
 /// The program on the stations.
@@ -91,4 +95,27 @@ fn wget2_through_the_encryptor() {
     let cell = cell(encrypting(), 1, true, Measurement::Http(test));
     let found = lab.measured(&cell).http().cloned().unwrap();
     assert!(found.stored.unwrap().direct_bytes_per_s > 0);
+}
+
+fn short_flows_complete_without_a_server_of_files() {
+    let mut lab = TestLab::build();
+    for (adapter, transactions_per_s) in [(Adapter::Direct, Some(50)), (encrypting(), None)] {
+        let test = HttpTest {
+            server: HttpServer::Plain,
+            object_bytes: Some(100_000),
+            connections: 1,
+            transactions_per_connection: Some(1),
+            transactions_per_s,
+            ..test()
+        };
+        let cell = cell(adapter, 1, true, Measurement::Http(test));
+        let found = lab.measured(&cell).http().cloned().unwrap();
+        assert!(found.transactions > 0, "{found:#?}");
+        // A connection for each flow.
+        assert_eq!(found.connections_in_all, found.attempted, "{found:#?}");
+        let [times] = &found.objects[..] else {
+            panic!("{found:#?}")
+        };
+        assert!(times.last_byte.iter().all(|bucket| bucket.upto_ns > 0));
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) const ALL: [(&str, fn()); 8] = [
     ),
 ];
 
-fn impaired_lab() -> TestLab {
+pub(crate) fn impaired_lab() -> TestLab {
     TestLab::on(&LabPlan {
         path: vec![Element::Impair],
         ..lab_plan()
@@ -57,7 +57,7 @@ fn impaired_lab() -> TestLab {
 }
 
 /// A cell whose frames from A to B are impaired.
-fn impaired(cell: Cell, a_to_b: Impairment) -> Cell {
+pub(crate) fn impaired(cell: Cell, a_to_b: Impairment) -> Cell {
     let profile = Profile {
         name: "test".to_owned(),
         a_to_b,
@@ -74,7 +74,7 @@ fn frames_over(adapter: Adapter, ms: u64, a_to_b: Impairment) -> Cell {
 }
 
 /// Makes a trial whose counts hold however busy the machine is: only what depends on time suffers.
-fn counted(lab: &mut TestLab, cell: &Cell) -> Measured {
+pub(crate) fn counted(lab: &mut TestLab, cell: &Cell) -> Measured {
     match lab.record(cell).outcome {
         Outcome::Measured(measured) => *measured,
         Outcome::Invalid { reasons, measured }
@@ -86,7 +86,7 @@ fn counted(lab: &mut TestLab, cell: &Cell) -> Measured {
     }
 }
 
-fn counts(measured: &Measured) -> Impaired {
+pub(crate) fn counts(measured: &Measured) -> Impaired {
     assert!(passes(measured, "impaired-path-passes"));
     measured.evidence.impaired.unwrap()
 }

@@ -7,8 +7,8 @@
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
 //! real encryptor; `kme`, the real simulator of KMEs; `frames`, the real generator and
-//! analyser; and `impair`, the real bridge of an impaired path. `null-esp` and `noise-esp` send
-//! packets for the tests of sabotage.
+//! analyser; `http` and `video`, the real parts of applications; and `impair`, the real bridge of
+//! an impaired path. `null-esp` and `noise-esp` send packets for the tests of sabotage.
 
 mod attacks;
 mod busy;
@@ -27,6 +27,7 @@ mod pings;
 mod round_trips;
 mod sabotage;
 mod trials;
+mod video;
 
 use encryptor::Config;
 use lab::{NodeId, privilege, station};
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
         ["http"] => return http::play(),
+        ["video"] => return video::play(),
         ["impair"] => return impaired_path(),
         ["null-esp"] => {
             sabotage::send_null_esp();
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         ("directions", &directions::ALL[..]),
         ("frames", &frames::ALL[..]),
         ("http", &http::ALL[..]),
+        ("video", &video::ALL[..]),
         ("encryptors", &encryptors::ALL[..]),
         ("energy", &energy::ALL[..]),
         ("attacks", &attacks::ALL[..]),

@@ -1,15 +1,21 @@
 //! What a ping cell measures besides the idle path: round trips under TCP load, hops, path MTU.
 
+use crate::impaired::{counted, impaired, impaired_lab};
 use crate::trials::{TestLab, cell, encrypting, lab_plan, ping};
 use campaign::plan::{Adapter, LabPlan, Measurement, TransferDirection};
+use impair::Impairment;
 use journal::record::{Latency, Route};
 use lab::Bench;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 3] = [
+pub(crate) const ALL: [(&str, fn()); 4] = [
     (
         "round_trips_are_measured_under_each_load",
         round_trips_are_measured_under_each_load,
+    ),
+    (
+        "round_trips_under_load_meet_the_impairment",
+        round_trips_under_load_meet_the_impairment,
     ),
     (
         "hops_and_path_mtu_are_found_with_and_without_a_tunnel",
@@ -49,6 +55,28 @@ fn round_trips_are_measured_under_each_load() {
             assert!(one.received > 0 && one.round_trips_ns.len() as u64 == one.received);
         }
     }
+}
+
+/// The path is impaired until the last load has ended.
+fn round_trips_under_load_meet_the_impairment() {
+    const DELAY_NS: u64 = 20_000_000;
+    let mut lab = impaired_lab();
+    let mut measurement = ping();
+    if let Measurement::Ping { count, loaded, .. } = &mut measurement {
+        (*count, *loaded) = (50, true);
+    }
+    let delay = Impairment {
+        delay_ns: DELAY_NS,
+        ..Impairment::default()
+    };
+    let cell = impaired(cell(Adapter::Direct, 1, false, measurement), delay);
+    // A flood may keep the path busy, which changes no round trip's least time.
+    let measured = counted(&mut lab, &cell);
+    let latency = measured.latency().unwrap();
+    assert_eq!(latency.loaded.len(), TransferDirection::ALL.len());
+    let loaded = latency.loaded.iter().flat_map(|one| &one.round_trips_ns);
+    let shortest = latency.round_trips_ns.iter().chain(loaded).min();
+    assert!(shortest.is_some_and(|ns| *ns >= DELAY_NS), "{shortest:?}");
 }
 
 /// Packets of the stations' MTU do not fit between the gateways.

@@ -2,10 +2,11 @@
 
 use super::*;
 use campaign::plan::{
-    DataPath, HttpTest, IkeAuth, KeySource, OpenVpn, StrongSwan, Tool, TransferDirection, Way,
-    WireGuard, WireGuardProgram,
+    DataPath, HttpTest, IkeAuth, KeySource, OpenVpn, Player, StrongSwan, Tool, TransferDirection,
+    VideoTest, Way, WireGuard, WireGuardProgram,
 };
 use impair::Impaired;
+use journal::record::{FramesSeen, RtpCounts, VideoResult, VideoStream};
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -16,6 +17,7 @@ pub(super) struct Fixture {
     pub(super) totals: Totals,
     pub(super) latency: Option<Latency>,
     pub(super) http: Option<HttpResult>,
+    pub(super) video: Option<VideoResult>,
     pub(super) counters: BTreeMap<String, InterfaceCounters>,
     pub(super) drivers: BTreeMap<String, BTreeMap<String, u64>>,
     pub(super) offloads: BTreeMap<String, BTreeMap<String, String>>,
@@ -75,6 +77,7 @@ impl Fixture {
             totals: Totals::default(),
             latency: None,
             http: None,
+            video: None,
             counters: names
                 .map(|name| (name.to_owned(), InterfaceCounters::default()))
                 .into(),
@@ -274,6 +277,47 @@ impl Fixture {
         fixture
     }
 
+    /// Two streams of video in full packets over RTP, sent by B to A, of which some are lost.
+    pub(super) fn video(adapter: Adapter) -> Self {
+        const PACKETS: u64 = 2000;
+        const LOST: u64 = 20;
+        const DATAGRAM: u64 = 1328;
+        let test = VideoTest {
+            player: Player::Ffmpeg,
+            streams: 2,
+            rate_bps: 2_000_000,
+            duration_ns: 1000 * MS,
+            ..VideoTest::default()
+        };
+        let mut fixture = Self::new(adapter, 1, Measurement::Video(test));
+        let [sent, received] = [2 * PACKETS, 2 * (PACKETS - LOST)].map(|count| count * DATAGRAM);
+        fixture.carry(sent, received, DATAGRAM, 42);
+        fixture.mirror();
+        let stream = VideoStream {
+            sent_bytes: sent / 2,
+            received_bytes: received / 2,
+            rtp: Some(RtpCounts {
+                sent: PACKETS,
+                received: PACKETS - LOST,
+                lost: LOST,
+                ..RtpCounts::default()
+            }),
+            frames: FramesSeen {
+                decoded: 90,
+                expected: 25,
+                shown: 24,
+                damaged: 3,
+                ..FramesSeen::default()
+            },
+            ..VideoStream::default()
+        };
+        fixture.video = Some(VideoResult {
+            duration_ns: 1000 * MS,
+            streams: vec![stream; 2],
+        });
+        fixture
+    }
+
     /// Exchanges the two sides of the path.
     fn mirror(&mut self) {
         let other = |name: &str| match name.split_once('/') {
@@ -316,6 +360,7 @@ impl Fixture {
                 payload_bytes: *payload_bytes,
             },
             (_, Some(http), _) => Load::Http(http),
+            _ if self.video.is_some() => Load::Video(self.video.as_ref().unwrap()),
             _ => Load::Transfer {
                 transfer: &self.transfer,
                 totals: self.totals,
@@ -353,9 +398,9 @@ impl Fixture {
         checks(&[ToolObserved {
             path,
             commands: &self.commands,
-            way: match self.http {
-                None => Way::AToB,
-                Some(_) => Way::BToA,
+            way: match self.http.is_some() || self.video.is_some() {
+                false => Way::AToB,
+                true => Way::BToA,
             },
             load,
             beside: None,

@@ -1,0 +1,163 @@
+//! Trials of video: what plays a generated clip, and how it comes.
+
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// A trial of video. Station B sends a clip, which players on station A show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VideoTest {
+    /// What plays it.
+    pub player: Player,
+    /// How it comes.
+    pub transport: VideoTransport,
+    /// Concurrent streams, each with a player of its own.
+    pub streams: u16,
+    /// Size of the picture.
+    pub picture: Picture,
+    /// Bit rate of the encoder, in bit/s; headers of the transport stream come on top.
+    pub rate_bps: u64,
+    /// The measured part of the clip, in nanoseconds: whole frames of it count.
+    pub duration_ns: u64,
+}
+
+impl VideoTest {
+    /// Frames of the clip per second.
+    pub const FRAMES_PER_S: u64 = 25;
+    /// From one frame to the next, in nanoseconds.
+    pub const FRAME_NS: u64 = SECOND_NS / Self::FRAMES_PER_S;
+    /// Time of the clip before the measured part: players fill their buffers.
+    pub const LEAD_IN_NS: u64 = 2 * SECOND_NS;
+    /// Time of the clip behind the measured part: what a decoder keeps back at the end is no loss.
+    pub const LEAD_OUT_NS: u64 = SECOND_NS;
+
+    /// Numbers of the frames that count.
+    #[must_use]
+    pub const fn measured_frames(&self) -> Range<u64> {
+        let first = Self::LEAD_IN_NS / Self::FRAME_NS;
+        first..first + self.duration_ns / Self::FRAME_NS
+    }
+
+    /// Frames of the whole clip.
+    #[must_use]
+    pub const fn frames_in_all(&self) -> u64 {
+        self.measured_frames().end + Self::LEAD_OUT_NS / Self::FRAME_NS
+    }
+
+    /// Time of the whole clip, in nanoseconds.
+    #[must_use]
+    pub const fn run_ns(&self) -> u64 {
+        self.frames_in_all() * Self::FRAME_NS
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A program that plays video.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Player {
+    /// VLC without a window.
+    #[default]
+    Vlc,
+    /// ffmpeg.
+    Ffmpeg,
+}
+
+impl Player {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 2] = [("vlc", Self::Vlc), ("ffmpeg", Self::Ffmpeg)];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vlc => "vlc",
+            Self::Ffmpeg => "ffmpeg",
+        }
+    }
+
+    /// The program that must be installed.
+    #[must_use]
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Vlc => "cvlc",
+            Self::Ffmpeg => "ffmpeg",
+        }
+    }
+}
+
+/// How video comes.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum VideoTransport {
+    /// RTP over UDP (RFC 3550), an MPEG transport stream in it (RFC 2250), sent at the clip's own
+    /// rate.
+    #[default]
+    Rtp,
+    /// A file over HTTP, fetched as the player needs it.
+    Http,
+}
+
+impl VideoTransport {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 2] = [("rtp", Self::Rtp), ("http", Self::Http)];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rtp => "rtp",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// Size of a picture.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Picture {
+    /// 640 by 360.
+    #[default]
+    #[serde(rename = "360p")]
+    P360,
+    /// 1280 by 720.
+    #[serde(rename = "720p")]
+    P720,
+    /// 1920 by 1080.
+    #[serde(rename = "1080p")]
+    P1080,
+}
+
+impl Picture {
+    /// All, with their names in campaigns.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("360p", Self::P360),
+        ("720p", Self::P720),
+        ("1080p", Self::P1080),
+    ];
+
+    /// Name in campaigns, ids and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::P360 => "360p",
+            Self::P720 => "720p",
+            Self::P1080 => "1080p",
+        }
+    }
+
+    /// Width and height in pixels.
+    #[must_use]
+    pub const fn pixels(self) -> (u32, u32) {
+        match self {
+            Self::P360 => (640, 360),
+            Self::P720 => (1280, 720),
+            Self::P1080 => (1920, 1080),
+        }
+    }
+}

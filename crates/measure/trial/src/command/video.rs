@@ -1,0 +1,86 @@
+//! Commands of trials of video: this program on both stations. Each prepares the clip; then B
+//! serves it, and A plays it.
+
+use super::{CommandError, Commands, Cores, Preparation};
+use crate::timing::Timing;
+use crate::tools::sub_command;
+use campaign::plan::{VideoTest, VideoTransport};
+use journal::record::ToolParameters;
+use lab::NodeId;
+use lab::protocol::{Program, Ready, THIS_PROGRAM};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use video::{Prepare, RTP_MARKER, Receive, Serve, Spec, datagram_bytes};
+
+/// Name of the subcommand that plays a part.
+pub(crate) const SUB_COMMAND: &str = "video";
+/// Where clips are: in the file system that each station has for itself.
+const FOLDER: &str = "/run/cipherbench-video";
+/// TCP port of the server, of streams and of files.
+const PORT: u16 = 8554;
+/// UDP port of the first stream.
+const FIRST_PORT: u16 = 5004;
+
+pub(super) fn commands(
+    test: &VideoTest,
+    (target, mtu): (Ipv4Addr, u16),
+    cores: &Cores,
+) -> Result<Commands, CommandError> {
+    let (test, folder) = (*test, PathBuf::from(FOLDER));
+    let prepare = Spec::Prepare(Prepare {
+        test,
+        folder: folder.clone(),
+    });
+    let preparations = [(NodeId::B, &cores.b), (NodeId::A, &cores.a)];
+    let datagram_bytes = datagram_bytes(mtu);
+    let server = Spec::Serve(Serve {
+        test,
+        folder: folder.clone(),
+        port: PORT,
+        datagram_bytes,
+    });
+    let client = Spec::Receive(Receive {
+        test,
+        folder,
+        server: SocketAddrV4::new(target, PORT),
+        first_port: FIRST_PORT,
+    });
+    let (marker, datagram_bytes) = match test.transport {
+        VideoTransport::Rtp => (RTP_MARKER.to_vec(), Some(datagram_bytes.into())),
+        // Of a compressed video in TCP no bytes are known.
+        VideoTransport::Http => (Vec::new(), None),
+    };
+    Ok(Commands {
+        cores: cores.clone(),
+        preparations: preparations
+            .map(|(node, cores)| Preparation {
+                node,
+                program: program(&prepare, cores, Ready::Started),
+            })
+            .into(),
+        baseline: None,
+        servers: vec![program(&server, &cores.b, Ready::Listening(PORT))],
+        clients: vec![program(&client, &cores.a, Ready::Started)],
+        parameters: ToolParameters {
+            datagram_bytes,
+            ..ToolParameters::default()
+        },
+        timing: Timing::of_video(&test),
+        marker,
+    })
+}
+
+fn program(spec: &Spec, cores: &[u16], ready: Ready) -> Program {
+    Program {
+        cores: cores.to_vec(),
+        ready,
+        ..sub_command(SUB_COMMAND, spec)
+    }
+}
+
+/// The words of a program that plays a part, for people and the journal. `None` for other programs.
+pub(super) fn words(program: &Program) -> Option<Vec<String>> {
+    let words = ["cipherbench", SUB_COMMAND, "<<<", program.stdin.trim_end()];
+    let is_own = program.argv == [THIS_PROGRAM, SUB_COMMAND];
+    is_own.then(|| words.map(str::to_owned).to_vec())
+}

@@ -1,0 +1,119 @@
+//! Trials of video with real players, every check passing, and with losses on the path.
+
+use crate::frames::passes;
+use crate::impaired::{counted, counts, impaired_lab};
+use crate::trials::{TestLab, cell, encrypting};
+use campaign::plan::{Adapter, Cell, Measurement, Player, VideoTest, VideoTransport};
+use impair::{Impairment, Loss, Profile};
+use journal::record::{FramesSeen, RtpCounts, VideoResult};
+use std::process::ExitCode;
+
+/// All tests by name.
+pub(crate) const ALL: [(&str, fn()); 2] = [
+    (
+        "players_show_the_whole_clip_over_rtp_and_http",
+        players_show_the_whole_clip_over_rtp_and_http,
+    ),
+    (
+        "as_many_packets_are_missing_as_the_path_lost",
+        as_many_packets_are_missing_as_the_path_lost,
+    ),
+];
+
+/// The program on the stations.
+pub(crate) fn play() -> ExitCode {
+    let spec = std::io::read_to_string(std::io::stdin()).unwrap();
+    match video::play(&spec, std::io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn video_cell(adapter: Adapter, player: Player, transport: VideoTransport) -> Cell {
+    let test = VideoTest {
+        player,
+        transport,
+        streams: 2,
+        rate_bps: 1_000_000,
+        duration_ns: 1_000_000_000,
+        ..VideoTest::default()
+    };
+    cell(adapter, 1, true, Measurement::Video(test))
+}
+
+/// Frames expected, shown and damaged.
+fn frames(found: &VideoResult) -> [u64; 3] {
+    let of = |count: fn(&FramesSeen) -> u64| found.sum(|stream| count(&stream.frames));
+    [of(|it| it.expected), of(|it| it.shown), of(|it| it.damaged)]
+}
+
+fn packets(found: &VideoResult, count: fn(&RtpCounts) -> u64) -> u64 {
+    found.sum(|stream| count(&stream.rtp.unwrap()))
+}
+
+fn players_show_the_whole_clip_over_rtp_and_http() {
+    let mut lab = TestLab::build();
+    let over_rtp = video_cell(encrypting(), Player::Vlc, VideoTransport::Rtp);
+    let over_http = video_cell(Adapter::Direct, Player::Ffmpeg, VideoTransport::Http);
+    for cell in [over_rtp, over_http] {
+        let measured = lab.measured(&cell);
+        let found = measured.video().unwrap();
+        assert_eq!(frames(found), [50, 50, 0], "{found:#?}");
+        for name in ["video-decoded", "players-kept-up", "cipher-link-amount"] {
+            assert!(passes(&measured, name), "{name}");
+        }
+        match &cell.measurement {
+            Measurement::Video(test) if test.transport == VideoTransport::Rtp => {
+                assert_eq!(packets(found, |rtp| rtp.lost + rtp.duplicated), 0);
+                assert!(packets(found, |rtp| rtp.received) > 500, "{found:#?}");
+            }
+            _ => assert!(found.streams.iter().all(|stream| stream.rtp.is_none())),
+        }
+        assert!(measured.cpu.station_a_ns > 0, "{:?}", measured.cpu);
+    }
+}
+
+/// Every packet that the receiver misses is one that the path says it lost.
+fn as_many_packets_are_missing_as_the_path_lost() {
+    let mut lab = impaired_lab();
+    let profile = Profile {
+        name: "test".to_owned(),
+        b_to_a: Impairment {
+            loss: Some(Loss::Random { ppm: 20_000 }),
+            ..Impairment::default()
+        },
+        ..Profile::none()
+    };
+    let cell = Cell {
+        impair: Some(profile),
+        ..video_cell(Adapter::Direct, Player::Ffmpeg, VideoTransport::Rtp)
+    };
+    let measured = counted(&mut lab, &cell);
+    let found = measured.video().unwrap();
+    let path = counts(&measured).b_to_a;
+    let [sent, lost] = [
+        packets(found, |rtp| rtp.sent),
+        packets(found, |rtp| rtp.lost),
+    ];
+    assert!(lost > 0, "{found:#?}");
+    // What else the path carried to A, such as acknowledgements, may have been lost too.
+    let others = path.received - sent;
+    assert!(others < 64, "{path:?}");
+    assert!(
+        (lost..=lost + others).contains(&path.lost_by_model),
+        "{lost} lost, {path:?}"
+    );
+    let [expected, shown, damaged] = frames(found);
+    assert!(damaged > 0 || shown < expected, "{found:#?}");
+    let psnr = found
+        .streams
+        .iter()
+        .filter_map(|it| it.frames.psnr_least_millidb);
+    assert!(
+        psnr.into_iter().all(|psnr| (3_000..70_000).contains(&psnr)),
+        "{found:#?}"
+    );
+}

@@ -1,0 +1,99 @@
+//! Raw frames, as ffmpeg and VLC write them.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, BufRead, BufReader, Read};
+
+const HEADER_BYTES_MAX: u64 = 256;
+
+/// Raw frames of planar 4:2:0 in the form of `yuv4mpegpipe`, which ffmpeg and VLC write.
+pub(crate) struct Frames<R> {
+    from: BufReader<R>,
+    frame: Vec<u8>,
+}
+
+impl<R: Read> Frames<R> {
+    pub(crate) fn new(from: R) -> Self {
+        Self {
+            from: BufReader::new(from),
+            frame: Vec::new(),
+        }
+    }
+
+    /// The next frame; `None` at the end, also within a frame: the player was stopped.
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        if self.frame.is_empty() {
+            let header = self.line()?;
+            if header.is_empty() {
+                return Ok(None);
+            }
+            let bytes = frame_bytes(&header);
+            let bytes = bytes.ok_or_else(|| invalid(format!("`{header}` is no size of frames")))?;
+            self.frame = vec![0; bytes];
+        }
+        let line = self.line()?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        if !line.starts_with("FRAME") {
+            return Err(invalid(format!("`{line}` is no beginning of a frame")));
+        }
+        match self.from.read_exact(&mut self.frame) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+            Ok(()) => Ok(Some(&self.frame)),
+        }
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        let mut from = (&mut self.from).take(HEADER_BYTES_MAX);
+        from.read_until(b'\n', &mut line)?;
+        Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+    }
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn frame_bytes(header: &str) -> Option<usize> {
+    let of = |letter: char| {
+        let words = header.split(' ');
+        let mut values = words.filter_map(|word| word.strip_prefix(letter)?.parse::<usize>().ok());
+        values.next()
+    };
+    let pixels = of('W')?.checked_mul(of('H')?)?;
+    (pixels > 0).then_some(pixels / 2 * 3)
+}
+
+/// Hash of a frame, the same in all programs of this version.
+pub(crate) fn hash(frame: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(frame);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_as_ffmpeg_and_as_vlc_write_them() {
+        for header in ["YUV4MPEG2 W4 H2 F25:1 Ip", "I420 W4 H2 F25:1 Ip A1:1"] {
+            let mut bytes = format!("{header}\n").into_bytes();
+            for fill in [1, 2] {
+                bytes.extend_from_slice(b"FRAME\n");
+                bytes.extend_from_slice(&[fill; 12]);
+            }
+            bytes.extend_from_slice(b"FRAME\ncut");
+            let mut frames = Frames::new(&bytes[..]);
+            assert_eq!(frames.next().unwrap(), Some(&[1; 12][..]));
+            assert_eq!(frames.next().unwrap(), Some(&[2; 12][..]));
+            assert_eq!(frames.next().unwrap(), None);
+        }
+        assert_eq!(Frames::new(&b""[..]).next().unwrap(), None);
+        for bytes in [&b"no size\nFRAME\n"[..], b"x W4 H2\nother\n"] {
+            assert!(Frames::new(bytes).next().is_err());
+        }
+    }
+}

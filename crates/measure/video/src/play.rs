@@ -1,0 +1,22 @@
+//! A part in a trial as a program plays it: a spec in, a report out.
+
+use crate::clip::prepare;
+use crate::error::VideoError;
+use crate::receive::receive;
+use crate::serve::serve;
+use crate::spec::Spec;
+use std::io::Write;
+
+/// Plays the part that a spec in JSON asks for. What it reports is one line of JSON: a
+/// [`Prepared`](crate::Prepared), or a [`VideoResult`](journal::record::VideoResult).
+///
+/// # Errors
+/// [`VideoError`].
+pub fn play(spec: &str, mut report: impl Write) -> Result<(), VideoError> {
+    let line = match serde_json::from_str(spec)? {
+        Spec::Prepare(spec) => serde_json::to_string(&prepare(&spec)?)?,
+        Spec::Serve(spec) => return serve(&spec),
+        Spec::Receive(spec) => serde_json::to_string(&receive(&spec)?)?,
+    };
+    writeln!(report, "{line}").map_err(VideoError::system("write the report"))
+}

@@ -1,0 +1,176 @@
+//! Players: ffmpeg and VLC, which write the frames that they show to a pipe.
+//!
+//! VLC refuses to run as root. So it runs as `nobody`, in whose name the pipe and a home folder
+//! are; it has neither more rights nor another network than this program.
+
+use crate::clip::{RAW_FRAMES, ffmpeg};
+use crate::error::VideoError;
+use campaign::plan::{Player, VideoTest, VideoTransport};
+use nix::unistd::{Gid, Uid, User, chown, fchown};
+use std::fs::{self, File};
+use std::io::{self, PipeReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long ffmpeg looks at a stream before it shows it, in microseconds; its default of five
+/// seconds for transport streams would delay a live one by as much.
+const ANALYZE_US: &str = "1000000";
+/// `nobody` where the system has no such user.
+const NOBODY: u32 = 65_534;
+/// Time for a player to open its port.
+const BOUND_LIMIT: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_millis(10);
+
+/// A running player; killed on drop.
+pub(crate) struct Playing {
+    pub(crate) child: Child,
+    log: PathBuf,
+}
+
+/// Starts the player of one stream, whose source is on this port of the loopback interface.
+/// `path` is that of the clip over HTTP. Returns where its frames are read.
+pub(crate) fn start(
+    test: &VideoTest,
+    folder: &Path,
+    path: &str,
+    port: u16,
+) -> Result<(Playing, PipeReader), VideoError> {
+    let (frames, write) = io::pipe().map_err(VideoError::system("make a pipe"))?;
+    let log = folder.join(format!("player-{port}.log"));
+    let words = File::create(&log).map_err(VideoError::file("create", &log))?;
+    let mut command = match test.player {
+        Player::Ffmpeg => of_ffmpeg(test.transport, folder, path, port)?,
+        Player::Vlc => {
+            let prepared = prepare_vlc(folder, &write);
+            let (user, home) =
+                prepared.map_err(VideoError::system("prepare VLC's pipe and home"))?;
+            let mut command = of_vlc(test.transport, path, port);
+            command.uid(user.0.as_raw()).gid(user.1.as_raw());
+            command.env("HOME", home);
+            command
+        }
+    };
+    let program = test.player.program();
+    let started = command.stdout(write).stderr(words).spawn();
+    let child = started.map_err(|error| match error.raw_os_error().map(nix::Error::from_raw) {
+        Some(nix::Error::EINVAL | nix::Error::EPERM) => VideoError::system(format!(
+            "start {program} as `nobody`, and VLC refuses to run as root: run as root instead of in a user namespace, \
+             or measure `player: ffmpeg`"
+        ))(error),
+        _ => VideoError::system(format!("start {program}"))(error),
+    })?;
+    let mut playing = Playing { child, log };
+    if test.transport == VideoTransport::Rtp {
+        playing.await_bound(port)?;
+    }
+    Ok((playing, frames))
+}
+
+fn of_ffmpeg(
+    transport: VideoTransport,
+    folder: &Path,
+    path: &str,
+    port: u16,
+) -> Result<Command, VideoError> {
+    let mut command = ffmpeg("warning");
+    command.args(["-analyzeduration", ANALYZE_US]);
+    match transport {
+        VideoTransport::Rtp => {
+            // Opened by its URL, ffmpeg looks at one packet first and closes the port meanwhile.
+            let description = folder.join(format!("{port}.sdp"));
+            let text = format!(
+                "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=-\nc=IN IP4 127.0.0.1\nt=0 0\nm=video {port} RTP/AVP 33\n"
+            );
+            let written = fs::write(&description, text);
+            written.map_err(VideoError::file("write", &description))?;
+            command.args(["-protocol_whitelist", "file,rtp,udp", "-i"]);
+            command.arg(description);
+        }
+        VideoTransport::Http => {
+            // At the rate of the clip's own clock, as one watches it.
+            command.args(["-re", "-i", &url(path, port)]);
+        }
+    }
+    command.args(RAW_FRAMES);
+    Ok(command)
+}
+
+fn of_vlc(transport: VideoTransport, path: &str, port: u16) -> Command {
+    let mut command = Command::new("cvlc");
+    command.args(["--no-audio", "--no-spu", "--no-osd", "--no-dbus"]);
+    command.args(["--no-video-title-show", "--play-and-exit"]);
+    // The output module that writes each frame when it is to be seen.
+    command.args(["--vout=yuv", "--yuv-file=/dev/stdout"]);
+    command.arg(match transport {
+        VideoTransport::Rtp => format!("rtp://127.0.0.1:{port}"),
+        VideoTransport::Http => url(path, port),
+    });
+    command.stdin(Stdio::null());
+    command
+}
+
+fn url(path: &str, port: u16) -> String {
+    format!("http://127.0.0.1:{port}/{path}")
+}
+
+/// Gives the pipe to VLC's user, and makes a home for it.
+fn prepare_vlc(folder: &Path, pipe: &io::PipeWriter) -> io::Result<((Uid, Gid), PathBuf)> {
+    let nobody = User::from_name("nobody").ok().flatten();
+    let of_number = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    let (uid, gid) = nobody.map_or(of_number, |user| (user.uid, user.gid));
+    let home = folder.join("home");
+    fs::create_dir_all(&home)?;
+    chown(&home, Some(uid), Some(gid))?;
+    fchown(pipe, Some(uid), Some(gid))?;
+    Ok(((uid, gid), home))
+}
+
+impl Playing {
+    /// Waits until the player receives on its port.
+    fn await_bound(&mut self, port: u16) -> Result<(), VideoError> {
+        let begun = Instant::now();
+        while begun.elapsed() < BOUND_LIMIT {
+            let sockets = fs::read_to_string("/proc/net/udp");
+            let sockets = sockets.map_err(VideoError::system("read /proc/net/udp"))?;
+            if is_bound(&sockets, port) {
+                return Ok(());
+            }
+            // The result then says that it showed nothing.
+            if self.has_ended() {
+                return Ok(());
+            }
+            std::thread::sleep(STEP);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends the player. Returns what it printed.
+    pub(crate) fn end(mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        // Fails if it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a socket of this list of the kernel's has the port.
+fn is_bound(sockets: &str, port: u16) -> bool {
+    let end = format!(":{port:04X}");
+    let locals = sockets
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1));
+    locals.into_iter().any(|local| local.ends_with(&end))
+}

@@ -1,0 +1,172 @@
+//! The server: ffmpeg that streams over RTP, or Python's server of files.
+
+use crate::clip::{self, ffmpeg};
+use crate::error::VideoError;
+use crate::relay;
+use crate::rtp::{Packet, late};
+use crate::spec::Serve;
+use campaign::plan::VideoTransport;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// [`RTP_MARKER`](crate::RTP_MARKER) without its last byte.
+const SSRC: u32 = u32::from_be_bytes(*b"0123");
+
+/// What the receiver asks for: streams to these ports of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ask {
+    pub(crate) ports: Vec<u16>,
+}
+
+/// What the server sent, once all streams have ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SenderReport {
+    pub(crate) streams: Vec<SentStream>,
+}
+
+/// What the server sent of one stream.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct SentStream {
+    /// The first packet's sequence number.
+    pub(crate) first: u16,
+    /// Packets sent, those that ffmpeg sent and the relay lost included.
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// Packets that this station lost.
+    pub(crate) lost: u64,
+    /// Packets that were late already here.
+    pub(crate) late: u64,
+}
+
+/// Serves as specified.
+pub(crate) fn serve(spec: &Serve) -> Result<(), VideoError> {
+    match spec.test.transport {
+        VideoTransport::Rtp => stream(spec),
+        VideoTransport::Http => files(spec),
+    }
+}
+
+/// Becomes the server of files; returns only an error.
+fn files(spec: &Serve) -> Result<(), VideoError> {
+    let mut server = Command::new("python3");
+    server
+        .args(["-m", "http.server", "--protocol", "HTTP/1.1", "--directory"])
+        .arg(&spec.folder)
+        .arg(spec.port.to_string())
+        // It logs each request there.
+        .stderr(Stdio::null());
+    Err(VideoError::system("start python3")(server.exec()))
+}
+
+/// Streams to the first receiver that asks, and reports to it.
+fn stream(spec: &Serve) -> Result<(), VideoError> {
+    let talk = |error| VideoError::system("talk to the receiver")(error);
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, spec.port)).map_err(talk)?;
+    let (mut receiver, from) = listener.accept().map_err(talk)?;
+    let mut line = String::new();
+    let mut lines = BufReader::new(receiver.try_clone().map_err(talk)?);
+    lines.read_line(&mut line).map_err(talk)?;
+    let ask: Ask = serde_json::from_str(&line)?;
+    let streams = std::thread::scope(|scope| {
+        let streams =
+            ask.ports.iter().enumerate().map(|(number, &port)| {
+                scope.spawn(move || one_stream(spec, number, from.ip(), port))
+            });
+        let streams: Vec<_> = streams.collect();
+        let ended = streams.into_iter().map(|stream| {
+            let ended = stream.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        ended.collect::<Result<Vec<_>, _>>()
+    })?;
+    let report = serde_json::to_string(&SenderReport { streams })?;
+    writeln!(receiver, "{report}").map_err(talk)
+}
+
+/// Has ffmpeg send one stream to this program, which passes it on and counts.
+fn one_stream(
+    spec: &Serve,
+    number: usize,
+    receiver: IpAddr,
+    port: u16,
+) -> Result<SentStream, VideoError> {
+    let from = relay::socket(Ipv4Addr::LOCALHOST, 0)?;
+    let own = from.local_addr();
+    let own = own.map_err(VideoError::system("read a socket's port"))?;
+    let log = spec.folder.join(format!("sender-{number}.log"));
+    let written = File::create(&log).map_err(VideoError::file("create", &log))?;
+    let mut command = ffmpeg("error");
+    command
+        // At the rate of the clip's own clock.
+        .args(["-re", "-i"])
+        .arg(spec.folder.join(clip::name(&spec.test)))
+        .args(["-c", "copy", "-f", "rtp_mpegts", "-rtp_muxer_options"])
+        .arg(format!("rtpflags=skip_rtcp:ssrc={SSRC}"))
+        .arg(format!("rtp://{own}?pkt_size={}", spec.datagram_bytes))
+        .stdout(Stdio::null())
+        .stderr(written);
+    let started = command.spawn();
+    let mut child = started.map_err(VideoError::system("start ffmpeg"))?;
+    let mut ended = None;
+    let passed = relay::datagrams(
+        &from,
+        SocketAddr::new(receiver, port),
+        Instant::now(),
+        || {
+            ended = child.try_wait().transpose();
+            ended.is_some()
+        },
+    );
+    let status = match ended {
+        Some(ended) => ended,
+        None => {
+            let _ = child.kill();
+            child.wait()
+        }
+    };
+    let passed = passed.map_err(VideoError::system("send a stream"))?;
+    let status = status.map_err(VideoError::system("wait for ffmpeg"))?;
+    if !status.success() {
+        let words = std::fs::read_to_string(&log).unwrap_or_default();
+        return Err(VideoError::Clip {
+            what: "send the clip",
+            words: words.trim().to_owned(),
+        });
+    }
+    Ok(sent(&passed))
+}
+
+/// What ffmpeg sent: in order, so only this program's socket can lose packets.
+fn sent(passed: &[Packet]) -> SentStream {
+    let Some(first) = passed.first() else {
+        return SentStream::default();
+    };
+    let gaps = passed.windows(2).map(|pair| {
+        let step = pair[1].sequence.wrapping_sub(pair[0].sequence);
+        u64::from(step.saturating_sub(1))
+    });
+    let lost: u64 = gaps.sum();
+    SentStream {
+        first: first.sequence,
+        packets: passed.len() as u64 + lost,
+        bytes: passed.iter().map(|packet| packet.bytes).sum(),
+        lost,
+        late: late(passed),
+    }
+}
+
+/// Reads the report of the server.
+pub(crate) fn read_report(from: impl io::Read) -> Result<SenderReport, VideoError> {
+    let mut line = String::new();
+    let read = BufReader::new(from).read_line(&mut line);
+    read.map_err(VideoError::system("wait for the end of the streams"))?;
+    if line.is_empty() {
+        return Err(VideoError::NoReport);
+    }
+    Ok(serde_json::from_str(&line)?)
+}
