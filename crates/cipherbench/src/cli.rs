@@ -117,6 +117,12 @@ pub(crate) enum Command {
     /// received and showed as one line of JSON.
     #[command(hide = true)]
     Video,
+    /// Capture frames of an interface as the JSON on standard input specifies
+    ///
+    /// A run starts it on the nodes of its lab. It prints `ready` and captures; SIGTERM ends it.
+    /// Then it writes its file and prints its counts as one line of JSON.
+    #[command(hide = true)]
+    Capture,
     /// Use a crypto device as the JSON on standard input specifies
     ///
     /// A run starts it, so that a crash of a driver affects no other process. It prints its results

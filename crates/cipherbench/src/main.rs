@@ -40,6 +40,7 @@ fn main() -> Exit {
         Command::Http => command::http::http(),
         Command::Video => command::video::video(),
         Command::Impair => command::impair::impair(),
+        Command::Capture => command::capture::capture(),
         Command::Device => command::device::device(),
     };
     result.unwrap_or_else(|failure| {

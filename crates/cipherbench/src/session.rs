@@ -122,7 +122,7 @@ impl Session {
     ) -> Result<Exit, Failure> {
         let mut done = done.clone();
         let conclusion = loop {
-            let conclusion = self.measure(plan, &done, &mut writer, options)?;
+            let conclusion = self.measure(plan, &done, (&mut writer, dir), options)?;
             let Conclusion::LabLost { reason, trial } = &conclusion else {
                 break conclusion;
             };
@@ -159,14 +159,17 @@ impl Session {
         &mut self,
         plan: &Plan,
         done: &Done,
-        writer: &mut Writer,
+        (writer, dir): (&mut Writer, &Path),
         options: &cli::Output,
     ) -> Result<Conclusion, Failure> {
         let mut watch = Watch::new(options.quiet);
         let mut on_bench;
         let measurer: &mut dyn Measurer = match &mut self.place {
             Place::Namespaces(lab) => {
-                on_bench = OnBench { bench: &mut **lab };
+                on_bench = OnBench {
+                    bench: &mut **lab,
+                    folder: Some(dir),
+                };
                 &mut on_bench
             }
             Place::Memory(in_memory) => in_memory,

@@ -22,7 +22,9 @@ pub use open::{
     AnyReceiver, AnySender, FramePortError, Opened, open_outgoing, open_prompt_receivers,
     open_receivers, open_senders,
 };
-pub use packet::{OutgoingReceiver, PacketReceiver, PacketSender, PromptReceiver};
+pub use packet::{
+    OutgoingReceiver, PacketReceiver, PacketSender, PromptReceiver, Tap, TapFrame, TapSettings,
+};
 pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
 pub use wanted::{Beside, OpenFrames};

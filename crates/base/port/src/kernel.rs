@@ -220,6 +220,28 @@ pub(crate) fn set_option<T: Plain>(
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, bytes, length) }).map(drop)
 }
 
+/// An instruction of a socket's filter (classic BPF).
+pub(crate) const fn filter_step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+/// Sets a socket's filter.
+pub(crate) fn attach_filter<const N: usize>(
+    socket: &OwnedFd,
+    mut filter: [libc::sock_filter; N],
+) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: N as libc::c_ushort,
+        filter: filter.as_mut_ptr(),
+    };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
 /// Sets the size of a socket's send buffer: beyond the system's limit if the process may do that,
 /// otherwise up to it.
 pub(crate) fn set_send_buffer(socket: &impl AsRawFd, bytes: libc::c_int) -> io::Result<()> {

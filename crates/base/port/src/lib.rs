@@ -32,13 +32,13 @@ pub use frame::{
     AnyReceiver, AnySender, Beside, FRAME_SLOT_BYTES, FrameClearPort, FramePortError,
     FramePortKind, FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver,
     MemoryFrameSender, OpenFrames, Opened, OutgoingReceiver, PacketReceiver, PacketSender,
-    PromptReceiver, SocketReceiver, SocketSender, Swallow, XdpAttach, XdpMemory, XdpMode,
-    XdpReceiver, XdpSender, memory_frame_pair, open_outgoing, open_prompt_receivers,
-    open_receivers, open_senders,
+    PromptReceiver, SocketReceiver, SocketSender, Swallow, Tap, TapFrame, TapSettings, XdpAttach,
+    XdpMemory, XdpMode, XdpReceiver, XdpSender, memory_frame_pair, open_outgoing,
+    open_prompt_receivers, open_receivers, open_senders,
 };
 pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};
-pub use priority::run_in_real_time;
+pub use priority::{run_in_real_time, run_when_idle};
 pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;

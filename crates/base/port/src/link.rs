@@ -20,7 +20,7 @@
 
 mod receive;
 mod send;
-mod vlan;
+pub(crate) mod vlan;
 
 use crate::frame::DropCaptured;
 use crate::kernel::{self, ErrorWatch, Interface};

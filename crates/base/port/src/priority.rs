@@ -1,4 +1,4 @@
-//! The scheduling priority of a thread that must keep times.
+//! The scheduling priority of a thread that must keep times, and of one that must not disturb.
 
 use crate::kernel;
 use std::io;
@@ -14,4 +14,16 @@ pub fn run_in_real_time() -> io::Result<()> {
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the parameters outlive the call; 0 is the calling thread.
     kernel::check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+}
+
+/// Lets the calling thread run only on a core that no ordinary one has work for: SCHED_IDLE
+/// (sched(7)). Threads that it starts afterwards are the same.
+///
+/// # Errors
+/// The kernel's error; an ordinary process may always do this.
+pub fn run_when_idle() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters outlive the call; 0 is the calling thread.
+    kernel::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) })
+        .map(drop)
 }

@@ -1,6 +1,7 @@
 //! Campaign files: read, checked, and combined with a lab and a host into a plan.
 
 use crate::axis::CORES_MAX;
+use crate::capture;
 use crate::claim;
 use crate::dut;
 use crate::estimate;
@@ -8,13 +9,13 @@ use crate::expand::{self, Draft};
 use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
-use crate::plan::{Claim, ImpairProfile, LabKind, Measurement, Order, Plan, Published};
+use crate::plan::{Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, Published};
 use crate::published;
 use crate::trial::{self, Kind};
 use std::path::Path;
 use std::time::Duration;
 use units::human::counted;
-use yaml::{Document, Map, Mistake, Mistakes, Place, Reported};
+use yaml::{Document, Map, Mistake, Mistakes, Place, Reported, Spanned};
 
 /// Times that a cell may be measured.
 const REPEATS_DEFAULT: u32 = 3;
@@ -60,6 +61,7 @@ pub struct Campaign {
     drafts: Vec<Draft>,
     claims: Vec<Claim>,
     published: Vec<Published>,
+    capture: Option<Spanned<Capture>>,
 }
 
 /// A file that is a campaign or a lab.
@@ -174,6 +176,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         .optional("claims")
         .map(|node| Ok((node, claim::read_all(node)?)));
     let published = map.with_default("published", Vec::new(), published::read);
+    let capture = map.with_default("capture", None, capture::read);
     let order = match (order?, seed?) {
         (true, seed) => Order::Random {
             seed: seed.map(|seed| seed.value),
@@ -218,6 +221,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         drafts,
         claims,
         published,
+        capture: capture?,
         order,
         skips_missing_cores,
         repeats: repeats
@@ -364,6 +368,7 @@ impl Campaign {
                 .into_iter()
                 .for_each(&mut put);
         }
+        self.capture_elsewhere(lab).into_iter().for_each(&mut put);
         self.too_long().into_iter().for_each(&mut put);
         if let Some(mistakes) = Mistakes::new(mistakes) {
             return Err(mistakes);
@@ -388,6 +393,7 @@ impl Campaign {
             cells: cells.collect(),
             claims: self.claims.clone(),
             published: self.published.clone(),
+            capture: self.capture.as_ref().map(|capture| capture.value.clone()),
         })
     }
 
@@ -404,6 +410,17 @@ impl Campaign {
         let between_hosts = lab.plan().kind == LabKind::Hosts;
         let drafts = self.drafts.iter();
         drafts.filter(move |draft| !(between_hosts && draft.cell.calibration))
+    }
+
+    /// A capture needs the kernel of this machine, and writes its file here.
+    fn capture_elsewhere(&self, lab: &LabFile) -> Option<Mistake> {
+        let capture = self.capture.as_ref()?;
+        (lab.plan().kind != LabKind::Namespaces).then(|| {
+            capture.place.mistake(
+                "only a lab of namespaces on this machine captures frames",
+                "remove `capture`, or use a lab of kind `namespaces`: `--lab namespaces`",
+            )
+        })
     }
 
     fn too_long(&self) -> Option<Mistake> {

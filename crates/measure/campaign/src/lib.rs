@@ -18,6 +18,7 @@
 
 mod adapter;
 mod axis;
+mod capture;
 mod check;
 mod claim;
 mod device;

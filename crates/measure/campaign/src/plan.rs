@@ -6,6 +6,7 @@
 
 mod axis;
 mod cables;
+mod capture;
 mod cell;
 mod claim;
 mod device;
@@ -28,6 +29,7 @@ mod video;
 pub use crate::adapter::*;
 pub use axis::{Axis, Column, Coordinate};
 pub use cables::Cables;
+pub use capture::{Capture, CapturePoint, Keep};
 pub use cell::Cell;
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
 pub use device::{
@@ -82,6 +84,9 @@ pub struct Plan {
     /// Published figures of other systems, to be printed beside the figures of these cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// What each trial captures; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
 }
 
 impl Plan {

@@ -235,6 +235,9 @@ fn heading(plan: &Plan) -> String {
             counted(cells * u64::from(plan.repeats), "trial"),
         ),
     );
+    if let Some(capture) = &plan.capture {
+        line(&mut text, &format!("capture: {}", capture.in_words()));
+    }
     match plan.order {
         Order::File => line(&mut text, "order: that of the file"),
         Order::Random { seed: Some(seed) } => {

@@ -2,6 +2,7 @@
 //!
 //! Counts and times stay integers; `stats` computes rates. Keys end in their unit.
 
+mod captured;
 mod check;
 mod device;
 mod disturbed;
@@ -20,6 +21,7 @@ mod tool;
 mod topology;
 mod video;
 
+pub use captured::{CaptureContents, Captured, LengthCount, ProtocolCount};
 pub use check::{Check, Explanation, in_brief};
 pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,

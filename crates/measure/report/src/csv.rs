@@ -4,6 +4,7 @@
 //! documentation (`docs/schema/results-csv.md`) come from the lists that [`columns`] joins; those
 //! of axes are declared with the axes.
 
+mod captures;
 mod claims;
 mod compared;
 mod device;
@@ -320,6 +321,7 @@ fn columns() -> Vec<Column> {
         .chain(declared(device::COLUMNS))
         .chain(declared(compared::COLUMNS))
         .chain(declared(claims::COLUMNS))
+        .chain(declared(captures::COLUMNS))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 //!
 //! To add a section: a file in `sections/` with its [`Section`], and its line in [`SECTIONS`].
 
+mod captures;
 mod claims;
 mod closing;
 mod cpu;
@@ -75,6 +76,7 @@ const SECTIONS: &[Section] = &[
     disturbed::HOSTILE,
     soak::SECTION,
     monitored::SECTION,
+    captures::SECTION,
     tools::SECTION,
     published::SECTION,
     tester::SECTION,

@@ -73,6 +73,8 @@ pub(crate) enum Kind {
     Plain,
     /// A word that is never broken.
     Term,
+    /// The path of a file, from the run's folder.
+    File,
     /// Derived from other figures.
     Derived,
     /// Why there is no figure.
@@ -255,6 +257,10 @@ impl Cell {
 
     pub(crate) fn term(text: impl Into<String>) -> Self {
         Self::of(Kind::Term, text)
+    }
+
+    pub(crate) fn file(path: impl Into<String>) -> Self {
+        Self::of(Kind::File, path)
     }
 
     pub(crate) fn derived(text: impl Into<String>) -> Self {

@@ -15,6 +15,7 @@
 
 mod bands;
 mod bulk;
+mod captures;
 mod ceiling;
 mod cell;
 mod change;
@@ -55,6 +56,7 @@ mod warning;
 
 pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
 pub use bulk::{Bulk, BulkDirection, CpuResult, Datagrams};
+pub use captures::TrialCapture;
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
 pub use change::{Change, Pairing, simultaneous_alpha};
 pub use claims::{ClaimResult, ClaimVerdict};
@@ -71,8 +73,8 @@ pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use frames::{
     BackToBackResult, CAPACITY_MIN_PROBES, Calibration, CleanRekeys, DesyncReport, DesyncResult,
-    DifferingReset, DirectionLoss, DisturbanceResult, DisturbedLoad, EventPlace, EventResult,
-    EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
+    DifferingReset, DirectionLatency, DirectionLoss, DisturbanceResult, DisturbedLoad, EventPlace,
+    EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
     HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates,
     LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed,
     RecoveryResult, RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult,
@@ -147,6 +149,8 @@ pub struct Results {
     pub device_series: Vec<DeviceSeries>,
     /// Crypto devices of one fatigue trial.
     pub fatigue_batches: Vec<FatigueBatch>,
+    /// Captures of the trials.
+    pub captures: Vec<TrialCapture>,
     /// Warnings about the figures, each with advice.
     pub warnings: Vec<Warning>,
 }
@@ -190,8 +194,11 @@ impl Results {
         warnings.extend(warning::tools_disagree(&tool_checks));
         let device_series = device::all_series(journal, &cells);
         warnings.extend(warning::device::warnings(&cells, &device_series));
+        let captures = captures::captures(journal);
+        warnings.extend(warning::captures::warnings(&captures));
         Self {
             progress,
+            captures,
             calibrations: frames::calibrations(&cells),
             mean_frame_rates: frames::mean_frame_rates(journal, &cells),
             suites: suites::matrices(journal),

@@ -3,6 +3,7 @@
 //! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in
 //! [`warnings`].
 
+pub(crate) mod captures;
 mod clock;
 pub(crate) mod device;
 mod directions;
@@ -173,6 +174,12 @@ pub enum WarningKind {
     NotTogether,
     /// A speed changed during its trial.
     UnsteadySpeed,
+    /// Frames were captured during a trial, which costs time.
+    Captured,
+    /// A capture lacks frames or its file.
+    CaptureIncomplete,
+    /// Keys of tunnels are in the run's folder.
+    SecretsKept,
 }
 
 pub(crate) fn warnings(

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod checkpoint;
 mod clock;
 pub mod command;

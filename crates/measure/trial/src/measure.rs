@@ -261,6 +261,7 @@ impl Attempt<'_> {
             cpu: readings.seen.cpu,
             evidence,
             monitored,
+            ..Measured::default()
         })
     }
 

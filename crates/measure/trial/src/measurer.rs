@@ -1,15 +1,17 @@
 //! The interface to labs that make trials, and the steps that trials on all labs share.
 
+use crate::capture::Captures;
 use crate::checkpoint::Checkpoint;
 use crate::clock::ClockWatch;
 use crate::cores::{Machine, Machines};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::{command, evidence};
-use campaign::plan::{Cell, Direction};
+use campaign::plan::{Capture, Cell, Direction};
 use journal::record::{LogicalCpu, Measured, Outcome, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
+use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A trial to make.
@@ -25,6 +27,10 @@ pub struct Trial<'a> {
     pub parameters: ToolParameters,
     /// Its checkpoints from before the run broke off, in order.
     pub checkpoints: &'a [Checkpoint],
+    /// What is captured beside it.
+    pub capture: Option<&'a Capture>,
+    /// The run's folder, where captures are written; `None`: there is no place for them.
+    pub folder: Option<&'a Path>,
 }
 
 /// Makes the trials of a plan: one implementation for each kind of lab.
@@ -130,7 +136,21 @@ pub(crate) fn with_dut(
     measure: impl FnOnce(&dyn Bench, &mut RunningDut) -> Result<(Measured, Option<String>), TrialError>,
 ) -> Result<Outcome, TrialError> {
     let mut dut = bench.start_dut(&trial.cell.dut, trial.links, direction)?;
+    let captures = Captures::begin(
+        &*bench,
+        (trial.cell, trial.repeat),
+        trial.capture.zip(trial.folder),
+        &dut,
+    );
     let result = measure(&*bench, &mut dut);
+    let recorded = captures.end(&*bench, &dut);
+    let result = match result {
+        Ok((mut measured, objection)) => {
+            recorded.add_to(&mut measured);
+            Ok((measured, objection))
+        }
+        Err(error) => Err(recorded.explain(error)),
+    };
     let stopped = bench.stop_dut(dut);
     match (result, stopped) {
         (Err(error), _) if error.is_interrupt() => Err(error),
@@ -172,6 +192,8 @@ impl<'a> Trial<'a> {
             links,
             parameters: command::parameters(cell),
             checkpoints: &[],
+            capture: None,
+            folder: None,
         }
     }
 }

@@ -8,11 +8,14 @@ use crate::reading::nodes;
 use campaign::plan::Measurement;
 use journal::record::{Outcome, TrialRecord};
 use lab::{Bench, Interrupt, LabError};
+use std::path::Path;
 
 /// Measures on a lab of stations, for example `NamespaceLab`.
 pub struct OnBench<'a> {
     /// The lab.
     pub bench: &'a mut dyn Bench,
+    /// The run's folder, where captures are written; `None`: nothing is captured.
+    pub folder: Option<&'a Path>,
 }
 
 impl Measurer for OnBench<'_> {
@@ -22,6 +25,10 @@ impl Measurer for OnBench<'_> {
         events: EventSink<'_>,
         interrupt: &Interrupt,
     ) -> Result<TrialRecord, LabError> {
+        let trial = &Trial {
+            folder: self.folder,
+            ..trial.clone()
+        };
         let record = record(trial, |words| match &trial.cell.measurement {
             Measurement::Frames(test) => {
                 frames::attempt(self.bench, (trial, test), events, interrupt, words)
@@ -44,7 +51,11 @@ pub fn measure(
     trial: &Trial<'_>,
     interrupt: &Interrupt,
 ) -> Result<TrialRecord, LabError> {
-    OnBench { bench }.measure(trial, &mut |_| (), interrupt)
+    OnBench {
+        bench,
+        folder: trial.folder,
+    }
+    .measure(trial, &mut |_| (), interrupt)
 }
 
 /// Checks that every station responds.

@@ -223,6 +223,8 @@ impl<E> Runner<'_, E> {
             links: links(self.plan, cell),
             parameters,
             checkpoints: &checkpoints,
+            capture: self.plan.capture.as_ref(),
+            folder: None,
         });
         if let Err(Stop::Lab(error)) = &measured
             && !matches!(error, LabError::Interrupted)

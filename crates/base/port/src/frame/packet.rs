@@ -1,15 +1,18 @@
 //! AF_PACKET: whole frames to and from an interface. Needs CAP_NET_RAW in the interface's network
 //! namespace.
 
+mod blocks;
 mod outgoing;
 mod prompt;
 mod receive;
 mod send;
+mod tap;
 
 pub use outgoing::OutgoingReceiver;
 pub use prompt::PromptReceiver;
 pub use receive::PacketReceiver;
 pub use send::PacketSender;
+pub use tap::{Tap, TapFrame, TapSettings};
 
 use crate::frame::FramePortStats;
 use crate::kernel;

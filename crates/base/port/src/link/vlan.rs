@@ -3,13 +3,13 @@
 use wire::vnet::{NEEDS_CSUM, VNET_HEADER_BYTES};
 
 /// Length of a tag.
-pub(super) const TAG_BYTES: usize = 4;
+pub(crate) const TAG_BYTES: usize = 4;
 /// Target and source address, in front of the tag.
-const ADDRESSES_BYTES: usize = 12;
+pub(crate) const ADDRESSES_BYTES: usize = 12;
 
 /// The tag in the kernel's metadata of the frame; `None` if there is none.
 #[inline]
-pub(super) const fn tag(status: u32, tci: u16, tpid: u16) -> Option<[u8; TAG_BYTES]> {
+pub(crate) const fn tag(status: u32, tci: u16, tpid: u16) -> Option<[u8; TAG_BYTES]> {
     if status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
     }

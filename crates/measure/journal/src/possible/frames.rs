@@ -206,6 +206,11 @@ fn of_latency(latency: &LatencyTrial, found: &mut Contradictions) {
             latency.frames
         )
     });
+    let each = latency.directions.iter();
+    let each: u64 = each.map(|one| of_histogram(one, found)).sum();
+    found.unless(latency.directions.is_empty() || each == counted, || {
+        format!("{counted} frames timed, but {each} in both directions")
+    });
     if let Some(reflection) = &latency.round_trip {
         of_histogram(&reflection.residence, found);
     }

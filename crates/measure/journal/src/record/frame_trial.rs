@@ -267,6 +267,10 @@ pub struct LatencyTrial {
     pub frames: u64,
     /// Frames by latency from the intended send time, in rising order.
     pub histogram: Vec<LatencyBucket>,
+    /// The same of each direction, from A to B, then from B to A; empty where one is loaded, for
+    /// round trips, and in older journals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directions: Vec<Vec<LatencyBucket>>,
     /// Delay variation of each loaded direction; empty where it was not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variation: Vec<DelayVariation>,

@@ -1,7 +1,7 @@
 //! The measurements of a trial: one kind of figures, with CPU time and evidence.
 
 use super::{
-    Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer,
+    Captured, Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer,
     VideoResult, at_most_one,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -20,6 +20,8 @@ pub struct Measured {
     /// What was read of devices and machines at an interval; empty where nothing was, and in older
     /// journals.
     pub monitored: Monitored,
+    /// Captures that ran beside the trial; empty where none did, and in older journals.
+    pub captures: Vec<Captured>,
 }
 
 /// The figures of a trial, by its kind.
@@ -115,6 +117,8 @@ struct Wire<'a> {
     evidence: Cow<'a, Evidence>,
     #[serde(default, skip_serializing_if = "is_unmonitored")]
     monitored: Cow<'a, Monitored>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    captures: Cow<'a, [Captured]>,
 }
 
 fn is_unmonitored(monitored: &Monitored) -> bool {
@@ -133,6 +137,7 @@ impl Serialize for Measured {
             cpu: self.cpu,
             evidence: Cow::Borrowed(&self.evidence),
             monitored: Cow::Borrowed(&self.monitored),
+            captures: Cow::Borrowed(&self.captures),
         };
         wire.serialize(serializer)
     }
@@ -160,6 +165,7 @@ impl<'de> Deserialize<'de> for Measured {
             cpu: wire.cpu,
             evidence: wire.evidence.into_owned(),
             monitored: wire.monitored.into_owned(),
+            captures: wire.captures.into_owned(),
         })
     }
 }

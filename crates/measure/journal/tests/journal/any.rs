@@ -11,7 +11,7 @@ use campaign::plan::PortKind;
 use evidence::evidence;
 use journal::Record;
 use journal::record::*;
-use monitored::monitored;
+use monitored::{captures, monitored};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -141,12 +141,13 @@ fn any_measured() -> impl Strategy<Value = Measured> {
             .prop_map(|found| Figures::Device(Box::new(found)))
             .boxed(),
     ];
-    let all = (figures, cpu(), evidence(), monitored());
-    all.prop_map(|(figures, cpu, evidence, monitored)| Measured {
+    let all = (figures, cpu(), evidence(), monitored(), captures());
+    all.prop_map(|(figures, cpu, evidence, monitored, captures)| Measured {
         figures,
         cpu,
         evidence,
         monitored,
+        captures,
     })
 }
 
@@ -570,6 +571,7 @@ fn frame_latency() -> impl Strategy<Value = LatencyTrial> {
                 percent,
                 load,
                 frames,
+                directions: vec![histogram.clone()],
                 histogram,
                 variation,
                 clocks: None,

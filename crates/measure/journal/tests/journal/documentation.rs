@@ -1,6 +1,6 @@
 //! `docs/journal.md` names every key that a journal can hold.
 
-use crate::fixture::{header, impaired, lost, monitored, tool_tests, trial};
+use crate::fixture::{capture, captured, header, impaired, lost, monitored, tool_tests, trial};
 use campaign::plan::{
     Adapter, BackToBack, BaseLoad, Criteria, Desync, Device, DeviceFault, DeviceKind, DeviceModel,
     DeviceTest, Devices, Direction, Disturbed, DriftBounds, Event, Fatigue, FrameTest, Goal,
@@ -72,6 +72,7 @@ fn records() -> Vec<Record> {
         cell.measurement = measurement;
         header.plan.cells.push(cell);
     }
+    header.plan.capture = Some(capture());
     header.plan.cells[0].impair = Some(impaired());
     let mut cell = header.plan.cells[0].clone();
     cell.dut.adapter = devices();
@@ -102,6 +103,7 @@ fn records() -> Vec<Record> {
             ..Cpu::default()
         },
         monitored: monitored(),
+        captures: vec![captured()],
     };
     let transfer = Transfer {
         datagrams: Some(Datagrams::default()),
@@ -336,6 +338,7 @@ fn frames() -> impl Iterator<Item = FrameResult> {
         }),
         latency: vec![LatencyTrial {
             histogram: vec![LatencyBucket::default()],
+            directions: vec![vec![LatencyBucket::default()]],
             variation: vec![DelayVariation {
                 ipdv: Some(Ipdv::default()),
                 ..DelayVariation::default()

@@ -1,9 +1,9 @@
 //! A small plan and records that fit it.
 
 use campaign::plan::{
-    Adapter, Addresses, Bound, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor, LabKind,
-    LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
-    RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
+    Adapter, Addresses, Bound, Capture, CapturePoint, Cell, Claim, ClaimUnit, Coordinate, Dut,
+    Encryptor, Keep, LabKind, LabPlan, Measurement, Order, Plan, Published, PublishedUnit,
+    RateBasis, RateDirection, RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
 };
 use impair::{Distribution, Impairment, Jitter, Loss, Queue, Rate, Reorder};
 use journal::Record;
@@ -75,6 +75,7 @@ pub(crate) fn header() -> Header {
                 }),
                 cells: vec![cell_id(0), cell_id(1)],
             }],
+            capture: None,
         },
     }
 }
@@ -140,6 +141,43 @@ pub(crate) fn trial(cell: usize, repeat: u32, outcome: Outcome) -> Record {
         commands: vec![vec!["iperf3".into(), "-c".into(), "10.3.0.2".into()]],
         outcome,
     }))
+}
+
+/// What a campaign captures.
+pub(crate) fn capture() -> Capture {
+    Capture {
+        at: vec![CapturePoint::Cipher],
+        keep: Keep::Sampled { one_in: 2 },
+        bytes_max: 1,
+        snap_bytes: 1,
+        secrets: true,
+        evidence: true,
+    }
+}
+
+/// A capture with every key.
+pub(crate) fn captured() -> Captured {
+    let length = LengthCount {
+        upto_bytes: 79,
+        frames: 1,
+    };
+    Captured {
+        at: CapturePoint::Cipher,
+        interface: "gw1/w0".into(),
+        file: Some("captures/x.pcapng".into()),
+        secrets: Some("captures/x.esp_sa".into()),
+        problem: Some("x".into()),
+        contents: CaptureContents {
+            protocols: vec![ProtocolCount {
+                path: "eth".into(),
+                frames: 1,
+                bytes: 60,
+            }],
+            lengths: vec![length],
+            commonest: vec![length],
+            ..CaptureContents::default()
+        },
+    }
 }
 
 /// Readings at an interval with every key.

@@ -200,6 +200,28 @@ pub(super) const COLUMNS: &[Declared] = &[
         text(slowest.max()?)
     }),
     (
+        "latency_a_to_b_p50_ns",
+        "median of the frames from A to B, where both directions were loaded",
+        |row| text(direction(row, 0)?.0?),
+    ),
+    ("latency_a_to_b_p99_ns", "99th percentile of these", |row| {
+        text(direction(row, 0)?.1?)
+    }),
+    ("latency_a_to_b_max_ns", "slowest of these", |row| {
+        text(direction(row, 0)?.2)
+    }),
+    (
+        "latency_b_to_a_p50_ns",
+        "median of the frames from B to A likewise",
+        |row| text(direction(row, 1)?.0?),
+    ),
+    ("latency_b_to_a_p99_ns", "99th percentile of these", |row| {
+        text(direction(row, 1)?.1?)
+    }),
+    ("latency_b_to_a_max_ns", "slowest of these", |row| {
+        text(direction(row, 1)?.2)
+    }),
+    (
         "pdv_p99_9_ns",
         "99.9th percentile of the delay less the smallest one (RFC 5481 PDV), of the direction that varies more; empty \
          below 1000 frames",
@@ -269,6 +291,16 @@ fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
         Figure::Segment(found, _) => Some(&found.histogram),
         _ => None,
     }
+}
+
+/// Median, 99th percentile and longest latency of one of two loaded directions.
+fn direction(row: &Context<'_>, at: usize) -> Option<(Option<u64>, Option<u64>, u64)> {
+    let Figure::Latency(found) = row.figure? else {
+        return None;
+    };
+    let own = found.directions.get(at)?;
+    let percentile = |per_mille| histogram_percentile(own, per_mille);
+    Some((percentile(500), percentile(990), own.last()?.upto_ns))
 }
 
 /// What was timed.

@@ -138,7 +138,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
         Kind::Word => class(column, right, Some("term word")),
         // A sentence reads from the left, in a column of figures too.
         Kind::Reason => class(column, false, Some("reason")),
-        Kind::Label | Kind::Repeated | Kind::Plain => class(column, right, None),
+        Kind::Label | Kind::Repeated | Kind::Plain | Kind::File => class(column, right, None),
     };
     html! {
         @match cell.kind {
@@ -155,6 +155,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
                     details.counters { summary { "Counters" } (rich(&cell.counters)) }
                 }
             },
+            Kind::File => td class=[class] { a href=(cell.text) { (cell.text) } },
             _ => td class=[class] {
                 // A figure may only be broken before a remark in brackets.
                 @match cell.text.split_once(" (").filter(|_| right) {

@@ -139,6 +139,7 @@ pub(super) const LATENCY: Section =
             }));
         }
         if !out.is_short() {
+            out.tables(tables::latency_directions(run));
             out.tables(joined("Delay variation", &sets, |set| {
                 tables::variation(run, set)
             }));

@@ -17,7 +17,7 @@ mod vendor;
 
 pub(crate) use calibration::calibration;
 pub(crate) use details::{bounds, goals, layers, verdicts};
-pub(crate) use directions::directions;
+pub(crate) use directions::{directions, latency_directions};
 pub(crate) use disturbed::{disturbed, exceptions, percent_name};
 pub(crate) use loads::{by_load, loads};
 pub(crate) use mrr::mrr;

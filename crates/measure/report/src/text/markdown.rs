@@ -145,6 +145,7 @@ fn cell(cell: &Cell) -> String {
     match cell.kind {
         Kind::Repeated => String::new(),
         Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.whole())),
+        Kind::File => format!("[{}]({})", escape(&cell.text), cell.text),
         Kind::Label | Kind::Plain | Kind::Term | Kind::Derived | Kind::Missing => {
             escape(&cell.text)
         }

@@ -151,7 +151,7 @@ impl Style {
             Kind::Derived => self.paint("36", text),
             Kind::Reason | Kind::Word => self.red(text),
             Kind::Missing => self.dim(text),
-            Kind::Label | Kind::Repeated | Kind::Plain | Kind::Term => text.to_owned(),
+            Kind::Label | Kind::Repeated | Kind::Plain | Kind::File | Kind::Term => text.to_owned(),
         }
     }
 }
@@ -431,7 +431,7 @@ fn natural_width(cell: &Cell, line: usize) -> usize {
     match cell.kind {
         Kind::Reason => width.min(REASON_WIDTH),
         Kind::Label | Kind::Repeated => width.min(line / 2),
-        Kind::Plain | Kind::Term | Kind::Derived | Kind::Word | Kind::Missing => width,
+        Kind::Plain | Kind::File | Kind::Term | Kind::Derived | Kind::Word | Kind::Missing => width,
     }
 }
 

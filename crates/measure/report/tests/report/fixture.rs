@@ -432,6 +432,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         order: campaign::plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
+        capture: None,
     }
 }
 

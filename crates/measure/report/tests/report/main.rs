@@ -8,6 +8,7 @@
 //! git diff crates/measure/report/tests/golden docs/schema
 //! ```
 
+mod captures;
 mod charts;
 mod compared;
 mod cycles;

@@ -230,13 +230,10 @@ fn sorted<'a>(event: &Event, repeats: &Repeats<'a>) -> (Vec<Trial<'a>>, Vec<Tria
 fn timed(found: &Trial<'_>) -> LatencyTrial {
     let histogram = found.disturbance.histogram.clone();
     LatencyTrial {
-        percent: None,
         load: found.trial.load,
         frames: histogram.iter().map(|bucket| bucket.frames).sum(),
         histogram,
-        variation: Vec::new(),
-        clocks: None,
-        round_trip: None,
+        ..LatencyTrial::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Repeats;
 use super::by_trial::LatencyByTrial;
+use crate::direction::DirectionName;
 use crate::estimate::{Estimate, Sample};
 use crate::latency::{Distribution, beyond_ppb};
 use campaign::plan::LatencyPath;
@@ -35,6 +36,9 @@ pub struct LoadLatency {
     pub p99_9_ns: Option<u64>,
     /// Largest.
     pub max_ns: u64,
+    /// The same of each direction where both are loaded, from A to B first; empty where one is, for
+    /// round trips, and in older journals.
+    pub directions: Vec<DirectionLatency>,
     /// Latency and delay variation with each trial as one value; `null` where delay variation was
     /// not measured.
     pub by_trial: Option<LatencyByTrial>,
@@ -54,6 +58,52 @@ pub struct LoadLatency {
     /// All repeats pooled: highest value of a bucket and frames in it, rising; for charts.
     #[serde(skip)]
     pub histogram: Vec<(u64, u64)>,
+}
+
+/// Latency of one of two loaded directions, over all repeats pooled, as in [`LoadLatency`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DirectionLatency {
+    /// The direction.
+    pub direction: DirectionName,
+    /// Frames that were timed.
+    pub frames: u64,
+    /// Smallest bucket with a frame.
+    pub min_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile.
+    pub p99_9_ns: Option<u64>,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+impl DirectionLatency {
+    /// Both directions; empty unless every trial has both, and each has a frame.
+    fn of(trials: &[Trial<'_>]) -> Vec<Self> {
+        if trials.iter().any(|(_, trial)| trial.directions.len() != 2) {
+            return Vec::new();
+        }
+        let both = DirectionName::BOTH.iter().enumerate();
+        let both = both.map(|(at, direction)| {
+            let histograms = trials.iter().map(|(_, trial)| &trial.directions[at]);
+            let all = pooled(histograms.flatten());
+            Some(Self {
+                direction: *direction,
+                frames: all.iter().map(|(_, frames)| frames).sum(),
+                min_ns: all.first()?.0,
+                p50_ns: percentile(&all, 500)?,
+                p90_ns: percentile(&all, 900),
+                p99_ns: percentile(&all, 990),
+                p99_9_ns: percentile(&all, 999),
+                max_ns: all.last()?.0,
+            })
+        });
+        both.collect::<Option<_>>().unwrap_or_default()
+    }
 }
 
 /// Times of frames at the reflector, from arrival until they were handed over for sending, by its
@@ -154,6 +204,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
         p99_ns,
         p99_9_ns: percentile(&all, 999),
         max_ns: all.last()?.0,
+        directions: DirectionLatency::of(trials),
         round_trip: RoundTrip::of(trials),
         clocks_within_ns: clocks.map(|clocks| clocks.within_ns).max(),
         p99_less_p50_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
@@ -195,6 +246,42 @@ fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use journal::record::{FrameResult, Reflection};
+
+    #[test]
+    fn two_loaded_directions_have_their_own_percentiles() {
+        let both = |there: &[(u64, u64)], back: &[(u64, u64)]| {
+            let histogram = |own: &[(u64, u64)]| trial(None, own).histogram;
+            LatencyTrial {
+                directions: vec![histogram(there), histogram(back)],
+                ..trial(None, &[there, back].concat())
+            }
+        };
+        let trials = [
+            both(&[(10, 3)], &[(50, 1), (900, 200)]),
+            both(&[(20, 4)], &[(50, 3)]),
+        ];
+        let found = result(None, &[(1, &trials[0]), (2, &trials[1])]).unwrap();
+        let [there, back] = &found.directions[..] else {
+            panic!("{:?}", found.directions);
+        };
+        assert_eq!((there.frames, there.p50_ns, there.max_ns), (7, 20, 20));
+        assert_eq!((there.p99_ns, there.direction), (None, DirectionName::AToB));
+        assert_eq!(
+            (back.min_ns, back.p50_ns, back.p99_ns),
+            (50, 900, Some(900))
+        );
+        assert_eq!(found.frames, there.frames + back.frames);
+        // One trial of an older journal, or a direction of which nothing arrived.
+        let older = trial(None, &[(10, 1)]);
+        assert!(
+            result(None, &[(1, &trials[0]), (2, &older)])
+                .unwrap()
+                .directions
+                .is_empty()
+        );
+        let silent = both(&[(10, 3)], &[]);
+        assert!(result(None, &[(1, &silent)]).unwrap().directions.is_empty());
+    }
 
     fn trial(percent: Option<u8>, buckets: &[(u64, u64)]) -> LatencyTrial {
         let bucket = |&(upto_ns, frames): &(u64, u64)| LatencyBucket { upto_ns, frames };

@@ -268,16 +268,13 @@ impl<'a> Segments<'a> {
             *sums.entry(bucket.upto_ns).or_default() += bucket.frames;
         }
         LatencyTrial {
-            percent: None,
             load: self.trials().next().map_or(0, |trial| trial.load),
             frames: sums.values().sum(),
             histogram: sums
                 .into_iter()
                 .map(|(upto_ns, frames)| LatencyBucket { upto_ns, frames })
                 .collect(),
-            variation: Vec::new(),
-            clocks: None,
-            round_trip: None,
+            ..LatencyTrial::default()
         }
     }
 

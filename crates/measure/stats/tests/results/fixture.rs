@@ -44,6 +44,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
             order: campaign::plan::Order::File,
             claims: Vec::new(),
             published: Vec::new(),
+            capture: None,
         },
     });
     journal.end = Some(End { at_unix_ns: 1 });

@@ -202,6 +202,8 @@ pub struct FrameRun {
     /// Frames by latency from the intended send time, one way or, if reflected, there and back;
     /// rising.
     pub latency: Vec<LatencyBucket>,
+    /// The same of each direction, if both are loaded and neither is reflected.
+    pub latency_each: Vec<Vec<LatencyBucket>>,
     /// The reflector's part in it, if the frames were reflected.
     pub reflection: Option<Reflection>,
     /// Delay variation of each direction, if the load asks for it.

@@ -237,6 +237,7 @@ impl FrameRun {
         let received = receiver.received.clone().unwrap_or_default();
         Self {
             trial: trial(load, sender, &sent, receiver, &received),
+            latency_each: Vec::new(),
             latency: buckets(&received.latency),
             reflection: receiver.reflected.as_ref().map(|reflected| Reflection {
                 residence: buckets(&reflected.residence),
@@ -287,6 +288,9 @@ impl FrameRun {
             (Some(one), Some(other)) => Some(one.or_worse(other)),
             (one, other) => one.or(other),
         };
+        if self.reflection.is_none() && other.reflection.is_none() {
+            self.latency_each = [self.each_latency(), other.each_latency()].concat();
+        }
         self.latency = merged(&self.latency, &other.latency);
         self.reflection = self.reflection.or_else(|| other.reflection.clone());
         self.variation.extend(&other.variation);
@@ -303,6 +307,14 @@ impl FrameRun {
         self.strays.add(&other.strays);
         self.took_ns = self.took_ns.max(other.took_ns);
         self
+    }
+
+    /// The latency of each direction, or of the only one.
+    fn each_latency(&self) -> Vec<Vec<LatencyBucket>> {
+        match self.latency_each.is_empty() {
+            true => vec![self.latency.clone()],
+            false => self.latency_each.clone(),
+        }
     }
 }
 

@@ -226,6 +226,7 @@ pub(super) fn latency_trial(percent: Option<u8>, run: &FrameRun) -> LatencyTrial
         load: run.trial.load,
         frames: run.latency.iter().map(|bucket| bucket.frames).sum(),
         histogram: run.latency.clone(),
+        directions: run.latency_each.clone(),
         variation: run.variation.clone(),
         clocks: run
             .trial

@@ -314,8 +314,7 @@ impl FakeNode {
         })
     }
 
-    /// A client ends when its `-t` is over; ping at once, so that it is not waited for; a server
-    /// never.
+    /// A client ends when its `-t` is over; ping at once, so nothing waits for it; a server never.
     fn status(world: &World, process: u64) -> Option<Ended> {
         if process >= DUT_PROCESS {
             let died = world.script.dut_dies_after;
@@ -596,5 +595,6 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
         order: campaign::plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
+        capture: None,
     }
 }

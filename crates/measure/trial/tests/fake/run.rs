@@ -23,7 +23,10 @@ fn records(bench: &mut FakeBench, plan: &Plan, done: &Done) -> (Conclusion, Vec<
     };
     let ended = run(
         plan,
-        &mut OnBench { bench },
+        &mut OnBench {
+            bench,
+            folder: None,
+        },
         done,
         &mut sink,
         &mut |_| {},
@@ -276,7 +279,10 @@ fn a_run_that_cannot_be_recorded_ends_with_that_error() {
     let interrupt = Interrupt::new();
     let ended = run(
         &plan,
-        &mut OnBench { bench: &mut bench },
+        &mut OnBench {
+            bench: &mut bench,
+            folder: None,
+        },
         &Done::default(),
         &mut sink,
         &mut |_| {},
@@ -310,7 +316,10 @@ fn an_interrupt_ends_the_run_with_what_is_finished_recorded() {
     let done = Done::default();
     let ended = run(
         &plan,
-        &mut OnBench { bench: &mut bench },
+        &mut OnBench {
+            bench: &mut bench,
+            folder: None,
+        },
         &done,
         &mut sink,
         &mut progress,
@@ -392,7 +401,10 @@ fn progress_has_the_trial_and_the_time_left() {
     };
     run(
         &plan,
-        &mut OnBench { bench: &mut bench },
+        &mut OnBench {
+            bench: &mut bench,
+            folder: None,
+        },
         &done,
         &mut sink,
         &mut progress,
@@ -442,7 +454,10 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
         let mut bench = FakeBench::new(Script::default());
         run(
             &plan,
-            &mut OnBench { bench: &mut bench },
+            &mut OnBench {
+                bench: &mut bench,
+                folder: None,
+            },
             done,
             &mut sink,
             &mut progress,

@@ -7,11 +7,12 @@
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
 //! real encryptor; `kme`, the real simulator of KMEs; `frames`, the real generator and
-//! analyser; `http` and `video`, the real parts of applications; and `impair`, the real bridge of
-//! an impaired path. `null-esp` and `noise-esp` send packets for the tests of sabotage.
+//! analyser; `http` and `video`, the real parts of applications; `impair`, the real bridge of an
+//! impaired path; and `capture`. `null-esp` and `noise-esp` send packets for the tests of sabotage.
 
 mod attacks;
 mod busy;
+mod captures;
 mod directions;
 mod disturbed;
 mod encryptors;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         ["http"] => return http::play(),
         ["video"] => return video::play(),
         ["impair"] => return impaired_path(),
+        ["capture"] => return capture(),
         ["null-esp"] => {
             sabotage::send_null_esp();
             return ExitCode::SUCCESS;
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
     }
     let skipped = Arc::new(privilege.err().map(|error| error.to_string()));
     let modules = [
+        ("captures", &captures::ALL[..]),
         ("trials", &trials::ALL[..]),
         ("directions", &directions::ALL[..]),
         ("frames", &frames::ALL[..]),
@@ -181,6 +184,16 @@ fn impaired_path() -> ExitCode {
     let stop = stop_at_sigterm();
     let spec = std::io::read_to_string(std::io::stdin()).unwrap();
     match traffic::serve_bridge(&spec, std::io::stdout(), &stop) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// The real capture, as its standard input says.
+fn capture() -> ExitCode {
+    let stop = stop_at_sigterm();
+    let spec = std::io::read_to_string(std::io::stdin()).unwrap();
+    match capture::serve(&spec, traffic::report::READY, std::io::stdout(), &stop) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

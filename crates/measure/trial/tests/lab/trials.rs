@@ -198,6 +198,7 @@ pub(crate) fn plan(cell: &Cell) -> Plan {
         order: campaign::plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
+        capture: None,
     }
 }
 

@@ -5,9 +5,10 @@ use campaign::plan::{
     BackToBack, LatencyPath, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ServiceStep,
     ServiceTest, ThroughputSearch,
 };
+use journal::record::{LatencyBucket, Reflection};
 use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
-use trial::frames::{Rig, RigLoad, carry_out, take_evidence};
+use trial::frames::{FrameRun, Rig, RigLoad, carry_out, take_evidence};
 use trial::{TrialError, TrialEvent};
 
 const CAPACITY: u64 = 500_000;
@@ -395,4 +396,22 @@ fn a_plan_that_cannot_be_searched_fails_with_its_reason() {
     };
     let error = hard().carry_out(Procedure::Throughput(plan)).unwrap_err();
     assert!(error.to_string().contains("no goal"), "{error}");
+}
+
+#[test]
+fn latencies_of_two_directions_are_pooled_and_kept_apart() {
+    let run = |upto_ns, frames| FrameRun {
+        latency: vec![LatencyBucket { upto_ns, frames }],
+        ..FrameRun::default()
+    };
+    let (there, back) = (run(10, 3), run(20, 4));
+    let both = there.clone().and(&back);
+    assert_eq!(both.latency, [&there.latency[..], &back.latency].concat());
+    assert_eq!(both.latency_each, [there.latency, back.latency.clone()]);
+    // Of reflected frames the second is the way there and back.
+    let reflected = FrameRun {
+        reflection: Some(Reflection::default()),
+        ..back
+    };
+    assert!(run(10, 3).and(&reflected).latency_each.is_empty());
 }

@@ -5,15 +5,15 @@ use campaign::plan::{
     Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
 use journal::record::{
-    Check, ClockAgreement, DelayVariation, FramePort, FrameTrial, LatencyBucket, Reflection,
-    SoakPoint, TrialReadings,
+    Check, ClockAgreement, DelayVariation, FrameTrial, LatencyBucket, Reflection, SoakPoint,
+    TrialReadings,
 };
 use lab::{Interrupt, Links};
 use search::Trial;
 use search::simulate::{Behaviour, Device};
 use trial::TrialError;
 use trial::evidence::{FrameObserved, frame_checks};
-use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Soaked, Strays, carry_out};
+use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Soaked, carry_out};
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -213,13 +213,10 @@ impl Rig for Simulated {
         let run = FrameRun {
             trial,
             latency,
-            reflection: None,
             variation: vec![DelayVariation::default(); load.variation.into()],
             relief,
-            strays: Strays::default(),
             took_ns,
-            sender: FramePort::default(),
-            receiver: FramePort::default(),
+            ..FrameRun::default()
         };
         if load.reflected {
             let back = FrameRun {

@@ -6,11 +6,11 @@
 
 use crate::events::{Events, Happened};
 use campaign::estimate::FRAMES_AROUND;
-use journal::record::{DelayTrend, Disturbance, FramePort, FrameTrial, LatencyBucket};
+use journal::record::{DelayTrend, Disturbance, FrameTrial, LatencyBucket};
 use lab::{DutAction, Interrupt};
 use search::{DELAY_SLICES, DelaySlice};
 use std::collections::BTreeMap;
-use trial::frames::{FrameRun, Relief, Rig, RigLoad, Soaked, Strays};
+use trial::frames::{FrameRun, Relief, Rig, RigLoad, Soaked};
 use trial::{PlannedDisturbance, TrialError};
 
 /// Frames per second that a device carries, unless its model says otherwise.
@@ -259,15 +259,11 @@ impl Simulated {
         let took_ns = trial.elapsed_ns + drain_ns + FRAMES_AROUND.as_nanos() as u64;
         self.clock_s += took_ns as f64 / NS;
         FrameRun {
-            variation: Vec::new(),
             trial,
             latency,
-            reflection: None,
             relief,
-            strays: Strays::default(),
             took_ns,
-            sender: FramePort::default(),
-            receiver: FramePort::default(),
+            ..FrameRun::default()
         }
     }
 }

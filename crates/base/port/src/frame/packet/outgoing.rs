@@ -2,7 +2,7 @@
 //! purpose.
 
 use crate::frame::{FramePortStats, FrameReceiver};
-use crate::kernel::{self, ErrorWatch, Interface};
+use crate::kernel::{self, ErrorWatch, Interface, filter_step};
 use crate::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -78,30 +78,20 @@ impl OutgoingReceiver {
 
 /// Accepts outgoing frames only: `return pkttype == PACKET_OUTGOING ? whole frame : nothing`.
 fn attach_filter(socket: &OwnedFd) -> io::Result<()> {
-    let instruction = |code, jt, jf, k| libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
     let packet_type = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigned();
     let outgoing = u32::from(libc::PACKET_OUTGOING);
-    let mut filter = [
-        instruction(
+    let filter = [
+        filter_step(
             libc::BPF_LD | libc::BPF_B | libc::BPF_ABS,
             0,
             0,
             packet_type,
         ),
-        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, outgoing),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        filter_step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, outgoing),
+        filter_step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+        filter_step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
     ];
-    let program = libc::sock_fprog {
-        len: filter.len() as libc::c_ushort,
-        filter: filter.as_mut_ptr(),
-    };
-    kernel::set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    kernel::attach_filter(socket, filter)
 }
 
 /// The first wire frame of a captured frame behind its virtio header; `None` when it is none.

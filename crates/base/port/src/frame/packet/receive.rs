@@ -6,25 +6,17 @@
 //! block is not part of a frame's latency: the kernel notes each arrival, and
 //! [`FrameReceiver::recv_timed`] returns it.
 
-use super::Dropped;
+use super::blocks::{BLOCK_BYTES, BlockRing};
 use crate::arrivals::Arrivals;
 use crate::frame::bpf::DropCaptured;
 use crate::frame::wanted::OpenFrames;
 use crate::frame::{FramePortStats, FrameReceiver, Swallow};
-use crate::kernel::{self, ErrorWatch, Interface, Mapping};
+use crate::kernel::{self, Interface};
 use std::io;
-use std::mem::offset_of;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::os::fd::BorrowedFd;
 
 /// Size of the whole ring.
 const RING_BYTES: usize = 64 << 20;
-/// Size of a block, which holds several of the longest frames.
-const BLOCK_BYTES: usize = 128 << 10;
-/// A block of this age is delivered even if it is not full.
-const BLOCK_AGE_MS: libc::c_uint = 1;
-/// The format requires a nominal frame size, which only sets the maximum number of frames.
-const NOMINAL_FRAME_BYTES: usize = 2048;
 
 /// Receives frames by AF_PACKET: all that arrive at the interface, none that leave.
 ///
@@ -34,14 +26,8 @@ const NOMINAL_FRAME_BYTES: usize = 2048;
 /// capture.
 #[derive(Debug)]
 pub struct PacketReceiver {
-    ring: Mapping,
-    blocks: usize,
-    next: usize,
-    /// Frames lost so far; the kernel resets its count when it is read.
-    dropped: Dropped,
+    ring: BlockRing,
     arrivals: Arrivals,
-    errors: ErrorWatch,
-    socket: OwnedFd,
     end: Option<End>,
 }
 
@@ -87,7 +73,7 @@ impl PacketReceiver {
         for _ in 0..threads {
             let receiver = Self::open_one(interface, RING_BYTES / BLOCK_BYTES / threads)?;
             if threads > 1 {
-                group = Some(kernel::join_fanout(&receiver.socket, group)?);
+                group = Some(kernel::join_fanout(&receiver.ring.socket, group)?);
             }
             receivers.push(receiver);
         }
@@ -98,85 +84,16 @@ impl PacketReceiver {
     }
 
     fn open_one(interface: &Interface, blocks: usize) -> io::Result<Self> {
-        let blocks = blocks.max(4);
         let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
-        let set = |option, value: libc::c_int| {
-            kernel::set_option(&socket, libc::SOL_PACKET, option, &value)
-        };
-        set(
-            libc::PACKET_VERSION,
-            libc::tpacket_versions::TPACKET_V3 as libc::c_int,
-        )?;
-        set(libc::PACKET_IGNORE_OUTGOING, 1)?;
-        let request = libc::tpacket_req3 {
-            tp_block_size: BLOCK_BYTES as libc::c_uint,
-            tp_block_nr: blocks as libc::c_uint,
-            tp_frame_size: NOMINAL_FRAME_BYTES as libc::c_uint,
-            tp_frame_nr: (blocks * BLOCK_BYTES / NOMINAL_FRAME_BYTES) as libc::c_uint,
-            tp_retire_blk_tov: BLOCK_AGE_MS,
-            tp_sizeof_priv: 0,
-            tp_feature_req_word: 0,
-        };
-        kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let ring = Mapping::of_socket(&socket, blocks * BLOCK_BYTES, 0)?;
-        kernel::bind_packet(&socket, interface, libc::ETH_P_ALL)?;
-        kernel::pending_error(&socket)?;
+        kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
+        let ring = BlockRing::new(socket, blocks)?;
+        kernel::bind_packet(&ring.socket, interface, libc::ETH_P_ALL)?;
+        kernel::pending_error(&ring.socket)?;
         Ok(Self {
             ring,
-            blocks,
-            next: 0,
-            dropped: Dropped::default(),
             arrivals: Arrivals::new(),
-            errors: ErrorWatch::default(),
-            socket,
             end: None,
         })
-    }
-
-    /// Offset of the next block's header.
-    const fn block(&self) -> usize {
-        self.next * BLOCK_BYTES + offset_of!(libc::tpacket_block_desc, hdr)
-    }
-
-    /// The status word of the next block, which is its owner.
-    fn status(&self) -> &AtomicU32 {
-        let offset = self.block() + offset_of!(libc::tpacket_hdr_v1, block_status);
-        // SAFETY: `at` checks the bounds; blocks are aligned to pages; the kernel writes this word
-        // atomically.
-        unsafe { AtomicU32::from_ptr(self.ring.at(offset, 4).cast()) }
-    }
-
-    /// The header at `offset`, of a block that is ours.
-    #[inline]
-    fn header<H: kernel::Plain>(&self, offset: usize) -> H {
-        // SAFETY: `at` checks the bounds; the kernel does not write to a block that is ours; any
-        // bytes are a value.
-        unsafe {
-            self.ring
-                .at(offset, size_of::<H>())
-                .cast::<H>()
-                .read_unaligned()
-        }
-    }
-
-    /// Passes on the frames of the next block, which must be ours.
-    fn read_block(&mut self, mut read: impl FnMut(&mut [u8], Option<u64>)) -> usize {
-        self.arrivals.update();
-        let block: libc::tpacket_hdr_v1 = self.header(self.block());
-        let mut offset = self.next * BLOCK_BYTES + block.offset_to_first_pkt as usize;
-        for _ in 0..block.num_pkts {
-            let header: libc::tpacket3_hdr = self.header(offset);
-            let start = offset + usize::from(header.tp_mac);
-            let bytes = header.tp_snaplen as usize;
-            // SAFETY: `at` checks the bounds; the frame is ours as the block is; `&mut self` makes
-            // the slice the only one.
-            let frame =
-                unsafe { std::slice::from_raw_parts_mut(self.ring.at(start, bytes), bytes) };
-            let came_ns = i64::from(header.tp_sec) * 1_000_000_000 + i64::from(header.tp_nsec);
-            read(frame, self.arrivals.monotonic_ns(came_ns));
-            offset += header.tp_next_offset as usize;
-        }
-        block.num_pkts as usize
     }
 }
 
@@ -186,24 +103,19 @@ impl FrameReceiver for PacketReceiver {
     }
 
     fn recv_timed(&mut self, mut read: impl FnMut(&mut [u8], Option<u64>)) -> io::Result<usize> {
-        while self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0 {
-            let count = self.read_block(&mut read);
-            self.status()
-                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.next = (self.next + 1) % self.blocks;
-            if count > 0 {
-                return Ok(count);
-            }
+        if self.ring.is_ready() {
+            self.arrivals.update();
         }
-        Err(self.errors.empty(&self.socket))
+        let arrivals = &self.arrivals;
+        self.ring
+            .read(|frame, noted| read(frame, arrivals.monotonic_ns(noted.came_ns)))
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        self.errors.note_wait();
-        Some(self.socket.as_fd())
+        Some(self.ring.readable())
     }
 
     fn stats(&self) -> FramePortStats {
-        self.dropped.stats(&self.socket)
+        self.ring.stats()
     }
 }

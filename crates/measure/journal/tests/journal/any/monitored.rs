@@ -1,8 +1,9 @@
-//! Readings at an interval.
+//! Readings at an interval, and captures.
 
-use campaign::plan::ReadingKind;
+use campaign::plan::{CapturePoint, ReadingKind};
 use journal::record::{
-    LoadReading, Monitored, MonitoredDevice, Series, SeriesGap, SeriesPoint, TrafficWindow,
+    CaptureContents, Captured, LengthCount, LoadReading, Monitored, MonitoredDevice, ProtocolCount,
+    Series, SeriesGap, SeriesPoint, TrafficWindow,
 };
 use proptest::prelude::*;
 
@@ -46,4 +47,40 @@ pub(super) fn monitored() -> impl Strategy<Value = Monitored> {
             }],
         }],
     })
+}
+
+/// Any captures.
+pub(super) fn captures() -> impl Strategy<Value = Vec<Captured>> {
+    let capture = any::<([u64; 6], [u32; 3], Option<String>, String)>();
+    let capture = capture.prop_map(|(counts, lengths, file, text)| Captured {
+        at: CapturePoint::StationB,
+        interface: text.clone(),
+        secrets: file.clone(),
+        problem: file.clone(),
+        file,
+        contents: CaptureContents {
+            frames: counts[0],
+            bytes: counts[1],
+            selected: counts[2],
+            dropped: counts[3],
+            one_in: lengths[0],
+            first_unix_ns: counts[4],
+            last_unix_ns: counts[5],
+            cpu_ns: counts[0],
+            protocols: vec![ProtocolCount {
+                path: text,
+                frames: counts[1],
+                bytes: counts[2],
+            }],
+            lengths: vec![LengthCount {
+                upto_bytes: lengths[1],
+                frames: counts[3],
+            }],
+            commonest: vec![LengthCount {
+                upto_bytes: lengths[2],
+                frames: counts[4],
+            }],
+        },
+    });
+    proptest::collection::vec(capture, 0..3)
 }

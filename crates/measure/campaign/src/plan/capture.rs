@@ -1,0 +1,105 @@
+//! Captures: frames of a link that are kept beside the figures.
+
+use serde::{Deserialize, Serialize};
+
+/// What each trial of a campaign captures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capture {
+    /// Where; not empty, none twice.
+    pub at: Vec<CapturePoint>,
+    /// Which frames are kept.
+    pub keep: Keep,
+    /// Most bytes of one file, in which frames are kept.
+    pub bytes_max: u64,
+    /// Most bytes that are kept of a frame.
+    pub snap_bytes: u32,
+    /// Whether the keys of our own tunnels are written beside the file.
+    pub secrets: bool,
+    /// Whether a trial without its complete capture is invalid.
+    pub evidence: bool,
+}
+
+/// Where frames are captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CapturePoint {
+    /// The link between the gateways.
+    Cipher,
+    /// The link of station A.
+    StationA,
+    /// The link of station B.
+    StationB,
+}
+
+/// Which frames of a trial are kept, where not all fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "frames", rename_all = "kebab-case")]
+pub enum Keep {
+    /// The first ones.
+    First,
+    /// The last ones.
+    Ring,
+    /// One in `one_in`, at random, over the whole trial.
+    Sampled {
+        /// At least 1.
+        one_in: u32,
+    },
+}
+
+impl CapturePoint {
+    /// Every point, by its name in campaigns.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("cipher", Self::Cipher),
+        ("station-a", Self::StationA),
+        ("station-b", Self::StationB),
+    ];
+
+    /// Its name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+}
+
+impl Capture {
+    /// Bytes that hold any frame whole: a super-packet of 64 KiB with its Ethernet header.
+    pub const SNAP_BYTES_MAX: u32 = 65_536 + 22;
+
+    /// It in words: where, and what is kept.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let at: Vec<_> = self.at.iter().map(|point| point.name()).collect();
+        let keep = match self.keep {
+            Keep::First => "the first frames".to_owned(),
+            Keep::Ring => "the last frames".to_owned(),
+            Keep::Sampled { one_in } => format!("1 in {one_in} frames"),
+        };
+        let snap = match self.snap_bytes {
+            Self::SNAP_BYTES_MAX => "whole".to_owned(),
+            bytes => format!("{bytes} B of each"),
+        };
+        let secrets = if self.secrets {
+            ", with the tunnel's keys"
+        } else {
+            ""
+        };
+        format!(
+            "{} at {}, {snap}, up to {} KiB a trial{secrets}",
+            keep,
+            at.join(" and "),
+            self.bytes_max >> 10
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_has_its_own_name() {
+        for (name, point) in CapturePoint::ALL {
+            assert_eq!(point.name(), name);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The capture as a program.
+
+use crate::count::count;
+use crate::dissect::EspFlow;
+use crate::pcapng::{self, Interface};
+use crate::store::Store;
+use campaign::plan::Keep;
+use journal::record::CaptureContents;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use nix::sys::time::TimeValLike;
+use port::{Stop, Tap, TapSettings, run_when_idle};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+
+/// Longest wait before the flag to stop is looked at.
+const STEP: Duration = Duration::from_millis(20);
+/// The kernel hands over what it copied last within a millisecond.
+const LAST: Duration = Duration::from_millis(5);
+
+/// What `cipherbench capture` does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureSpec {
+    /// Interface name.
+    pub interface: String,
+    /// Its name in the file.
+    pub name: String,
+    /// Whether only frames that it receives are captured.
+    pub received_only: bool,
+    /// Which frames are kept.
+    pub keep: Keep,
+    /// Most bytes that are kept.
+    pub bytes_max: u64,
+    /// Most bytes of a frame.
+    pub snap_bytes: u32,
+    /// UDP ports that carry ESP.
+    pub esp_ports: Vec<u16>,
+    /// The file, which is replaced if it exists.
+    pub file: PathBuf,
+}
+
+/// What it reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureReport {
+    /// Counts of what it kept.
+    pub contents: CaptureContents,
+    /// The SAs of the ESP packets in it.
+    pub flows: Vec<EspFlow>,
+    /// Why the file is not there; `None` if it is.
+    pub problem: Option<String>,
+}
+
+/// Why it could not capture.
+#[derive(Debug, Error)]
+pub enum CaptureError {
+    /// The caller's fault.
+    #[error("the specification cannot be read: {0}")]
+    Spec(#[from] serde_json::Error),
+    /// The kernel refuses the tap.
+    #[error("cannot capture on `{interface}`: {error}")]
+    Tap {
+        /// Interface name.
+        interface: String,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The report cannot be printed.
+    #[error("cannot report: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Does what the [`CaptureSpec`] in `input` (JSON) specifies: prints `ready` on a line of its own
+/// once frames are copied, captures until `stop` is raised, writes the file, and prints the
+/// [`CaptureReport`] on one line of JSON. A file that cannot be written is part of the report.
+///
+/// # Errors
+/// [`CaptureError`].
+pub fn serve(
+    input: &str,
+    ready: &str,
+    mut output: impl Write,
+    stop: &Stop,
+) -> Result<(), CaptureError> {
+    let spec: CaptureSpec = serde_json::from_str(input)?;
+    let refused = |error| CaptureError::Tap {
+        interface: spec.interface.clone(),
+        error,
+    };
+    let one_in = match spec.keep {
+        Keep::Sampled { one_in } => one_in,
+        Keep::First | Keep::Ring => 1,
+    };
+    let mut tap = Tap::open(TapSettings {
+        interface: &spec.interface,
+        received_only: spec.received_only,
+        snap_bytes: spec.snap_bytes,
+        one_in,
+    })
+    .map_err(refused)?;
+    // The capture must not take a core from what is measured. Without this right it is ordinary.
+    let _ = run_when_idle();
+    writeln!(output, "{ready}")?;
+    output.flush()?;
+    let mut store = Store::new(spec.keep, spec.bytes_max);
+    let mut seen = 0;
+    let mut takes_more = true;
+    while takes_more {
+        let limit = if stop.is_raised() { LAST } else { STEP };
+        let read = tap.read(limit, |frame| {
+            seen += 1;
+            takes_more &= store.add(&frame);
+        });
+        match read {
+            Ok(0) if stop.is_raised() => break,
+            Ok(_) => {}
+            Err(error) if error.raw_os_error() == Some(nix::errno::Errno::ENETDOWN as i32) => {}
+            Err(error) => return Err(refused(error)),
+        }
+    }
+    let dropped = tap.stats().receive_dropped;
+    let ended = SystemTime::now();
+    // From here on frames cost nothing any more.
+    drop(tap);
+    while !stop.is_raised() {
+        port::wait_readable(&[std::os::fd::AsFd::as_fd(stop)], None)?;
+    }
+    let report = conclude(&spec, &store, (seen, dropped), ended);
+    writeln!(output, "{}", serde_json::to_string(&report)?)?;
+    Ok(output.flush()?)
+}
+
+/// Writes the file and counts what is in it.
+fn conclude(
+    spec: &CaptureSpec,
+    store: &Store,
+    (seen, dropped): (u64, u64),
+    ended: SystemTime,
+) -> CaptureReport {
+    let (contents, flows) = count(store.frames().iter(), &spec.esp_ports);
+    let since = ended.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let selected = seen + dropped;
+    let description = match store.one_in() {
+        1 => "every frame".to_owned(),
+        one_in => format!("1 in {one_in} frames at random"),
+    };
+    let interface = Interface {
+        name: &spec.name,
+        description: &description,
+        snap_bytes: spec.snap_bytes,
+        selected,
+        dropped,
+        ended_unix_ns: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let written = pcapng::write(&spec.file, interface, store.frames().iter());
+    CaptureReport {
+        contents: CaptureContents {
+            selected,
+            dropped,
+            one_in: store.one_in(),
+            cpu_ns: cpu_ns(),
+            ..contents
+        },
+        flows: flows.into_iter().collect(),
+        problem: written.err().map(|error| error.to_string()),
+    }
+}
+
+/// CPU time of this process so far.
+fn cpu_ns() -> u64 {
+    let ns = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0) * 1000;
+    getrusage(UsageWho::RUSAGE_SELF)
+        .map_or(0, |usage| ns(usage.user_time()) + ns(usage.system_time()))
+}
