@@ -142,6 +142,9 @@ pub(crate) struct Run {
     /// Folder in which the run's folder is created
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
+    /// Measure the campaign's short form, its key `quick`
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Repeats of each cell, instead of the campaign's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: Option<u32>,
@@ -191,6 +194,9 @@ pub(crate) struct Plan {
     /// Lab file, or a built-in lab: `namespaces` on this machine (the default), or `memory`
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
+    /// Plan the campaign's short form, its key `quick`
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Print the plan as JSON
     #[arg(long)]
     pub(crate) json: bool,

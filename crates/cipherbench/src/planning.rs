@@ -6,10 +6,12 @@ use campaign::{Campaign, HostFacts, LabFile, Plan};
 use std::path::Path;
 use std::thread::available_parallelism;
 
-/// Makes the plan of a campaign in a lab on this host; without files, of the built-in ones.
+/// Makes the plan of a campaign in a lab on this host, of its short form where `quick`; without
+/// files, of the built-in ones.
 pub(crate) fn plan(
     campaign: Option<&Path>,
     lab: Option<&Path>,
+    quick: bool,
     repeats: Option<u32>,
 ) -> Result<Plan, Failure> {
     let host = host_facts();
@@ -25,6 +27,10 @@ pub(crate) fn plan(
             Campaign::built_in_named(name).expect("it is built in")
         }
     };
+    let campaign = match quick {
+        true => campaign.shortened().ok_or_else(without_short_form)?,
+        false => campaign,
+    };
     let campaign = match campaign.name() {
         "quick" => campaign.within_cores(host.cores),
         _ => campaign,
@@ -35,6 +41,12 @@ pub(crate) fn plan(
         None => campaign,
     };
     Ok(campaign.plan(&lab, &host)?)
+}
+
+fn without_short_form() -> Failure {
+    let text = "this campaign has no short form\nhelp: write one as its key `quick` (docs/campaign.md), or leave \
+                `--quick` out; `--repeats 1` shortens any campaign";
+    Failure::new(Exit::Usage, text)
 }
 
 /// Reads a campaign file, or returns the built-in campaign if there is no file of that name.

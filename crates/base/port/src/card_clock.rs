@@ -67,7 +67,7 @@ impl CardClock {
         };
         request.ifr_ifru.ifru_data = ptr::from_mut(&mut setting).cast();
         let number = libc::SIOCGHWTSTAMP as libc::Ioctl;
-        // SAFETY: SIOCGHWTSTAMP takes an ifreq that points to this structure; both outlive the call.
+        // SAFETY: SIOCGHWTSTAMP takes an ifreq that points to this structure; both outlive it.
         let asked = check(unsafe { libc::ioctl(socket.as_raw_fd(), number, &raw mut request) });
         let stamps_all = setting.tx_type == libc::HWTSTAMP_TX_ON as libc::c_int
             && setting.rx_filter == libc::HWTSTAMP_FILTER_ALL as libc::c_int;

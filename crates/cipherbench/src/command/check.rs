@@ -38,7 +38,11 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
                 Ok(Checked::plain(format!("lab {name}{unseen}")))
             }
             Ok(Content::Campaign(campaign)) => {
-                in_labs(&campaign, &fitting(&campaign, &labs), &host)
+                let check = |it: &Campaign| in_labs(it, &fitting(it, &labs), &host);
+                match campaign.shortened() {
+                    Some(short) => check(&short).and_then(|_| check(&campaign)),
+                    None => check(&campaign),
+                }
             }
             Ok(Content::Other(summary)) => Ok(Checked::plain(summary)),
             Err(mistakes) => Err(mistakes),

@@ -34,6 +34,7 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
     let plan = planning::plan(
         arguments.campaign.as_deref(),
         arguments.lab.as_deref(),
+        arguments.quick,
         None,
     )?;
     let cores = planning::host_facts().cores;

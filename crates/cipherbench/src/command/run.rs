@@ -39,10 +39,11 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
     let Run {
         campaign,
         lab,
+        quick,
         repeats,
         ..
     } = arguments;
-    planning::plan(campaign.as_deref(), lab.as_deref(), *repeats)
+    planning::plan(campaign.as_deref(), lab.as_deref(), *quick, *repeats)
 }
 
 /// Runs a plan; its folder is created in `out`.

@@ -198,3 +198,81 @@ pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
         assert_eq!(owner, uid, "files belong to the user who ran it");
     }
 }
+
+/// A published table of one column, and a campaign that measures a part of it: the report prints
+/// the table as published, with the ratio of the figure measured now, and a reason elsewhere.
+pub(crate) fn a_published_table_stands_beside_what_was_measured() {
+    const PUBLISHED: &str = "\
+source = \"a data sheet\"
+differs = \"published is a box, measured is this machine\"
+
+[[table]]
+id = \"7\"
+title = \"TCP in clear\"
+unit = \"Gbit/s\"
+layer = \"payload\"
+mtu = [1300, 1500]
+cells = { trial = \"tcp\", rows = \"cores\", counts = { kind = \"goodput\", direction = \"one-way\" } }
+[table.figures]
+1 = [\"4.0 ± 0.1\", 5]
+128 = [8.0, 10]
+
+[[table]]
+id = \"8\"
+title = \"a box\"
+columns = [\"rate\"]
+absent = \"the box is not here\"
+[table.figures]
+box = [\"2 Gbit/s\"]
+";
+    const CAMPAIGN: &str = "\
+campaign: beside
+repeats: 3
+missing_cores: skip
+duts: [direct]
+trials:
+  - tcp: { mtu: 1500 B, duration: 60 s }
+quick:
+  repeats: 1
+  trials:
+    - tcp: { mtu: 1500 B, cores: [1, 128], duration: 1 s, warmup: 0 s }
+published: own.toml
+";
+    let sandbox = Sandbox::new();
+    sandbox.write("own.toml", PUBLISHED);
+    let ended = end(sandbox.run(CAMPAIGN).arg("--quick"));
+    // 128 cores are more than this machine has.
+    sandbox.repeat_if_busy(|_| true);
+    ended.exits(1);
+    let results: serde_json::Value =
+        serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON");
+    let beside = results["published"].as_array().expect("published figures");
+    assert_eq!(beside.len(), 2, "{beside:?}");
+    let found = &beside[0];
+    let measured = found["measured"]["mean"].as_f64().expect("a figure");
+    let ratio = found["ratio"].as_f64().expect("a ratio");
+    assert!((ratio - measured / 5e9).abs() < 1e-9, "{found}");
+    assert_eq!(found["at"]["column"], "MTU 1500");
+    assert!(beside[1]["ratio"].is_null(), "{}", beside[1]);
+    let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
+    let (_, section) = report
+        .split_once("Tables of the published report")
+        .expect("the section");
+    let row = section
+        .lines()
+        .find(|line| line.starts_with("| 1 | direct"));
+    let row = row.unwrap_or_else(|| panic!("{section}"));
+    assert!(
+        row.contains("4.0 ± 0.1 / – / –") && row.contains("5 / "),
+        "{row}"
+    );
+    for words in [
+        "published is a box, measured is this machine",
+        "no cell of this campaign measures it",
+        "the box is not here",
+        "failed: ",
+        "2 Gbit/s / – / –",
+    ] {
+        assert!(section.contains(words), "{words}: {section}");
+    }
+}

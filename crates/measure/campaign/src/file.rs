@@ -9,7 +9,9 @@ use crate::expand::{self, Draft};
 use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
-use crate::plan::{Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, Published};
+use crate::plan::{
+    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, Published, PublishedReport,
+};
 use crate::published;
 use crate::trial::{self, Kind};
 use std::path::Path;
@@ -62,6 +64,9 @@ pub struct Campaign {
     claims: Vec<Claim>,
     published: Vec<Published>,
     capture: Option<Spanned<Capture>>,
+    reports: Vec<PublishedReport>,
+    /// The campaign with the keys of its `quick` in place of its own.
+    short: Option<Box<Self>>,
 }
 
 /// A file that is a campaign or a lab.
@@ -107,10 +112,35 @@ pub(crate) fn read_for(document: &Document, host: &HostFacts) -> Result<Campaign
 }
 
 fn read(document: &Document) -> Result<Campaign, Mistakes> {
-    document.decode(|root| root.map(|map| read_map(map)))
+    let whole = document.decode(|root| root.map(|map| read_map(map, None)));
+    if !document.has_key("quick") {
+        return whole;
+    }
+    let short = document.decode(|root| {
+        root.map(|map| {
+            let own = map.required("quick")?;
+            own.map(|own| read_map(map, Some(own)))
+        })
+    });
+    match (whole, short) {
+        (Ok(whole), Ok(short)) => Ok(Campaign {
+            short: Some(Box::new(short)),
+            ..whole
+        }),
+        (Err(mistakes), Ok(_)) | (Ok(_), Err(mistakes)) => Err(mistakes),
+        (Err(mistakes), Err(more)) => Err(mistakes.and(more.iter().cloned().collect())),
+    }
 }
 
-fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
+/// Reads a campaign, with the keys of `short` in place of its own.
+fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported> {
+    let _ = map.optional("quick");
+    let given = |key| {
+        let own = map.optional(key);
+        short.and_then(|short| short.optional(key)).or(own)
+    };
+    // A key that both lack is missing in the file.
+    let required = |key| given(key).map_or_else(|| map.required(key), Ok);
     let name = map.required("campaign").and_then(|node| {
         let name = node.identifier(1..=NAME_CHARS_MAX)?;
         Ok(node.spanned(name.to_owned()))
@@ -125,9 +155,9 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
             )),
         }
     });
-    let repeats = map.with_default("repeats", None, |node| {
+    let repeats = given("repeats").map(|node| {
         node.integer(1..=Plan::REPEATS_MAX)
-            .map(|repeats| Some(node.spanned(repeats)))
+            .map(|repeats| node.spanned(repeats))
     });
     let order = map.with_default("order", true, |node| {
         node.one_of("order", &[("random", true), ("file", false)])
@@ -147,12 +177,12 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         node.bool().map(|on| Some(node.spanned(on)))
     });
     // What is measured: boxes that traffic goes through, or crypto devices.
-    let devices = map.optional("devices");
+    let devices = given("devices");
     let duts = match devices {
         Some(node) => dut::read_devices(node),
-        None => map.required("duts").and_then(dut::read_all),
+        None => required("duts").and_then(dut::read_all),
     };
-    let both = devices.and_then(|_| map.optional("duts")).map(|node| {
+    let both = devices.and_then(|_| given("duts")).map(|node| {
         let what = "`duts` and `devices` are measured in labs of two kinds";
         node.mistake(what, "write two campaigns")
     });
@@ -161,7 +191,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         None => trial::read,
     };
     let profiles = map.with_default("impairments", impairment::built_in(), impairment::read_all);
-    let trials = map.required("trials").and_then(|node| {
+    let trials = required("trials").and_then(|node| {
         let trials = node.list(read_trial)?;
         if !trials.is_empty() {
             return Ok((node, trials));
@@ -189,7 +219,8 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
                 .mistake_at(&seed.place, what, "remove it, or `order: file`"));
         }
     };
-    let (name, title, lab, repeats, duts) = (name?, title?, lab?, repeats?, duts?);
+    let (name, title, lab, duts) = (name?, title?, lab?, duts?);
+    let repeats = repeats.transpose()?;
     let skips_missing_cores = skips_missing_cores?;
     let (node, trials) = trials?;
     if let Some(reported) = both {
@@ -207,7 +238,7 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         None => true,
     };
     let drafts = expand::cells(node, &trials, &duts, calibrate, &profiles?)?;
-    let published = published::resolve(&published?, &drafts);
+    let (published, reports) = published::resolve(&published?, &drafts);
     let claims = match claims.transpose()? {
         Some((node, _)) if devices.is_some() => {
             let what = "claims are of DUTs that carry traffic";
@@ -222,6 +253,8 @@ fn read_map(map: &Map<'_>) -> Result<Campaign, Reported> {
         claims,
         published,
         capture: capture?,
+        reports,
+        short: None,
         order,
         skips_missing_cores,
         repeats: repeats
@@ -266,6 +299,12 @@ impl Campaign {
     #[must_use]
     pub fn quick() -> Self {
         Self::built_in_named(BUILT_IN[0].0).expect("the first has the first's name")
+    }
+
+    /// The campaign with the keys of its `quick` in place of its own; `None` if it has no such key.
+    #[must_use]
+    pub fn shortened(&self) -> Option<Self> {
+        self.short.as_deref().cloned()
     }
 
     /// The built-in lab to measure it in unless another is named: the one that it names, or that of
@@ -394,6 +433,7 @@ impl Campaign {
             claims: self.claims.clone(),
             published: self.published.clone(),
             capture: self.capture.as_ref().map(|capture| capture.value.clone()),
+            reports: self.reports.clone(),
         })
     }
 

@@ -43,7 +43,10 @@ pub use impair::{Impairment, Profile as ImpairProfile};
 pub use keys::KeySource;
 pub use mrr::Mrr;
 pub use order::Order;
-pub use published::{Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
+pub use published::{
+    Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
+    PublishedTable, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
+};
 pub use service::{ServiceStep, ServiceTest};
 pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;
@@ -87,6 +90,9 @@ pub struct Plan {
     /// What each trial captures; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
+    /// The reports that published them, whole: what no cell measures is printed with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reports: Vec<PublishedReport>,
 }
 
 impl Plan {
@@ -108,6 +114,7 @@ impl Plan {
         // They are about devices, which this plan does not measure.
         self.claims.clear();
         self.published.clear();
+        self.reports.clear();
         self
     }
 

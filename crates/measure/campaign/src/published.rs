@@ -1,249 +1,306 @@
-//! Published figures: the built-in references that a campaign names, and the cells beside which
-//! they are printed. Whether both count the same is decided where they are compared.
+//! Published reports: the built-in references and the files that a campaign names, and the cells
+//! beside which their figures are printed. Whether both count the same is decided where they are
+//! compared.
 
+mod cells;
+
+use self::cells::Cells;
 use crate::expand::Draft;
 use crate::plan::{
-    DeviceTest, FrameTest, Measurement, Procedure, Published, PublishedUnit, RateBasis,
+    Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
+    PublishedTable,
 };
-use serde::Deserialize;
-use std::collections::BTreeMap;
-use yaml::{Node, Reported};
+use lint::beside::Single;
+use lint::document::{Axis, Column, Row, Table};
+use lint::figure::Figure;
+use lint::unit::{Quantity, Unit};
+use lint::{Document, RESULTS_BYTES_MAX};
+use std::path::Path;
+use yaml::{Mistakes, Node, Reported};
 
-const NAMES: [(&str, &str); 2] = [
+/// The built-in references: name, file and text.
+const NAMES: [(&str, &str, &str); 5] = [
     (
-        "crypto-card",
-        include_str!("../../../../reference/crypto-card.toml"),
+        "vut-fekt-100g",
+        "reference/vut-fekt-100g.toml",
+        include_str!("../../../../reference/vut-fekt-100g.toml"),
     ),
     (
         "baikal-gost",
+        "reference/baikal-gost.toml",
         include_str!("../../../../reference/baikal-gost.toml"),
     ),
+    (
+        "vipnet-scaling",
+        "reference/vipnet-scaling.toml",
+        include_str!("../../../../reference/vipnet-scaling.toml"),
+    ),
+    (
+        "crypto-card",
+        "reference/crypto-card.toml",
+        include_str!("../../../../reference/crypto-card.toml"),
+    ),
+    (
+        "lancom-lcos",
+        "reference/lancom-lcos.toml",
+        include_str!("../../../../reference/lancom-lcos.toml"),
+    ),
 ];
+/// Ends of the names of files with published tables.
+const FILES: [&str; 3] = ["toml", "csv", "md"];
+/// Id and column of the table of figures outside tables.
+const FIGURES: &str = "figures";
+const VALUE: &str = "value";
+/// Unit of mean frame rates, which reports print without one.
+const MEAN_UNIT: &str = "frames/s";
+const BITS_PER_BYTE: f64 = 8.0;
 
-/// A reference file. Fields for readers only are skipped.
-#[derive(Debug, Deserialize)]
+/// A report, and for each of its tables and figures the cells that measure the same.
+#[derive(Debug)]
 pub(crate) struct Reference {
-    source: String,
-    #[serde(default)]
-    table: Vec<Table>,
-    #[serde(default)]
-    figure: Vec<Figure>,
+    document: Document,
+    tables: Vec<Option<Cells>>,
+    figures: Vec<Option<Cells>>,
 }
 
-/// Speeds of one system by operation and size. `lint` reads further keys, and refuses unknown ones.
-#[derive(Debug, Deserialize)]
-struct Table {
-    system: String,
-    unit: Unit,
-    concurrency: u32,
-    bytes: Vec<u32>,
-    figures: BTreeMap<String, Vec<f64>>,
-}
-
-/// One figure, and the cells beside which it is printed. `lint` refuses unknown keys here too.
-#[derive(Debug, Deserialize)]
-struct Figure {
-    system: String,
-    what: String,
-    value: f64,
-    unit: Unit,
-    trial: Trial,
-    operation: Option<String>,
-    bytes: Option<u32>,
-    concurrency: Option<u32>,
-    suite: Option<String>,
-    mix: Option<String>,
-    counts: Option<RateBasis>,
-}
-
-/// The measurement that is most like that of a published figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Trial {
-    /// The speed of a crypto device.
-    Speed,
-    /// The fatigue of crypto devices.
-    Fatigue,
-    /// A TCP transfer.
-    Tcp,
-    /// A search for the throughput of frames.
-    Throughput,
-}
-
-impl Trial {
-    const fn of(measurement: &Measurement) -> Option<Self> {
-        match measurement {
-            Measurement::Device(DeviceTest::Speed(_)) => Some(Self::Speed),
-            Measurement::Device(DeviceTest::Fatigue(_)) => Some(Self::Fatigue),
-            Measurement::Tcp { .. } => Some(Self::Tcp),
-            Measurement::Frames(FrameTest {
-                procedure: Procedure::Throughput(_),
-                ..
-            }) => Some(Self::Throughput),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-enum Unit {
-    #[serde(rename = "MB/s")]
-    Megabytes,
-    #[serde(rename = "Mbit/s")]
-    Megabits,
-    #[serde(rename = "operations/s")]
-    Operations,
-    #[serde(rename = "% of devices")]
-    Percent,
-}
-
-impl Unit {
-    fn value(self, figure: f64) -> (u64, PublishedUnit) {
-        match self {
-            Self::Megabytes => ((figure * 1e6).round() as u64, PublishedUnit::BytesPerS),
-            Self::Megabits => ((figure * 1e6).round() as u64, PublishedUnit::BitsPerS),
-            Self::Operations => (figure.round() as u64, PublishedUnit::OperationsPerS),
-            Self::Percent => (figure.round() as u64, PublishedUnit::PercentOfDevices),
-        }
-    }
-}
-
-/// Reads the names of one or several references.
+/// Reads one or several references: names of built-in ones, or files, whose relative paths begin
+/// in the campaign's folder.
 pub(crate) fn read(node: Node<'_>) -> Result<Vec<Reference>, Reported> {
-    node.one_or_many(|item| Ok(parse(item.one_of("reference", &NAMES)?)))
+    node.one_or_many(read_one)
 }
 
-fn parse(text: &str) -> Reference {
-    toml::from_str(text).expect("the built-in references have no mistakes: a test reads them")
+fn read_one(node: Node<'_>) -> Result<Reference, Reported> {
+    let text = node.text()?;
+    let extension = Path::new(text).extension().and_then(|end| end.to_str());
+    let document = if extension.is_some_and(|end| FILES.contains(&end)) {
+        let campaign = node.place().file;
+        let folder = Path::new(campaign.as_ref()).parent();
+        let path = folder.unwrap_or(Path::new("")).join(text);
+        yaml::load_text(&path, RESULTS_BYTES_MAX)
+            .and_then(|text| lint::read(&path.to_string_lossy(), &text))
+    } else {
+        let named = NAMES.map(|(name, file, text)| (name, (file, text)));
+        let (file, text) = node.one_of("reference", &named)?;
+        lint::read(file, text)
+    };
+    let document = document.map_err(|mistakes| pass_on(node, &mistakes))?;
+    let tables = document.tables.iter();
+    let tables: Vec<_> = tables.map(|table| Cells::of_table(node, table)).collect();
+    let figures = document.figures.iter();
+    let figures: Vec<_> = figures
+        .map(|figure| Cells::of_figure(node, figure))
+        .collect();
+    Ok(Reference {
+        tables: tables.into_iter().collect::<Result<_, _>>()?,
+        figures: figures.into_iter().collect::<Result<_, _>>()?,
+        document,
+    })
 }
 
-/// Those figures that some cell measures, with these cells.
-pub(crate) fn resolve(references: &[Reference], drafts: &[Draft]) -> Vec<Published> {
-    let mut published = Vec::new();
-    for reference in references {
-        for table in &reference.table {
-            for (operation, figures) in &table.figures {
-                for (bytes, figure) in table.bytes.iter().zip(figures) {
-                    let (value, unit) = table.unit.value(*figure);
-                    published.push(Published {
-                        source: reference.source.clone(),
-                        system: table.system.clone(),
-                        what: format!("{operation}, {bytes} B"),
-                        value,
-                        unit,
-                        counts: None,
-                        cells: cells(drafts, |draft| {
-                            is_speed(draft, operation, Some(*bytes), table.concurrency)
-                        }),
-                    });
-                }
+/// Reports the mistakes of a file of published figures among those of the campaign.
+fn pass_on(node: Node<'_>, mistakes: &Mistakes) -> Reported {
+    let all = mistakes.iter();
+    let reported = all.map(|one| node.mistake_at(&one.place, &one.what, &one.help));
+    let mut reported: Vec<_> = reported.collect();
+    reported.pop().expect("there is at least one mistake")
+}
+
+/// Those figures that some cell measures, with these cells, and the reports as they are printed.
+pub(crate) fn resolve(
+    references: &[Reference],
+    drafts: &[Draft],
+) -> (Vec<Published>, Vec<PublishedReport>) {
+    let figures = references
+        .iter()
+        .flat_map(|reference| reference.figures_beside(drafts));
+    let reports = references.iter().map(Reference::as_printed);
+    (figures.collect(), reports.collect())
+}
+
+impl Reference {
+    fn figures_beside(&self, drafts: &[Draft]) -> Vec<Published> {
+        let mut found = Vec::new();
+        for (table, cells) in self.document.tables.iter().zip(&self.tables) {
+            let Some(cells) = cells else { continue };
+            found.extend(table.cells().filter_map(|cell| {
+                let at = PublishedAt {
+                    table: table.id.clone(),
+                    row: cell.row.name.clone(),
+                    column: table.column_name(cell.column),
+                };
+                let ids = cells.of(drafts, &cell.row.name, Some(cell.column));
+                let what = format!("{}, {}", at.row, at.column);
+                self.figure(
+                    (&*table.title, what),
+                    cell.figure,
+                    cell.unit(),
+                    cells,
+                    (at, ids),
+                )
+            }));
+        }
+        for (single, cells) in self.document.figures.iter().zip(&self.figures) {
+            let Some(cells) = cells else { continue };
+            let at = PublishedAt {
+                table: FIGURES.to_owned(),
+                row: named(single),
+                column: VALUE.to_owned(),
+            };
+            let ids = cells.of(drafts, "", None);
+            let names = (single.system.as_str(), single.what.clone());
+            found.extend(self.figure(
+                names,
+                &single.figure,
+                single.unit.as_ref(),
+                cells,
+                (at, ids),
+            ));
+        }
+        found
+    }
+
+    /// A figure with the cells beside which it is printed; `None` if there are none, or its unit
+    /// cannot be compared with theirs.
+    fn figure(
+        &self,
+        (system, what): (&str, String),
+        figure: &Figure,
+        unit: Option<&Unit>,
+        cells: &Cells,
+        (at, ids): (PublishedAt, Vec<String>),
+    ) -> Option<Published> {
+        let unit = unit?;
+        let quantity = cells.unit_of(unit)?;
+        (!ids.is_empty()).then(|| Published {
+            source: self.document.source.clone(),
+            system: system.to_owned(),
+            what,
+            value: (figure.value * scale(unit) as f64).round() as u64,
+            unit: quantity,
+            counts: cells.counts,
+            at: Some(at),
+            cells: ids,
+        })
+    }
+
+    fn as_printed(&self) -> PublishedReport {
+        let mut tables: Vec<_> = self.document.tables.iter().map(table_as_printed).collect();
+        tables.extend(self.figures_as_printed());
+        let charts = self.document.charts.iter().map(|chart| PublishedChart {
+            id: chart.id.clone(),
+            title: chart.title.clone(),
+            section: chart.section.clone(),
+            absent: chart.absent.clone(),
+        });
+        PublishedReport {
+            source: self.document.source.clone(),
+            differs: self.document.differs.clone(),
+            charts: charts.collect(),
+            tables,
+        }
+    }
+
+    /// The figures outside tables, as one table with a row for each.
+    fn figures_as_printed(&self) -> Option<PublishedTable> {
+        let figures = &self.document.figures;
+        let row = |single: &Single| PublishedRow {
+            name: named(single),
+            cells: vec![Some(printed(&single.figure, single.unit.as_ref()))],
+            mean_frame_rate: None,
+            absent: single.beside.absent.clone(),
+        };
+        let mut differs: Vec<&str> = Vec::new();
+        for sentence in figures.iter().filter_map(|it| it.beside.differs.as_deref()) {
+            if !differs.contains(&sentence) {
+                differs.push(sentence);
             }
         }
-        for figure in &reference.figure {
-            let (value, unit) = figure.unit.value(figure.value);
-            published.push(Published {
-                source: reference.source.clone(),
-                system: figure.system.clone(),
-                what: figure.in_words(),
-                value,
-                unit,
-                counts: figure.counts,
-                cells: cells(drafts, |draft| figure.is_of(draft)),
-            });
-        }
-    }
-    published.retain(|figure| !figure.cells.is_empty());
-    published
-}
-
-fn cells(drafts: &[Draft], is_of: impl Fn(&Draft) -> bool) -> Vec<String> {
-    let found = drafts.iter().filter(|draft| is_of(draft));
-    found.map(|draft| draft.cell.id.clone()).collect()
-}
-
-fn is_speed(draft: &Draft, operation: &str, bytes: Option<u32>, concurrency: u32) -> bool {
-    match &draft.cell.measurement {
-        Measurement::Device(DeviceTest::Speed(speed)) => {
-            speed.operation == operation
-                && (bytes.is_none() || speed.bytes == bytes)
-                && speed.concurrency == concurrency
-        }
-        _ => false,
+        (!figures.is_empty()).then(|| PublishedTable {
+            id: FIGURES.to_owned(),
+            title: "figures outside tables".to_owned(),
+            differs: (!differs.is_empty()).then(|| differs.join("; ")),
+            absent: None,
+            columns: vec![VALUE.to_owned()],
+            rows: figures.iter().map(row).collect(),
+        })
     }
 }
 
-impl Figure {
-    fn in_words(&self) -> String {
-        let subject = self.operation.as_ref().or(self.suite.as_ref());
-        subject.map_or_else(
-            || self.what.clone(),
-            |subject| format!("{subject}: {}", self.what),
-        )
-    }
+/// The name of a figure's row.
+fn named(single: &Single) -> String {
+    format!("{}: {}", single.system, single.what)
+}
 
-    fn is_of(&self, draft: &Draft) -> bool {
-        if let Some(operation) = &self.operation {
-            let concurrency = self.concurrency.unwrap_or(1);
-            return is_speed(draft, operation, self.bytes, concurrency);
+fn table_as_printed(table: &Table) -> PublishedTable {
+    let row = |row: &Row| {
+        let cells = table.columns.iter().zip(&row.cells);
+        let unit = |figure: &Figure, column: &Column| {
+            let own = figure.unit.clone().or_else(|| column.unit.clone());
+            own.or_else(|| table.unit.clone())
+        };
+        PublishedRow {
+            name: row.name.clone(),
+            cells: cells
+                .map(|(column, figure)| {
+                    let figure = figure.as_ref()?;
+                    Some(printed(figure, unit(figure, column).as_ref()))
+                })
+                .collect(),
+            mean_frame_rate: row.mean_frame_rate.as_ref().map(|mean| PublishedCell {
+                text: mean.text.clone(),
+                unit: MEAN_UNIT.to_owned(),
+                scale: 1,
+            }),
+            absent: None,
         }
-        let cell = &draft.cell;
-        if cell.calibration || Trial::of(&cell.measurement) != Some(self.trial) {
-            return false;
-        }
-        let profile = cell.dut.adapter.profile();
-        let suite = profile.carrier.map(|carrier| carrier.suite.name());
-        // A maker's own format has no suite, and forwards nothing in clear.
-        let is_unknown = suite.is_none() && profile.encrypts();
-        if is_unknown || suite.map(str::to_owned) != self.suite {
-            return false;
-        }
-        match &cell.measurement {
-            Measurement::Frames(test) => {
-                let mix = &test.traffic.frames.mix.name;
-                self.mix.as_ref().is_none_or(|own| own == mix)
-            }
-            _ => true,
-        }
+    };
+    PublishedTable {
+        id: table.id.clone(),
+        title: table.title.clone(),
+        differs: table.beside.differs.clone(),
+        absent: table.beside.absent.clone(),
+        columns: table
+            .columns
+            .iter()
+            .map(|it| table.column_name(it))
+            .collect(),
+        rows: table.rows.iter().map(row).collect(),
+    }
+}
+
+fn printed(figure: &Figure, unit: Option<&Unit>) -> PublishedCell {
+    PublishedCell {
+        text: figure.text.clone(),
+        unit: unit.map_or_else(String::new, |unit| unit.text.clone()),
+        scale: unit.map_or(1, scale),
+    }
+}
+
+/// Whether the unit counts bytes: eight bits by a power of ten.
+fn counts_bytes(unit: &Unit) -> bool {
+    let power = (unit.scale / BITS_PER_BYTE).log10();
+    unit.quantity == Quantity::BitRate && (power - power.round()).abs() < 1e-9
+}
+
+/// A unit in that of [`Published::value`].
+fn scale(unit: &Unit) -> u64 {
+    let divisor = if counts_bytes(unit) {
+        BITS_PER_BYTE
+    } else {
+        1.0
+    };
+    (unit.scale / divisor).round() as u64
+}
+
+/// The axis of the campaign that the columns of a table are values of; `None` for other columns.
+const fn columns_axis(table: &Table) -> Option<crate::plan::Axis> {
+    match table.axis {
+        Axis::Frame | Axis::Mix => Some(crate::plan::Axis::Frame),
+        Axis::Mtu => Some(crate::plan::Axis::Mtu),
+        Axis::Bytes => Some(crate::plan::Axis::Bytes),
+        Axis::Rates | Axis::Names => None,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_reference_is_read_and_names_operations_that_there_are() {
-        for (name, text) in NAMES {
-            let reference = parse(text);
-            assert!(!reference.table.is_empty() || !reference.figure.is_empty());
-            for table in &reference.table {
-                for (operation, figures) in &table.figures {
-                    assert!(
-                        operation::Operation::parse(operation).is_ok(),
-                        "{operation}"
-                    );
-                    assert_eq!(figures.len(), table.bytes.len(), "{name}: {operation}");
-                }
-            }
-            for figure in &reference.figure {
-                let operation = figure.operation.iter();
-                for operation in operation {
-                    assert!(
-                        operation::Operation::parse(operation).is_ok(),
-                        "{operation}"
-                    );
-                }
-                if let Some(mix) = &figure.mix {
-                    assert!(wire::mix::FrameMix::named(mix).is_some(), "{mix}");
-                }
-                let counts = figure.counts.is_some();
-                assert_eq!(
-                    counts,
-                    matches!(figure.trial, Trial::Tcp | Trial::Throughput),
-                    "{name}: a rate of traffic, and nothing else, says what it counts: {}",
-                    figure.in_words()
-                );
-            }
-        }
-    }
-}
+mod tests;

@@ -10,8 +10,8 @@
 //! does: no frame travels for less than no time. So the answering clock is ahead by at most
 //! `received_ns - sent_ns` and by at least `answered_ns - returned_ns`, however unequal the delays
 //! are there and back. The kernel stamps by CLOCK_REALTIME; each side converts to its own
-//! CLOCK_MONOTONIC. Where a card stamps all frames itself, its stamps are what is used, converted by
-//! its clock's readings; they leave out what the kernels' queues and interrupts take.
+//! CLOCK_MONOTONIC. Where a card stamps all frames itself, its stamps are used, converted by
+//! readings of its clock; they leave out what the kernels' queues and interrupts take.
 //!
 //! What comes from the link is not believed: a forged answer may spoil a comparison, and nothing
 //! else.
@@ -164,8 +164,8 @@ impl ProbeSocket {
     }
 }
 
-/// When a frame left, or a little earlier: it was passed to the kernel at `before_ns`. What a card's
-/// stamp says counts only if it is possible.
+/// When a frame left, or a little earlier: it was passed to the kernel at `before_ns`. A card's
+/// stamp counts only if it is possible.
 fn departure(before_ns: i64, kernel_ns: Option<i64>, card_ns: Option<[i64; 2]>) -> Time {
     match card_ns {
         Some([earliest_ns, _]) if (before_ns..=real_ns()).contains(&earliest_ns) => Time {

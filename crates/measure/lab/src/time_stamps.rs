@@ -1,7 +1,7 @@
 //! Whether a network card stamps frames itself (ethtool(8), `-T`).
 //!
-//! Such stamps are of the card's own clock (PTP hardware clock). [`crate::clocks`] uses them where the
-//! card is set to stamp all frames; this says which cards could.
+//! Such stamps are of the card's own clock (PTP hardware clock). [`crate::clocks`] uses them where
+//! the card is set to stamp all frames; this says which cards could.
 
 use crate::protocol::Program;
 use crate::{Node, Result};

@@ -1,5 +1,6 @@
 //! A report's tables and statements, whatever format they were written in.
 
+use crate::beside::{Beside, Chart, Single};
 use crate::claim::Claim;
 use crate::figure::Figure;
 use crate::interval::Interval;
@@ -19,8 +20,12 @@ pub struct Document {
     pub source: String,
     /// Its tables, in file order.
     pub tables: Vec<Table>,
-    /// Figures outside tables, with their ids.
-    pub figures: Vec<(Option<String>, Figure)>,
+    /// Figures outside tables.
+    pub figures: Vec<Single>,
+    /// Drawings without numbers.
+    pub charts: Vec<Chart>,
+    /// Why measurements elsewhere differ from all its figures; one sentence.
+    pub differs: Option<String>,
     /// Numbers that the report adds up.
     pub sums: Vec<Sum>,
     /// Mixes of frame sizes.
@@ -34,8 +39,12 @@ pub struct Document {
 pub struct Table {
     /// The name by which others refer to it.
     pub id: String,
+    /// What was measured; may be empty.
+    pub title: String,
     /// Where it is.
     pub place: Place,
+    /// The measurement beside which it is printed.
+    pub beside: Beside,
     /// The unit of figures that have none of their own, and whose column has none.
     pub unit: Option<Unit>,
     /// The layer at which bit rates are counted; `None` if the report does not state it.
@@ -188,6 +197,16 @@ impl Table {
         self.cells_of(row).find(|cell| cell.column.name == column)
     }
 
+    /// A column in words: `MTU 8000`.
+    #[must_use]
+    pub fn column_name(&self, column: &Column) -> String {
+        match self.axis {
+            Axis::Frame | Axis::Bytes => format!("{} B", column.name),
+            Axis::Mtu => format!("MTU {}", column.name),
+            _ => column.name.clone(),
+        }
+    }
+
     /// Whether the columns are sizes, in ascending order or not.
     #[must_use]
     pub const fn has_sizes(&self) -> bool {
@@ -256,11 +275,7 @@ impl<'a> Cell<'a> {
     /// `2.2, row 10, MTU 8000`.
     #[must_use]
     pub fn name(&self) -> String {
-        let column = match self.table.axis {
-            Axis::Frame | Axis::Bytes => format!("{} B", self.column.name),
-            Axis::Mtu => format!("MTU {}", self.column.name),
-            _ => self.column.name.clone(),
-        };
+        let column = self.table.column_name(self.column);
         format!("{}, row {}, {column}", self.table.id, self.row.name)
     }
 

@@ -134,8 +134,8 @@ fn fitting<'a>(table: &'a Table, row: &str, column: &str) -> impl Iterator<Item 
 
 fn find_figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
     let mut figures = document.figures.iter();
-    let found = figures.find(|(known, _)| known.as_deref() == Some(id));
-    found.map(|(_, figure)| figure)
+    let found = figures.find(|single| single.id.as_deref() == Some(id));
+    found.map(|single| &single.figure)
 }
 
 /// The value of a side; `None` if it has no such cell.

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod claim;
 pub mod document;
 mod evaluation;

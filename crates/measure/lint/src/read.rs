@@ -1,5 +1,6 @@
 //! Readers: a file's text to a [`Document`], with all mistakes of the file at their places.
 
+mod beside;
 mod csv;
 mod grid;
 mod keys;

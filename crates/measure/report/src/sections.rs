@@ -282,10 +282,24 @@ pub(crate) fn of(run: &Run<'_>, document: Document) -> Vec<(&'static Section, Ve
     built.filter(|(_, blocks)| !blocks.is_empty()).collect()
 }
 
+/// The name of a section that the run has; `None` if it has no content.
+fn has_section(run: &Run<'_>, id: &str) -> Option<&'static str> {
+    let is_it = |section: &&Section| section.id == id && section.id != published::SECTION.id;
+    let section = SECTIONS.iter().find(is_it)?;
+    let mut blocks = Blocks {
+        document: Document::Markdown,
+        found: Vec::new(),
+    };
+    (section.blocks)(run, &mut blocks);
+    (!blocks.is_empty()).then_some(section.title)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use campaign::HostFacts;
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     #[test]
     fn ids_and_names_are_unique() {
@@ -294,5 +308,25 @@ mod tests {
         let named = SECTIONS.iter().filter(|section| !section.name.is_empty());
         let names: BTreeSet<&str> = named.clone().map(|section| section.name).collect();
         assert_eq!(names.len(), named.count());
+    }
+    #[test]
+    fn drawings_of_published_reports_name_sections_that_exist() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../campaigns");
+        let host = HostFacts { cores: 8 };
+        for name in [
+            "vut-fekt-100g",
+            "baikal-gost",
+            "vipnet-scaling",
+            "crypto-card",
+            "lancom-lcos",
+        ] {
+            let campaign = campaign::load(&folder.join(format!("{name}.yaml")), &host).unwrap();
+            let plan = campaign.plan(&campaign.usual_lab(), &host).unwrap();
+            let charts = plan.reports.iter().flat_map(|report| &report.charts);
+            for section in charts.filter_map(|chart| chart.section.as_deref()) {
+                let known = SECTIONS.iter().any(|known| known.id == section);
+                assert!(known, "{name}: {section}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The tables of a report. Each is a function from a [`Run`] to [`Table`]s, so that all documents
 //! show the same.
 
+mod beside;
 mod captures;
 mod claims;
 mod cpu;
@@ -26,6 +27,7 @@ mod transfer;
 mod video;
 mod weather;
 
+pub(crate) use beside::{beside, drawings, overview as published_overview};
 pub(crate) use captures::{capture_files, capture_lengths, capture_protocols};
 pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;

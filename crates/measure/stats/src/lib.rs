@@ -92,7 +92,7 @@ pub use monitored::{EnergyResult, MonitoredLoad, MonitoredValue, TrialEnergy, mo
 pub use overhead::{Ceiling, CeilingBasis, Overhead};
 pub use packet_cost::{PacketCost, PerPacket};
 pub use parameters::Parameters;
-pub use published::PublishedResult;
+pub use published::{PublishedPlace, PublishedResult};
 pub use quantity::{Quantity, Reading};
 pub use ranking::{Rank, RankedBy, Ranking, Standing};
 pub use rfc6349::{Ideal, Rfc6349};

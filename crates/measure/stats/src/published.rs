@@ -6,7 +6,9 @@
 use crate::cell::{CellFigures, CellResult};
 use crate::estimate::Estimate;
 use crate::frames::{FrameFigures, GoalResult, LayerRates};
-use campaign::plan::{Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
+use campaign::plan::{
+    Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer, TransferDirection,
+};
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,6 +32,8 @@ pub struct PublishedResult {
     /// What a published rate of traffic counts, as far as its report states it: kind, layer and
     /// directions; `null` for crypto devices, and in journals that do not record it.
     pub counts: Option<String>,
+    /// The table of the report, its row and its column; `null` in journals that do not record it.
+    pub at: Option<PublishedPlace>,
     /// Id of the cell.
     pub cell: String,
     /// The DUT's name.
@@ -46,6 +50,17 @@ pub struct PublishedResult {
     pub refused: Option<String>,
 }
 
+/// A cell of a published table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PublishedPlace {
+    /// Id of the table in its report; `figures` for those outside tables.
+    pub table: String,
+    /// Name of the row.
+    pub row: String,
+    /// Heading of the column.
+    pub column: String,
+}
+
 /// The measured side of a comparison.
 #[derive(Debug, Default)]
 struct Measured {
@@ -58,13 +73,15 @@ struct Measured {
 pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<PublishedResult> {
     let all = journal.header.plan.published.iter();
     all.flat_map(|figure| {
+        let pairs = || journal.header.plan.cells.iter().zip(cells);
         let own = figure
             .cells
             .iter()
-            .filter_map(|id| cells.iter().find(|cell| cell.id == *id));
-        own.map(move |cell| {
+            .filter_map(move |id| pairs().find(|(planned, _)| planned.id == *id));
+        own.map(move |(planned, cell)| {
             let value = figure.value as f64;
-            let measured = measured(figure, cell);
+            let direction = planned.measurement.transfer_direction();
+            let measured = measured(figure, cell, direction.unwrap_or_default());
             PublishedResult {
                 source: figure.source.clone(),
                 system: figure.system.clone(),
@@ -77,6 +94,11 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
                     PublishedUnit::PercentOfDevices => "percent_of_devices".into(),
                 },
                 counts: figure.counts.map(|counts| counts.to_string()),
+                at: figure.at.as_ref().map(|at| PublishedPlace {
+                    table: at.table.clone(),
+                    row: at.row.clone(),
+                    column: at.column.clone(),
+                }),
                 cell: cell.id.clone(),
                 dut: cell.dut.clone(),
                 ratio: measured
@@ -94,7 +116,7 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
 }
 
 /// Returns a cell's figure as the published one counts, or why it has none.
-fn measured(figure: &Published, cell: &CellResult) -> Measured {
+fn measured(figure: &Published, cell: &CellResult, direction: TransferDirection) -> Measured {
     let device = || cell.device().and_then(|found| found.speed());
     let plain = |figure: Option<Estimate>| Measured {
         figure,
@@ -117,7 +139,7 @@ fn measured(figure: &Published, cell: &CellResult) -> Measured {
             None => refuse(
                 "the journal does not record which layer and directions the published figure counts",
             ),
-            Some(counts) => traffic(counts, figures),
+            Some(counts) => traffic(counts, figures, direction),
         },
     }
 }
@@ -130,22 +152,26 @@ fn refuse(reason: impl Into<String>) -> Measured {
 }
 
 /// A rate of traffic as the published one counts.
-fn traffic(counts: RateBasis, figures: &CellFigures) -> Measured {
+fn traffic(counts: RateBasis, figures: &CellFigures, direction: TransferDirection) -> Measured {
+    let goodput = |figure: Option<&Estimate>| {
+        let own = RateBasis {
+            kind: RateKind::Goodput,
+            layer: RateLayer::Payload,
+            // The figure of a transfer both ways is the sum.
+            direction: match direction {
+                TransferDirection::Duplex => RateDirection::SumOfBoth,
+                _ => RateDirection::OneWay,
+            },
+        };
+        let found = Measured {
+            figure: figure.cloned(),
+            ..Measured::default()
+        };
+        (own, found)
+    };
     let (own, found) = match figures {
-        CellFigures::Tcp(bulk) => {
-            let own = RateBasis {
-                kind: RateKind::Goodput,
-                layer: RateLayer::Payload,
-                direction: RateDirection::OneWay,
-            };
-            let found = Measured {
-                figure: bulk
-                    .as_ref()
-                    .map(|bulk| bulk.payload_throughput_bps.clone()),
-                ..Measured::default()
-            };
-            (own, found)
-        }
+        CellFigures::Tcp(bulk) => goodput(bulk.as_ref().map(|it| &it.payload_throughput_bps)),
+        CellFigures::Udp(bulk) => goodput(bulk.as_ref().map(|it| &it.payload_throughput_bps)),
         CellFigures::Frames(cell) => {
             let both = cell.traffic.duplex;
             let own = frames_basis(counts, both);

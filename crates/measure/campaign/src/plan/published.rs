@@ -22,8 +22,97 @@ pub struct Published {
     /// did not record it. Without it a rate of traffic is compared with nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<RateBasis>,
+    /// Where its report prints it; `None` in journals of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<PublishedAt>,
     /// Ids of the cells beside which it is printed, of each DUT; at least one.
     pub cells: Vec<String>,
+}
+
+/// A cell of a published table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PublishedAt {
+    /// Id of the table in its report, [`PublishedTable::id`].
+    pub table: String,
+    /// Its row, [`PublishedRow::name`].
+    pub row: String,
+    /// Its column, one of [`PublishedTable::columns`].
+    pub column: String,
+}
+
+/// A published report, in the parts that it prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedReport {
+    /// Where it is published, [`Published::source`].
+    pub source: String,
+    /// Why its figures differ from measured ones: hardware, medium; one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
+    /// Its tables, in its order; figures outside tables are the last one.
+    pub tables: Vec<PublishedTable>,
+    /// Its drawings without numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<PublishedChart>,
+}
+
+/// A published table as its report prints it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedTable {
+    /// Its number or name in the report.
+    pub id: String,
+    /// What was measured.
+    pub title: String,
+    /// Why measured figures differ from these in particular; one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
+    /// Why it is not measured; one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
+    /// Headings of the columns, without that of the names of rows.
+    pub columns: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<PublishedRow>,
+}
+
+/// A row of a published table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedRow {
+    /// Its name.
+    pub name: String,
+    /// One for each column; `None` where the report has no figure.
+    pub cells: Vec<Option<PublishedCell>>,
+    /// The mean of the row's frame rates, where the report prints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_frame_rate: Option<PublishedCell>,
+    /// Why the row is not measured; one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
+}
+
+/// A figure as its report prints it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedCell {
+    /// The text: `14.0 ± 0.9`.
+    pub text: String,
+    /// Its unit; may be empty.
+    pub unit: String,
+    /// The unit in that of [`Published::value`]: 10⁹ for Gbit/s.
+    pub scale: u64,
+}
+
+/// A drawing without numbers in a published report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedChart {
+    /// Its number in the report.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Id of the section of our report that shows the same; `None`: none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
+    /// Why ours does not show it; one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
 }
 
 /// Unit of a published figure.
@@ -95,6 +184,17 @@ pub enum RateDirection {
     SumOfBoth,
     /// The report does not state it.
     Unstated,
+}
+
+impl From<Layer> for RateLayer {
+    fn from(layer: Layer) -> Self {
+        match layer {
+            Layer::L1 => Self::L1,
+            Layer::L2 => Self::L2,
+            Layer::Ip => Self::Ip,
+            Layer::Payload => Self::Payload,
+        }
+    }
 }
 
 impl RateLayer {

@@ -294,7 +294,7 @@ campaign: a
 duts:
   - cipherbench: { name: box, suite: magma-ecb, insecure: true, legacy: true }
 trials:
-  - tcp: { mtu: 1500 B }
+  - tcp: { mtu: 1500 B, direction: [a-to-b, duplex] }
   - throughput: { frame: [1518 B, baikal], duplex: on }
 published: baikal-gost
 ",

@@ -13,6 +13,8 @@ pub const KINDS: &[&str] = &[
     "udp",
     "ping",
     "http",
+    "flows",
+    "video",
     "load",
     "throughput",
     "mrr",

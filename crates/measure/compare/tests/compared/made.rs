@@ -90,6 +90,8 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, second: u64) -> Journal {
             order: Order::File,
             claims: Vec::new(),
             published: Vec::new(),
+            reports: Vec::new(),
+            capture: None,
         },
     });
     journal.end = Some(End {

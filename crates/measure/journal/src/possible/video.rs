@@ -69,7 +69,8 @@ mod tests {
     #[test]
     fn more_than_was_sent_decoded_or_shown_is_impossible() {
         assert_eq!(contradictions(|_| {}), Vec::<String>::new());
-        let changes: [(fn(&mut VideoResult), &str); 5] = [
+        type Change = fn(&mut VideoResult);
+        let changes: [(Change, &str); 5] = [
             (|video| video.duration_ns *= 3, "ns of video"),
             (
                 |video| video.streams[0].frames.shown = 51,

@@ -18,12 +18,17 @@ pub struct PathSettings {
     #[serde(default)]
     pub queue_drops: BTreeMap<String, u64>,
     /// Counters of the kernels' IP, ICMP, UDP and TCP, by `node/counter` with the names of
-    /// `/proc/net/snmp` and `/proc/net/netstat`, as differences over the trial; without zeros.
+    /// `/proc/net/snmp` and `/proc/net/netstat`, and `LoopbackPackets`, those of the loopback
+    /// interface, as differences over the trial; without zeros.
     #[serde(default)]
     pub stack: BTreeMap<String, u64>,
 }
 
 impl PathSettings {
+    /// The [counter](Self::stack) of packets between programs of one node, which the others have as
+    /// sent and as received.
+    const LOOPBACK: &str = "LoopbackPackets";
+
     /// IP packets that a node's own programs sent by ICMP, UDP and TCP, its fragments and the
     /// segments of super-packets counted one by one; `None` where there is no count.
     #[must_use]
@@ -33,6 +38,7 @@ impl PathSettings {
         let whole: u64 = whole.iter().map(|name| self.counted(node, name)).sum();
         let fragments = self.counted(node, "FragCreates");
         let packets = whole.saturating_sub(self.counted(node, "FragOKs")) + fragments;
+        let packets = packets.saturating_sub(self.counted(node, Self::LOOPBACK));
         (packets > 0).then_some(packets)
     }
 
@@ -43,6 +49,7 @@ impl PathSettings {
         // Each packet is in one of these, by its ECN field.
         let all = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
         let packets: u64 = all.iter().map(|name| self.counted(node, name)).sum();
+        let packets = packets.saturating_sub(self.counted(node, Self::LOOPBACK));
         (packets > 0).then_some(packets)
     }
 

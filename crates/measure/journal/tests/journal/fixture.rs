@@ -73,8 +73,10 @@ pub(crate) fn header() -> Header {
                     layer: RateLayer::Payload,
                     direction: RateDirection::OneWay,
                 }),
+                at: None,
                 cells: vec![cell_id(0), cell_id(1)],
             }],
+            reports: Vec::new(),
             capture: None,
         },
     }

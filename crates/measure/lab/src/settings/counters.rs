@@ -34,6 +34,10 @@ const NETSTAT: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// Packets between programs of the namespace, which the counters above have as both sent and
+/// received.
+const LOOPBACK: &str = "LoopbackPackets";
+
 /// Reads them. A counter that the kernel lacks is left out.
 pub(super) fn stack() -> io::Result<BTreeMap<String, u64>> {
     let snmp = fs::read_to_string("/proc/self/net/snmp")?;
@@ -44,7 +48,16 @@ pub(super) fn stack() -> io::Result<BTreeMap<String, u64>> {
             found.extend(parse(text, prefix, names));
         }
     }
+    let interfaces = fs::read_to_string("/proc/self/net/dev")?;
+    found.extend(loopback(&interfaces).map(|packets| (LOOPBACK.to_owned(), packets)));
     Ok(found)
+}
+
+/// The packets that the loopback interface received, of `/proc/net/dev`.
+fn loopback(interfaces: &str) -> Option<u64> {
+    let mut lines = interfaces.lines().map(str::trim_start);
+    let counts = lines.find_map(|line| line.strip_prefix("lo:"))?;
+    counts.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The values of `wanted` in a line of names and one of values, which begin with `prefix`.
@@ -74,6 +87,13 @@ pub(super) fn growth(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_over_loopback_are_read() {
+        let text = "Inter-|   Receive\n face |bytes    packets errs\n  eth0: 9 8 7\n    lo:    1450      26    0\n";
+        assert_eq!(loopback(text), Some(26));
+        assert_eq!(loopback("Inter-|   Receive\n  eth0: 9 8 7\n"), None);
+    }
 
     #[test]
     fn counters_are_read_by_name_and_their_growth_leaves_out_zeros() {

@@ -155,6 +155,10 @@ impl<'a> Value<'a> {
         figure(self.source, &text, &self.place())
     }
 
+    pub(super) fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
     pub(super) fn is_list(&self) -> bool {
         self.value.get_ref().is_array()
     }

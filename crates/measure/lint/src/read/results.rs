@@ -1,5 +1,6 @@
 //! Our own `results.json`: every frame rate that it prints with its bit rates by layer.
 
+use crate::beside::Beside;
 use crate::document::{Axis, Column, Document, Row, Table};
 use crate::figure::Figure;
 use crate::source::Source;
@@ -62,7 +63,9 @@ fn table(source: &Source, id: &str, path: String) -> Table {
     });
     Table {
         id: id.to_owned(),
+        title: String::new(),
         place: source.path(path),
+        beside: Beside::default(),
         unit: None,
         layer: None,
         transport: None,

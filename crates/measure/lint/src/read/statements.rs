@@ -1,23 +1,14 @@
 //! What stands beside the tables: sums, mixes, claims, single figures.
 
 use super::keys::{Keys, Value};
+use super::{beside, table};
+use crate::beside::Single;
 use crate::claim::{Claim, Holds, Test};
 use crate::document::{Cell, Document, Mix, Sum};
 use crate::evaluation;
 use crate::figure::Figure;
 use crate::source::Source;
-
-/// Keys of a figure that only campaigns read.
-const OF_CAMPAIGNS: [&str; 8] = [
-    "what",
-    "trial",
-    "operation",
-    "bytes",
-    "concurrency",
-    "suite",
-    "mix",
-    "counts",
-];
+use crate::unit::{Quantity, Unit};
 
 /// Reads the keys of the document as a whole. Mixes come first: columns refer to them.
 pub(super) fn read(keys: &Keys<'_>, document: &mut Document) {
@@ -32,28 +23,41 @@ pub(super) fn read(keys: &Keys<'_>, document: &mut Document) {
     each(keys, "claim", |keys| document.claims.extend(claim(keys)));
 }
 
-/// Reads single figures. Those in per cent of one system are shares of one whole.
+/// Reads single figures and charts. Figures in per cent of one system are shares of one whole.
 pub(super) fn figures(keys: &Keys<'_>, document: &mut Document) {
     let mut shares: Vec<(String, Sum)> = Vec::new();
     each(keys, "figure", |keys| {
-        let (Some(figure), Some(unit)) = (value(keys, "value"), keys.text("unit")) else {
-            return;
+        let (value, unit) = (
+            value(keys, "value"),
+            keys.required("unit").and_then(table::unit),
+        );
+        let single = Single {
+            id: keys.text("id"),
+            system: keys.text("system").unwrap_or_default(),
+            what: keys.text("what").unwrap_or_default(),
+            beside: beside::read(keys),
+            unit,
+            figure: match value {
+                Some(figure) => figure,
+                None => return,
+            },
         };
-        let system = keys.text("system").unwrap_or_default();
-        if unit.starts_with('%') {
-            let index = shares.iter().position(|(known, _)| *known == system);
+        keys.refuse_others();
+        let system = &single.system;
+        let is_share = |unit: &Unit| unit.quantity == Quantity::Percent;
+        if single.unit.as_ref().is_some_and(is_share) {
+            let index = shares.iter().position(|(known, _)| known == system);
             let index = index.unwrap_or_else(|| {
                 let sum = hundred(&format!("shares of {system}"), keys);
-                shares.push((system, sum));
+                shares.push((system.clone(), sum));
                 shares.len() - 1
             });
-            shares[index].1.parts.push(figure.clone());
+            shares[index].1.parts.push(single.figure.clone());
         }
-        document.figures.push((keys.text("id"), figure));
-        for key in OF_CAMPAIGNS {
-            let _ = keys.optional(key);
-        }
-        keys.refuse_others();
+        document.figures.push(single);
+    });
+    each(keys, "chart", |keys| {
+        document.charts.extend(beside::chart(keys));
     });
     document.sums.extend(shares.into_iter().map(|(_, sum)| sum));
 }

@@ -1,5 +1,6 @@
 //! What a table's keys state of it; the same in every format.
 
+use super::beside;
 use super::keys::{Keys, Value};
 use crate::document::{Axis, Column, Mix, Reference, Row, Table, Transport};
 use crate::source::Source;
@@ -30,12 +31,13 @@ const SENDERS: [(&str, bool); 3] = [("software", true), ("tester", false), ("uns
 pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
     let system = keys.text("system");
     let title = keys.text("title");
-    // Of a speed, and for campaigns alone.
-    let _ = keys.optional("concurrency");
-    let id = keys.text("id").or(system).or(title);
+    let id = keys.text("id").or_else(|| system.clone());
+    let id = id.or_else(|| title.clone());
     Table {
         id: id.unwrap_or_else(|| otherwise_id.to_owned()),
+        title: system.or(title).unwrap_or_default(),
         place: keys.place().clone(),
+        beside: beside::read(keys),
         unit: keys.optional("unit").and_then(unit),
         layer: keys
             .optional("layer")
@@ -229,7 +231,7 @@ fn one_of<T: Copy>(value: Value<'_>, names: &[(&str, T)]) -> Option<T> {
     found.map(|(_, value)| *value)
 }
 
-fn unit(value: Value<'_>) -> Option<Unit> {
+pub(super) fn unit(value: Value<'_>) -> Option<Unit> {
     let text = value.text()?;
     let unit = Unit::parse(&text);
     if unit.is_none() {

@@ -9,6 +9,7 @@ pub(super) fn read(source: &Source) -> Document {
     let mut document = Document::default();
     Keys::parse(source, 0, &source.text, |keys| {
         statements::read(keys, &mut document);
+        document.differs = keys.text("differs");
         statements::figures(keys, &mut document);
         statements::each(keys, "table", |keys| {
             let number = document.tables.len() + 1;

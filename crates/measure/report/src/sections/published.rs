@@ -1,18 +1,24 @@
-//! Published figures beside measured ones.
+//! Published reports beside the measured figures.
 
-use super::{RESULTS, Section};
+use super::{Block, RESULTS, Section, has_section};
 use crate::tables;
 
 pub(super) const SECTION: Section = Section {
     id: "published",
     name: "Published figures",
-    title: "Published figures beside measured ones",
+    title: "Beside the published report",
     chapter: RESULTS,
     answers: true,
     brief: true,
     blocks: |run, out| {
-        if !out.is_short() {
-            out.tables(tables::published(run));
+        if out.is_short() {
+            return;
         }
+        out.tables(tables::published_overview(run));
+        // Their columns are those of the report, with figures here or without.
+        out.found
+            .extend(tables::beside(run).into_iter().map(Block::Table));
+        out.tables(tables::drawings(run, |id| has_section(run, id)));
+        out.tables(tables::published(run));
     },
 };

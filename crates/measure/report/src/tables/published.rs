@@ -6,12 +6,13 @@ use crate::order::unique;
 use crate::table::{Cell, Table};
 use stats::PublishedResult;
 
-/// Every published figure that a cell measures as well, or nearly; `None` where nothing is
-/// published.
+/// Published figures of journals that do not record where their report prints them; `None` where
+/// there are none.
 pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
     // Shares of devices are in the table of their batch.
     let found = run.results.published.iter();
-    let found: Vec<&PublishedResult> = found.filter(|one| !is_share(one)).collect();
+    let found = found.filter(|one| one.at.is_none() && !is_share(one));
+    let found: Vec<&PublishedResult> = found.collect();
     found.first()?;
     let sources = unique(found.iter().map(|one| one.source.as_str()));
     let mut note = format!(

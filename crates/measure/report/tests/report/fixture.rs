@@ -433,6 +433,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,
+        reports: Vec::new(),
     }
 }
 

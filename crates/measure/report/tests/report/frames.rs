@@ -120,6 +120,7 @@ fn the_vendors_table_has_a_column_per_size_and_marks_what_is_not_the_devices_lim
         "1518 B",
         "imix",
         "Mean frame rate",
+        "Mean frame rate, all sizes",
     ];
     assert_eq!(found[0], head);
     let ours = row(&found, "cipherbench");
@@ -128,6 +129,7 @@ fn the_vendors_table_has_a_column_per_size_and_marks_what_is_not_the_devices_lim
     assert!(ours[4].ends_with(" L"), "{ours:?}");
     // The mean of 64 and 256 B alone: the note lists the other sizes.
     assert_eq!(ours[7], "401 kpps (2 of 3 sizes)");
+    assert_eq!(ours[8], "–", "a size has no figure");
     assert!(row(&found, "router")[1].ends_with(" T"), "{found:?}");
     let null = row(&found, "null");
     assert_eq!(null[0], "null (insecure; control: no encryption)");

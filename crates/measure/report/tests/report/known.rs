@@ -126,6 +126,7 @@ fn a_published_sum_beside_one_direction_is_refused_with_the_reason() {
             layer: RateLayer::Payload,
             direction,
         }),
+        at: None,
         cells: cells.clone(),
     };
     plan.published = vec![

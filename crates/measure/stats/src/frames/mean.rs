@@ -1,4 +1,5 @@
-//! The mean frame rate over the frame sizes, as vendors quote it beside their tables.
+//! Mean frame rates over the frame sizes: of those that the device limits, and of all, as vendors
+//! print it beside their tables.
 
 use crate::cell::CellResult;
 use crate::verdict::Limit;
@@ -8,8 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wire::mix::FrameMix;
 
-/// The mean frame rate over the fixed sizes, except those at which a link was the limit. A device
-/// that works frame by frame has about one frame rate at every size, until the line is full.
+/// The mean frame rates over the fixed sizes of a table. A device that works frame by frame has
+/// about one frame rate at every size, until the line is full: the mean over all sizes is then also
+/// the line's.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MeanFrameRate {
     /// Name of the DUT.
@@ -18,12 +20,17 @@ pub struct MeanFrameRate {
     pub cells: Vec<String>,
     /// Their sizes, FCS included, rising.
     pub frame_bytes: Vec<u16>,
-    /// Sizes left out because a link was the limit there.
+    /// Ids of the cells left out because a link was the limit there.
+    pub link_limited_cells: Vec<String>,
+    /// Their sizes.
     pub link_limited_frame_bytes: Vec<u16>,
     /// Sizes that have no figure.
     pub missing_frame_bytes: Vec<u16>,
     /// Arithmetic mean of the cells' frame rates; `null` when no size is left.
     pub frames_per_s: Option<f64>,
+    /// Arithmetic mean over all sizes, those at which a link was the limit included, as vendors
+    /// print it; `null` when a size has no figure.
+    pub all_sizes_frames_per_s: Option<f64>,
 }
 
 impl MeanFrameRate {
@@ -96,17 +103,22 @@ fn mean(dut: &str, mut found: Vec<(u16, &CellResult)>) -> MeanFrameRate {
         dut: dut.to_owned(),
         cells: Vec::new(),
         frame_bytes: Vec::new(),
+        link_limited_cells: Vec::new(),
         link_limited_frame_bytes: Vec::new(),
         missing_frame_bytes: Vec::new(),
         frames_per_s: None,
+        all_sizes_frames_per_s: None,
     };
-    let mut sum = 0.0;
+    let sizes = found.len() as f64;
+    let (mut sum, mut sum_at_link) = (0.0, 0.0);
     for (size, cell) in found {
         let verdict = cell.verdict().map(|verdict| verdict.limit);
         match cell.frame_rate() {
             None => mean.missing_frame_bytes.push(size),
-            Some(_) if verdict == Some(Limit::LinkLimited) => {
+            Some(rate) if verdict == Some(Limit::LinkLimited) => {
+                sum_at_link += rate.mean;
                 mean.link_limited_frame_bytes.push(size);
+                mean.link_limited_cells.push(cell.id.clone());
             }
             Some(rate) => {
                 sum += rate.mean;
@@ -117,5 +129,7 @@ fn mean(dut: &str, mut found: Vec<(u16, &CellResult)>) -> MeanFrameRate {
     }
     let n = mean.frame_bytes.len();
     mean.frames_per_s = (n > 0).then(|| sum / n as f64);
+    let is_whole = mean.missing_frame_bytes.is_empty();
+    mean.all_sizes_frames_per_s = is_whole.then(|| (sum + sum_at_link) / sizes);
     mean
 }

@@ -392,6 +392,7 @@ fn published_figures_stand_beside_each_cell_that_measures_the_same() {
         value: 89_208_000,
         unit: PublishedUnit::BytesPerS,
         counts: None,
+        at: None,
         cells: vec![one.id.clone()],
     }];
     add_speed(&mut run, &one, 1, did(&[2_787_750], 64));

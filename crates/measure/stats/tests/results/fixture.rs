@@ -45,6 +45,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
             claims: Vec::new(),
             published: Vec::new(),
             capture: None,
+            reports: Vec::new(),
         },
     });
     journal.end = Some(End { at_unix_ns: 1 });

@@ -258,6 +258,9 @@ fn the_mean_frame_rate_leaves_out_sizes_at_which_the_link_is_the_limit() {
     assert_eq!(mean.frame_bytes, [64, 256]);
     assert_eq!(mean.link_limited_frame_bytes, [1518]);
     assert_close(mean.frames_per_s.unwrap(), 390e3);
+    let at_link = results.cells[2].frame_rate().unwrap().mean;
+    let of_all = mean.all_sizes_frames_per_s.unwrap();
+    assert_close(of_all, 2.0f64.mul_add(390e3, at_link) / 3.0);
 }
 
 #[test]

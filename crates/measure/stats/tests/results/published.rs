@@ -2,11 +2,13 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, assert_close, found, throughput};
+use crate::transfers::{both, going};
 use RateDirection::{EachOfBoth, OneWay, SumOfBoth};
 use RateKind::{Goodput, Throughput};
 use RateLayer::{Ip, L1, L2, Payload};
 use campaign::plan::{
     Cell, Measurement, Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
+    TransferDirection,
 };
 use journal::Journal;
 use stats::{PublishedResult, Results};
@@ -22,6 +24,7 @@ fn beside(mut run: Journal, counts: Option<RateBasis>) -> PublishedResult {
         value: PUBLISHED_BPS,
         unit: PublishedUnit::BitsPerS,
         counts,
+        at: None,
         cells: vec![cell],
     }];
     let [one] = &Results::of(&run).published[..] else {
@@ -42,6 +45,14 @@ const fn counts(kind: RateKind, layer: RateLayer, direction: RateDirection) -> O
 fn transferred() -> Journal {
     let mut run = journal(vec![tcp("direct")], 1, 8);
     record(&mut run, "tcp/direct", 1, measured(transfer(500)));
+    run
+}
+
+/// 500 MB each way in 2 s: the sum is 4 Gbit/s.
+fn transferred_both_ways() -> Journal {
+    let cell = going(tcp("direct"), TransferDirection::Duplex);
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    record(&mut run, &cell.id, 1, both(transfer(500), transfer(500)));
     run
 }
 
@@ -141,4 +152,49 @@ fn a_load_with_some_loss_is_no_throughput() {
         &beside(run, counts(Throughput, L2, OneWay)),
         "goals allow some",
     );
+}
+
+/// Every combination of what can be published with what can be measured: a ratio exists where kind,
+/// layer and directions are the same, and a reason everywhere else.
+#[test]
+fn a_ratio_is_of_like_with_like_in_every_combination() {
+    let kinds = [Goodput, Throughput, RateKind::Unstated];
+    let layers = [L1, L2, Ip, Payload, RateLayer::Unstated];
+    let directions = [OneWay, EachOfBoth, SumOfBoth, RateDirection::Unstated];
+    type Case = (
+        fn() -> Journal,
+        RateKind,
+        &'static [RateLayer],
+        &'static [RateDirection],
+    );
+    let cases: [Case; 4] = [
+        (transferred, Goodput, &[Payload], &[OneWay]),
+        (transferred_both_ways, Goodput, &[Payload], &[SumOfBoth]),
+        (|| searched(false).1, Throughput, &[L1, L2, Ip], &[OneWay]),
+        (
+            || searched(true).1,
+            Throughput,
+            &[L1, L2, Ip],
+            &[EachOfBoth, SumOfBoth],
+        ),
+    ];
+    for (journal, own_kind, own_layers, own_directions) in cases {
+        assert_eq!(
+            beside(journal(), None).ratio,
+            None,
+            "a journal that does not record what is counted"
+        );
+        for kind in kinds {
+            for layer in layers {
+                for direction in directions {
+                    let found = beside(journal(), counts(kind, layer, direction));
+                    let like = kind == own_kind
+                        && own_layers.contains(&layer)
+                        && own_directions.contains(&direction);
+                    assert_eq!(found.ratio.is_some(), like, "{found:?}");
+                    assert_eq!(found.refused.is_none(), like, "{found:?}");
+                }
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ fn close(left: f64, right: f64) -> bool {
     (left - right).abs() <= 1e-9 * right.abs()
 }
 
-fn going(mut cell: Cell, to: TransferDirection) -> Cell {
+pub(crate) fn going(mut cell: Cell, to: TransferDirection) -> Cell {
     match &mut cell.measurement {
         Measurement::Tcp { direction, .. } | Measurement::Udp { direction, .. } => *direction = to,
         other => panic!("{other:?}"),
@@ -24,7 +24,7 @@ fn one_way(measured: Measured) -> Transfer {
     }
 }
 
-fn both(there: Measured, back: Measured) -> Outcome {
+pub(crate) fn both(there: Measured, back: Measured) -> Outcome {
     let transfer = Transfer {
         reverse: Some(Box::new(one_way(back))),
         ..one_way(there.clone())

@@ -2,10 +2,9 @@
 
 use crate::counters::Counters;
 use crate::sealed::Tunnel;
-use campaign::Plan;
 use campaign::plan::{
     Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
-    Stations, Tool, TransferDirection,
+    Plan, Stations, Tool, TransferDirection,
 };
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
@@ -596,5 +595,6 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,
+        reports: Vec::new(),
     }
 }

@@ -6,10 +6,9 @@ use crate::frames::{
 };
 use crate::trials::{TestLab, child, lab_plan};
 use campaign::plan::{
-    Adapter, DataPath, Direction, IkeAuth, IpVersion, Load, Procedure, StrongSwan, WireGuard,
-    WireGuardProgram,
+    Adapter, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
 };
-use journal::record::Measured;
+use journal::record::{Measured, Outcome};
 use lab::NodeId;
 use std::fs;
 use std::process::Command;
@@ -119,19 +118,24 @@ fn the_kernels_esp_alone() {
     let mut lab = TestLab::build();
     for (direction, device) in ALONE {
         let traffic = traffic(direction, FrameMix::fixed(512), IpVersion::V4);
-        // An emulated processor keeps no faster pace.
-        let slow = Load {
-            frames_per_s: Some(20),
-            duration_ns: 1_000_000_000,
+        let cell = frames(adapter(), traffic, load(200));
+        let measured = match lab.record(&cell).outcome {
+            Outcome::Measured(measured) => measured,
+            // An emulated processor keeps no pace; whether the frames came does not depend on that.
+            Outcome::Invalid { reasons, measured }
+                if reasons
+                    .iter()
+                    .all(|it| it.starts_with("offered-as-intended")) =>
+            {
+                measured
+            }
+            other => panic!("{other:#?}"),
         };
-        let measured = lab.measured(&frames(adapter(), traffic, Procedure::Load(slow)));
         let trials = &measured.frames().unwrap().trials;
-        assert!(
-            trials
-                .iter()
-                .all(|it| it.received == it.sent && it.sent > 0),
-            "{trials:?}"
-        );
+        let all_came = trials
+            .iter()
+            .all(|it| it.received == it.sent && it.sent > 0);
+        assert!(all_came, "{trials:?}");
         assert_alone(&measured, direction, device);
     }
 }

@@ -199,6 +199,7 @@ pub(crate) fn plan(cell: &Cell) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,
+        reports: Vec::new(),
     }
 }
 

@@ -97,6 +97,11 @@ impl Axis {
 }
 
 impl Coordinate {
+    /// The value as in ids: `1500`.
+    pub(crate) fn printed(&self) -> String {
+        self.axis.print(&self.value)
+    }
+
     /// The coordinates in the id of a group, their only place in older journals.
     #[must_use]
     pub fn all_in(group: &str) -> Vec<Self> {

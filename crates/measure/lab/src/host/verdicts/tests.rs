@@ -174,7 +174,7 @@ fn a_cards_ring_and_interrupts_are_judged() {
     assert_eq!((short.status, short.needed), (Status::Warning, true));
     assert_eq!(
         short.found,
-        "ixgbe, 10000 Mbit/s, receive ring 512 of 4096, 2 queues, NUMA node 1, stamps by clock ptp3, which is not used, interrupts on CPUs 0, 1"
+        "ixgbe, 10000 Mbit/s, receive ring 512 of 4096, 2 queues, NUMA node 1, can stamp frames by its clock ptp3, interrupts on CPUs 0, 1"
     );
     assert_eq!(short.advice, "sudo ethtool -G eth2 rx 4096");
     let long = Card {

@@ -1,4 +1,4 @@
-//! Throughput as vendors print it: devices down, frame sizes across, and the mean frame rate.
+//! Throughput as vendors print it: devices down, frame sizes across, and the mean frame rates.
 
 use super::{caption, limit_mark, reason_cell};
 use crate::layout::Run;
@@ -54,7 +54,7 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
     }
     let shows_mean = !means.is_empty();
     if shows_mean {
-        table = table.figure("Mean frame rate");
+        table = table.figures(["Mean frame rate", "Mean frame rate, all sizes"]);
     }
     for device in &set.devices {
         let mut cells = vec![Cell::label(device.label(run))];
@@ -64,14 +64,16 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
         }
         if shows_mean {
             let mean = means.iter().find(|(found, _)| found == device);
-            let mean = mean.and_then(|(_, mean)| Some((mean.frames_per_s?, mean.lacking())));
-            cells.push(match mean {
-                Some((rate, None)) => Cell::derived(format!("{} kpps", number(rate / 1e3))),
-                Some((rate, Some(lacking))) => {
-                    Cell::derived(format!("{} kpps ({lacking})", number(rate / 1e3)))
-                }
+            let mean = mean.map(|(_, mean)| mean);
+            let rate = |rate: f64| format!("{} kpps", number(rate / 1e3));
+            let own = mean.and_then(|mean| Some((rate(mean.frames_per_s?), mean.lacking())));
+            cells.push(match own {
+                Some((rate, None)) => Cell::derived(rate),
+                Some((rate, Some(lacking))) => Cell::derived(format!("{rate} ({lacking})")),
                 None => Cell::missing(),
             });
+            let of_all = mean.and_then(|mean| mean.all_sizes_frames_per_s);
+            cells.push(Cell::derived_or_missing(of_all.map(rate)));
         }
         table.push(cells);
     }
@@ -96,9 +98,12 @@ fn means<'r>(
                 .flat_map(|point| point.cells.iter().copied())
                 .filter(own)
         };
+        let is_of = |mean: &MeanFrameRate, id: &String| {
+            mean.cells.contains(id) || mean.link_limited_cells.contains(id)
+        };
         let mean = all
             .iter()
-            .find(|mean| cells().any(|cell| mean.cells.contains(&cell.id)))?;
+            .find(|mean| cells().any(|cell| is_of(mean, &cell.id)))?;
         Some((*device, mean))
     };
     set.devices.iter().filter_map(of).collect()
@@ -125,10 +130,12 @@ fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
         (!parts.is_empty()).then(|| format!("{} without {}", device.dut, parts.join(" and ")))
     });
     let without: Vec<String> = without.collect();
-    let mut text = "; mean frame rate: arithmetic mean over the fixed sizes".to_owned();
+    let mut text =
+        "; mean frame rate: arithmetic mean over the fixed sizes that no link limits".to_owned();
     if !without.is_empty() {
         text.push_str(&format!(", {}", without.join(", ")));
     }
+    text.push_str("; of all sizes: with those that a link limits, as vendors print it");
     text
 }
 

@@ -212,8 +212,8 @@ fn bounds(
     (least, most)
 }
 
-/// What the link's counters have of a packet's Ethernet header. A virtual link whose receiver has an
-/// XDP program counts packets at both ends once the header was taken off (`veth_xdp_rcv`).
+/// What the link's counters have of a packet's Ethernet header. A virtual link whose receiver has
+/// an XDP program counts packets at both ends once the header was taken off (`veth_xdp_rcv`).
 fn ethernet_bytes_counted(observed: &FrameObserved<'_>) -> u64 {
     let ends_on_the_link = observed.test.traffic.direction == Direction::Encrypt;
     match ends_on_the_link && observed.result.receiver.kind == Some(PortKind::Xdp) {

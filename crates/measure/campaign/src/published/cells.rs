@@ -1,0 +1,265 @@
+//! The key `cells` of a published table or figure: which cells of a campaign measure the same.
+
+use super::{columns_axis, counts_bytes};
+use crate::expand::Draft;
+use crate::plan::{Axis, Cell, Measurement, PublishedUnit, RateBasis, RateLayer};
+use lint::beside::{Setting, Single};
+use lint::document::{Column, Table};
+use lint::unit::{Quantity, Unit};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+use units::Layer;
+use yaml::{Node, Reported};
+
+/// Trials whose figures can be compared, and whether they carry traffic.
+const TRIALS: [(&str, bool); 5] = [
+    ("tcp", true),
+    ("udp", true),
+    ("throughput", true),
+    ("speed", false),
+    ("fatigue", false),
+];
+/// Key of the name of the DUT.
+const DUT: &str = "dut";
+
+/// Which cells of a campaign correspond to a table or figure.
+#[derive(Debug)]
+pub(super) struct Cells {
+    trial: String,
+    /// The suite of the tunnel; without it, and without names of DUTs, nothing encrypts.
+    suite: Option<String>,
+    /// Names of DUTs; empty: any.
+    duts: Vec<String>,
+    rows: Option<Names>,
+    columns: Option<Names>,
+    /// The only column with figures of the trial; `None`: all.
+    column: Option<String>,
+    at: Vec<(Axis, String)>,
+    /// What the published rates count; `None` of crypto devices.
+    pub(super) counts: Option<RateBasis>,
+}
+
+/// What the names of rows or columns are.
+#[derive(Debug, Clone, Copy)]
+enum Names {
+    Duts,
+    Values(Axis),
+}
+
+impl Cells {
+    /// Reads the key of a table; `None` where it has none.
+    pub(super) fn of_table(node: Node<'_>, table: &Table) -> Result<Option<Self>, Reported> {
+        let axis = columns_axis(table).map(Names::Values);
+        Reader {
+            node,
+            settings: &table.beside.cells,
+        }
+        .read(axis, table.layer)
+    }
+
+    /// Reads the key of a figure; `None` where it has none.
+    pub(super) fn of_figure(node: Node<'_>, single: &Single) -> Result<Option<Self>, Reported> {
+        let settings = &single.beside.cells;
+        Reader { node, settings }.read(None, None)
+    }
+
+    /// The unit of the trial's figures for a published unit; `None` if they cannot have it.
+    pub(super) fn unit_of(&self, unit: &Unit) -> Option<PublishedUnit> {
+        let traffic = self.counts.is_some();
+        match (unit.quantity, self.trial.as_str()) {
+            (Quantity::BitRate, "speed") if counts_bytes(unit) => Some(PublishedUnit::BytesPerS),
+            (Quantity::BitRate, trial) if traffic || trial == "speed" => {
+                (!counts_bytes(unit)).then_some(PublishedUnit::BitsPerS)
+            }
+            (Quantity::Other, "speed") if unit.text.starts_with("op") => {
+                Some(PublishedUnit::OperationsPerS)
+            }
+            (Quantity::Percent, "fatigue") => Some(PublishedUnit::PercentOfDevices),
+            _ => None,
+        }
+    }
+
+    /// Ids of the cells that measure the same as a figure in this row and column.
+    pub(super) fn of(&self, drafts: &[Draft], row: &str, column: Option<&Column>) -> Vec<String> {
+        let name = column.map_or("", |column| column.name.as_str());
+        if self.column.as_ref().is_some_and(|only| only != name) {
+            return Vec::new();
+        }
+        let fits = |draft: &&Draft| {
+            let cell = &draft.cell;
+            self.fits(cell)
+                && self.rows.is_none_or(|rows| rows.fit(cell, row))
+                && self.columns.is_none_or(|columns| columns.fit(cell, name))
+        };
+        let found = drafts.iter().filter(fits);
+        found.map(|draft| draft.cell.id.clone()).collect()
+    }
+
+    fn fits(&self, cell: &Cell) -> bool {
+        !cell.calibration
+            && cell.measurement.name() == self.trial
+            && self.is_of(cell)
+            && self.at.iter().all(|(axis, text)| has(cell, *axis, text))
+    }
+
+    /// Whether the DUT is one of those, and encrypts as the published system did.
+    fn is_of(&self, cell: &Cell) -> bool {
+        if matches!(cell.measurement, Measurement::Device(_)) {
+            return self.has_name(cell);
+        }
+        let profile = cell.dut.adapter.profile();
+        let suite = profile.carrier.map(|carrier| carrier.suite.name());
+        match &self.suite {
+            Some(wanted) => self.has_name(cell) && suite.is_some_and(|suite| suite == *wanted),
+            // A maker's own format has no suite, and forwards nothing in clear.
+            None if self.duts.is_empty() => suite.is_none() && !profile.encrypts(),
+            None => self.has_name(cell),
+        }
+    }
+
+    fn has_name(&self, cell: &Cell) -> bool {
+        self.duts.is_empty() || self.duts.contains(&cell.dut.name)
+    }
+}
+
+impl Names {
+    fn fit(self, cell: &Cell, name: &str) -> bool {
+        match self {
+            Self::Duts => is_same(&cell.dut.name, name),
+            Self::Values(axis) => has(cell, axis, name),
+        }
+    }
+}
+
+/// Whether a cell has this value on an axis.
+fn has(cell: &Cell, axis: Axis, text: &str) -> bool {
+    let named = cell.coordinates.iter().find(|at| at.axis == axis).cloned();
+    let found = named.or_else(|| cell.value(axis).map(|value| axis.at(value)));
+    found.is_some_and(|at| is_same(&at.printed(), text))
+}
+
+/// Whether two names are the same but for blanks, hyphens and capitals: `IMIX 0` and `imix0`.
+fn is_same(a: &str, b: &str) -> bool {
+    let bare = |text: &str| {
+        let text = text.to_lowercase();
+        text.replace([' ', '-'], "")
+    };
+    bare(a) == bare(b)
+}
+
+/// Reads the settings of one key `cells`.
+struct Reader<'d, 's> {
+    node: Node<'d>,
+    settings: &'s [Setting],
+}
+
+impl Reader<'_, '_> {
+    fn read(
+        &self,
+        columns: Option<Names>,
+        layer: Option<Layer>,
+    ) -> Result<Option<Cells>, Reported> {
+        let Some(first) = self.settings.first() else {
+            return Ok(None);
+        };
+        let Some(trial) = self.one("trial") else {
+            let what = "`cells` states no trial";
+            return Err(self.node.mistake_at(&first.place, what, trials()));
+        };
+        let Some((_, traffic)) = TRIALS.into_iter().find(|(name, _)| *name == trial.text) else {
+            let what = format!("figures of `{}` cannot be compared with others", trial.text);
+            return Err(self.node.mistake_at(&trial.place, what, trials()));
+        };
+        let counts = match traffic {
+            true => Some(self.counts(trial, layer)?),
+            false => None,
+        };
+        let text = |key: &str| self.one(key).map(|found| found.text.clone());
+        let mut at = Vec::new();
+        for setting in self.settings {
+            let known = [
+                "trial",
+                "suite",
+                DUT,
+                "rows",
+                "columns",
+                "column",
+                "counts.kind",
+                "counts.layer",
+                "counts.direction",
+            ];
+            if !known.contains(&setting.key.as_str()) {
+                at.push((self.axis(&setting.key, setting)?, setting.text.clone()));
+            }
+        }
+        let duts = self.settings.iter().filter(|setting| setting.key == DUT);
+        Ok(Some(Cells {
+            trial: trial.text.clone(),
+            suite: text("suite"),
+            duts: duts.map(|setting| setting.text.clone()).collect(),
+            rows: self.names("rows")?,
+            columns: self.names("columns")?.or(columns),
+            column: text("column"),
+            at,
+            counts,
+        }))
+    }
+
+    fn one(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key == key)
+    }
+
+    fn names(&self, key: &str) -> Result<Option<Names>, Reported> {
+        match self.one(key) {
+            None => Ok(None),
+            Some(setting) if setting.text == DUT => Ok(Some(Names::Duts)),
+            Some(setting) => self
+                .axis(&setting.text, setting)
+                .map(|it| Some(Names::Values(it))),
+        }
+    }
+
+    fn axis(&self, key: &str, setting: &Setting) -> Result<Axis, Reported> {
+        Axis::all().find(|axis| axis.key() == key).ok_or_else(|| {
+            let what = format!("`{key}` is no axis of a campaign");
+            let help =
+                "axes are named as in docs/campaign.md, for example mtu, cores, streams, direction";
+            self.node.mistake_at(&setting.place, what, help)
+        })
+    }
+
+    /// What a rate of traffic counts: as stated here, its layer otherwise as the table states.
+    fn counts(&self, trial: &Setting, layer: Option<Layer>) -> Result<RateBasis, Reported> {
+        Ok(RateBasis {
+            kind: self.word(trial, "counts.kind")?,
+            direction: self.word(trial, "counts.direction")?,
+            layer: match layer {
+                Some(layer) if self.one("counts.layer").is_none() => layer.into(),
+                _ => self.word::<RateLayer>(trial, "counts.layer")?,
+            },
+        })
+    }
+
+    fn word<'de, T: Deserialize<'de>>(
+        &'de self,
+        trial: &Setting,
+        key: &str,
+    ) -> Result<T, Reported> {
+        let help = "state kind, layer and direction as in reference/README.md; `unstated` where the report does not";
+        let Some(setting) = self.one(key) else {
+            let what = format!("a rate of traffic needs `{key}`");
+            return Err(self.node.mistake_at(&trial.place, what, help));
+        };
+        let word: StrDeserializer<'de, Error> = setting.text.as_str().into_deserializer();
+        T::deserialize(word).map_err(|_| {
+            let what = format!("`{}` is not known as `{key}`", setting.text);
+            self.node.mistake_at(&setting.place, what, help)
+        })
+    }
+}
+
+fn trials() -> String {
+    let names: Vec<_> = TRIALS.iter().map(|(name, _)| *name).collect();
+    format!("write `trial = \"…\"` with one of {}", names.join(", "))
+}

@@ -1,0 +1,345 @@
+//! Published reports in their own form: each table with what it prints, what is measured here, and
+//! the ratio of both, or why there is none.
+
+use crate::format::ratio_number;
+use crate::layout::Run;
+use crate::order::unique;
+use crate::table::{Cell, Table};
+use campaign::plan::{Axis, PublishedCell, PublishedReport, PublishedRow, PublishedTable};
+use journal::record::in_brief;
+use stats::{CellResult, PublishedResult, Status};
+use std::collections::BTreeSet;
+
+const NO_CELL: &str = "no cell of this campaign measures it";
+const NONE: &str = "–";
+
+/// One row for each published table: how many of its figures have a ratio here, and why others have
+/// none. `None` where the campaign names no report.
+pub(crate) fn overview(run: &Run<'_>) -> Option<Table> {
+    let sources = unique(
+        run.plan()
+            .reports
+            .iter()
+            .map(|report| report.source.as_str()),
+    );
+    let differs = unique(
+        run.plan()
+            .reports
+            .iter()
+            .filter_map(|it| it.differs.as_deref()),
+    );
+    let note = format!(
+        "{}; figures: as printed there; with a ratio: those that a cell here measures in the same unit, layer and \
+         directions. Nothing is judged by them. Why they differ: {}",
+        sources.join("; "),
+        differs.join("; ")
+    );
+    let mut table = Table::new("Tables of the published report", note)
+        .labels(["Table", "What"])
+        .figures(["Figures", "With a ratio"])
+        .text("Remarks");
+    for (report, published) in all(run) {
+        let shaped = Shaped::of(run, report, published);
+        let figures = || {
+            published
+                .rows
+                .iter()
+                .flat_map(|row| row.cells.iter().flatten())
+        };
+        let compared: BTreeSet<_> = shaped
+            .results
+            .iter()
+            .filter(|one| one.ratio.is_some())
+            .filter_map(|one| one.at.as_ref().map(|at| (&at.row, &at.column)))
+            .collect();
+        let remarks = unique(
+            published
+                .differs
+                .iter()
+                .chain(&published.absent)
+                .chain(published.rows.iter().filter_map(|row| row.absent.as_ref()))
+                .map(String::as_str),
+        );
+        table.push(vec![
+            Cell::label(&published.id),
+            Cell::label(&published.title),
+            Cell::plain(figures().count().to_string()),
+            Cell::plain(compared.len().to_string()),
+            Cell::or_missing((!remarks.is_empty()).then(|| remarks.join("; "))),
+        ]);
+    }
+    table.with_rows()
+}
+
+/// Every published table in its own form, in the order of its report.
+pub(crate) fn beside(run: &Run<'_>) -> Vec<Table> {
+    let shaped = all(run).map(|(report, table)| Shaped::of(run, report, table).table());
+    shaped.collect()
+}
+
+/// The drawings without numbers, and where this report shows the same. `has_section` finds the
+/// heading of a section by its id; `None` where the run has no such section.
+pub(crate) fn drawings(
+    run: &Run<'_>,
+    mut has_section: impl FnMut(&str) -> Option<&'static str>,
+) -> Option<Table> {
+    let note =
+        "drawings for which the report prints no numbers: nothing can be compared but their form";
+    let mut table = Table::new("Drawings of the published report", note)
+        .labels(["Drawing", "What"])
+        .text("Here");
+    for chart in run.plan().reports.iter().flat_map(|report| &report.charts) {
+        let title = chart.section.as_deref().and_then(&mut has_section);
+        let here = match (title, &chart.absent) {
+            (Some(title), _) => Cell::plain(format!("section \"{title}\"")),
+            (None, Some(why)) => Cell::plain(why.clone()),
+            (None, None) => Cell::plain(NO_CELL),
+        };
+        table.push(vec![
+            Cell::label(&chart.id),
+            Cell::label(&chart.title),
+            here,
+        ]);
+    }
+    table.with_rows()
+}
+
+fn all<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r PublishedReport, &'r PublishedTable)> {
+    let reports = run.plan().reports.iter();
+    reports.flat_map(|report| report.tables.iter().map(move |table| (report, table)))
+}
+
+/// A published table with the results beside its figures.
+struct Shaped<'r> {
+    run: &'r Run<'r>,
+    report: &'r PublishedReport,
+    published: &'r PublishedTable,
+    results: Vec<&'r PublishedResult>,
+    /// Axes in which several cells of one DUT beside one figure differ.
+    varying: BTreeSet<Axis>,
+    /// Reasons without a ratio, by the number of their mark less one.
+    reasons: Vec<String>,
+}
+
+impl<'r> Shaped<'r> {
+    fn of(run: &'r Run<'r>, report: &'r PublishedReport, published: &'r PublishedTable) -> Self {
+        let of_table = |one: &&PublishedResult| {
+            let table = one.at.as_ref().map(|at| &at.table);
+            one.source == report.source && table == Some(&published.id)
+        };
+        let results: Vec<_> = run.results.published.iter().filter(of_table).collect();
+        let mut varying = BTreeSet::new();
+        for (at, first) in results.iter().enumerate() {
+            let same = |other: &&&PublishedResult| other.at == first.at && other.dut == first.dut;
+            for other in results[at + 1..].iter().filter(same) {
+                varying.extend(differences(run, first, other));
+            }
+        }
+        Self {
+            run,
+            report,
+            published,
+            results,
+            varying,
+            reasons: Vec::new(),
+        }
+    }
+
+    fn table(mut self) -> Table {
+        let unit = self.common_unit();
+        let has_means = self
+            .published
+            .rows
+            .iter()
+            .any(|row| row.mean_frame_rate.is_some());
+        let mut columns: Vec<&str> = self.published.columns.iter().map(String::as_str).collect();
+        if has_means {
+            columns.push("Mean frame rate, all sizes");
+        }
+        let mut table = Table::new(String::new(), String::new())
+            .labels(["Row", "Measured here"])
+            .figures(columns);
+        for row in &self.published.rows {
+            for device in self.devices(row) {
+                let mut cells = vec![Cell::label(&row.name), Cell::label(&device)];
+                let figures = self.published.columns.iter().zip(&row.cells);
+                for (column, printed) in figures {
+                    cells.push(match printed {
+                        Some(printed) => self.cell(row, column, &device, printed, unit.is_some()),
+                        None => Cell::missing(),
+                    });
+                }
+                if has_means {
+                    cells.push(self.mean(row, &device));
+                }
+                table.push(cells);
+            }
+        }
+        table.caption = format!("{}: {}", self.published.id, self.published.title);
+        let in_unit = unit.map_or_else(String::new, |unit| format!(", {unit}"));
+        table.note = format!(
+            "published / measured mean / ratio{in_unit}; {}",
+            self.report.source
+        );
+        if let Some(differs) = &self.published.differs {
+            table.note += &format!("; {differs}");
+        }
+        for (at, reason) in self.reasons.iter().enumerate() {
+            table.note += &format!("; [{}] {reason}", at + 1);
+        }
+        table
+    }
+
+    /// The unit of every figure, where it is the same and no figure carries it.
+    fn common_unit(&self) -> Option<String> {
+        let all = self
+            .published
+            .rows
+            .iter()
+            .flat_map(|row| row.cells.iter().flatten());
+        let units = unique(all.clone().map(|cell| cell.unit.as_str()));
+        match units[..] {
+            [unit] if !all.clone().any(|cell| cell.text.ends_with(unit)) => Some(unit.to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The devices, with what distinguishes their cells, that have a figure in a row.
+    fn devices(&self, row: &PublishedRow) -> Vec<String> {
+        let own = self.results.iter().filter(|one| is_in(one, &row.name));
+        let found = own.map(|one| self.device(one)).collect::<Vec<_>>();
+        let found: Vec<String> = unique(found.iter().map(String::as_str))
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        match found.is_empty() {
+            true => vec![NONE.to_owned()],
+            false => found,
+        }
+    }
+
+    fn device(&self, one: &PublishedResult) -> String {
+        let mut name = one.dut.clone();
+        let planned = self
+            .run
+            .cell(&one.cell)
+            .and_then(|cell| self.run.planned(cell));
+        for at in planned.iter().flat_map(|cell| &cell.coordinates) {
+            if self.varying.contains(&at.axis) {
+                name += &format!(", {at}");
+            }
+        }
+        name
+    }
+
+    fn result(&self, row: &str, column: &str, device: &str) -> Option<&'r PublishedResult> {
+        let fits = |one: &&&PublishedResult| {
+            let at = one
+                .at
+                .as_ref()
+                .is_some_and(|at| at.row == row && at.column == column);
+            at && self.device(one) == device
+        };
+        self.results.iter().find(fits).copied()
+    }
+
+    fn cell(
+        &mut self,
+        row: &PublishedRow,
+        column: &str,
+        device: &str,
+        printed: &PublishedCell,
+        unit_is_common: bool,
+    ) -> Cell {
+        let text = match unit_is_common || printed.text.ends_with(&printed.unit) {
+            true => printed.text.clone(),
+            false => format!("{} {}", printed.text, printed.unit),
+        };
+        let result = self.result(&row.name, column, device);
+        if let Some((measured, ratio)) =
+            result.and_then(|one| Some((one.measured.as_ref()?, one.ratio?)))
+        {
+            let measured = ratio_number(measured.mean / printed.scale as f64);
+            return Cell::plain(format!("{text} / {measured} / {}", ratio_number(ratio)));
+        }
+        let reason = match result {
+            Some(one) => without_ratio(one, self.run.cell(&one.cell)),
+            None => self.without_result(row),
+        };
+        self.marked(&text, reason)
+    }
+
+    fn marked(&mut self, text: &str, reason: String) -> Cell {
+        let known = self.reasons.iter().position(|known| *known == reason);
+        let at = known.unwrap_or_else(|| {
+            self.reasons.push(reason);
+            self.reasons.len() - 1
+        });
+        Cell::plain(format!("{text} / {NONE} / {NONE} [{}]", at + 1))
+    }
+
+    fn without_result(&self, row: &PublishedRow) -> String {
+        let stated = row.absent.as_ref().or(self.published.absent.as_ref());
+        stated.map_or_else(|| NO_CELL.to_owned(), Clone::clone)
+    }
+
+    /// The mean of the frame rates at all sizes of the row, link-limited ones included, as the
+    /// report's.
+    fn mean(&mut self, row: &PublishedRow, device: &str) -> Cell {
+        let Some(printed) = &row.mean_frame_rate else {
+            return Cell::missing();
+        };
+        let rate = |column: &String| {
+            let one = self.result(&row.name, column, device)?;
+            Some(self.run.cell(&one.cell)?.frame_rate()?.mean)
+        };
+        let rates: Option<Vec<f64>> = self.published.columns.iter().map(rate).collect();
+        let text = format!("{} {}", printed.text, printed.unit);
+        let published: Option<f64> = printed.text.parse().ok();
+        match (rates, published) {
+            (Some(rates), Some(published)) if published > 0.0 => {
+                let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+                let ratio = ratio_number(mean / published);
+                Cell::derived(format!("{text} / {mean:.0} / {ratio}"))
+            }
+            _ => self.marked(&text, "not every size has a frame rate here".to_owned()),
+        }
+    }
+}
+
+fn is_in(one: &PublishedResult, row: &str) -> bool {
+    one.at.as_ref().is_some_and(|at| at.row == row)
+}
+
+/// The axes in which the cells of two results differ.
+fn differences(run: &Run<'_>, a: &PublishedResult, b: &PublishedResult) -> Vec<Axis> {
+    let planned = |one: &PublishedResult| run.cell(&one.cell).and_then(|cell| run.planned(cell));
+    let (Some(a), Some(b)) = (planned(a), planned(b)) else {
+        return Vec::new();
+    };
+    let differing = a
+        .coordinates
+        .iter()
+        .filter(|at| !b.coordinates.contains(at));
+    differing.map(|at| at.axis).collect()
+}
+
+/// Why a figure that a cell is there for has no ratio.
+fn without_ratio(one: &PublishedResult, cell: Option<&CellResult>) -> String {
+    if let Some(why) = &one.refused {
+        return format!("not comparable: {why}");
+    }
+    if super::is_share(one) {
+        return "shares of the devices are in the table of the batch, section \"Fatigue\"".into();
+    }
+    let Some(cell) = cell else {
+        return NO_CELL.to_owned();
+    };
+    let reason = cell.reasons.first().map(|reason| in_brief(&reason.text));
+    match (cell.status, reason) {
+        (Status::Invalid, Some(reason)) => format!("invalid: {reason}"),
+        (Status::Failed, Some(reason)) => format!("failed: {reason}"),
+        (Status::NotRun, _) => "not run".to_owned(),
+        _ => "the cell has no such figure".to_owned(),
+    }
+}
