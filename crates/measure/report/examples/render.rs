@@ -10,7 +10,7 @@
 //! `hostile-frames`, `only-baseline`, `no-baseline`, `dozen`, `random-1` …), and with `shipped-`
 //! before its name any campaign of the repository on one machine (`shipped-ipsec`): to see what a
 //! change of the report looks like without measuring anything. The journal of a sample is written
-//! too; `many-1`, `many-2` … have ten thousand trials and are not rendered (`bench/report.py`).
+//! too; `many-1`, `many-2` … have ten thousand trials and are not rendered.
 
 #[path = "../tests/report/fixture.rs"]
 mod fixture;
