@@ -104,7 +104,10 @@ impl Context<'_> {
         let mut pool = WorkerPool::new(self, true)?;
         // The device index of each worker.
         let mut uses: Vec<usize> = Vec::new();
-        let limit = |workers: usize| READY_LIMIT + READY_LIMIT_EACH * workers as u32;
+        let limit = |workers: usize| {
+            let usual = READY_LIMIT + READY_LIMIT_EACH * workers as u32;
+            self.devices.silence.unwrap_or(usual)
+        };
         let mut ready = 0;
         for (index, member) in members.iter().enumerate() {
             let share = share(test.concurrency, members.len(), index);
@@ -185,8 +188,13 @@ impl Context<'_> {
         uses: &[usize],
     ) -> Result<(usize, usize, Line), TrialError> {
         let Some((worker, message)) = pool.receive(limit)? else {
-            let seconds = limit.as_secs();
-            return Err(problem(format!("no device sent anything for {seconds} s")));
+            let seconds = limit.as_secs_f64();
+            let names = members.iter().map(|member| format!("`{}`", member.name));
+            return Err(problem(format!(
+                "{} hangs before it is measured: nothing came from it for {seconds:.1} s; look at the device's log, and \
+                 restart it",
+                names.collect::<Vec<_>>().join(" or ")
+            )));
         };
         let device = uses[worker];
         Ok((device, worker, self.line(&members[device], message)?))
