@@ -4,6 +4,7 @@ use crate::table::{DIRECTIONS, ROWS_MAX, counted_title, of_direction};
 use crate::text::{difference, heading, letter};
 use crate::{Comparison, Direction, Outcome};
 use std::fmt::Write;
+use units::human::in_markdown;
 
 /// The comparison as Markdown: outcome and gates first, then as [`crate::text`]; what is neither a
 /// regression nor an improvement is folded.
@@ -135,26 +136,7 @@ fn table(text: &mut String, title: Option<&str>, head: &[&str], rows: Vec<Vec<St
     text.push_str(&line(&mut head.iter().map(|cell| (*cell).to_owned())));
     text.push_str(&line(&mut head.iter().map(|_| "---".to_owned())));
     for row in rows.iter().take(ROWS_MAX) {
-        text.push_str(&line(&mut row.iter().map(|cell| escaped(cell))));
+        text.push_str(&line(&mut row.iter().map(|cell| in_markdown(cell))));
     }
     text.push('\n');
-}
-
-/// Names of devices and reasons are other people's texts.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        match c {
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
-                escaped.push('\\');
-                escaped.push(c);
-            }
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

@@ -6,7 +6,7 @@ use crate::iperf3::{Iperf3Error, Sessions};
 use crate::ping;
 use campaign::plan::Tool;
 use journal::record::Latency;
-use lab::protocol::{Ended, Program, Request, Response, THIS_PROGRAM};
+use lab::protocol::{Ended, Program, Ready, Request, Response, THIS_PROGRAM};
 use lab::{Bench, Interrupt, LabError, NodeId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -209,6 +209,20 @@ pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> 
 pub(crate) fn sub_command(name: &str, spec: &impl Serialize) -> Program {
     let spec = serde_json::to_string(spec).expect("a specification is plain data");
     Program::new([THIS_PROGRAM, name]).with_input(spec + "\n")
+}
+
+/// The same on these CPUs, by the station's numbers.
+pub(crate) fn sub_command_on(
+    name: &str,
+    spec: &impl Serialize,
+    cores: &[u16],
+    ready: Ready,
+) -> Program {
+    Program {
+        cores: cores.to_vec(),
+        ready,
+        ..sub_command(name, spec)
+    }
 }
 
 /// Parses the line of JSON in which such a program reports; the error says what is wrong.

@@ -7,6 +7,7 @@ use crate::prose::Paragraph;
 use crate::rich::{Span, spans};
 use crate::sections::{self, Block, Document};
 use crate::table::{Cell, Kind, Table};
+use units::human::in_markdown;
 
 /// Writes the whole document.
 pub(crate) fn write(run: &Run<'_>) -> String {
@@ -30,10 +31,10 @@ pub(crate) fn write(run: &Run<'_>) -> String {
 }
 
 fn head(page: &mut String, run: &Run<'_>) {
-    page.push_str(&format!("# {}\n\n", escape(run.title())));
+    page.push_str(&format!("# {}\n\n", in_markdown(run.title())));
     page.push_str(&format!(
         "{}\n\n{}\n",
-        escape(&super::provenance(run)),
+        in_markdown(&super::provenance(run)),
         headline::soundness(run)
     ));
     let findings = headline::findings(run);
@@ -41,15 +42,17 @@ fn head(page: &mut String, run: &Run<'_>) {
         page.push('\n');
     }
     for finding in findings {
-        page.push_str(&format!("- {}\n", escape(&finding)));
+        page.push_str(&format!("- {}\n", in_markdown(&finding)));
     }
     for found in headline::headlines(run) {
-        page.push_str(&format!("\n**{}**\n\n", escape(&found.device)));
+        page.push_str(&format!("\n**{}**\n\n", in_markdown(&found.device)));
         for fact in &found.facts {
-            let figure = escape(&format!("{} {}", fact.figure, fact.unit));
+            let figure = in_markdown(&format!("{} {}", fact.figure, fact.unit));
             let rest = [&fact.range, &fact.detail].into_iter();
             let rest = rest.filter(|part| !part.is_empty());
-            let rest: String = rest.map(|part| format!("; {}", escape(part))).collect();
+            let rest: String = rest
+                .map(|part| format!("; {}", in_markdown(part)))
+                .collect();
             page.push_str(&format!(
                 "- {}: **{}**{rest}\n",
                 fact.label,
@@ -114,14 +117,17 @@ fn prose(page: &mut String, paragraphs: &[Paragraph]) {
 }
 
 fn table(page: &mut String, table: &Table) {
-    page.push_str(&format!("\n**{}**", escape(&table.caption)));
+    page.push_str(&format!("\n**{}**", in_markdown(&table.caption)));
     if !table.note.is_empty() {
         page.push_str(&format!(" ({})", rich(&table.note)));
     }
     page.push_str("\n\n");
     row(
         page,
-        table.columns.iter().map(|column| escape(&column.heading())),
+        table
+            .columns
+            .iter()
+            .map(|column| in_markdown(&column.heading())),
     );
     let rules = table
         .columns
@@ -132,7 +138,7 @@ fn table(page: &mut String, table: &Table) {
         row(page, found.cells.iter().map(cell));
     }
     if let Some(footnote) = table.footnote() {
-        page.push_str(&format!("\n{}\n", escape(footnote)));
+        page.push_str(&format!("\n{}\n", in_markdown(footnote)));
     }
 }
 
@@ -145,27 +151,11 @@ fn cell(cell: &Cell) -> String {
     match cell.kind {
         Kind::Repeated => String::new(),
         Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.whole())),
-        Kind::File => format!("[{}]({})", escape(&cell.text), cell.text),
+        Kind::File => format!("[{}]({})", in_markdown(&cell.text), cell.text),
         Kind::Label | Kind::Plain | Kind::Term | Kind::Derived | Kind::Missing => {
-            escape(&cell.text)
+            in_markdown(&cell.text)
         }
     }
-}
-
-/// Text that Markdown must not read as markup, on one line.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => escaped.extend(['\\', c]),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// A sentence with `code` between backticks.
@@ -174,7 +164,7 @@ fn rich(text: &str) -> String {
     let plain = |text: &str| !text.contains(|c: char| c == '|' || c.is_control());
     let parts = spans(text).into_iter().map(|span| match span {
         Span::Code(text) if plain(text) => code(text),
-        Span::Code(text) | Span::Text(text) => escape(text),
+        Span::Code(text) | Span::Text(text) => in_markdown(text),
     });
     parts.collect()
 }
@@ -207,7 +197,7 @@ mod tests {
     #[test]
     fn markup_in_names_is_text() {
         assert_eq!(
-            escape("a|b\n<script>*x*_y_"),
+            in_markdown("a|b\n<script>*x*_y_"),
             r"a\|b &lt;script&gt;\*x\*\_y\_"
         );
         assert_eq!(code("a`b"), "``a`b``");

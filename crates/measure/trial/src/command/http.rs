@@ -3,7 +3,7 @@
 
 use super::{CommandError, Commands, Cores};
 use crate::timing::Timing;
-use crate::tools::sub_command;
+use crate::tools::sub_command_on;
 use campaign::plan::HttpTest;
 use http::object::MARKER;
 use http::{Fetch, Serve, Spec};
@@ -53,20 +53,22 @@ pub(super) fn commands(
         preparations: Vec::new(),
         baseline: None,
         cores: cores.clone(),
-        servers: vec![program(&server, &cores.b, Ready::Listening(PORT))],
-        clients: vec![program(&client, &cores.a, Ready::Started)],
+        servers: vec![sub_command_on(
+            SUB_COMMAND,
+            &server,
+            &cores.b,
+            Ready::Listening(PORT),
+        )],
+        clients: vec![sub_command_on(
+            SUB_COMMAND,
+            &client,
+            &cores.a,
+            Ready::Started,
+        )],
         parameters: ToolParameters::default(),
         timing: Timing::of_http(test),
         marker,
     })
-}
-
-fn program(spec: &Spec, cores: &[u16], ready: Ready) -> Program {
-    Program {
-        cores: cores.to_vec(),
-        ready,
-        ..sub_command(SUB_COMMAND, spec)
-    }
 }
 
 /// The words of a program that plays a part, for people and the journal: without its certificate.

@@ -3,7 +3,7 @@
 
 use super::{CommandError, Commands, Cores, Preparation};
 use crate::timing::Timing;
-use crate::tools::sub_command;
+use crate::tools::sub_command_on;
 use campaign::plan::{VideoTest, VideoTransport};
 use journal::record::ToolParameters;
 use lab::NodeId;
@@ -55,12 +55,22 @@ pub(super) fn commands(
         preparations: preparations
             .map(|(node, cores)| Preparation {
                 node,
-                program: program(&prepare, cores, Ready::Started),
+                program: sub_command_on(SUB_COMMAND, &prepare, cores, Ready::Started),
             })
             .into(),
         baseline: None,
-        servers: vec![program(&server, &cores.b, Ready::Listening(PORT))],
-        clients: vec![program(&client, &cores.a, Ready::Started)],
+        servers: vec![sub_command_on(
+            SUB_COMMAND,
+            &server,
+            &cores.b,
+            Ready::Listening(PORT),
+        )],
+        clients: vec![sub_command_on(
+            SUB_COMMAND,
+            &client,
+            &cores.a,
+            Ready::Started,
+        )],
         parameters: ToolParameters {
             datagram_bytes,
             ..ToolParameters::default()
@@ -68,14 +78,6 @@ pub(super) fn commands(
         timing: Timing::of_video(&test),
         marker,
     })
-}
-
-fn program(spec: &Spec, cores: &[u16], ready: Ready) -> Program {
-    Program {
-        cores: cores.to_vec(),
-        ready,
-        ..sub_command(SUB_COMMAND, spec)
-    }
 }
 
 /// The words of a program that plays a part, for people and the journal. `None` for other programs.
