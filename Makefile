@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-search campaigns compare-power truth emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate fuzz lint fmt doc deny install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ bench-memory: ## Frames per second generated and checked in memory, on one core
 bench-peers: build ## Our encryptor and other tunnels on the same two cores (root; ARGS="ours wireguard-go")
 	bench/peers.py $(ARGS)
 
+bench-report: build ## Time and memory of `report` and `compare` on runs of 10 000 trials
+	bench/report.py $(ARGS)
+
 bench-search: ## Trials and time of each search on simulated devices
 	cargo run --release --locked --package cipherbench-search --example compare
 
@@ -71,6 +74,9 @@ campaigns: build ## Run every shipped campaign, shortened, and list the cells wi
 
 compare-power: ## How often `compare` finds a drop between simulated runs, and one that is none (ARGS=100: comparisons)
 	cargo run --release --locked --package cipherbench-compare --example power -- $(ARGS)
+
+explore: ## Every order of events of the rollover with several faults, exhaustively (some minutes)
+	cargo test --release --locked --package cipherbench-keying --lib -- --ignored --nocapture explored
 
 truth: ## Bias, coverage, false verdicts, lies found and time on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)

@@ -33,6 +33,8 @@
 
 mod attempt;
 mod connector;
+#[cfg(test)]
+mod explored;
 mod listener;
 mod live;
 mod offer;
@@ -212,6 +214,7 @@ pub enum Event {
 }
 
 /// The state machine; see the [module](self).
+#[cfg_attr(test, derive(Clone))]
 pub struct Rollover {
     settings: Settings,
     epochs: Epochs,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A running attempt.
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Running {
     pub(super) attempt: Attempt,
     pub(super) began: Duration,
@@ -22,6 +23,7 @@ pub(super) struct Running {
 }
 
 /// The input that an attempt waits for.
+#[cfg_attr(test, derive(Clone))]
 pub(super) enum Stage {
     /// Connector: waits for the connection.
     Connecting,
@@ -181,6 +183,11 @@ impl Running {
             self.stage,
             Stage::Switched(_) | Stage::Installed(_) | Stage::Over(_)
         )
+    }
+
+    #[cfg(test)]
+    pub(super) fn stage(&self) -> &Stage {
+        &self.stage
     }
 
     /// Connector: the connection is up and this offer has been sent.

@@ -12,6 +12,7 @@ pub const INBOUND_MAX: usize = 16;
 
 /// The live epochs and when they end.
 #[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Epochs {
     last: u32,
     outbound: Option<u32>,
@@ -19,6 +20,7 @@ pub(super) struct Epochs {
     inbound: Vec<Inbound>,
 }
 
+#[cfg_attr(test, derive(Clone))]
 struct Inbound {
     epoch: u32,
     /// End of the grace period; set once the peer has switched to another epoch.
@@ -100,6 +102,14 @@ impl Epochs {
             }
             !over
         });
+    }
+
+    /// The inbound epochs, and when those end that the peer no longer sends in.
+    #[cfg(test)]
+    pub(super) fn endings(&self) -> impl Iterator<Item = (u32, Option<Duration>)> + '_ {
+        self.inbound
+            .iter()
+            .map(|inbound| (inbound.epoch, inbound.until))
     }
 
     /// When the next epoch is to be retired.

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The result of two compatible offers.
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Agreed {
     /// Number of the new epoch.
     pub(super) epoch: u32,

@@ -13,6 +13,7 @@ const SPENT_MAX: usize = 64;
 
 /// The IDs of the last keys that were accepted.
 #[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Spent(VecDeque<String>);
 
 impl Spent {

@@ -10,6 +10,7 @@ use std::time::Duration;
 const PINGS_UNANSWERED: u32 = 3;
 
 /// The standing channel.
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Standing {
     pub(super) attempt: Attempt,
     /// Time of the last input.
@@ -32,6 +33,12 @@ impl Standing {
     /// When the next ping or the timeout is due.
     pub(super) fn wakes_at(&self, ping_every: Duration) -> Duration {
         self.asks_at(ping_every).min(self.dies_at(ping_every))
+    }
+
+    /// When it last heard from the peer, and pinged it.
+    #[cfg(test)]
+    pub(super) fn times(&self) -> (Duration, Duration) {
+        (self.heard, self.pinged)
     }
 
     fn asks_at(&self, ping_every: Duration) -> Duration {
