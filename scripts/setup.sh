@@ -121,6 +121,9 @@ if [ "$mode" = test ]; then
     # An independent ESP stack for the interop tests, which use the distribution's Python.
     /usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography' 2>/dev/null ||
         wanted="$wanted python3-scapy python3-cryptography"
+    # A parser of OpenMetrics that is not ours.
+    /usr/bin/python3 -c 'import prometheus_client.openmetrics' 2>/dev/null ||
+        wanted="$wanted python3-prometheus-client"
     # Independent GOST ciphers, used through OpenSSL's command line.
     openssl engine -t gost 2>/dev/null | grep -q 'available ]' ||
         wanted="$wanted openssl libengine-gost-openssl"

@@ -2,7 +2,9 @@
 
 use crate::support::{Ended, Sandbox, end};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// A journal of format 1: TCP and ping, `direct` and `cipherbench`, one repeat.
 fn old_journal() -> String {
@@ -88,10 +90,44 @@ pub(crate) fn a_device_of_half_the_speed_violates_a_gate() {
     let samples = metrics.stdout.lines().filter(|line| line.starts_with(name));
     assert_eq!(samples.count(), 4, "{}", metrics.stdout);
     assert!(metrics.stdout.ends_with("# EOF\n"), "{}", metrics.stdout);
+    assert_prometheus_reads(&metrics.stdout, name);
     let words = ["export", &base, "--format", "influx", "--out", "run.lp"];
     end(&mut sandbox.program(&words)).exits(0);
     let lines = fs::read_to_string(sandbox.path("run.lp")).expect("written");
     assert_eq!(lines.lines().count(), 4, "{lines}");
+}
+
+/// Passes an export to the parser of Prometheus' Python client, where it is installed.
+fn assert_prometheus_reads(metrics: &str, name: &str) {
+    const PROGRAM: &str = "import sys\n\
+        from prometheus_client.openmetrics.parser import text_string_to_metric_families as read\n\
+        for family in read(sys.stdin.read()):\n    \
+            print(family.name, family.type, family.unit, len(family.samples))";
+    let python = |program: &str| {
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-c", program]).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let is_installed = python("import prometheus_client.openmetrics.parser").output();
+    if !is_installed.is_ok_and(|ended| ended.status.success()) {
+        eprintln!(
+            "SKIPPED: python3-prometheus-client is not installed, so nothing but us read the export"
+        );
+        return;
+    }
+    let mut child = python(PROGRAM).spawn().expect("python3");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(metrics.as_bytes()).expect("it reads");
+    drop(input);
+    let ended = child.wait_with_output().expect("it ends");
+    let (out, error) = (
+        String::from_utf8_lossy(&ended.stdout),
+        String::from_utf8_lossy(&ended.stderr),
+    );
+    assert!(ended.status.success(), "{error}");
+    let expected = format!("{name} gauge operations_per_second 4");
+    assert!(out.lines().any(|line| line == expected), "{out}");
 }
 
 pub(crate) fn old_cut_and_repeated_runs_are_compared_or_refused_with_their_place() {

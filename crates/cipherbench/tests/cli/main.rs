@@ -138,6 +138,7 @@ fn main() -> ExitCode {
         tests!(no_lab, runs:
             a_run_ends_in_a_table_and_every_document,
             a_report_is_rebuilt_byte_for_byte,
+            reference_campaigns_print_their_published_figures_beside_measured_ones,
             a_published_table_stands_beside_what_was_measured,
             json_output_is_pure_and_quiet_prints_nothing_else,
             a_terminal_sees_a_bar_that_clears_itself,

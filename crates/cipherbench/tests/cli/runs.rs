@@ -276,3 +276,52 @@ published: own.toml
         assert!(section.contains(words), "{words}: {section}");
     }
 }
+
+/// Every reference campaign, its devices and its published report as shipped, with the fewest
+/// cells that measure one of its figures.
+pub(crate) fn reference_campaigns_print_their_published_figures_beside_measured_ones() {
+    const TRIALS: [(&str, &str); 5] = [
+        (
+            "vut-fekt-100g",
+            "tcp: { mtu: 1500 B, duration: 500 ms, warmup: 0 s, offloads: off, duts: [direct] }",
+        ),
+        (
+            "baikal-gost",
+            "tcp: { mtu: 1500 B, streams: 1, duration: 500 ms, warmup: 0 s, offloads: off, duts: [cpu magma-ecb] }",
+        ),
+        (
+            "vipnet-scaling",
+            "tcp: { mtu: 9000 B, streams: 20, duration: 500 ms, warmup: 0 s, offloads: off, duts: [cipherbench w4] }",
+        ),
+        (
+            "crypto-card",
+            "speed: { operation: [sha-256], size: 1024 B, duration: 100 ms, devices: [cpu, card] }",
+        ),
+        (
+            "lancom-lcos",
+            "throughput: { frame: 1418 B, direction: encrypt, goals: [{ name: ndr, loss: 0 %, width: 30 % }], \
+             timeout: 4 s, duts: [gcm] }",
+        ),
+    ];
+    for (name, trial) in TRIALS {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = fs::read_to_string(root.join(format!("campaigns/{name}.yaml")));
+        let text = text.expect("a shipped campaign");
+        let (head, quick) = text.split_once("\nquick:\n").expect("a short form");
+        let (_, published) = quick.split_once("\npublished:").expect("a reference");
+        let shortest = format!(
+            "{head}\nquick:\n  repeats: 1\n  trials:\n    - {trial}\npublished:{published}"
+        );
+        let sandbox = Sandbox::new();
+        sandbox.measures(sandbox.run(&shortest).arg("--quick"));
+        let results: serde_json::Value =
+            serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON");
+        let beside = results["published"].as_array().expect("published figures");
+        assert!(!beside.is_empty(), "{name}");
+        for found in beside {
+            assert!(found["ratio"].as_f64() > Some(0.0), "{name}: {found}");
+        }
+        let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
+        assert!(report.contains("Tables of the published report"), "{name}");
+    }
+}

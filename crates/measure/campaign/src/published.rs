@@ -79,8 +79,13 @@ fn read_one(node: Node<'_>) -> Result<Reference, Reported> {
         yaml::load_text(&path, RESULTS_BYTES_MAX)
             .and_then(|text| lint::read(&path.to_string_lossy(), &text))
     } else {
-        let named = NAMES.map(|(name, file, text)| (name, (file, text)));
-        let (file, text) = node.one_of("reference", &named)?;
+        let named = NAMES.iter().find(|(name, ..)| *name == text);
+        let (_, file, text) = named.ok_or_else(|| {
+            let what = format!("reference `{text}` is not known");
+            let names = NAMES.map(|(name, ..)| name).join(", ");
+            let help = format!("name one of {names}, or a file that ends in .toml, .csv or .md");
+            node.mistake(what, help)
+        })?;
         lint::read(file, text)
     };
     let document = document.map_err(|mistakes| pass_on(node, &mistakes))?;

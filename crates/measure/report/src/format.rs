@@ -154,13 +154,15 @@ fn whole_percent(percent: f64) -> String {
     }
 }
 
-/// `0.49`, `18.2`, `0.042`.
+/// `0.49`, `18.2`, `0.042`, `0.00039`.
 pub(crate) fn ratio_number(ratio: f64) -> String {
     let decimals = match ratio {
         ratio if ratio >= 99.95 => 0,
         ratio if ratio >= 9.995 => 1,
         ratio if ratio >= 0.0995 => 2,
-        _ => 3,
+        ratio if ratio >= 0.00995 || ratio <= 0.0 => 3,
+        ratio if ratio >= 0.000_995 => 4,
+        _ => 5,
     };
     format!("{ratio:.decimals$}")
 }

@@ -2,7 +2,7 @@
 
 use super::{columns_axis, counts_bytes};
 use crate::expand::Draft;
-use crate::plan::{Axis, Cell, Measurement, PublishedUnit, RateBasis, RateLayer};
+use crate::plan::{Adapter, Axis, Cell, PublishedUnit, RateBasis, RateLayer};
 use lint::beside::{Setting, Single};
 use lint::document::{Column, Table};
 use lint::unit::{Quantity, Unit};
@@ -22,6 +22,8 @@ const TRIALS: [(&str, bool); 5] = [
 ];
 /// Key of the name of the DUT.
 const DUT: &str = "dut";
+/// Key that tells devices which take work off the CPU from the CPU itself.
+const OFFLOAD: &str = "offload";
 
 /// Which cells of a campaign correspond to a table or figure.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Cells {
     suite: Option<String>,
     /// Names of DUTs; empty: any.
     duts: Vec<String>,
+    /// Only single devices that take work off the CPU, or only those that do not; `None`: any.
+    offloads: Option<bool>,
     rows: Option<Names>,
     columns: Option<Names>,
     /// The only column with figures of the trial; `None`: all.
@@ -105,8 +109,9 @@ impl Cells {
 
     /// Whether the DUT is one of those, and encrypts as the published system did.
     fn is_of(&self, cell: &Cell) -> bool {
-        if matches!(cell.measurement, Measurement::Device(_)) {
-            return self.has_name(cell);
+        if let Adapter::Device(devices) = &cell.dut.adapter {
+            let is_like = |offloads| devices.offloads == offloads && devices.members.len() == 1;
+            return self.has_name(cell) && self.offloads.is_none_or(is_like);
         }
         let profile = cell.dut.adapter.profile();
         let suite = profile.carrier.map(|carrier| carrier.suite.name());
@@ -182,6 +187,7 @@ impl Reader<'_, '_> {
                 "trial",
                 "suite",
                 DUT,
+                OFFLOAD,
                 "rows",
                 "columns",
                 "column",
@@ -198,6 +204,7 @@ impl Reader<'_, '_> {
             trial: trial.text.clone(),
             suite: text("suite"),
             duts: duts.map(|setting| setting.text.clone()).collect(),
+            offloads: self.switch(OFFLOAD)?,
             rows: self.names("rows")?,
             columns: self.names("columns")?.or(columns),
             column: text("column"),
@@ -208,6 +215,22 @@ impl Reader<'_, '_> {
 
     fn one(&self, key: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.key == key)
+    }
+
+    fn switch(&self, key: &str) -> Result<Option<bool>, Reported> {
+        let Some(setting) = self.one(key) else {
+            return Ok(None);
+        };
+        match setting.text.as_str() {
+            "on" => Ok(Some(true)),
+            "off" => Ok(Some(false)),
+            _ => {
+                let what = format!("`{}` is not known as `{key}`", setting.text);
+                Err(self
+                    .node
+                    .mistake_at(&setting.place, what, "write \"on\" or \"off\""))
+            }
+        }
     }
 
     fn names(&self, key: &str) -> Result<Option<Names>, Reported> {

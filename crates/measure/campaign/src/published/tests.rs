@@ -49,6 +49,22 @@ fn each_reference_has_a_campaign_whose_short_form_takes_less_than_ten_minutes() 
 /// A cell without a campaign's figure has its reason in the reference file. So nothing is left out
 /// in silence.
 #[test]
+fn figures_of_a_card_are_beside_cards_and_those_of_the_cpu_beside_the_cpu() {
+    let plan = planned("crypto-card", true);
+    let beside = |table: &str| {
+        let of_table = plan.published.iter().filter(|figure| {
+            let at = figure.at.as_ref();
+            at.is_some_and(|at| at.table == table)
+        });
+        let cells = of_table.flat_map(|figure| &figure.cells);
+        let names = cells.map(|id| id.rsplit('/').next().unwrap_or_default());
+        names.collect::<BTreeSet<_>>()
+    };
+    assert_eq!(beside("host one, card"), BTreeSet::from(["card"]));
+    assert_eq!(beside("host one, CPU"), BTreeSet::from(["cpu", "openssl"]));
+}
+
+#[test]
 fn every_table_without_a_measured_figure_says_why() {
     for (name, ..) in NAMES {
         let plan = planned(name, false);

@@ -93,6 +93,9 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
             range,
             figure: ratio_number(found.crossover.best_ratio),
             unit: match found.crossover.course {
+                Course::Same if found.crossover.in_one_repeat() => {
+                    format!("× {}, one repeat decides nothing", found.cpu)
+                }
                 Course::Same => format!("× {}, no difference shown", found.cpu),
                 _ => format!("× {} at best", found.cpu),
             },

@@ -175,7 +175,11 @@ impl<'r> Shaped<'r> {
                 table.push(cells);
             }
         }
-        table.caption = format!("{}: {}", self.published.id, self.published.title);
+        let (id, title) = (&self.published.id, &self.published.title);
+        table.caption = match title.is_empty() {
+            true => id.clone(),
+            false => format!("{id}: {title}"),
+        };
         let in_unit = unit.map_or_else(String::new, |unit| format!(", {unit}"));
         table.note = format!(
             "published / measured mean / ratio{in_unit}; {}",

@@ -144,6 +144,12 @@ impl Crossover {
         })
     }
 
+    /// Whether no number was measured twice, so that nothing shows how the figures scatter.
+    #[must_use]
+    pub fn in_one_repeat(&self) -> bool {
+        self.points.iter().all(|point| point.low.is_none())
+    }
+
     /// Whether both are equal everywhere, like the CPU and a device that leaves all work to it.
     /// Decided by ratios, since among many numbers one exceeds the spread by chance.
     pub(crate) fn is_equal(&self) -> bool {

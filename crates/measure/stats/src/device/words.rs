@@ -141,8 +141,11 @@ pub(super) fn crossover(
         }
         (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
         (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
+        (Course::Same, _) if found.in_one_repeat() => {
+            format!("{range} the rate of {cpu}, in one repeat")
+        }
         (Course::Same, _) => {
-            format!("equal to {cpu} within the spread of the repeats {everywhere}: {range}")
+            format!("not distinguishable from {cpu} {everywhere}: {range}")
         }
         (Course::FasterFrom, Some(at)) => {
             let from = found.faster_from.unwrap_or(0);
