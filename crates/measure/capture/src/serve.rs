@@ -28,8 +28,6 @@ pub struct CaptureSpec {
     pub interface: String,
     /// Its name in the file.
     pub name: String,
-    /// Whether only frames that it receives are captured.
-    pub received_only: bool,
     /// Which frames are kept.
     pub keep: Keep,
     /// Most bytes that are kept.
@@ -95,7 +93,6 @@ pub fn serve(
     };
     let mut tap = Tap::open(TapSettings {
         interface: &spec.interface,
-        received_only: spec.received_only,
         snap_bytes: spec.snap_bytes,
         one_in,
     })

@@ -203,7 +203,6 @@ fn start(
     let spec = CaptureSpec {
         interface: interface.to_owned(),
         name: format!("{}/{interface}", node.name()),
-        received_only: false,
         keep: capture.keep,
         bytes_max: capture.bytes_max,
         snap_bytes: capture.snap_bytes,

@@ -18,9 +18,6 @@ const RING_BYTES: usize = 16 << 20;
 pub struct TapSettings<'a> {
     /// Interface name.
     pub interface: &'a str,
-    /// Whether the frames that the interface sends are left out. The kernel shows none that were
-    /// sent past its queue (`PACKET_QDISC_BYPASS`, AF_XDP) in any case.
-    pub received_only: bool,
     /// Bytes of each frame that are copied, at most.
     pub snap_bytes: u32,
     /// One frame in this many is copied, at random; 1: every frame.
@@ -40,7 +37,8 @@ pub struct TapFrame<'a> {
     pub is_outgoing: bool,
 }
 
-/// An open tap on an interface.
+/// An open tap on an interface: of what it receives and sends, except frames sent past its queue
+/// (`PACKET_QDISC_BYPASS`, AF_XDP), which the kernel does not show.
 #[derive(Debug)]
 pub struct Tap {
     ring: BlockRing,
@@ -56,9 +54,6 @@ impl Tap {
     pub fn open(settings: TapSettings<'_>) -> io::Result<Self> {
         let interface = Interface::find(settings.interface)?;
         let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
-        if settings.received_only {
-            kernel::set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
-        }
         attach_filter(&socket, settings)?;
         let ring = BlockRing::new(socket, RING_BYTES / BLOCK_BYTES)?;
         kernel::bind_packet(&ring.socket, &interface, libc::ETH_P_ALL)?;
