@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the tests of the kernel's own tunnels (WireGuard, IPsec by strongSwan and with static keys, L2TPv3; IPsec in
-# one direction too, with the station as the peer) on a kernel that has them: Debian's or Ubuntu's own, under emulation, on top of this machine's files. The kernels
-# of most containers and small virtual machines lack these tunnels.
+# one direction too, bare and in UDP, with the station as the peer) on a kernel that has them: Debian's or Ubuntu's own,
+# under emulation, on top of this machine's files. The kernels of most containers and small virtual machines lack these
+# tunnels.
 #
 #   scripts/kernel.sh              boot it, run the tests in it, report the results
 #   scripts/kernel.sh COMMAND...   the same with another command, as root

@@ -14,7 +14,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use port::{
     AnyReceiver, AnySender, FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames,
-    memory_frame_pair, open_receivers, open_senders, wait_readable,
+    Packets, memory_frame_pair, open_receivers, open_senders, wait_readable,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -64,8 +64,7 @@ fn over_veth(
         kind: Some(kind),
         max_frame_bytes: bytes,
         threads: 1,
-        udp_ports: &[UDP_PORT],
-        beside: None,
+        packets: Packets::Udp(&[UDP_PORT]),
     };
     if bytes <= 1514 {
         // In the driver, XDP accepts only frames that fit a page.

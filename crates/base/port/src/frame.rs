@@ -27,7 +27,7 @@ pub use packet::{
 };
 pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
-pub use wanted::{Beside, OpenFrames};
+pub use wanted::{Beside, OpenFrames, Packets};
 pub use xdp::{XdpAttach, XdpMemory, XdpMode, XdpReceiver, XdpSender};
 
 use serde::{Deserialize, Serialize};

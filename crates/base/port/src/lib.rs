@@ -31,7 +31,7 @@ pub use card_clock::{CardClock, CardReading};
 pub use frame::{
     AnyReceiver, AnySender, Beside, FRAME_SLOT_BYTES, FrameClearPort, FramePortError,
     FramePortKind, FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver,
-    MemoryFrameSender, OpenFrames, Opened, OutgoingReceiver, PacketReceiver, PacketSender,
+    MemoryFrameSender, OpenFrames, Opened, OutgoingReceiver, PacketReceiver, PacketSender, Packets,
     PromptReceiver, SocketReceiver, SocketSender, Swallow, Tap, TapFrame, TapSettings, XdpAttach,
     XdpMemory, XdpMode, XdpReceiver, XdpSender, memory_frame_pair, open_outgoing,
     open_prompt_receivers, open_receivers, open_senders,

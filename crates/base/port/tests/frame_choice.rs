@@ -3,18 +3,23 @@
 mod traffic;
 mod veth;
 
+use etherparse::{IpNumber, PacketBuilder};
 use port::{
     AnyReceiver, AnySender, Beside, FramePortError, FramePortKind, FrameReceiver, FrameSender,
-    OpenFrames, Swallow, XdpAttach, XdpMemory, XdpMode, open_receivers, open_senders,
+    OpenFrames, Packets, Swallow, XdpAttach, XdpMemory, XdpMode, open_receivers, open_senders,
     wait_readable,
 };
-use std::io;
-use std::net::UdpSocket;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, Read};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::Duration;
-use traffic::{SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, receive, receiver, sender, wanted};
+use traffic::{
+    SOURCE_PORT, UDP_PORT, bpf_is_allowed, frame, receive, receive_those, receiver, sender, wanted,
+};
 use veth::{Ip, ip, with_pair};
+use wire::checksum::{finish, portable};
 
 #[test]
 fn no_program_is_left_on_the_interface() {
@@ -68,7 +73,7 @@ fn only_frames_to_the_given_ports_are_received() {
         let left = [1, 4999, 5004, 6999, 7001, 65_534];
         for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
             let wanted = OpenFrames {
-                udp_ports: &taken,
+                packets: Packets::Udp(&taken),
                 ..wanted("v1", Some(kind), 1514)
             };
             let (_port, _) = pair.in_b(|| open_receivers(&wanted)).unwrap();
@@ -109,7 +114,7 @@ fn key_exchanges_stay_with_the_owner_of_the_port() {
         ] {
             for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
                 let wanted = OpenFrames {
-                    beside: Some(beside),
+                    packets: Packets::UdpBeside(&[UDP_PORT], beside),
                     ..wanted("v1", Some(kind), 1514)
                 };
                 let (mut ports, _) = pair.in_b(|| open_receivers(&wanted)).unwrap();
@@ -136,6 +141,117 @@ fn key_exchanges_stay_with_the_owner_of_the_port() {
                     assert!(frames[0].ends_with(&sealed), "{what}: {frames:?}");
                 }
             }
+        }
+    });
+}
+
+const ESP: u8 = 50;
+const AH: u8 = 51;
+const FRAGMENT_HEADER: u8 = 44;
+
+/// A frame from A to B with this payload directly in IP.
+fn in_ip(ipv6: bool, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let ethernet = PacketBuilder::ethernet2(veth::A_MAC, veth::B_MAC);
+    let ip = if ipv6 {
+        let address = |last| [0xfd, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+        ethernet.ipv6(address(1), address(2), 64)
+    } else {
+        ethernet.ipv4([10, 8, 0, 1], [10, 8, 0, 2], 64)
+    };
+    let mut frame = Vec::new();
+    ip.write(&mut frame, IpNumber(protocol), payload).unwrap();
+    frame
+}
+
+/// An IPv4 frame as a fragment: with its flag of more and its offset in units of 8 bytes.
+fn as_fragment(mut frame: Vec<u8>, more_and_offset: u16) -> Vec<u8> {
+    frame[20..22].copy_from_slice(&more_and_offset.to_be_bytes());
+    frame[24..26].fill(0);
+    let sum = finish(portable(&frame[14..34], 0));
+    frame[24..26].copy_from_slice(&sum);
+    frame
+}
+
+/// ESP is taken whatever its SPI; AH, fragments and UDP are the kernel's.
+#[test]
+fn bare_esp_alone_is_kept_from_the_kernel() {
+    with_pair(Ip::Both, |pair| {
+        if !bpf_is_allowed() {
+            return;
+        }
+        let esp = |mark| [&[0x12, 0x34, 0x56, 0x78, 0, 0, 0, 1][..], &[mark; 16]].concat();
+        let taken = [in_ip(false, ESP, &esp(1)), in_ip(true, ESP, &esp(2))];
+        let parts = esp(3);
+        let atomic = [&[ESP, 0, 0, 0, 0, 0, 0, 9][..], &esp(4)].concat();
+        let left = [
+            as_fragment(in_ip(false, ESP, &parts[..16]), 0x2000),
+            as_fragment(in_ip(false, ESP, &parts[16..]), 2),
+            in_ip(false, AH, &esp(5)),
+            in_ip(true, FRAGMENT_HEADER, &atomic),
+            in_ip(true, AH, &esp(6)),
+            frame(60, SOURCE_PORT),
+        ];
+        for kind in [FramePortKind::Xdp, FramePortKind::Packet] {
+            let wanted = OpenFrames {
+                packets: Packets::BareEsp,
+                ..wanted("v1", Some(kind), 1514)
+            };
+            let (mut ports, _) = pair.in_b(|| open_receivers(&wanted)).unwrap();
+            let listen = |domain, ty, protocol| {
+                let socket = pair.in_b(|| Socket::new(domain, ty, protocol)).unwrap();
+                socket
+                    .set_read_timeout(Some(Duration::from_secs(10)))
+                    .unwrap();
+                socket
+            };
+            let raw = |domain, protocol: u8| {
+                listen(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))
+            };
+            let udp = listen(Domain::IPV4, Type::DGRAM, None);
+            udp.bind(&SocketAddr::from(([10, 8, 0, 2], UDP_PORT)).into())
+                .unwrap();
+            let owners = [
+                (raw(Domain::IPV4, ESP), 3),
+                (raw(Domain::IPV6, ESP), 4),
+                (raw(Domain::IPV4, AH), 5),
+                (raw(Domain::IPV6, AH), 6),
+                (udp, *frame(60, SOURCE_PORT).last().unwrap()),
+            ];
+            let mut from = sender("v0", FramePortKind::Packet, 1514);
+            for frame in taken.iter().chain(&left) {
+                let fill = |slot: &mut [u8]| {
+                    slot[..frame.len()].copy_from_slice(frame);
+                    frame.len()
+                };
+                assert_eq!(from.send(1, fill).unwrap(), 1);
+            }
+            from.flush().unwrap();
+            // What is the first that each hears was sent behind all that is taken.
+            for (mut owner, mark) in owners {
+                let mut heard = [0; 64];
+                let bytes = owner.read(&mut heard).unwrap();
+                assert_eq!(heard[bytes - 1], mark, "{kind}: {heard:?}");
+            }
+            let is_whole_esp = |frame: &[u8]| match frame[12..14] {
+                [0x08, 0x00] => frame[23] == ESP && frame[20..22] == taken[0][20..22],
+                _ => frame[20] == ESP,
+            };
+            assert_eq!(receive_those(&mut ports[0], 2, is_whole_esp), taken);
+            if kind == FramePortKind::Xdp {
+                let more = ports[0].recv(|frame| panic!("{frame:?}")).unwrap_err();
+                assert_eq!(more.kind(), io::ErrorKind::WouldBlock);
+            }
+        }
+        let by_socket = OpenFrames {
+            packets: Packets::BareEsp,
+            ..wanted("v0", Some(FramePortKind::Socket), 1514)
+        };
+        let refused = [
+            open_senders(&by_socket).unwrap_err(),
+            open_receivers(&by_socket).unwrap_err(),
+        ];
+        for error in refused {
+            assert!(error.to_string().contains("ESP is bare"), "{error}");
         }
     });
 }

@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub const TCP: u8 = 6;
 /// IP protocol number of UDP.
 pub const UDP: u8 = 17;
+/// IP protocol number of ESP.
+pub const ESP: u8 = 50;
 /// Next header of an IPv4 packet in ESP tunnel mode.
 pub const IPV4_IN_IP: u8 = 4;
 /// Next header of an IPv6 packet in ESP tunnel mode.

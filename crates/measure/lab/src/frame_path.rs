@@ -89,8 +89,8 @@ pub struct StationPeer {
     pub local: std::net::Ipv4Addr,
     /// Outer address of the DUT.
     pub remote: std::net::Ipv4Addr,
-    /// UDP port of lane 0.
-    pub port: u16,
+    /// UDP port of lane 0; `None`: ESP is bare, with one lane.
+    pub port: Option<u16>,
     /// Lanes.
     pub lanes: u16,
     /// Tunnels, each with SAs of its own: lane l of tunnel t has slot t × `lanes` + l.
@@ -124,7 +124,7 @@ impl StationPeer {
                 StationKeys::File(_) | StationKeys::Ike { .. } => Form::Esp,
             },
             suite: self.suite,
-            udp: true,
+            udp: self.port.is_some(),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct SettingsWatch {
     reports: Reports,
     queue_drops: BTreeMap<String, u64>,
     stack: BTreeMap<String, u64>,
-    policies: String,
+    policies: Vec<String>,
 }
 
 impl SettingsWatch {
@@ -35,14 +35,14 @@ impl SettingsWatch {
     ///
     /// # Errors
     /// When the kernel refuses a socket or does not answer.
-    pub(crate) fn start(policies: String) -> io::Result<Self> {
+    pub(crate) fn start(policies: &str) -> io::Result<Self> {
         // Reports come from here on: what changes while the settings are read is not missed.
         let reports = Reports::open()?;
         let snapshot = Snapshot::read()?;
         Ok(Self {
             queue_drops: snapshot.queue_drops.clone(),
             stack: counters::stack()?,
-            policies,
+            policies: each_policy(policies),
             reports: reports.follow(snapshot)?,
         })
     }
@@ -61,7 +61,7 @@ impl SettingsWatch {
                 .into_iter()
                 .map(|what| change(None, what)),
         );
-        if policies != self.policies {
+        if each_policy(policies) != self.policies {
             changes.push(change(None, "IPsec policies".to_owned()));
         }
         if changes.len() > CHANGES_MAX {
@@ -77,10 +77,60 @@ impl SettingsWatch {
     }
 }
 
+/// The IPsec policies that `ip xfrm policy` lists, in an order of their own and without the SPIs of
+/// the SAs that they use now: a renewal of keys changes both, and no path.
+fn each_policy(listed: &str) -> Vec<String> {
+    let mut policies: Vec<String> = Vec::new();
+    for line in listed.lines() {
+        if !line.starts_with(char::is_whitespace) {
+            policies.push(String::new());
+        }
+        let Some(policy) = policies.last_mut() else {
+            continue;
+        };
+        let mut words = line.split_whitespace();
+        while let Some(word) = words.next() {
+            match word {
+                "spi" => drop(words.next()),
+                word => *policy += &format!("{word} "),
+            }
+        }
+    }
+    policies.sort();
+    policies
+}
+
 fn change(at_ns: Option<u64>, what: String) -> SettingChange {
     SettingChange {
         node: String::new(),
         at_ns,
         what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_differ_by_what_they_seal_and_not_by_the_keys_in_use() {
+        let policy = |network: &str, spi: &str| {
+            format!(
+                "src {network} dst 198.18.0.0/16 \n\tdir out priority 391808 ptype main \n\
+                 \ttmpl src 192.0.2.2 dst 192.0.2.1\n\t\tproto esp spi {spi} reqid 1 mode tunnel\n\
+                 \tif_id 0x1\n"
+            )
+        };
+        let (one, two) = ("10.2.0.0/24", "198.19.0.0/16");
+        let before = policy(one, "0xcb67fc62") + &policy(two, "0xcb67fc63");
+        let renewed = policy(two, "0xc476cf6c") + &policy(one, "0xc476cf6d");
+        assert_eq!(each_policy(&before), each_policy(&renewed));
+        let other = policy(one, "0xcb67fc62") + &policy("10.0.0.0/8", "0xcb67fc63");
+        assert_ne!(each_policy(&before), each_policy(&other));
+        assert_ne!(
+            each_policy(&before),
+            each_policy(&policy(one, "0xcb67fc62"))
+        );
+        assert_eq!(each_policy(""), Vec::<String>::new());
     }
 }

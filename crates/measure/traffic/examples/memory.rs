@@ -115,7 +115,7 @@ fn run(case: &Case) -> f64 {
             engine: "auto".to_owned(),
             local: Ipv4Addr::new(192, 0, 2, 1).into(),
             remote: Ipv4Addr::new(192, 0, 2, 2).into(),
-            port: 4500,
+            port: Some(4500),
             lanes,
             tunnels: 1,
         })

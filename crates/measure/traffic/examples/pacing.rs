@@ -11,7 +11,7 @@
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, unshare};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use port::{FrameSender, OpenFrames, Stop, open_senders};
+use port::{FrameSender, OpenFrames, Packets, Stop, open_senders};
 use std::net::Ipv4Addr;
 use std::process::Command;
 use traffic::spec::{Addresses, Send};
@@ -54,8 +54,7 @@ fn trial(frames_per_s: u64) {
         kind: None,
         max_frame_bytes: 60,
         threads: 1,
-        udp_ports: &[],
-        beside: None,
+        packets: Packets::Udp(&[]),
     };
     let (mut ports, _) = open_senders(&wanted).unwrap_or_else(|error| panic!("{error}"));
     let port = &mut ports[0];

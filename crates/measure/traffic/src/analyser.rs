@@ -141,23 +141,18 @@ impl<'k> Analyser<'k> {
     /// Counts one frame received at `now_ns`.
     #[inline]
     pub fn take(&mut self, frame: &mut [u8], now_ns: u64) {
-        let packet = ip_packet(frame).and_then(|packet| {
-            let datagram = datagram(packet)?;
-            Some((packet, datagram))
-        });
-        let Some((packet, found)) = packet else {
+        let Some(packet) = ip_packet(frame) else {
             self.tally.counts.foreign += 1;
             return;
         };
         let Some(opener) = &mut self.opener else {
             return self.check(packet, now_ns);
         };
-        let Some(lane) = opener.lane(found.port) else {
+        let Some((lane, sealed)) = opener.find(packet) else {
             self.tally.counts.foreign += 1;
             return;
         };
-        let esp = &mut packet[found.payload.unwrap_or(0..0)];
-        match opener.open(lane, esp) {
+        match opener.open(lane, &mut packet[sealed]) {
             Ok(inner) => self.check(inner, now_ns),
             // Handshakes and keepalives are not test traffic.
             Err(Refusal::KeyExchange | Refusal::Keepalive) if opener.is_beside_key_exchange() => {}

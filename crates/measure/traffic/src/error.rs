@@ -124,6 +124,9 @@ pub enum TrafficError {
         /// That of the SA, in bytes.
         bytes: usize,
     },
+    /// The caller's mistake.
+    #[error("WireGuard has no form without UDP\nhelp: give the peer a port")]
+    WireGuardPort,
     /// A device did not become the station's WireGuard peer.
     #[error(
         "no WireGuard handshake with {remote}: {reason}\n\

@@ -116,7 +116,7 @@ impl Headers {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
                 let mut head = [0; HEAD4];
                 put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
-                put_ipv4(&mut head[IP..]);
+                put_ipv4(&mut head[IP..], UDP);
                 Self::V4 {
                     head,
                     source: source.into(),
@@ -127,7 +127,7 @@ impl Headers {
             (source, target) => {
                 let mut head = [0; HEAD6];
                 put_ethernet(&mut head, addresses, ETHERTYPE_IPV6);
-                put_ipv6(&mut head[IP..]);
+                put_ipv6(&mut head[IP..], UDP);
                 Self::V6 {
                     head,
                     source: as_ipv6(source),
@@ -267,16 +267,16 @@ pub(crate) fn put_ethernet(head: &mut [u8], addresses: &Addresses, ethertype: u1
 
 /// An IPv4 header without length, checksum and addresses. "Don't fragment" is set, so it needs no
 /// identification (RFC 6864 §4.1).
-pub(crate) fn put_ipv4(header: &mut [u8]) {
+pub(crate) fn put_ipv4(header: &mut [u8], protocol: u8) {
     header[0] = 0x45;
     header[6] = 0x40;
     header[8] = TTL;
-    header[9] = UDP;
+    header[9] = protocol;
 }
 
 /// An IPv6 header without length and addresses.
-pub(crate) fn put_ipv6(header: &mut [u8]) {
+pub(crate) fn put_ipv6(header: &mut [u8], protocol: u8) {
     header[0] = 0x60;
-    header[6] = UDP;
+    header[6] = protocol;
     header[7] = TTL;
 }

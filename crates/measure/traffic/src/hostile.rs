@@ -7,7 +7,7 @@ use crate::spec::SealedForm;
 use std::ops::Range;
 use wire::checksum::{finish, portable, word};
 use wire::ethernet::EthernetView;
-use wire::headers::{IpView, UDP, be16, be32, put32};
+use wire::headers::{ESP, IpView, UDP, be16, be32, put32};
 use wire::overhead::UDP_HEADER_BYTES;
 
 /// The distance of a forged sequence number from the captured one: more than a fast sender advances
@@ -15,8 +15,6 @@ use wire::overhead::UDP_HEADER_BYTES;
 /// takes for a wrap.
 pub const AHEAD: u32 = 1 << 16;
 
-/// IP protocol number of ESP.
-const ESP: u8 = 50;
 /// On this port IKE messages have no prefix (RFC 7296 §2) that distinguishes them from ESP.
 const IKE_PORT: u16 = 500;
 const UDP_CHECKSUM_AT: usize = 6;

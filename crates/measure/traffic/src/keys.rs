@@ -45,18 +45,19 @@ impl Keys {
     /// # Errors
     /// [`TrafficError`] when any of that fails, or `peer` is invalid.
     pub fn open(peer: &Peer, key_use: KeyUse) -> Result<Self, TrafficError> {
-        let last_port = u32::from(peer.port) + u32::from(peer.lanes.max(1)) - 1;
+        let first_port = peer.port.unwrap_or_default();
+        let last_port = u32::from(first_port) + u32::from(peer.lanes.max(1)) - 1;
         let slots = u32::from(peer.lanes) * u32::from(peer.tunnels);
-        let lanes_max = match peer.keys {
-            KeySource::File(_) => LANES_MAX,
-            KeySource::Ike(_) | KeySource::WireGuard(_) => 1,
+        let lanes_max = match (peer.port, &peer.keys) {
+            (Some(_), KeySource::File(_)) => LANES_MAX,
+            _ => 1,
         };
         let is_too_wide = slots > u32::from(LANES_MAX) || peer.lanes > lanes_max;
         if slots == 0 || is_too_wide || last_port > u32::from(u16::MAX) {
             return Err(TrafficError::Lanes {
                 lanes: peer.lanes,
                 tunnels: peer.tunnels,
-                port: peer.port,
+                port: first_port,
             });
         }
         if peer.local.is_ipv4() != peer.remote.is_ipv4() {
@@ -79,7 +80,8 @@ impl Keys {
             KeySource::WireGuard(path) => {
                 let ends = (peer.local, peer.remote);
                 let (file, seals) = (Path::new(path), key_use == KeyUse::Seal);
-                let keys = WireGuardKeys::open(selection.clone(), file, ends, peer.port, seals)?;
+                let port = peer.port.ok_or(TrafficError::WireGuardPort)?;
+                let keys = WireGuardKeys::open(selection.clone(), file, ends, port, seals)?;
                 Source::WireGuard(Arc::new(keys))
             }
         };

@@ -3,11 +3,13 @@
 
 use crate::keys::Keys;
 use crate::keys::wireguard::{self, TRANSPORT};
+use crate::parse::{bare_esp, datagram};
 use crate::spec::Peer;
 use engine::{Aead, TAG_BYTES};
 use esp::{InboundSa, OpenError, Opened};
 use keying::{epoch_of, lane_of};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
 /// Maximum number of forged packets with unknown SPIs for which keys are derived or searched per
@@ -108,7 +110,8 @@ impl Refused {
 /// The inbound SAs of all tunnels, created when packets need them.
 pub(crate) struct Opener<'k> {
     keys: &'k Keys,
-    port: u16,
+    /// That of lane 0; `None`: ESP is bare.
+    port: Option<u16>,
     lanes: u16,
     sas: Sas,
     forgeries_left: u32,
@@ -145,7 +148,7 @@ impl<'k> Opener<'k> {
     /// Whether the peers' key exchange uses the same port.
     #[inline]
     pub(crate) const fn is_beside_key_exchange(&self) -> bool {
-        !matches!(self.sas, Sas::Slots(_))
+        self.port.is_some() && !matches!(self.sas, Sas::Slots(_))
     }
 
     /// Must be called before each batch.
@@ -153,11 +156,18 @@ impl<'k> Opener<'k> {
         self.forgeries_left = FORGERIES_PER_BATCH;
     }
 
-    /// The lane of a UDP destination port; `None` when it is not the tunnels'.
+    /// The lane of an IP packet, and where its sealed part is, which is empty when lengths
+    /// contradict each other; `None` when it is not the tunnels'.
     #[inline]
-    pub(crate) fn lane(&self, port: u16) -> Option<u16> {
-        let lane = port.checked_sub(self.port)?;
-        (lane < self.lanes).then_some(lane)
+    pub(crate) fn find(&self, packet: &[u8]) -> Option<(u16, Range<usize>)> {
+        let (lane, sealed) = match self.port {
+            Some(first) => {
+                let found = datagram(packet)?;
+                (found.port.checked_sub(first)?, found.payload)
+            }
+            None => (0, bare_esp(packet)?),
+        };
+        (lane < self.lanes).then(|| (lane, sealed.unwrap_or(0..0)))
     }
 
     /// Opens a packet in place and returns the inner IP packet, which padding may follow.
@@ -197,8 +207,8 @@ impl<'k> Opener<'k> {
             Sas::Slots(_) => return Err(Refusal::NoSa),
         };
         let spi = spi(packet)?;
-        // IKE's messages begin so (RFC 3948 §2.2).
-        if spi == 0 {
+        // In UDP, IKE's messages begin so (RFC 3948 §2.2).
+        if spi == 0 && self.port.is_some() {
             return Err(Refusal::KeyExchange);
         }
         let opened = match sas.get_mut(&spi) {

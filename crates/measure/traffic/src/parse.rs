@@ -1,8 +1,8 @@
-//! Parses a received frame down to its UDP payload.
+//! Parses a received frame down to its UDP payload, or to bare ESP.
 
 use crate::frames::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 use std::ops::Range;
-use wire::headers::{UDP, be16};
+use wire::headers::{ESP, UDP, be16};
 use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -40,30 +40,46 @@ pub(crate) fn ip_packet(frame: &mut [u8]) -> Option<&mut [u8]> {
     (*packet.first()? >> 4 == version).then_some(packet)
 }
 
-/// The UDP datagram in an IP packet; `None` for anything else, and for fragments.
+/// Length of the IP header in front of that protocol, and of the IP packet; `None` for anything
+/// else, and for fragments.
 #[inline]
-pub(crate) fn datagram(packet: &[u8]) -> Option<Datagram> {
-    let (header_bytes, ip_bytes) = match packet.first()? >> 4 {
+fn lengths(packet: &[u8], protocol: u8) -> Option<(usize, usize)> {
+    match packet.first()? >> 4 {
         4 => {
             let header = packet.first_chunk::<IPV4_HEADER_BYTES>()?;
             let header_bytes = usize::from(header[0] & 15) * 4;
             // MF or a fragment offset.
             let fragment = be16(header, 6) & 0x3fff != 0;
-            if header[9] != UDP || fragment || header_bytes < IPV4_HEADER_BYTES {
+            if header[9] != protocol || fragment || header_bytes < IPV4_HEADER_BYTES {
                 return None;
             }
-            (header_bytes, usize::from(be16(header, 2)))
+            Some((header_bytes, usize::from(be16(header, 2))))
         }
         6 => {
             let header = packet.first_chunk::<IPV6_HEADER_BYTES>()?;
-            if header[6] != UDP {
+            if header[6] != protocol {
                 return None;
             }
             let bytes = IPV6_HEADER_BYTES + usize::from(be16(header, 4));
-            (IPV6_HEADER_BYTES, bytes)
+            Some((IPV6_HEADER_BYTES, bytes))
         }
-        _ => return None,
-    };
+        _ => None,
+    }
+}
+
+/// The place of bare ESP in an IP packet; `None` for anything else, and for fragments. The place is
+/// `None` when lengths contradict each other.
+#[inline]
+pub(crate) fn bare_esp(packet: &[u8]) -> Option<Option<Range<usize>>> {
+    let (header_bytes, ip_bytes) = lengths(packet, ESP)?;
+    let fits = header_bytes <= ip_bytes && ip_bytes <= packet.len();
+    Some(fits.then_some(header_bytes..ip_bytes))
+}
+
+/// The UDP datagram in an IP packet; `None` for anything else, and for fragments.
+#[inline]
+pub(crate) fn datagram(packet: &[u8]) -> Option<Datagram> {
+    let (header_bytes, ip_bytes) = lengths(packet, UDP)?;
     let udp = packet
         .get(header_bytes..)?
         .first_chunk::<UDP_HEADER_BYTES>()?;

@@ -1,5 +1,5 @@
-//! Sealing as the DUT's peer would, in UDP: ESP (RFC 3948) or WireGuard's transport data around the
-//! inner packet of a test frame.
+//! Sealing as the DUT's peer would: ESP, bare (RFC 4303) or in UDP (RFC 3948), or WireGuard's
+//! transport data around the inner packet of a test frame.
 
 use crate::error::TrafficError;
 use crate::flows::Place;
@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use wire::checksum::{Sum, finish, portable, word};
-use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, UDP, put16};
+use wire::headers::{ESP, IPV4_IN_IP, IPV6_IN_IP, UDP, put16};
 use wire::mix::{ETHERNET_HEADER_BYTES, FRAME_BYTES_MAX};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 use wire::stamp::pattern;
@@ -317,41 +317,51 @@ fn nth(first: IpAddr, n: u16) -> IpAddr {
     }
 }
 
-/// Ethernet, IP and UDP headers in front of what is sealed.
+/// Ethernet and IP headers in front of what is sealed, and UDP's unless ESP is bare.
 struct Outer {
     head: [u8; OUTER_MAX],
+    /// Length up to the end of the IP header.
+    ip_end: usize,
+    /// Length of all.
     head_bytes: usize,
     ipv6: bool,
     /// Partial sum of the IPv4 header, or of the addresses of IPv6; without the length.
     sum: u64,
-    port: u16,
+    /// UDP port of lane 0.
+    port: Option<u16>,
     checksum: Sum,
 }
 
 impl Outer {
     fn new(peer: &Peer, addresses: &Addresses) -> Self {
         let mut head = [0; OUTER_MAX];
-        let (head_bytes, sum) = match (peer.local, peer.remote) {
+        let (protocol, udp_bytes) = match peer.port {
+            Some(_) => (UDP, UDP_HEADER_BYTES),
+            None => (ESP, 0),
+        };
+        let (ip_end, sum) = match (peer.local, peer.remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
                 put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
-                put_ipv4(&mut head[IP..]);
+                put_ipv4(&mut head[IP..], protocol);
                 head[IP + 12..IP + 16].copy_from_slice(&local.octets());
                 head[IP + 16..IP + 20].copy_from_slice(&remote.octets());
-                let udp = IP + IPV4_HEADER_BYTES;
-                (udp + UDP_HEADER_BYTES, portable(&head[IP..udp], 0))
+                let ip_end = IP + IPV4_HEADER_BYTES;
+                (ip_end, portable(&head[IP..ip_end], 0))
             }
             (local, remote) => {
                 put_ethernet(&mut head, addresses, ETHERTYPE_IPV6);
-                put_ipv6(&mut head[IP..]);
+                put_ipv6(&mut head[IP..], protocol);
                 let (local, remote) = (as_ipv6(local), as_ipv6(remote));
                 head[IP + 8..IP + 24].copy_from_slice(&local.to_be_bytes());
                 head[IP + 24..IP + 40].copy_from_slice(&remote.to_be_bytes());
-                (OUTER_MAX, address_sum(local) + address_sum(remote))
+                let sum = address_sum(local) + address_sum(remote);
+                (IP + IPV6_HEADER_BYTES, sum)
             }
         };
         Self {
             head,
-            head_bytes,
+            ip_end,
+            head_bytes: ip_end + udp_bytes,
             ipv6: peer.local.is_ipv6(),
             sum,
             port: peer.port,
@@ -362,26 +372,30 @@ impl Outer {
     /// Writes the headers around `sealed` bytes, which are already in `slot`.
     #[inline]
     fn write(&self, slot: &mut [u8], sealed: usize, lane: u16) {
-        let (head, esp) = slot.split_at_mut(self.head_bytes);
+        let (head, payload) = slot.split_at_mut(self.head_bytes);
         head.copy_from_slice(&self.head[..self.head_bytes]);
-        // A slot is far shorter than 64 KB.
-        let udp_bytes = (UDP_HEADER_BYTES + sealed) as u16;
-        let (ip, udp) = head[IP..].split_at_mut(self.head_bytes - IP - UDP_HEADER_BYTES);
-        let port = self.port + lane;
-        put16(udp, 0, port);
-        put16(udp, 2, port);
-        put16(udp, 4, udp_bytes);
+        let (head, udp) = head.split_at_mut(self.ip_end);
+        let ip = &mut head[IP..];
+        // Behind the IP header. A slot is far shorter than 64 KB.
+        let payload_bytes = (udp.len() + sealed) as u16;
         if self.ipv6 {
-            put16(ip, 4, udp_bytes);
-            // Over IPv6 a receiver need not accept a checksum of zero (RFC 8200 §8.1).
-            let sum = self.sum + word(u16::from(UDP)) + 2 * word(udp_bytes) + 2 * word(port);
-            let sum = udp_checksum((self.checksum)(&esp[..sealed], sum));
-            udp[6..8].copy_from_slice(&sum);
+            put16(ip, 4, payload_bytes);
         } else {
-            let total_bytes = IPV4_HEADER_BYTES as u16 + udp_bytes;
+            let total_bytes = IPV4_HEADER_BYTES as u16 + payload_bytes;
             put16(ip, 2, total_bytes);
             let sum = finish(self.sum + word(total_bytes));
             ip[10..12].copy_from_slice(&sum);
+        }
+        let Some(first) = self.port else { return };
+        let port = first + lane;
+        put16(udp, 0, port);
+        put16(udp, 2, port);
+        put16(udp, 4, payload_bytes);
+        if self.ipv6 {
+            // Over IPv6 a receiver need not accept a checksum of zero (RFC 8200 §8.1).
+            let sum = self.sum + word(u16::from(UDP)) + 2 * word(payload_bytes) + 2 * word(port);
+            let sum = udp_checksum((self.checksum)(&payload[..sealed], sum));
+            udp[6..8].copy_from_slice(&sum);
         }
     }
 }

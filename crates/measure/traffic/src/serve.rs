@@ -15,7 +15,7 @@ use crate::tally::Tally;
 use crate::threads::on_threads;
 use port::{
     FramePortError, FramePortKind, FramePortStats, FrameReceiver, FrameSender, LinkError,
-    OpenFrames, Stop, open_outgoing, open_prompt_receivers, open_receivers, open_senders,
+    OpenFrames, Packets, Stop, open_outgoing, open_prompt_receivers, open_receivers, open_senders,
 };
 use std::io::{self, Write};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
@@ -90,8 +90,7 @@ fn serve_send(
         kind: spec.port,
         max_frame_bytes: slot_bytes(send.frames.mix.largest_bytes(), send.peer.as_ref()),
         threads: sender_threads(send, spec.threads),
-        udp_ports: &[],
-        beside: None,
+        packets: packets(send.peer.as_ref(), &[]),
     };
     let (mut ports, mut passed_over) = open_senders(&wanted)?;
     let fewer = fewer_threads(send, spec.threads, ports.len());
@@ -125,8 +124,7 @@ fn serve_receive(
         kind: spec.port,
         max_frame_bytes: slot_bytes(receive.frames.mix.largest_bytes(), receive.peer.as_ref()),
         threads: usize::from(spec.threads.max(1)),
-        udp_ports: &udp_ports,
-        beside: receive.peer.as_ref().and_then(Peer::beside),
+        packets: packets(receive.peer.as_ref(), &udp_ports),
     };
     let (mut ports, passed_over) = open_receivers(&wanted)?;
     let keys = open_keys(receive.peer.as_ref(), KeyUse::Open)?;
@@ -161,8 +159,7 @@ fn serve_reflect(
         kind: spec.port,
         max_frame_bytes: slot_bytes(reflect.frames.mix.largest_bytes(), None),
         threads: usize::from(spec.threads.max(1)),
-        udp_ports: &udp_ports,
-        beside: None,
+        packets: Packets::Udp(&udp_ports),
     };
     let (mut receivers, mut passed_over) = open_prompt_receivers(&wanted)?;
     let (mut senders, others) = open_senders(&OpenFrames {
@@ -220,8 +217,7 @@ fn serve_attack(
         // Frames that left by the interface fit it.
         max_frame_bytes: 0,
         threads: 1,
-        udp_ports: &[],
-        beside: None,
+        packets: Packets::Udp(&[]),
     };
     let (mut ports, passed_over) = open_senders(&wanted)?;
     print_line(output, READY)?;
@@ -372,14 +368,17 @@ fn slot_bytes(frame_bytes: u16, peer: Option<&Peer>) -> usize {
     }
 }
 
-/// UDP destination ports of the received packets.
+/// UDP destination ports of the received packets; none of bare ESP.
 fn udp_ports(receive: &Receive) -> Vec<u16> {
     match &receive.peer {
         None => expected_ports(receive).collect(),
-        Some(peer) => (peer.port..=u16::MAX)
-            .take(usize::from(peer.lanes))
-            .collect(),
+        Some(peer) => peer.udp_ports(),
     }
+}
+
+/// The packets of a station, sealed if it stands for a peer.
+fn packets<'p>(peer: Option<&Peer>, udp_ports: &'p [u16]) -> Packets<'p> {
+    peer.map_or(Packets::Udp(udp_ports), |peer| peer.packets(udp_ports))
 }
 
 fn sum(stats: impl Iterator<Item = FramePortStats>) -> FramePortStats {

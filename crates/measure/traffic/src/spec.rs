@@ -1,7 +1,7 @@
 //! The specification of one station's part in one trial.
 
 use crate::keys::wireguard;
-use port::{Beside, FramePortKind};
+use port::{Beside, FramePortKind, Packets};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -132,7 +132,7 @@ pub struct IkeKeys {
     pub sequences: String,
 }
 
-/// The DUT's peer, which a station stands for: it seals ESP in UDP, or WireGuard's packets.
+/// The DUT's peer, which a station stands for: it seals ESP, in UDP or bare, or WireGuard's packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     /// Where the keys are from.
@@ -145,10 +145,11 @@ pub struct Peer {
     pub local: IpAddr,
     /// Outer target address: the DUT.
     pub remote: IpAddr,
-    /// UDP port of lane 0 on both ends; lane i has the i-th after it.
-    pub port: u16,
-    /// Number of lanes, of keys from a file; others have one. Each tunnel's flows are spread over
-    /// them: flow i uses lane i mod `lanes`.
+    /// UDP port of lane 0 on both ends; lane i has the i-th after it. `None`: bare ESP (IP protocol
+    /// 50), with one lane.
+    pub port: Option<u16>,
+    /// Number of lanes, of keys from a file in UDP; others have one. Each tunnel's flows are spread
+    /// over them: flow i uses lane i mod `lanes`.
     pub lanes: u16,
     /// Number of tunnels with their own SAs: 1, or that of the flows. Lane l of tunnel t has the
     /// keys of slot t × `lanes` + l.
@@ -156,13 +157,19 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// What else of the station's uses the same UDP ports.
-    #[must_use]
-    pub const fn beside(&self) -> Option<Beside> {
-        match self.keys {
-            KeySource::File(_) => None,
-            KeySource::Ike(_) => Some(Beside::Ike),
-            KeySource::WireGuard(_) => Some(Beside::WireGuard),
+    /// UDP ports of its packets; none of bare ESP.
+    pub(crate) fn udp_ports(&self) -> Vec<u16> {
+        let all = self.port.into_iter().flat_map(|first| first..=u16::MAX);
+        all.take(usize::from(self.lanes)).collect()
+    }
+
+    /// Its packets, of which `udp_ports` are the ports.
+    pub(crate) const fn packets<'p>(&self, udp_ports: &'p [u16]) -> Packets<'p> {
+        match (self.port, &self.keys) {
+            (None, _) => Packets::BareEsp,
+            (Some(_), KeySource::File(_)) => Packets::Udp(udp_ports),
+            (Some(_), KeySource::Ike(_)) => Packets::UdpBeside(udp_ports, Beside::Ike),
+            (Some(_), KeySource::WireGuard(_)) => Packets::UdpBeside(udp_ports, Beside::WireGuard),
         }
     }
 
@@ -179,7 +186,7 @@ impl Peer {
     pub const fn outer_bytes(&self, inner: usize) -> usize {
         let outer = Outer {
             ipv6: self.local.is_ipv6(),
-            udp: true,
+            udp: self.port.is_some(),
         };
         match self.keys {
             KeySource::WireGuard(_) => outer.header_bytes() + wireguard::sealed_bytes(inner),

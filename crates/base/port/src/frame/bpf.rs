@@ -2,11 +2,12 @@
 //! captured.
 //!
 //! Both recognise a test frame by its UDP target port, beside a key exchange also by the first word
-//! behind it, in IPv4 without options or fragments and in IPv6 without extension headers; every
-//! other frame (ARP, neighbour discovery, control traffic) passes. A program is attached by a link
-//! that the kernel removes when its descriptor closes, however the process ends.
+//! behind it, or as bare ESP by its IP protocol; in IPv4 without options or fragments and in IPv6
+//! without extension headers. Every other frame (ARP, neighbour discovery, control traffic) passes.
+//! A program is attached by a link that the kernel removes when its descriptor closes, however the
+//! process ends.
 
-use super::wanted::{Beside, OpenFrames};
+use super::wanted::{Beside, OpenFrames, Packets};
 use super::xdp::XdpAttach;
 use crate::bpf::{
     self, ADD, AND, Assembly, CALL, COPY, EXIT, IF_ABOVE, IF_EQUAL, IF_NOT_ABOVE,
@@ -15,6 +16,7 @@ use crate::bpf::{
 };
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use wire::headers::{ESP, UDP};
 
 // Types and attach points of linux/bpf.h.
 const MAP_TYPE_XSKMAP: u32 = 17;
@@ -45,7 +47,11 @@ impl XdpRedirect {
         wanted: &OpenFrames<'_>,
     ) -> io::Result<Self> {
         let sockets = bpf::new_map(MAP_TYPE_XSKMAP, queues)?;
-        let program = bpf::load(PROG_TYPE_XDP, ATTACH_XDP, &redirect(&sockets, wanted))?;
+        let program = bpf::load(
+            PROG_TYPE_XDP,
+            ATTACH_XDP,
+            &redirect(&sockets, wanted.packets),
+        )?;
         let flags = match attach {
             XdpAttach::Native => 1 << 2,
             XdpAttach::Generic => 1 << 1,
@@ -73,7 +79,7 @@ impl DropCaptured {
     /// Drops an interface's test frames, for which the stack would look for a socket and, without
     /// one, reply with ICMP. Needs Linux 6.6.
     pub(super) fn test_frames(interface: u32, wanted: &OpenFrames<'_>) -> io::Result<Self> {
-        Self::attach(interface, &drop_program(wanted))
+        Self::attach(interface, &drop_program(wanted.packets))
     }
 
     /// Drops every frame of an interface: the stack sees nothing of the link. Needs Linux 6.6.
@@ -101,9 +107,11 @@ enum Place {
     Hit,
 }
 
-/// Headers up to the end of UDP's, which the programs read.
+/// Headers up to the end of UDP's, which the programs read; ESP's is as long.
 const IPV4_HEADERS_BYTES: i32 = 14 + 20 + 8;
 const IPV6_HEADERS_BYTES: i32 = 14 + 40 + 8;
+/// From UDP's target port to the end of its header.
+const UDP_PORT_BEFORE_END: i16 = 6;
 /// SPI, or WireGuard's type and three zeroes.
 const WORD_BYTES: i32 = 4;
 /// The word of WireGuard's transport data as this machine loads it.
@@ -131,9 +139,30 @@ impl Assembly<Place> {
         self.add(LOAD_U32, 8, 2, headers_bytes as i16, 0);
     }
 
+    /// Loads r5 with the UDP target port in headers of that length, and r8 with the word behind them
+    /// where it matters.
+    fn load_port(&mut self, packets: Packets<'_>, headers_bytes: i32) {
+        if matches!(packets, Packets::BareEsp) {
+            return;
+        }
+        self.add(
+            LOAD_U16,
+            5,
+            2,
+            headers_bytes as i16 - UDP_PORT_BEFORE_END,
+            0,
+        );
+        if matches!(packets, Packets::UdpBeside(..)) {
+            self.load_word(headers_bytes);
+        }
+    }
+
     /// Classifies the frame (r2 to r3); jumps to `Hit` if it is a test frame.
-    fn classify(&mut self, wanted: &OpenFrames<'_>) {
-        let udp = i32::from(wire::headers::UDP);
+    fn classify(&mut self, packets: Packets<'_>) {
+        let protocol = i32::from(match packets {
+            Packets::Udp(_) | Packets::UdpBeside(..) => UDP,
+            Packets::BareEsp => ESP,
+        });
         self.jump_by_length(IF_ABOVE, IPV4_HEADERS_BYTES, Place::Miss);
         self.add(LOAD_U16, 5, 2, 12, 0);
         self.jump(IF_EQUAL, 5, 0, network(0x86dd), Place::Ipv6);
@@ -144,39 +173,40 @@ impl Assembly<Place> {
         self.add(AND, 5, 0, 0, network(0x3fff));
         self.jump(IF_NOT_EQUAL, 5, 0, 0, Place::Miss);
         self.add(LOAD_U8, 5, 2, 23, 0);
-        self.jump(IF_NOT_EQUAL, 5, 0, udp, Place::Miss);
-        self.add(LOAD_U16, 5, 2, 36, 0);
-        if wanted.beside.is_some() {
-            self.load_word(IPV4_HEADERS_BYTES);
-        }
+        self.jump(IF_NOT_EQUAL, 5, 0, protocol, Place::Miss);
+        self.load_port(packets, IPV4_HEADERS_BYTES);
         self.jump(JUMP, 0, 0, 0, Place::Ports);
         self.place(Place::Ipv6);
         self.jump_by_length(IF_ABOVE, IPV6_HEADERS_BYTES, Place::Miss);
         self.add(LOAD_U8, 5, 2, 20, 0);
-        self.jump(IF_NOT_EQUAL, 5, 0, udp, Place::Miss);
-        self.add(LOAD_U16, 5, 2, 56, 0);
-        if wanted.beside.is_some() {
-            self.load_word(IPV6_HEADERS_BYTES);
-        }
+        self.jump(IF_NOT_EQUAL, 5, 0, protocol, Place::Miss);
+        self.load_port(packets, IPV6_HEADERS_BYTES);
         self.place(Place::Ports);
-        match wanted.beside {
-            None => {}
-            Some(Beside::Ike) => self.jump(IF_EQUAL, 8, 0, 0, Place::Miss),
-            Some(Beside::WireGuard) => self.jump(IF_NOT_EQUAL, 8, 0, TRANSPORT, Place::Miss),
+        match packets {
+            Packets::Udp(ports) => self.compare_port(ports),
+            Packets::UdpBeside(ports, beside) => {
+                match beside {
+                    Beside::Ike => self.jump(IF_EQUAL, 8, 0, 0, Place::Miss),
+                    Beside::WireGuard => self.jump(IF_NOT_EQUAL, 8, 0, TRANSPORT, Place::Miss),
+                }
+                self.compare_port(ports);
+            }
+            Packets::BareEsp => self.jump(JUMP, 0, 0, 0, Place::Hit),
         }
+        self.place(Place::Miss);
+    }
+
+    /// Jumps to `Hit` if the port in r5 is one of these.
+    fn compare_port(&mut self, ports: &[u16]) {
         self.add(TO_BIG_ENDIAN, 5, 0, 0, 16);
         // Consecutive ports, as lanes have, need one comparison of the distance from the first: a
         // port below it wraps to a huge distance.
-        for ports in wanted
-            .udp_ports
-            .chunk_by(|port, next| port.checked_add(1) == Some(*next))
-        {
+        for ports in ports.chunk_by(|port, next| port.checked_add(1) == Some(*next)) {
             self.add(COPY, 4, 5, 0, 0);
             self.add(ADD, 4, 0, 0, -i32::from(ports[0]));
             let last = ports.len() as i32 - 1;
             self.jump(IF_NOT_ABOVE_VALUE, 4, 0, last, Place::Hit);
         }
-        self.place(Place::Miss);
     }
 }
 
@@ -186,12 +216,12 @@ fn network(field: u16) -> i32 {
 }
 
 /// `return classify(frame) ? redirect(sockets[queue]) : XDP_PASS`.
-fn redirect(sockets: &OwnedFd, wanted: &OpenFrames<'_>) -> Vec<Instruction> {
+fn redirect(sockets: &OwnedFd, packets: Packets<'_>) -> Vec<Instruction> {
     let mut code = Assembly::new();
     code.add(COPY, 6, 1, 0, 0);
     // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index.
     code.load_bounds(0, 4);
-    code.classify(wanted);
+    code.classify(packets);
     code.add(SET, 0, 0, 0, XDP_PASS);
     code.add(EXIT, 0, 0, 0, 0);
     code.place(Place::Hit);
@@ -206,7 +236,7 @@ fn redirect(sockets: &OwnedFd, wanted: &OpenFrames<'_>) -> Vec<Instruction> {
 }
 
 /// `return classify(frame) ? TCX_DROP : TCX_NEXT`.
-fn drop_program(wanted: &OpenFrames<'_>) -> Vec<Instruction> {
+fn drop_program(packets: Packets<'_>) -> Vec<Instruction> {
     let mut code = Assembly::new();
     code.add(COPY, 6, 1, 0, 0);
     // struct __sk_buff: data and data_end. A long frame may have its headers elsewhere, so they are
@@ -218,7 +248,7 @@ fn drop_program(wanted: &OpenFrames<'_>) -> Vec<Instruction> {
     code.add(CALL, 0, 0, 0, HELPER_SKB_PULL_DATA);
     code.load_bounds(76, 80);
     code.place(Place::Parse);
-    code.classify(wanted);
+    code.classify(packets);
     code.add(SET, 0, 0, 0, TCX_NEXT);
     code.add(EXIT, 0, 0, 0, 0);
     code.place(Place::Hit);
@@ -234,17 +264,7 @@ mod tests {
     #[test]
     fn consecutive_ports_cost_no_more_than_one() {
         let lanes: Vec<u16> = (4500..4500 + 4096).collect();
-        let length = |udp_ports: &[u16]| {
-            let wanted = OpenFrames {
-                interface: "",
-                kind: None,
-                max_frame_bytes: 0,
-                threads: 1,
-                udp_ports,
-                beside: None,
-            };
-            drop_program(&wanted).len()
-        };
+        let length = |udp_ports: &[u16]| drop_program(Packets::Udp(udp_ports)).len();
         let one = length(&lanes[..1]);
         assert_eq!(length(&lanes), one);
         assert!(length(&[4500, 4502, 65_535]) > one);

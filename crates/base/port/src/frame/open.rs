@@ -17,7 +17,7 @@
 use super::memory::{MemoryFrameReceiver, MemoryFrameSender};
 use super::packet::{OutgoingReceiver, PacketReceiver, PacketSender, PromptReceiver};
 use super::socket::{SocketReceiver, SocketSender};
-use super::wanted::OpenFrames;
+use super::wanted::{OpenFrames, Packets};
 use super::xdp::{self, XdpAttach, XdpMode, XdpReceiver, XdpSender};
 use super::{FRAME_SLOT_BYTES, FramePortKind, FramePortStats, FrameReceiver, FrameSender};
 use crate::kernel::Interface;
@@ -107,6 +107,7 @@ pub enum FramePortError {
 
 const ETHERNET_HEADER_BYTES: usize = 14;
 const PORTS_ARE_TAKEN: &str = "those ports are the key exchange's: use AF_PACKET or AF_XDP";
+const UDP_ONLY: &str = "it carries UDP, and ESP is bare: use AF_PACKET or AF_XDP";
 
 fn list(reasons: &[(FramePortKind, String)]) -> String {
     let line = |(kind, reason): &(FramePortKind, String)| format!("\n  {kind}: {reason}");
@@ -139,6 +140,9 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
                 .map(|queue| XdpSender::open(&interface, queue as u32).map(AnySender::Xdp))
                 .collect::<io::Result<_>>()
                 .map_err(|error| xdp_reason(&error))
+        }
+        FramePortKind::Socket if matches!(wanted.packets, Packets::BareEsp) => {
+            Err(UDP_ONLY.to_owned())
         }
         FramePortKind::Socket => Ok((0..wanted.threads)
             .map(|_| AnySender::Socket(SocketSender::open(&interface)))
@@ -182,10 +186,13 @@ fn open_receivers_by(
     first_that_works(wanted, &RECEIVERS, |kind| match kind {
         FramePortKind::Packet => open_packet(&interface).map_err(|error| packet_reason(&error)),
         FramePortKind::Xdp => open_xdp_receivers(&interface, wanted),
-        FramePortKind::Socket if wanted.beside.is_some() => Err(PORTS_ARE_TAKEN.to_owned()),
-        FramePortKind::Socket => SocketReceiver::open(&interface, wanted.threads, wanted.udp_ports)
-            .map(|receivers| receivers.into_iter().map(AnyReceiver::Socket).collect())
-            .map_err(|error| socket_reason(&error)),
+        FramePortKind::Socket => match wanted.packets {
+            Packets::Udp(udp_ports) => SocketReceiver::open(&interface, wanted.threads, udp_ports)
+                .map(|receivers| receivers.into_iter().map(AnyReceiver::Socket).collect())
+                .map_err(|error| socket_reason(&error)),
+            Packets::UdpBeside(..) => Err(PORTS_ARE_TAKEN.to_owned()),
+            Packets::BareEsp => Err(UDP_ONLY.to_owned()),
+        },
         FramePortKind::Memory => Err(NOT_ON_AN_INTERFACE.to_owned()),
     })
 }

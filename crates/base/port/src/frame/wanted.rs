@@ -13,11 +13,20 @@ pub struct OpenFrames<'a> {
     pub max_frame_bytes: usize,
     /// Number of ports to open, one per thread; at least 1. Receivers divide the flows among them.
     pub threads: usize,
-    /// UDP target ports of the frames to receive; senders ignore it.
-    pub udp_ports: &'a [u16],
-    /// Whose ports those are; then only sealed packets are taken, and the rest is left to the
-    /// owner.
-    pub beside: Option<Beside>,
+    /// The packets to receive, or to send; senders ignore their ports.
+    pub packets: Packets<'a>,
+}
+
+/// Packets for a frame port. Receivers leave all others to the kernel.
+#[derive(Debug, Clone, Copy)]
+pub enum Packets<'a> {
+    /// UDP datagrams to these target ports.
+    Udp(&'a [u16]),
+    /// Only the sealed ones of those: the ports are the key exchange's too.
+    UdpBeside(&'a [u16], Beside),
+    /// ESP directly in IP (protocol 50, RFC 4303 §2), with any SPI. The kernel may have SAs of its
+    /// own for them, and must not open them.
+    BareEsp,
 }
 
 /// A protocol that uses the same ports as the sealed packets that it agrees on keys for. Both are

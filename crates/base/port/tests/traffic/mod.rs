@@ -3,8 +3,8 @@
 use crate::veth::{A_MAC, B_MAC};
 use etherparse::PacketBuilder;
 use port::{
-    AnyReceiver, AnySender, FramePortKind, FrameReceiver, OpenFrames, open_receivers, open_senders,
-    wait_readable,
+    AnyReceiver, AnySender, FramePortKind, FrameReceiver, OpenFrames, Packets, open_receivers,
+    open_senders, wait_readable,
 };
 use std::io;
 use std::time::Duration;
@@ -21,8 +21,7 @@ pub(crate) fn wanted(
         kind,
         max_frame_bytes,
         threads: 1,
-        udp_ports: &[UDP_PORT],
-        beside: None,
+        packets: Packets::Udp(&[UDP_PORT]),
     }
 }
 
@@ -94,10 +93,19 @@ pub(crate) fn is_test_frame(frame: &[u8]) -> bool {
 
 /// The test frames of at least `count`.
 pub(crate) fn receive(receiver: &mut AnyReceiver, count: usize) -> Vec<Vec<u8>> {
+    receive_those(receiver, count, is_test_frame)
+}
+
+/// At least `count` frames that `is_it` accepts.
+pub(crate) fn receive_those(
+    receiver: &mut AnyReceiver,
+    count: usize,
+    is_it: impl Fn(&[u8]) -> bool,
+) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while frames.len() < count {
         let read = |frame: &mut [u8]| {
-            if is_test_frame(frame) {
+            if is_it(frame) {
                 frames.push(frame.to_vec());
             }
         };

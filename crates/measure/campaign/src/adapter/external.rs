@@ -150,7 +150,13 @@ fn in_words(external: &External) -> String {
         false => "",
     };
     let does = match (external.carrier, external.format) {
-        (Some(Carrier { form, suite, .. }), _) => format!("{} {suite}", form.name()),
+        (Some(Carrier { form, suite, udp }), _) => {
+            let bare = match (form, udp) {
+                (Form::Esp, false) => "bare ",
+                _ => "",
+            };
+            format!("{bare}{} {suite}", form.name())
+        }
         (None, Some(BoxFormat::Opaque { .. })) => {
             let claim = external.suite_word();
             format!("opaque frames (`{claim}` is the maker's claim, not proven)")

@@ -112,11 +112,7 @@ impl StrongSwan {
     pub(super) fn profile(&self) -> DutProfile {
         let mut profile = DutProfile::tunnel(self.carrier(), self.in_words());
         profile.tunnels = self.tunnels.into();
-        profile.directions = match self.data_path {
-            DataPath::Libipsec | DataPath::KernelUdp => &Direction::ALL,
-            // Its ESP is bare, and stations seal and open ESP in UDP.
-            DataPath::Kernel => &[Direction::Both],
-        };
+        profile.directions = &Direction::ALL;
         profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile.set_up = TUNNEL_SET_UP * u32::from(self.tunnels.saturating_sub(1));
         profile.abilities.extend([

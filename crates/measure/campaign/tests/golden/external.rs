@@ -196,6 +196,25 @@ trials: [ping: { mtu: 1400 B, count: 100 }]
     assert_eq!(forms, expected);
 }
 
+#[test]
+fn a_gateway_is_measured_with_esp_in_udp_or_bare() {
+    let carried = |more: &str| {
+        let text = format!(
+            "campaign: c\ncalibrate: off\nduts: [external: {{ gateway: {{ psk_file: /k{more} }}, boxes: [{{}}] }}]\n\
+             trials: [load: {{ frame: 512 B, direction: encrypt, rate: 1 k frames/s }}]\n"
+        );
+        let campaign = from_text("campaigns/external.yaml", &text).unwrap();
+        let lab = lab_from_text("labs/rack.yaml", RACK).unwrap();
+        let plan = campaign.plan(&lab, &HOST).unwrap();
+        let profile = plan.cells[0].dut.adapter.profile();
+        (profile.carrier.unwrap().udp, profile.settings)
+    };
+    let (udp, settings) = carried("");
+    assert!(udp && settings.starts_with("ESP "), "{settings}");
+    let (udp, settings) = carried(", udp: off");
+    assert!(!udp && settings.starts_with("bare ESP "), "{settings}");
+}
+
 /// Only the box at B's side is reset, so that only its commands count.
 #[test]
 fn a_reset_by_command_needs_the_commands_of_the_box_at_b() {

@@ -254,7 +254,7 @@ impl Cipherbench {
             suite: self.encryptor.suite,
             local: site.map.address(own),
             remote: site.map.address(peer),
-            port: PORT,
+            port: Some(PORT),
             lanes: self.encryptor.workers,
             tunnels: self.encryptor.tunnels,
         };

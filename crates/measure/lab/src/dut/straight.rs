@@ -30,7 +30,7 @@ impl Straight {
             suite: self.suite,
             local: end.test_address,
             remote,
-            port: PORT,
+            port: Some(PORT),
             lanes: 1,
             tunnels: 1,
         });

@@ -11,12 +11,14 @@
 //! Where one gateway is loaded alone, the station in the other's place runs a daemon too, which
 //! agrees on keys with the device and writes them to a file; the station's generator and analyser
 //! take ESP from and to the link themselves. Nothing but the generator may seal with those keys: so
-//! nothing is routed into the daemon, and its counters must stay at zero.
+//! nothing is routed into the daemon, and its counters must stay at zero. Where ESP is bare, the
+//! station's kernel has the SAs too, but opens and seals nothing: they are for a mark that no packet
+//! has, and the policies for an interface that is never created.
 //!
 //! Neither IKE nor SAs are renewed by themselves while a trial runs, but those of a station, whose
-//! sequence numbers would end. The kernel's ESP is bare, as
-//! usual without NAT; that of kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B
-//! at most: the path MTU behind it is that of its TUN device.
+//! sequence numbers would end. The kernel's ESP is bare, as usual without NAT; that of
+//! kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B at most: the path MTU behind
+//! it is that of its TUN device.
 
 mod answers;
 mod charon;
@@ -35,7 +37,7 @@ use super::xfrm::{flush, remove_interface};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::protocol::SealedPort;
 use crate::topology::cipher_ends;
-use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
+use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut};
 use campaign::plan::{DataPath, Form, LinkForm, StrongSwan};
 use charon::{Place, program_on};
 use config::{Half, INITIATOR};
@@ -73,14 +75,16 @@ const SEQUENCES: &str = "sequences";
 /// Files that the station's programs leave.
 const LEFT_BY_STATION: &str = "keys.log sequences sequences.new";
 
+/// What to do instead where a kernel has no ESP.
+const IN_DAEMON: &str = "set `data_path: libipsec`, which seals in the daemon";
+
 /// Start of the names of its counters of sealed packets.
 const OUTBOUND: &str = "sa_out_";
 
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
     plan: StrongSwan,
-    /// That of a station's daemon: none of its packets pass the station's kernel, which may have no
-    /// ESP.
+    /// That of a station's daemon.
     on_station_plan: StrongSwan,
     /// One for each gateway that it was started on.
     places: Vec<Place>,
@@ -90,7 +94,7 @@ pub(super) struct Strongswan {
 
 impl Strongswan {
     pub(super) const fn new(plan: StrongSwan) -> Self {
-        let data_path = DataPath::Libipsec;
+        let data_path = station::data_path(plan.carrier().udp);
         Self {
             plan,
             on_station_plan: StrongSwan { data_path, ..plan },
@@ -103,7 +107,12 @@ impl Strongswan {
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let mut programs = Vec::new();
         for node in &site.gateways {
-            programs.push(program_on(site, self.plan_of(site, *node), *node)?);
+            programs.push(program_on(
+                site,
+                self.plan_of(site, *node),
+                *node,
+                IN_DAEMON,
+            )?);
         }
         let secrets = Secrets::fresh(&self.plan, site)?;
         for (node, program) in site.gateways.iter().zip(programs) {
@@ -156,21 +165,9 @@ impl Strongswan {
         };
         let gateway = self.gateway(site, node)?;
         gateway.remove_routes()?;
-        let folder = gateway.folder;
         let (own, peer) = cipher_ends(node.id());
-        let esp = StationPeer {
-            keys: StationKeys::Ike {
-                log: format!("{folder}/{KEYS_LOG}"),
-                sequences: format!("{folder}/{SEQUENCES}"),
-            },
-            suite: self.plan.suite,
-            local: site.map.address(own),
-            remote: site.map.address(peer),
-            port: NAT_PORT,
-            lanes: 1,
-            tunnels: self.plan.tunnels,
-        };
-        path.end_at(node.id()).peer = Some(esp);
+        let ends = [own, peer].map(|end| site.map.address(end));
+        path.end_at(node.id()).peer = Some(gateway.as_peer(ends));
         Ok(path)
     }
 

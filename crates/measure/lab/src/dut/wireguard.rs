@@ -173,7 +173,7 @@ impl WireGuard {
             suite: campaign::plan::WireGuard::CARRIER.suite,
             local: site.map.address(own),
             remote: site.map.address(peer),
-            port: PORT,
+            port: Some(PORT),
             lanes: 1,
             tunnels: 1,
         });

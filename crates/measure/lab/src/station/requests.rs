@@ -441,7 +441,7 @@ impl Requests {
     }
 
     fn watch_settings(&self) -> Result<Response, String> {
-        let watch = SettingsWatch::start(self.policies()?)
+        let watch = SettingsWatch::start(&self.policies()?)
             .map_err(|error| format!("cannot watch the settings of the network: {error}"))?;
         let mut all = lock(&self.settings);
         if all.len() >= WATCHES_MAX {

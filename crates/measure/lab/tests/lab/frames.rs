@@ -244,8 +244,9 @@ pub(crate) fn seal_and_open(
     let (source, target) = addresses(&forth, version);
     let inner = packet(source, target);
     // Whatever lane the flow takes.
-    let receivers = (0..esp.lanes)
-        .map(|lane| start_to_receive(far, &format!("{}:{}", esp.local, esp.port + lane)));
+    let port = esp.port.unwrap();
+    let receivers =
+        (0..esp.lanes).map(|lane| start_to_receive(far, &format!("{}:{}", esp.local, port + lane)));
     let receivers: Vec<_> = receivers.collect();
     send_frames(near, clear, &inner, 1);
     let mut sealed = None;
@@ -284,7 +285,7 @@ pub(crate) fn seal_and_open(
     let outer = datagram(
         esp.local.into(),
         esp.remote.into(),
-        [esp.port; 2],
+        [port; 2],
         &seal(far, esp, &packet(target, source)),
     );
     send_frames(far, cipher, &outer, 1);

@@ -15,6 +15,9 @@
 //! 10[CHD]   SPI 0xbc3c123f, src 192.0.2.2 dst 192.0.2.1
 //! ```
 //!
+//! With SAs in the kernel, "adding" stands for "registering" too, and the line of what is added
+//! later is missing; `outbound CHILD_SA c0{3} established …` shows then that the SA is used.
+//!
 //! Lines of one thread, whose number comes first, belong together; those of several threads mix.
 //! Only the side that began an exchange logs that it establishes the SA: that line identifies the
 //! initiator's keys.
@@ -194,7 +197,8 @@ impl Log {
             return;
         }
         match before {
-            "" | "inbound " => self.finish(thread, (name, number), rest),
+            "" => self.finish(thread, (name, number), rest, false),
+            "inbound " => self.finish(thread, (name, number), rest, true),
             // That the peer opens what is sealed: known before, where this side asked for it.
             "outbound " => {
                 self.set_state(State::Sends, |sa| sa.name == name && sa.number == number);
@@ -243,13 +247,16 @@ impl Log {
         }
     }
 
-    fn finish(&mut self, thread: u32, (name, number): (&str, u32), rest: &str) {
+    fn finish(&mut self, thread: u32, (name, number): (&str, u32), rest: &str, renews: bool) {
         let thread = self.threads.entry(thread).or_default();
         let is_it = |draft: &mut Draft| draft.name == name && draft.number == number;
         let Some(mut draft) = thread.draft.take_if(is_it) else {
             return;
         };
         let begun = self.begun.remove(&(draft.name.clone(), number));
+        // A daemon with SAs in the kernel adds the outbound one at once, even if the peer began the
+        // renewal and cannot open yet what is sealed.
+        let sends = draft.sends && (begun || !renews);
         let is_whole = (draft.keys.values()).all(|(announced, key)| key.len() == *announced);
         let (outbound_keymat, inbound_keymat) = (draft.keymat(begun), draft.keymat(!begun));
         // Both sides have keys of the same algorithms.
@@ -270,7 +277,7 @@ impl Log {
             inbound_keymat,
             local,
             remote,
-            state: match draft.sends {
+            state: match sends {
                 true => State::Sends,
                 false => State::Registered,
             },

@@ -1,6 +1,7 @@
 //! Frames that the station seals and opens by itself.
 
 use crate::wire_tap::{KeyPair, Player, Still, Tap, all_frames, esp, receive, send};
+use etherparse::{IpNumber, NetSlice, SlicedPacket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,6 +9,7 @@ use tempfile::TempDir;
 use traffic::report::Received;
 use traffic::spec::{IkeKeys, KeySource, Peer, Receive, Send};
 use traffic::{Analyser, Generator, KeyUse, Keys, Part, Step, TrafficError, sender_threads};
+use wire::Suite;
 use wire::mix::FrameMix;
 
 const TAG: u16 = 3;
@@ -132,6 +134,73 @@ fn refused_packets_are_counted_by_reason() {
     assert_eq!((received.frames, received.foreign), (993, 2));
 }
 
+fn bare(peer: Option<Peer>) -> Option<Peer> {
+    peer.map(|peer| Peer { port: None, ..peer })
+}
+
+#[test]
+fn bare_esp_is_sealed_and_opened_and_8_bytes_shorter_than_in_udp() {
+    for (outer, inner) in [(false, false), (false, true), (true, false), (true, true)] {
+        let keys = KeyPair::new();
+        let (mut send, mut receive) = (sealing(&keys, outer, inner, 1), opening(&keys, outer, 1));
+        let in_udp = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
+        (send.peer, receive.peer) = (bare(send.peer), bare(receive.peer));
+        let frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
+        for ((frame, _), (in_udp, _)) in frames.iter().zip(&in_udp) {
+            assert_eq!(frame.len() + 8, in_udp.len());
+            let packet = SlicedPacket::from_ethernet(frame).unwrap();
+            let Some(net) = packet.net else {
+                panic!("{frame:?}")
+            };
+            let payload = net.ip_payload_ref().unwrap();
+            assert_eq!(payload.ip_number, IpNumber(50));
+            assert_eq!(
+                payload.payload.len(),
+                frame.len() - if outer { 54 } else { 34 }
+            );
+            if let NetSlice::Ipv4(ip) = net {
+                let header = ip.header().to_header();
+                assert_eq!(header.header_checksum, header.calc_header_checksum());
+            }
+        }
+        let received = analyse(&receive, &open_keys(&receive.peer), frames);
+        assert_eq!(received.frames, 1000, "{outer} {inner}");
+        assert_eq!(received.frame_bytes, 10 * send.frames.mix.round_bytes());
+        let others = received.foreign + received.corrupted + received.stale;
+        assert_eq!((others, received.refused), (0, BTreeMap::new()));
+    }
+}
+
+#[test]
+fn what_only_resembles_the_peers_bare_esp_is_foreign_or_refused() {
+    let keys = KeyPair::new();
+    let (mut send, mut receive) = (sealing(&keys, false, false, 1), opening(&keys, false, 1));
+    let in_udp = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
+    (send.peer, receive.peer) = (bare(send.peer), bare(receive.peer));
+    let mut frames = all_frames(&send, TAG, Part::WHOLE, Some(&open_keys(&send.peer)));
+    // AH, a first and a later fragment, and ESP in UDP.
+    frames[10].0[23] = 51;
+    frames[20].0[20] = 0x20;
+    frames[30].0[21] = 1;
+    frames[40] = in_udp[40].clone();
+    // ESP begins behind 34 bytes: another SPI, 0 as in front of IKE's messages, damaged ciphertext,
+    // a replay, and a packet longer than its frame.
+    frames[50].0[37] ^= 1;
+    frames[60].0[34..38].fill(0);
+    frames[70].0[70] ^= 1;
+    frames[80] = frames[79].clone();
+    frames[90].0[16] = 0xff;
+    let received = analyse(&receive, &open_keys(&receive.peer), frames);
+    let reasons = [
+        ("integrity_failed", 1),
+        ("no_sa", 2),
+        ("replayed", 1),
+        ("runt", 1),
+    ];
+    assert_eq!(received.refused, refused(&reasons));
+    assert_eq!((received.frames, received.foreign), (991, 4));
+}
+
 #[test]
 fn a_flood_of_forged_spis_does_not_keep_the_peer_out() {
     let keys = KeyPair::new();
@@ -231,10 +300,23 @@ fn what_cannot_be_sealed_is_refused_with_a_reason() {
     assert!(matches!(error(lanes), TrafficError::Lanes { .. }));
     let ports = Peer {
         lanes: 2,
-        port: 65_535,
+        port: Some(65_535),
         ..good.clone()
     };
     assert!(matches!(error(ports), TrafficError::Lanes { .. }));
+    let bare = Peer {
+        lanes: 2,
+        port: None,
+        ..good.clone()
+    };
+    assert!(matches!(error(bare), TrafficError::Lanes { .. }));
+    let wireguard = Peer {
+        keys: KeySource::WireGuard("/nowhere/wg.conf".to_owned()),
+        suite: Suite::ChaCha20Poly1305,
+        port: None,
+        ..good.clone()
+    };
+    assert!(matches!(error(wireguard), TrafficError::WireGuardPort));
     let engine = Peer {
         engine: "abacus".to_owned(),
         ..good.clone()

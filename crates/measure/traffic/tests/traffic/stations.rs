@@ -4,8 +4,8 @@
 use crate::wire_tap::{KeyPair, esp, receive, send};
 use nix::sched::{CloneFlags, setns, unshare};
 use port::{
-    FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Stop, memory_frame_pair,
-    open_receivers,
+    FramePortKind, FramePortStats, FrameReceiver, FrameSender, OpenFrames, Packets, Stop,
+    memory_frame_pair, open_receivers,
 };
 use std::fs::{File, read_to_string};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use traffic::report::{Attacked, READY, Report};
-use traffic::spec::{Attack, AttackKind, Bins, Receive, Role, SealedForm, Send, Spec};
+use traffic::spec::{Attack, AttackKind, Bins, Peer, Receive, Role, SealedForm, Send, Spec};
 use traffic::{
     KeyUse, Keys, ServeError, TrafficError, analysers, generators, intended_by_bin, receive_all,
     send_all, sender_threads, serve,
@@ -256,14 +256,21 @@ fn two_stations_agree_about_a_veth_pair() {
     in_namespace(|| {
         veth_pair();
         let keys = KeyPair::new();
-        for lanes in [None, Some(3)] {
+        // In clear, sealed in UDP, and sealed bare.
+        for carrier in [None, Some((Some(4500), 3)), Some((None, 1))] {
+            let peer = |keys| {
+                carrier.map(|(port, lanes)| Peer {
+                    port,
+                    ..esp(keys, false, lanes)
+                })
+            };
             let send = Send {
-                peer: lanes.map(|lanes| esp(&keys.a, false, lanes)),
+                peer: peer(&keys.a),
                 ..paced(40_000)
             };
             let receive = Receive {
                 expected: Some(12_000),
-                peer: lanes.map(|lanes| esp(&keys.b, false, lanes)),
+                peer: peer(&keys.b),
                 ..receive(50)
             };
             let receiver = Station::start("p1", None, 1, Role::Receive(receive));
@@ -282,9 +289,9 @@ fn two_stations_agree_about_a_veth_pair() {
             let timed: u64 = received.latency.iter().map(|(_, frames)| frames).sum();
             assert_eq!(timed, 12_000);
             assert!(sender.port.is_some() && receiver.port.is_some());
-            // One thread where two cannot divide three lanes.
-            assert_eq!(sender.threads, if lanes.is_some() { 1 } else { 2 });
-            assert_eq!(sender.engine.is_some(), lanes.is_some());
+            // One thread where two cannot divide three lanes, or one.
+            assert_eq!(sender.threads, if carrier.is_some() { 1 } else { 2 });
+            assert_eq!(sender.engine.is_some(), carrier.is_some());
             assert_eq!(receiver.engine, sender.engine);
             assert_eq!(sender.port_stats.sent, 12_000);
         }
@@ -415,8 +422,7 @@ fn an_attacker_sends_what_it_captured_and_captures_nothing_that_it_sent() {
             kind: Some(FramePortKind::Packet),
             max_frame_bytes: 1514,
             threads: 1,
-            udp_ports: &[4500],
-            beside: None,
+            packets: Packets::Udp(&[4500]),
         };
         let (mut sink, _) = open_receivers(&wanted).unwrap();
         let attacker = Station::start("p0", None, 1, Role::Attack(attack.clone()));

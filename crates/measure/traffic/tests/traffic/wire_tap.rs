@@ -195,7 +195,7 @@ pub(crate) fn esp(key_file: &Path, ipv6: bool, lanes: u16) -> Peer {
         engine: "auto".to_owned(),
         local,
         remote,
-        port: 4500,
+        port: Some(4500),
         lanes,
         tunnels: 1,
     }

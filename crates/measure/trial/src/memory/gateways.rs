@@ -405,7 +405,7 @@ impl Keys {
             suite: encryptor.suite,
             local: hosts[side],
             remote: hosts[1 - side],
-            port: ESP_PORT,
+            port: Some(ESP_PORT),
             lanes: encryptor.workers,
             tunnels: encryptor.tunnels,
         }

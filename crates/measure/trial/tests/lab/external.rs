@@ -12,6 +12,7 @@ mod rack;
 
 use crate::busy;
 use crate::frames::{assert_all_came, frames, load, passes, short};
+use crate::one_gateway::is_on_kernel;
 use crate::trials::{TestLab, cell, lab_plan, ping, plan, tcp};
 use campaign::plan::{
     BaseLoad, Cell, Direction, Disturbed, Event, External, LabPlan, Procedure, Reset,
@@ -30,7 +31,7 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 20] = [
+pub(crate) const ALL: [(&str, fn()); 21] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     (
         "bumps_in_the_wire_that_seal_frames_pass_every_check",
@@ -62,6 +63,14 @@ pub(crate) const ALL: [(&str, fn()); 20] = [
     (
         "one_gateway_that_speaks_wireguard_is_measured_each_way",
         || outside("wireguard-gateway"),
+    ),
+    (
+        "the_kernels_bare_esp_of_a_gateway_is_measured_each_way",
+        || {
+            if is_on_kernel() {
+                outside("kernel-gateway");
+            }
+        },
     ),
     (
         "a_gateway_that_does_not_agree_fails_the_cell_in_words",
@@ -128,6 +137,7 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "refused-command" => refused_command(),
         "refused-interface" => refused_interface(),
         "ike-gateway" => gateway::ike(),
+        "kernel-gateway" => gateway::kernel(),
         "wireguard-gateway" => gateway::wireguard(),
         "refused-gateway" => gateway::refused(),
         "gre" => forms::gre(),

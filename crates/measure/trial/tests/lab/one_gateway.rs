@@ -6,7 +6,7 @@ use crate::frames::{
 };
 use crate::trials::{TestLab, child, lab_plan};
 use campaign::plan::{
-    Adapter, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
+    Adapter, Cell, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
 };
 use journal::record::{Measured, Outcome};
 use lab::NodeId;
@@ -49,8 +49,14 @@ fn strongswan(suite: &str, auth: IkeAuth, tunnels: u16) -> Adapter {
 }
 
 /// Every check has passed; the station sealed or opened, and only the device's work is counted as
-/// the device's.
+/// the device's, which is a program.
 fn assert_alone(measured: &Measured, direction: Direction, device: NodeId) {
+    assert_checked(measured, direction, device);
+    assert!(measured.cpu.dut_ns > Some(0), "{:?}", measured.cpu);
+}
+
+/// As [`assert_alone`], also of a device in the kernel, whose work is counted as the kernel's.
+fn assert_checked(measured: &Measured, direction: Direction, device: NodeId) {
     let result = measured.frames().unwrap();
     let decrypts = direction == Direction::Decrypt;
     assert_eq!(result.sender.engine.is_some(), decrypts);
@@ -67,7 +73,6 @@ fn assert_alone(measured: &Measured, direction: Direction, device: NodeId) {
         assert!(passes(measured, check), "{check}: {checks:?}");
     }
     assert_nothing_was_lost_on_the_way(measured);
-    assert!(measured.cpu.dut_ns > Some(0), "{:?}", measured.cpu);
     let facts = measured.evidence.dut_facts.keys();
     let gateways: Vec<_> = facts.filter_map(|fact| fact.split('/').next()).collect();
     assert!(
@@ -99,45 +104,58 @@ fn one_gateway_of_strongswan_alone() {
 
 /// The kernel's XFRM. It needs a kernel that has it: `make kernel` runs it on one.
 fn the_kernels_esp_alone() {
-    if std::env::var_os("CIPHERBENCH_KERNEL").is_none() {
-        eprintln!("SKIPPED: one direction of the kernel's ESP is for `make kernel`");
+    if !is_on_kernel() {
         return;
     }
-    let adapter = || {
+    let adapter = |data_path| {
         let Adapter::StrongSwan(plan) = strongswan("aes-256-gcm", IkeAuth::Psk, 1) else {
             unreachable!("it was made above");
         };
-        Adapter::StrongSwan(StrongSwan {
-            data_path: DataPath::KernelUdp,
-            ..plan
-        })
+        Adapter::StrongSwan(StrongSwan { data_path, ..plan })
     };
-    if is_missing(adapter()) {
+    if is_missing(adapter(DataPath::Kernel)) {
         return;
     }
     let mut lab = TestLab::build();
-    for (direction, device) in ALONE {
-        let traffic = traffic(direction, FrameMix::fixed(512), IpVersion::V4);
-        let cell = frames(adapter(), traffic, load(200));
-        let measured = match lab.record(&cell).outcome {
-            Outcome::Measured(measured) => measured,
-            // An emulated processor keeps no pace; whether the frames came does not depend on that.
-            Outcome::Invalid { reasons, measured }
-                if reasons
-                    .iter()
-                    .all(|it| it.starts_with("offered-as-intended")) =>
-            {
-                measured
-            }
-            other => panic!("{other:#?}"),
-        };
-        let trials = &measured.frames().unwrap().trials;
-        let all_came = trials
-            .iter()
-            .all(|it| it.received == it.sent && it.sent > 0);
-        assert!(all_came, "{trials:?}");
-        assert_alone(&measured, direction, device);
+    for data_path in [DataPath::Kernel, DataPath::KernelUdp] {
+        for (direction, device) in ALONE {
+            let traffic = traffic(direction, FrameMix::fixed(512), IpVersion::V4);
+            let cell = frames(adapter(data_path), traffic, load(200));
+            let measured = emulated(&mut lab, &cell);
+            assert_checked(&measured, direction, device);
+        }
     }
+}
+
+/// Whether this is a kernel with ESP; prints a note where it is not.
+pub(crate) fn is_on_kernel() -> bool {
+    let is_there = std::env::var_os("CIPHERBENCH_KERNEL").is_some();
+    if !is_there {
+        eprintln!("SKIPPED: one direction of the kernel's ESP is for `make kernel`");
+    }
+    is_there
+}
+
+/// Measures frames on an emulated processor, of which all came. It keeps no pace; whether the
+/// frames came does not depend on that.
+pub(crate) fn emulated(lab: &mut TestLab, cell: &Cell) -> Box<Measured> {
+    let measured = match lab.record(cell).outcome {
+        Outcome::Measured(measured) => measured,
+        Outcome::Invalid { reasons, measured }
+            if reasons
+                .iter()
+                .all(|it| it.starts_with("offered-as-intended")) =>
+        {
+            measured
+        }
+        other => panic!("{other:#?}"),
+    };
+    let trials = &measured.frames().unwrap().trials;
+    let all_came = trials
+        .iter()
+        .all(|it| it.received == it.sent && it.sent > 0);
+    assert!(all_came, "{trials:?}");
+    measured
 }
 
 fn one_wireguard_gateway_alone() {

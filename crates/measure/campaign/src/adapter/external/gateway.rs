@@ -85,11 +85,17 @@ impl GatewayPeer {
     }
 }
 
-/// Reads `gateway` of a device whose packets have that form.
-pub(super) fn read(node: Node<'_>, form: LinkForm) -> Result<GatewayPeer, Reported> {
+/// Reads `gateway` of a device whose packets have that form, and whether they are in UDP.
+pub(super) fn read(node: Node<'_>, form: LinkForm) -> Result<(GatewayPeer, bool), Reported> {
     match form {
-        LinkForm::Sealed(Form::Esp) => node.map(read_ike).map(GatewayPeer::Ike),
-        LinkForm::Sealed(Form::WireGuard) => node.map(read_wireguard).map(GatewayPeer::WireGuard),
+        LinkForm::Sealed(Form::Esp) => node.map(|map| {
+            let (peer, udp) = (read_ike(map), map.with_default("udp", true, Node::bool));
+            Ok((GatewayPeer::Ike(peer?), udp?))
+        }),
+        LinkForm::Sealed(Form::WireGuard) => {
+            let peer = node.map(read_wireguard)?;
+            Ok((GatewayPeer::WireGuard(peer), true))
+        }
         other => {
             let what = format!(
                 "a station cannot be the peer of a gateway that sends {} frames",

@@ -122,7 +122,12 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
         _ => read_format(map, form)?,
     };
     let (words, given_ports, plain) = (words?, given_ports?, plain?);
-    let (boxes, bump, peer) = (boxes?, bump?, peer?);
+    let (boxes, bump) = (boxes?, bump?);
+    let (peer, udp) = match peer? {
+        Some((peer, udp)) => (Some(peer), udp),
+        // Boxes may send ESP with or without it, and with it packets are longest.
+        None => (None, form != LinkForm::Sealed(Form::MacSec)),
+    };
     if let (Some(node), true) = (map.optional("gateway"), boxes.len() > 1 || bump) {
         let what = "one gateway is measured with `gateway`, between A's cable and B's";
         let help = "write one box and no `bump`; or leave `gateway` out and measure two boxes";
@@ -135,7 +140,7 @@ pub(in crate::adapter) fn read(map: &Map<'_>) -> Result<Entry<External>, Reporte
             LinkForm::Sealed(form) if !plain => Some(Carrier {
                 form,
                 suite: usual,
-                udp: form != Form::MacSec,
+                udp,
             }),
             _ => None,
         },

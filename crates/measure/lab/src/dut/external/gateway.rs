@@ -34,16 +34,16 @@ pub(super) enum PeerStation {
 impl PeerStation {
     /// The peer that these settings ask for, if any.
     pub(super) fn of(external: &plan::External) -> Option<Self> {
-        let suite = external.suite()?;
+        let carrier = external.carrier?;
         Some(match external.gateway.as_deref()? {
             GatewayPeer::Ike(peer) => {
                 let ready = Duration::from_nanos(external.ready_ns);
-                let station = IkeStation::new(peer.clone(), suite, external.tunnels, ready);
+                let station = IkeStation::new(peer.clone(), carrier, external.tunnels, ready);
                 Self::Ike(Box::new(station))
             }
             GatewayPeer::WireGuard(peer) => Self::WireGuard {
                 peer: peer.clone(),
-                suite,
+                suite: carrier.suite,
                 port: *external.ports.first()?,
                 file: None,
             },
@@ -81,7 +81,7 @@ impl PeerStation {
                     suite: *suite,
                     local: site.map.cipher_end(Side::B),
                     remote: site.map.cipher_end(Side::A),
-                    port: *port,
+                    port: Some(*port),
                     lanes: 1,
                     tunnels: 1,
                 })

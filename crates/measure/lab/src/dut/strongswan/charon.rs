@@ -8,7 +8,8 @@ use super::secrets::Secrets;
 use super::suites::Words;
 use super::tunnels;
 use super::{
-    KEYS_LOG, LEFT_BY_DAEMON, LEFT_BY_STATION, OUTBOUND, READY, READY_LIMIT, TUN, TUN_QUEUE,
+    KEYS_LOG, LEFT_BY_DAEMON, LEFT_BY_STATION, NAT_PORT, OUTBOUND, READY, READY_LIMIT, SEQUENCES,
+    TUN, TUN_QUEUE,
 };
 use crate::dut::keys::write_file;
 use crate::dut::site::all;
@@ -17,8 +18,9 @@ use crate::dut::{Daemon, Site};
 use crate::on_node::{ip, run_tool};
 use crate::programs::how_to_get;
 use crate::protocol::Program;
-use crate::{Node, NodeId, Result};
+use crate::{Node, NodeId, Result, StationKeys, StationPeer};
 use campaign::plan::{DataPath, StrongSwan};
+use std::net::Ipv4Addr;
 
 /// A daemon's files on a node.
 pub(super) struct Place {
@@ -83,8 +85,13 @@ impl Place {
 }
 
 /// Returns the path of the daemon on a node, after checking the requirements that can be checked
-/// before it runs.
-pub(super) fn program_on(site: &Site<'_>, plan: &StrongSwan, node: &dyn Node) -> Result<String> {
+/// before it runs. `without_esp` says what to do where the kernel has no ESP.
+pub(super) fn program_on(
+    site: &Site<'_>,
+    plan: &StrongSwan,
+    node: &dyn Node,
+    without_esp: &str,
+) -> Result<String> {
     let name = node.name();
     let refuse = |reason: String| Err(site.error(reason));
     let run = |words: &[&str]| node.run(Program::new(words.iter().copied()), TOOL_LIMIT);
@@ -115,8 +122,7 @@ pub(super) fn program_on(site: &Site<'_>, plan: &StrongSwan, node: &dyn Node) ->
     {
         return refuse(format!(
             "needs ESP in the kernel, which {name} does not have{said}\n\
-             help: sudo modprobe -a esp4 xfrm_user; or set `data_path: libipsec`, which seals \
-             in the daemon"
+             help: sudo modprobe -a esp4 xfrm_user; or {without_esp}"
         ));
     }
     Ok(program)
@@ -131,7 +137,8 @@ impl Gateway<'_> {
             let name = node.name();
             return Err(self.error(format!("finds an interface `{TUN}` on {name} already")));
         }
-        if half.plan.data_path.in_kernel() {
+        // Without it, no packet matches a station's policies.
+        if half.plan.data_path.in_kernel() && !half.is_station {
             add_interface(site, *node)?;
         }
         // Reads the log from standard error, the only unbuffered stream.
@@ -223,9 +230,30 @@ impl Gateway<'_> {
         Ok(())
     }
 
+    /// How a station seals and opens what its daemon has agreed on keys for, between its own address
+    /// and the device's.
+    pub(super) fn as_peer(&self, [local, remote]: [Ipv4Addr; 2]) -> StationPeer {
+        let Self { folder, half, .. } = self;
+        StationPeer {
+            keys: StationKeys::Ike {
+                log: format!("{folder}/{KEYS_LOG}"),
+                sequences: format!("{folder}/{SEQUENCES}"),
+            },
+            suite: half.plan.suite,
+            local,
+            remote,
+            port: half.plan.carrier().udp.then_some(NAT_PORT),
+            lanes: 1,
+            tunnels: half.plan.tunnels,
+        }
+    }
+
     /// Removes the routes into the daemon of a station: whatever the station's kernel sends, only
-    /// the generator may seal.
+    /// the generator may seal. With SAs in the kernel there are none.
     pub(super) fn remove_routes(&self) -> Result<()> {
+        if self.half.plan.data_path.in_kernel() {
+            return Ok(());
+        }
         for family in ["-4", "-6"] {
             let words = ["ip", family, "route", "flush", "dev", TUN];
             run_tool(self.node, Program::new(words))?;

@@ -26,6 +26,10 @@ const DPD_DELAY_S: u32 = 30;
 /// When a station renews its SAs: 2^32 packets last 11 minutes at 6 M frames/s.
 const STATION_REKEY_TIME: &str = "rekey_time = 10m\n        rand_time = 0";
 
+/// SAs of a station in its kernel, which must open nothing: they are for packets with a mark that
+/// none has.
+const STATION_MARK: &str = "        mark_in = 1\n        mark_in_sa = yes\n";
+
 /// Traffic selector of all addresses.
 const ANY_ADDRESS: &str = "0.0.0.0/0";
 
@@ -198,6 +202,11 @@ impl<'a> Half<'a> {
             true => STATION_REKEY_TIME,
             false => "rekey_time = 0",
         };
+        let in_kernel = self.plan.data_path.in_kernel();
+        let mark = match self.is_station && in_kernel {
+            true => STATION_MARK,
+            false => "",
+        };
         let initiates = match self.initiates {
             true => "        start_action = start\n        dpd_action = restart\n",
             false => "",
@@ -210,7 +219,7 @@ impl<'a> Half<'a> {
                 let (own, peer) = (own.join(","), peer.join(","));
                 format!(
                     "      {name} {{\n        local_ts = {own}\n        remote_ts = {peer}\n        \
-                     esp_proposals = {esp}\n        {rekey_time}\n{initiates}      }}\n"
+                     esp_proposals = {esp}\n        {rekey_time}\n{mark}{initiates}      }}\n"
                 )
             })
             .collect();
@@ -242,7 +251,7 @@ impl<'a> Half<'a> {
             false => "    encap = no\n".to_owned(),
         };
         // In the kernel, an interface seals packets, so the daemon sets no routes.
-        if self.plan.data_path.in_kernel() {
+        if in_kernel {
             carrier += &format!("    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n");
         }
         format!(
@@ -462,5 +471,12 @@ mod tests {
             plain.contains("encap = yes\n") && !plain.contains("if_id"),
             "{plain}"
         );
+        let of_station = Half {
+            is_station: true,
+            ..half(&plan)
+        };
+        let marked = of_station.connections(&secrets);
+        assert!(marked.contains(STATION_MARK), "{marked}");
+        assert!(!bare.contains("mark_in"), "{bare}");
     }
 }

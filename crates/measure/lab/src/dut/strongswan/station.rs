@@ -4,13 +4,21 @@ use super::charon::{self, Place, program_on};
 use super::config::{Half, ml_kem_of};
 use super::gateway::Gateway;
 use super::secrets::Secrets;
-use super::{KEYS_LOG, NAT_PORT, SEQUENCES, proof, tunnels};
+use super::{proof, tunnels};
 use crate::dut::{Daemon, Site};
 use crate::topology::Side;
-use crate::{Node, NodeId, Result, StationKeys, StationPeer};
-use campaign::plan::{DataPath, IkeAuth, IkePeer, IkeSecrets, StrongSwan};
+use crate::{Node, NodeId, Result, StationPeer};
+use campaign::plan::{Carrier, DataPath, IkeAuth, IkePeer, IkeSecrets, StrongSwan};
 use std::time::{Duration, Instant};
-use wire::Suite;
+
+/// Where a station's daemon installs its SAs, though no packet passes them there. kernel-libipsec
+/// needs no ESP in the station's kernel, but makes every peer use ESP in UDP.
+pub(super) const fn data_path(udp: bool) -> DataPath {
+    match udp {
+        true => DataPath::Libipsec,
+        false => DataPath::Kernel,
+    }
+}
 
 /// The station's daemon, whose keys its generator or analyser uses.
 pub(in crate::dut) struct IkeStation {
@@ -23,7 +31,12 @@ pub(in crate::dut) struct IkeStation {
 }
 
 impl IkeStation {
-    pub(in crate::dut) fn new(peer: IkePeer, suite: Suite, tunnels: u16, ready: Duration) -> Self {
+    pub(in crate::dut) fn new(
+        peer: IkePeer,
+        Carrier { suite, udp, .. }: Carrier,
+        tunnels: u16,
+        ready: Duration,
+    ) -> Self {
         let auth = match peer.auth {
             IkeSecrets::Psk(_) => IkeAuth::Psk,
             IkeSecrets::Certificates { .. } => IkeAuth::Certificates,
@@ -32,8 +45,7 @@ impl IkeStation {
         let proposes_ml_kem = proposal.is_some_and(|proposal| ml_kem_of(proposal).is_some());
         Self {
             plan: StrongSwan {
-                // Its kernel carries none of these packets.
-                data_path: DataPath::Libipsec,
+                data_path: data_path(udp),
                 suite,
                 auth,
                 ppk: peer.ppk.is_some(),
@@ -54,7 +66,7 @@ impl IkeStation {
         site: &Site<'_>,
         node: &dyn Node,
     ) -> Result<Vec<(&'static str, String)>> {
-        let program = program_on(site, &self.plan, node)?;
+        let program = program_on(site, &self.plan, node, "write `udp: on` for the gateway")?;
         let secrets = Secrets::of_files(site.dut, &self.peer)?;
         let half = self.half(site, node);
         let place = Place::write(site, node, &half, &secrets, program)?;
@@ -80,19 +92,8 @@ impl IkeStation {
 
     /// How the station seals and opens.
     pub(in crate::dut) fn as_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<StationPeer> {
-        let gateway = self.gateway(site, node)?;
-        Ok(StationPeer {
-            keys: StationKeys::Ike {
-                log: format!("{}/{KEYS_LOG}", gateway.folder),
-                sequences: format!("{}/{SEQUENCES}", gateway.folder),
-            },
-            suite: self.plan.suite,
-            local: site.map.cipher_end(Side::B),
-            remote: site.map.cipher_end(Side::A),
-            port: NAT_PORT,
-            lanes: 1,
-            tunnels: self.plan.tunnels,
-        })
+        let ends = [Side::B, Side::A].map(|side| site.map.cipher_end(side));
+        Ok(self.gateway(site, node)?.as_peer(ends))
     }
 
     /// # Errors

@@ -161,7 +161,7 @@ fn errors_say_what_is_wrong() {
         engine: "auto".to_owned(),
         local: source,
         remote: target,
-        port: 4500,
+        port: Some(4500),
         lanes: 1,
         tunnels: 1,
     };

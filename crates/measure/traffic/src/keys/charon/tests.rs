@@ -1,5 +1,5 @@
 //! Logs of two strongSwan 5.9.8 daemons: `c0` and `c1` set up by gw2, then `c0` renewed by gw2 and
-//! `c1` by gw1.
+//! `c1` by gw1; and of one with SAs in the kernel.
 
 use super::*;
 use proptest::prelude::*;
@@ -76,6 +76,30 @@ fn packets_are_sealed_with_new_keys_once_the_daemon_does() {
     assert_eq!(second, Some(0xf7a1_ef9a));
     // gw1 began that exchange: its keys are registered long before they are used.
     assert!(line.contains("SPI 0xf7a1ef9a"), "{line}");
+}
+
+/// The log of a daemon with SAs in the kernel, of which the peer renews one.
+#[test]
+fn sas_in_the_kernel_seal_only_once_the_peer_opens() {
+    let mut log = Log::default();
+    let mut changes: Vec<(Option<u32>, &str)> = Vec::new();
+    let [own, peer] = ["198.19.0.1", "198.18.0.1"].map(address);
+    for line in include_str!("../fixtures/kernel-renewal.log").lines() {
+        log.read_line(line);
+        let now = log.sealing(own, peer).map(|sa| sa.outbound);
+        if changes.last().is_none_or(|(last, _)| *last != now) {
+            changes.push((now, line));
+        }
+    }
+    let [(None, _), (first, _), (second, line)] = changes[..] else {
+        panic!("{changes:?}")
+    };
+    assert_eq!([first, second], [Some(0xcb67_fc62), Some(0xc476_cf6c)]);
+    assert!(
+        line.contains("outbound CHILD_SA c0{2} established"),
+        "{line}"
+    );
+    assert!(log.opening(0xc1b4_02bd).is_some());
 }
 
 #[test]

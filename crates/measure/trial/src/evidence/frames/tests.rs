@@ -56,7 +56,7 @@ fn end(node: NodeId, interface: &str, stands_in: bool) -> FrameEnd {
             suite: Suite::Aes256Gcm,
             local: address,
             remote: address,
-            port: 4500,
+            port: Some(4500),
             lanes: 1,
             tunnels: 1,
         }),

@@ -3,10 +3,10 @@
 
 use super::rack::{Rack, adapter, shipped};
 use crate::frames::{assert_all_came, frames, load, passes, short};
-use crate::one_gateway::{is_missing, skip};
+use crate::one_gateway::{emulated, is_missing, skip};
 use crate::trials::TestLab;
 use campaign::plan::{
-    Carrier, Direction, External, ExternalBox, Form, GatewayPeer, IkePeer, IkeSecrets,
+    Carrier, Cell, Direction, External, ExternalBox, Form, GatewayPeer, IkePeer, IkeSecrets,
     WireGuardPeer,
 };
 use journal::record::{Measured, Outcome};
@@ -126,16 +126,20 @@ struct Tunnel {
     ppk: bool,
     /// The box renews the keys every second.
     renews: bool,
+    /// The box's kernel seals and opens, and ESP is bare.
+    bare: bool,
 }
 
-/// A strongSwan with kernel-libipsec. Its TUN device gets the route to all test addresses behind
-/// the station: its own are for whole networks only.
+/// A strongSwan with kernel-libipsec, or with the kernel's ESP. Its TUN device, or its port to the
+/// station, gets the route to all test addresses behind the station: its own are for whole networks
+/// only.
 fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
     let Tunnel {
         any_address,
         certificates,
         ppk,
         renews,
+        bare,
     } = tunnel;
     let folder = rack.folder.path().display().to_string();
     let selectors = match any_address {
@@ -186,11 +190,11 @@ fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
         }
         false => IkeSecrets::Psk(secret(rack, "psk", "a secret of the test\n")),
     };
-    fs::write(
-        rack.path("strongswan.conf"),
-        STRONGSWAN.replace("FOLDER", &folder),
-    )
-    .unwrap();
+    let mut daemon = STRONGSWAN.replace("FOLDER", &folder);
+    if bare {
+        daemon = daemon.replace(" kernel-libipsec", "");
+    }
+    fs::write(rack.path("strongswan.conf"), daemon).unwrap();
     let mut up = ports_up();
     // The daemon wants an address of the box in the network of each tunnel; packets for it are
     // passed on all the same.
@@ -213,7 +217,13 @@ fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
     up.push(format!(
         "swanctl --load-all --noprompt --file {folder}/swanctl.conf --uri unix://{folder}/box.vici"
     ));
-    up.push("ip link set ipsec0 mtu 1400 txqueuelen 5000 up; ip route replace {test_network_b} dev ipsec0 metric 1".to_owned());
+    let route = match bare {
+        true => "ip route replace {test_network_b} via {cipher_b} dev wan metric 1",
+        false => {
+            "ip link set ipsec0 mtu 1400 txqueuelen 5000 up; ip route replace {test_network_b} dev ipsec0 metric 1"
+        }
+    };
+    up.push(route.to_owned());
     let peer = GatewayPeer::Ike(IkePeer {
         auth,
         ppk: ppk.then(|| {
@@ -230,7 +240,7 @@ fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
     let carrier = Carrier {
         form: Form::Esp,
         suite: Suite::Aes256Gcm,
-        udp: true,
+        udp: !bare,
     };
     let mut device = External {
         suite_word: Some("aes256gcm16".to_owned()),
@@ -267,12 +277,16 @@ fn assert_alone(measured: &Measured, direction: Direction) {
 }
 
 fn measure(lab: &mut TestLab, device: &External, direction: Direction, ms: u64) -> Measured {
-    let mut traffic = short(direction);
-    traffic.frames.tunnels = device.tunnels.into();
-    let measured = lab.measured(&frames(adapter(device.clone()), traffic, load(ms)));
+    let measured = lab.measured(&cell(device, direction, ms));
     assert_all_came(&measured, ms, 1);
     assert_alone(&measured, direction);
     measured
+}
+
+fn cell(device: &External, direction: Direction, ms: u64) -> Cell {
+    let mut traffic = short(direction);
+    traffic.frames.tunnels = device.tunnels.into();
+    frames(adapter(device.clone()), traffic, load(ms))
 }
 
 pub(super) fn ike() {
@@ -319,6 +333,23 @@ pub(super) fn ike() {
     drop(lab);
     assert!(rack.has_all_back());
     assert_eq!(Rack::addresses(), before);
+}
+
+/// The ESP of the box's kernel is bare.
+pub(super) fn kernel() {
+    let rack = Rack::with_one_box();
+    let mut lab = TestLab::on(&shipped("gateway.yaml"));
+    let tunnel = Tunnel {
+        bare: true,
+        ..Tunnel::default()
+    };
+    let device = strongswan(&rack, tunnel);
+    for direction in [Direction::Encrypt, Direction::Decrypt] {
+        let measured = emulated(&mut lab, &cell(&device, direction, 200));
+        assert_alone(&measured, direction);
+    }
+    drop(lab);
+    assert!(rack.has_all_back());
 }
 
 pub(super) fn wireguard() {
@@ -415,6 +446,16 @@ pub(super) fn refused() {
     other_suite.carrier.as_mut().unwrap().suite = Suite::ChaCha20Poly1305;
     let said = reason(&mut lab, other_suite);
     assert!(said.contains("NO_PROPOSAL_CHOSEN"), "{said}");
+    let mut bare = strongswan(&rack, Tunnel::default());
+    bare.carrier.as_mut().unwrap().udp = false;
+    let said = reason(&mut lab, bare);
+    let lacks_esp = said.contains("needs ESP in the kernel, which b does not have");
+    // Where the station's kernel has it, they agree on ESP in UDP, as the box wants.
+    let differs = said.contains("with encapsulation in UDP `yes` and not ``");
+    assert!(
+        lacks_esp && said.contains("or write `udp: on` for the gateway") || differs,
+        "{said}"
+    );
     let mut readable = strongswan(&rack, Tunnel::default());
     ike(&mut readable, &|peer| {
         let path = secret(&rack, "readable", "x\n");
