@@ -100,7 +100,7 @@ deny: ## Check licences, advisories and sources of dependencies
 	@scripts/tools.sh deny >/dev/null
 	@scripts/deny.sh
 
-hardening: ## Look for leaks through time and for wrong accesses to memory (valgrind, Miri; 20 minutes; ARGS=timing for one part)
+hardening: ## Look for leaks through time and for wrong accesses to memory (valgrind; ARGS=timing for one part)
 	@scripts/hardening.sh $(ARGS)
 
 sbom: ## List every dependency, its version, licence and hash: target/sbom (CycloneDX 1.5)
