@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate fuzz lint fmt doc deny install kernel token peers clean
+.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate fuzz lint fmt doc deny hardening sbom reproducible install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,8 +96,18 @@ fmt: ## Format all code
 doc: ## Build the API documentation: target/doc
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
 
-deny: ## Check licences, advisories and sources of dependencies (needs cargo-deny)
-	cargo deny --locked check --hide-inclusion-graph
+deny: ## Check licences, advisories and sources of dependencies
+	@scripts/tools.sh deny >/dev/null
+	@scripts/deny.sh
+
+hardening: ## Look for leaks through time and for wrong accesses to memory (valgrind; ARGS=timing for one part)
+	@scripts/hardening.sh $(ARGS)
+
+sbom: ## List every dependency, its version, licence and hash: target/sbom (CycloneDX 1.5)
+	@scripts/sbom.sh
+
+reproducible: ## Build the release twice, in different folders, and compare the programs (15 minutes; ARGS="--profile dev" for a quick look)
+	@scripts/reproducible.sh $(ARGS)
 
 install: build ## Install the program to PREFIX/bin (default /usr/local)
 	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench

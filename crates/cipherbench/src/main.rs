@@ -11,6 +11,7 @@ mod programs;
 mod progress;
 mod session;
 mod signals;
+mod trust;
 mod version;
 
 use clap::Parser;

@@ -2,6 +2,8 @@
 //! library's header is installed.
 //!
 //! `CIPHERBENCH_NO_IPSEC_MB=1` builds without it, as on a host that lacks the header.
+//! `CIPHERBENCH_SANITIZE=1` builds the shim with AddressSanitizer and UndefinedBehaviorSanitizer;
+//! programs then need the former's library preloaded (`make hardening`).
 
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +13,7 @@ const SHIM: &str = "shim";
 const SHIM_FILES: [&str; 4] = ["ipsec_mb.c", "gcm.c", "chacha.c", "encrypt_then_mac.c"];
 const HEADER: &str = "/usr/include/intel-ipsec-mb.h";
 const OPT_OUT: &str = "CIPHERBENCH_NO_IPSEC_MB";
+const SANITIZE: &str = "CIPHERBENCH_SANITIZE";
 
 /// Crates that compute, with the variable for the version of each.
 const VERSIONS: [(&str, &str); 4] = [
@@ -25,6 +28,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={SHIM}");
     println!("cargo::rerun-if-env-changed={OPT_OUT}");
+    println!("cargo::rerun-if-env-changed={SANITIZE}");
     for (name, variable) in VERSIONS {
         println!("cargo::rustc-env={variable}={}", locked_version(name));
     }
@@ -49,7 +53,17 @@ fn main() {
         .extra_warnings(true)
         .flag("-std=gnu11");
     if finds_header(&build) {
+        let sanitize = env::var_os(SANITIZE).is_some();
+        if sanitize {
+            for flag in ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] {
+                build.flag(flag);
+            }
+        }
         build.compile("cipherbench_ipsec_mb");
+        if sanitize {
+            println!("cargo::rustc-link-lib=dylib=asan");
+            println!("cargo::rustc-link-lib=dylib=ubsan");
+        }
         println!("cargo::rustc-cfg=ipsec_mb");
     } else {
         println!(

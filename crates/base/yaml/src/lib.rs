@@ -45,6 +45,7 @@ pub use map::Map;
 pub use mistake::{MISTAKES_MAX, Mistake, Mistakes, Place, Spot};
 pub use node::{Node, Reported, Spanned};
 pub use prefix::Prefix;
+pub use scalar::is_identifier;
 pub use tree::DEPTH_MAX;
 
 /// The longest file accepted: campaigns and configurations are a few kilobytes.

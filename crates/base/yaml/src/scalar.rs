@@ -50,8 +50,7 @@ impl<'d> Node<'d> {
     /// When it is anything else.
     pub fn identifier(self, length: RangeInclusive<usize>) -> Result<&'d str, Reported> {
         let text = self.text()?;
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if text.chars().all(fits) && length.contains(&text.len()) {
+        if is_identifier(text, length.clone()) {
             return Ok(text);
         }
         let help = format!(
@@ -329,4 +328,11 @@ impl<'d> Node<'d> {
             .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
             .collect())
     }
+}
+
+/// Whether a text is one that [`Node::identifier`] accepts.
+#[must_use]
+pub fn is_identifier(text: &str, length: RangeInclusive<usize>) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text.chars().all(fits) && length.contains(&text.len())
 }

@@ -4,7 +4,7 @@ use crate::cli::Resume;
 use crate::exit::{Exit, Failure};
 use crate::programs::{self, OnMissing};
 use crate::session::{Session, conclude, unix_ns, within};
-use crate::{output, version};
+use crate::{output, trust, version};
 use journal::Writer;
 use journal::record::{Record, Resumed};
 use trial::Done;
@@ -15,6 +15,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         run: dir,
         invalid: again,
         skip_missing,
+        trust,
         output: options,
     } = arguments;
     let (mut writer, journal) = Writer::append_to(dir)?;
@@ -38,6 +39,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         }
         return conclude(within(dir), &journal, options.form);
     }
+    trust::require(&writer, plan, *trust)?;
     let on_missing = OnMissing::by_option(*skip_missing);
     done.left_out = programs::require(plan, &done, on_missing)?;
     let session = Session::open(&plan.lab, options)?;

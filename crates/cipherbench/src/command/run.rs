@@ -4,7 +4,7 @@ use crate::cli::{Output, Run};
 use crate::exit::{Exit, Failure};
 use crate::programs::{self, OnMissing};
 use crate::session::{Session, unix_ns};
-use crate::{planning, version};
+use crate::{planning, trust, version};
 use campaign::Plan;
 use journal::record::{FORMAT_VERSION, Header};
 use journal::{Journal, Writer};
@@ -74,6 +74,9 @@ pub(crate) fn carry_out(
         plan,
     };
     let (dir, writer) = begin(out, &header)?;
+    if !header.plan.demands().is_empty() {
+        trust::register(&writer);
+    }
     session.carry_out(&header.plan, &done, writer, &dir, output)
 }
 

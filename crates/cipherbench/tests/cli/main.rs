@@ -19,6 +19,7 @@ mod sabotage;
 mod speed;
 mod support;
 mod texts;
+mod trust;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use std::process::ExitCode;
@@ -166,6 +167,11 @@ fn main() -> ExitCode {
             calibrate_measures_the_tester_alone,
             ctrl_c_ends_a_long_frame_trial_within_a_second,
             an_invalid_spec_is_an_error,
+        ),
+        tests!(None, trust:
+            an_own_journal_is_resumed_without_a_question,
+            a_journal_from_elsewhere_needs_trust_or_an_agreement,
+            a_changed_journal_runs_none_of_its_commands,
         ),
         tests!(no_lab, frames:
             each_direction_is_measured_separately_on_stations,

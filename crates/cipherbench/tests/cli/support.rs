@@ -74,6 +74,7 @@ impl Sandbox {
         command
             .current_dir(self.folder.path())
             .env(MARK, &self.mark)
+            .env("XDG_STATE_HOME", self.path("state"))
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command

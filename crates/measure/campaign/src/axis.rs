@@ -155,18 +155,19 @@ pub(crate) const RUN_MAX: Duration = Duration::from_secs(86_400);
 /// trial starts.
 pub(crate) fn congestion(node: Node<'_>) -> Result<String, Reported> {
     let name = node.text()?;
-    let is_name = !name.is_empty()
-        && name.len() <= CONGESTION_NAME_MAX
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if is_name {
+    if is_congestion(name) {
         return Ok(name.to_owned());
     }
     let what = format!("`{name}` is not the name of a congestion control");
     let help =
         "write one of /proc/sys/net/ipv4/tcp_allowed_congestion_control, for example `cubic`";
     Err(node.mistake(what, help))
+}
+
+/// Whether the kernel can have a congestion control of this name.
+pub(crate) fn is_congestion(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    !name.is_empty() && name.len() <= CONGESTION_NAME_MAX && name.bytes().all(fits)
 }
 
 /// Measured time.

@@ -22,7 +22,7 @@ use yaml::{Document, Map, Mistake, Mistakes, Place, Reported, Spanned};
 /// Times that a cell may be measured.
 const REPEATS_DEFAULT: u32 = 3;
 /// Longest name: it becomes part of a folder's name.
-const NAME_CHARS_MAX: usize = 64;
+pub(crate) const NAME_CHARS_MAX: usize = 64;
 const TITLE_CHARS_MAX: usize = 200;
 /// A longer campaign is a slip of a list or a unit.
 const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);

@@ -1,7 +1,7 @@
 //! Lab files: where a campaign is measured.
 
-mod cables;
-mod hosts;
+pub(crate) mod cables;
+pub(crate) mod hosts;
 
 use crate::axis;
 use crate::plan::{Addresses, Cables, Element, Hosts, LabKind, LabPlan};
@@ -11,7 +11,7 @@ use units::Layer;
 use yaml::{Document, Map, Mistakes, Node, Prefix, Reported, Spanned};
 
 /// Longest name: it becomes part of names in the kernel.
-const NAME_CHARS_MAX: usize = 32;
+pub(crate) const NAME_CHARS_MAX: usize = 32;
 /// The largest MTU of a campaign with room for any encapsulation.
 const CIPHER_MTU_MAX: u64 = 9600;
 
@@ -312,11 +312,8 @@ fn read_network(node: Node<'_>) -> Result<Spanned<Ipv4Addr>, Reported> {
         let help = format!("a lab's networks are /24: write `{address}/24`");
         return Err(node.mistake(format!("{prefix} is not a /24"), help));
     }
-    let allowed = RANGES
-        .iter()
-        .filter_map(|(first, length)| Prefix::new((*first).into(), *length));
-    if !allowed.clone().any(|range| range.contains(address.into())) {
-        let ranges: Vec<_> = allowed.map(|range| range.to_string()).collect();
+    if !is_test_network(address) {
+        let ranges: Vec<_> = ranges().map(|range| range.to_string()).collect();
         let help = format!(
             "test traffic must not look like anybody's: use {}",
             ranges.join(", ")
@@ -324,4 +321,14 @@ fn read_network(node: Node<'_>) -> Result<Spanned<Ipv4Addr>, Reported> {
         return Err(node.mistake(format!("{prefix} is not a test network"), help));
     }
     Ok(node.spanned(address))
+}
+
+fn ranges() -> impl Iterator<Item = Prefix> {
+    let range = |(first, length): &(Ipv4Addr, u8)| Prefix::new((*first).into(), *length);
+    RANGES.iter().filter_map(range)
+}
+
+/// Whether this /24 is in one of [`RANGES`].
+pub(crate) fn is_test_network(network: Ipv4Addr) -> bool {
+    network.octets()[3] == 0 && ranges().any(|range| range.contains(network.into()))
 }

@@ -8,7 +8,9 @@ mod axis;
 mod cables;
 mod capture;
 mod cell;
+mod checked;
 mod claim;
+mod demand;
 mod device;
 mod disturbed;
 mod frames;
@@ -32,6 +34,7 @@ pub use cables::Cables;
 pub use capture::{Capture, CapturePoint, Keep};
 pub use cell::Cell;
 pub use claim::{Bound, Claim, ClaimUnit, Percentile};
+pub use demand::Demand;
 pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
     Workers,

@@ -75,9 +75,14 @@ fn every_shipped_campaign_and_lab_is_right() {
             "weather" => load_lab(&root().join("labs/weather.yaml")).unwrap(),
             _ => campaign.usual_lab(),
         };
-        campaign
+        let plan = campaign
             .plan(&lab, &HOST)
             .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(plan.mistake(), None, "{}", path.display());
+        let is_external = campaign.name().starts_with("external-");
+        let tests_devices = campaign.tests_devices();
+        assert!(!is_external || !plan.demands().is_empty());
+        assert!(is_external || tests_devices || plan.demands().is_empty());
     }
     for path in yaml_files("labs") {
         let lab = load_lab(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));

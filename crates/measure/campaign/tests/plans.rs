@@ -448,3 +448,104 @@ fn cells_with_more_cores_than_the_host_has_are_refused_or_kept_to_fail() {
     );
     assert_eq!(planned("missing_cores: skip\n").unwrap().cells.len(), 2);
 }
+
+#[test]
+fn a_plan_that_no_file_could_give_is_noticed() {
+    const BOXES: &str = "campaign: c\nduts:\n  - external:\n      boxes:\n        - up: \"true {mtu}\"\n\
+        trials:\n  - tcp: { mtu: 1400 B, congestion: cubic }\n";
+    const LAB: &str = "lab: l\nexternal: { station_a: eth8, station_b: eth9 }\n";
+    let lab = lab_from_text("lab.yaml", LAB).unwrap();
+    let plan = from_text("c.yaml", BOXES)
+        .unwrap()
+        .plan(&lab, &HOST)
+        .unwrap();
+    assert_eq!(plan.mistake(), None);
+    let json = serde_json::to_string(&plan).unwrap();
+    let changes = [
+        (r#""name":"l""#, r#""name":"../l""#, "the lab's name `../l`"),
+        (
+            "eth8",
+            r"eth8\nlink del eth0",
+            "the interface `eth8\\nlink del eth0`",
+        ),
+        ("eth9", "eth9 up", "the interface `eth9 up`"),
+        ("10.1.0.0", "8.8.8.0", "the network 8.8.8.0/24"),
+        (r#""cubic""#, r#""-x""#, "the congestion control `-x`"),
+        ("true {mtu}", "true {rate}", "the command `true {rate}`"),
+        (
+            r#""kind":"namespaces""#,
+            r#""kind":"hosts""#,
+            "hosts in a lab",
+        ),
+        (
+            r#""kind":"namespaces""#,
+            r#""kind":"device""#,
+            "in a lab of another kind the cell",
+        ),
+        (
+            r#""dut":{"name":""#,
+            r#""dut":{"name":"\u001b[2J"#,
+            "the text `\\u{1b}[2J",
+        ),
+    ];
+    for (part, by, words) in changes {
+        assert!(json.contains(part), "{part} in {json}");
+        let changed: Plan = serde_json::from_str(&json.replacen(part, by, 1)).unwrap();
+        let mistake = changed.mistake();
+        let found = mistake
+            .as_ref()
+            .is_some_and(|mistake| mistake.contains(words));
+        assert!(found, "{part} by {by}: {mistake:?}");
+    }
+}
+
+#[test]
+fn all_that_a_plan_runs_is_listed() {
+    const BOXES: &str = "\
+campaign: c
+duts:
+  - external:
+      suite_words: { aes-256-gcm: strong }
+      boxes:
+        - via: ssh admin@192.0.2.9
+          up: up-1
+          down: down-1
+          version: version-1
+          suite_told: suite-1
+          counters: { drops: drops-1 }
+          reset: reset-1
+          started: started-1
+          snmp: { agent: 192.0.2.9, community: { secret_env: COMMUNITY } }
+          monitor:
+            interval: 1 s
+            cpu: { command: cpu-1 }
+            temperature: { oid: 1.3.6.1.4.1.1.0 }
+trials:
+  - ping: { mtu: 1400 B }
+";
+    const LAB: &str = "lab: l\nkind: hosts\nexternal: { station_a: eth8, station_b: eth9 }\n\
+        hosts: { a: { reach: ssh root@left, program: /opt/cb }, b: { reach: ssh root@right } }\n";
+    let lab = lab_from_text("lab.yaml", LAB).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let campaign = from_text("c.yaml", BOXES).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let plan = campaign.plan(&lab, &HOST).unwrap();
+    let listed: Vec<_> = plan.demands().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        listed,
+        [
+            "host `a`, reach: ssh root@left",
+            "host `a`, program: /opt/cb",
+            "host `b`, reach: ssh root@right",
+            "DUT `external`, box 1, via: ssh admin@192.0.2.9",
+            "DUT `external`, box 1, up: up-1",
+            "DUT `external`, box 1, down: down-1",
+            "DUT `external`, box 1, version: version-1",
+            "DUT `external`, box 1, suite_told: suite-1",
+            "DUT `external`, box 1, reset: reset-1",
+            "DUT `external`, box 1, started: started-1",
+            "DUT `external`, box 1, counters: drops-1",
+            "DUT `external`, box 1, monitor: cpu-1",
+            "DUT `external`, box 1, monitor: SNMP to 192.0.2.9:161, with the secret in the variable COMMUNITY",
+            "DUT `external`, {suite_word}: strong",
+        ]
+    );
+}

@@ -5,6 +5,7 @@ use crate::folder::FILE_NAME;
 use crate::reader::{Finished, open_error, parse};
 use crate::record::{Header, Record};
 use crate::{Journal, JournalError};
+use sha2::{Digest, Sha256};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::ops::{Deref, DerefMut};
@@ -20,6 +21,7 @@ pub struct Writer {
     finished: u64,
     /// The checksums of these lines.
     chain: Chain,
+    header_digest: String,
     /// A write failed and its partial line could not be removed.
     broken: bool,
 }
@@ -45,11 +47,12 @@ impl Writer {
             path,
             finished: 0,
             chain: Chain::new(header),
+            header_digest: String::new(),
             broken: false,
         };
-        let begun = writer
-            .append(&Record::Header(Box::new(header.clone())))
-            .and_then(|()| sync_folder(dir));
+        let first = Record::Header(Box::new(header.clone()));
+        writer.header_digest = digest_of_first(&line(&first, &writer.chain).0);
+        let begun = writer.append(&first).and_then(|()| sync_folder(dir));
         if let Err(error) = begun {
             // Best effort: the first error is reported.
             let _ = fs::remove_file(&writer.path);
@@ -94,6 +97,7 @@ impl Writer {
                 path,
                 finished: finished as u64,
                 chain,
+                header_digest: digest_of_first(&bytes),
                 broken: false,
             },
             journal,
@@ -132,6 +136,13 @@ impl Writer {
         }
     }
 
+    /// SHA-256 of the journal's first line, in lower-case hexadecimal digits: it identifies the
+    /// run and its plan. Unlike the checksums of lines it is not truncated.
+    #[must_use]
+    pub fn header_digest(&self) -> &str {
+        &self.header_digest
+    }
+
     /// The journal's path.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -150,6 +161,18 @@ pub fn to_bytes(header: &Header, records: &[Record]) -> Vec<u8> {
         chain = after;
     }
     bytes
+}
+
+/// SHA-256 of the first of these lines, without its newline.
+fn digest_of_first(lines: &[u8]) -> String {
+    let first = lines
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let digits = Sha256::digest(first)
+        .into_iter()
+        .map(|byte| format!("{byte:02x}"));
+    digits.collect()
 }
 
 /// Returns the line of a record, with its newline, and the checksums up to it.

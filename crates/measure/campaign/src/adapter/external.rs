@@ -1,6 +1,7 @@
 //! Third-party boxes, outside of this machine.
 
 mod command;
+mod demands;
 mod gateway;
 mod monitor;
 mod read;
@@ -23,6 +24,8 @@ use units::human::counted;
 use wire::l2tp;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
+/// The box at A's cable, and the one at B's.
+const BOXES_MAX: usize = 2;
 /// Time for one command of a box: a login, and the command itself.
 pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 /// Time from the last command of a box until its tunnel is up.

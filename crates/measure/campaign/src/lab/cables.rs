@@ -113,8 +113,7 @@ pub(super) fn expect_apart(map: &Map<'_>, cables: &Cables, hosts: &Hosts) -> Res
 
 pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
     let name = node.text()?;
-    let fits = |c: char| c.is_ascii_graphic() && !"/:".contains(c);
-    if name.is_empty() || name.len() > INTERFACE_CHARS_MAX || !name.chars().all(fits) {
+    if !is_interface(name) {
         let what = "an interface cannot have this name";
         let help = "write one of those that `ip link` shows, up to 15 characters";
         return Err(node.mistake(what, help));
@@ -125,6 +124,12 @@ pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
         return Err(node.mistake(what, help));
     }
     Ok(node.spanned(name.to_owned()))
+}
+
+/// Whether the kernel accepts this name of an interface, and `ip` reads it as one word.
+pub(crate) fn is_interface(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_graphic() && !"/:".contains(c);
+    !name.is_empty() && name.len() <= INTERFACE_CHARS_MAX && name.chars().all(fits)
 }
 
 impl Given {

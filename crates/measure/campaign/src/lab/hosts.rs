@@ -76,10 +76,15 @@ fn read_cpus(node: Node<'_>) -> Result<Vec<u16>, Reported> {
 
 fn read_program(node: Node<'_>) -> Result<Option<String>, Reported> {
     let path = node.text()?;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
-    if !path.starts_with('/') || !path.chars().all(is_plain) {
+    if !is_program_path(path) {
         let help = "write its whole path on the host, without spaces: `/usr/local/bin/cipherbench`";
         return Err(node.mistake("this cannot be the path of a program", help));
     }
     Ok(Some(path.to_owned()))
+}
+
+/// Whether this is a whole path of plain characters, which a shell on the host reads as one word.
+pub(crate) fn is_program_path(path: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
+    path.starts_with('/') && path.chars().all(is_plain)
 }

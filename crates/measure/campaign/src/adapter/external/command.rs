@@ -9,8 +9,8 @@ const NAME_CHARS_MAX: usize = 40;
 /// A command whose placeholders are known.
 pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
     let command = node.text()?.trim_end();
-    let chars = command.chars().count();
-    if command.trim().is_empty() || chars > COMMAND_CHARS_MAX {
+    if !fits(command) {
+        let chars = command.chars().count();
         let what = format!("a command of {chars} characters");
         let help = format!("write 1 to {COMMAND_CHARS_MAX}, or put them into a script");
         return Err(node.mistake(what, help));
@@ -24,6 +24,16 @@ pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
             Err(node.mistake(what, help))
         }
     }
+}
+
+/// Whether a command is not empty, and short enough.
+fn fits(command: &str) -> bool {
+    !command.trim().is_empty() && command.chars().count() <= COMMAND_CHARS_MAX
+}
+
+/// Whether [`read_command`] accepts this.
+pub(super) fn is_command(command: &str) -> bool {
+    fits(command) && fill_in(command, |_| String::new()).is_ok()
 }
 
 /// Checks the name of `what`, as journals and tables have it.

@@ -3,7 +3,7 @@
 use crate::adapter::carrier::{Form, LinkForm};
 use crate::adapter::profile::Direction;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use yaml::{Map, Node, Reported};
 
 /// Directions in which one gateway can be loaded.
@@ -76,6 +76,64 @@ pub struct WireGuardPeer {
 }
 
 impl GatewayPeer {
+    /// Files of this machine whose secrets the station uses, each with its key.
+    pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
+        let mut files: Vec<(_, &Path)> = Vec::new();
+        match self {
+            Self::Ike(peer) => {
+                match &peer.auth {
+                    IkeSecrets::Psk(file) => files.push(("psk_file", file)),
+                    IkeSecrets::Certificates {
+                        authority,
+                        certificate,
+                        key,
+                    } => files.extend([
+                        ("authority", authority.as_path()),
+                        ("certificate", certificate),
+                        ("key", key),
+                    ]),
+                }
+                files.extend(peer.ppk.iter().map(|(file, _)| ("ppk", file.as_path())));
+            }
+            Self::WireGuard(peer) => {
+                files.push(("key_file", &peer.key_file));
+                files.extend(
+                    peer.psk_file
+                        .iter()
+                        .map(|file| ("psk_file", file.as_path())),
+                );
+            }
+        }
+        files
+    }
+
+    /// The words that no configuration file could have, each with its key.
+    pub(super) fn wrong_words(&self) -> Vec<(&'static str, &str)> {
+        let mut words: Vec<(_, &str)> = Vec::new();
+        match self {
+            Self::Ike(peer) => {
+                let ppk = peer.ppk.as_ref().map(|(_, id)| id);
+                let all = [
+                    ("ppk", ppk),
+                    ("own_id", peer.own_id.as_ref()),
+                    ("box_id", peer.box_id.as_ref()),
+                    ("proposal", peer.proposal.as_ref()),
+                ];
+                let given = all.into_iter().filter_map(|(key, word)| Some((key, word?)));
+                words.extend(
+                    given
+                        .filter(|(_, word)| !is_word(word))
+                        .map(|(key, word)| (key, word.as_str())),
+                );
+            }
+            Self::WireGuard(peer) if !is_wireguard_key(&peer.box_public_key) => {
+                words.push(("box_public_key", &peer.box_public_key));
+            }
+            Self::WireGuard(_) => {}
+        }
+        words
+    }
+
     /// For people, continuing `keys`.
     pub(super) const fn in_words(&self) -> &'static str {
         match self {
@@ -190,8 +248,7 @@ fn read_wireguard(map: &Map<'_>) -> Result<WireGuardPeer, Reported> {
     let key_file = map.required("key_file").and_then(Node::path);
     let box_public_key = map.required("box_public_key").and_then(|node| {
         let key = node.text()?;
-        let fits = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
-        match key.len() == WIREGUARD_KEY_CHARS && key.chars().all(fits) {
+        match is_wireguard_key(key) {
             true => Ok(key.to_owned()),
             false => Err(node.mistake(
                 "this is no public key of WireGuard",
@@ -210,12 +267,21 @@ fn read_wireguard(map: &Map<'_>) -> Result<WireGuardPeer, Reported> {
 /// A word for strongSwan's configuration file, where it stands in quotes.
 fn read_word(node: Node<'_>) -> Result<String, Reported> {
     let word = node.text()?.trim();
-    let chars = word.chars().count();
-    let fits = |c: char| !c.is_control() && c != '"' && c != '\\';
-    if !(1..=WORD_CHARS_MAX).contains(&chars) || !word.chars().all(fits) {
+    if !is_word(word) {
         let help =
             format!("write 1 to {WORD_CHARS_MAX} characters, without quotes and backslashes");
         return Err(node.mistake("this is no identity or proposal", help));
     }
     Ok(word.to_owned())
+}
+
+/// Whether strongSwan reads this between quotes as it is.
+fn is_word(word: &str) -> bool {
+    let fits = |c: char| !c.is_control() && c != '"' && c != '\\';
+    (1..=WORD_CHARS_MAX).contains(&word.chars().count()) && word.chars().all(fits)
+}
+
+fn is_wireguard_key(key: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    key.len() == WIREGUARD_KEY_CHARS && key.chars().all(fits)
 }

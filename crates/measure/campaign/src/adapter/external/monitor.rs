@@ -180,11 +180,53 @@ pub enum Secret {
     Environment(String),
 }
 
+impl Secret {
+    fn place(&self) -> String {
+        match self {
+            Self::File(path) => format!("the file {path}"),
+            Self::Environment(name) => format!("the variable {name}"),
+        }
+    }
+}
+
+impl Source {
+    /// What is run, or who is asked with which secrets.
+    fn demand(&self) -> String {
+        match self {
+            Self::Command(command) => command.clone(),
+            Self::Snmp { agent, .. } => {
+                let secrets = match &agent.login {
+                    SnmpLogin::V2c { community } => community.place(),
+                    SnmpLogin::V3 {
+                        password, privacy, ..
+                    } => {
+                        let more = privacy.as_ref().map(|(_, secret)| secret.place());
+                        let all: Vec<_> = [password.place()].into_iter().chain(more).collect();
+                        all.join(" and ")
+                    }
+                };
+                format!("SNMP to {}, with the secret in {secrets}", agent.address)
+            }
+            Self::Prometheus { url, .. } => url.clone(),
+        }
+    }
+}
+
 impl Observed {
     /// Whether nothing is read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What is run and asked, each with its key: commands, agents with the secrets for them, pages.
+    pub(super) fn demands(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let version = self.version.iter().map(|source| ("version", source));
+        let counters = self.counters.values().map(|source| ("counters", source));
+        let readings = self.monitor.iter().flat_map(|monitor| &monitor.readings);
+        let readings = readings.map(|reading| ("monitor", &reading.source));
+        let all = version.chain(counters).chain(readings);
+        all.map(|(key, source)| (key, source.demand()))
     }
 
     /// The commands among what is read at an interval.

@@ -16,8 +16,6 @@ use units::Bytes;
 use wire::{Suite, l2tp};
 use yaml::{Map, Node, Reported};
 
-/// One box at each end of the link that is watched.
-const BOXES_MAX: usize = 2;
 const COMMANDS_MAX: usize = 100;
 const COUNTERS_MAX: usize = 50;
 const PORTS_MAX: usize = 8;
@@ -332,7 +330,7 @@ fn read_limit(node: Node<'_>) -> Result<Duration, Reported> {
 fn read_boxes(node: Node<'_>) -> Result<Vec<ExternalBox>, Reported> {
     let boxes = node.list(|item| item.map(read_box))?;
     match boxes.len() {
-        1..=BOXES_MAX => Ok(boxes),
+        1..=super::BOXES_MAX => Ok(boxes),
         count => Err(node.mistake(
             format!("{count} boxes are given"),
             "write the box at A's cable, and the one at B's; or one for both",

@@ -1,0 +1,122 @@
+//! Which journals this user began on this machine, so that `resume` runs no command of any other
+//! without asking.
+//!
+//! The state file has one line for each run whose plan has [demands](Plan::demands): the digest of
+//! the journal's first line. It decides only if it is a file of this user that no one else can
+//! change or read.
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+use campaign::Plan;
+use journal::Writer;
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
+use std::fmt::Write as _;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Mode bits that the state file must not have: any access by group or others.
+const FORBIDDEN: u32 = 0o077;
+
+/// Records that this user began this run. Without a state folder `resume` will ask, which a warning
+/// says.
+pub(crate) fn register(writer: &Writer) {
+    let registered = state_file().and_then(|path| {
+        let add = |path: &Path| {
+            if let Some(folder) = path.parent() {
+                let mut builder = DirBuilder::new();
+                builder.recursive(true).mode(0o700).create(folder)?;
+            }
+            let mut options = OpenOptions::new();
+            let mut file = open(path, options.append(true).create(true).mode(0o600))?;
+            // One write: two runs that begin at once do not mix their lines.
+            file.write_all(format!("{}\n", writer.header_digest()).as_bytes())
+        };
+        add(&path).map_err(|error| format!("{}: {error}", path.display()))
+    });
+    if let Err(reason) = registered {
+        output::stderr(&format!(
+            "warning: this run cannot be registered as begun here ({reason}): `resume` will ask before it runs the \
+             commands of the campaign\n"
+        ));
+    }
+}
+
+/// Checks that a journal's plan may be carried out: that it could come from files, and, unless this
+/// user began the run or says `--trust`, that it runs nothing, or that the user agrees on a
+/// terminal.
+pub(crate) fn require(writer: &Writer, plan: &Plan, trust: bool) -> Result<(), Failure> {
+    let path = writer.path().display();
+    if let Some(mistake) = plan.mistake() {
+        let text = format!(
+            "{path}: the plan has what no campaign or lab file can have: {mistake}\nhelp: the journal was changed; run \
+             the campaign again"
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let demands = plan.demands();
+    if demands.is_empty() || trust || is_registered(writer.header_digest()) {
+        return Ok(());
+    }
+    let mut text =
+        format!("{path} was not begun by this user on this machine, and its plan runs or uses\n");
+    for demand in &demands {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {demand}");
+    }
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        output::stderr(&format!("{text}Go on? [y/N] "));
+        let mut answer = String::new();
+        // What cannot be read is no agreement.
+        let _ = io::stdin().read_line(&mut answer);
+        if matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Ok(());
+        }
+        text = format!("{path} was not resumed\n");
+    }
+    text.push_str(
+        "help: if you trust whoever wrote this journal, use `resume --trust`; nothing was run",
+    );
+    Err(Failure::new(Exit::Usage, text))
+}
+
+/// Whether the state file has this digest. A file that others could have written counts as none.
+fn is_registered(digest: &str) -> bool {
+    let lines = state_file().and_then(|path| read(&path).map_err(|error| error.to_string()));
+    lines.is_ok_and(|lines| lines.lines().any(|line| line == digest))
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut lines = String::new();
+    open(path, OpenOptions::new().read(true))?.read_to_string(&mut lines)?;
+    Ok(lines)
+}
+
+/// Opens the state file, which must be a file of this user alone.
+fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = options.clone().custom_flags(flags.bits()).open(path)?;
+    let metadata = file.metadata()?;
+    let is_own = metadata.is_file() && metadata.uid() == geteuid().as_raw();
+    match is_own && metadata.mode() & FORBIDDEN == 0 {
+        true => Ok(file),
+        false => {
+            let text = "not a file of this user with mode 600";
+            Err(io::Error::new(ErrorKind::PermissionDenied, text))
+        }
+    }
+}
+
+/// `$XDG_STATE_HOME/cipherbench/begun`, or below `~/.local/state`.
+fn state_file() -> Result<PathBuf, String> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    // The XDG specification requires ignoring relative paths.
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let home = || variable("HOME").map(|home| home.join(".local/state"));
+    let base = variable("XDG_STATE_HOME").filter(absolute).or_else(home);
+    let base = base.filter(absolute);
+    let base = base.ok_or("neither XDG_STATE_HOME nor HOME is set")?;
+    Ok(base.join("cipherbench/begun"))
+}

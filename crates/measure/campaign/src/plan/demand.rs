@@ -1,0 +1,96 @@
+//! What a plan has the machine do beside measuring: the commands of boxes, hosts and devices.
+
+use super::{Adapter, Device, DeviceKind, Host, HostName, Plan};
+use std::fmt;
+
+/// A command that a plan has a shell or a program run, code that it loads, or a secret that it
+/// uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Demand {
+    /// Where in the campaign or lab, for people: ``DUT `b1`, box 1, up``.
+    pub place: String,
+    /// The command, the path or the address; from the file, so it may hold any character.
+    pub what: String,
+}
+
+impl fmt::Display for Demand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", printable(&self.place), printable(&self.what))
+    }
+}
+
+/// The text with its quotes, and without what a terminal obeys or does not show.
+fn printable(text: &str) -> String {
+    let shown = |c: char| match c {
+        '"' | '\'' => c.to_string(),
+        _ => c.escape_debug().to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+impl Plan {
+    /// All demands of this plan, each once, in the order of the plan. A plan without any runs only
+    /// programs that Cipherbench itself names.
+    #[must_use]
+    pub fn demands(&self) -> Vec<Demand> {
+        let hosts = self.lab.hosts.iter().flat_map(|hosts| hosts.each());
+        let mut demands: Vec<Demand> = hosts.flat_map(|(name, host)| of_host(name, host)).collect();
+        let mut adapters: Vec<&Adapter> = Vec::new();
+        for cell in &self.cells {
+            let adapter = &cell.dut.adapter;
+            if adapters.contains(&adapter) {
+                continue;
+            }
+            adapters.push(adapter);
+            let of_dut = match adapter {
+                Adapter::External(external) => external.demands(),
+                Adapter::Device(devices) => devices.members.iter().flat_map(of_device).collect(),
+                _ => Vec::new(),
+            };
+            demands.extend(of_dut.into_iter().map(|(key, what)| Demand {
+                place: format!("DUT `{}`, {key}", cell.dut.name),
+                what,
+            }));
+        }
+        demands
+    }
+}
+
+fn of_host(name: HostName, host: &Host) -> impl Iterator<Item = Demand> {
+    let reach = (!host.is_this_machine()).then(|| ("reach", host.describe()));
+    let program = host.program.clone().map(|path| ("program", path));
+    let demand = move |(key, what)| Demand {
+        place: format!("host `{}`, {key}", name.name()),
+        what,
+    };
+    reach.into_iter().chain(program).map(demand)
+}
+
+/// The code that a device loads, and the file of its secret.
+fn of_device(device: &Device) -> Vec<(String, String)> {
+    let demands = match &device.kind {
+        DeviceKind::OpenSsl {
+            provider,
+            engine,
+            module,
+        } => {
+            let module = module.as_ref().map(|path| path.display().to_string());
+            let all = [
+                ("provider", provider.clone()),
+                ("engine", engine.clone()),
+                ("module", module),
+            ];
+            let given = all.into_iter().filter_map(|(key, what)| Some((key, what?)));
+            given.collect()
+        }
+        DeviceKind::Pkcs11 {
+            module, pin_file, ..
+        } => vec![
+            ("module", module.display().to_string()),
+            ("pin_file", pin_file.display().to_string()),
+        ],
+        DeviceKind::Engine { .. } | DeviceKind::SoftHsm | DeviceKind::Model(_) => Vec::new(),
+    };
+    let keyed = demands.into_iter();
+    keyed.map(|(key, what)| (key.to_owned(), what)).collect()
+}

