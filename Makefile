@@ -99,8 +99,9 @@ doc: ## Build the API documentation: target/doc
 deny: ## Check licences, advisories and sources of dependencies (needs cargo-deny)
 	cargo deny --locked check --hide-inclusion-graph
 
-install: build ## Install the program to PREFIX/bin (default /usr/local)
+install: build ## Install the program to PREFIX/bin (default /usr/local), and the encryptor's user for systemd-sysusers
 	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench
+	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/cipherbench.conf
 
 kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
 	@scripts/kernel.sh

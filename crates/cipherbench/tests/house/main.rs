@@ -46,6 +46,7 @@ const FOLDERS: [&str; 10] = [
     "docs",
     "fuzz",
     "labs",
+    "packaging",
     "reference",
     "scripts",
     "vectors",
