@@ -109,8 +109,9 @@ sbom: ## List every dependency, its version, licence and hash: target/sbom (Cycl
 reproducible: ## Build the release twice, in different folders, and compare the programs (15 minutes; ARGS="--profile dev" for a quick look)
 	@scripts/reproducible.sh $(ARGS)
 
-install: build ## Install the program to PREFIX/bin (default /usr/local)
+install: build ## Install the program to PREFIX/bin (default /usr/local), and the encryptor's user for systemd-sysusers
 	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench
+	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/cipherbench.conf
 
 kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
 	@scripts/kernel.sh

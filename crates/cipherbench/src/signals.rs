@@ -46,7 +46,8 @@ pub(crate) fn stop() -> Result<Stop, Failure> {
 /// Earlier signals are kept until then.
 pub(crate) fn stop_later(others: &[i32]) -> Result<(Stop, Watch), Failure> {
     let stop = Stop::new().map_err(refused)?;
-    let signals = to_end().chain(others.iter().copied());
+    let to_end = to_end().filter(|signal| !others.contains(signal));
+    let signals = to_end.chain(others.iter().copied());
     let signals = Signals::new(signals).map_err(refused)?;
     let watch = Watch {
         signals,

@@ -9,9 +9,10 @@ const PACKETS_MAX: usize = 20;
 pub(crate) fn body(data: &[u8]) {
     let mut u = Unstructured::new(data);
     // An exhausted input ends the run.
-    let _ = match u.int_in_range(0..=2).unwrap_or(0) {
+    let _ = match u.int_in_range(0..=3).unwrap_or(0) {
         0 => whole(&mut u),
         1 => cut(&mut u),
+        2 => divided(&mut u),
         _ => arbitrary(&mut u),
     };
 }
@@ -59,6 +60,46 @@ fn whole(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Our sender divides packets: its payloads are those of the slow sender that splits the stream of
+/// all packets at the same places.
+fn divided(u: &mut Unstructured<'_>) -> Result<()> {
+    let room = u.int_in_range(HEADER_BYTES + 1..=3000)?;
+    let divides: u64 = u.arbitrary()?;
+    let packets = inner_packets(u)?;
+    let mut buffer = vec![0xee; room];
+    let mut payloads = Vec::new();
+    let mut aggregator = Aggregator::begin(room);
+    let mut close = |aggregator: Aggregator, buffer: &mut [u8]| {
+        let bytes = aggregator.finish(buffer);
+        payloads.push(buffer[..bytes].to_vec());
+    };
+    for (number, packet) in packets.iter().enumerate() {
+        if aggregator.push(&mut buffer, packet) {
+            continue;
+        }
+        let must = HEADER_BYTES + packet.len() > room;
+        if aggregator.left() == 0 || !(must || divides >> (number % 64) & 1 == 1) {
+            close(aggregator, &mut buffer);
+            aggregator = Aggregator::begin(room);
+        }
+        let mut rest = &packet[..];
+        loop {
+            rest = &rest[aggregator.push_part(&mut buffer, rest)..];
+            if rest.is_empty() {
+                break;
+            }
+            close(aggregator, &mut buffer);
+            aggregator = Aggregator::resume(room, rest.len() as u16);
+        }
+    }
+    close(aggregator, &mut buffer);
+    let mut sizes = payloads.iter().map(|payload| payload.len() - HEADER_BYTES);
+    let expected = split_stream(&packets, || Ok((sizes.next().unwrap_or(0), false)))?;
+    // Without packets there is one payload, which is empty.
+    assert!(payloads == expected || packets.is_empty());
+    Ok(())
+}
+
 /// A peer may fragment packets anywhere (RFC 9347 §2.2.3). When all payloads arrive, so do all
 /// packets, in order; when some are lost or late, only packets that were sent come out.
 fn cut(u: &mut Unstructured<'_>) -> Result<()> {
@@ -101,9 +142,18 @@ fn cut(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The packets in sequence, split into payloads of any length; the block offset by its definition:
-/// the rest of the packet in which the payload begins (§6.1.1).
+/// The packets in sequence, split into payloads of any length, some of them padded.
 fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    split_stream(packets, || Ok((u.int_in_range(1..=2000)?, u.arbitrary()?)))
+}
+
+/// The packets in sequence, split into payloads of the next lengths; the block offset by its
+/// definition: the rest of the packet in which the payload begins (§6.1.1). A payload that ends
+/// with a whole packet is padded where requested.
+fn split_stream(
+    packets: &[Vec<u8>],
+    mut next_payload: impl FnMut() -> Result<(usize, bool)>,
+) -> Result<Vec<Vec<u8>>> {
     let stream = packets.concat();
     let mut begins: Vec<usize> = Vec::new();
     let mut end = 0;
@@ -115,7 +165,8 @@ fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec
     let mut payloads = Vec::new();
     let mut at = 0;
     while at < stream.len() {
-        let bytes = u.int_in_range(1..=2000)?.min(stream.len() - at);
+        let (bytes, is_padded) = next_payload()?;
+        let bytes = bytes.min(stream.len() - at);
         let next = begins
             .iter()
             .find(|&&begin| begin >= at)
@@ -126,7 +177,7 @@ fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec
         payload.extend(&stream[at..at + bytes]);
         at += bytes;
         // Padding may end a payload, but only after a whole packet.
-        if begins.contains(&at) && u.arbitrary()? {
+        if begins.contains(&at) && is_padded {
             payload.resize(payload.len() + 5, 0);
         }
         payloads.push(payload);

@@ -163,6 +163,7 @@ struct Connection {
 struct Path {
     gateways: [Gateway; 2],
     policy: Policy,
+    hard: Option<Duration>,
     connections: Vec<Connection>,
     now: Duration,
     /// Number of connections accepted.
@@ -175,7 +176,8 @@ struct Path {
 
 const ROLES: [Role; 2] = [Role::Connector, Role::Listener];
 
-fn gateway(at: usize, policy: Policy) -> Gateway {
+/// A side of the path; `hard` is its hard lifetime.
+fn gateway(at: usize, policy: Policy, hard: Option<Duration>) -> Gateway {
     let names = ["gw1", "gw2"];
     let ppk = |id: &str, required| Ppk {
         id: id.to_owned(),
@@ -198,6 +200,7 @@ fn gateway(at: usize, policy: Policy) -> Gateway {
             policy,
             ppks,
             every: 60 * SECOND,
+            hard,
             grace: 5 * SECOND,
             attempt_limit: 3 * SECOND,
             retry_min: SECOND / 10,
@@ -212,14 +215,17 @@ fn gateway(at: usize, policy: Policy) -> Gateway {
 /// Two sides and a sequence of random events.
 fn conversation(u: &mut Unstructured<'_>) -> Result<()> {
     let policy = *u.choose(&Policy::ALL)?;
+    let hard = u.ratio(1, 4)?.then_some(180 * SECOND);
     let mut path = Path {
-        gateways: [0, 1].map(|at| gateway(at, policy)),
+        gateways: [0, 1].map(|at| gateway(at, policy, hard)),
         policy,
+        hard,
         connections: Vec::new(),
         now: Duration::ZERO,
         taken: 0,
         keys: 0,
-        honest: true,
+        // The hard lifetime of one side may end before that of the other.
+        honest: hard.is_none(),
     };
     path.deliver(0, Input::Tick, u)?;
     while !u.is_empty() {
@@ -266,7 +272,7 @@ impl Path {
             }
             (23, _) => {
                 self.honest = false;
-                self.gateways[to] = gateway(to, self.policy);
+                self.gateways[to] = gateway(to, self.policy, self.hard);
             }
             (24, _) => {
                 let cause = cause(u)?;
@@ -298,6 +304,11 @@ impl Path {
                         gateway.sealing = gateway.ring.outbound(0);
                     }
                     Output::RetireInbound(epoch) => gateway.ring.retire_inbound(epoch),
+                    Output::ExpireOutbound(epoch) => {
+                        assert!(self.hard.is_some());
+                        gateway.ring.expire_outbound(epoch);
+                        gateway.sealing = None;
+                    }
                     Output::Send(attempt, message) => self.send(to, attempt, message),
                     Output::Close(attempt) => self.close(to, attempt, &mut inputs),
                     Output::Connect(attempt) => self.connect(attempt, u, &mut inputs)?,
@@ -352,9 +363,15 @@ impl Path {
         let mut exporter = Secret::new([0; CHAIN_BYTES]);
         exporter[..8].copy_from_slice(&self.taken.to_be_bytes());
         let attempts = [attempt, Attempt(self.taken)];
+        let valid_for = Duration::from_secs(u.int_in_range(0..=600)?);
         for (to, attempt) in attempts.into_iter().enumerate() {
             let exporter = exporter.clone();
-            inputs.push_back((to, Input::Connected { attempt, exporter }));
+            let connected = Input::Connected {
+                attempt,
+                exporter,
+                valid_for,
+            };
+            inputs.push_back((to, connected));
         }
         self.connections.push(Connection {
             attempts,

@@ -8,8 +8,9 @@
 //! A data block is an IPv4 or IPv6 packet, whose own header contains its length, or padding to the
 //! payload's end; the first four bits distinguish them (§6.1.3). There is nothing between blocks.
 //!
-//! Sending: an [`Aggregator`] packs whole packets into the outgoing buffer. It never fragments one,
-//! as the RFC permits (§2.2.3), so a lost payload costs only the packets in it.
+//! Sending: an [`Aggregator`] packs packets into the outgoing buffer, and fragments those that no
+//! payload holds as a whole (§2.2.3). The others stay whole, so a lost payload costs only the
+//! packets in it.
 //!
 //! Receiving: a [`Reassembler`] returns the whole packets of each payload in place, and joins those
 //! that a peer has fragmented. [`Blocks`] alone is enough for a peer that does not fragment.
@@ -80,14 +81,28 @@ impl Block {
     }
 }
 
+/// The data block that `inner` begins with: an IP packet without what follows it. `None` if it is
+/// no IP packet, or a part of one.
+#[inline]
+#[must_use]
+pub fn block_of(inner: &[u8]) -> Option<&[u8]> {
+    if inner.is_empty() {
+        return None;
+    }
+    match Block::read(inner) {
+        Ok(Block::Packet(bytes)) => inner.get(..bytes),
+        _ => None,
+    }
+}
+
 /// Whether `inner` can be a data block: an IP packet with exactly the length in its header.
 #[inline]
 #[must_use]
 pub fn is_block(inner: &[u8]) -> bool {
-    !inner.is_empty() && Block::read(inner) == Ok(Block::Packet(inner.len()))
+    block_of(inner).is_some_and(|block| block.len() == inner.len())
 }
 
-/// Packs whole packets into one payload.
+/// Packs packets into one payload.
 ///
 /// It owns no buffer: each call gets the outgoing one, from the payload's first byte, so a payload
 /// can grow over several reads.
@@ -95,6 +110,8 @@ pub fn is_block(inner: &[u8]) -> bool {
 pub struct Aggregator {
     used: usize,
     room: usize,
+    /// Length of the rest of a packet that the payload before has begun.
+    offset: u16,
 }
 
 impl Aggregator {
@@ -105,7 +122,26 @@ impl Aggregator {
         Self {
             used: HEADER_BYTES,
             room,
+            offset: 0,
         }
+    }
+
+    /// An empty payload of at most `room` bytes that continues a packet of the payload before, of
+    /// which `rest` bytes are left. They must be [pushed](Self::push_part) first.
+    #[inline]
+    #[must_use]
+    pub const fn resume(room: usize, rest: u16) -> Self {
+        Self {
+            offset: rest,
+            ..Self::begin(room)
+        }
+    }
+
+    /// Bytes that still fit.
+    #[inline]
+    #[must_use]
+    pub const fn left(&self) -> usize {
+        self.room.saturating_sub(self.used)
     }
 
     /// Appends a packet. Returns false and changes nothing when it does not fit, or is not an IP
@@ -126,14 +162,28 @@ impl Aggregator {
         true
     }
 
+    /// Appends as much as fits of a [data block](block_of), or of its rest, and returns how much:
+    /// unless that is all, the next payload of the SA must [resume](Self::resume) with the rest.
+    ///
+    /// # Panics
+    /// If `buffer` is shorter than the room.
+    #[inline]
+    #[must_use]
+    pub fn push_part(&mut self, buffer: &mut [u8], block: &[u8]) -> usize {
+        let bytes = block.len().min(self.left());
+        buffer[self.used..self.used + bytes].copy_from_slice(&block[..bytes]);
+        self.used += bytes;
+        bytes
+    }
+
     /// Writes the header. Returns the payload's length.
     ///
     /// # Panics
     /// If `buffer` is shorter than the header.
     #[inline]
     pub fn finish(self, buffer: &mut [u8]) -> usize {
-        // Offset 0: the first block starts here, since nothing was fragmented.
-        buffer[..HEADER_BYTES].copy_from_slice(&[BASIC, 0, 0, 0]);
+        let [high, low] = self.offset.to_be_bytes();
+        buffer[..HEADER_BYTES].copy_from_slice(&[BASIC, 0, high, low]);
         self.used
     }
 }

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use wire::aggfrag::{
     Aggregator, BLOCK_BYTES_MAX, Blocks, CONGESTION_HEADER_BYTES, HEADER_BYTES, Malformed,
-    Reassembler, is_block,
+    Reassembler, block_of, is_block,
 };
 
 /// An IP packet of this length, or of the minimum; its bytes identify it.
@@ -57,6 +57,38 @@ fn cut(packets: &[Vec<u8>], sizes: &[(usize, bool)]) -> Vec<(Vec<u8>, Vec<usize>
         payloads.push(([header, stream[at..end].to_vec()].concat(), numbers));
         at = end;
     }
+    payloads
+}
+
+/// The payloads of our sender: a packet that fits none as a whole is divided, and where `divides`
+/// says so, others that do not fit the rest of one.
+fn pack(packets: &[Vec<u8>], room: usize, divides: &[bool]) -> Vec<Vec<u8>> {
+    let mut buffer = vec![0xee; room];
+    let mut payloads = Vec::new();
+    let mut aggregator = Aggregator::begin(room);
+    for (packet, divide) in packets.iter().zip(divides.iter().cycle()) {
+        if aggregator.push(&mut buffer, packet) {
+            continue;
+        }
+        let fits_none = HEADER_BYTES + packet.len() > room;
+        if aggregator.left() == 0 || !(fits_none || *divide) {
+            let bytes = aggregator.finish(&mut buffer);
+            payloads.push(buffer[..bytes].to_vec());
+            aggregator = Aggregator::begin(room);
+        }
+        let mut rest = &packet[..];
+        loop {
+            rest = &rest[aggregator.push_part(&mut buffer, rest)..];
+            if rest.is_empty() {
+                break;
+            }
+            let bytes = aggregator.finish(&mut buffer);
+            payloads.push(buffer[..bytes].to_vec());
+            aggregator = Aggregator::resume(room, rest.len() as u16);
+        }
+    }
+    let bytes = aggregator.finish(&mut buffer);
+    payloads.push(buffer[..bytes].to_vec());
     payloads
 }
 
@@ -116,6 +148,27 @@ proptest! {
             prop_assert_eq!(receive(&mut reassembler, sequence, &payload), (packed, 0));
             prop_assert!(!reassembler.is_waiting());
         }
+    }
+
+    #[test]
+    fn divided_packets_are_those_of_the_slow_sender(
+        packets in packets(3000),
+        room in HEADER_BYTES + 1..2000,
+        divides in prop::collection::vec(any::<bool>(), 30),
+    ) {
+        let payloads = pack(&packets, room, &divides);
+        let sizes: Vec<_> = payloads.iter().map(|payload| (payload.len() - HEADER_BYTES, false)).collect();
+        let expected: Vec<_> = cut(&packets, &sizes).into_iter().map(|(payload, _)| payload).collect();
+        prop_assert_eq!(&payloads, &expected);
+        let mut reassembler = Reassembler::new();
+        let mut out = Vec::new();
+        for (payload, sequence) in payloads.iter().zip(1..) {
+            prop_assert!(payload.len() <= room);
+            let (got, lost) = receive(&mut reassembler, sequence, payload);
+            prop_assert_eq!(lost, 0);
+            out.extend(got);
+        }
+        prop_assert_eq!(out, packets);
     }
 
     #[test]
@@ -344,6 +397,16 @@ fn malformed_payloads_are_refused_with_a_reason_after_their_valid_packets() {
         assert_eq!(received.malformed, Some(reason));
         assert_eq!(received.blocks.collect::<Vec<_>>(), [&good[..]]);
         assert!(!reassembler.is_waiting());
+    }
+}
+
+#[test]
+fn a_block_ends_where_its_header_says() {
+    let packet = ip(true, 50, 1);
+    let longer = [&packet[..], &[0; 3]].concat();
+    assert_eq!(block_of(&longer), Some(&packet[..]));
+    for bad in [&packet[..49], &[], &[0; 20], &[0x45], &[0x75; 40]] {
+        assert_eq!(block_of(bad), None);
     }
 }
 

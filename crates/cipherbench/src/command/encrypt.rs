@@ -4,22 +4,25 @@ use crate::cli::Encrypt;
 use crate::exit::{Exit, Failure};
 use crate::{output, signals, version};
 use encryptor::{Config, ServiceError};
-use signal_hook::consts::{SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
 /// Runs until a termination signal. SIGUSR1 renews its keys, SIGUSR2 injects the fault configured
-/// by `faults`. Prints one line that begins with `ready` when it forwards.
+/// by `faults`, and where keys are negotiated SIGHUP reads the certificate again. Prints one line
+/// that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     let fault = config.fault;
-    let asked = [SIGUSR1, SIGUSR2];
-    let asked = &asked[..if fault.is_some() { 2 } else { 1 }];
-    let (stop, watch) = signals::stop_later(asked)?;
+    let mut asked = vec![SIGUSR1];
+    asked.extend(fault.map(|_| SIGUSR2));
+    asked.extend(config.identity.as_ref().map(|_| SIGHUP));
+    let (stop, watch) = signals::stop_later(&asked)?;
     let mut watching = Ok(());
     encryptor::run(&config, &version::word(), &stop, |facts, rekeyer| {
         // The encryptor has dropped its privileges by now; a thread started earlier would keep
         // them.
         watching = watch.start(move |signal| match fault {
             Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
+            _ if signal == SIGHUP => rekeyer.reload(),
             _ => rekeyer.ask(),
         });
         if watching.is_err() {

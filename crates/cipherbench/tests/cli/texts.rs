@@ -369,8 +369,9 @@ pub(crate) fn keys_are_created_once_and_never_overwritten() {
 
 pub(crate) fn certificates_are_created_once_and_for_valid_names_only() {
     let sandbox = Sandbox::new();
-    fs::create_dir(sandbox.path("ca")).expect("a folder");
     end(&mut sandbox.program(&["keys", "authority", "ca"])).exits(0);
+    let mode = fs::metadata(sandbox.path("ca")).expect("a folder").mode();
+    assert_eq!(mode & 0o777, 0o700, "the authority's folder");
     end(&mut sandbox.program(&["keys", "certificate", "--authority", "ca", "gw1"])).exits(0);
     let [certificate, key] = ["gw1.pem", "gw1.key"].map(|name| sandbox.path(name));
     let identity = control::Identity::load(&certificate, &key, &sandbox.path("ca/ca.pem"));

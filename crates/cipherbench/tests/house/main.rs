@@ -47,6 +47,7 @@ const FOLDERS: [&str; 10] = [
     "docs",
     "fuzz",
     "labs",
+    "packaging",
     "reference",
     "scripts",
     "vectors",

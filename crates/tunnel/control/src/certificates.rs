@@ -12,9 +12,11 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
 };
+use std::fs::DirBuilder;
 use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zeroize::{Zeroize, Zeroizing};
@@ -88,12 +90,18 @@ pub struct Texts {
     pub key: Zeroizing<String>,
 }
 
-/// Creates an authority in a folder, which must exist: `ca.pem`, which every gateway needs, and
-/// `ca.key`, which signs certificates and should not be kept on any gateway.
+/// Creates an authority in a folder, which is created if it does not exist, accessible to the owner
+/// only: `ca.pem`, which every gateway needs, and `ca.key`, which signs certificates and should not
+/// be kept on any gateway.
 ///
 /// # Errors
 /// [`CertificateError::NotCreated`], also if a file already exists: nothing is ever overwritten.
 pub fn create_authority(folder: &Path) -> Result<Files, CertificateError> {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(|source| CertificateError::NotCreated {
+        path: folder.to_owned(),
+        source,
+    })?;
     let texts = Authority::generate()?.texts();
     write(folder, AUTHORITY_CERTIFICATE, AUTHORITY_KEY, &texts)
 }

@@ -4,6 +4,7 @@ use crate::files::{self, ReadError};
 use crate::names;
 use crate::reason;
 use crate::tls;
+use crate::validity;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -13,16 +14,28 @@ use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use zeroize::Zeroize;
 
 /// A gateway's validated certificate and key, ready for handshakes.
 #[derive(Clone)]
 pub struct Identity {
     name: String,
+    files: Files,
+    valid: Range<SystemTime>,
     pub(crate) client: Arc<ClientConfig>,
     pub(crate) server: Arc<ServerConfig>,
+}
+
+/// The files of an identity.
+#[derive(Clone)]
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    ca: PathBuf,
 }
 
 /// Why an identity cannot be used.
@@ -57,6 +70,16 @@ pub enum IdentityError {
         path: PathBuf,
         /// Why peers would reject it.
         what: String,
+    },
+    /// The certificate that was read again has another name, which no peer accepts.
+    #[error("the certificate {} is now that of {now}, not of {before} (restart the service to change its name)", .path.display())]
+    OtherName {
+        /// Certificate file.
+        path: PathBuf,
+        /// The name in use.
+        before: String,
+        /// The name in the file.
+        now: String,
     },
     /// TLS cannot be configured with it.
     #[error("TLS cannot be set up: {0}")]
@@ -101,14 +124,49 @@ impl Identity {
             other => refused(reason::of_certificate(&other)),
         })?;
         let name = names::of_certificate(&own.cert[0]).map_err(refused)?;
+        let valid = validity::of_chain(&own.cert).map_err(refused)?;
         let own = Arc::new(own);
         let client = tls::client(&provider, &roots, &own).map_err(IdentityError::Tls)?;
         let server = tls::server(&provider, &roots, &own).map_err(IdentityError::Tls)?;
         Ok(Self {
             name,
+            files: Files {
+                certificate: certificate.to_owned(),
+                key: key.to_owned(),
+                ca: ca.to_owned(),
+            },
+            valid,
             client: Arc::new(client),
             server: Arc::new(server),
         })
+    }
+
+    /// Reads the same files again, and checks them in the same way. Connections that are up are not
+    /// affected.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if the name has changed.
+    pub fn reload(&self) -> Result<Self, IdentityError> {
+        let Files {
+            certificate,
+            key,
+            ca,
+        } = &self.files;
+        let new = Self::load(certificate, key, ca)?;
+        if new.name != self.name {
+            return Err(IdentityError::OtherName {
+                path: certificate.clone(),
+                before: self.name.clone(),
+                now: new.name,
+            });
+        }
+        Ok(new)
+    }
+
+    /// The period in which the certificate, and all intermediates with it, are valid.
+    #[must_use]
+    pub fn valid(&self) -> Range<SystemTime> {
+        self.valid.clone()
     }
 
     /// The name in the certificate.
@@ -181,7 +239,7 @@ fn roots(path: &Path) -> Result<RootCertStore, IdentityError> {
     for certificate in certificates(path)? {
         roots
             .add(certificate)
-            .map_err(|error| malformed(path, error))?;
+            .map_err(|error| malformed(path, reason::of_certificate(&error)))?;
     }
     Ok(roots)
 }

@@ -29,10 +29,12 @@ pub mod names;
 mod reason;
 mod shell;
 pub mod tls;
+mod validity;
 
 pub use files::ReadError;
 pub use identity::{Identity, IdentityError};
 pub use shell::{LINKS_PER_TUNNEL_MAX, OPEN_LIMIT, PENDING_MAX, PENDING_PER_ADDRESS_MAX};
+pub use validity::CertificateEvent;
 
 use keying::chain::EpochSecret;
 use keying::message::Cause;
@@ -77,8 +79,14 @@ pub trait Lanes: Send {
     fn switch_outbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>);
     /// Stops opening inbound packets of this epoch.
     fn retire_inbound(&mut self, tunnel: usize, epoch: u32);
+    /// Stops sealing outbound packets with this epoch, whose hard lifetime is over.
+    fn expire_outbound(&mut self, tunnel: usize, epoch: u32);
     /// Reports an event of a tunnel.
     fn event(&mut self, tunnel: usize, event: &Event);
+    /// Reports an event of this gateway's own certificate.
+    fn certificate(&mut self, event: &CertificateEvent) {
+        let _ = event;
+    }
     /// Reports a connection that was refused before its tunnel was known. Calls are rate-limited.
     fn refused(&mut self, from: SocketAddr, reason: &str) {
         let _ = (from, reason);
@@ -93,7 +101,7 @@ pub struct Control {
 }
 
 /// Requests new keys from the control plane. May be used on any thread; never blocks for long.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Handle {
     requests: Arc<Requests>,
 }
@@ -158,6 +166,12 @@ impl Handle {
     /// the control plane has handled the first.
     pub fn rekey(&self, tunnel: Option<usize>, cause: Cause) {
         self.requests.rekey(tunnel, cause);
+    }
+
+    /// Requests that the certificate, its key and the authority are read again, and then new keys
+    /// for all tunnels. The result is reported to [`Lanes::certificate`].
+    pub fn reload(&self) {
+        self.requests.reload();
     }
 }
 

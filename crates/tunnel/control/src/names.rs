@@ -1,5 +1,6 @@
 //! Gateway names, as in certificates and in the configuration of peers.
 
+use crate::reason;
 use rustls::pki_types::{CertificateDer, DnsName};
 
 /// Maximum length of a name in bytes (RFC 1035 §2.3.4, without the root's dot).
@@ -32,8 +33,10 @@ pub fn check(name: &str) -> Result<(), BadName> {
 ///
 /// Extracts the name only. TLS verifies that the certificate is valid for it.
 pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Result<String, String> {
-    let parsed = webpki::EndEntityCert::try_from(certificate)
-        .map_err(|error| format!("it cannot be read as an X.509 certificate: {error}"))?;
+    let parsed = webpki::EndEntityCert::try_from(certificate).map_err(|error| {
+        let words = reason::words(&error);
+        format!("it cannot be read as an X.509 certificate: {words}")
+    })?;
     let names: Vec<_> = parsed.valid_dns_names().collect();
     match names[..] {
         [name] => match check(name) {

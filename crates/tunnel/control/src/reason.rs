@@ -1,7 +1,11 @@
 //! Human-readable reasons for failed connections.
 
+use crate::validity::about;
+use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
+use std::fmt;
 use std::io;
+use std::time::Duration;
 
 /// Describes an I/O or TLS error of a connection.
 pub(crate) fn of_io(error: &io::Error) -> String {
@@ -30,7 +34,7 @@ pub(crate) fn of_tls(error: &Error) -> String {
         Error::DecryptError => {
             "received data was not sealed with the keys of this connection".to_owned()
         }
-        Error::InvalidMessage(what) => format!("what the peer sends is not TLS: {what:?}"),
+        Error::InvalidMessage(what) => format!("what the peer sends is not TLS: {}", words(what)),
         other => format!("TLS failed: {other}"),
     }
 }
@@ -43,14 +47,14 @@ pub(crate) fn of_certificate(error: &Error) -> String {
     match what {
         CertificateError::ExpiredContext { time, not_after } => format!(
             "it expired {} ago (create a new one; is the clock right?)",
-            about(time.as_secs(), not_after.as_secs())
+            between(not_after, time)
         ),
         CertificateError::Expired => {
             "it expired (create a new one; is the clock right?)".to_owned()
         }
         CertificateError::NotValidYetContext { time, not_before } => format!(
             "it is not valid for another {} (is the clock right?)",
-            about(not_before.as_secs(), time.as_secs())
+            between(time, not_before)
         ),
         CertificateError::NotValidYet => "it is not valid yet (is the clock right?)".to_owned(),
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -69,8 +73,50 @@ pub(crate) fn of_certificate(error: &Error) -> String {
                 .to_owned()
         }
         CertificateError::BadEncoding => "it cannot be read as an X.509 certificate".to_owned(),
-        other => other.to_string(),
+        CertificateError::Revoked => "it is revoked".to_owned(),
+        CertificateError::UnhandledCriticalExtension => {
+            "it has a critical extension that is not known here".to_owned()
+        }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "its kind of signature is not supported (ECDSA on P-256 always is)".to_owned()
+        }
+        CertificateError::NotValidForName => "it is that of another name".to_owned(),
+        CertificateError::Other(other) => match other.0.downcast_ref() {
+            Some(what) => of_chain(what),
+            None => other.to_string(),
+        },
+        other => format!("it is not accepted: {}", words(other)),
     }
+}
+
+/// Describes what is wrong with a chain of certificates.
+fn of_chain(what: &webpki::Error) -> String {
+    match what {
+        webpki::Error::CaUsedAsEndEntity => {
+            "it is that of an authority (use the one made for the gateway)".to_owned()
+        }
+        webpki::Error::EndEntityUsedAsCa => {
+            "it is signed by a certificate that is not an authority's".to_owned()
+        }
+        webpki::Error::PathLenConstraintViolated => {
+            "there are more intermediate certificates than its authority permits".to_owned()
+        }
+        other => format!("it is not accepted: {}", words(other)),
+    }
+}
+
+/// Writes the name of an error in words: `UnsupportedCertVersion` as `unsupported cert version`.
+pub(crate) fn words(error: &impl fmt::Debug) -> String {
+    let name = format!("{error:?}");
+    let mut words = String::new();
+    for letter in name.chars().take_while(|letter| letter.is_alphanumeric()) {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
 }
 
 /// rustls writes them as `DnsName("gw3")`.
@@ -104,7 +150,7 @@ fn of_alert(alert: AlertDescription) -> String {
             "the handshake: it has no key exchange or cipher in common with us"
         }
         AlertDescription::ProtocolVersion => "TLS 1.3",
-        other => return format!("the peer refuses, with the TLS alert {other:?}"),
+        other => return format!("the peer refuses, with the TLS alert `{}`", words(&other)),
     };
     format!("the peer refuses {what}")
 }
@@ -123,19 +169,14 @@ fn of_incompatible(what: &PeerIncompatible) -> String {
         | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig => {
             "the peer does not support TLS 1.3".to_owned()
         }
-        other => format!("the peer lacks a required feature: {other:?}"),
+        other => format!("the peer lacks a required feature: {}", words(other)),
     }
 }
 
 /// The approximate time between two points.
-fn about(later_s: u64, earlier_s: u64) -> String {
-    let seconds = later_s.saturating_sub(earlier_s);
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
-    }
+fn between(earlier: &UnixTime, later: &UnixTime) -> String {
+    let seconds = later.as_secs().saturating_sub(earlier.as_secs());
+    about(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
@@ -143,17 +184,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_printed_in_the_unit_that_fits() {
-        assert_eq!(about(100, 30), "70 s");
-        assert_eq!(about(7000, 0), "116 min");
-        assert_eq!(about(100_000, 0), "27 h");
-        assert_eq!(about(1_000_000, 0), "11 days");
-        assert_eq!(about(1, 2), "0 s");
-    }
-
-    #[test]
     fn names_are_printed_without_their_type() {
         assert_eq!(names(&["DnsName(\"gw3\")".to_owned()]), "gw3");
         assert_eq!(names(&[]), "nobody");
+    }
+
+    #[test]
+    fn faults_of_certificates_are_described_in_words() {
+        let of_chain = |error: webpki::Error| {
+            let other = CertificateError::Other(rustls::OtherError(std::sync::Arc::new(error)));
+            of_certificate(&Error::InvalidCertificate(other))
+        };
+        assert_eq!(
+            of_chain(webpki::Error::UnsupportedCertVersion),
+            "it is not accepted: unsupported cert version"
+        );
+        assert!(of_chain(webpki::Error::CaUsedAsEndEntity).contains("that of an authority"));
+        let unknown = CertificateError::UnknownRevocationStatus;
+        assert_eq!(
+            of_certificate(&Error::InvalidCertificate(unknown)),
+            "it is not accepted: unknown revocation status"
+        );
+        let alert = Error::AlertReceived(AlertDescription::InternalError);
+        assert_eq!(
+            of_tls(&alert),
+            "the peer refuses, with the TLS alert `internal error`"
+        );
     }
 }

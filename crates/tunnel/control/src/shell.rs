@@ -5,6 +5,7 @@
 //! calling a KME) becomes a task that reports later. So the loop never waits for a peer.
 
 mod admission;
+mod certificate;
 mod connection;
 mod quantum;
 mod requests;
@@ -14,10 +15,11 @@ pub use admission::{PENDING_MAX, PENDING_PER_ADDRESS_MAX};
 pub use connection::OPEN_LIMIT;
 pub(crate) use requests::Requests;
 
+use crate::validity::Watch;
 use crate::{Identity, Lanes, Setup, Tunnel};
 use admission::Admission;
 use connection::{Ends, ORDERS_MAX, Report, Target};
-use keying::message::{Message, Refusal};
+use keying::message::{Cause, Message, Refusal};
 use keying::rollover::{Attempt, Input, Output, Role, Rollover};
 use quantum::{Quantum, Reply};
 use requests::Wanted;
@@ -84,6 +86,7 @@ struct Driven {
 pub(crate) struct Shell<L> {
     lanes: L,
     identity: Identity,
+    certificate: Watch,
     quantum: Option<Quantum>,
     started: Instant,
     tunnels: Vec<Driven>,
@@ -142,6 +145,7 @@ impl<L: Lanes> Shell<L> {
         let started = Instant::now();
         Self {
             lanes,
+            certificate: Watch::new(setup.identity.valid()),
             identity: setup.identity,
             quantum: setup.qkd.map(|kme| Quantum::new(kme, slaves)),
             started,
@@ -167,12 +171,14 @@ impl<L: Lanes> Shell<L> {
 
     /// Runs the loop until a request to stop.
     pub(crate) async fn run(mut self, listener: TcpListener, requests: &Requests) {
+        self.use_certificate();
         for tunnel in 0..self.tunnels.len() {
             self.drive(tunnel, Input::Tick);
         }
         let mut pause_until: Option<time::Instant> = None;
         loop {
             let wake = self.timers.next().map(|at| self.started + at);
+            let certificate_due = self.certificate_due();
             tokio::select! {
                 wanted = requests.next() => {
                     if wanted.stop {
@@ -186,6 +192,7 @@ impl<L: Lanes> Shell<L> {
                     self.drive(tunnel, Input::Qkd { attempt, keys });
                 }
                 () = sleep_until(wake.map(Into::into)) => self.wake(),
+                () = sleep_until(certificate_due) => self.look_at_certificate(),
                 () = sleep_until(pause_until), if pause_until.is_some() => pause_until = None,
                 accepted = listener.accept(), if pause_until.is_none() => match accepted {
                     Ok((stream, from)) => self.admit(stream, from),
@@ -204,11 +211,16 @@ impl<L: Lanes> Shell<L> {
             }
         }
         if let Some(cause) = wanted.all {
-            for tunnel in 0..self.tunnels.len() {
-                if !wanted.tunnels.contains_key(&tunnel) {
-                    self.drive(tunnel, Input::Rekey(cause));
-                }
-            }
+            self.rekey_all(cause);
+        }
+        if wanted.reload {
+            self.reload();
+        }
+    }
+
+    fn rekey_all(&mut self, cause: Cause) {
+        for tunnel in 0..self.tunnels.len() {
+            self.drive(tunnel, Input::Rekey(cause));
         }
     }
 
@@ -251,6 +263,7 @@ impl<L: Lanes> Shell<L> {
             Output::InstallInbound(secret) => self.lanes.install_inbound(tunnel, &secret),
             Output::SwitchOutbound(secret) => self.lanes.switch_outbound(tunnel, &secret),
             Output::RetireInbound(epoch) => self.lanes.retire_inbound(tunnel, epoch),
+            Output::ExpireOutbound(epoch) => self.lanes.expire_outbound(tunnel, epoch),
             Output::Event(event) => self.lanes.event(tunnel, &event),
         }
     }
@@ -262,6 +275,7 @@ impl<L: Lanes> Shell<L> {
             remote: driven.settings.remote,
             peer: driven.settings.settings.peer_name.clone(),
             config: Arc::clone(&self.identity.client),
+            not_after: self.identity.valid().end,
             gate: Arc::clone(&driven.gate),
         };
         let owner = Owner::Tunnel {
@@ -309,9 +323,9 @@ impl<L: Lanes> Shell<L> {
         if !self.sources.contains(&address) {
             return self.refuse(from, "no peer connects from there");
         }
-        let config = Arc::clone(&self.identity.server);
+        let identity = self.identity.clone();
         let link = self.spawn(Owner::Pending(address), |ends| {
-            connection::accept(stream, from, config, ends)
+            connection::accept(stream, from, identity, ends)
         });
         if let Some(leaver) = self.admission.enter(address, link)
             && let Some(link) = self.links.remove(&leaver)
@@ -326,7 +340,11 @@ impl<L: Lanes> Shell<L> {
 
     fn take_report(&mut self, report: Report) {
         match report {
-            Report::Up { link, secret } => {
+            Report::Up {
+                link,
+                secret,
+                valid_for,
+            } => {
                 let Some(Owner::Tunnel {
                     tunnel,
                     attempt,
@@ -337,14 +355,19 @@ impl<L: Lanes> Shell<L> {
                 };
                 *up = true;
                 let (tunnel, attempt) = (*tunnel, *attempt);
-                let exporter = secret;
-                self.drive(tunnel, Input::Connected { attempt, exporter });
+                let connected = Input::Connected {
+                    attempt,
+                    exporter: secret,
+                    valid_for,
+                };
+                self.drive(tunnel, connected);
             }
             Report::Opened {
                 link,
                 from,
                 session,
                 message,
+                valid_for,
             } => {
                 let Some(taken) = self.take_pending(link) else {
                     return;
@@ -352,8 +375,12 @@ impl<L: Lanes> Shell<L> {
                 match self.opened(link, taken, from, &session.peer, &message) {
                     Ok(tunnel) => {
                         let attempt = Attempt(link.0);
-                        let exporter = session.secret;
-                        self.drive(tunnel, Input::Connected { attempt, exporter });
+                        let connected = Input::Connected {
+                            attempt,
+                            exporter: session.secret,
+                            valid_for,
+                        };
+                        self.drive(tunnel, connected);
                         self.drive(tunnel, Input::Received { attempt, message });
                     }
                     Err(detail) => {

@@ -9,6 +9,8 @@
 //! exporter.
 
 use crate::names;
+use crate::reason;
+use crate::validity;
 use keying::chain::{CHAIN_BYTES, Secret};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
@@ -24,6 +26,7 @@ use rustls::{
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::SystemTime;
 use zeroize::Zeroizing;
 
 /// Name of the key exchange in messages.
@@ -38,6 +41,8 @@ pub struct Session {
     pub secret: Secret,
     /// The name in the peer's certificate.
     pub peer: String,
+    /// When the first of the peer's certificates expires.
+    pub not_after: SystemTime,
 }
 
 /// A handshake result that must not be used.
@@ -155,9 +160,9 @@ where
     ) {
         return Err(other("kind of handshake", kind, "a full one"));
     }
-    let certificate = connection
-        .peer_certificates()
-        .and_then(<[_]>::first)
+    let chain = connection.peer_certificates().unwrap_or_default();
+    let certificate = chain
+        .first()
         .ok_or(Breach::Missing("certificate of the peer"))?;
     let peer = names::of_certificate(certificate).map_err(Breach::Name)?;
     // The name was extracted by other code than TLS verifies names with, so verify it as TLS does.
@@ -165,12 +170,17 @@ where
         ServerName::try_from(peer.as_str()).map_err(|error| Breach::Name(error.to_string()))?;
     ParsedCertificate::try_from(certificate)
         .and_then(|parsed| verify_server_name(&parsed, &name))
-        .map_err(|error| Breach::Name(error.to_string()))?;
+        .map_err(|error| Breach::Name(reason::of_certificate(&error)))?;
+    let not_after = validity::of_chain(chain).map_err(Breach::Name)?.end;
     let mut secret = Zeroizing::new([0; CHAIN_BYTES]);
     connection
         .export_keying_material(&mut *secret, EXPORTER_LABEL, None)
         .map_err(|error| Breach::Exporter(error.to_string()))?;
-    Ok(Session { secret, peer })
+    Ok(Session {
+        secret,
+        peer,
+        not_after,
+    })
 }
 
 fn other(what: &'static str, got: Option<impl fmt::Debug>, expected: &'static str) -> Breach {

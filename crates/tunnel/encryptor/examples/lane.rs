@@ -380,6 +380,7 @@ fn outbound(selection: &Selection, tunnels: usize) -> Outbound {
         )),
         peer: 0,
         inner_bytes_max: 1500,
+        payload_bytes_max: 1500,
         mss_max: [u16::MAX; 2],
     };
     let tunnels_made = (0..tunnels).map(tunnel).collect();

@@ -3,19 +3,27 @@
 //! A packet waits for others only while its own batch is read: the aggregate is sealed when the
 //! clear port is empty, when the next packet does not fit or belongs to another tunnel, or after
 //! the reads of one turn. On a quiet link a packet does not wait at all.
+//!
+//! All packets of a tunnel go this way: an SA carries AGGFRAG payloads only (RFC 9347 §2.3). One
+//! that is longer than a payload is divided over several, which are sealed one after the other
+//! (§2.2.3).
 
 use crate::counters::{DropReason, Tally};
 use crate::outgoing::{Labels, Outgoing, Source};
 use crate::policy::Policy;
 use port::CipherPort;
 use std::ops::Range;
-use wire::aggfrag::{AGGFRAG, Aggregator, HEADER_BYTES, Reassembler};
+use wire::aggfrag::{self, AGGFRAG, Aggregator, HEADER_BYTES, Reassembler};
 use wire::coalesce::{Coalescer, Sink};
 use wire::headers::IpView;
 
 /// The ECN bits: no value is right for many packets in one (RFC 9347 §2.4.2 leaves it to the
 /// sender).
 const ECN: u8 = 3;
+
+/// A packet that has to be divided begins in the rest of an ESP packet only if that has this much
+/// room, which also takes every header with the packet's length.
+const PART_BYTES_MIN: usize = 64;
 
 /// The ESP packet that is being filled, if any.
 #[derive(Default)]
@@ -45,20 +53,58 @@ impl Filling {
             tos: labels.tos & !ECN,
             ..labels
         };
-        let inner = &packet[range.clone()];
+        let Some(block) = aggfrag::block_of(&packet[range.clone()]) else {
+            return tally.drop(DropReason::Malformed, 1);
+        };
+        let room = outgoing.tunnels[usize::from(labels.tunnel)].payload_bytes_max;
+        let fits = HEADER_BYTES + block.len() <= room;
         if let Some(filled) = &mut self.0 {
             let buffer = outgoing.buffer(filled.place.clone());
             let same = (filled.labels.tunnel, filled.labels.tos) == (shared.tunnel, shared.tos);
-            if same && filled.aggregator.push(buffer, inner) {
+            if same && filled.aggregator.push(buffer, block) {
                 tally.joined += 1;
                 return;
             }
+            if same && !fits && filled.aggregator.left() >= PART_BYTES_MIN {
+                tally.joined += 1;
+                return self.divide(shared, block, outgoing, cipher, tally);
+            }
             self.close(outgoing, cipher, tally);
         }
-        if let Some(filled) = begin(shared, inner, outgoing, cipher, tally) {
-            self.0 = Some(filled);
-        } else {
-            outgoing.seal(labels, Source::Lying(packet, range), cipher, tally);
+        self.0 = begin(shared, Aggregator::begin(room), outgoing, cipher, tally);
+        match &mut self.0 {
+            Some(filled) if fits => {
+                let buffer = outgoing.buffer(filled.place.clone());
+                let _whole = filled.aggregator.push(buffer, block);
+            }
+            Some(_) => self.divide(shared, block, outgoing, cipher, tally),
+            // There is no SA; the outgoing batch knows why.
+            None => outgoing.seal(labels, Source::Lying(packet, range), cipher, tally),
+        }
+    }
+
+    /// Adds a packet to the aggregate that is too long for it, and its rest to the next ones.
+    fn divide(
+        &mut self,
+        labels: Labels,
+        block: &[u8],
+        outgoing: &mut Outgoing,
+        cipher: &mut impl CipherPort,
+        tally: &mut Tally,
+    ) {
+        let mut rest = block;
+        while let Some(filled) = &mut self.0 {
+            let buffer = outgoing.buffer(filled.place.clone());
+            rest = &rest[filled.aggregator.push_part(buffer, rest)..];
+            // A packet that the clear side reads has at most 65,535 bytes.
+            let Some(left) = u16::try_from(rest.len()).ok().filter(|left| *left > 0) else {
+                return;
+            };
+            self.close(outgoing, cipher, tally);
+            let room = outgoing.tunnels[usize::from(labels.tunnel)].payload_bytes_max;
+            let aggregator = Aggregator::resume(room, left);
+            self.0 = begin(labels, aggregator, outgoing, cipher, tally);
+            tally.continued += u64::from(self.0.is_some());
         }
     }
 
@@ -77,23 +123,18 @@ impl Filling {
     }
 }
 
-/// Begins an ESP packet with `inner`; `None` if there is no room for it and the header.
+/// Begins an ESP packet; `None` if its tunnel has no SA.
 #[inline]
 fn begin(
     labels: Labels,
-    inner: &[u8],
+    aggregator: Aggregator,
     outgoing: &mut Outgoing,
     cipher: &mut impl CipherPort,
     tally: &mut Tally,
 ) -> Option<Filled> {
-    let room = outgoing.tunnels[usize::from(labels.tunnel)].inner_bytes_max;
-    if HEADER_BYTES + inner.len() > room {
-        return None;
-    }
+    let room = HEADER_BYTES + aggregator.left();
     let place = outgoing.place(labels, room, cipher, tally)?;
-    let mut aggregator = Aggregator::begin(room);
-    let taken = aggregator.push(outgoing.buffer(place.clone()), inner);
-    taken.then_some(Filled {
+    Some(Filled {
         labels,
         place,
         aggregator,

@@ -36,6 +36,9 @@ drop_reasons! {
     NoTunnel = "no_tunnel",
     /// Clear side: no keys are negotiated with the peer yet.
     NoKeys = "no_keys",
+    /// Clear side: the hard lifetime of the keys is over, and there are no new ones (RFC 4301
+    /// §4.4.2.1).
+    KeysExpired = "keys_expired",
     /// Clear side: the ESP packet would not fit the path's MTU.
     TooBig = "too_big",
     /// Clear side: the outbound SA has no sequence numbers or bytes left.
@@ -50,6 +53,8 @@ drop_reasons! {
     Runt = "runt",
     /// Cipher side: no SA with this SPI.
     NoSa = "no_sa",
+    /// Cipher side: the hard lifetime of the SA is over.
+    SaExpired = "sa_expired",
     /// Cipher side: the sequence number was seen before.
     Replayed = "replayed",
     /// Cipher side: the sequence number is left of the replay window.
@@ -65,6 +70,8 @@ drop_reasons! {
     /// Cipher side: authentic, but the payload is not of the tunnel's kind: no IP packet, frame or
     /// aggregate.
     BadPayload = "bad_payload",
+    /// Cipher side: a pseudowire's packet that ends within the L2TPv3 header.
+    L2tpRunt = "l2tp_runt",
     /// Cipher side: a pseudowire's packet with another session or cookie (RFC 3931 §4.1).
     BadCookie = "bad_cookie",
     /// Cipher side: the tunnel's traffic selectors do not match the inner packet (RFC 4301 §5.2).
@@ -114,6 +121,8 @@ pub struct Tally {
     pub cipher_tx: Flow,
     /// Clear packets that share an ESP packet with one before them (RFC 9347).
     pub joined: u64,
+    /// ESP packets that begin with the rest of a clear packet, which an earlier one begins with.
+    pub continued: u64,
     /// Clear packets that came in an ESP packet with one before them.
     pub split: u64,
     /// ESP packets that held only parts of packets, or padding.
@@ -139,7 +148,7 @@ impl Tally {
     pub fn balances(&self) -> bool {
         let (clear, cipher) = self.dropped.split_at(DropReason::CLEAR_SIDE);
         let (clear, cipher): (u64, u64) = (clear.iter().sum(), cipher.iter().sum());
-        self.clear_rx.packets == self.cipher_tx.packets + self.joined + clear
+        self.clear_rx.packets + self.continued == self.cipher_tx.packets + self.joined + clear
             && self.cipher_rx.packets + self.split == self.clear_tx.packets + self.absorbed + cipher
     }
 
@@ -168,6 +177,7 @@ impl Tally {
             self.icmp_sent,
             self.incomplete,
             self.clear_missed,
+            self.continued,
         ]);
         dropped.copy_from_slice(&self.dropped);
         values
@@ -191,6 +201,7 @@ impl Tally {
             icmp_sent: values[11],
             incomplete: values[12],
             clear_missed: values[13],
+            continued: values[14],
             dropped,
         }
     }
@@ -206,7 +217,7 @@ impl std::ops::Add for Tally {
 }
 
 /// Names of the counts that are not drops, in the order of [`Tally::values`].
-const PLAIN: [&str; 14] = [
+const PLAIN: [&str; 15] = [
     "clear_rx_packets",
     "clear_rx_bytes",
     "clear_tx_packets",
@@ -221,6 +232,7 @@ const PLAIN: [&str; 14] = [
     "icmp_sent_packets",
     "incomplete_packets",
     "clear_missed_packets",
+    "continued_packets",
 ];
 const VALUES: usize = PLAIN.len() + DropReason::ALL.len();
 

@@ -44,6 +44,8 @@ pub trait InboundKeys: Send {
 pub enum Notice {
     /// Some epochs of the tunnel have ended.
     Retired(u16),
+    /// The hard lifetime of the tunnel's keys is over.
+    Expired(u16),
     /// All SAs of the tunnel must be derived anew: a fault was injected.
     Spoiled(u16),
 }

@@ -31,6 +31,8 @@ pub struct LaneTunnel {
     pub lifetime: Limits,
     /// Length of the longest packet or frame that it carries, in bytes.
     pub inner_bytes_max: usize,
+    /// Length of the longest ESP payload in bytes, which aggregated packets fill.
+    pub payload_bytes_max: usize,
     /// The largest MSS that a TCP connection through it may announce, over IPv4 and over IPv6.
     pub mss_max: [u16; 2],
 }
@@ -104,6 +106,7 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
             sa,
             peer: tunnel.peer,
             inner_bytes_max: tunnel.inner_bytes_max,
+            payload_bytes_max: tunnel.payload_bytes_max,
             mss_max: tunnel.mss_max,
         });
     }

@@ -6,6 +6,7 @@ mod limit;
 mod negotiated;
 
 use crate::counters::{Counters, DropReason, Flow, Tally};
+use crate::privileges::InForce;
 use crate::renewal::Rekeyer;
 use crate::status::Status;
 use axum::Router;
@@ -27,6 +28,7 @@ pub type Facts = Vec<(&'static str, String)>;
 #[must_use]
 pub fn render(
     facts: &Facts,
+    in_force: InForce,
     lanes: &[Arc<Counters>],
     replaced_sas: u64,
     rekeys: u64,
@@ -40,6 +42,14 @@ pub fn render(
     let settings = [(labels.join(","), 1)];
     let help = "The encryptor's settings.";
     metric(&mut out, "gauge", "cipherbench_info", help, settings);
+    let measures = in_force.measures();
+    metric(
+        &mut out,
+        "gauge",
+        "cipherbench_privileges_dropped",
+        "1 if the restriction of the process is completely in force, otherwise 0.",
+        measures.map(|(measure, on)| (format!("measure=\"{measure}\""), u8::from(on))),
+    );
 
     let tallies: Vec<_> = lanes.iter().map(|lane| lane.read()).collect();
     let mut counter = |name: &str, help: &str, of: &dyn Fn(&Tally) -> u64| {
@@ -106,11 +116,16 @@ const FLOWS: [NamedFlow; 4] = [
 type Counter = (&'static str, &'static str, fn(&Tally) -> u64);
 
 /// Counters that are neither flows nor drops, under the names of [`Tally::named`].
-const OTHERS: [Counter; 6] = [
+const OTHERS: [Counter; 7] = [
     (
         "joined_packets",
         "Packets that were sent in an ESP packet with one before them.",
         |tally| tally.joined,
+    ),
+    (
+        "continued_packets",
+        "ESP packets that begin with the rest of a packet.",
+        |tally| tally.continued,
     ),
     (
         "split_packets",
@@ -144,6 +159,8 @@ const OTHERS: [Counter; 6] = [
 pub struct Source {
     /// Settings.
     pub facts: Facts,
+    /// Restrictions of the process.
+    pub in_force: InForce,
     /// Each lane's counters.
     pub lanes: Vec<Arc<Counters>>,
     /// The engines.
@@ -169,6 +186,7 @@ pub fn serve(listener: TcpListener, source: Source) -> io::Result<()> {
         get(async move || {
             let Source {
                 facts,
+                in_force,
                 lanes,
                 dispatch,
                 rekeyer,
@@ -177,7 +195,14 @@ pub fn serve(listener: TcpListener, source: Source) -> io::Result<()> {
             let replaced_sas = dispatch.replaced().iter().map(|engine| engine.sas).sum();
             (
                 [(CONTENT_TYPE, "text/plain; version=0.0.4")],
-                render(facts, lanes, replaced_sas, rekeyer.rekeys(), status),
+                render(
+                    facts,
+                    *in_force,
+                    lanes,
+                    replaced_sas,
+                    rekeyer.rekeys(),
+                    status,
+                ),
             )
         }),
     );
@@ -205,6 +230,10 @@ mod tests {
         lanes[1].publish(&tally);
         let text = render(
             &vec![("suite", "aes \"256\"".to_owned())],
+            InForce {
+                seccomp: true,
+                ..InForce::NOTHING
+            },
             &lanes,
             7,
             3,
@@ -212,6 +241,8 @@ mod tests {
         );
         for line in [
             "cipherbench_info{suite=\"aes \\\"256\\\"\"} 1",
+            "cipherbench_privileges_dropped{measure=\"seccomp\"} 1",
+            "cipherbench_privileges_dropped{measure=\"landlock\"} 0",
             "cipherbench_clear_rx_packets_total{lane=\"0\"} 0",
             "cipherbench_clear_rx_packets_total{lane=\"1\"} 1",
             "cipherbench_clear_rx_bytes_total{lane=\"1\"} 1400",
@@ -233,7 +264,14 @@ mod tests {
 
     #[test]
     fn every_count_of_a_tally_has_a_metric() {
-        let text = render(&Vec::new(), &[Arc::default()], 0, 0, &Status::default());
+        let text = render(
+            &Vec::new(),
+            InForce::NOTHING,
+            &[Arc::default()],
+            0,
+            0,
+            &Status::default(),
+        );
         for (name, _) in Tally::default().named() {
             let line = match name.split_once('.') {
                 None => format!("cipherbench_{name}_total{{lane=\"0\"}} 0"),

@@ -75,6 +75,8 @@ pub(crate) struct Opener<K> {
     payload: Payload,
     policy: Arc<Policy>,
     budget: u32,
+    /// Whether the hard lifetime of each tunnel's keys is over, and no newer SA was proven since.
+    expired: Vec<bool>,
     /// The datagrams of the current chunk, in their order.
     packets: ArrayVec<Packet, CHUNK_MAX>,
     notes: ArrayVec<Note, CHUNK_MAX>,
@@ -101,6 +103,7 @@ impl<K: InboundKeys> Opener<K> {
             payload,
             policy,
             budget: 0,
+            expired: vec![false; tunnels],
             packets: ArrayVec::new(),
             notes: ArrayVec::new(),
             authentic: [false; CHUNK_MAX],
@@ -146,6 +149,10 @@ impl<K: InboundKeys> Opener<K> {
                 Notice::Retired(tunnel) => {
                     self.sas.retain(tunnel, |spi| keys.goes_on(tunnel, spi));
                 }
+                Notice::Expired(tunnel) => {
+                    self.sas.retain(tunnel, |spi| keys.goes_on(tunnel, spi));
+                    self.expired[usize::from(tunnel)] = true;
+                }
                 Notice::Spoiled(tunnel) => self.sas.retain(tunnel, |_| false),
             }
         }
@@ -185,7 +192,10 @@ impl<K: InboundKeys> Opener<K> {
                         Ok(()) => continue,
                         Err(reason) => {
                             tally.drop(reason, 1);
-                            self.failed(tunnel);
+                            // Expired keys are no sign that the peer has others.
+                            if reason != DropReason::SaExpired {
+                                self.failed(tunnel);
+                            }
                         }
                     }
                 }
@@ -235,9 +245,20 @@ impl<K: InboundKeys> Opener<K> {
         // In one slot an earlier epoch has the lower SPI.
         let is_over = self.sas.newest(tunnel).is_some_and(|newest| spi < newest);
         if (is_over && !self.keys.keeps_older(tunnel)) || self.budget == 0 {
-            return Unexpected::Failed(tunnel, DropReason::NoSa);
+            return match self.without_sa(tunnel) {
+                DropReason::SaExpired => Unexpected::Drop(DropReason::SaExpired),
+                reason => Unexpected::Failed(tunnel, reason),
+            };
         }
         Unexpected::NewEpoch(tunnel)
+    }
+
+    /// Why a packet is dropped for whose SPI there are no keys.
+    fn without_sa(&self, tunnel: u16) -> DropReason {
+        match self.expired[usize::from(tunnel)] {
+            true => DropReason::SaExpired,
+            false => DropReason::NoSa,
+        }
     }
 
     /// Counts a packet of a tunnel that could not be opened, and reports a long row of them.
@@ -256,7 +277,7 @@ impl<K: InboundKeys> Opener<K> {
         let spi = u32::from_be_bytes(*spi);
         let Some(mut candidate) = self.keys.candidate(tunnel, spi) else {
             self.budget = self.budget.saturating_sub(UNKNOWN_COSTS);
-            return Err(DropReason::NoSa);
+            return Err(self.without_sa(tunnel));
         };
         // Only forgeries cost: a thousand tunnels may start an epoch in one batch.
         if let Err(error) = candidate.authenticate(&mut datagram.to_vec()) {
@@ -266,6 +287,7 @@ impl<K: InboundKeys> Opener<K> {
         self.keys.confirmed(tunnel, spi);
         let keeps_older = self.keys.keeps_older(tunnel);
         self.sas.add(tunnel, candidate, keeps_older);
+        self.expired[usize::from(tunnel)] = false;
         Ok(())
     }
 
@@ -443,7 +465,7 @@ impl DropReason {
     /// Why a pseudowire's message is dropped.
     pub(crate) const fn of_refused(refused: Refused) -> Self {
         match refused {
-            Refused::Runt => Self::Runt,
+            Refused::Runt => Self::L2tpRunt,
             Refused::Control | Refused::OtherVersion => Self::BadPayload,
             Refused::OtherSession | Refused::WrongCookie => Self::BadCookie,
         }

@@ -96,7 +96,9 @@ impl Outbound {
                         tally.clear_rx.add(bytes.saturating_sub(VNET_HEADER_BYTES));
                         tally.drop(DropReason::Malformed, 1);
                     }
-                    taker.outgoing.send_if_full(cipher, tally);
+                    if taker.outgoing.is_full() {
+                        taker.send(cipher, tally);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -111,8 +113,7 @@ impl Outbound {
                 }
             }
         }
-        taker.filling.close(&mut taker.outgoing, cipher, tally);
-        taker.outgoing.flush(cipher, tally);
+        taker.send(cipher, tally);
         Ok(any)
     }
 }
@@ -164,6 +165,12 @@ impl Taker {
             self.put(labels, view.as_ref(), packet, range, cipher, tally);
         }
         Some(())
+    }
+
+    /// Sends the batch, with the ESP packet that is being filled: it lies behind the others.
+    fn send(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
+        self.filling.close(&mut self.outgoing, cipher, tally);
+        self.outgoing.flush(cipher, tally);
     }
 
     /// Returns the labels that all segments of a packet share; `None` if no tunnel matches.

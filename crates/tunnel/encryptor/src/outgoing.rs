@@ -34,6 +34,8 @@ pub struct OutboundTunnel {
     pub peer: u16,
     /// Length of the longest packet or frame that it carries, in bytes.
     pub inner_bytes_max: usize,
+    /// Length of the longest ESP payload in bytes, which aggregated packets fill.
+    pub payload_bytes_max: usize,
     /// The largest MSS that a TCP connection through it may announce, over IPv4 and over IPv6.
     pub mss_max: [u16; 2],
 }
@@ -54,6 +56,8 @@ pub(crate) struct Outgoing {
     used: usize,
     /// The last train ends with a shorter datagram, and takes no more.
     closed: bool,
+    /// Whether the hard lifetime of each tunnel's keys is over.
+    expired: Vec<bool>,
     /// Plaintext packets in the batch, with their tunnels.
     staged: ArrayVec<(u16, Packet), STAGED_MAX>,
     /// Where new SAs come from.
@@ -82,6 +86,7 @@ impl Source<'_> {
 impl Outgoing {
     pub(crate) fn new(tunnels: Vec<OutboundTunnel>) -> Self {
         Self {
+            expired: vec![false; tunnels.len()],
             tunnels,
             batch: Batch::new(OUT_BYTES),
             used: 0,
@@ -91,14 +96,16 @@ impl Outgoing {
         }
     }
 
-    /// Replaces SAs by new ones that have arrived. Must be called when nothing is staged.
+    /// Replaces SAs by new ones that have arrived, and removes those that have expired. Must be
+    /// called when nothing is staged.
     #[inline]
     pub(crate) fn renew(&mut self) {
         let Some(client) = &mut self.renewal else {
             return;
         };
         for (tunnel, sa) in client.collect() {
-            self.tunnels[usize::from(tunnel)].sa = Some(sa);
+            self.expired[usize::from(tunnel)] = sa.is_none();
+            self.tunnels[usize::from(tunnel)].sa = sa;
         }
     }
 
@@ -114,7 +121,11 @@ impl Outgoing {
         let inner = source.bytes();
         let tunnel = &self.tunnels[usize::from(labels.tunnel)];
         let Some(sa) = &tunnel.sa else {
-            return tally.drop(DropReason::NoKeys, 1);
+            let reason = match self.expired[usize::from(labels.tunnel)] {
+                true => DropReason::KeysExpired,
+                false => DropReason::NoKeys,
+            };
+            return tally.drop(reason, 1);
         };
         let peer = tunnel.peer;
         let direct = is_direct(sa.suite(), inner);
@@ -268,15 +279,13 @@ impl Outgoing {
         self.used += train.bytes;
     }
 
-    /// Sends the batch if it holds a full train, so that the peer opens while this side seals. Must
-    /// be called between the packets that are read, not between the segments of one: segments
-    /// beyond a full train follow it immediately, so that the peer receives both and writes one
-    /// super-packet again.
+    /// Whether the batch holds a full train: then it should be sent, so that the peer opens while
+    /// this side seals. To be asked between the packets that are read, not between the segments of
+    /// one: segments beyond a full train follow it immediately, so that the peer receives both and
+    /// writes one super-packet again.
     #[inline]
-    pub(crate) fn send_if_full(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
-        if self.used >= FULL_BYTES {
-            self.flush(cipher, tally);
-        }
+    pub(crate) const fn is_full(&self) -> bool {
+        self.used >= FULL_BYTES
     }
 
     /// Seals the staged packets; consecutive packets of one SA are sealed together.
@@ -302,7 +311,7 @@ impl Outgoing {
         self.clear();
     }
 
-    /// Seals the staged packets and sends the batch.
+    /// Seals the staged packets and sends the batch. A [place](Self::place) in it ends.
     pub(crate) fn flush(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
         if self.batch.trains.is_empty() {
             return;

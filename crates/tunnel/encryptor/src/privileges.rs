@@ -1,14 +1,16 @@
 //! Drops privileges once the ports are open: the process keeps as little as the kernel can enforce.
 //!
-//! 1. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
-//! 2. No new privileges through any program that it might execute.
-//! 3. No capabilities: the interface, its routes and all sockets already exist.
-//! 4. Landlock: only files in the folders of the key files, and new TCP ports or connections only
-//!    to the control ports of peers and to the KME, where keys are negotiated.
-//! 5. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with
+//! 1. The user and group of `user`, where configured, and no supplementary group.
+//! 2. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
+//! 3. No new privileges through any program that it might execute.
+//! 4. No capabilities: the interface, its routes and all sockets already exist.
+//! 5. Landlock: only files in the folders of the key files, and for reading in those of the
+//!    certificates; new TCP ports or connections only to the control ports of peers and to the KME,
+//!    where keys are negotiated.
+//! 6. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with
 //!    EPERM.
 //!
-//! Certificates, their keys, and pre-shared keys have been read before and are not read again.
+//! Pre-shared keys and the files for the KME have been read before and are not read again.
 //!
 //! Each measure applies to the calling thread and to those that it starts later, so this runs
 //! before the first is started. Neither Landlock nor seccomp is in every kernel; the measures in
@@ -23,33 +25,68 @@ use landlock::{
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::{User, getpid, setgroups, setresgid, setresuid};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Newest version of Landlock that the rules are written for; older ones enforce less.
 const LANDLOCK: ABI = ABI::V5;
 
-/// A measure that the kernel supports, but refused.
+/// Why privileges could not be dropped.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot drop privileges: {measure} reports {said}\n\
-     help: check whether a container or sandbox forbids it; with `privileges: keep` the service keeps all privileges"
-)]
-pub struct PrivilegeError {
-    measure: &'static str,
-    said: String,
+pub enum PrivilegeError {
+    /// A measure that the kernel supports, but refused.
+    #[error(
+        "cannot drop privileges: {measure} reports {said}\n\
+         help: start it as root, and check whether a container or sandbox forbids it; with `privileges: keep` the \
+         service keeps all privileges"
+    )]
+    Refused {
+        /// The measure.
+        measure: &'static str,
+        /// The error.
+        said: String,
+    },
+    /// The user of the service cannot read a file that it reads again later.
+    #[error(
+        "{} cannot be read by `{user}`, the user of the service: {source}\n\
+         help: give it to that user (`chown {user} {}`), in a folder that the user may enter",
+        .path.display(), .path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The name of the user.
+        user: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
 }
 
 fn refused<E: std::fmt::Display>(measure: &'static str) -> impl Fn(E) -> PrivilegeError {
-    move |error| PrivilegeError {
+    move |error| PrivilegeError::Refused {
         measure,
         said: error.to_string(),
     }
+}
+
+/// What a running service still needs once privileges are dropped.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    /// The user as which it runs; `None`: the present one.
+    pub user: Option<User>,
+    /// Key files, in whose folders epoch files are written.
+    pub key_files: Vec<PathBuf>,
+    /// Files that are read again: the certificate, its key, and the authority.
+    pub read_again: Vec<PathBuf>,
+    /// Network access; without it no new connection is possible.
+    pub network: Option<Network>,
 }
 
 /// Network access that is still needed, besides packets and metrics, once privileges are dropped.
@@ -59,6 +96,27 @@ pub struct Network {
     pub connect: BTreeSet<u16>,
 }
 
+/// How much of Landlock the kernel enforces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confinement {
+    /// Nothing: all files and TCP ports are accessible.
+    Off,
+    /// A part: the kernel is older than the rules. Before Linux 6.7 TCP is not restricted.
+    Partial,
+    /// All rules.
+    On,
+}
+
+impl Confinement {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Partial => "partial",
+            Self::On => "on",
+        }
+    }
+}
+
 /// The restrictions that are in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InForce {
@@ -66,8 +124,8 @@ pub struct InForce {
     pub no_caps: bool,
     /// Only listed system calls are allowed.
     pub seccomp: bool,
-    /// Only files in the key folders are accessible.
-    pub landlock: bool,
+    /// Only files in the folders of keys and certificates, and listed TCP ports, are accessible.
+    pub landlock: Confinement,
 }
 
 impl InForce {
@@ -75,19 +133,53 @@ impl InForce {
     pub const NOTHING: Self = Self {
         no_caps: false,
         seccomp: false,
-        landlock: false,
+        landlock: Confinement::Off,
     };
 
     /// Labels for the ready line and the metrics.
     #[must_use]
     pub fn facts(self) -> [(&'static str, String); 3] {
-        let on = |on: bool| if on { "on" } else { "off" }.to_owned();
         let caps = if self.no_caps { "none" } else { "kept" };
+        let seccomp = if self.seccomp { "on" } else { "off" };
         [
             ("caps", caps.to_owned()),
-            ("seccomp", on(self.seccomp)),
-            ("landlock", on(self.landlock)),
+            ("seccomp", seccomp.to_owned()),
+            ("landlock", self.landlock.name().to_owned()),
         ]
+    }
+
+    /// Each measure, and whether it is completely in force.
+    #[must_use]
+    pub fn measures(self) -> [(&'static str, bool); 3] {
+        [
+            ("caps", self.no_caps),
+            ("seccomp", self.seccomp),
+            ("landlock", self.landlock == Confinement::On),
+        ]
+    }
+
+    /// What is missing although privileges were dropped, as warnings.
+    pub fn warnings(self) -> impl Iterator<Item = &'static str> {
+        let caps = "a thread that was started before keeps its capabilities";
+        let seccomp = "this kernel has no seccomp: the service may make every system call";
+        let landlock = match self.landlock {
+            Confinement::Off => Some(
+                "this kernel has no Landlock, or it is disabled (boot parameter `lsm`): the service may open all files \
+                 of its user, and connect to every TCP port",
+            ),
+            Confinement::Partial => Some(
+                "this kernel enforces only a part of our Landlock rules: before Linux 6.7 the service may connect to \
+                 every TCP port",
+            ),
+            Confinement::On => None,
+        };
+        [
+            (!self.no_caps).then_some(caps),
+            (!self.seccomp).then_some(seccomp),
+            landlock,
+        ]
+        .into_iter()
+        .flatten()
     }
 
     /// Restricts the calling thread to a worker's system calls, if seccomp is in force.
@@ -103,24 +195,31 @@ impl InForce {
     }
 }
 
-/// Drops everything that a running service does not need, irreversibly. The epoch files of
-/// `key_files` stay writable; without `network` no new connection is possible.
+/// Drops everything that a running service does not need, irreversibly.
 ///
 /// # Errors
 /// [`PrivilegeError`]; some privileges may be dropped by then.
-pub fn give_up(
-    key_files: &[PathBuf],
-    network: Option<&Network>,
-) -> Result<InForce, PrivilegeError> {
+pub fn give_up(needs: &Needs) -> Result<InForce, PrivilegeError> {
+    if let Some(user) = &needs.user {
+        become_user(user)?;
+        for path in &needs.read_again {
+            File::open(path).map_err(|source| PrivilegeError::Unreadable {
+                path: path.clone(),
+                user: user.name.clone(),
+                source,
+            })?;
+        }
+    }
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(refused("setrlimit"))?;
+    // Not earlier: a change of the user resets it.
     prctl::set_dumpable(false).map_err(refused("PR_SET_DUMPABLE"))?;
     prctl::set_no_new_privs().map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
     give_up_capabilities()?;
     // Read now: later `/proc` is inaccessible.
     let (no_caps, seccomp) = (no_thread_has_capabilities(), has_seccomp());
-    let landlock = restrict(key_files, network)?;
+    let landlock = restrict(needs)?;
     if seccomp {
-        let filter = filter(syscalls::OF_THE_SERVICE, network)?;
+        let filter = filter(syscalls::OF_THE_SERVICE, needs.network.as_ref())?;
         // This restricts threads that were started before, too.
         seccompiler::apply_filter_all_threads(&filter).map_err(refused("seccomp"))?;
     }
@@ -129,6 +228,14 @@ pub fn give_up(
         seccomp,
         landlock,
     })
+}
+
+/// Changes user and group of all threads, for good.
+fn become_user(user: &User) -> Result<(), PrivilegeError> {
+    // The groups first: they can only be changed with root's privileges.
+    setgroups(&[]).map_err(refused("setgroups"))?;
+    setresgid(user.gid, user.gid, user.gid).map_err(refused("setresgid"))?;
+    setresuid(user.uid, user.uid, user.uid).map_err(refused("setresuid"))
 }
 
 fn give_up_capabilities() -> Result<(), PrivilegeError> {
@@ -160,34 +267,25 @@ fn no_thread_has_capabilities() -> bool {
     })
 }
 
-/// Restricts file access to the folders of these files, and TCP to these ports; returns whether the
-/// kernel enforces it.
-fn restrict(key_files: &[PathBuf], network: Option<&Network>) -> Result<bool, PrivilegeError> {
-    let folders: BTreeSet<PathBuf> = key_files
-        .iter()
-        // The folder of the file, not of a link to it.
-        .filter_map(|file| fs::canonicalize(file).ok())
-        .filter_map(|file| file.parent().map(Path::to_owned))
-        .collect();
+/// Restricts file access to the folders of the needed files, and TCP to the needed ports.
+fn restrict(needs: &Needs) -> Result<Confinement, PrivilegeError> {
     let landlock = refused("Landlock");
-    let access = AccessFs::ReadFile
-        | AccessFs::ReadDir
-        | AccessFs::WriteFile
-        | AccessFs::Truncate
-        | AccessFs::MakeReg
-        | AccessFs::RemoveFile;
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(LANDLOCK)))
         .and_then(Ruleset::create)
         .map_err(&landlock)?;
-    for folder in folders {
-        let folder = PathFd::new(folder).map_err(refused("Landlock"))?;
-        rules = rules
-            .add_rule(PathBeneath::new(folder, access))
-            .map_err(&landlock)?;
+    for (files, access) in [(&needs.key_files, read | write), (&needs.read_again, read)] {
+        for folder in folders(files) {
+            let folder = PathFd::new(folder).map_err(refused("Landlock"))?;
+            rules = rules
+                .add_rule(PathBeneath::new(folder, access))
+                .map_err(&landlock)?;
+        }
     }
-    for port in network.iter().flat_map(|network| &network.connect) {
+    for port in needs.network.iter().flat_map(|network| &network.connect) {
         rules = rules
             .add_rule(NetPort::new(*port, AccessNet::ConnectTcp))
             // The local end is bound to `local`, with a port chosen by the kernel.
@@ -195,7 +293,22 @@ fn restrict(key_files: &[PathBuf], network: Option<&Network>) -> Result<bool, Pr
             .map_err(&landlock)?;
     }
     let status = rules.restrict_self().map_err(&landlock)?;
-    Ok(status.ruleset != RulesetStatus::NotEnforced)
+    Ok(match status.ruleset {
+        RulesetStatus::NotEnforced => Confinement::Off,
+        RulesetStatus::PartiallyEnforced => Confinement::Partial,
+        RulesetStatus::FullyEnforced => Confinement::On,
+    })
+}
+
+/// The folders in which files are: of the file itself, and of each symbolic link to it, since the
+/// link may be replaced.
+fn folders(files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    files
+        .iter()
+        .flat_map(|file| [fs::canonicalize(file).ok(), std::path::absolute(file).ok()])
+        .flatten()
+        .filter_map(|file| file.parent().map(Path::to_owned))
+        .collect()
 }
 
 /// Whether the kernel filters system calls.
@@ -208,6 +321,7 @@ fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, Priv
     let failed = refused("the filter of system calls");
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
     let mut rules: BTreeMap<_, _> = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    rules.insert(syscalls::TGKILL, own_threads().map_err(&failed)?);
     if network.is_some_and(|network| !network.connect.is_empty()) {
         rules.extend(syscalls::TO_CONNECT.iter().map(|call| (*call, Vec::new())));
         rules.insert(syscalls::SOCKET, tcp_sockets().map_err(&failed)?);
@@ -232,4 +346,100 @@ fn tcp_sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
             ])
         })
         .collect()
+}
+
+/// Rules that allow signals to threads of this process.
+fn own_threads() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let own = getpid().as_raw() as u64;
+    let is_own = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, own)?;
+    Ok(vec![SeccompRule::new(vec![is_own])?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seccompiler::sock_filter;
+
+    const ALLOWED: u32 = 0x7fff_0000;
+    /// SECCOMP_RET_ERRNO with EPERM.
+    const REFUSED: u32 = 0x0005_0001;
+
+    /// The verdict of a filter on a call with this first argument: an interpreter of the few
+    /// instructions that seccomp filters consist of.
+    fn verdict(filter: &[sock_filter], call: i64, argument: u64) -> u32 {
+        // As the kernel's `struct seccomp_data`; the architecture is found in the filter itself.
+        let architecture = filter[1].k;
+        let word = |at: u32| match at {
+            0 => call as u32,
+            4 => architecture,
+            16 => argument as u32,
+            20 => (argument >> 32) as u32,
+            _ => 0,
+        };
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let sock_filter { code, jt, jf, k } = filter[at];
+            let mut jump = |holds: bool| at += usize::from(if holds { jt } else { jf });
+            match code {
+                0x20 => value = word(k),
+                0x05 => at += k as usize,
+                0x15 => jump(value == k),
+                0x25 => jump(value > k),
+                0x35 => jump(value >= k),
+                0x54 => value &= k,
+                0x06 => return k,
+                _ => panic!("an unknown instruction: {code:#x}"),
+            }
+            at += 1;
+        }
+    }
+
+    #[test]
+    fn a_process_signals_its_own_threads_only() {
+        let own = u64::from(std::process::id());
+        for list in [syscalls::OF_A_WORKER, syscalls::OF_THE_SERVICE] {
+            let filter = filter(list, None).unwrap();
+            assert_eq!(verdict(&filter, libc::SYS_read, 0), ALLOWED);
+            assert_eq!(verdict(&filter, libc::SYS_execve, 0), REFUSED);
+            assert_eq!(verdict(&filter, libc::SYS_kill, own), REFUSED);
+            assert_eq!(verdict(&filter, libc::SYS_tgkill, own), ALLOWED);
+            for other in [0, 1, own + 1, u64::MAX] {
+                assert_eq!(verdict(&filter, libc::SYS_tgkill, other), REFUSED);
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_has_no_calls_of_files() {
+        let worker = filter(syscalls::OF_A_WORKER, None).unwrap();
+        let service = filter(syscalls::OF_THE_SERVICE, None).unwrap();
+        for call in [
+            libc::SYS_openat,
+            libc::SYS_renameat,
+            libc::SYS_renameat2,
+            libc::SYS_unlinkat,
+            libc::SYS_newfstatat,
+            libc::SYS_statx,
+            libc::SYS_fsync,
+        ] {
+            assert_eq!(verdict(&worker, call, 0), REFUSED, "{call}");
+            assert_eq!(verdict(&service, call, 0), ALLOWED, "{call}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_enforce_is_a_warning() {
+        let of = |landlock| {
+            let in_force = InForce {
+                no_caps: true,
+                seccomp: true,
+                landlock,
+            };
+            (in_force.warnings().count(), in_force.measures()[2].1)
+        };
+        assert_eq!(of(Confinement::On), (0, true));
+        assert_eq!(of(Confinement::Partial), (1, false));
+        assert_eq!(of(Confinement::Off), (1, false));
+        assert_eq!(InForce::NOTHING.warnings().count(), 3);
+    }
 }

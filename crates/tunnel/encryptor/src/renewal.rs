@@ -17,7 +17,7 @@ mod member;
 mod message;
 mod state;
 
-pub use client::Switchboard;
+pub use client::{LANES_MAX_WAIT, Switchboard};
 pub(crate) use client::{RenewalClient, Reporter};
 pub(crate) use member::Renewable;
 pub use message::Control;
@@ -58,9 +58,25 @@ pub struct Rekeyer {
     /// `None` when the renewer is gone.
     asked: Arc<Mutex<Option<mpsc::Sender<Message>>>>,
     rekeys: Arc<AtomicU64>,
+    /// The control channel, where keys are negotiated.
+    control: Option<control::Handle>,
 }
 
 impl Rekeyer {
+    /// The same handle, which also reaches the control channel.
+    #[must_use]
+    pub fn with_control(self, control: Option<control::Handle>) -> Self {
+        Self { control, ..self }
+    }
+
+    /// Reads the certificate of this gateway again, without waiting, and then requests new keys of
+    /// every tunnel with negotiated keys. Failures are logged to standard error.
+    pub fn reload(&self) {
+        if let Some(control) = &self.control {
+            control.reload();
+        }
+    }
+
     /// Requests a new epoch of every key file and of every tunnel with negotiated keys, without
     /// waiting. Failures are logged to standard error.
     pub fn ask(&self) {
@@ -143,6 +159,7 @@ impl Renewer {
             asked: Rekeyer {
                 asked: Arc::new(Mutex::new(Some(asked))),
                 rekeys,
+                control: None,
             },
             members: AtomicUsize::new(0),
             thread: Some(thread),

@@ -14,20 +14,24 @@ mod threads;
 
 pub use error::ServiceError;
 
-use crate::config::{Config, Mode, Privileges};
+use crate::config::{Config, IdentityFiles, Mode, Privileges};
 use crate::counters::Tally;
 use crate::lane::{self, LaneSettings};
+use crate::log;
 use crate::metrics::{self, Facts};
 use crate::policy::Policy;
-use crate::privileges::{self, InForce};
+use crate::privileges::{self, InForce, Needs};
 use crate::renewal::{Rekeyer, Renewer};
 use crate::worker::Worker;
+use control::Control;
 use dispatch::Dispatch;
 use keys::KeyFiles;
 use negotiation::Negotiation;
+use nix::unistd::{User, geteuid};
 use port::{ClearPort, Stop, UdpLane};
 use settings::Carried;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with the
@@ -46,6 +50,7 @@ pub fn run(
     stop: &Stop,
     ready: impl FnOnce(&Facts, Rekeyer),
 ) -> Result<Tally, ServiceError> {
+    let user = config.user.as_deref().map(find_user).transpose()?;
     let selection = Dispatch::prepare(&config.engine, config.suite)?;
     warn(config, &selection);
     threads::check_cpus(&config.pin)?;
@@ -58,6 +63,7 @@ pub fn run(
     let mut facts = settings::facts(config, version, &selection, &lanes);
     let start = Start {
         config,
+        user,
         selection,
         key_files,
         negotiation,
@@ -83,6 +89,7 @@ pub fn run(
 /// The results of the checks before the ports were opened.
 struct Start<'a> {
     config: &'a Config,
+    user: Option<User>,
     selection: Dispatch,
     key_files: KeyFiles,
     negotiation: Option<Negotiation>,
@@ -103,11 +110,20 @@ impl Start<'_> {
         let listener = config.metrics.map(listen).transpose()?;
         let in_force = match config.privileges {
             Privileges::Drop => {
-                let network = self.negotiation.as_ref().map(Negotiation::network);
-                privileges::give_up(&self.key_files.paths(), network)?
+                let in_force = privileges::give_up(&Needs {
+                    user: self.user,
+                    key_files: self.key_files.paths(),
+                    read_again: config.identity.iter().flat_map(files).cloned().collect(),
+                    network: self.negotiation.as_ref().map(Negotiation::network).cloned(),
+                })?;
+                for missing in in_force.warnings() {
+                    log::warn(format_args!("{missing}"));
+                }
+                in_force
             }
             Privileges::Keep => InForce::NOTHING,
         };
+        facts.push(("uid", geteuid().to_string()));
         facts.extend(in_force.facts());
 
         // From here on no check can fail and waste an epoch.
@@ -148,6 +164,7 @@ impl Start<'_> {
         if let Some(listener) = listener {
             let source = metrics::Source {
                 facts: facts.clone(),
+                in_force,
                 lanes: counters.clone(),
                 dispatch: self.selection.clone(),
                 rekeyer: renewer.rekeyer(),
@@ -158,13 +175,33 @@ impl Start<'_> {
         // Its thread starts after the lanes, which it informs, and ends before the renewer, which
         // it sends to.
         let control = self.negotiation.map(|own| own.start(&renewer));
-        let _control = control.transpose()?;
-        ready(&facts, renewer.rekeyer());
+        let control = control.transpose()?;
+        let rekeyer = renewer.rekeyer();
+        ready(
+            &facts,
+            rekeyer.with_control(control.as_ref().map(Control::handle)),
+        );
         threads::run(&config.pin, in_force, workers, self.stop)?;
         Ok(counters
             .iter()
             .fold(Tally::default(), |sum, lane| sum + lane.read()))
     }
+}
+
+/// Looks up the user as which the service is to run.
+fn find_user(name: &str) -> Result<User, ServiceError> {
+    let said = match User::from_name(name) {
+        Ok(Some(user)) => return Ok(user),
+        Ok(None) => "it is not in the user database".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let name = name.to_owned();
+    Err(ServiceError::NoUser { name, said })
+}
+
+/// The files that are read again when certificates are reloaded.
+const fn files(identity: &IdentityFiles) -> [&PathBuf; 3] {
+    [&identity.certificate, &identity.key, &identity.ca]
 }
 
 /// Logs choices that weaken protection or speed to standard error.

@@ -8,13 +8,14 @@
 
 mod lines;
 
+use control::CertificateEvent;
 use keying::chain::Policy;
 use keying::message::{Cause, Refusal, for_people};
 use keying::rollover::Event;
 use lines::Lines;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 pub use lines::LINES_PER_SECOND;
 
@@ -56,6 +57,9 @@ pub struct Status {
     failed: [AtomicU64; REASONS.len()],
     refused: AtomicU64,
     peers_lost: AtomicU64,
+    keys_expired: AtomicU64,
+    /// When this gateway's certificate expires, in seconds since 1970; 0: not known yet.
+    certificate_expiry: AtomicU64,
     without_qkd: AtomicU64,
     desyncs: AtomicU64,
     desync_packets: AtomicU64,
@@ -175,7 +179,7 @@ impl Status {
 
     /// Returns name, help text and value of the counters without labels.
     #[must_use]
-    pub fn counters(&self) -> [(&'static str, &'static str, u64); 5] {
+    pub fn counters(&self) -> [(&'static str, &'static str, u64); 6] {
         [
             (
                 "connections_refused",
@@ -186,6 +190,11 @@ impl Status {
                 "peers_lost",
                 "Times that an established control channel was lost.",
                 self.peers_lost.load(Relaxed),
+            ),
+            (
+                "keys_expired",
+                "Times that the hard lifetime of a tunnel's keys was over before there were new ones.",
+                self.keys_expired.load(Relaxed),
             ),
             (
                 "epochs_without_qkd",
@@ -209,6 +218,26 @@ impl Status {
     #[must_use]
     pub fn desync_outage(&self) -> Duration {
         Duration::from_micros(self.desync_microseconds.load(Relaxed))
+    }
+
+    /// When this gateway's certificate expires, in seconds since 1970.
+    #[must_use]
+    pub fn certificate_expiry(&self) -> u64 {
+        self.certificate_expiry.load(Relaxed)
+    }
+
+    /// Records an event of this gateway's certificate. The first use is not logged.
+    pub fn certificate(&self, event: &CertificateEvent) {
+        if let CertificateEvent::InUse { not_after } = event {
+            let since_1970 = not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let before = self.certificate_expiry.swap(since_1970.as_secs(), Relaxed);
+            if before == 0 {
+                return;
+            }
+        }
+        let what = event.to_string();
+        let what = for_people(&what);
+        lock(&self.lines).log(format_args!("the certificate of this gateway {what}"));
     }
 
     /// Records an event of a tunnel, given by its number in the control channel.
@@ -253,6 +282,15 @@ impl Status {
                 };
                 let reason = at.map_or("connection", |at| REASONS[at].1);
                 self.log_problem(tunnel, format!("{who} ({reason}): {}", for_people(detail)));
+            }
+            Event::Expired { epoch } => {
+                self.keys_expired.fetch_add(1, Relaxed);
+                tunnel.state.epoch.store(0, Relaxed);
+                lock(&tunnel.state.text).sources.clear();
+                let what = format!(
+                    "the hard lifetime of its keys, epoch {epoch}, is over: its packets are dropped until there are new ones"
+                );
+                self.log_problem(tunnel, what);
             }
             Event::PeerLost { detail } => {
                 self.peers_lost.fetch_add(1, Relaxed);

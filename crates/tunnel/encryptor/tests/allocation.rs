@@ -73,6 +73,7 @@ impl Case {
                 sa: protected.then(|| OutboundSa::new(spi, self.sealing(spi))),
                 peer: 0,
                 inner_bytes_max: 1600,
+                payload_bytes_max: 1600,
                 mss_max: [1300; 2],
             }
         };

@@ -163,6 +163,7 @@ fn the_reference_has_every_key_and_every_count() {
     .chain([
         "replay_window",
         "privileges",
+        "user",
         "metrics",
         "offloads",
         "interface",
@@ -533,6 +534,8 @@ fn packet_processing_can_be_configured() {
         (&all.pin[..], all.privileges),
         (&[2, 0][..], Privileges::Keep)
     );
+    let user = with("user: cipherbench").unwrap().user;
+    assert_eq!(user.as_deref(), Some("cipherbench"));
     assert_eq!(with("mss_clamp: off").unwrap().mss_clamp, MssClamp::Off);
     for (rest, expected) in [
         ("dscp: 64", "from 0 to 63"),
@@ -540,6 +543,8 @@ fn packet_processing_can_be_configured() {
         ("mss_clamp: 100", "from 536 to 65535"),
         ("pin: [1, 1]", "cpu 1 is in the list twice"),
         ("privileges: none", "known"),
+        ("user: a:b", "is not the name of a user"),
+        ("user: cipherbench\nprivileges: keep", "`user` does nothing"),
     ] {
         let message = with(rest).unwrap_err().to_string();
         assert!(

@@ -48,6 +48,7 @@ fn a_name_and_a_certificate_suffice() {
     assert!(handshake.ppks.is_empty() && handshake.sae.is_none());
     assert_eq!(handshake.every, Duration::from_secs(3600));
     assert_eq!(handshake.grace, Duration::from_secs(5));
+    assert_eq!(handshake.hard, None);
     let unlimited = Lifetime {
         bytes: None,
         packets: None,
@@ -59,7 +60,7 @@ fn a_name_and_a_certificate_suffice() {
 #[test]
 fn all_keys_of_negotiation_can_be_set() {
     let more = "policy: either, ppk: [{ id: alpha, file: a.ppk }, { id: beta, file: b.ppk, optional: true }], \
-                sae: gw2, every: 1 s, bytes: 1 TB, packets: 1000000000, grace: 500 ms";
+                sae: gw2, every: 1 s, hard: 8 h, bytes: 1 TB, packets: 1000000000, grace: 500 ms";
     let text = with(more) + QKD + "control_port: 7443\ninsecure: on\nfaults: missed-rollover\n";
     let config = config(&text);
     assert_eq!(
@@ -84,6 +85,7 @@ fn all_keys_of_negotiation_can_be_set() {
     assert_eq!(handshake.lifetime.bytes, Some(1_000_000_000_000));
     assert_eq!(handshake.lifetime.packets, Some(1_000_000_000));
     assert_eq!(handshake.grace, Duration::from_millis(500));
+    assert_eq!(handshake.hard, Some(Duration::from_secs(8 * 3600)));
 }
 
 #[test]
@@ -182,6 +184,11 @@ fn mistakes_in_key_settings_are_reported_with_their_places() {
             with("every: 100 ms, grace: 60 s"),
             "(keys.handshake.grace)",
             "more than 64 epochs are live at a time",
+        ),
+        (
+            with("every: 1 h, hard: 60 min"),
+            "(keys.handshake.hard)",
+            "all packets would be dropped after 1 h",
         ),
         (
             with("grace: 1 ms"),

@@ -74,6 +74,7 @@ impl Gateway {
                 keys: Some(Arc::clone(&keys)),
                 lifetime,
                 inner_bytes_max: 1500,
+                payload_bytes_max: 1500,
                 mss_max: [u16::MAX; 2],
             }],
             payload: &Payload::Ip(IpRules::NONE),
@@ -109,6 +110,14 @@ impl Gateway {
     fn retire(&self, epoch: u32) {
         self.ring(|ring| ring.retire_inbound(epoch));
         self.lanes.retired(0);
+    }
+
+    fn expire(&self, epoch: u32) {
+        self.ring(|ring| {
+            ring.retire_inbound(epoch);
+            ring.expire_outbound(epoch);
+        });
+        self.lanes.expired(0);
     }
 
     fn tally(&self) -> Tally {
@@ -254,10 +263,57 @@ fn a_tunnel_without_keys_drops_its_packets() {
     // Neither side has proven yet that it has the epoch.
     assert!(bench.seal(1).is_empty());
     bench.left.switch(&first);
-    let start = Instant::now();
-    while bench.seal(1).is_empty() {
-        assert!(start.elapsed() < PATIENCE, "no keys came");
+    assert_eq!(bench.seal(1).len(), 1);
+}
+
+/// The control channel reports the end of a switch to the peer, which may answer at once.
+#[test]
+fn a_lane_seals_when_the_switch_of_its_keys_is_done() {
+    for _ in 0..20 {
+        let mut bench = Bench::new();
+        for epoch in 1..4 {
+            let secret = bench.agree(epoch);
+            bench.left.switch(&secret);
+            let sealed = bench.seal(5);
+            assert_eq!(sealed.len(), 5);
+            for datagram in &sealed {
+                let spi = u32::from_be_bytes(*datagram.first_chunk().unwrap());
+                assert_eq!(keying::epoch_of(spi), epoch);
+            }
+        }
+        assert_eq!(bench.left.dropped(DropReason::NoKeys), 0);
     }
+}
+
+#[test]
+fn packets_after_the_hard_lifetime_are_dropped_and_counted_on_both_sides() {
+    let mut bench = Bench::new();
+    let first = bench.agree(1);
+    bench.left.switch(&first);
+    let sealed = bench.seal(10);
+    assert_eq!(bench.open(&sealed[..5]), 5);
+    bench.left.expire(1);
+    bench.right.expire(1);
+    // The lanes see it at the latest with their next batches.
+    let start = Instant::now();
+    while bench.left.dropped(DropReason::KeysExpired) == 0 {
+        assert!(start.elapsed() < PATIENCE, "the lane seals");
+        bench.seal(1);
+    }
+    assert!(bench.seal(3).is_empty());
+    assert_eq!(bench.left.dropped(DropReason::NoKeys), 0);
+    await_drop(&mut bench, &sealed[4], DropReason::SaExpired);
+    assert_eq!(bench.open(&sealed[5..]), 0, "packets in transit");
+    assert_eq!(bench.right.dropped(DropReason::NoSa), 0);
+    // No other keys are at fault.
+    for _ in 0..10 {
+        bench.open(&sealed);
+    }
+    assert!(bench.right.asked.try_recv().is_err());
+    let second = bench.agree(2);
+    bench.left.switch(&second);
+    bench.cross_until(2);
+    await_drop(&mut bench, &sealed[9], DropReason::NoSa);
 }
 
 #[test]

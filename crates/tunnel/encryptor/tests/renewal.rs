@@ -61,6 +61,7 @@ impl Side {
             keys: Some(Arc::clone(&self.keys)),
             lifetime: Limits::NONE,
             inner_bytes_max: 1500,
+            payload_bytes_max: 1500,
             mss_max: [u16::MAX; 2],
         };
         let everything = Prefix::new([0, 0, 0, 0].into(), 0).unwrap();

@@ -73,6 +73,12 @@ impl KeyRing {
         self.slots_taken.clear();
     }
 
+    /// Stops sending in an epoch; does nothing if another is used. SAs created earlier live on with
+    /// their owners.
+    pub fn expire_outbound(&mut self, epoch: u32) {
+        self.outbound.take_if(|secret| secret.epoch() == epoch);
+    }
+
     /// The epoch for sending, if any.
     #[must_use]
     pub fn outbound_epoch(&self) -> Option<u32> {

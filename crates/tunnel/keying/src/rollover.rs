@@ -88,6 +88,10 @@ pub struct Settings {
     pub ppks: Vec<Ppk>,
     /// A new epoch is due this long after the last; the first side that notices requests it.
     pub every: Duration,
+    /// Hard lifetime of an epoch (RFC 4301 §4.4.2.1), also ended by the certificates that its
+    /// handshake used: neither side uses its keys any longer, even if there are no others. `None`:
+    /// until a newer epoch replaces it.
+    pub hard: Option<Duration>,
     /// How long old inbound keys live after both sides have switched.
     pub grace: Duration,
     /// Time limit of an attempt. With [`Policy::Either`] the KME has a third of it.
@@ -125,6 +129,8 @@ pub enum Input {
         attempt: Attempt,
         /// The connection's exported secret.
         exporter: Secret,
+        /// Time until a certificate of either side expires.
+        valid_for: Duration,
     },
     /// A connection failed or ended, other than by [`Output::Close`].
     Disconnected {
@@ -172,6 +178,8 @@ pub enum Output {
     SwitchOutbound(Arc<EpochSecret>),
     /// Stop opening inbound packets of this epoch.
     RetireInbound(u32),
+    /// Stop sealing outbound packets with this epoch: its hard lifetime is over.
+    ExpireOutbound(u32),
     /// Report an event for logs, metrics and timelines.
     Event(Event),
 }
@@ -200,6 +208,11 @@ pub enum Event {
         by_peer: bool,
         /// The reason, for messages.
         detail: String,
+    },
+    /// The hard lifetime of the epoch that this side seals with is over: there are no keys.
+    Expired {
+        /// Number of the epoch.
+        epoch: u32,
     },
     /// The standing channel is lost: the peer restarted, or the path failed.
     PeerLost {
@@ -276,7 +289,14 @@ impl Rollover {
         match input {
             Input::Tick => {}
             Input::Rekey(cause) => self.want(cause),
-            Input::Connected { attempt, exporter } => self.connected(now, attempt, exporter, out),
+            Input::Connected {
+                attempt,
+                exporter,
+                valid_for,
+            } => {
+                let valid_until = now.saturating_add(valid_for);
+                self.connected(now, attempt, exporter, valid_until, out);
+            }
             Input::Disconnected { attempt, reason } => {
                 if self.is_running(attempt) {
                     self.fail(now, Broken::gone(reason), out);
@@ -327,7 +347,7 @@ impl Rollover {
     }
 
     /// The newest epoch that both sides seal with, as far as this side knows. It stays while the
-    /// peer is unreachable.
+    /// peer is unreachable, until its hard lifetime is over.
     #[must_use]
     pub fn established(&self) -> Option<u32> {
         self.established
@@ -369,6 +389,11 @@ impl Rollover {
     /// Executes everything that is due.
     fn look_at_clock(&mut self, now: Duration, out: &mut Vec<Output>) {
         self.epochs.retire(now, out);
+        if let Some(epoch) = self.epochs.expire(now, out) {
+            self.established = None;
+            out.push(Output::Event(Event::Expired { epoch }));
+            self.want(Cause::Time);
+        }
         if let Some(running) = &self.running {
             if running.ends <= now {
                 let detail = running.late();

@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
 use wire::Suite;
+use wire::aggfrag::HEADER_BYTES;
 use wire::overhead::{Outer, inner_mtu};
 use yaml::Prefix;
 
@@ -270,6 +271,7 @@ impl Builder<'_> {
                 keys: Some(Arc::clone(&own)),
                 lifetime: Limits::NONE,
                 inner_bytes_max: inner_bytes_max(encryptor, mtu),
+                payload_bytes_max: inner_bytes_max(encryptor, mtu) + HEADER_BYTES,
                 mss_max: [u16::MAX; 2],
             })
             .collect();
@@ -412,7 +414,7 @@ impl Keys {
     }
 }
 
-/// Returns the longest packet that a tunnel carries, which also limits aggregated ESP packets.
+/// Returns the longest packet that a tunnel carries.
 fn inner_bytes_max(encryptor: &Encryptor, mtu: u16) -> usize {
     let on_ethernet = inner_mtu(encryptor.suite, Outer::UDP_IPV4, ETHERNET_MTU.into()).unwrap_or(0);
     usize::from(mtu).max(on_ethernet)

@@ -4,6 +4,7 @@
 //! and closes. The task sends reports to the shell. It makes no decision about keys.
 
 use super::LinkId;
+use crate::Identity;
 use crate::frame::{Frames, framed};
 use crate::reason;
 use crate::tls::{self, Session};
@@ -14,7 +15,7 @@ use rustls::{ClientConfig, ServerConfig};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -37,13 +38,20 @@ pub(super) const ORDERS_MAX: usize = 64;
 /// A task's report to the shell.
 pub(super) enum Report {
     /// An outbound connection is up, with the right peer.
-    Up { link: LinkId, secret: Secret },
+    Up {
+        link: LinkId,
+        secret: Secret,
+        /// Time until a certificate of either side expires.
+        valid_for: Duration,
+    },
     /// An inbound connection has completed TLS, and its first message has arrived.
     Opened {
         link: LinkId,
         from: SocketAddr,
         session: Session,
         message: Message,
+        /// As in [`Self::Up`].
+        valid_for: Duration,
     },
     /// A message arrived.
     Received { link: LinkId, message: Message },
@@ -79,6 +87,8 @@ pub(super) struct Target {
     pub(super) remote: SocketAddr,
     pub(super) peer: String,
     pub(super) config: Arc<ClientConfig>,
+    /// When this side's certificate expires.
+    pub(super) not_after: SystemTime,
     /// Limits concurrent connection attempts to the peer's address.
     pub(super) gate: Arc<Semaphore>,
 }
@@ -90,8 +100,14 @@ pub(super) async fn connect(target: Target, ends: Ends) {
     let permit = Arc::clone(&target.gate).acquire_owned().await.ok();
     match dial(&target).await {
         Ok((stream, session)) => {
+            let valid_for = valid_for(&session, target.not_after);
             let secret = session.secret;
-            ends.report(Report::Up { link, secret }).await;
+            ends.report(Report::Up {
+                link,
+                secret,
+                valid_for,
+            })
+            .await;
             converse(stream, Frames::default(), permit, ends).await;
         }
         Err(reason) => ends.report(Report::Ended { link, reason }).await,
@@ -99,20 +115,18 @@ pub(super) async fn connect(target: Target, ends: Ends) {
 }
 
 /// Accepts a connection and transfers its messages.
-pub(super) async fn accept(
-    stream: TcpStream,
-    from: SocketAddr,
-    config: Arc<ServerConfig>,
-    ends: Ends,
-) {
+pub(super) async fn accept(stream: TcpStream, from: SocketAddr, identity: Identity, ends: Ends) {
     let link = ends.link;
-    match timeout(OPEN_LIMIT, open(stream, config)).await {
+    let opened = open(stream, Arc::clone(&identity.server));
+    match timeout(OPEN_LIMIT, opened).await {
         Ok(Ok((stream, frames, session, message))) => {
+            let valid_for = valid_for(&session, identity.valid().end);
             ends.report(Report::Opened {
                 link,
                 from,
                 session,
                 message,
+                valid_for,
             })
             .await;
             converse(stream, frames, None, ends).await;
@@ -126,6 +140,12 @@ pub(super) async fn accept(
             ends.report(Report::Refused { link, from, reason }).await;
         }
     }
+}
+
+/// Time until the certificates of a session expire, of which this side's does then.
+fn valid_for(session: &Session, not_after: SystemTime) -> Duration {
+    let end = session.not_after.min(not_after);
+    end.duration_since(SystemTime::now()).unwrap_or_default()
 }
 
 async fn dial(target: &Target) -> Result<(client::TlsStream<TcpStream>, Session), String> {

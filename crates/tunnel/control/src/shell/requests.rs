@@ -8,19 +8,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The requests, shared between the control thread and its clients.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Requests {
     wanted: Mutex<Wanted>,
     notify: Notify,
 }
 
 /// Requests that are not yet handled.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// New keys for all tunnels.
     pub(super) all: Option<Cause>,
     /// New keys for single tunnels.
     pub(super) tunnels: BTreeMap<usize, Cause>,
+    /// The certificate is to be read again.
+    pub(super) reload: bool,
     /// The control thread is to end.
     pub(super) stop: bool,
 }
@@ -38,6 +40,11 @@ impl Requests {
             }
         }
         drop(wanted);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn reload(&self) {
+        self.lock().reload = true;
         self.notify.notify_one();
     }
 

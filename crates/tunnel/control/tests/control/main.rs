@@ -6,4 +6,5 @@ mod identities;
 mod many;
 mod quantum;
 mod refusals;
+mod renewal;
 mod support;

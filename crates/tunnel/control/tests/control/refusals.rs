@@ -213,6 +213,7 @@ impl control::Lanes for NoLanes {
     fn install_inbound(&mut self, _: usize, _: &std::sync::Arc<keying::chain::EpochSecret>) {}
     fn switch_outbound(&mut self, _: usize, _: &std::sync::Arc<keying::chain::EpochSecret>) {}
     fn retire_inbound(&mut self, _: usize, _: u32) {}
+    fn expire_outbound(&mut self, _: usize, _: u32) {}
     fn event(&mut self, _: usize, _: &keying::rollover::Event) {}
 }
 

@@ -1,7 +1,7 @@
 //! Gateways without a data plane: the control plane's events are recorded, and can be awaited.
 
 use control::certificates::{Authority, Texts, days_from_now};
-use control::{Control, Handle, Identity, Lanes, Setup, Tunnel};
+use control::{CertificateEvent, Control, Handle, Identity, Lanes, Setup, Tunnel};
 use keying::chain::{EpochSecret, Policy};
 use keying::message::Refusal;
 use keying::rollover::{Event, Ppk, Role, Settings};
@@ -83,6 +83,7 @@ pub(crate) fn settings(role: Role, own: &str, peer: &str, tunnel: u16) -> Settin
         payload: "l3".to_owned(),
         policy: Policy::Pqc,
         ppks: Vec::new(),
+        hard: None,
         every: Duration::from_secs(3600),
         grace: Duration::from_millis(100),
         attempt_limit: Duration::from_secs(10),
@@ -251,6 +252,7 @@ pub(crate) struct State {
     pub(crate) rings: Vec<KeyRing>,
     pub(crate) events: Vec<(usize, Event)>,
     pub(crate) refused: Vec<String>,
+    pub(crate) certificates: Vec<CertificateEvent>,
 }
 
 impl State {
@@ -292,6 +294,7 @@ impl EventLog {
                     .collect(),
                 events: Vec::new(),
                 refused: Vec::new(),
+                certificates: Vec::new(),
             }),
             changed: Condvar::new(),
         }
@@ -349,6 +352,16 @@ impl Lanes for Recorder {
     fn retire_inbound(&mut self, tunnel: usize, epoch: u32) {
         self.0
             .change(|state| state.rings[tunnel].retire_inbound(epoch));
+    }
+
+    fn expire_outbound(&mut self, tunnel: usize, epoch: u32) {
+        self.0
+            .change(|state| state.rings[tunnel].expire_outbound(epoch));
+    }
+
+    fn certificate(&mut self, event: &CertificateEvent) {
+        self.0
+            .change(|state| state.certificates.push(event.clone()));
     }
 
     fn event(&mut self, tunnel: usize, event: &Event) {

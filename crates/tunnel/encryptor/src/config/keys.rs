@@ -14,6 +14,7 @@ const EVERY_DEFAULT: Duration = Duration::from_secs(60 * 60);
 /// A handshake takes some milliseconds and some round trips.
 const EVERY_MIN: Duration = Duration::from_millis(100);
 const EVERY_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const HARD_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 const GRACE_MIN: Duration = Duration::from_millis(10);
 const GRACE_MAX: Duration = Duration::from_secs(60);
@@ -220,6 +221,20 @@ fn handshake(
         let every = map.with_default("every", EVERY_DEFAULT, |node| {
             node.duration(EVERY_MIN..=EVERY_MAX)
         });
+        let hard = map.with_default("hard", None, |node| {
+            let hard = node.duration(EVERY_MIN..=HARD_MAX)?;
+            match every {
+                Ok(every) if hard <= every => Err(node.mistake(
+                    format!(
+                        "with a new epoch every {} all packets would be dropped after {}",
+                        units::time::print(every),
+                        units::time::print(hard)
+                    ),
+                    "use a `hard` lifetime of several times `every`",
+                )),
+                _ => Ok(Some(hard)),
+            }
+        });
         let bytes = map.with_default("bytes", None, |node| {
             node.size(BYTES_MIN..=BYTES_MAX).map(Some)
         });
@@ -249,6 +264,7 @@ fn handshake(
             ppks: ppks?,
             sae: sae?,
             every: every?,
+            hard: hard?,
             lifetime: Lifetime {
                 bytes: bytes?.map(Bytes::get),
                 packets: packets?,

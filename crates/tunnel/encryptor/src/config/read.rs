@@ -53,6 +53,10 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let mss_clamp = map.with_default("mss_clamp", MssClamp::Auto, values::mss_clamp);
     let dscp = map.with_default("dscp", Dscp::Fixed(0), values::dscp);
     let privileges = map.with_default("privileges", Privileges::Drop, values::privileges);
+    let user = map
+        .optional("user")
+        .map(|node| values::user(node, privileges))
+        .transpose();
     let metrics = map
         .optional("metrics")
         .map(Node::socket_address)
@@ -110,6 +114,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         dscp: dscp?,
         ecn: ecn?,
         privileges: privileges?,
+        user: user?,
         metrics: metrics?,
         offloads: offloads?,
         identity: read.identity,

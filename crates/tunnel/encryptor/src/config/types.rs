@@ -48,6 +48,8 @@ pub struct Config {
     pub ecn: bool,
     /// Whether privileges are dropped once all ports are open.
     pub privileges: Privileges,
+    /// Name of the user as which the service runs once they are; `None`: the user who started it.
+    pub user: Option<String>,
     /// Address at which counters are served to Prometheus.
     pub metrics: Option<SocketAddr>,
     /// Offloads to use where they work.
@@ -102,6 +104,8 @@ pub struct Handshake {
     pub sae: Option<String>,
     /// Duration of an epoch.
     pub every: Duration,
+    /// Hard lifetime of an epoch, also ended by the certificates; `None`: until a new one.
+    pub hard: Option<Duration>,
     /// Volume that an epoch may seal.
     pub lifetime: Lifetime,
     /// How long packets of the previous epoch are accepted after both sides have switched.

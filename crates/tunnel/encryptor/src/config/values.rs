@@ -145,6 +145,28 @@ pub(super) fn privileges(node: Node<'_>) -> Result<Privileges, Reported> {
     )
 }
 
+/// Reads the name of the service's user.
+pub(super) fn user(
+    node: Node<'_>,
+    privileges: Result<Privileges, Reported>,
+) -> Result<String, Reported> {
+    let name = node.text()?;
+    if privileges == Ok(Privileges::Keep) {
+        return Err(node.mistake(
+            "`user` does nothing: the service keeps its privileges",
+            "remove `user`, or write `privileges: drop`",
+        ));
+    }
+    let fits = |byte: u8| byte.is_ascii_graphic() && byte != b':' && byte != b'/';
+    if name.is_empty() || !name.bytes().all(fits) {
+        return Err(node.mistake(
+            format!("`{name}` is not the name of a user"),
+            "write it as in /etc/passwd, for example `cipherbench`",
+        ));
+    }
+    Ok(name.to_owned())
+}
+
 /// Reads a switch for each offload; the default is on.
 pub(super) fn offloads(node: Node<'_>) -> Result<Offloads, Reported> {
     node.map(|map| {

@@ -44,6 +44,13 @@ pub(super) fn render(out: &mut String, status: &Status) {
         "Epoch that both sides of the tunnel seal with; 0: none yet.",
         epochs.map(|tunnel| (format!("tunnel=\"{}\"", tunnel.id), tunnel.epoch)),
     );
+    metric(
+        out,
+        "gauge",
+        "cipherbench_certificate_expiry_timestamp_seconds",
+        "When this gateway's certificate expires, in seconds since 1970.",
+        single(status.certificate_expiry()),
+    );
     let causes = status.epochs_established();
     metric(
         out,
@@ -106,6 +113,8 @@ mod tests {
             "cipherbench_tunnel_epoch{tunnel=\"6\"} 0",
             "cipherbench_epochs_established_total{cause=\"bytes\"} 1",
             "cipherbench_handshakes_failed_total{reason=\"policy\"} 0",
+            "cipherbench_keys_expired_total 0",
+            "cipherbench_certificate_expiry_timestamp_seconds 0",
             "cipherbench_desyncs_total 0",
             "cipherbench_desync_lost_packets_total 0",
             "cipherbench_desync_outage_seconds_total 0.000000",

@@ -1,7 +1,7 @@
 //! The allowed system calls.
 //!
-//! Only `socket` is filtered by its arguments: for the others the kernel caches the verdict in a
-//! table, and the filter costs a few nanoseconds per call.
+//! Only `socket` and `tgkill` are filtered by their arguments: for the others the kernel caches the
+//! verdict in a table, and the filter costs a few nanoseconds per call.
 
 use libc::{
     SYS_accept4, SYS_bind, SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone, SYS_clone3,
@@ -17,13 +17,21 @@ use libc::{
     SYS_statx, SYS_tgkill, SYS_unlinkat, SYS_write, SYS_writev,
 };
 
-/// A worker's calls: packets, memory, time, the end of threads; and the renewal of an epoch file,
-/// which Landlock confines to its folder.
-pub(super) const OF_A_WORKER: &[i64] = &joined::<{ WORKER.len() + OLD.len() }>(WORKER, OLD);
+/// A worker's calls: packets, memory, time, the end of threads. It opens no file.
+pub(super) const OF_A_WORKER: &[i64] =
+    &joined::<{ WORKER.len() + OLD_POLLS.len() }>(WORKER, OLD_POLLS);
 
-/// The process's calls: a worker's, and those to start threads, serve metrics, and end.
+/// The process's calls: a worker's, those of files, and those to start threads, serve metrics, and
+/// end.
 pub(super) const OF_THE_SERVICE: &[i64] =
-    &joined::<{ WORKER.len() + OLD.len() + SERVICE.len() }>(OF_A_WORKER, SERVICE);
+    &joined::<{ OF_A_WORKER.len() + OF_FILES.len() + SERVICE.len() }>(
+        OF_A_WORKER,
+        &joined::<{ OF_FILES.len() + SERVICE.len() }>(OF_FILES, SERVICE),
+    );
+
+/// Calls that renew an epoch file or read a certificate again, which Landlock confines to their
+/// folders.
+const OF_FILES: &[i64] = &joined::<{ FILES.len() + OLD_FILES.len() }>(FILES, OLD_FILES);
 
 const WORKER: &[i64] = &[
     // Packets.
@@ -67,7 +75,6 @@ const WORKER: &[i64] = &[
     SYS_sigaltstack,
     SYS_getpid,
     SYS_gettid,
-    SYS_tgkill,
     SYS_exit,
     SYS_exit_group,
     // Calls that callers assume cannot fail.
@@ -76,7 +83,9 @@ const WORKER: &[i64] = &[
     libc::SYS_getgid,
     libc::SYS_getegid,
     libc::SYS_getppid,
-    // An epoch file.
+];
+
+const FILES: &[i64] = &[
     SYS_openat,
     SYS_newfstatat,
     SYS_statx,
@@ -114,19 +123,25 @@ const SERVICE: &[i64] = &[
 pub(super) const TO_CONNECT: &[i64] = &[SYS_bind, SYS_connect, SYS_getpeername];
 /// As [`TO_CONNECT`], filtered by its arguments.
 pub(super) const SOCKET: i64 = SYS_socket;
+/// Sends a signal: to threads of the process only, for an abort.
+pub(super) const TGKILL: i64 = SYS_tgkill;
 
-/// Older calls, which newer architectures lack.
+/// Older calls that wait, which newer architectures lack.
 #[cfg(target_arch = "x86_64")]
-const OLD: &[i64] = &[
-    libc::SYS_poll,
-    libc::SYS_epoll_wait,
+const OLD_POLLS: &[i64] = &[libc::SYS_poll, libc::SYS_epoll_wait];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_POLLS: &[i64] = &[];
+
+/// Older calls of files; newer architectures lack all but the last.
+#[cfg(target_arch = "x86_64")]
+const OLD_FILES: &[i64] = &[
     libc::SYS_open,
     libc::SYS_rename,
     libc::SYS_unlink,
     libc::SYS_fstat,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const OLD: &[i64] = &[libc::SYS_fstat];
+const OLD_FILES: &[i64] = &[libc::SYS_fstat];
 
 /// Concatenates two lists; `N` is the sum of their lengths.
 const fn joined<const N: usize>(first: &[i64], second: &[i64]) -> [i64; N] {

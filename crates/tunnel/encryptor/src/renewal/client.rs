@@ -9,16 +9,29 @@ use crate::shared_keys::SharedKeys;
 use esp::OutboundSa;
 use keying::epoch_of;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
-/// Informs all lanes of a change to a tunnel's [`keying::KeyRing`]; called after the change. Does
-/// not wait for the lanes.
+/// How long the control channel waits for the SAs of all lanes: usually some microseconds, longer
+/// while the renewer writes an epoch file.
+pub const LANES_MAX_WAIT: Duration = Duration::from_millis(200);
+
+/// Informs all lanes of a change to a tunnel's [`keying::KeyRing`]; called after the change.
 #[derive(Debug, Clone)]
 pub struct Switchboard(pub(super) mpsc::Sender<Message>);
 
 impl Switchboard {
-    /// The tunnel now seals in another epoch.
+    /// The tunnel now seals in another epoch. Returns when each lane finds its SA before it seals
+    /// the next packets, or after [`LANES_MAX_WAIT`].
     pub fn switched(&self, tunnel: u16) {
-        send(&self.0, Message::Switched(tunnel));
+        let (done, is_done) = mpsc::channel();
+        send(&self.0, Message::Switched(tunnel, done));
+        // Without the renewer there are no lanes either.
+        let _ = is_done.recv_timeout(LANES_MAX_WAIT);
+    }
+
+    /// The hard lifetime of the tunnel's epoch is over.
+    pub fn expired(&self, tunnel: u16) {
+        send(&self.0, Message::Expired(tunnel));
     }
 
     /// The peer no longer sends in some epoch.

@@ -7,8 +7,8 @@ use esp::{Limits, OutboundSa};
 use keying::message::Cause;
 use std::sync::Arc;
 
-/// A new SA, and the lane's tunnel that it is for.
-pub(crate) type NewSa = (u16, OutboundSa);
+/// A lane's tunnel, and its new SA; `None`: its SA has expired.
+pub(crate) type NewSa = (u16, Option<OutboundSa>);
 
 /// A tunnel's outbound SA in one lane, as the lane registers it.
 pub(crate) struct Renewable {
@@ -31,20 +31,21 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Puts an SA of the keys' outbound epoch into the lane's mailbox, unless the lane was given
-    /// one.
+    /// Puts an SA of the keys' outbound epoch into the lane's mailbox, or `None` if there is no
+    /// epoch any more, unless the lane was given it.
     pub(super) fn renew(&mut self) {
         let mut keys = lock(&self.own.keys);
-        let Some(epoch) = keys.outbound_epoch().filter(|new| *new != self.own.epoch) else {
+        let epoch = keys.outbound_epoch().unwrap_or(0);
+        if epoch == self.own.epoch {
             return;
-        };
-        let Some(fresh) = keys.outbound(self.selection.suite(), self.own.slot) else {
-            return;
-        };
+        }
+        let fresh = keys.outbound(self.selection.suite(), self.own.slot);
         drop(keys);
         self.own.epoch = epoch;
-        let transform = self.selection.sealing(&fresh.keymat);
-        let sa = OutboundSa::new(fresh.spi, transform).with_lifetime(self.own.lifetime);
+        let sa = fresh.map(|fresh| {
+            let transform = self.selection.sealing(&fresh.keymat);
+            OutboundSa::new(fresh.spi, transform).with_lifetime(self.own.lifetime)
+        });
         let tunnel = self.tunnel;
         self.mailbox
             .put((tunnel, sa), |(other, _)| *other == tunnel);

@@ -28,8 +28,10 @@ pub(super) enum Message {
     },
     /// Renew all keys.
     Rekey,
-    /// A tunnel's ring has a new epoch to seal in.
-    Switched(u16),
+    /// A tunnel's ring has a new epoch to seal in. The sender waits until all lanes were given it.
+    Switched(u16, mpsc::Sender<()>),
+    /// A tunnel's ring has no epoch to seal in any more.
+    Expired(u16),
     /// A notice for all lanes.
     Notice(Notice),
     /// A packet of the peer's epoch was authentic; record the epoch for a restart.

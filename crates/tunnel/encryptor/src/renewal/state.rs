@@ -65,8 +65,16 @@ impl RenewerState {
             } => self.renew(*member, *epoch, *sealed),
             Message::Record(keys, epoch) => lock(keys).record_peer_epoch(*epoch),
             Message::Rekey => self.rekey(),
-            Message::Switched(tunnel) => {
-                self.switch(*tunnel);
+            Message::Switched(tunnel, done) => {
+                self.desyncs.repaired(*tunnel);
+                self.renew_tunnel(*tunnel);
+                // The control channel waits no longer than it can.
+                let _ = done.send(());
+                Ok(())
+            }
+            Message::Expired(tunnel) => {
+                self.renew_tunnel(*tunnel);
+                self.notify(Notice::Expired(*tunnel));
                 Ok(())
             }
             Message::Notice(notice) => {
@@ -172,9 +180,8 @@ impl RenewerState {
         Ok(())
     }
 
-    /// Gives SAs of a tunnel's new epoch to all lanes.
-    fn switch(&mut self, tunnel: u16) {
-        self.desyncs.repaired(tunnel);
+    /// Gives SAs of a tunnel's new epoch to all lanes, or takes the SAs away if there is none.
+    fn renew_tunnel(&mut self, tunnel: u16) {
         let behind = self.tunnels_behind.get(&tunnel).copied();
         let mut is_behind = false;
         for member in &mut self.members {

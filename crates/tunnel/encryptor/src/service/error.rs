@@ -49,6 +49,18 @@ pub enum ServiceError {
         /// User id of the process.
         user: u32,
     },
+    /// The user of `user` does not exist.
+    #[error(
+        "there is no user `{name}`: {said}\n\
+         help: create it (`useradd --system {name}`), or correct `user`; `make install` describes the user `cipherbench` \
+         to systemd-sysusers"
+    )]
+    NoUser {
+        /// As configured.
+        name: String,
+        /// Why.
+        said: String,
+    },
     /// The TUN device.
     #[error(transparent)]
     Tun(#[from] TunError),

@@ -7,7 +7,7 @@ use crate::privileges::Network;
 use crate::renewal::{Renewer, Switchboard};
 use crate::shared_keys::{SharedKeys, lock};
 use crate::status::{Status, Tunnel};
-use control::{Control, Identity};
+use control::{CertificateEvent, Control, Identity};
 use keying::chain::EpochSecret;
 use keying::rollover::{Event, Ppk, Role, Settings};
 use keying::{KeyRing, Keys, PpkFile, Side};
@@ -181,6 +181,7 @@ fn settings(
         policy: handshake.policy,
         ppks: ppks.collect::<Result<_, ServiceError>>()?,
         every: handshake.every,
+        hard: handshake.hard,
         grace: handshake.grace,
         attempt_limit: ATTEMPT_LIMIT,
         retry_min: RETRY_MIN,
@@ -202,7 +203,8 @@ const fn payload(config: &Config) -> &'static str {
     }
 }
 
-/// Applies the control channel's events to the data plane, without waiting for lanes.
+/// Applies the control channel's events to the data plane. Waits only for new SAs to be in the
+/// lanes' mailboxes, so that `Done` shows that this side can seal.
 struct Installer {
     rings: Vec<Ring>,
     lanes: Switchboard,
@@ -231,6 +233,15 @@ impl control::Lanes for Installer {
     fn retire_inbound(&mut self, tunnel: usize, epoch: u32) {
         self.change(tunnel, |ring| ring.retire_inbound(epoch));
         self.lanes.retired(self.rings[tunnel].place);
+    }
+
+    fn expire_outbound(&mut self, tunnel: usize, epoch: u32) {
+        self.change(tunnel, |ring| ring.expire_outbound(epoch));
+        self.lanes.expired(self.rings[tunnel].place);
+    }
+
+    fn certificate(&mut self, event: &CertificateEvent) {
+        self.status.certificate(event);
     }
 
     fn event(&mut self, tunnel: usize, event: &Event) {

@@ -7,6 +7,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use port::{LinkOffloads, LinkPort, Tun, TunOffloads, TunSettings, UdpLane};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use wire::aggfrag;
 use wire::overhead::{self, Outer};
 
 /// Raises the limit of descriptors to the maximum: each key file keeps one open.
@@ -80,10 +81,16 @@ pub(super) struct InnerMtus {
     pub(super) interface: u16,
     /// MTU of each tunnel: not larger than the interface's.
     pub(super) tunnels: Vec<u16>,
+    /// Length of the longest ESP payload of each tunnel.
+    pub(super) payloads: Vec<u16>,
 }
 
 /// Returns the interface's MTU as configured, or the smallest that the peers' paths allow. A
 /// configured MTU may exceed some paths, whose senders are informed, but not all of them.
+///
+/// With aggregation the smallest leaves room for AGGFRAG's header, so that no packet is divided.
+/// Payloads fit the path, and are no longer than the interface's longest packet requires: the MTU
+/// may be configured for a later link.
 pub(super) fn inner_mtus(
     config: &Config,
     tunnel: &Tunnel,
@@ -110,15 +117,23 @@ pub(super) fn inner_mtus(
     let (Some(widest), Some(narrowest)) = (widest, narrowest) else {
         unreachable!("a configuration has a peer");
     };
-    if narrowest.inner < MTU_MIN {
-        return Err(narrowest.too_narrow(MTU_MIN));
+    let header = match config.aggregate {
+        true => aggfrag::HEADER_BYTES as u16,
+        false => 0,
+    };
+    if narrowest.inner < MTU_MIN + header {
+        return Err(narrowest.too_narrow(MTU_MIN + header));
     }
-    let interface = tunnel.mtu.unwrap_or(narrowest.inner);
+    let interface = tunnel.mtu.unwrap_or(narrowest.inner - header);
     if interface > widest.inner {
         return Err(widest.too_narrow(interface));
     }
-    let tunnels = paths.iter().map(|path| path.inner.min(interface)).collect();
-    Ok(InnerMtus { interface, tunnels })
+    let longest = interface.saturating_add(header);
+    Ok(InnerMtus {
+        interface,
+        tunnels: paths.iter().map(|path| path.inner.min(interface)).collect(),
+        payloads: paths.iter().map(|path| path.inner.min(longest)).collect(),
+    })
 }
 
 /// The path to a peer.
@@ -259,8 +274,17 @@ mod tests {
     }
 
     fn mtus(tunnel_mtu: &str, path_mtus: &[usize]) -> Result<InnerMtus, ServiceError> {
+        mtus_with("off", tunnel_mtu, path_mtus)
+    }
+
+    fn mtus_with(
+        aggregate: &str,
+        tunnel_mtu: &str,
+        path_mtus: &[usize],
+    ) -> Result<InnerMtus, ServiceError> {
         let text = format!(
             "local: 192.0.2.1\n\
+             aggregate: {aggregate}\n\
              tunnel: {{ mtu: {tunnel_mtu} }}\n\
              peers:\n\
              - {{ remote: 192.0.2.2, keys: {{ static: a.key }}, routes: [10.2.0.0/24] }}\n\
@@ -286,6 +310,24 @@ mod tests {
             (found.interface, &found.tunnels[..]),
             (1438, &[1438, 1338][..])
         );
+    }
+
+    #[test]
+    fn packets_of_the_automatic_mtu_fit_an_aggregate_as_a_whole() {
+        for (mtu, interface, tunnels, payloads) in [
+            ("auto", 1334, [1334, 1334], [1338, 1338]),
+            // These are divided.
+            ("1438 B", 1438, [1438, 1338], [1438, 1338]),
+            ("1000 B", 1000, [1000, 1000], [1004, 1004]),
+        ] {
+            let found = mtus_with("on", mtu, &[1500, 1400]).unwrap();
+            let expected = InnerMtus {
+                interface,
+                tunnels: tunnels.to_vec(),
+                payloads: payloads.to_vec(),
+            };
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(super) struct Carried {
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     inner_bytes_max: usize,
+    payload_bytes_max: usize,
     mss_max: [u16; 2],
 }
 
@@ -42,6 +43,7 @@ impl Carried {
                 keys: keys.clone(),
                 lifetime: share_of_a_lane(peer, config.workers),
                 inner_bytes_max: limits.inner_bytes_max,
+                payload_bytes_max: limits.payload_bytes_max,
                 mss_max: limits.mss_max,
             })
             .collect()
@@ -72,8 +74,10 @@ pub(super) fn packets(config: &Config, tunnel: &Tunnel, mtus: &InnerMtus) -> Car
             .flatten()
             .find(|own| own.is_ipv4() == v4)
     };
-    let limits = mtus.tunnels.iter().map(|mtu| Limits {
+    let tunnels = mtus.tunnels.iter().zip(&mtus.payloads);
+    let limits = tunnels.map(|(mtu, payload)| Limits {
         inner_bytes_max: usize::from(*mtu),
+        payload_bytes_max: usize::from(*payload),
         mss_max: [4, 6].map(|version| match config.mss_clamp {
             MssClamp::Auto => mss::mss_for(usize::from(*mtu), version),
             MssClamp::Off => u16::MAX,
@@ -110,6 +114,7 @@ pub(super) fn frames(config: &Config) -> Carried {
     };
     let limits = Limits {
         inner_bytes_max: room - in_front,
+        payload_bytes_max: room,
         mss_max: [u16::MAX; 2],
     };
     Carried {

@@ -40,6 +40,9 @@ pub(crate) const LEFT_SPI: u32 = 0x1000;
 pub(crate) const RIGHT_SPI: u32 = 0x2000;
 pub(crate) const NEXT_EPOCH: u32 = 0x100;
 
+/// As over IPv4.
+const PAYLOAD_BYTES_MAX: usize = 65_000;
+
 /// Settings of a bench. Tunnel n leads to the networks 10.n.0.0/16 and 2001:db8:n::/48.
 pub(crate) struct Setup {
     pub suite: Suite,
@@ -91,6 +94,7 @@ impl Setup {
                 sa: protected.then_some(sa),
                 peer: number,
                 inner_bytes_max: self.inner_bytes_max,
+                payload_bytes_max: self.inner_bytes_max.min(PAYLOAD_BYTES_MAX),
                 mss_max: self.mss_max,
             }
         };
@@ -250,10 +254,17 @@ impl Bench {
 
     /// An arbitrary packet sealed with the left encryptor's keys.
     pub(crate) fn seal_as_it_is(&self, packet: &[u8]) -> Datagram {
+        self.seal_as_number(packet, 1)
+    }
+
+    /// The same with this sequence number.
+    pub(crate) fn seal_as_number(&self, packet: &[u8], number: u64) -> Datagram {
         let mut sa = OutboundSa::new(LEFT_SPI, transform(Suite::Aes256Gcm, LEFT_SPI));
-        let mut src = [packet, &[0; esp::TRAILER_ROOM]].concat();
         let mut sealed = vec![0; sa.sealed_len(packet.len())];
-        sa.seal(&mut src, packet.len(), 4, &mut sealed).unwrap();
+        for _ in 0..number {
+            let mut src = [packet, &[0; esp::TRAILER_ROOM]].concat();
+            sa.seal(&mut src, packet.len(), 4, &mut sealed).unwrap();
+        }
         sealed.into()
     }
 

@@ -282,6 +282,7 @@ fn trains_hold_datagrams_of_one_length_and_a_shorter_last_one() {
         )),
         peer: 0,
         inner_bytes_max: 1500,
+        payload_bytes_max: 1500,
         mss_max: [u16::MAX; 2],
     };
     let policy = Arc::new(Policy::new(&[selectors(0)]));

@@ -149,7 +149,7 @@ fn a_plain_pseudowire_drops_foreign_datagrams() {
     );
     let dropped = bench.right_tally().dropped;
     assert_eq!(dropped[DropReason::BadPayload as usize], 2);
-    assert_eq!(dropped[DropReason::Runt as usize], 1);
+    assert_eq!(dropped[DropReason::L2tpRunt as usize], 1);
 }
 
 #[test]
@@ -191,6 +191,29 @@ fn a_pseudowires_packet_may_have_ip_options() {
     let mut bench = Bench::new(&pseudowire);
     let sealed = bench.seal_as_it_is(&packet);
     assert_eq!(bench.open(&[sealed]), std::slice::from_ref(frame));
+}
+
+#[test]
+fn a_packet_that_ends_within_the_l2tp_header_has_its_own_reason() {
+    let pseudowire = pseudowire(false, b"cookie 8");
+    let Payload::Pseudowire { outbound, .. } = &pseudowire.left else {
+        panic!()
+    };
+    let mut bench = Bench::new(&pseudowire);
+    for (count, bytes) in (1..).zip([20, 22, 24, outbound.header_bytes() - 1]) {
+        let mut packet = vec![0; outbound.header_bytes()];
+        outbound.write_headers(0, 0, &mut packet).unwrap();
+        packet.truncate(bytes);
+        packet[2..4].copy_from_slice(&(bytes as u16).to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = wire::checksum::finish(wire::checksum::portable(&packet[..20], 0));
+        packet[10..12].copy_from_slice(&sum);
+        let sealed = bench.seal_as_number(&packet, count);
+        assert!(bench.open(&[sealed]).is_empty());
+        let dropped = bench.right_tally().dropped;
+        assert_eq!(dropped[DropReason::L2tpRunt as usize], count);
+        assert_eq!(dropped[DropReason::Runt as usize], 0);
+    }
 }
 
 /// A port that has lost three frames before `recv`.

@@ -4,7 +4,7 @@ use crate::bench::*;
 use crate::clear_link::memory_clear_pair;
 use encryptor::counters::DropReason;
 use encryptor::payload::IpRules;
-use esp::OutboundSa;
+use esp::{InboundSa, OutboundSa, WindowSize};
 use port::{ClearPort as _, memory_cipher_pair};
 use proptest::prelude::*;
 use wire::Suite;
@@ -65,7 +65,7 @@ fn a_tunnel_delivers_no_packets_of_another() {
 }
 
 #[test]
-fn small_packets_share_esp_packets_and_large_ones_do_not() {
+fn small_packets_share_esp_packets_and_one_that_fits_none_is_divided() {
     let mut bench = Bench::new(&Setup {
         inner_bytes_max: 1400,
         ..many(AGGREGATE, 1)
@@ -76,15 +76,47 @@ fn small_packets_share_esp_packets_and_large_ones_do_not() {
     sent.iter().for_each(|packet| bench.send(packet));
     let sealed = bench.seal();
     let lengths: Vec<_> = sealed.iter().map(|datagram| datagram.bytes.len()).collect();
-    // 30 packets of 46 bytes fit 1400 with the header, but not the long one as well.
+    // 30 packets of 46 bytes fit 1400 with the header. The long one of 1400 bytes fits none: its
+    // first 936 bytes fill the second ESP packet, and the last small one joins the rest.
     let esp = |inner| esp_bytes(Suite::Aes256Gcm, inner);
-    assert_eq!(
-        lengths,
-        [esp(4 + 30 * 46), esp(4 + 10 * 46), esp(1400), esp(4 + 46)]
-    );
-    assert_eq!(bench.left_tally().joined, 38);
+    assert_eq!(lengths, [esp(4 + 30 * 46), esp(1400), esp(4 + 464 + 46)]);
+    let tally = bench.left_tally();
+    assert_eq!((tally.joined, tally.continued), (40, 1));
+    for datagram in &sealed {
+        assert_eq!(next_header(datagram), AGGFRAG);
+    }
     assert_eq!(bench.open(&sealed), sent);
-    assert_eq!(bench.right_tally().split, 38);
+    assert_eq!(bench.right_tally().split, 39);
+}
+
+/// The next header of an ESP packet of the left encryptor.
+fn next_header(datagram: &Datagram) -> u8 {
+    let transform = transform(Suite::Aes256Gcm, LEFT_SPI);
+    let mut sa = InboundSa::new(LEFT_SPI, transform, WindowSize::DEFAULT);
+    let mut bytes = datagram.bytes.clone();
+    sa.open(&mut bytes).unwrap().next_header
+}
+
+#[test]
+fn a_full_packet_is_divided_and_every_esp_packet_is_of_one_kind() {
+    let mut bench = Bench::new(&Setup {
+        inner_bytes_max: 1400,
+        ..many(AGGREGATE, 1)
+    });
+    let sent: Vec<_> = (0..50).map(|number| packet(0, number, 1372)).collect();
+    sent.iter().for_each(|packet| bench.send(packet));
+    let sealed = bench.seal();
+    // 50 packets of 1400 bytes in payloads of 1396 without the header; one of these is sent before
+    // it is full, since the batch is.
+    assert_eq!(sealed.len(), 52);
+    for datagram in &sealed {
+        assert_eq!(next_header(datagram), AGGFRAG);
+    }
+    let opened = bench.open(&sealed);
+    let tally = bench.right_tally();
+    assert_eq!((tally.incomplete, tally.split, tally.absorbed), (0, 0, 2));
+    assert_eq!(opened.len(), sent.len());
+    assert!(opened == sent, "in order");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The service as a process, and its observable state.
 
 use crate::namespace::Namespace;
-use encryptor::{Config, privileges};
+use encryptor::Config;
+use encryptor::privileges::{self, Confinement, Needs};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use port::Stop;
-use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 pub(crate) fn encrypt(file: &str) -> ExitCode {
     let config = Config::load(Path::new(file)).unwrap();
     let stop = Stop::new().unwrap();
-    let mut signals = Signals::new([SIGTERM, SIGUSR1, SIGUSR2]).unwrap();
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).unwrap();
     let raised = stop.clone();
     let fault = config.fault;
     let ended = encryptor::run(&config, "test", &stop, move |facts, rekeyer| {
@@ -31,6 +32,7 @@ pub(crate) fn encrypt(file: &str) -> ExitCode {
                 }
                 match fault {
                     Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
+                    _ if signal == SIGHUP => rekeyer.reload(),
                     _ => rekeyer.ask(),
                 }
             }
@@ -55,20 +57,32 @@ pub(crate) fn confined(key_file: &str) -> ExitCode {
     const FORBIDDEN: Option<i32> = Some(libc::EPERM);
     let key_file = Path::new(key_file);
     let keys = keying::KeyFile::open(key_file).unwrap();
-    let in_force = privileges::give_up(&[key_file.to_owned()], None).unwrap();
+    let in_force = privileges::give_up(&Needs {
+        key_files: vec![key_file.to_owned()],
+        ..Needs::default()
+    });
+    let in_force = in_force.unwrap();
     assert!(in_force.no_caps && in_force.seccomp, "{in_force:?}");
     let error = UdpSocket::bind("127.0.0.1:0").unwrap_err();
     assert_eq!(error.raw_os_error(), FORBIDDEN, "a new socket");
     let error = Command::new("true").spawn().unwrap_err();
     assert_eq!(error.raw_os_error(), FORBIDDEN, "another program");
-    if in_force.landlock {
+    let has_landlock = in_force.landlock != Confinement::Off;
+    if has_landlock {
         let error = fs::read("/etc/hostname").unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EACCES), "a file elsewhere");
     }
+    let own = key_file.to_owned();
     std::thread::spawn(move || {
         in_force.restrict_worker().unwrap();
         let error = std::thread::Builder::new().spawn(|| ()).unwrap_err();
         assert_eq!(error.raw_os_error(), FORBIDDEN, "a worker's own thread");
+        let error = fs::read(&own).unwrap_err();
+        assert_eq!(error.raw_os_error(), FORBIDDEN, "a worker reads a file");
+        let error = fs::rename(&own, own.with_extension("new")).unwrap_err();
+        assert_eq!(error.raw_os_error(), FORBIDDEN, "a worker renames a file");
+        // Needed to abort.
+        signal_hook::low_level::raise(0).unwrap();
     })
     .join()
     .unwrap();
@@ -88,7 +102,11 @@ pub(crate) fn connecting(ppk_file: &str) -> ExitCode {
     let network = privileges::Network {
         connect: [known.port()].into(),
     };
-    let in_force = privileges::give_up(&[], Some(&network)).unwrap();
+    let in_force = privileges::give_up(&Needs {
+        network: Some(network),
+        ..Needs::default()
+    });
+    let in_force = in_force.unwrap();
     assert!(in_force.seccomp, "{in_force:?}");
     TcpStream::connect(known).expect("the peer's control port");
     peer.accept().expect("connections of peers");
@@ -100,7 +118,7 @@ pub(crate) fn connecting(ppk_file: &str) -> ExitCode {
     );
     let error = UnixStream::connect("/run/none").unwrap_err();
     assert_eq!(error.raw_os_error(), FORBIDDEN, "a local socket");
-    if in_force.landlock {
+    if in_force.landlock != Confinement::Off {
         const DENIED: Option<i32> = Some(libc::EACCES);
         let error = fs::read(ppk_file).unwrap_err();
         assert_eq!(error.raw_os_error(), DENIED, "the PPK once more");
@@ -195,6 +213,11 @@ impl Gateway {
     /// Requests new keys.
     pub(crate) fn rekey(&self) {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGUSR1).unwrap();
+    }
+
+    /// Has it read its certificate again.
+    pub(crate) fn reload(&self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGHUP).unwrap();
     }
 
     /// Makes its keys fail, as configured.

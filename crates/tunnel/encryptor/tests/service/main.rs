@@ -10,6 +10,7 @@
 
 mod gateway;
 mod kernel;
+mod lifetime;
 mod namespace;
 mod negotiated;
 mod stations;
@@ -65,6 +66,18 @@ fn main() -> ExitCode {
             tests::keys_of_another_user_are_refused_with_advice,
         ),
         (
+            "a_service_runs_as_its_user",
+            tests::a_service_runs_as_its_user,
+        ),
+        (
+            "a_user_who_does_not_exist_or_may_not_write_is_reported",
+            tests::a_user_who_does_not_exist_or_may_not_write_is_reported,
+        ),
+        (
+            "the_packaged_user_can_be_created",
+            tests::the_packaged_user_can_be_created,
+        ),
+        (
             "dropped_privileges_cannot_be_regained",
             tests::dropped_privileges_cannot_be_regained,
         ),
@@ -87,6 +100,10 @@ fn main() -> ExitCode {
         (
             "two_services_agree_on_keys_and_packets_pass",
             negotiated::two_services_agree_on_keys_and_packets_pass,
+        ),
+        (
+            "the_first_answer_of_a_new_tunnel_is_not_lost",
+            lifetime::the_first_answer_of_a_new_tunnel_is_not_lost,
         ),
         (
             "rollovers_under_traffic_lose_no_packet",
@@ -127,6 +144,18 @@ fn main() -> ExitCode {
         (
             "a_thousand_tunnels_agree_on_keys",
             negotiated::a_thousand_tunnels_agree_on_keys,
+        ),
+        (
+            "without_a_control_channel_a_tunnel_ends_at_its_hard_lifetime",
+            lifetime::without_a_control_channel_a_tunnel_ends_at_its_hard_lifetime,
+        ),
+        (
+            "a_tunnel_ends_with_a_certificate_and_a_new_one_brings_it_up",
+            lifetime::a_tunnel_ends_with_a_certificate_and_a_new_one_brings_it_up,
+        ),
+        (
+            "a_service_with_certificates_runs_as_its_user",
+            lifetime::a_service_with_certificates_runs_as_its_user,
         ),
         (
             "a_control_port_in_use_is_reported",

@@ -30,7 +30,7 @@ const RESTARTS: usize = 4;
 const PPK: [u8; 32] = *b"\x91q\xf3\x07B~\xd8\x1c\xaa\x55\x10\xee\x3d\x88\x4f\xc2\x99\x61\x7b\x02\xbe\xd0\xe5\x33\x0c\x76\xfa\x2b\x80\x19\xc7\x5d";
 
 /// A folder with an authority, certificates of gw1 and gw2, and a PPK.
-fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     create_authority(path).unwrap();
@@ -52,7 +52,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// One tunnel; `more` follows `peer` in `handshake`, `rest` follows in the file.
-fn tunnel(side: usize, more: &str, rest: &str) -> String {
+pub(crate) fn tunnel(side: usize, more: &str, rest: &str) -> String {
     let (own, remote) = [(1, 2), (2, 1)][side];
     format!(
         "remote: 192.0.2.{remote}\n\
@@ -66,7 +66,12 @@ fn tunnel(side: usize, more: &str, rest: &str) -> String {
 const WITH_PPK: &str = "ppk: [{ id: alpha, file: alpha.ppk }]";
 
 /// Both gateways with the same settings.
-fn start_both(folder: &Path, namespaces: &[Namespace; 2], more: &str, rest: &str) -> [Gateway; 2] {
+pub(crate) fn start_both(
+    folder: &Path,
+    namespaces: &[Namespace; 2],
+    more: &str,
+    rest: &str,
+) -> [Gateway; 2] {
     [0, 1].map(|side| {
         let config = tunnel(side, more, rest);
         start(side, &namespaces[side], folder, &config).unwrap()
@@ -74,7 +79,7 @@ fn start_both(folder: &Path, namespaces: &[Namespace; 2], more: &str, rest: &str
 }
 
 /// The value of a metric, selected by the text in front of it.
-fn metric(namespace: &Namespace, name: &str) -> u64 {
+pub(crate) fn metric(namespace: &Namespace, name: &str) -> u64 {
     let text = metrics(namespace);
     let line = text
         .lines()
@@ -88,7 +93,7 @@ fn epochs(namespace: &Namespace, cause: &str) -> u64 {
     metric(namespace, &name)
 }
 
-fn await_established(namespaces: &[Namespace; 2]) {
+pub(crate) fn await_established(namespaces: &[Namespace; 2]) {
     for namespace in namespaces {
         await_that("keys are agreed on", || {
             metric(namespace, "cipherbench_tunnels_established") == 1

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 
 /// Maximum memory for a thousand tunnels, in KiB.
 const RESIDENT_KIB_MAX: u64 = 200 * 1024;
+/// The user and the group `nobody`.
+const NOBODY: Option<u32> = Some(65_534);
 /// Limit of every wait in the tests; machines with concurrent builds are slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -317,7 +319,6 @@ pub(crate) fn frames_pass_in_a_pseudowire() {
 }
 
 pub(crate) fn keys_of_another_user_are_refused_with_advice() {
-    const NOBODY: Option<u32> = Some(65_534);
     let (folder, namespaces) = (keys(), pair());
     if chown(folder.path(), NOBODY, None).is_err() {
         eprintln!("SKIPPED: there is no other user in this user namespace");
@@ -344,6 +345,111 @@ pub(crate) fn keys_of_another_user_are_refused_with_advice() {
     let config = one_tunnel(0, "privileges: keep\n");
     let gateway = start(0, &namespaces[0], folder.path(), &config);
     gateway.unwrap().stop();
+}
+
+/// Gives a folder and its files to the user `nobody`; `None` in a user namespace without that user.
+pub(crate) fn give_to_nobody(folder: &Path) -> Option<()> {
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    for path in files.chain([folder.to_owned()]) {
+        if chown(path, NOBODY, NOBODY).is_err() {
+            eprintln!("SKIPPED: there is no other user in this user namespace");
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Checks that every thread of the gateway is an unprivileged one of `nobody`.
+pub(crate) fn assert_is_nobody(gateway: &Gateway) {
+    let number = "65534";
+    for (field, expected) in [
+        ("Uid", [number; 4].join("\t")),
+        ("Gid", [number; 4].join("\t")),
+        ("Groups", String::new()),
+        ("CapEff", "0".repeat(16)),
+        ("CapPrm", "0".repeat(16)),
+        ("CapInh", "0".repeat(16)),
+        ("CapAmb", "0".repeat(16)),
+        ("NoNewPrivs", "1".to_owned()),
+        ("Seccomp", "2".to_owned()),
+    ] {
+        for (thread, value) in gateway.status(field) {
+            assert_eq!(value, expected, "{field} of the thread {thread}");
+        }
+    }
+    assert_eq!(gateway.facts["uid"], number);
+}
+
+pub(crate) fn a_service_runs_as_its_user() {
+    let (folder, namespaces) = (keys(), pair());
+    let Some(()) = give_to_nobody(folder.path()) else {
+        return;
+    };
+    let more = "user: nobody\nworkers: 2\nmetrics: 127.0.0.1:9464\n";
+    let gateways = [0, 1].map(|side| {
+        let config = one_tunnel(side, more);
+        start(side, &namespaces[side], folder.path(), &config).unwrap()
+    });
+    gateways.iter().for_each(assert_is_nobody);
+    assert!(namespaces[0].reaches("10.2.0.1"));
+    gateways[0].rekey();
+    await_that("there are new keys", || {
+        metrics(&namespaces[0]).contains("\ncipherbench_rekeys_total 1\n")
+    });
+    assert!(namespaces[0].reaches("10.2.0.1"));
+    for (side, epochs) in [
+        ("a", "outbound: 2\npeer: 1\n"),
+        ("b", "outbound: 1\npeer: 2\n"),
+    ] {
+        let file = folder.path().join(format!("{side}.key.epoch"));
+        await_that("the epochs are on the disk", || {
+            fs::read_to_string(&file).unwrap().contains(epochs)
+        });
+    }
+    for gateway in gateways {
+        gateway.stop();
+    }
+}
+
+pub(crate) fn a_user_who_does_not_exist_or_may_not_write_is_reported() {
+    let (folder, namespaces) = (keys(), pair());
+    for (user, expected) in [
+        ("no-such-user", "there is no user `no-such-user`"),
+        // The files are root's.
+        ("nobody", "a.key.epoch cannot be written by user 65534"),
+    ] {
+        let config = one_tunnel(0, &format!("user: {user}\n"));
+        let Err(output) = start(0, &namespaces[0], folder.path(), &config) else {
+            panic!("it came up")
+        };
+        let errors = output.lines().filter(|line| line.starts_with("error"));
+        assert_eq!(errors.count(), 1, "{output}");
+        assert!(output.contains(expected), "{output}");
+    }
+}
+
+pub(crate) fn the_packaged_user_can_be_created() {
+    let (root, file) = (
+        tempfile::tempdir().unwrap(),
+        "../../../packaging/sysusers.conf",
+    );
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    fs::create_dir(root.path().join("etc")).unwrap();
+    let mut sysusers = Command::new("systemd-sysusers");
+    let sysusers = sysusers.arg("--root").arg(root.path());
+    let Ok(output) = sysusers.arg(file.canonicalize().unwrap()).output() else {
+        eprintln!("SKIPPED: there is no systemd-sysusers");
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let users = fs::read_to_string(root.path().join("etc/passwd")).unwrap();
+    let user = users.lines().find(|line| line.starts_with("cipherbench:"));
+    assert!(
+        user.is_some_and(|line| line.ends_with("/nologin")),
+        "{users}"
+    );
 }
 
 pub(crate) fn dropped_privileges_cannot_be_regained() {

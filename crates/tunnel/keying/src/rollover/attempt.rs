@@ -17,6 +17,8 @@ pub(super) struct Running {
     pub(super) ends: Duration,
     pub(super) cause: Cause,
     pub(super) is_connected: bool,
+    /// When the first certificate of either side expires, once it is connected.
+    valid_until: Duration,
     /// The connection's secret; `None` before it is up and after the keys are derived.
     exporter: Option<Secret>,
     stage: Stage,
@@ -131,22 +133,16 @@ impl Running {
         began: Duration,
         limit: Duration,
         cause: Cause,
-        exporter: Option<Secret>,
     ) -> Box<Self> {
-        let is_connected = exporter.is_some();
-        let stage = if is_connected {
-            Stage::Accepted
-        } else {
-            Stage::Connecting
-        };
         Box::new(Self {
             attempt,
             began,
             ends: began + limit,
             cause,
-            is_connected,
-            exporter,
-            stage,
+            is_connected: false,
+            valid_until: Duration::ZERO,
+            exporter: None,
+            stage: Stage::Connecting,
         })
     }
 
@@ -190,11 +186,17 @@ impl Running {
         &self.stage
     }
 
-    /// Connector: the connection is up and this offer has been sent.
-    pub(super) fn opened(&mut self, exporter: Secret, own: Offer) {
+    /// The connection is up, with certificates that are valid until then.
+    pub(super) fn connected(&mut self, exporter: Secret, valid_until: Duration, stage: Stage) {
         self.is_connected = true;
         self.exporter = Some(exporter);
-        self.stage = Stage::Opened(own);
+        self.valid_until = valid_until;
+        self.stage = stage;
+    }
+
+    /// When the hard lifetime of an epoch is over that is derived now.
+    pub(super) fn expires(&self, now: Duration, hard: Option<Duration>) -> Option<Duration> {
+        Some(now.saturating_add(hard?).min(self.valid_until))
     }
 }
 

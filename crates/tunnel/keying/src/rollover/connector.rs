@@ -23,7 +23,7 @@ impl Rollover {
         self.newest += 1;
         let attempt = Attempt(self.newest);
         let limit = self.settings.attempt_limit;
-        self.running = Some(Running::new(attempt, now, limit, cause, None));
+        self.running = Some(Running::new(attempt, now, limit, cause));
         out.push(Output::Connect(attempt));
     }
 
@@ -42,10 +42,11 @@ impl Rollover {
         now: Duration,
         attempt: Attempt,
         exporter: Secret,
+        valid_until: Duration,
         out: &mut Vec<Output>,
     ) {
         if self.settings.role == Role::Listener {
-            return self.taken(now, attempt, exporter, out);
+            return self.taken(now, attempt, exporter, valid_until, out);
         }
         let known = self.is_running(attempt) || self.is_standing(attempt);
         match &mut self.running {
@@ -55,7 +56,7 @@ impl Rollover {
                     offer: own.clone(),
                     cause: running.cause,
                 };
-                running.opened(exporter, own);
+                running.connected(exporter, valid_until, Stage::Opened(own));
                 out.push(Output::Send(attempt, open));
             }
             _ if known => {}
@@ -108,8 +109,9 @@ impl Rollover {
                 if !secret.confirms(Side::B, &confirmation) {
                     return Err(self.keys_differ(&secret));
                 }
-                self.epochs.install(&secret, out);
-                self.epochs.switch(&secret, out);
+                let expires = running.expires(now, self.settings.hard);
+                self.epochs.install(&secret, expires, out);
+                self.epochs.switch(&secret, out)?;
                 let confirmation = secret.confirmation(Side::A);
                 out.push(Output::Send(attempt, Message::Switched { confirmation }));
                 Ok(Stage::Switched(secret))

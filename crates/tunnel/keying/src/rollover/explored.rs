@@ -132,6 +132,7 @@ fn settings(side: usize) -> Settings {
         ppks: Vec::new(),
         // Epochs are requested by `Happening::Demand` only.
         every: Duration::from_secs(1_000_000),
+        hard: None,
         grace: ms(20),
         attempt_limit: ms(20),
         retry_min: ms(20),
@@ -218,6 +219,7 @@ impl World {
                     self.break_rule("an epoch is retired that is not installed");
                 }
             }
+            Output::ExpireOutbound(_) => self.break_rule("keys without a hard lifetime expire"),
             Output::FetchQkd(..) => self.break_rule("a KME is asked, which the policy excludes"),
             Output::Event(_) => {}
         }
@@ -299,7 +301,12 @@ impl World {
                 }
                 let attempt = connection.ends[side].expect("only its own connection comes up");
                 let exporter = Zeroizing::new([number; 48]);
-                self.feed(side, Input::Connected { attempt, exporter });
+                let connected = Input::Connected {
+                    attempt,
+                    exporter,
+                    valid_for: Duration::MAX,
+                };
+                self.feed(side, connected);
             }
             Happening::Deliver(number, side) => {
                 let at = self.numbered(number);

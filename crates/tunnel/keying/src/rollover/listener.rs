@@ -28,6 +28,7 @@ impl Rollover {
         now: Duration,
         attempt: Attempt,
         exporter: Secret,
+        valid_until: Duration,
         out: &mut Vec<Output>,
     ) {
         if attempt.0 <= self.newest {
@@ -38,7 +39,8 @@ impl Rollover {
         self.fail(now, Broken::refuse(Refusal::Superseded, detail), out);
         let limit = self.settings.attempt_limit;
         // `Open` contains the actual cause.
-        let running = Running::new(attempt, now, limit, Cause::Start, Some(exporter));
+        let mut running = Running::new(attempt, now, limit, Cause::Start);
+        running.connected(exporter, valid_until, Stage::Accepted);
         self.running = Some(running);
     }
 
@@ -66,13 +68,13 @@ impl Rollover {
                     self.heed(now, &agreed, out);
                 }
                 match (self.settings.policy, ids.is_empty()) {
-                    (Policy::Pqc, true) => Ok(self.install(running, agreed, &[], out)),
+                    (Policy::Pqc, true) => Ok(self.install(now, running, agreed, &[], out)),
                     (Policy::Either, true) => {
                         if !were_missing {
                             let detail = format!("{} has no QKD keys", self.settings.peer_name);
                             out.push(Output::Event(Event::WithoutQkd { detail }));
                         }
-                        Ok(self.install(running, agreed, &[], out))
+                        Ok(self.install(now, running, agreed, &[], out))
                     }
                     (Policy::Qkd | Policy::Both, true) => {
                         let policy = self.settings.policy;
@@ -96,7 +98,7 @@ impl Rollover {
             }
             (Stage::Looking(agreed, ids, _), Step::Qkd(keys)) => {
                 match keys.and_then(|keys| self.spent.take_named(keys, &ids)) {
-                    Ok(keys) => Ok(self.install(running, agreed, &keys, out)),
+                    Ok(keys) => Ok(self.install(now, running, agreed, &keys, out)),
                     Err(reason) => self.miss(attempt, agreed, &reason, out),
                 }
             }
@@ -107,7 +109,7 @@ impl Rollover {
                 if !secret.confirms(Side::A, &confirmation) {
                     return Err(self.keys_differ(&secret));
                 }
-                self.epochs.switch(&secret, out);
+                self.epochs.switch(&secret, out)?;
                 out.push(Output::Send(attempt, Message::Done));
                 Ok(Stage::Over(secret))
             }
@@ -120,13 +122,15 @@ impl Rollover {
     /// Derives and installs the new epoch's inbound keys, and sends `Ready`.
     fn install(
         &mut self,
+        now: Duration,
         running: &mut Running,
         agreed: Agreed,
         keys: &[Link],
         out: &mut Vec<Output>,
     ) -> Stage {
         let secret = self.derive(running, agreed, keys);
-        self.epochs.install(&secret, out);
+        let expires = running.expires(now, self.settings.hard);
+        self.epochs.install(&secret, expires, out);
         let confirmation = secret.confirmation(Side::B);
         let ready = Message::Ready { confirmation };
         out.push(Output::Send(running.attempt, ready));

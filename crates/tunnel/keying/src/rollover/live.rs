@@ -2,7 +2,9 @@
 //! in.
 
 use super::Output;
+use super::attempt::Broken;
 use crate::chain::EpochSecret;
+use crate::message::Refusal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ pub const INBOUND_MAX: usize = 16;
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Epochs {
     last: u32,
-    outbound: Option<u32>,
+    outbound: Option<Outbound>,
     /// In the order in which they were installed.
     inbound: Vec<Inbound>,
 }
@@ -25,6 +27,15 @@ struct Inbound {
     epoch: u32,
     /// End of the grace period; set once the peer has switched to another epoch.
     until: Option<Duration>,
+    /// End of its hard lifetime, if it has one.
+    expires: Option<Duration>,
+}
+
+#[derive(Clone, Copy)]
+struct Outbound {
+    epoch: u32,
+    /// As [`Inbound::expires`].
+    expires: Option<Duration>,
 }
 
 impl Epochs {
@@ -35,20 +46,25 @@ impl Epochs {
 
     /// The epoch that this side sends in.
     pub(super) fn outbound(&self) -> Option<u32> {
-        self.outbound
+        self.outbound.map(|outbound| outbound.epoch)
     }
 
     /// Numbers that a new epoch must not have, in ascending order.
     pub(super) fn live(&self) -> Vec<u32> {
         let mut live: Vec<u32> = self.inbound.iter().map(|inbound| inbound.epoch).collect();
-        live.extend(self.outbound);
+        live.extend(self.outbound());
         live.sort_unstable();
         live.dedup();
         live
     }
 
-    /// Installs the inbound keys of a new epoch.
-    pub(super) fn install(&mut self, secret: &Arc<EpochSecret>, out: &mut Vec<Output>) {
+    /// Installs the inbound keys of a new epoch, whose hard lifetime ends then, if it has one.
+    pub(super) fn install(
+        &mut self,
+        secret: &Arc<EpochSecret>,
+        expires: Option<Duration>,
+        out: &mut Vec<Output>,
+    ) {
         let epoch = secret.epoch();
         if self.inbound.len() == INBOUND_MAX {
             // Epochs that may be in use have no end, and are two at most.
@@ -57,20 +73,41 @@ impl Epochs {
             out.push(Output::RetireInbound(self.inbound.remove(oldest).epoch));
         }
         self.last = epoch;
-        self.inbound.push(Inbound { epoch, until: None });
+        self.inbound.push(Inbound {
+            epoch,
+            until: None,
+            expires,
+        });
         out.push(Output::InstallInbound(Arc::clone(secret)));
     }
 
     /// Switches sealing to an installed epoch.
-    pub(super) fn switch(&mut self, secret: &Arc<EpochSecret>, out: &mut Vec<Output>) {
-        self.outbound = Some(secret.epoch());
+    ///
+    /// # Errors
+    /// If it has ended meanwhile.
+    pub(super) fn switch(
+        &mut self,
+        secret: &Arc<EpochSecret>,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Broken> {
+        let epoch = secret.epoch();
+        let mut inbound = self.inbound.iter();
+        let Some(installed) = inbound.find(|inbound| inbound.epoch == epoch) else {
+            let detail = format!("the keys of epoch {epoch} expired before both sides had them");
+            return Err(Broken::refuse(Refusal::Timeout, detail));
+        };
+        self.outbound = Some(Outbound {
+            epoch,
+            expires: installed.expires,
+        });
         out.push(Output::SwitchOutbound(Arc::clone(secret)));
+        Ok(())
     }
 
     /// Applies the epoch that the peer seals with. The peer never returns to an older epoch. Epochs
     /// installed before it get a grace period, since their packets may be in flight. Epochs
     /// installed after it are retired: nothing was ever sealed with them, since attempts are
-    /// sequential. `None`: the peer has restarted and has no keys yet.
+    /// sequential. `None`: the peer has no keys, since it has restarted or theirs have expired.
     pub(super) fn peer_sends_in(
         &mut self,
         epoch: Option<u32>,
@@ -112,11 +149,29 @@ impl Epochs {
             .map(|inbound| (inbound.epoch, inbound.until))
     }
 
-    /// When the next epoch is to be retired.
+    /// Ends the epochs whose hard lifetime is over. Returns the one that this side sealed with.
+    pub(super) fn expire(&mut self, now: Duration, out: &mut Vec<Output>) -> Option<u32> {
+        let is_over = |expires: Option<Duration>| expires.is_some_and(|expires| expires <= now);
+        self.inbound.retain(|inbound| {
+            let over = is_over(inbound.expires);
+            if over {
+                out.push(Output::RetireInbound(inbound.epoch));
+            }
+            !over
+        });
+        let over = self.outbound.filter(|outbound| is_over(outbound.expires))?;
+        self.outbound = None;
+        out.push(Output::ExpireOutbound(over.epoch));
+        Some(over.epoch)
+    }
+
+    /// When the next epoch is to be retired, or expires.
     pub(super) fn next(&self) -> Option<Duration> {
-        self.inbound
-            .iter()
-            .filter_map(|inbound| inbound.until)
+        let inbound = self.inbound.iter();
+        inbound
+            .flat_map(|inbound| [inbound.until, inbound.expires])
+            .chain(self.outbound.map(|outbound| outbound.expires))
+            .flatten()
             .min()
     }
 }

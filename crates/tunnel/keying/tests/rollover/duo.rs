@@ -23,6 +23,10 @@ pub(crate) struct Duo {
     /// Inbound and outbound epochs, as the machines installed them.
     pub(crate) inbound: [Vec<u32>; 2],
     pub(crate) outbound: [Option<u32>; 2],
+    /// When the certificates of new connections expire.
+    pub(crate) valid_until: Duration,
+    /// Whether connections fail.
+    pub(crate) is_cut: bool,
 }
 
 impl Duo {
@@ -37,6 +41,8 @@ impl Duo {
             closed: Default::default(),
             inbound: Default::default(),
             outbound: Default::default(),
+            valid_until: Duration::MAX,
+            is_cut: false,
         }
     }
 
@@ -45,6 +51,10 @@ impl Duo {
         self.sides[side].handle(self.now, input, &mut out);
         for output in out {
             match output {
+                Output::Connect(attempt) if self.is_cut => {
+                    let reason = "no route".to_owned();
+                    self.feed(side, Input::Disconnected { attempt, reason });
+                }
                 Output::Connect(attempt) => {
                     let taken = Attempt(self.connections.len() as u64 + 1);
                     self.connections.push([attempt, taken]);
@@ -81,6 +91,9 @@ impl Duo {
                 Output::InstallInbound(secret) => self.inbound[side].push(secret.epoch()),
                 Output::SwitchOutbound(secret) => self.outbound[side] = Some(secret.epoch()),
                 Output::RetireInbound(epoch) => self.inbound[side].retain(|live| *live != epoch),
+                Output::ExpireOutbound(epoch) => {
+                    assert_eq!(self.outbound[side].take(), Some(epoch));
+                }
                 Output::Event(event) => self.events[side].push(event),
             }
         }
@@ -88,7 +101,15 @@ impl Duo {
 
     fn connected(&mut self, side: usize, attempt: Attempt) {
         let exporter = Zeroizing::new([self.connections.len() as u8; 48]);
-        self.feed(side, Input::Connected { attempt, exporter });
+        let valid_for = self.valid_until.saturating_sub(self.now);
+        self.feed(
+            side,
+            Input::Connected {
+                attempt,
+                exporter,
+                valid_for,
+            },
+        );
     }
 
     /// The other end of a connection.

@@ -58,7 +58,11 @@ impl Alone {
         self.attempts += 1;
         let attempt = Attempt(self.attempts);
         let exporter = Zeroizing::new([self.attempts as u8; 48]);
-        self.feed(Input::Connected { attempt, exporter });
+        self.feed(Input::Connected {
+            attempt,
+            exporter,
+            valid_for: Duration::MAX,
+        });
         let cause = Cause::Demand;
         match &self.say(Message::Open { offer, cause })[..] {
             [Message::Accept { epoch, .. }] => Ok(*epoch),

@@ -6,6 +6,7 @@
 
 mod duo;
 mod gateway;
+mod hard;
 mod hostile;
 mod model;
 mod offers;
@@ -38,6 +39,7 @@ fn settings(policy: Policy) -> [Settings; 2] {
         policy,
         ppks: Vec::new(),
         every: ms(3000),
+        hard: None,
         grace: ms(1000),
         attempt_limit: ms(2000),
         retry_min: ms(50),

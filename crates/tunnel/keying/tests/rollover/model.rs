@@ -117,6 +117,7 @@ fn simulate(seed: u64, sum: &mut Sum) {
             }
             Event::PeerLost { .. } => "peer lost".to_owned(),
             Event::WithoutQkd { .. } => "without QKD".to_owned(),
+            Event::Expired { .. } => "expired".to_owned(),
         };
         // Only KMEs deliver different keys.
         assert!(policy != Policy::Pqc || what != format!("{:?}", Refusal::KeysDiffer));
@@ -233,7 +234,14 @@ pub(crate) fn count_from(world: &mut World, last_epoch: u32) {
     };
     let keys = Message::Keys { qkd: Vec::new() };
     let exporter = Zeroizing::new([7; 48]);
-    world.feed(1, Input::Connected { attempt, exporter });
+    world.feed(
+        1,
+        Input::Connected {
+            attempt,
+            exporter,
+            valid_for: Duration::MAX,
+        },
+    );
     for message in [open, keys] {
         world.feed(1, Input::Received { attempt, message });
     }

@@ -251,6 +251,7 @@ fn a_newer_connection_replaces_a_running_attempt() {
         Input::Connected {
             attempt: newer,
             exporter,
+            valid_for: std::time::Duration::MAX,
         },
     );
     let (refusal, by_peer, _) = duo.failure(1).unwrap();
@@ -265,6 +266,7 @@ fn a_newer_connection_replaces_a_running_attempt() {
         Input::Connected {
             attempt: older,
             exporter,
+            valid_for: std::time::Duration::MAX,
         },
     );
     assert_eq!(duo.closed[1].last(), Some(&older));
@@ -283,6 +285,7 @@ fn a_delayed_open_costs_no_keys() {
         Input::Connected {
             attempt: late,
             exporter,
+            valid_for: std::time::Duration::MAX,
         },
     );
     let offer = Offer {

@@ -322,7 +322,14 @@ impl World {
         }
         if let Some(attempt) = self.end_of(connection, side) {
             let exporter: Secret = exporter;
-            self.feed(side, Input::Connected { attempt, exporter });
+            self.feed(
+                side,
+                Input::Connected {
+                    attempt,
+                    exporter,
+                    valid_for: Duration::MAX,
+                },
+            );
         }
     }
 
@@ -382,6 +389,7 @@ impl World {
                 self.schedule(now + lag, Happening::Renew(side, incarnation));
             }
             Output::RetireInbound(epoch) => own.retire(epoch),
+            Output::ExpireOutbound(epoch) => panic!("epoch {epoch} has no hard lifetime"),
             Output::Event(event) => self.events.push((now, side, event)),
         }
     }
