@@ -328,10 +328,10 @@ impl World {
                 let at = self.numbered(number);
                 let connection = &mut self.connections[at];
                 connection.is_cut = true;
-                for side in 0..2 {
-                    connection.queues[side].clear();
-                    if told[side] {
-                        connection.queues[side].push_back(Item::End);
+                for (queue, is_told) in connection.queues.iter_mut().zip(told) {
+                    queue.clear();
+                    if is_told {
+                        queue.push_back(Item::End);
                     }
                 }
             }
