@@ -132,7 +132,8 @@ pub struct IkeKeys {
     pub sequences: String,
 }
 
-/// The DUT's peer, which a station stands for: it seals ESP, in UDP or bare, or WireGuard's packets.
+/// The DUT's peer, which a station stands for: it seals ESP, in UDP or bare, or WireGuard's
+/// packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     /// Where the keys are from.

@@ -139,8 +139,8 @@ impl Assembly<Place> {
         self.add(LOAD_U32, 8, 2, headers_bytes as i16, 0);
     }
 
-    /// Loads r5 with the UDP target port in headers of that length, and r8 with the word behind them
-    /// where it matters.
+    /// Loads r5 with the UDP target port in headers of that length, and r8 with the word behind
+    /// them where it matters.
     fn load_port(&mut self, packets: Packets<'_>, headers_bytes: i32) {
         if matches!(packets, Packets::BareEsp) {
             return;

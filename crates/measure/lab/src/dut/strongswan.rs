@@ -12,13 +12,13 @@
 //! agrees on keys with the device and writes them to a file; the station's generator and analyser
 //! take ESP from and to the link themselves. Nothing but the generator may seal with those keys: so
 //! nothing is routed into the daemon, and its counters must stay at zero. Where ESP is bare, the
-//! station's kernel has the SAs too, but opens and seals nothing: they are for a mark that no packet
-//! has, and the policies for an interface that is never created.
+//! station's kernel has the SAs too, but opens and seals nothing: they are for a mark that no
+//! packet has, and the policies for an interface that is never created.
 //!
 //! Neither IKE nor SAs are renewed by themselves while a trial runs, but those of a station, whose
 //! sequence numbers would end. The kernel's ESP is bare, as usual without NAT; that of
-//! kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B at most: the path MTU behind
-//! it is that of its TUN device.
+//! kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B at most: the path MTU
+//! behind it is that of its TUN device.
 
 mod answers;
 mod charon;

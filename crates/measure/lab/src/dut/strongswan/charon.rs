@@ -230,8 +230,8 @@ impl Gateway<'_> {
         Ok(())
     }
 
-    /// How a station seals and opens what its daemon has agreed on keys for, between its own address
-    /// and the device's.
+    /// How a station seals and opens what its daemon has agreed on keys for, between its own
+    /// address and the device's.
     pub(super) fn as_peer(&self, [local, remote]: [Ipv4Addr; 2]) -> StationPeer {
         let Self { folder, half, .. } = self;
         StationPeer {
