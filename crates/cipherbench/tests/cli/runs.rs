@@ -283,15 +283,15 @@ pub(crate) fn reference_campaigns_print_their_published_figures_beside_measured_
     const TRIALS: [(&str, &str); 5] = [
         (
             "vut-fekt-100g",
-            "tcp: { mtu: 1500 B, duration: 500 ms, warmup: 0 s, offloads: off, duts: [direct] }",
+            "tcp: { mtu: 1500 B, duration: 1 s, warmup: 0 s, offloads: off, duts: [direct] }",
         ),
         (
             "baikal-gost",
-            "tcp: { mtu: 1500 B, streams: 1, duration: 500 ms, warmup: 0 s, offloads: off, duts: [cpu magma-ecb] }",
+            "tcp: { mtu: 1500 B, streams: 1, duration: 1 s, warmup: 0 s, offloads: off, duts: [cpu magma-ecb] }",
         ),
         (
             "vipnet-scaling",
-            "tcp: { mtu: 9000 B, streams: 20, duration: 500 ms, warmup: 0 s, offloads: off, duts: [cipherbench w4] }",
+            "tcp: { mtu: 9000 B, streams: 20, duration: 1 s, warmup: 0 s, offloads: off, duts: [cipherbench w4] }",
         ),
         (
             "crypto-card",

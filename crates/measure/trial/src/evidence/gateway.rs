@@ -103,15 +103,17 @@ impl<'a> Gateway<'a> {
     }
 
     /// The numbers of packets in, out and dropped. Where packets share ESP packets (RFC 9347),
-    /// those that joined one before them, and came out of one behind another, count too.
+    /// those that joined one before them, and came out of one behind another, count too, and so do
+    /// ESP packets that go on with a divided one.
     pub(super) fn balance(&self) -> String {
         let (into, out) = (self.packets("rx"), self.packets("tx"));
-        let [joined, split, absorbed] = self.shared();
+        let [joined, continued, split, absorbed] = self.shared();
         let reasons = self.reasons();
         let dropped = self.dropped();
         let mut numbers = format!("{into} packets in, {out} out, {dropped} dropped{reasons}");
-        if joined + split + absorbed > 0 {
-            numbers += &format!(", {joined} joined others, {split} came with others");
+        if joined + continued + split + absorbed > 0 {
+            numbers += &format!(", {joined} joined others, {continued} continued others");
+            numbers += &format!(", {split} came with others");
             numbers += &format!(", {absorbed} ESP packets held no whole one");
         }
         numbers
@@ -119,13 +121,14 @@ impl<'a> Gateway<'a> {
 
     /// Difference of the packets in and those that went out, were dropped or shared an ESP packet.
     pub(crate) fn unaccounted(&self) -> u64 {
-        let [joined, split, absorbed] = self.shared();
+        let [joined, continued, split, absorbed] = self.shared();
         let gone = self.packets("tx") + self.dropped() + joined + absorbed;
-        (self.packets("rx") + split).abs_diff(gone)
+        (self.packets("rx") + continued + split).abs_diff(gone)
     }
 
-    fn shared(&self) -> [u64; 3] {
-        ["joined", "split", "absorbed"].map(|what| self.count(&format!("{what}_packets")))
+    fn shared(&self) -> [u64; 4] {
+        ["joined", "continued", "split", "absorbed"]
+            .map(|what| self.count(&format!("{what}_packets")))
     }
 
     fn dropped(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! One attempt of either side, from start to end.
 
+use super::live::Expired;
 use super::offer::Agreed;
 use super::{Attempt, Event, Output, Role, Rollover, Standing};
 use crate::chain::{Context, EpochSecret, Link, Policy, Secret};
@@ -63,6 +64,13 @@ pub(super) struct Broken {
     pub(super) refusal: Option<Refusal>,
     pub(super) by_peer: bool,
     pub(super) detail: String,
+}
+
+impl From<Expired> for Broken {
+    fn from(Expired(epoch): Expired) -> Self {
+        let detail = format!("the keys of epoch {epoch} expired before both sides had them");
+        Self::refuse(Refusal::Timeout, detail)
+    }
 }
 
 impl Broken {

@@ -2,15 +2,16 @@
 //! in.
 
 use super::Output;
-use super::attempt::Broken;
 use crate::chain::EpochSecret;
-use crate::message::Refusal;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum concurrent inbound epochs. At the limit one is retired before its grace ends; without
 /// rapid rekeying there are two.
 pub const INBOUND_MAX: usize = 16;
+
+/// The keys of an epoch expired before both sides had them.
+pub(super) struct Expired(pub(super) u32);
 
 /// The live epochs and when they end.
 #[derive(Default)]
@@ -89,12 +90,11 @@ impl Epochs {
         &mut self,
         secret: &Arc<EpochSecret>,
         out: &mut Vec<Output>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), Expired> {
         let epoch = secret.epoch();
         let mut inbound = self.inbound.iter();
         let Some(installed) = inbound.find(|inbound| inbound.epoch == epoch) else {
-            let detail = format!("the keys of epoch {epoch} expired before both sides had them");
-            return Err(Broken::refuse(Refusal::Timeout, detail));
+            return Err(Expired(epoch));
         };
         self.outbound = Some(Outbound {
             epoch,
