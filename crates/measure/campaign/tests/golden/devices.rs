@@ -135,8 +135,8 @@ trials:
 published: crypto-card
 ",
     );
-    // Two CPUs have figures of both at 64 B by one; none has any at 100 B or by five. Neither device
-    // takes work off the CPU, as the published cards do.
+    // Two CPUs have figures of both at 64 B by one; none has any at 100 B or by five. Neither of
+    // these devices takes work off the CPU, as the published cards do.
     assert_eq!(plan.published.len(), 4);
     for figure in &plan.published {
         assert!(figure.what.ends_with(", 64 B"), "{figure:?}");
