@@ -508,7 +508,8 @@ fn states_that_count_as_equal_have_equal_futures() {
     while let Some(world) = waiting.pop_front() {
         let mut happenings = Vec::new();
         model.actions(&world, &mut happenings);
-        let is_known = seen.contains_key(&world.digest());
+        let digest = world.digest();
+        let is_known = seen.contains_key(&digest);
         let mut futures = Vec::new();
         for happening in happenings {
             let next = model.next_state(&world, happening).expect("it can happen");
@@ -517,9 +518,7 @@ fn states_that_count_as_equal_have_equal_futures() {
                 waiting.push_back(next);
             }
         }
-        let first = seen
-            .entry(world.digest())
-            .or_insert_with(|| futures.clone());
+        let first = seen.entry(digest).or_insert_with(|| futures.clone());
         assert_eq!(*first, futures, "{world:?}");
     }
     assert!(seen.len() > 1000, "{} states", seen.len());

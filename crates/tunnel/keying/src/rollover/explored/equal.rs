@@ -1,4 +1,4 @@
-//! What tells two states apart: times count from now, and what has no effect is left out.
+//! When two states are equal: times are relative to now, and fields without effect are left out.
 
 use super::super::Rollover;
 use super::super::attempt::{Running, Stage};
@@ -14,7 +14,6 @@ impl PartialEq for World {
     }
 }
 
-/// What can tell two states apart.
 impl Hash for World {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.left.hash(hasher);
